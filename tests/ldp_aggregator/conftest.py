@@ -1,10 +1,5 @@
 """Campaigns and populations that the estimator tests share."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,10 +9,10 @@ from protocols import Campaign
 
 
 @pytest.fixture
-def make_campaign() -> Callable[..., Campaign]:
+def make_campaign():
     """A campaign with one feature ``x`` (given as its draft entry) and k classes c0, c1, ..."""
 
-    def make(feature: dict[str, Any], *, classes: int = 2, label_weight: int = 1, **privacy: Any) -> Campaign:
+    def make(feature, *, classes=2, label_weight=1, **privacy):
         return Campaign.compile(
             {
                 "version": 1,
@@ -32,14 +27,14 @@ def make_campaign() -> Callable[..., Campaign]:
 
 
 @pytest.fixture(scope="session")
-def paper_table() -> tuple[pd.DataFrame, pd.Series]:
+def paper_table():
     """Table 1 of Yilmaz, Al-Rubaie, Chang 2019: ten people, and whether they missed a payment."""
     frame = pd.DataFrame(PEOPLE, columns=["age", "income", "gender", "missed_payment"])
     return frame.drop(columns="missed_payment"), frame["missed_payment"]
 
 
 @pytest.fixture(scope="session")
-def paper_schema() -> dict[str, Any]:
+def paper_schema():
     return {
         "label": {"name": "missed_payment", "classes": ["yes", "no"]},
         "features": [
@@ -51,10 +46,10 @@ def paper_schema() -> dict[str, Any]:
 
 
 @pytest.fixture
-def gaussian_population() -> Callable[[int, int], tuple[pd.DataFrame, np.ndarray]]:
+def gaussian_population():
     """``make(n, k)``: n people of k classes, x normal within a class around 30 to 60, bounds [0, 100]."""
 
-    def make(n: int, k: int) -> tuple[pd.DataFrame, np.ndarray]:
+    def make(n, k):
         rng = np.random.default_rng(n + k)
         weights = np.arange(k, 0, -1) + 1.0
         classes = rng.choice(k, size=n, p=weights / weights.sum())

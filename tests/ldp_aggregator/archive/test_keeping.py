@@ -1,24 +1,20 @@
 """Files that a server writes beside its store, and what is made of it after something went wrong."""
 
-from __future__ import annotations
-
 import asyncio
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from archived import other_answers, random_kept
-from cells import cell_campaign, cell_report, submission
+from cells import cell_campaign, count, publish, submission
 
 from ldp_aggregator.archive.files import ArchiveError, Kept
 from ldp_aggregator.archive.keeping import Archive, ArchivedCounts
 from ldp_aggregator.archive.places import open_place
-from ldp_aggregator.archive.recount import REPORTS, SlotWork, add_results, on_processes, recount
+from ldp_aggregator.archive.recount import REPORTS, add_results, on_processes, recount
 from ldp_aggregator.service.archiving import goes_along
 from ldp_aggregator.store import SqliteStore, StoreError, Submission
 from ldp_aggregator.store.contract import UNAVAILABLE
-from protocols import Campaign
 from protocols.wire import Block
 
 MISSING = "A" * 43
@@ -26,7 +22,7 @@ CELLS = cell_campaign(1024)
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+async def store(tmp_path):
     opened = SqliteStore(tmp_path / "store.sqlite3")
     await opened.create_campaign(CELLS)
     yield opened
@@ -34,29 +30,29 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> str:
+def folder(tmp_path):
     return str(tmp_path / "archive")
 
 
-def archived(store: SqliteStore, folder: str, slots: int = 16) -> ArchivedCounts:
+def archived(store, folder, slots=16):
     return ArchivedCounts(store, Archive(open_place(folder), slots))
 
 
-def of_kept(campaign: Campaign, kept: dict[int, Kept]) -> Submission:
+def of_kept(campaign, kept):
     return Submission(
         campaign, tuple(Block(question, one.ids.tobytes(), one.payloads.tobytes()) for question, one in kept.items())
     )
 
 
-def numbered(numbers: range | list[int], cell: int | None = None) -> Submission:
-    return submission(CELLS, [cell_report(CELLS, number, cell) for number in numbers])
+def numbered(numbers):
+    return submission(CELLS, numbers)
 
 
-def campaigns_in(folder: str) -> list[str]:
+def campaigns_in(folder):
     return [path.name for path in Path(folder).iterdir()]
 
 
-async def agree(store: SqliteStore, folder: str, campaign: Campaign = CELLS) -> int:
+async def agree(store, folder, campaign=CELLS):
     """Archive and store are equal bit for bit; returns the number of reports."""
     found = recount(folder, campaign.id)
     assert found.conflicts == ()
@@ -65,9 +61,7 @@ async def agree(store: SqliteStore, folder: str, campaign: Campaign = CELLS) -> 
     return found.reports
 
 
-async def test_every_mechanism_is_archived_and_recounted_to_the_same_bits(
-    campaign: Campaign, store: SqliteStore, folder: str
-) -> None:
+async def test_every_mechanism_is_archived_and_recounted_to_the_same_bits(campaign, store, folder):
     await store.create_campaign(campaign)
     for seed, slots in enumerate((16, 4, 1, 256)):
         counts = archived(store, folder, slots)
@@ -79,9 +73,7 @@ async def test_every_mechanism_is_archived_and_recounted_to_the_same_bits(
     assert found == recount(folder, campaign.id, lambda *given: on_processes(*given, workers=2))
 
 
-async def test_refused_and_repeated_reports_and_second_answers_stay_out_of_the_archive(
-    campaign: Campaign, store: SqliteStore, folder: str
-) -> None:
+async def test_refused_and_repeated_reports_and_second_answers_stay_out_of_the_archive(campaign, store, folder):
     """Within one group, in one upload, and after the first answer."""
     await store.create_campaign(campaign)
     counts = archived(store, folder)
@@ -99,9 +91,9 @@ async def test_refused_and_repeated_reports_and_second_answers_stay_out_of_the_a
     assert recount(folder, campaign.id).duplicates == 0
 
 
-async def test_a_group_in_which_nothing_is_new_leaves_no_file(store: SqliteStore, folder: str) -> None:
+async def test_a_group_in_which_nothing_is_new_leaves_no_file(store, folder):
     counts = archived(store, folder)
-    await counts.count([numbered(range(50))])
+    await count(counts, CELLS, range(50))
     files = open_place(folder).names(f"{CELLS.id}/{REPORTS}")
     for _ in range(3):
         await counts.count([numbered(range(50)), numbered(range(10, 30))])
@@ -109,18 +101,14 @@ async def test_a_group_in_which_nothing_is_new_leaves_no_file(store: SqliteStore
     assert open_place(folder).names(f"{CELLS.id}/pending") == []
 
 
-async def test_what_a_process_left_pending_before_its_commit_is_counted_by_the_next(
-    store: SqliteStore, folder: str
-) -> None:
+async def test_what_a_process_left_pending_before_its_commit_is_counted_by_the_next(store, folder):
     Archive(open_place(folder)).write([numbered(range(40))])
     assert recount(folder, CELLS.id).reports == 0
     assert await archived(store, folder).recover([CELLS]) > 0
     assert await agree(store, folder) == 40
 
 
-async def test_what_a_process_left_pending_after_its_commit_is_published_and_counts_once(
-    store: SqliteStore, folder: str
-) -> None:
+async def test_what_a_process_left_pending_after_its_commit_is_published_and_counts_once(store, folder):
     Archive(open_place(folder), 4).write([numbered(range(40)), numbered(range(30, 50))])
     await store.count([numbered(range(40)), numbered(range(30, 50))])
     await archived(store, folder).recover([CELLS])
@@ -128,93 +116,82 @@ async def test_what_a_process_left_pending_after_its_commit_is_published_and_cou
     assert open_place(folder).names(f"{CELLS.id}/pending") == []
 
 
-async def test_two_servers_that_find_the_same_pending_files_count_them_once(store: SqliteStore, folder: str) -> None:
+async def test_two_servers_that_find_the_same_pending_files_count_them_once(store, folder):
     Archive(open_place(folder)).write([numbered(range(40))])
     await asyncio.gather(archived(store, folder).recover([CELLS]), archived(store, folder).recover([CELLS]))
     assert await agree(store, folder) == 40
 
 
-async def test_a_group_of_which_the_store_does_not_know_is_settled_before_the_next(
-    store: SqliteStore, folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_group_of_which_the_store_does_not_know_is_settled_before_the_next(store, folder, monkeypatch):
     """Committed or not: the answer was lost."""
     counts = archived(store, folder)
-    count = store.count
+    works = store.count
 
-    async def lost(submissions: list[Submission]) -> list[object]:
-        await count(submissions)
+    async def lost(submissions):
+        await works(submissions)
         raise StoreError("the connection is gone")
 
-    async def down(submissions: list[Submission]) -> list[object]:
+    async def down(submissions):
         raise StoreError("the database is down")
 
     for number, failure in enumerate((lost, down)):
         with monkeypatch.context() as patch:
             patch.setattr(store, "count", failure)
             with pytest.raises(StoreError):
-                await counts.count([numbered(range(100 * number, 100 * number + 10))])
-            [outcome] = await counts.count([numbered(range(100 * number + 10, 100 * number + 20))])
-            assert outcome.refused == UNAVAILABLE
-        [outcome] = await counts.count([numbered(range(100 * number + 20, 100 * number + 30))])
-        assert outcome.counted == 10
+                await count(counts, CELLS, range(100 * number, 100 * number + 10))
+            assert (await count(counts, CELLS, range(100 * number + 10, 100 * number + 20))).refused == UNAVAILABLE
+        assert (await count(counts, CELLS, range(100 * number + 20, 100 * number + 30))).counted == 10
         await agree(store, folder)
     await counts.count([numbered(range(10, 20)), numbered(range(110, 120))])
     assert await agree(store, folder) == 60
 
 
-async def test_an_archive_that_cannot_be_written_refuses_and_goes_on_when_it_can(
-    store: SqliteStore, folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_archive_that_cannot_be_written_refuses_and_goes_on_when_it_can(store, folder, monkeypatch):
     counts = archived(store, folder)
 
-    def full(handle: int) -> None:
+    def full(handle):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         with pytest.raises(ArchiveError, match="No space left"):
-            await counts.count([numbered(range(10))])
+            await count(counts, CELLS, range(10))
     assert (await store.state(CELLS.id)).reports == 0
-    [outcome] = await counts.count([numbered(range(10))])
-    assert outcome.counted == 10
+    assert (await count(counts, CELLS, range(10))).counted == 10
     assert await agree(store, folder) == 10
 
 
-async def test_a_campaign_that_cannot_be_counted_keeps_no_other_from_it(
-    store: SqliteStore, folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_campaign_that_cannot_be_counted_keeps_no_other_from_it(store, folder, monkeypatch):
     counts = archived(store, folder)
-    other = cell_campaign(title="Others")
-    await store.create_campaign(other)
-    count = store.count
+    other = await publish(store, title="Others")
+    works = store.count
 
-    async def damaged(submissions: list[Submission]) -> list[object]:
+    async def damaged(submissions):
         if any(one.campaign.id == CELLS.id for one in submissions):
             raise StoreError("the database answered: malformed")
-        return await count(submissions)
+        return await works(submissions)
 
-    sound = submission(other, [cell_report(other, 1)])
+    sound = submission(other, [1])
     with monkeypatch.context() as patch:
         patch.setattr(store, "count", damaged)
         with pytest.raises(StoreError):
-            await counts.count([numbered(range(10))])
+            await count(counts, CELLS, range(10))
         first, second = await counts.count([numbered(range(10)), sound])
         assert (first.refused, second.counted) == (UNAVAILABLE, 1)
-    await counts.count([numbered(range(10))])
+    await count(counts, CELLS, range(10))
     assert await agree(store, folder) == 10
     assert await agree(store, folder, other) == 1
 
 
-async def test_reports_to_a_closed_campaign_are_not_archived(store: SqliteStore, folder: str) -> None:
+async def test_reports_to_a_closed_campaign_are_not_archived(store, folder):
     counts = archived(store, folder)
-    await counts.count([numbered(range(10))])
+    await count(counts, CELLS, range(10))
     await store.close_campaign(CELLS.id)
-    [outcome] = await counts.count([numbered(range(10, 20))])
-    assert outcome.refused == "campaign-closed"
+    assert (await count(counts, CELLS, range(10, 20))).refused == "campaign-closed"
     assert await agree(store, folder) == 10
 
 
-def test_a_campaign_that_is_not_there_or_not_itself_is_not_recounted(campaign: Campaign, tmp_path: Path) -> None:
+def test_a_campaign_that_is_not_there_or_not_itself_is_not_recounted(campaign, tmp_path):
     with pytest.raises(ArchiveError, match="cannot be read"):
         recount(str(tmp_path), MISSING)
     open_place(str(tmp_path)).put(f"{MISSING}/document.json", campaign.document)
@@ -222,55 +199,46 @@ def test_a_campaign_that_is_not_there_or_not_itself_is_not_recounted(campaign: C
         recount(str(tmp_path), MISSING)
 
 
-async def test_a_stray_file_is_named_and_stops_the_recount(store: SqliteStore, folder: str) -> None:
-    await archived(store, folder).count([numbered(range(10))])
+async def test_a_stray_file_is_named_and_stops_the_recount(store, folder):
+    await count(archived(store, folder), CELLS, range(10))
     open_place(folder).put(f"{CELLS.id}/{REPORTS}/copy.parquet", b"")
     with pytest.raises(ArchiveError, match=r"copy\.parquet"):
         recount(folder, CELLS.id)
 
 
-async def test_something_strange_among_the_pending_files_stops_one_campaign_and_no_other(
-    store: SqliteStore, folder: str
-) -> None:
-    other = cell_campaign(1024, title="Others")
-    await store.create_campaign(other)
+async def test_something_strange_among_the_pending_files_stops_one_campaign_and_no_other(store, folder):
+    other = await publish(store, 1024, title="Others")
     place = open_place(folder)
     strange = f"{CELLS.id}/pending/016-00-0123456789abcdef.parquet"
     place.put(strange, b"no Parquet")
     place.put(f"{CELLS.id}/pending/notes.txt", b"nothing that a server reads")
     counts = archived(store, folder)
     assert await counts.recover([CELLS, other]) == 0
-    sound = submission(other, [cell_report(other, 1)])
+    sound = submission(other, [1])
     for _ in range(2):
         first, second = await counts.count([numbered(range(10)), sound])
         assert (first.refused, second.refused) == (UNAVAILABLE, None)
-        [alone] = await counts.count([numbered(range(10))])
-        assert alone.refused == UNAVAILABLE
+        assert (await count(counts, CELLS, range(10))).refused == UNAVAILABLE
     await counts.beat()
     place.remove(strange)
-    [outcome] = await counts.count([numbered(range(10))])
-    assert outcome.counted == 10
+    assert (await count(counts, CELLS, range(10))).counted == 10
     assert await agree(store, folder) == 10
     assert await agree(store, folder, other) == 1
 
 
-async def test_a_file_that_unpacks_into_more_than_memory_is_refused_before_it_is_read(
-    store: SqliteStore, folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await archived(store, folder).count([numbered(range(10))])
+async def test_a_file_that_unpacks_into_more_than_memory_is_refused_before_it_is_read(store, folder, monkeypatch):
+    await count(archived(store, folder), CELLS, range(10))
     monkeypatch.setattr("ldp_aggregator.archive.files.MOST_BYTES", 20)
     with pytest.raises(ArchiveError, match=r"rows of .* bytes; the archive writes fewer"):
         recount(folder, CELLS.id)
 
 
-async def test_many_small_files_become_few_large_ones_and_say_the_same(
-    store: SqliteStore, folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_many_small_files_become_few_large_ones_and_say_the_same(store, folder, monkeypatch):
     monkeypatch.setattr("ldp_aggregator.archive.keeping.COMPACT_AT", 4)
     archive = Archive(open_place(folder), 2)
     counts = ArchivedCounts(store, archive)
     for number in range(100):
-        await counts.count([numbered([number])])
+        await count(counts, CELLS, [number])
     archive._compactor.shutdown()
     files = open_place(folder).names(f"{CELLS.id}/{REPORTS}")
     assert len(files) <= 2 * 3 * 4
@@ -278,9 +246,7 @@ async def test_many_small_files_become_few_large_ones_and_say_the_same(
     assert recount(folder, CELLS.id).duplicates == 0
 
 
-async def test_a_recount_while_files_are_put_together_counts_every_report_once(
-    store: SqliteStore, folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_recount_while_files_are_put_together_counts_every_report_once(store, folder, monkeypatch):
     """Also where the small files are still there beside the large one, as they are where a server dies in between."""
     monkeypatch.setattr("ldp_aggregator.archive.keeping.COMPACT_AT", 4)
     archive = Archive(open_place(folder), 1)
@@ -297,7 +263,7 @@ async def test_a_recount_while_files_are_put_together_counts_every_report_once(
     assert await agree(store, folder) == 4
     rounds = []
 
-    def engine(document: bytes, work: list[SlotWork]) -> bytes:
+    def engine(document, work):
         rounds.append(work)
         if len(rounds) == 1:
             archive._place.remove(work[0].names[0])
@@ -307,13 +273,12 @@ async def test_a_recount_while_files_are_put_together_counts_every_report_once(
     assert len(rounds) == 2
 
 
-async def test_deleting_a_campaign_takes_its_archive_along(store: SqliteStore, folder: str) -> None:
+async def test_deleting_a_campaign_takes_its_archive_along(store, folder):
     archive = Archive(open_place(folder))
     goes_along(store, archive)
-    other = cell_campaign(1024, title="Others")
-    await store.create_campaign(other)
+    other = await publish(store, 1024, title="Others")
     counts = ArchivedCounts(store, archive)
-    await counts.count([numbered(range(10)), submission(other, [cell_report(other, 1)])])
+    await counts.count([numbered(range(10)), submission(other, [1])])
     with pytest.raises(StoreError, match="was not closed"):
         await store.delete_campaign(CELLS.id)
     assert await agree(store, folder) == 10
@@ -323,15 +288,13 @@ async def test_deleting_a_campaign_takes_its_archive_along(store: SqliteStore, f
     assert await agree(store, folder, other) == 1
 
 
-async def test_a_campaign_whose_archive_cannot_be_removed_is_not_deleted(
-    store: SqliteStore, folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_campaign_whose_archive_cannot_be_removed_is_not_deleted(store, folder, monkeypatch):
     archive = Archive(open_place(folder))
     goes_along(store, archive)
     await ArchivedCounts(store, archive).count([numbered(range(10))])
     await store.close_campaign(CELLS.id)
 
-    def refuses(name: str) -> None:
+    def refuses(name):
         raise ArchiveError("the place does not answer")
 
     with monkeypatch.context() as patch:

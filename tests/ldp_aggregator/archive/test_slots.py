@@ -16,26 +16,25 @@ from hypothesis import strategies as st
 from ldp_aggregator.archive.files import ArchiveError, Kept, decode_file, encode_file
 from ldp_aggregator.archive.recount import add_results, read_result, recount_slot, slot_of
 from ldp_aggregator.counting.tally import Tally
-from protocols import Campaign
 from protocols.wire import Block
 
 
-def as_blocks(kept: dict[int, Kept]) -> list[Block]:
+def as_blocks(kept):
     return [Block(number, one.ids.tobytes(), one.payloads.tobytes()) for number, one in kept.items()]
 
 
-def _pairs(kept: Kept) -> set[tuple[bytes, bytes]]:
+def _pairs(kept):
     return {(one.tobytes(), payload.tobytes()) for one, payload in zip(kept.ids, kept.payloads, strict=True)}
 
 
-def tally_of(campaign: Campaign, kept: dict[int, Kept]) -> Tally:
+def tally_of(campaign, kept):
     tally = Tally(campaign)
     for block in as_blocks(kept):
         assert not tally.add_block(block)
     return tally
 
 
-def test_a_file_is_read_as_it_was_written_and_any_reader_of_parquet_opens_it(campaign: Campaign) -> None:
+def test_a_file_is_read_as_it_was_written_and_any_reader_of_parquet_opens_it(campaign):
     kept = random_kept(campaign, 600, 1)
     data = encode_file(kept)
     again = decode_file(data, campaign)
@@ -50,7 +49,7 @@ def test_a_file_is_read_as_it_was_written_and_any_reader_of_parquet_opens_it(cam
     assert table.num_rows == sum(len(one.ids) for one in kept.values())
 
 
-def test_the_order_of_reports_leaves_no_trace_in_a_file(campaign: Campaign) -> None:
+def test_the_order_of_reports_leaves_no_trace_in_a_file(campaign):
     kept = random_kept(campaign, 300, 2)
     mixed = {}
     for number, one in reversed(kept.items()):
@@ -59,7 +58,7 @@ def test_the_order_of_reports_leaves_no_trace_in_a_file(campaign: Campaign) -> N
     assert encode_file(kept) == encode_file(mixed)
 
 
-def test_nothing_archived_counts_nothing(campaign: Campaign) -> None:
+def test_nothing_archived_counts_nothing(campaign):
     assert decode_file(encode_file({}), campaign) == {}
     for result in (
         recount_slot(campaign.document, []),
@@ -70,7 +69,7 @@ def test_nothing_archived_counts_nothing(campaign: Campaign) -> None:
         assert (found.reports, found.duplicates, found.conflicts, found.refused) == (0, 0, (), 0)
 
 
-def test_a_report_counts_once_in_however_many_files_it_is(campaign: Campaign) -> None:
+def test_a_report_counts_once_in_however_many_files_it_is(campaign):
     kept = random_kept(campaign, 600, 4)
     some = {number: Kept(one.ids[::3], one.payloads[::3]) for number, one in kept.items()}
     found = read_result(
@@ -81,7 +80,7 @@ def test_a_report_counts_once_in_however_many_files_it_is(campaign: Campaign) ->
     assert found.conflicts == ()
 
 
-def test_ids_that_begin_alike_are_told_apart(campaign: Campaign) -> None:
+def test_ids_that_begin_alike_are_told_apart(campaign):
     kept = random_kept(campaign, 600, 4)
     ids = kept[1].ids.copy()
     ids[:, :8] = ids[0, :8]
@@ -91,7 +90,7 @@ def test_ids_that_begin_alike_are_told_apart(campaign: Campaign) -> None:
     assert (found.duplicates, found.conflicts) == (2 * len(ids), ())
 
 
-def test_an_id_with_two_answers_counts_for_none_and_is_listed(campaign: Campaign) -> None:
+def test_an_id_with_two_answers_counts_for_none_and_is_listed(campaign):
     kept = random_kept(campaign, 600, 5)
     other = {
         1: other_answers(campaign, 1, Kept(kept[1].ids[:2], kept[1].payloads[:2])),
@@ -107,7 +106,7 @@ def test_an_id_with_two_answers_counts_for_none_and_is_listed(campaign: Campaign
     assert found.duplicates == found.reports
 
 
-def test_what_no_device_can_have_sent_is_left_out_and_numbered(campaign: Campaign) -> None:
+def test_what_no_device_can_have_sent_is_left_out_and_numbered(campaign):
     kept = random_kept(campaign, 100, 6)
     wrong = kept[1].payloads.copy()
     wrong[0, :] = 0x7F
@@ -119,7 +118,7 @@ def test_what_no_device_can_have_sent_is_left_out_and_numbered(campaign: Campaig
 
 
 @given(st.sampled_from([1, 2, 4, 16, 256]), st.integers(0, 2**32))
-def test_slots_share_no_id_and_add_up_to_the_same_bytes_in_any_order(campaign: Campaign, slots: int, seed: int) -> None:
+def test_slots_share_no_id_and_add_up_to_the_same_bytes_in_any_order(campaign, slots, seed):
     kept = random_kept(campaign, 60, seed)
     parts: dict[int, dict[int, Kept]] = {}
     for number, one in kept.items():
@@ -142,12 +141,12 @@ def test_slots_share_no_id_and_add_up_to_the_same_bytes_in_any_order(campaign: C
 
 
 @pytest.mark.parametrize("slots", [0, 3, 512, -1])
-def test_a_number_of_slots_that_does_not_divide_a_byte_is_refused(slots: int) -> None:
+def test_a_number_of_slots_that_does_not_divide_a_byte_is_refused(slots):
     with pytest.raises(ValueError, match="slots must be a power of two"):
         slot_of(np.zeros((1, 16), dtype=np.uint8), slots)
 
 
-def _table(question: list[int], ids: list[bytes | None], payloads: list[bytes]) -> bytes:
+def _table(question, ids, payloads):
     sink = io.BytesIO()
     columns = {
         "question": pa.array(question, pa.uint16()),
@@ -169,19 +168,19 @@ def _table(question: list[int], ids: list[bytes | None], payloads: list[bytes]) 
         (_table([1], [None], [b"\0"]), "empty cells"),
     ],
 )
-def test_what_is_no_file_of_the_campaign_is_refused_by_name(campaign: Campaign, data: bytes, words: str) -> None:
+def test_what_is_no_file_of_the_campaign_is_refused_by_name(campaign, data, words):
     with pytest.raises(ArchiveError, match=f"some.parquet .*{words}"):
         recount_slot(campaign.document, [data], ["some.parquet"])
 
 
-def test_a_file_cut_anywhere_is_refused(campaign: Campaign) -> None:
+def test_a_file_cut_anywhere_is_refused(campaign):
     data = encode_file(random_kept(campaign, 30, 7))
     for end in range(0, len(data), 37):
         with pytest.raises(ArchiveError):
             decode_file(data[:end], campaign)
 
 
-def test_a_damaged_result_is_refused(campaign: Campaign) -> None:
+def test_a_damaged_result_is_refused(campaign):
     for result in (b"", b"\xc0", b"\x94\x00"):
         with pytest.raises(ArchiveError, match="damaged"):
             add_results(campaign.document, [result])

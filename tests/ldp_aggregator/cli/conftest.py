@@ -1,7 +1,6 @@
 """A command of the aggregator, run in this process."""
 
-from __future__ import annotations
-
+import json
 from collections.abc import Callable
 
 import pytest
@@ -12,10 +11,10 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
+def run(capsys):
     """Exit code, standard output and standard error of a command."""
 
-    def run_command(*arguments: object) -> tuple[int, str, str]:
+    def run_command(*arguments):
         try:
             code = main([str(argument) for argument in arguments])
         except SystemExit as stop:
@@ -24,3 +23,36 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
         return code, captured.out, captured.err
 
     return run_command
+
+
+@pytest.fixture
+def refused(run):
+    """The one line in which a command says why it fails."""
+
+    def fail(*arguments, expected=1):
+        code, out, err = run(*arguments)
+        assert (code, out, err.count("\n")) == (expected, "", 1), (arguments, err)
+        return err
+
+    return fail
+
+
+WEATHER = {
+    "version": 1,
+    "title": "Weather",
+    "label": {"name": "rain", "classes": ["yes", "no"]},
+    "features": [{"name": "sky", "kind": "categorical", "values": ["clouds", "blue"]}],
+    "privacy": {"epsilon": 4.0},
+}
+
+
+@pytest.fixture
+def weather(run, tmp_path):
+    """A function that makes a campaign in a data folder, which the environment names too; its id."""
+
+    def make(*more):
+        path = tmp_path / "weather.json"
+        path.write_text(json.dumps(WEATHER))
+        return run("campaign", "create", path, "--data", tmp_path / "data", *more)[1].strip()
+
+    return make

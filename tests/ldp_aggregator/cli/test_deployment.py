@@ -1,7 +1,5 @@
 """The sample files and the commands of the deployment guide: each is read by the program it is for."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

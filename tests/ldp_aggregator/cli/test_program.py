@@ -1,20 +1,18 @@
 """The command line, run as a user runs it."""
 
-from __future__ import annotations
-
-import asyncio
 import csv
 import io
 import json
 import re
+import sqlite3
 import subprocess
 import sys
 
 import pytest
+from answering import answer
 
-from ldp_aggregator.store import Submission, open_store
-from ldp_client.answering import perturb
-from protocols import Campaign, decode_upload, encode_upload
+from ldp_aggregator.cli.program import COMMANDS
+from protocols import Campaign
 from protocols.model import Model
 
 DRAFT = {
@@ -47,8 +45,8 @@ def campaign_id(run, draft):
 
 
 def test_create_prints_the_id_and_only_the_id(run, draft):
-    assert run("campaign", "create", draft) == (0, Campaign.compile(DRAFT).id + "\n", "")
-    assert run("campaign", "create", draft)[1].strip() == Campaign.compile(DRAFT).id
+    for _ in range(2):
+        assert run("campaign", "create", draft) == (0, Campaign.compile(DRAFT).id + "\n", "")
 
 
 def test_a_toml_draft_is_read_by_its_name(run, tmp_path):
@@ -61,19 +59,11 @@ def test_a_toml_draft_is_read_by_its_name(run, tmp_path):
     assert run("campaign", "create", path)[1].strip() == Campaign.compile(DRAFT).id
 
 
-def test_a_bad_draft_fails_in_one_line_that_names_the_field(run, tmp_path):
+def test_a_bad_or_missing_draft_fails_in_one_line_that_names_what(refused, tmp_path):
     path = tmp_path / "draft.json"
     path.write_text(json.dumps(DRAFT | {"privacy": {"epsilon": -1}}))
-    code, out, err = run("campaign", "create", path)
-    assert (code, out) == (1, "")
-    assert err.startswith("ldp-aggregator: privacy.epsilon: ")
-    assert err.count("\n") == 1
-
-
-def test_a_missing_draft_fails_in_one_line(run, tmp_path):
-    code, _, err = run("campaign", "create", tmp_path / "none.json")
-    assert (code, err.count("\n")) == (1, 1)
-    assert "none.json cannot be read" in err
+    assert refused("campaign", "create", path).startswith("ldp-aggregator: privacy.epsilon: ")
+    assert "none.json cannot be read" in refused("campaign", "create", tmp_path / "none.json")
 
 
 def test_list_and_show_tell_the_state(run, campaign_id):
@@ -93,46 +83,23 @@ def test_close_says_how_many_reports_there_are(run, campaign_id):
     assert json.loads(run("campaign", "list", "--json")[1])[0]["status"] == "closed"
 
 
-def test_an_unknown_campaign_fails_in_one_line(run, campaign_id):
+def test_an_unknown_campaign_fails_in_one_line(refused, campaign_id):
     for command in (["campaign", "show"], ["campaign", "close"], ["estimates"], ["train"]):
-        code, out, err = run(*command, "A" * 43)
-        assert (code, out) == (1, "")
-        assert err == (
+        assert refused(*command, "A" * 43) == (
             f"ldp-aggregator: no campaign has the id {'A' * 43}; "
             "'ldp-aggregator campaign list' shows the ids of this store\n"
         )
 
 
-def test_a_missing_store_is_not_made_by_reading(run, tmp_path):
-    code, _, err = run("campaign", "list")
-    assert code == 1
-    assert "there is no store in" in err
+def test_a_missing_store_is_not_made_by_reading(refused, tmp_path):
+    assert "there is no store in" in refused("campaign", "list")
     assert not (tmp_path / "data").exists()
 
 
 @pytest.fixture
 def some_reports(campaign_id, tmp_path):
-    """300 people answered, straight into the store; the same answers in every run."""
-    import asyncio
-
-    from exact_coins import SeededCoins
-
-    from ldp_aggregator.store import Submission, open_store
-    from ldp_client.answering import perturb
-    from protocols import decode_upload, encode_upload
-
-    campaign = Campaign.compile(DRAFT)
-    coins = SeededCoins(300)
-    reports = [report for _ in range(300) for report in perturb(campaign, {"age": "old"}, "no", coins=coins)]
-
-    async def count():
-        store = await open_store(tmp_path / "data")
-        blocks = decode_upload(encode_upload(reports), campaign)
-        [outcome] = await store.count([Submission(campaign, blocks)])
-        await store.close()
-        return outcome.counted
-
-    assert asyncio.run(count()) == 300
+    """300 people answered."""
+    answer(tmp_path / "data", campaign_id, [({"age": "old"}, "no")] * 300, seed=300)
     return campaign_id
 
 
@@ -203,43 +170,35 @@ def test_train_publishes_and_writes_the_model(run, some_reports, tmp_path):
     path = tmp_path / "model.json"
     code, out, _ = run("train", some_reports, "--anyway", "--output", path)
     assert (code, out.splitlines()[0]) == (0, "model version 1 from 300 reports is published")
+    assert "is right for 0.999 of the people" in out
+    assert "with these reports the model is not known to be better than always saying the most frequent class" in out
     assert Model.from_json(path.read_bytes()).classes == ("yes", "no")
     assert run("train", some_reports, "--anyway", "--post", "floor")[1].startswith("model version 2")
     assert json.loads(run("campaign", "list", "--json")[1])[0]["model_version"] == 2
 
 
-def test_a_model_that_cannot_be_above_the_prior_is_published_only_when_told_to(run, some_reports):
-    code, out, err = run("train", some_reports)
+def test_a_model_of_nothing_or_not_above_the_prior_is_not_published(run, campaign_id, tmp_path):
+    assert run("train", campaign_id) == (1, "", "ldp-aggregator: no report has been counted yet\n")
+    answer(tmp_path / "data", campaign_id, [({"age": "old"}, "no")] * 300, seed=300)
+    code, out, err = run("train", campaign_id)
     assert (code, out) == (1, "")
     assert "300 reports do not show that the model is better than always saying the most frequent class" in err
     assert err.endswith("Nothing is published; --anyway publishes it\n")
     assert json.loads(run("campaign", "list", "--json")[1])[0]["model_version"] is None
-    code, out, _ = run("train", some_reports, "--anyway")
-    assert (code, out.splitlines()[0]) == (0, "model version 1 from 300 reports is published")
-    assert "is right for 0.999 of the people" in out
-    assert "with these reports the model is not known to be better than always saying the most frequent class" in out
 
 
-def test_training_on_nothing_publishes_nothing(run, campaign_id):
-    code, out, err = run("train", campaign_id)
-    assert (code, out, err) == (1, "", "ldp-aggregator: no report has been counted yet\n")
-    assert json.loads(run("campaign", "list", "--json")[1])[0]["model_version"] is None
-
-
-def test_a_token_is_printed_once_and_only_its_hash_is_kept(run, tmp_path):
+def test_a_token_is_printed_once_and_only_its_hash_is_kept(run, refused, tmp_path):
     code, out, _ = run("token", "create", "--scope", "collector", "--name", "dashboard")
     text = out.strip()
-    assert code == 0
-    assert len(text) >= 43
+    assert (code, len(text) >= 43) == (0, True)
     kept = b"".join(path.read_bytes() for path in (tmp_path / "data").iterdir())
     assert b"dashboard" in kept
     assert text.encode() not in kept
-    code, _, err = run("token", "create", "--scope", "admin", "--name", "dashboard")
-    assert (code, "dashboard" in err) == (1, True)
+    assert "dashboard" in refused("token", "create", "--scope", "admin", "--name", "dashboard")
     assert run("token", "create", "--scope", "everything")[0] == 2
 
 
-def test_tokens_are_listed_rotated_and_revoked(run):
+def test_tokens_are_listed_rotated_and_revoked(run, refused):
     run("token", "create", "--scope", "relay", "--name", "one")
     code, text, _ = run("token", "rotate", "one", "--name", "two")
     assert (code, len(text.strip()) >= 43) == (0, True)
@@ -248,15 +207,11 @@ def test_tokens_are_listed_rotated_and_revoked(run):
     assert states["two"]["scope"] == "relay"
     assert run("token", "revoke", "two")[:2] == (0, "token 'two' is revoked\n")
     for command in (["revoke", "two"], ["rotate", "one"], ["revoke", "nobody's"]):
-        code, out, err = run("token", *command)
-        assert (code, out) == (1, "")
-        assert "no token in use has the name" in err
+        assert "no token in use has the name" in refused("token", *command)
     assert "two" in run("token", "list")[1]
 
 
 def test_fsck_says_what_is_sound_and_what_is_not(run, some_reports, tmp_path):
-    import sqlite3
-
     code, out, _ = run("fsck")
     assert (code, out.startswith("1 campaigns are sound")) == (0, True)
     with sqlite3.connect(tmp_path / "data" / "aggregator.sqlite3") as db:
@@ -266,14 +221,11 @@ def test_fsck_says_what_is_sound_and_what_is_not(run, some_reports, tmp_path):
     assert (code, out) == (1, f"{some_reports}: 300 reports are counted, but 299 ids are stored\n")
 
 
-def test_backup_refuses_to_copy_a_folder_that_is_not_the_store(run, some_reports, tmp_path, monkeypatch):
+def test_backup_refuses_to_copy_a_folder_that_is_not_the_store(refused, some_reports, tmp_path, monkeypatch):
     """An old folder may lie where the server's store is a database: its copy would be no backup."""
     monkeypatch.setenv("LDP_AGGREGATOR_DATABASE", "postgresql://ldp:geheim@database/ldp")
-    code, out, err = run("backup", tmp_path / "copy")
-    assert (code, out) == (1, "")
-    assert "PostgreSQL" in err
-    assert "pg_dump" in err
-    assert "geheim" not in err
+    err = refused("backup", tmp_path / "copy")
+    assert ("PostgreSQL" in err, "pg_dump" in err, "geheim" in err) == (True, True, False)
     assert not (tmp_path / "copy").exists()
 
 
@@ -327,7 +279,7 @@ def test_rounds_of_a_study_train_one_model_that_is_published_for_each(run, tmp_p
         ids.append(run("campaign", "create", path)[1].strip())
     code, _, err = run("train", *ids)
     assert (code, err) == (1, "ldp-aggregator: no report has been counted yet\n")
-    asyncio.run(answer(tmp_path / "data", ids[0]))
+    answer(tmp_path / "data", ids[0], [({"age": "old"}, "no")] * 20)
     code, out, _ = run(
         "train", *ids, "--anyway", "--prior", "label", "--variance-floor", "0.01", "--output", tmp_path / "model.json"
     )
@@ -337,31 +289,9 @@ def test_rounds_of_a_study_train_one_model_that_is_published_for_each(run, tmp_p
     assert run("train", *ids, "--variance-floor", "7")[0] == 2
 
 
-async def answer(data, campaign_id):
-    """Twenty devices answer."""
-    store = await open_store(data, None)
-    campaign = Campaign.parse(await store.document(campaign_id))
-    uploads = [encode_upload(perturb(campaign, {"age": "old"}, "no")) for _ in range(20)]
-    await store.count([Submission(campaign, decode_upload(upload, campaign)) for upload in uploads])
-    await store.close()
-
-
 def test_every_command_explains_itself(run):
-    from ldp_aggregator.cli.program import COMMANDS
-
     code, overview, _ = run("--help")
     assert code == 0
     for command in COMMANDS:
         code, text, _ = run(command, "--help")
         assert (code, command in overview, len(text.splitlines()) > 3) == (0, True, True)
-
-
-def test_serving_imports_no_library_that_only_training_needs():
-    script = (
-        "import sys\n"
-        "from ldp_aggregator.cli.program import make_parser\n"
-        "make_parser('serve')\n"
-        "sys.exit(' '.join(name for name in ('sklearn', 'matplotlib') if name in sys.modules))\n"
-    )
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert result.stderr.strip() == ""

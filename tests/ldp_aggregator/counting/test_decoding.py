@@ -1,14 +1,15 @@
-"""Counting on arrays is what the mechanisms say payload by payload."""
+"""Counting on arrays, one question or many together, is what the mechanisms say payload by payload."""
 
-from __future__ import annotations
-
+import random
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from ldp_aggregator.counting.decoding import cells, count, payload_rows, refusals
-from protocols import PayloadError, Question
+from ldp_aggregator.counting import decoding
+from ldp_aggregator.counting.decoding import cells, count, lay_out, payload_rows, refusals
+from ldp_aggregator.counting.digest import digests
+from protocols import Campaign, PayloadError, Question
 from protocols.document.questions import INDEX, MOMENT, PAIR, VALUE
 from protocols.drafting.choice import make_discrete
 from protocols.mechanisms import DISCRETE, MOMENTS, Moment, NoisyVector, OneBit, PureMechanism
@@ -17,14 +18,14 @@ from simulations.fidelities.coins import SeededCoins
 DOMAINS = (2, 7, 8, 9, 130, 300)
 
 
-def question_of(name: str, domain_size: int, epsilon: Fraction = Fraction(1)) -> Question:
+def question_of(name, domain_size, epsilon=Fraction(1)):
     if name in DISCRETE:
         return Question(0, PAIR, "x", None, 1, INDEX, make_discrete(name, domain_size, epsilon), float(epsilon), 1)
     made = MOMENTS[name].make(domain_size, epsilon)
     return Question(0, VALUE, "x", None, 1, MOMENT, made, float(epsilon), 1)
 
 
-def scalar_count(question: Question, payloads: list[bytes]) -> list[int]:
+def scalar_count(question, payloads):
     """The tally vector, one payload at a time."""
     total = [0] * cells(question)
     for payload in payloads:
@@ -47,16 +48,9 @@ def test_counting_rows_is_counting_one_payload_after_another(name, domain_size):
     items = [index if name in DISCRETE else Moment(index, index << 40) for index in range(min(domain_size, 40))]
     payloads = [question.perturb(item, coins) for item in items]
     rows = payload_rows(question, b"".join(payloads))
-    assert refusals(question, rows) == {}
+    assert refusals(question, rows) == refusals(question, rows[:0]) == {}
     assert count(question, rows).tolist() == scalar_count(question, payloads)
-
-
-@pytest.mark.parametrize("name", [*DISCRETE, *MOMENTS])
-def test_no_rows_count_nothing(name):
-    question = question_of(name, 9)
-    rows = payload_rows(question, b"")
-    assert refusals(question, rows) == {}
-    assert not count(question, rows).any()
+    assert not count(question, rows[:0]).any()
 
 
 @pytest.mark.parametrize("rows_of_bits", [254, 255, 256, 255 * 513 + 3])
@@ -86,10 +80,82 @@ def test_random_bytes_are_refused_exactly_where_the_mechanism_refuses_them(name,
     }
 
 
-def refusal(question: Question, payload: bytes) -> str | None:
+def refusal(question, payload):
     """The mechanism's own word on one payload."""
     try:
         question.mechanism.check(payload)
     except PayloadError as error:
         return error.code
     return None
+
+
+KINDS = ("de", "oue", "ss", "she", "sue", "the")
+
+
+def mixed_campaign(discrete, continuous, sizes=(2, 3, 4, 7, 9, 40, 130, 300)):
+    """Questions of very different widths."""
+    features = [
+        {"name": f"f{n}", "kind": "categorical", "missing": False, "values": [str(v) for v in range(size)]}
+        for n, size in enumerate(sizes)
+    ]
+    features += [{"name": f"c{n}", "kind": "continuous", "missing": False, "low": 0, "high": 1} for n in range(2)]
+    return Campaign.compile(
+        {
+            "version": 1,
+            "title": "Mixed",
+            "label": {"name": "label", "classes": ["a", "b", "c"]},
+            "features": features,
+            "privacy": {"epsilon": 1.0, "discrete": discrete, "continuous": continuous},
+        }
+    )
+
+
+def some_payloads(campaign, dice, most):
+    """Questions in order, and for each report bytes that are often sound and often not."""
+    questions, payloads = [], []
+    for number, question in enumerate(campaign.questions):
+        for _ in range(dice.randrange(most + 1)):
+            width = question.mechanism.width
+            payload = bytearray(dice.randbytes(width) if dice.random() < 0.5 else bytes(width))
+            if dice.random() < 0.5:
+                payload[0] = dice.randrange(3)
+                payload[-1] = dice.randrange(2)
+            questions.append(number)
+            payloads.append(bytes(payload))
+    return questions, payloads
+
+
+def one_by_one(campaign, questions, payloads, counted):
+    """Codes, digests and sums by the functions for one question."""
+    codes, checks, sums = {}, np.zeros(len(questions), np.uint64), {}
+    for number in sorted(set(questions)):
+        question = campaign.questions[number]
+        places = [place for place, asked in enumerate(questions) if asked == number]
+        rows = payload_rows(question, b"".join(payloads[place] for place in places))
+        codes |= {places[row]: code for row, code in refusals(question, rows).items()}
+        checks[places] = digests(number, rows)
+        kept = [row for row, place in enumerate(places) if counted[place]]
+        if kept:
+            sums[number] = (len(kept), count(question, rows[kept]).tolist())
+    return codes, checks.tolist(), sums
+
+
+@pytest.mark.parametrize("discrete", KINDS)
+@pytest.mark.parametrize("continuous", ["laplace", "onebit", "sign"])
+@pytest.mark.parametrize("few", [0, 64])
+def test_both_ways_of_counting_agree(discrete, continuous, few, monkeypatch):
+    monkeypatch.setattr(decoding, "FEW", few)
+    campaign = mixed_campaign(discrete, continuous)
+    dice = random.Random(f"{discrete} {continuous}")
+    for most in (1, 3, 6):
+        questions, payloads = some_payloads(campaign, dice, most)
+        laid_out = lay_out(campaign, np.array(questions, dtype=np.int64), b"".join(payloads))
+        codes, checks, sums = {}, np.zeros(len(questions), np.uint64), {}
+        for sheet in laid_out:
+            codes |= sheet.refusals()
+            checks[sheet.places] = sheet.digests()
+        counted = np.array([place not in codes and dice.random() < 0.9 for place in range(len(questions))], dtype=bool)
+        for sheet in laid_out:
+            sums |= {q: (n, counts.tolist()) for q, (n, counts) in sheet.sums(counted).items()}
+        assert (codes, checks.tolist(), sums) == one_by_one(campaign, questions, payloads, counted)
+        assert (len(laid_out) < len(set(questions))) == (few > 0)

@@ -1,13 +1,17 @@
-"""Parts of a tally: written, read and added up without changing a bit."""
+"""Tallies and their parts are exact: any order, any sharding, any merge gives the same bits."""
 
-from __future__ import annotations
+import random
 
 import numpy as np
 import pytest
 from cells import cell_campaign
 
 from ldp_aggregator import Tally
+from ldp_aggregator.counting.digest import digests
 from ldp_aggregator.counting.parts import compactable, encode_part, part_of_tally, tally_of_parts
+from ldp_client.answering import perturb
+from protocols import Report, UploadError, encode_upload
+from simulations.fidelities.coins import SeededCoins
 
 
 def test_parts_add_up_in_any_order():
@@ -82,3 +86,103 @@ def test_small_parts_are_added_up_and_large_ones_left_until_the_small_are_as_lar
 def test_bytes_that_are_no_part_are_refused(part, message):
     with pytest.raises(ValueError, match=message):
         tally_of_parts(cell_campaign(4), [part])
+
+
+FEATURE = {"kind": "categorical", "missing": False, "values": ["a", "b", "c"]}
+
+
+@pytest.fixture
+def uploads(make_campaign):
+    campaign = make_campaign(FEATURE, discrete="oue")
+    coins = SeededCoins(7)
+    people = [({"x": "abc"[i % 3]}, f"c{i % 2}") for i in range(300)]
+    return campaign, [encode_upload(perturb(campaign, record, label, coins=coins)) for record, label in people]
+
+
+def test_shards_in_any_order_add_up_to_one_node(uploads):
+    campaign, sent = uploads
+    whole = Tally.of_uploads(campaign, sent)
+    shuffled = random.Random(1).sample(sent, len(sent))
+    shards = [Tally.of_uploads(campaign, shuffled[start::7]) for start in range(7)]
+    total = Tally(campaign)
+    for shard in reversed(shards):
+        total.merge(shard)
+    assert total == whole
+    assert shards[0] + shards[1] == shards[1] + shards[0]
+    assert whole.n.sum() == 300
+
+
+def test_tallies_differ_when_one_count_does(uploads):
+    campaign, sent = uploads
+    whole, fewer = Tally.of_uploads(campaign, sent), Tally.of_uploads(campaign, sent[1:])
+    assert whole != fewer
+    assert whole != "a tally"
+
+
+def test_a_report_no_device_can_have_sent_is_left_out(make_campaign):
+    campaign = make_campaign(FEATURE, discrete="oue")
+    good, bad = Report(1, b"a" * 16, bytes([0b111111])), Report(1, b"b" * 16, bytes([0b11000000]))
+    tally = Tally.of_uploads(campaign, [encode_upload([good, bad, good])])
+    assert tally.n.tolist() == [0, 2]
+    assert tally.counts[1].tolist() == [2] * 6
+
+
+def test_bytes_that_are_no_upload_raise(make_campaign):
+    with pytest.raises(UploadError):
+        Tally.of_uploads(make_campaign(FEATURE), [b"\x00"])
+
+
+def test_tallies_of_different_campaigns_do_not_merge(make_campaign):
+    one, other = make_campaign(FEATURE), make_campaign(FEATURE, epsilon=2)
+    with pytest.raises(ValueError, match="do not add up"):
+        Tally(one).merge(Tally(other))
+
+
+def test_counts_of_the_wrong_length_are_refused(make_campaign):
+    tally = Tally(make_campaign(FEATURE))
+    with pytest.raises(ValueError, match="question 1 has 6 counts, not 2"):
+        tally.add(1, 1, tally.counts[0])
+    assert not tally.n.any()
+
+
+def mix(value):
+    """The finaliser of splitmix64, in whole numbers."""
+    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    value = (value ^ value >> 27) * 0x94D049BB133111EB % 2**64
+    return value ^ value >> 31
+
+
+def slow_digest(question, payload):
+    words = [int.from_bytes(payload[start : start + 8], "little") for start in range(0, len(payload), 8)]
+    total = sum(mix((word + 0x9E3779B97F4A7C15 * place) % 2**64) for place, word in enumerate(words, start=1))
+    return mix((total + question * 0x94D049BB133111EB) % 2**64)
+
+
+def test_the_digest_is_the_same_on_every_machine_and_in_every_version():
+    """It is stored: a change would make every retry across an update a conflict."""
+    assert f"{int(digests(0, np.zeros((1, 1), np.uint8))[0]):016x}" == "48218226ff3cd4bf"
+    for width in (1, 7, 8, 9, 13, 100):
+        rows = np.random.default_rng(width).integers(0, 256, (50, width), dtype=np.uint8)
+        assert digests(5, rows).tolist() == [slow_digest(5, row.tobytes()) for row in rows]
+
+
+@pytest.mark.parametrize("width", [1, 2, 7, 8, 9, 16, 100])
+def test_every_flipped_bit_changes_the_digest(width):
+    rng = np.random.default_rng(width)
+    row = rng.integers(0, 256, (1, width), dtype=np.uint8)
+    flipped = np.repeat(row, 8 * width, axis=0)
+    for bit in range(8 * width):
+        flipped[bit, bit // 8] ^= 1 << bit % 8
+    values = digests(3, np.concatenate([row, flipped]))
+    assert len(set(values.tolist())) == 8 * width + 1
+
+
+def test_the_same_payload_to_another_question_has_another_digest():
+    rows = np.zeros((1, 4), dtype=np.uint8)
+    assert len({int(digests(question, rows)[0]) for question in range(1000)}) == 1000
+
+
+def test_swapped_words_change_the_digest():
+    words = np.arange(16, dtype=np.uint8).reshape(1, 16)
+    swapped = np.roll(words, 8, axis=1)
+    assert digests(0, words)[0] != digests(0, swapped)[0]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
@@ -50,11 +49,11 @@ class Dashboard:
     tokens: dict[str, str]
     session: aiohttp.ClientSession
 
-    async def get(self, path: str, **more: Any) -> tuple[int, str]:
+    async def get(self, path, **more):
         async with self.session.get(self.admin + path, allow_redirects=False, **more) as answer:
             return answer.status, await answer.text()
 
-    async def send(self, path: str, fields: dict[str, str], **more: Any) -> tuple[int, str, str]:
+    async def send(self, path, fields, **more):
         """Status, text and Location of a form as this session's pages send it."""
         async with self.session.get(self.admin + "/tokens") as answer:
             token = FORM_TOKEN.search(await answer.text())
@@ -62,45 +61,45 @@ class Dashboard:
         async with self.session.post(self.admin + path, data=given, allow_redirects=False, **more) as answer:
             return answer.status, await answer.text(), answer.headers.get("Location", "")
 
-    async def publish(self, people: int = 0, **changes: Any) -> Campaign:
+    async def publish(self, people=0, **changes):
         """A campaign, and so many devices that answered it."""
         campaign = Campaign.compile(DRAFT | changes)
         await self.store.create_campaign(campaign)
         await self.answer(campaign, people)
         return campaign
 
-    async def page(self, campaign: Campaign, query: str = "") -> str:
+    async def page(self, campaign, query=""):
         """An operator's page of a campaign."""
         status, text = await self.get(f"/campaigns/{campaign.id}{query}")
         assert status == 200, text
         return text
 
-    async def act(self, campaign: Campaign, act: str, **fields: str) -> tuple[int, str]:
+    async def act(self, campaign, act, **fields):
         """Status and text of a form on a campaign's page."""
         return (await self.send(f"/campaigns/{campaign.id}/{act}", fields))[:2]
 
-    async def people_page(self, campaign: Campaign) -> str:
+    async def people_page(self, campaign):
         async with self.session.get(f"{self.public}/c/{campaign.id}") as answer:
             assert answer.status == 200
             return await answer.text()
 
-    async def acts(self) -> list[tuple[str, str]]:
+    async def acts(self):
         """What the log says, and how it ended."""
         return [(one.act.act, one.outcome) for one in await self.store.acts()]
 
-    async def sign_in(self, session: Any, token: str, **more: str) -> tuple[aiohttp.ClientResponse, str]:
+    async def sign_in(self, session, token, **more):
         """The answer to a token in the form of the entrance."""
         form = {"token": token, **more}
         async with session.post(f"{self.admin}/login", data=form, allow_redirects=False) as answer:
             return answer, await answer.text()
 
-    async def upload(self, campaign: Campaign, body: bytes, **headers: str) -> int:
+    async def upload(self, campaign, body, **headers):
         """The status of an upload over HTTP."""
         url = f"{self.public}/v1/campaigns/{campaign.id}/reports"
         async with self.session.post(url, data=body, headers={"Content-Type": MEDIA_TYPE} | headers) as answer:
             return answer.status
 
-    async def answer(self, campaign: Campaign, people: int) -> None:
+    async def answer(self, campaign, people):
         """The same answers in every run."""
         coins = SeededCoins(7)
         ages = ("young", "medium", "old")
@@ -112,7 +111,7 @@ class Dashboard:
 
 
 @asynccontextmanager
-async def opened(tmp_path: Path, **changes: Any) -> AsyncIterator[Dashboard]:
+async def opened(tmp_path, **changes):
     store = SqliteStore(tmp_path / "store.sqlite3")
     tokens = {}
     for scope in SCOPES:
@@ -132,17 +131,17 @@ async def opened(tmp_path: Path, **changes: Any) -> AsyncIterator[Dashboard]:
 
 
 @pytest.fixture
-async def dashboard(tmp_path: Path) -> AsyncIterator[Dashboard]:
+async def dashboard(tmp_path):
     async with opened(tmp_path) as found:
         yield found
 
 
 @pytest.fixture
-def dashboards(tmp_path: Path) -> Callable[..., AbstractAsyncContextManager[Dashboard]]:
+def dashboards(tmp_path):
     """Servers with other settings, each with a store of its own."""
     return lambda **changes: opened(Path(mkdtemp(dir=tmp_path)), **changes)
 
 
 @pytest.fixture
-def draft() -> dict[str, Any]:
+def draft():
     return DRAFT

@@ -1,7 +1,5 @@
 """Every page, with nothing in the store, with something, and without a session."""
 
-from __future__ import annotations
-
 import json
 
 import aiohttp

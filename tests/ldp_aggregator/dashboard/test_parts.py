@@ -1,7 +1,5 @@
 """What pages are put together from: sessions, figures, columns, numbers in words, samples. No server is needed."""
 
-from __future__ import annotations
-
 import json
 import math
 import xml.etree.ElementTree as ElementTree

@@ -1,7 +1,5 @@
 """What pages promise is what holds: guarantees, what is kept of an answer, shares within a class, ends."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -100,7 +99,7 @@ FOLDER = str(Path(ldp_aggregator.dashboard.__file__).parent)
 
 
 @contextmanager
-def traced(ran: set[str]) -> Iterator[None]:
+def traced(ran):
     """Notes which files' functions are called, here and in threads that begin meanwhile."""
 
     def note(frame, event, _argument):

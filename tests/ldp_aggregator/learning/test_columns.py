@@ -1,7 +1,5 @@
 """A column is read as its cells are, one by one, whatever its dtype."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Features of one shape are computed at once: what comes out is what comes out for each in a group of its own."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

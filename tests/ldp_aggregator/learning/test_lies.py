@@ -1,7 +1,5 @@
 """The change that is told of lies is one that they really make, and a bound where it is called one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from evaluated import draft

@@ -1,7 +1,5 @@
 """Training and prediction agree on missing values: a model is of those who hold one, and looks at nothing else."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

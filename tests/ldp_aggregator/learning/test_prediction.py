@@ -3,8 +3,6 @@
 Tallies are drawn from the exact law of the counts; seeds are fixed.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

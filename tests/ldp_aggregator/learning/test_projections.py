@@ -34,7 +34,7 @@ DRAFT: dict[str, Any] = {
 }
 
 
-def people(n: int, seed: int = 0) -> pd.DataFrame:
+def people(n, seed=0):
     """Three classes that differ along one direction of four correlated numbers."""
     rng = np.random.default_rng(seed)
     classes = rng.choice(3, size=n, p=[0.4, 0.35, 0.25])
@@ -44,16 +44,16 @@ def people(n: int, seed: int = 0) -> pd.DataFrame:
     return frame.assign(**{"class": np.array(list("abc"))[classes]})
 
 
-def scaled(frame: pd.DataFrame) -> np.ndarray:
+def scaled(frame):
     return 2 * frame[[f"x{i}" for i in range(4)]].to_numpy() / [10, 20, 30, 40] - 1
 
 
 @pytest.fixture(scope="module")
-def campaign() -> Campaign:
+def campaign():
     return Campaign.compile(DRAFT)
 
 
-def exact(campaign: Campaign, frame: pd.DataFrame):
+def exact(campaign, frame):
     return moments_of_table(campaign.features, campaign.label, frame)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from ldp_aggregator.learning.published import (
 from protocols import Campaign
 
 
-def draft(epsilon: float = 1.0, **changes: Any) -> dict[str, Any]:
+def draft(epsilon=1.0, **changes):
     privacy = {"epsilon": epsilon, **changes.pop("privacy", {})}
     return {
         "version": 1,
@@ -35,14 +34,14 @@ def draft(epsilon: float = 1.0, **changes: Any) -> dict[str, Any]:
     }
 
 
-def compiled(epsilon: float = 1.0, **changes: Any) -> Campaign:
+def compiled(epsilon=1.0, **changes):
     return Campaign.compile(draft(epsilon, **changes))
 
 
 @pytest.mark.parametrize("discrete", ["auto", "de", "sue", "oue", "she", "the", "ss"])
 @pytest.mark.parametrize("continuous", ["auto", "laplace", "onebit", "sign"])
 @pytest.mark.parametrize("answers", ["one", "all"])
-def test_every_mechanism_has_a_guarantee_below_its_local_one(discrete: str, continuous: str, answers: str) -> None:
+def test_every_mechanism_has_a_guarantee_below_its_local_one(discrete, continuous, answers):
     campaign = compiled(privacy={"discrete": discrete, "continuous": continuous, "answers": answers})
     found = published_guarantee(campaign, 100_000)
     assert found.epsilon is not None
@@ -50,14 +49,14 @@ def test_every_mechanism_has_a_guarantee_below_its_local_one(discrete: str, cont
     assert found.delta == 1e-9
 
 
-def test_answers_all_add_up_over_the_groups_and_say_so() -> None:
+def test_answers_all_add_up_over_the_groups_and_say_so():
     campaign = compiled(privacy={"answers": "all", "discrete": "de"})
     found = published_guarantee(campaign, 100_000)
     assert any("basic composition" in condition for condition in found.conditions)
     assert not any("composition" in condition for condition in published_guarantee(compiled(), 100_000).conditions)
 
 
-def test_colluding_devices_hide_nobody() -> None:
+def test_colluding_devices_hide_nobody():
     campaign = compiled()
     assert (
         published_guarantee(campaign, 30_000, colluding=20_000).epsilon == published_guarantee(campaign, 10_000).epsilon
@@ -65,17 +64,13 @@ def test_colluding_devices_hide_nobody() -> None:
     for colluding in (30_000, 29_999, 40_000):
         alone = published_guarantee(campaign, 30_000, colluding=colluding)
         assert (alone.epsilon, alone.delta) == (campaign.realised_epsilon, 0.0)
-
-
-def test_where_the_crowd_hides_nothing_the_local_guarantee_is_stated() -> None:
-    campaign = compiled()
-    for reports in (0, 1, 2):
+    for reports in (0, 1, 2):  # Where the crowd hides nothing the local guarantee is stated.
         found = published_guarantee(campaign, reports)
         assert (found.epsilon, found.delta) == (campaign.realised_epsilon, 0.0)
     assert published_guarantee(compiled(200.0), 10**6).delta == 0.0
 
 
-def test_what_cannot_be_meant_is_refused() -> None:
+def test_what_cannot_be_meant_is_refused():
     for wrong in ({"delta": 0.0}, {"delta": 1.0}, {"delta": float("nan")}, {"colluding": -1}):
         with pytest.raises(ValueError, match=r"must be|numbers"):
             published_guarantee(compiled(), 10, **wrong)  # type: ignore[arg-type]
@@ -83,7 +78,7 @@ def test_what_cannot_be_meant_is_refused() -> None:
         published_guarantee(compiled(), -1)
 
 
-def test_campaigns_of_one_study_do_not_add_up_and_others_do() -> None:
+def test_campaigns_of_one_study_do_not_add_up_and_others_do():
     first, second = compiled(study="s", title="1"), compiled(study="s", title="2")
     apart = compiled(title="3")
     alone = published_guarantee(first, 10_000).epsilon
@@ -97,13 +92,13 @@ def test_campaigns_of_one_study_do_not_add_up_and_others_do() -> None:
     assert both.reports == 20_000
 
 
-def test_the_crowd_of_answers_all_is_that_of_the_smallest_group() -> None:
+def test_the_crowd_of_answers_all_is_that_of_the_smallest_group():
     one, everything = compiled(), compiled(privacy={"answers": "all"})
     assert devices_counted(one, [5, 7, 2, 3]) == 17
     assert devices_counted(everything, [5, 7, 2, 3]) == 5
 
 
-def test_a_relay_gives_who_runs_the_server_the_same_with_its_batch() -> None:
+def test_a_relay_gives_who_runs_the_server_the_same_with_its_batch():
     campaign = compiled()
     behind, published = relay_guarantee(campaign, 5000), published_guarantee(campaign, 5000)
     assert (behind.epsilon, behind.delta) == (published.epsilon, published.delta)
@@ -111,7 +106,7 @@ def test_a_relay_gives_who_runs_the_server_the_same_with_its_batch() -> None:
     assert behind.relation != published.relation
 
 
-def test_the_sentence_names_its_conditions_and_the_json_has_them() -> None:
+def test_the_sentence_names_its_conditions_and_the_json_has_them():
     found = published_guarantee(compiled(), 10_000, colluding=10)
     assert all(condition in str(found) for condition in found.conditions)
     assert "10,000, 10 of them colluding" in str(found)
@@ -119,7 +114,7 @@ def test_the_sentence_names_its_conditions_and_the_json_has_them() -> None:
     assert set(told) == {"epsilon", "delta", "relation", "public", "reports", "colluding", "conditions"}
 
 
-def test_releases_at_fixed_counts_cost_no_more_than_the_least_of_them() -> None:
+def test_releases_at_fixed_counts_cost_no_more_than_the_least_of_them():
     """The difference of two releases is a tally of devices that are in no other difference."""
     once, fixed = compiled(), compiled(privacy={"release_every": 5000})
     for reports in (5000, 20_000, 10**6):
@@ -129,7 +124,7 @@ def test_releases_at_fixed_counts_cost_no_more_than_the_least_of_them() -> None:
     assert not any("published once" in condition for condition in published_guarantee(fixed, 10**6).conditions)
 
 
-def shuffled_counts(cells: int, ratio: float, others: list[int], own: int) -> dict[tuple[int, ...], float]:
+def shuffled_counts(cells, ratio, others, own):
     """Distribution of the counts of reports by direct encoding, of devices with these cells and one with ``own``."""
     low = 1 / (ratio + cells - 1)
     counts = {(0,) * cells: 1.0}
@@ -143,7 +138,7 @@ def shuffled_counts(cells: int, ratio: float, others: list[int], own: int) -> di
     return counts
 
 
-def test_releases_of_answers_all_reveal_no_more_than_is_said() -> None:
+def test_releases_of_answers_all_reveal_no_more_than_is_said():
     """A device's answers to two groups are in different releases; what all releases tell of it, exactly.
 
     Only the difference of releases that an answer is in depends on it, and the groups' coins are independent.
@@ -169,7 +164,7 @@ def test_releases_of_answers_all_reveal_no_more_than_is_said() -> None:
         assert 0 < exact <= delta
 
 
-def test_the_table_of_the_privacy_page_is_what_comes_out() -> None:
+def test_the_table_of_the_privacy_page_is_what_comes_out():
     page = (Path(__file__).parents[3] / "docs" / "privacy.md").read_text(encoding="utf-8")
     features = [
         {"name": f"f{i}", "kind": "categorical", "missing": False, "values": ["a", "b", "c", "d"]} for i in range(8)
@@ -182,7 +177,7 @@ def test_the_table_of_the_privacy_page_is_what_comes_out() -> None:
         assert any(line.endswith(f"| {cells} |") for line in told), (devices, cells)
 
 
-def test_the_readmes_range_holds_what_campaigns_of_one_question_a_device_reveal() -> None:
+def test_the_readmes_range_holds_what_campaigns_of_one_question_a_device_reveal():
     """100,000 devices at epsilon 1: cells, a number by sign or Laplace noise, and the one bit of an evaluation."""
     readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
     low, high = (float(number) for number in re.findall(r"\((0\.0\d\d), 1e-9\)", readme))

@@ -1,6 +1,4 @@
-"""From tallies to models: priors, several campaigns, thin classes, and the accuracy published for Mushroom."""
-
-from __future__ import annotations
+"""From tallies to models: priors, several campaigns, thin classes, values in their order."""
 
 import json
 
@@ -10,6 +8,7 @@ import pytest
 
 from ldp_aggregator import NaiveBayes, Tally, estimate, train
 from ldp_aggregator.counting.arrivals import Arrivals
+from ldp_aggregator.learning.evaluation import evaluation_draft
 from ldp_aggregator.learning.published import LOCAL_RELATION
 from ldp_client.classifier import Classifier
 from protocols import Campaign
@@ -20,7 +19,7 @@ BINARY = {"kind": "categorical", "missing": False, "values": ["a", "b"]}
 GAUSSIAN = {"kind": "continuous", "missing": False, "low": 0, "high": 100}
 
 
-def people(n: int, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+def people(n, seed=0):
     rng = np.random.default_rng(seed)
     classes = rng.choice(["c0", "c1"], size=n, p=[0.7, 0.3])
     x = np.where(rng.random(n) < np.where(classes == "c0", 0.9, 0.2), "a", "b")
@@ -104,12 +103,6 @@ def test_rounds_of_one_study_cost_a_device_one_round():
     assert model.guarantee_.epsilon == 2
 
 
-def test_campaigns_about_different_features_are_refused(make_campaign):
-    one, other = make_campaign(BINARY), make_campaign({"kind": "categorical", "missing": False, "values": ["a", "c"]})
-    with pytest.raises(ValueError, match="do not have the same label and features"):
-        train([(one, Tally(one)), (other, Tally(other))])
-
-
 @pytest.mark.parametrize("feature", [BINARY, {**GAUSSIAN, "bins": 5}, GAUSSIAN])
 def test_a_model_of_no_reports_is_uninformed_but_finite(make_campaign, feature):
     campaign = make_campaign(feature, classes=3)
@@ -153,18 +146,13 @@ def test_the_variance_floor_is_relative_to_the_range_and_stated(make_campaign):
         ({"prior": "guess"}, "pooled or label"),
         ({"variance_floor": 0}, "above 0 and below 0.25"),
         ({"variance_floor": 0.3}, "above 0 and below 0.25"),
+        ({"prior": "label"}, "needs a label question"),
     ],
 )
-def test_unknown_options_are_refused(make_campaign, options, message):
-    campaign = make_campaign(BINARY)
+def test_options_that_cannot_be_are_refused(make_campaign, options, message):
+    campaign = make_campaign(BINARY, label_weight=0)
     with pytest.raises(ValueError, match=message):
         train(campaign, Tally(campaign), **options)
-
-
-def test_a_label_prior_needs_a_label_question(make_campaign):
-    campaign = make_campaign(BINARY, label_weight=0)
-    with pytest.raises(ValueError, match="needs a label question"):
-        train(campaign, Tally(campaign), prior="label")
 
 
 MIXED = {
@@ -190,7 +178,7 @@ MIXED = {
 }
 
 
-def mixed_people(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
+def mixed_people(n, seed):
     """Three classes that every kind of feature tells apart a little; one value in ten is missing."""
     rng = np.random.default_rng(seed)
     c = rng.choice(3, size=n, p=[0.5, 0.3, 0.2])
@@ -222,33 +210,6 @@ def test_every_kind_of_feature_makes_one_model_and_the_device_agrees_with_it(ans
     assert np.abs(model.predict_proba(others) - on_device).max() < 1e-9
 
 
-def test_mushroom_with_one_oue_question_a_device_reaches_the_known_accuracy(uci_table):
-    """Epsilon 1, floor post-processing, 80/20 splits: the mean of 20 runs lies in [0.84, 0.90]."""
-    table = uci_table("mushroom").astype(str)
-    y, X = table["class"], table.drop(columns="class")
-    campaign = Campaign.compile(
-        {
-            "version": 1,
-            "title": "Edible?",
-            "label": {"name": "class", "classes": ["e", "p"]},
-            "features": [
-                {"name": name, "kind": "categorical", "missing": False, "values": [*sorted(set(X[name])), "missing"]}
-                for name in X
-            ],
-            "privacy": {"epsilon": 1, "answers": "one", "discrete": "oue"},
-        }
-    )
-    accuracies = []
-    for run in range(20):
-        order = np.random.default_rng(run).permutation(len(table))
-        training, held_out = order[: int(0.8 * len(order))], order[int(0.8 * len(order)) :]
-        tally = simulate(campaign, X.iloc[training], y.iloc[training], rng=run)
-        model = train(campaign, tally, post="floor")
-        accuracies.append((model.predict(X.iloc[held_out]) == y.iloc[held_out]).mean())
-    assert 0.84 <= np.mean(accuracies) <= 0.90
-    assert isinstance(model, NaiveBayes)
-
-
 def test_a_model_tells_how_its_reports_came_where_that_is_known(make_campaign):
     campaign = make_campaign(BINARY)
     tally = simulate(campaign, *people(1_000), rng=2)
@@ -260,3 +221,53 @@ def test_a_model_tells_how_its_reports_came_where_that_is_known(make_campaign):
     assert training["published"]["colluding"] == 10
     with pytest.raises(ValueError, match="told of 2 campaigns, and there are 1"):
         train([(campaign, tally)], arrivals=[Arrivals(), Arrivals()])
+
+
+@pytest.fixture(scope="module")
+def campaign():
+    return Campaign.compile(
+        {
+            "version": 1,
+            "title": "t",
+            "study": "s",
+            "label": {"name": "y", "classes": ["yes", "no"]},
+            "features": [
+                {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"], "ordered": True},
+                {"name": "size", "kind": "continuous", "low": 0, "high": 9, "bins": 3},
+            ],
+            "privacy": {"epsilon": 4.0},
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def pairs(campaign):
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({"age": rng.choice(["young", "medium", "old"], 2000), "size": rng.uniform(0, 9, 2000)})
+    labels = np.where((frame["age"] == "old") ^ (rng.random(2000) < 0.1), "yes", "no")
+    return [(campaign, simulate(campaign, frame, labels, rng=7))]
+
+
+def without_order(campaign):
+    draft = json.loads(campaign.document)
+    del draft["questions"], draft["features"][0]["ordered"]
+    return Campaign.compile(draft)
+
+
+def test_a_model_does_not_say_it_and_is_read_by_servers_and_devices(pairs):
+    text = train(pairs).to_json()
+    assert "ordered" not in json.dumps(json.loads(text)["features"])
+    assert NaiveBayes.from_json(text).to_json() == text
+    assert Classifier.from_json(text).predict({"age": "old"}) == "yes"
+
+
+def test_a_model_is_of_campaigns_that_say_the_same(pairs):
+    ((campaign, tally),) = pairs
+    with pytest.raises(ValueError, match="do not have the same label and features"):
+        train([(campaign, tally), (without_order(campaign), tally)])
+
+
+def test_an_evaluation_round_says_it_again_and_holds_its_model(pairs):
+    following = Campaign.compile(evaluation_draft([pairs[0][0]], train(pairs).model_))
+    assert [feature.ordered for feature in following.features] == [True, True]
+    assert following.asks == "score"

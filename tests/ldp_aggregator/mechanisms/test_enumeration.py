@@ -1,7 +1,5 @@
 """Enumeration from the definitions alone finds the ratios that mechanisms prove."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 

@@ -15,7 +15,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from cells import cell_campaign, cell_report, clock, publish, reports_of  # noqa: F401 - a fixture
+from cells import clock, publish, reports_of  # noqa: F401 - a fixture
 from raw_http import Line, dial
 from schemas import problems
 
@@ -27,13 +27,12 @@ from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import SCOPES, Outcome, SqliteStore, Store, StoreError, Submission
 from ldp_aggregator.store.clock import utc_now
-from protocols import Campaign, Report, encode_upload
+from protocols import Campaign, encode_upload
 from protocols.wire import MEDIA_TYPE
 
 ON_BOTH_LOOPS = (
     "test_connections.py",
     "test_handing_over.py",
-    "test_harm.py",
     "test_hostile.py",
     "test_memory.py",
     "test_short_way.py",
@@ -196,16 +195,6 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
 def _serving(tmp_path: Path) -> Callable[..., Any]:
     """For tests that need other settings or another store."""
     return lambda store=None, **changes: serving(tmp_path, store, **changes)
-
-
-@pytest.fixture
-def make_campaign() -> Callable[..., Campaign]:
-    return cell_campaign
-
-
-@pytest.fixture
-def make_report() -> Callable[..., Report]:
-    return cell_report
 
 
 class GatedStore(SqliteStore):

@@ -1,7 +1,5 @@
 """A server that archives: what it answered for is in the archive, whatever became of the server."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

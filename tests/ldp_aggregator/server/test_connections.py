@@ -3,8 +3,6 @@
 Every test runs on asyncio's own loop and on uvloop, whose transports are other classes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ssl
 

@@ -1,7 +1,5 @@
 """Documents and campaigns in memory: bytes for who reads, a parse for who counts, as many as fit."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 

@@ -11,6 +11,7 @@ import re
 
 import msgpack
 import pytest
+from cells import reports_of
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -23,21 +24,18 @@ async def counted(server, campaign):
     return int((await server.store.tally(campaign.id)).n.sum())
 
 
-async def test_every_truncation_and_every_longer_message_is_refused(server, make_campaign, make_report):
-    campaign = make_campaign()
-    await server.store.create_campaign(campaign)
-    whole = encode_upload([make_report(campaign, 1), make_report(campaign, 2)])
+async def test_every_truncation_and_every_longer_message_is_refused(server):
+    campaign = await server.publish()
+    whole = encode_upload(reports_of(campaign, [1, 2]))
     damaged = [whole[:length] for length in range(len(whole))] + [whole + bytes([byte]) for byte in (0, 0xC0, 0x92)]
     for body in damaged:
-        status, problem = await server.upload(campaign, body)
-        assert (status, problem["code"]) == (400, "malformed-upload")
+        assert await server.refused(campaign, body) == (400, "malformed-upload")
     assert await counted(server, campaign) == 0
 
 
-async def test_a_flipped_bit_is_refused_or_another_sound_report(server, make_campaign, make_report):
-    campaign = make_campaign()
-    await server.store.create_campaign(campaign)
-    whole = encode_upload([make_report(campaign, 1)])
+async def test_a_flipped_bit_is_refused_or_another_sound_report(server):
+    campaign = await server.publish()
+    whole = encode_upload(reports_of(campaign, [1]))
     dice = random.Random(7)
     sound = 0
     for position in range(len(whole)):
@@ -75,18 +73,15 @@ OTHER_TYPES = [
 ]
 
 
-async def test_other_types_and_shapes_are_refused(server, make_campaign):
-    campaign = make_campaign()
-    await server.store.create_campaign(campaign)
+async def test_other_types_and_shapes_are_refused(server):
+    campaign = await server.publish()
     for value in OTHER_TYPES:
-        status, problem = await server.upload(campaign, msgpack.packb(value))
-        assert (status, problem["code"]) == (400, "malformed-upload"), value
+        assert await server.refused(campaign, msgpack.packb(value)) == (400, "malformed-upload"), value
     assert await counted(server, campaign) == 0
 
 
-async def test_lying_lengths_take_no_memory_and_count_nothing(server, make_campaign):
-    campaign = make_campaign()
-    await server.store.create_campaign(campaign)
+async def test_lying_lengths_take_no_memory_and_count_nothing(server):
+    campaign = await server.publish()
     for body in (
         b"\x92\x01\x91\x93\x00\xc6\xff\xff\xff\xff",  # A binary of 4 GiB.
         b"\xdd\xff\xff\xff\xff",  # An array of 4 billion entries.
@@ -94,8 +89,7 @@ async def test_lying_lengths_take_no_memory_and_count_nothing(server, make_campa
         b"\xc9\xff\xff\xff\xff\x01",
         b"\x92\x01" + b"\x91" * 8_000,
     ):
-        status, problem = await server.upload(campaign, body)
-        assert (status, problem["code"]) == (400, "malformed-upload")
+        assert await server.refused(campaign, body) == (400, "malformed-upload")
     assert await counted(server, campaign) == 0
 
 
@@ -124,13 +118,12 @@ tokens = st.sampled_from(["", "admin", "collector", "node", "relay", "wrong"])
 
 
 @pytest.fixture
-def fuzzed(serving, make_campaign):
+def fuzzed(serving):
     """One server for all examples, on a loop of its own."""
     loop = asyncio.new_event_loop()
-    campaign = make_campaign()
     context = serving()
     server = loop.run_until_complete(context.__aenter__())
-    loop.run_until_complete(server.store.create_campaign(campaign))
+    campaign = loop.run_until_complete(server.publish())
     yield loop.run_until_complete, server, campaign
     loop.run_until_complete(context.__aexit__(None, None, None))
     loop.close()

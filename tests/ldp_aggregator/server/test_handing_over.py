@@ -3,8 +3,6 @@
 Every test runs on asyncio's own loop and on uvloop.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import time

@@ -1,7 +1,5 @@
 """Clients that are slow, half open, too many or not speaking HTTP: they get their answer, and nobody else waits."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

@@ -1,7 +1,5 @@
 """Settings: where they come from, which wins, and that nothing unknown is taken."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

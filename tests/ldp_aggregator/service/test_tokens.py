@@ -1,7 +1,5 @@
 """Tokens: random, shown once, found by their hash."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from dataclasses import replace

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
-from typing import Any
-
 import pytest
 from cells import clock  # noqa: F401 - a fixture
 from postgres import Postgres, empty, own_postgres, postgres  # noqa: F401 - fixtures
@@ -14,7 +10,7 @@ from ldp_aggregator.store import SqliteStore, Store, open_store
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Any) -> AsyncIterator[Store]:  # noqa: F811
+async def store(request, tmp_path, clock):  # noqa: F811
     if request.param == "sqlite":
         found: Store = SqliteStore(tmp_path / "store.sqlite3", clock=clock)
     else:
@@ -26,11 +22,11 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Any) -> A
 
 
 @pytest.fixture
-async def opened(tmp_path: Path) -> AsyncIterator[Callable[..., Awaitable[Store]]]:
+async def opened(tmp_path):
     """Open the store in a folder of this name; all of them are closed in the end."""
     stores = []
 
-    async def make(name: str, **more: Any) -> Store:
+    async def make(name, **more):
         stores.append(await open_store(tmp_path / name, **more))
         return stores[-1]
 
@@ -40,14 +36,14 @@ async def opened(tmp_path: Path) -> AsyncIterator[Callable[..., Awaitable[Store]
 
 
 @pytest.fixture
-async def database(postgres: Postgres) -> str:  # noqa: F811
+async def database(postgres):  # noqa: F811
     """The address of an empty database."""
     await empty(postgres.address)
     return postgres.address
 
 
 @pytest.fixture
-async def instances(database: str, tmp_path: Path, clock: Any) -> AsyncIterator[list[Store]]:  # noqa: F811
+async def instances(database, tmp_path, clock):  # noqa: F811
     """Two stores on one database, as two instances have them."""
     stores = [await open_store(tmp_path, database, clock=clock) for _ in range(2)]
     yield stores

@@ -1,7 +1,5 @@
 """Merging: k shards summed equal one node, bit for bit, and nothing counts twice."""
 
-from __future__ import annotations
-
 import sqlite3
 from dataclasses import replace
 from datetime import datetime, timezone

@@ -1,7 +1,5 @@
 """Decisions of a store, without any database: every row of the tables in the contract's prose."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta, timezone
 
 import pytest

@@ -1,7 +1,5 @@
 """The end of a campaign on every store: at once for uploads, taken back for a day, for good when it is sealed."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from datetime import timedelta

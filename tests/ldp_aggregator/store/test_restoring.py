@@ -1,7 +1,5 @@
 """Backups and what is made of them: nothing counts twice, no right comes back, no version has other bytes."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from datetime import datetime, timedelta, timezone

@@ -1,7 +1,5 @@
 """Tokens that end, speak for a node or are for some campaigns; the log of acts; deleted campaigns: in every store."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from dataclasses import replace

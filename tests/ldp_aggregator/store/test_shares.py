@@ -2,8 +2,6 @@
 counted as often as they were sent, whatever became of them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import sqlite3

@@ -1,16 +1,12 @@
 """A schema with every kind of feature and a table of it."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 
 
 @pytest.fixture(scope="session")
-def schema() -> dict[str, Any]:
+def schema():
     return {
         "label": {"name": "class", "classes": ["a", "b", "c"]},
         "features": [
@@ -23,7 +19,7 @@ def schema() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def table() -> tuple[pd.DataFrame, pd.Series]:
+def table():
     rng = np.random.default_rng(7)
     classes = rng.choice(3, size=1200, p=[0.5, 0.3, 0.2])
     frame = pd.DataFrame(

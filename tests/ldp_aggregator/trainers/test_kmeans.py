@@ -1,7 +1,5 @@
 """k-means: finds clusters where the noise allows it, and exposes nothing exact."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """The textbook queries, and the attack that they stop."""
 
-from __future__ import annotations
-
 import re
 import runpy
 from pathlib import Path

@@ -3,8 +3,6 @@
 ``statistics_of(T + row) - statistics_of(T) == statistics_of(row)``, and replacing a row is removing one and adding one.
 """
 
-from __future__ import annotations
-
 import csv
 from collections import Counter
 

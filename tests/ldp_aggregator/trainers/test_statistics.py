@@ -1,7 +1,5 @@
 """Statistics are exact integers, noise spends exactly epsilon, and a model is rebuilt with what is known of both."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The trainers: accurate where the noise is small, sensible where it is not, honest about both."""
 
-from __future__ import annotations
-
 import math
 import warnings
 
@@ -134,7 +132,7 @@ def test_the_published_variants_say_what_they_guarantee(schema, table):
 
 @pytest.mark.parametrize("trainer", [GlobalSensitivityNB, SmoothSensitivityNB])
 def test_sound_variants_promise_epsilon_and_do_not_warn(schema, table, trainer):
-    """A feature is called silent where noise of seven deviations hides it: less than once in 10**9 fits."""
+    """A feature is called silent where noise of seven deviations hides it: less than once in 10**7 fits."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fitted = trainer(schema, epsilon=0.3).fit(*table)

@@ -1,7 +1,5 @@
 """No rows are a number of rows like any other, and a feature that no row expresses is told by noisy numbers alone."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
@@ -109,7 +107,7 @@ TELLING = ["sums", "sums, replace", "global", "global, replace", "smooth", "fede
 
 @pytest.mark.parametrize("trainer", TELLING)
 def test_a_feature_that_no_row_expresses_is_named_and_no_other(trainer):
-    """With seeds: noise of five deviations, which hides it, is drawn about once in 10,000 fits."""
+    """With seeds: noise that hides it is drawn less than once in 25,000 fits, and that is too often."""
     with pytest.warns(SilentFeatureWarning, match="declared value of 'smoker': compare"):
         made(trainer, SCHEMA, random_state=1).fit(FRAME, LABELS)
     with warnings.catch_warnings():

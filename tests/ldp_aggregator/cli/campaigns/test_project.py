@@ -1,19 +1,14 @@
 """``ldp-aggregator project fit``: from a public table, from a private round, and what it refuses."""
 
-from __future__ import annotations
-
-import asyncio
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
+from answering import answer
 
 from ldp_aggregator.cli.program import run
-from ldp_aggregator.store import Submission, open_store
-from ldp_client.answering import perturb
-from protocols import Campaign, decode_upload, encode_upload
-from simulations.fidelities.coins import SeededCoins
+from protocols import Campaign
 
 DRAFT = {
     "version": 1,
@@ -68,26 +63,15 @@ def test_a_private_round_gives_a_projection_and_its_study(draft, tmp_path, capsy
     asking.write_text(json.dumps({**DRAFT, "asks": "moments", "study": "credit"}))
     assert run(["campaign", "create", str(asking), "--data", str(data)]) == 0
     campaign_id = capsys.readouterr().out.strip()
-    asyncio.run(answer(data, campaign_id, 3_000))
+    rng = np.random.default_rng(3)
+    labels = rng.choice(["a", "b"], size=3_000).tolist()
+    people = [({"x": 3 if label == "a" else 7, "y": float(rng.uniform(0, 20))}, label) for label in labels]
+    answer(data, campaign_id, people)
     fit = ["project", "fit", "--method", "dca", "--components", "1", "--round", campaign_id]
     assert run([*fit, "--data", str(data), "--draft", str(draft)]) == 0
     campaign = Campaign.compile(draft.read_text())
     assert (campaign.study, campaign.projection.fitted_on) == ("credit", campaign_id)
     assert abs(campaign.projection.matrix[0][0]) > 0.7
-
-
-async def answer(data, campaign_id: str, devices: int) -> None:
-    """Devices whose x tells the class answer the round."""
-    store = await open_store(data, None)
-    campaign = Campaign.parse(await store.document(campaign_id))
-    coins, rng = SeededCoins(3), np.random.default_rng(3)
-    uploads = []
-    for label in rng.choice(["a", "b"], size=devices).tolist():
-        record = {"x": 3 if label == "a" else 7, "y": float(rng.uniform(0, 20))}
-        reports = perturb(campaign, record, label, coins=coins)
-        uploads.append(Submission(campaign, decode_upload(encode_upload(reports), campaign)))
-    await store.count(uploads)
-    await store.close()
 
 
 @pytest.mark.parametrize(

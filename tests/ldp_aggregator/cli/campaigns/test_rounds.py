@@ -1,22 +1,19 @@
 """``evaluate`` and ``train --evaluation``: an evaluation round from the command line."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
 from xml.etree import ElementTree
 
 import pytest
+from answering import answer
 from evaluated import U, V, draft, model
 from voters import people
 
 from ldp_aggregator import NaiveBayes
 from ldp_aggregator.cli.program import run
-from ldp_aggregator.store import Submission, open_store
-from ldp_client.answering import perturb
-from protocols import Campaign, decode_upload, encode_upload
-from simulations.fidelities.coins import SeededCoins
+from ldp_aggregator.store import open_store
+from protocols import Campaign
 
 DEVICES = 1_500
 
@@ -25,7 +22,7 @@ DEVICES = 1_500
 def shell(tmp_path, capsys):
     """A command on one store; its output, or its error where it fails."""
 
-    def call(*arguments: str) -> str:
+    def call(*arguments):
         code = run([*arguments, "--data", str(tmp_path / "data")])
         told = capsys.readouterr()
         return told.err if code else told.out
@@ -33,13 +30,13 @@ def shell(tmp_path, capsys):
     return call
 
 
-def create(shell, tmp_path, name, value) -> str:
+def create(shell, tmp_path, name, value):
     path = tmp_path / name
     path.write_text(json.dumps(value))
     return publish(shell, path)
 
 
-def publish(shell, path) -> str:
+def publish(shell, path):
     """The id of a draft, under a title whose id a shell does not take for an option."""
     value = json.loads(path.read_text())
     while Campaign.compile(value).id.startswith("-"):
@@ -48,19 +45,12 @@ def publish(shell, path) -> str:
     return shell("campaign", "create", str(path)).strip()
 
 
-async def answer(data, campaign_id: str, seed: int) -> None:
-    store = await open_store(data, None)
-    campaign = Campaign.parse(await store.document(campaign_id))
-    coins, (frame, labels) = SeededCoins(seed), people(DEVICES, seed)
-    uploads = []
-    for record, label in zip(frame.to_dict("records"), labels, strict=True):
-        reports = perturb(campaign, record, label, coins=coins)
-        uploads.append(Submission(campaign, decode_upload(encode_upload(reports), campaign)))
-    await store.count(uploads)
-    await store.close()
+def answered(data, campaign_id, seed):
+    frame, labels = people(DEVICES, seed)
+    answer(data, campaign_id, zip(frame.to_dict("records"), labels, strict=True), seed)
 
 
-async def models_of(data, *campaign_ids: str) -> list[str]:
+async def models_of(data, *campaign_ids):
     store = await open_store(data, None)
     found = [(await store.model(one)).document for one in campaign_ids]
     await store.close()
@@ -70,12 +60,12 @@ async def models_of(data, *campaign_ids: str) -> list[str]:
 def test_a_study_is_learned_and_evaluated_and_its_model_published_with_what_that_tells(shell, tmp_path):
     data = tmp_path / "data"
     learned = create(shell, tmp_path, "learn.json", draft(privacy={"epsilon": 4}))
-    asyncio.run(answer(data, learned, 1))
+    answered(data, learned, 1)
     told = shell("evaluate", learned, "--output", str(tmp_path / "how.json"))
     assert "what its answers would tell" in told
     assert "area under ROC" in told
     asked = publish(shell, tmp_path / "how.json")
-    asyncio.run(answer(data, asked, 2))
+    answered(data, asked, 2)
     told = shell("train", learned, "--evaluation", asked, "--output", str(tmp_path / "model.json"))
     assert re.search(r"^accuracy 0\.\d{3} \(0\.\d{3} to 0\.\d{3}\), told by 1,500 devices", told)
     assert "the threshold " in told
@@ -97,10 +87,10 @@ def test_a_study_is_learned_and_evaluated_and_its_model_published_with_what_that
 
 def test_what_an_evaluation_tells_is_printed_and_drawn(shell, tmp_path, capsys):
     learned = create(shell, tmp_path, "learn.json", draft())
-    asyncio.run(answer(tmp_path / "data", learned, 1))
+    answered(tmp_path / "data", learned, 1)
     shell("evaluate", learned, "--bins", "3", "--output", str(tmp_path / "how.json"))
     asked = publish(shell, tmp_path / "how.json")
-    asyncio.run(answer(tmp_path / "data", asked, 2))
+    answered(tmp_path / "data", asked, 2)
     told = shell("estimates", asked, "--plot", str(tmp_path / "how.svg"))
     assert "right" in told
     assert "recall" in told
@@ -123,7 +113,7 @@ def test_a_model_from_elsewhere_is_evaluated_by_the_same_round(shell, tmp_path):
     output = ("--output", str(tmp_path / "how.json"))
     shell("evaluate", learned, "--model", str(tmp_path / "elsewhere.json"), *output)
     asked = publish(shell, tmp_path / "how.json")
-    asyncio.run(answer(tmp_path / "data", asked, 2))
+    answered(tmp_path / "data", asked, 2)
     assert "is published with these figures" in shell("train", learned, "--evaluation", asked)
     (published,) = asyncio.run(models_of(tmp_path / "data", learned))
     assert json.loads(published)["training"]["guarantee"]["epsilon"] == 1
@@ -136,7 +126,7 @@ def test_what_cannot_be_evaluated_is_told_in_one_line(shell, tmp_path):
     (tmp_path / "wrong.json").write_text("{}")
     assert "no report has been counted" in shell("evaluate", learned, *output)
     for one in (alone, learned):
-        asyncio.run(answer(tmp_path / "data", one, 1))
+        answered(tmp_path / "data", one, 1)
     for arguments, message in (
         (("evaluate", alone, *output), "must be of one study"),
         (("evaluate", learned, *output, "--model", str(tmp_path / "wrong.json")), "version"),

@@ -1,8 +1,6 @@
 """One screen of a server: whether it is well, and why not."""
 
-from __future__ import annotations
-
-import json
+import socket
 import urllib.request
 
 import pytest
@@ -18,21 +16,9 @@ def soon(monkeypatch):
     monkeypatch.setattr(status_module, "BETWEEN", 0.05)
 
 
-def test_a_server_that_is_well_says_what_it_does_on_one_screen(run, tmp_path):
+def test_a_server_that_is_well_says_what_it_does_on_one_screen(run, weather, tmp_path):
     data = tmp_path / "data"
-    draft = tmp_path / "draft.json"
-    draft.write_text(
-        json.dumps(
-            {
-                "version": 1,
-                "title": "Weather",
-                "label": {"name": "rain", "classes": ["yes", "no"]},
-                "features": [{"name": "sky", "kind": "categorical", "values": ["blue", "grey"]}],
-                "privacy": {"epsilon": 1.0},
-            }
-        )
-    )
-    campaign_id = run("campaign", "create", draft, "--data", data)[1].strip()
+    campaign_id = weather()
     with Daemon(data) as daemon:
         url = f"{daemon.public}/v1/campaigns/{campaign_id}"
         with urllib.request.urlopen(url) as answer:
@@ -57,6 +43,14 @@ def test_a_server_that_is_well_says_what_it_does_on_one_screen(run, tmp_path):
     assert "campaigns 1 open of 1" in out
 
 
-def test_what_is_no_address_is_told(run, tmp_path):
-    code, _, err = run("status", "--data", tmp_path, "--operations", "file:///etc/passwd")
-    assert (code, "no http:// address" in err) == (2, True)
+def test_what_is_no_address_is_told(run, refused, tmp_path):
+    assert "no http:// address" in refused(
+        "status", "--data", tmp_path, "--operations", "file:///etc/passwd", expected=2
+    )
+
+
+def test_a_taken_port_fails_in_one_line(refused, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        listeners = ("--listen", f"127.0.0.1:{port}", "--listen-admin", 0)
+        assert refused("serve", *listeners, "--data", tmp_path).startswith("ldp-aggregator: cannot listen: ")

@@ -1,7 +1,5 @@
 """The admin listener: what it does, and that only an admin token makes it do so."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

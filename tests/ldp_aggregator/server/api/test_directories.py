@@ -1,7 +1,5 @@
 """Directories that publishers sign: the server keeps and serves them, refuses what they did not sign, makes none."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from datetime import datetime, timedelta, timezone

@@ -1,7 +1,5 @@
 """A campaign is closed, reopened, sealed and deleted over HTTP, on both stores; each act is in the log, as it ended."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

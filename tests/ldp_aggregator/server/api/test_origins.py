@@ -1,7 +1,5 @@
 """Pages of other origins: who may upload and read, and that nothing more is allowed than that."""
 
-from __future__ import annotations
-
 import pytest
 from cells import reports_of
 

@@ -1,7 +1,5 @@
 """The public listener: campaigns out, reports in, models and estimates out; and everything it refuses."""
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest

@@ -1,7 +1,5 @@
 """A relay's word: believed from a relay's token, and stated where it holds for every report."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 

@@ -1,7 +1,5 @@
 """Tokens and what they open: by time, campaign and listener; uploads that need one; the trace of every act."""
 
-from __future__ import annotations
-
 import json
 import logging
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Questions before an upload gets a place in the queue: how much, how often, what the operator wants to know."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

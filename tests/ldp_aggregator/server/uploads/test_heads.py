@@ -1,7 +1,5 @@
 """Heads that take the short way: none that aiohttp would understand in another way."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 

@@ -1,7 +1,5 @@
 """One budget for what clients send and what they do not read. Every test runs on asyncio's own loop and on uvloop."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

@@ -4,8 +4,6 @@ and a socket that fails in an unexpected way fails alone.
 Every test runs on asyncio's own loop and on uvloop.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 
@@ -116,6 +114,15 @@ async def test_a_request_inside_another_is_never_taken(server, hidden):
     answer = await exchange(server, outer, inner)
     assert answer[9:12] in (b"400", b"411")
     assert answer.count(b"HTTP/1.") == 1
+    assert await counted(server, campaign) == []
+
+
+async def test_the_body_of_an_upload_that_was_refused_before_it_came_is_no_request(server):
+    campaign, line = await server.publish(), await server.dial()
+    reply = await line.ask(request_head(campaign, 1 << 20))
+    assert (reply.status, b"Connection: close" in reply.head) == (413, True)
+    line.send(request_of(campaign, 5))
+    assert await line.rest() == b""
     assert await counted(server, campaign) == []
 
 

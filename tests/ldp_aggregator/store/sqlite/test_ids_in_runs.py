@@ -6,8 +6,7 @@ import asyncio
 import random
 import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -18,30 +17,26 @@ from ldp_aggregator.store.backup import copy_store, restore_store
 from ldp_aggregator.store.combining import combine_stores
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.runs import files
-from ldp_aggregator.store.runs.keys import Keys
 from ldp_aggregator.store.sqlite import ids
 from ldp_aggregator.store.sqlite.connections import FILE_NAME, keep_log, make_file, open_connection, transaction
-from protocols import Campaign
 
 CAMPAIGN = cell_campaign(4096)
 
 
 @pytest.fixture(autouse=True)
-def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_runs(monkeypatch):
     monkeypatch.setattr(files, "LEAST_RUN", 40)
     monkeypatch.setattr(files, "FAN_IN", 3)
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     made = tmp_path / "data"
     made.mkdir()
     return made
 
 
-async def fill(
-    store: SqliteStore, numbers: range, step: int = 10, *, campaign: Campaign = CAMPAIGN, sure: bool = True
-) -> None:
+async def fill(store, numbers, step=10, *, campaign=CAMPAIGN, sure=True):
     """In commits of ``step``, each of which gives the thread beside it time to make its run."""
     for start in range(numbers.start, numbers.stop, step):
         some = range(start, min(start + step, numbers.stop))
@@ -50,7 +45,7 @@ async def fill(
         await settled(store)
 
 
-async def settled(store: SqliteStore) -> None:
+async def settled(store):
     """Until no run is being made."""
     await store.beat()
     while store.tidying:
@@ -58,22 +53,32 @@ async def settled(store: SqliteStore) -> None:
         await store.beat()
 
 
-def listed(folder: Path) -> set[str]:
+def listed(folder):
     with closing(sqlite3.connect(folder / FILE_NAME)) as db:
         return {row[0] for row in db.execute("SELECT name FROM runs")}
 
 
-def on_disk(folder: Path) -> set[str]:
+def on_disk(folder):
     return {file.name for file in ids.folder_of(folder / FILE_NAME).glob("*")}
 
 
-async def opened(folder: Path) -> SqliteStore:
-    store = SqliteStore(folder / FILE_NAME)
-    await store.create_campaign(CAMPAIGN)
-    return store
+@pytest.fixture
+async def opened(folder):
+    """Open the store, also once more; whatever is open in the end is closed."""
+    stores = []
+
+    async def make(place=folder):
+        stores.append(SqliteStore(place / FILE_NAME))
+        await stores[-1].create_campaign(CAMPAIGN)
+        return stores[-1]
+
+    yield make
+    for store in stores:
+        with suppress(RuntimeError):  # It was closed already.
+            await store.close()
 
 
-async def test_runs_are_made_and_merged_and_every_report_still_counts_once(folder: Path) -> None:
+async def test_runs_are_made_and_merged_and_every_report_still_counts_once(folder):
     store = SqliteStore(folder / FILE_NAME)
     await store.create_campaign(CAMPAIGN, max_reports=1005)
     await fill(store, range(1000))
@@ -92,17 +97,17 @@ async def test_runs_are_made_and_merged_and_every_report_still_counts_once(folde
     await store.close()
 
 
-async def test_a_store_opened_again_knows_what_it_knew(folder: Path) -> None:
+async def test_a_store_opened_again_knows_what_it_knew(opened):
     for start in range(0, 300, 55):
-        store = await opened(folder)
+        store = await opened()
         await fill(store, range(start, start + 55))
         assert await count(store, CAMPAIGN, range(start + 55)) == Outcome(0, start + 55)
         await store.close()
 
 
-async def test_two_processes_on_one_file_count_a_report_once(folder: Path) -> None:
+async def test_two_processes_on_one_file_count_a_report_once(opened, folder):
     """Each makes runs of what both have inserted, and neither is told."""
-    stores = [await opened(folder), await opened(folder)]
+    stores = [await opened(), await opened()]
     draw = random.Random(1)
     sent: set[int] = set()
     for _ in range(120):
@@ -121,10 +126,10 @@ async def test_two_processes_on_one_file_count_a_report_once(folder: Path) -> No
     assert listed(folder) == on_disk(folder)
 
 
-async def test_a_run_that_cannot_be_written_loses_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = await opened(folder)
+async def test_a_run_that_cannot_be_written_loses_nothing(opened, folder, monkeypatch):
+    store = await opened()
 
-    def full(*_: object) -> None:
+    def full(*_):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
@@ -136,15 +141,12 @@ async def test_a_run_that_cannot_be_written_loses_nothing(folder: Path, monkeypa
     store._tidier._pause_until = 0.0
     await settled(store)
     assert len(listed(folder)) == 1
-    await store.close()
 
 
-async def test_a_merge_for_which_there_is_no_room_is_made_once_there_is(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = await opened(folder)
+async def test_a_merge_for_which_there_is_no_room_is_made_once_there_is(opened, folder, monkeypatch):
+    store = await opened()
 
-    def full(*_: object) -> None:
+    def full(*_):
         raise StoreError("a run of ids cannot be written: No space left on device")
 
     with monkeypatch.context() as patch:
@@ -155,16 +157,13 @@ async def test_a_merge_for_which_there_is_no_room_is_made_once_there_is(
     await fill(store, range(400, 460))
     assert len(listed(folder)) < many
     assert await store.check() == []
-    await store.close()
 
 
-async def test_a_run_whose_commit_fails_leaves_its_ids_where_they_are(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = await opened(folder)
+async def test_a_run_whose_commit_fails_leaves_its_ids_where_they_are(opened, folder, monkeypatch):
+    store = await opened()
 
     @contextmanager
-    def uncommitted(db: sqlite3.Connection) -> Iterator[None]:
+    def uncommitted(db):
         db.execute("BEGIN IMMEDIATE")
         yield
         db.execute("ROLLBACK")
@@ -181,26 +180,24 @@ async def test_a_run_whose_commit_fails_leaves_its_ids_where_they_are(
     await settled(store)
     assert len(listed(folder)) == 1
     assert await store.check() == []
-    await store.close()
 
 
-async def test_a_transaction_that_fails_leaves_no_id_behind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = await opened(folder)
+async def test_a_transaction_that_fails_leaves_no_id_behind(opened, monkeypatch):
+    store = await opened()
     await fill(store, range(60))
     with monkeypatch.context() as patch:
 
-        def broken(*_: object, **__: object) -> None:
+        def broken(*_, **__):
             raise sqlite3.OperationalError("disk I/O error")
 
         patch.setattr("ldp_aggregator.store.sql.campaigns.add_part", broken)
         assert (await count(store, CAMPAIGN, range(60, 70))).refused == "store-unavailable"
     assert (await count(store, CAMPAIGN, range(60, 70))).counted == 10
     assert await store.check() == []
-    await store.close()
 
 
-async def test_sealing_and_deleting_remove_the_files_of_the_campaign_alone(folder: Path) -> None:
-    store = await opened(folder)
+async def test_sealing_and_deleting_remove_the_files_of_the_campaign_alone(opened, folder):
+    store = await opened()
     other = await publish(store, 4096, title="Others")
     await fill(store, range(100))
     await fill(store, range(100), campaign=other)
@@ -212,12 +209,11 @@ async def test_sealing_and_deleting_remove_the_files_of_the_campaign_alone(folde
     assert (await count(store, other, range(100))).duplicates == 100
     await store.delete_campaign(CAMPAIGN.id)
     assert await store.check() == []
-    await store.close()
 
 
-async def test_a_campaign_in_the_place_of_a_deleted_one_knows_none_of_its_ids(folder: Path) -> None:
+async def test_a_campaign_in_the_place_of_a_deleted_one_knows_none_of_its_ids(opened):
     """SQLite gives the number of the last row again."""
-    store, beside = await opened(folder), await opened(folder)
+    store, beside = await opened(), await opened()
     await count(store, CAMPAIGN, range(30))
     await count(beside, CAMPAIGN, range(30))
     await beside.close_campaign(CAMPAIGN.id)
@@ -232,31 +228,19 @@ async def test_a_campaign_in_the_place_of_a_deleted_one_knows_none_of_its_ids(fo
         await one.close()
 
 
-async def test_leftovers_of_a_process_that_was_killed_are_removed_by_the_next_start(folder: Path) -> None:
-    store = await opened(folder)
-    await fill(store, range(100))
-    place = ids.folder_of(folder / FILE_NAME)
-    run = place / next(iter(listed(folder)))
-    (place / "0123456789abcdef.run").write_bytes(run.read_bytes())
-    (place / "draft-0123456789abcdef.run").write_bytes(b"half")
-    await store.close()
-    await (await opened(folder)).close()
-    assert on_disk(folder) == listed(folder)
-
-
-def damage(path: Path, place: int = 4100) -> None:
+def damage(path, place=4100):
     sound = path.read_bytes()
     path.write_bytes(sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :])
 
 
-async def test_a_damaged_run_is_merged_copied_and_combined_into_nothing(folder: Path, tmp_path: Path) -> None:
+async def test_a_damaged_run_is_merged_copied_and_combined_into_nothing(opened, folder, tmp_path):
     """It stays where it is and is told: a new check over it would hide it, and count reports twice."""
-    store = await opened(folder)
+    store = await opened()
     await fill(store, range(80))
     await store.close()
     run = ids.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0]
     damage(run)
-    store = await opened(folder)
+    store = await opened()
     await fill(store, range(1000, 1400), sure=False)
     assert run.name in listed(folder)
     [finding] = await store.check()
@@ -274,25 +258,24 @@ async def test_a_damaged_run_is_merged_copied_and_combined_into_nothing(folder: 
         assert not (tmp_path / "copy" / FILE_NAME).exists()
 
 
-async def test_a_damaged_run_that_stops_a_merge_is_told_until_it_was_taken_out(folder: Path) -> None:
-    store = await opened(folder)
+async def test_a_damaged_run_that_stops_a_merge_is_told_until_it_was_taken_out(opened, folder):
+    store = await opened()
     await fill(store, range(80))
     assert store.damaged == 0
     damage(ids.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0])
     await fill(store, range(1000, 1400), sure=False)
     assert store.damaged == 1
-    beside = await opened(folder)
+    beside = await opened()
     await beside.take_out_damaged()
     await beside.close()
     await fill(store, range(2000, 2040))
     assert store.damaged == 0
     assert await store.check() == []
-    await store.close()
 
 
 @pytest.mark.parametrize("kind", ["page", "header", "missing"])
-async def test_a_damaged_run_is_taken_out_and_what_is_lost_is_told(folder: Path, kind: str) -> None:
-    store = await opened(folder)
+async def test_a_damaged_run_is_taken_out_and_what_is_lost_is_told(opened, folder, kind):
+    store = await opened()
     await count(store, CAMPAIGN, range(1000))
     await settled(store)
     await store.close()
@@ -302,7 +285,7 @@ async def test_a_damaged_run_is_taken_out_and_what_is_lost_is_told(folder: Path,
         run.unlink()
     else:
         damage(run, 4100 if kind == "page" else 20)
-    store = await opened(folder)
+    store = await opened()
     assert (await count(store, CAMPAIGN, range(1000))).refused == "store-unavailable"
     assert await count(store, await publish(store, title="Others"), [1]) == Outcome(1), "it harms no other campaign"
     [finding] = await store.check()
@@ -317,21 +300,18 @@ async def test_a_damaged_run_is_taken_out_and_what_is_lost_is_told(folder: Path,
     assert await count(store, CAMPAIGN, range(1010)) == Outcome(lost + 10, 1000 - lost)
     assert await store.check() == []
     assert await store.take_out_damaged() == []
-    await store.close()
 
 
-async def test_a_stop_gives_a_merge_up_and_the_next_start_makes_it(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_stop_gives_a_merge_up_and_the_next_start_makes_it(opened, folder, monkeypatch):
     begun, go_on = threading.Event(), threading.Event()
     blocks = files.Run.blocks
 
-    def slow(run: files.Run) -> Iterator[Keys]:
+    def slow(run):
         begun.set()
         go_on.wait(20)
         yield from blocks(run)
 
-    store = await opened(folder)
+    store = await opened()
     with monkeypatch.context() as patch:
         patch.setattr(files.Run, "blocks", slow)
         for start in range(0, 2000, 50):
@@ -345,16 +325,15 @@ async def test_a_stop_gives_a_merge_up_and_the_next_start_makes_it(
         go_on.set()
         await closing
     assert on_disk(folder) == listed(folder)
-    store = await opened(folder)
+    store = await opened()
     await settled(store)
     assert await store.check() == []
-    await store.close()
 
 
-async def test_a_backup_taken_while_runs_are_merged_is_whole(folder: Path, tmp_path: Path) -> None:
-    store = await opened(folder)
+async def test_a_backup_taken_while_runs_are_merged_is_whole(opened, folder, tmp_path):
+    store = await opened()
 
-    async def keep_filling() -> None:
+    async def keep_filling():
         await fill(store, range(1500))
 
     filling = asyncio.create_task(keep_filling())
@@ -376,7 +355,7 @@ async def test_a_backup_taken_while_runs_are_merged_is_whole(folder: Path, tmp_p
     assert copies > 1
 
 
-async def test_stores_with_runs_merge_and_tell_what_both_have(folder: Path, tmp_path: Path) -> None:
+async def test_stores_with_runs_merge_and_tell_what_both_have(opened, folder, tmp_path):
     second = tmp_path / "second"
     second.mkdir()
     for place, numbers in ((folder, range(150)), (second, range(120, 290))):
@@ -391,43 +370,37 @@ async def test_stores_with_runs_merge_and_tell_what_both_have(folder: Path, tmp_
     await store.close()
 
 
-async def test_merging_is_not_kept_waiting_by_uploads_that_each_fill_a_run(folder: Path) -> None:
-    store = await opened(folder)
+async def test_merging_is_not_kept_waiting_by_uploads_that_each_fill_a_run(opened, folder):
+    store = await opened()
     for start in range(0, 4000, 80):
         await count(store, CAMPAIGN, range(start, start + 80))
         if store._tidier._job is not None:
             await asyncio.wrap_future(store._tidier._job.draft)
     assert len(listed(folder)) <= 20
-    await store.close()
 
 
-async def test_runs_that_were_merged_are_removed_beside_the_thread_that_counts(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_runs_that_were_merged_are_removed_beside_the_thread_that_counts(opened, folder, monkeypatch):
     by, unlink = [], Path.unlink
 
-    def noted(path: Path, missing_ok: bool = False) -> None:
+    def noted(path, missing_ok=False):
         by.append(threading.current_thread().name)
         unlink(path, missing_ok=missing_ok)
 
     monkeypatch.setattr(Path, "unlink", noted)
-    store = await opened(folder)
+    store = await opened()
     await fill(store, range(400))
     assert by
     assert {name.rpartition("_")[0] for name in by} == {"store-tidier"}
     assert on_disk(folder) == listed(folder)
-    await store.close()
 
 
-async def test_merged_runs_that_cannot_be_removed_are_leftovers_of_the_next_start(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def refuse(path: Path, missing_ok: bool = False) -> None:
+async def test_merged_runs_that_cannot_be_removed_are_leftovers_of_the_next_start(opened, folder, monkeypatch, caplog):
+    def refuse(path, missing_ok=False):
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "unlink", refuse)
-        store = await opened(folder)
+        store = await opened()
         await fill(store, range(400))
         await store.close()
     assert "merged runs of ids could not be removed" in caplog.text
@@ -436,10 +409,9 @@ async def test_merged_runs_that_cannot_be_removed_are_leftovers_of_the_next_star
     assert on_disk(folder) == listed(folder)
     assert await count(store, CAMPAIGN, range(410)) == Outcome(10, 400)
     assert await store.check() == []
-    await store.close()
 
 
-def test_ids_that_became_a_run_are_not_written_once_more(tmp_path: Path) -> None:
+def test_ids_that_became_a_run_are_not_written_once_more(tmp_path):
     """SQLite may be compiled so that it writes zeros over what is deleted, as Debian's is: into the log, all of it."""
     path = tmp_path / "ids.sqlite3"
     make_file(path)

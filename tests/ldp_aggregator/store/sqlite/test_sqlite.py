@@ -1,7 +1,5 @@
 """The particulars of the embedded store: its file, its refusals, and that fsck finds what was tampered with."""
 
-from __future__ import annotations
-
 import sqlite3
 import subprocess
 import sys

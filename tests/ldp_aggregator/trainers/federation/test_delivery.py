@@ -1,7 +1,5 @@
 """A node's requests: the same bytes again until there is an answer, never beyond TLS, never to another address."""
 
-from __future__ import annotations
-
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer

@@ -1,7 +1,5 @@
 """Shares on the wire, merged in any order, replaced and withdrawn; a minority that lies; nodes without a server."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Budgets are divided and spent exactly, also by fits that share an accountant, and before anything is drawn."""
 
-from __future__ import annotations
-
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy, deepcopy

@@ -1,7 +1,5 @@
 """Every sensitivity, global and smooth, against brute force over all small tables on a grid."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction
