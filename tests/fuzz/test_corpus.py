@@ -10,6 +10,7 @@ import tracemalloc
 from pathlib import Path
 
 import fuzz_targets
+import numpy as np
 import pytest
 from fuzz_door import the_server
 from fuzz_targets import TARGETS, bounded
@@ -83,8 +84,8 @@ def plant_a_second_encoding(patched):
     patched.setattr(wire, "encode_blocks", lambda _: EqualToAll())
 
 
-def plant_a_share_of_distributed_noise_taken_for_another(patched):
-    patched.setattr(node_statistics, "_refuse_distributed", lambda _: None)
+def plant_a_share_for_another_campaign(patched):
+    patched.setattr(node_statistics, "_vector", lambda _, value, __, ___: np.array(value[-1], dtype=np.int64))
 
 
 def plant_a_head_that_fails_the_door(patched):
@@ -110,7 +111,7 @@ def plant_a_bound_of_no_memory(patched):
         ("document", plant_a_loss_that_is_not_checked),
         ("model", plant_probabilities_that_are_none),
         ("upload", plant_a_second_encoding),
-        ("share", plant_a_share_of_distributed_noise_taken_for_another),
+        ("share", plant_a_share_for_another_campaign),
         ("door", plant_a_head_that_fails_the_door),
         ("door", plant_an_answer_that_is_no_problem),
         ("share", plant_a_bound_of_no_time),
