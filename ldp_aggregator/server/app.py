@@ -49,7 +49,6 @@ def make_apps(context: Context) -> tuple[web.Application, web.Application, web.A
 
 
 def _sources(context: Context) -> Sources:
-
     async def federated_model(campaign: Campaign) -> bytes | None:
         try:
             return await context.federated_models.body(campaign)

@@ -41,10 +41,8 @@ _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@,*A-Z]+")
 """As browsers write them: scheme, host and any unusual port, in small letters."""
 
 
-_RENAMED: Final = {
-    "limits": "; its keys stand outside of it now",
-    "host": "; it is listen now",
-    "port": "; it is listen now",
+_RENAMED: Final = dict.fromkeys(("host", "port"), "; it is listen now") | {
+    "limits": "; its keys stand outside of it now"
 }
 
 

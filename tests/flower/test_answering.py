@@ -118,6 +118,7 @@ def test_caps_are_exact_sums(tmp_path):
         ledger.keep(f"campaign {number}", 0.1, b"share", max_epsilon=1.0)
     with pytest.raises(NodeRefusalError):
         ledger.keep("one more", 1e-12, b"share", max_epsilon=1.0)
+    assert ledger.keep("campaign 0", 0.1, b"another share", max_epsilon=1.0) == b"share", "the first one decides"
     assert Fraction("0.1") * 10 == 1
 
 

@@ -133,9 +133,8 @@ def read_model(data: bytes) -> bool:
 def _models() -> list[bytes]:
     rounds = (campaign(random.Random(f"model {number}")).evaluation for number in range(30))
     seeds = [json.loads(found.model.to_json()) for found in rounds if found is not None]
-    for shares in (0.9, -0.5):
-        classes = len(seeds[0]["classes"])
-        seeds.append(seeds[0] | {"prior": [shares, *[(1 - shares) / (classes - 1)] * (classes - 2), 0.9]})
+    rest = [0.0] * (len(seeds[0]["classes"]) - 2)
+    seeds += [seeds[0] | {"prior": [*prior, *rest]} for prior in ([0.9, 0.9], [-0.5, 1.5])]
     return [json.dumps(seed).encode() for seed in seeds]
 
 

@@ -65,7 +65,7 @@ def _place_changed(value: Any, rng: random.Random) -> Any:
     held = value
     for step in above:
         held = held[step]
-    way = rng.randrange(6)
+    way = rng.randrange(7)
     if way == 0:
         held[key] = copy.deepcopy(rng.choice(TOKENS))
     elif way == 1:
@@ -76,6 +76,11 @@ def _place_changed(value: Any, rng: random.Random) -> Any:
         held[key:key] = [held[key]] * rng.choice([1, 1, 2, _LONGEST])
     elif way == 4 and isinstance(held, dict):
         held[str(rng.choice(TOKENS))] = held[key]
+    elif way == 5 and isinstance(held, list) and all(type(member) is float for member in held):
+        # What has to add up to one still does.
+        amount = rng.choice([held[key], 0.5, 1.0, 2 * held[key]])
+        held[key] -= amount
+        held[rng.randrange(len(held))] += amount
     else:
         held[key] = _beside(held[key], rng)
     return value

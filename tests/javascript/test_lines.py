@@ -4,16 +4,11 @@ import json
 import subprocess
 from pathlib import Path
 
+from drafts import draft, text
+
 from protocols import Campaign, decode_upload
 
 LINES = Path(__file__).resolve().parents[2] / "javascript" / "test" / "lines.mjs"
-DRAFT = {
-    "version": 1,
-    "title": "t",
-    "label": {"name": "y", "classes": ["a", "b"]},
-    "features": [{"name": "u", "kind": "categorical", "values": ["1", "2"]}],
-    "privacy": {"epsilon": 1.0},
-}
 
 
 def ask(node, *lines):
@@ -23,7 +18,7 @@ def ask(node, *lines):
 
 
 def test_a_line_that_must_be_refused_is_answered_with_its_code_and_the_next_one_is_answered_too(node):
-    campaign = Campaign.compile(DRAFT)
+    campaign = Campaign.compile(draft(text("u", "1", "2", missing=True)))
     document, record = campaign.document.decode(), {"u": "1"}
     answered = ask(
         node,

@@ -1,10 +1,10 @@
 """The one place where a person's data meets the coins."""
 
-import copy
 import itertools
 from fractions import Fraction
 
 import pytest
+from drafts import draft, number, text
 from exact_coins import SeededCoins, enumerate_outcomes
 from records import Watched
 
@@ -17,30 +17,20 @@ SECRET = bytes(range(32))
 
 HUGE = 10**5000
 
-DRAFT = {
-    "version": 1,
-    "title": "t",
-    "label": {"name": "y", "classes": ["a", "b"]},
-    "features": [
-        {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "green", "blue"]},
-        {"name": "answer", "kind": "categorical", "missing": False, "values": ["no", "missing", "1"]},
-        {"name": "size", "kind": "continuous", "missing": False, "low": 0, "high": 8, "bins": 4},
-        {"name": "weight", "kind": "continuous", "missing": False, "low": -1, "high": 1},
-    ],
-    "privacy": {"epsilon": 1.0, "discrete": "de", "continuous": "onebit"},
-}
+FEATURES = [
+    text("colour", "red", "green", "blue"),
+    text("answer", "no", "missing", "1"),
+    number("size", 0, 8, bins=4),
+    number("weight", -1, 1),
+]
 RECORD = {"colour": "green", "answer": "no", "size": 5, "weight": 0.5}
 
 
-def campaign_with(*features, weights=None, **privacy):
-    """The draft with these of its features, other privacy settings, other weights by name."""
-    draft = copy.deepcopy(DRAFT)
-    draft["features"] = [feature for feature in draft["features"] if not features or feature["name"] in features]
-    for named in (draft["label"], *draft["features"]):
-        if weights and named["name"] in weights:
-            named["weight"] = weights[named["name"]]
-    draft["privacy"].update(privacy)
-    return Campaign.compile(draft)
+def campaign_with(*names, **privacy):
+    """A campaign about these of the features, or all, with other privacy settings."""
+    asked = [feature for feature in FEATURES if not names or feature["name"] in names]
+    default = {"epsilon": 1.0, "discrete": "de", "continuous": "onebit"}
+    return Campaign.compile(draft(*asked, privacy=default | privacy))
 
 
 ONE_QUESTION = campaign_with()

@@ -1,16 +1,17 @@
 """The install: paths, scopes, the person's switch, copy and eraser, the log of what left."""
 
 import json
-import os
 import stat
 import sys
 import threading
 import time
 
 import pytest
+from forking import holds_in_a_child, needs_fork
 from records import RECORD
 
 from ldp_client import ConfigurationError, ConsentError, Device, MemoryStorage, RefusedError, StorageError
+from ldp_client.ledger import read_installation
 from ldp_client.testing import Answer
 from protocols import decode_upload
 
@@ -232,7 +233,7 @@ def test_the_copy_holds_everything_but_the_secret_and_is_json(join, server, all_
     copy = json.loads(json.dumps(device.export()))
     assert (len(copy["waiting"]), len(copy["quarantined"])) == (0, 4)
     with storage.transaction(write=False) as transaction:
-        secret = next(value for key, value in transaction.items("") if key == "device")[10:42]
+        secret = read_installation(transaction).secret
     assert secret.hex() not in json.dumps(copy)
 
 
@@ -288,20 +289,17 @@ def test_what_a_server_would_not_take_is_listed_and_can_be_tried_again(join, ser
 # Forks
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@needs_fork
 def test_a_device_in_memory_refuses_to_answer_in_a_forked_child(join, server):
     device, part = join(clock=time)
-    child = os.fork()
-    if not child:
-        try:
+
+    def is_refused():
+        with pytest.raises(StorageError) as caught:
             part.contribute(RECORD, "yes")
-        except StorageError as error:
-            told = (error.code, device.status().problem, device.run_once(0.1))
-            os._exit(0 if told == ("storage-forked", "storage-forked", False) else 2)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
+        told = (caught.value.code, device.status().problem, device.run_once(0.1))
+        return told == ("storage-forked", "storage-forked", False)
+
+    assert holds_in_a_child(is_refused)
     part.contribute(RECORD, "yes")
     assert device.run_once(5)
     assert len(server.uploads) == 1

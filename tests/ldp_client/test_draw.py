@@ -14,6 +14,7 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
+from drafts import draft, number, text
 from exact_coins import SeededCoins, enumerate_outcomes
 from records import Untouchable, Watched
 
@@ -21,16 +22,12 @@ from ldp_client import perturb
 from ldp_client.answering import draw, draw_questions
 from protocols import Campaign, LdpError, ScriptedCoins, SecretError, encode_upload
 
-DRAFT = {
-    "version": 1,
-    "title": "t",
-    "label": {"name": "y", "classes": ["a", "b"], "weight": 2},
-    "features": [
-        {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "green"], "weight": 5},
-        {"name": "size", "kind": "continuous", "missing": False, "low": 0, "high": 1, "weight": 3},
-    ],
-    "privacy": {"epsilon": 1.0, "discrete": "de", "continuous": "onebit"},
-}
+DRAFT = draft(
+    text("colour", "red", "green", weight=5),
+    number("size", weight=3),
+    label={"name": "y", "classes": ["a", "b"], "weight": 2},
+    privacy={"epsilon": 1.0, "discrete": "de", "continuous": "onebit"},
+)
 RECORD = {"colour": "red", "size": 0.5}
 CAMPAIGN = Campaign.compile(DRAFT)
 WEIGHTS = (2, 5, 3, 3)
@@ -42,7 +39,7 @@ ONE_IN_A_MILLION = {2: 27.64, 3: 30.67, 9: 47.11, 15: 58.09}
 
 def all_of(count):
     """A campaign that answers one of two questions on each of ``count`` Gaussian features."""
-    features = [{"name": f"g{i}", "kind": "continuous", "missing": False, "low": 0, "high": 1} for i in range(count)]
+    features = [number(f"g{i}") for i in range(count)]
     return Campaign.compile({**DRAFT, "features": features, "privacy": {"epsilon": 1.0, "answers": "all"}})
 
 
@@ -105,8 +102,8 @@ def test_the_question_tells_nothing_about_the_report_id_of_the_same_secret():
 
 def words_of(secret, campaign, slot):
     """The documented hash, written anew."""
-    for number in range(100):
-        message = b"question" + campaign.id.encode() + struct.pack("<II", slot, number)
+    for position in range(100):
+        message = b"question" + campaign.id.encode() + struct.pack("<II", slot, position)
         yield struct.unpack("<Q", hmac.new(secret, message, hashlib.sha256).digest()[:8])[0]
 
 

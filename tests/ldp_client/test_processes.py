@@ -12,7 +12,7 @@ import threading
 import time
 from pathlib import Path
 
-import pytest
+from forking import holds_in_a_child, needs_fork
 from records import RECORD
 
 import ldp_client
@@ -114,7 +114,7 @@ def test_processes_on_one_file_contribute_once(server, campaign, tmp_path):
     assert server.counted(campaign.id) == 1
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@needs_fork
 def test_a_fork_on_one_file_contributes_once(join, server, campaign, tmp_path):
     device, part = join(storage=tmp_path / "device.db", clock=time)
     child = os.fork()
@@ -132,30 +132,27 @@ def test_a_fork_on_one_file_contributes_once(join, server, campaign, tmp_path):
     assert server.counted(campaign.id) == 1
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@needs_fork
 def test_a_child_starts_its_own_background_thread(join, server, campaign, tmp_path):
     device, part = join(storage=tmp_path / "device.db", clock=time)
     device.start(first_delay=0.0)
     assert device.status().running
-    child = os.fork()
-    if not child:
-        try:
-            ran_before = device.status().running
-            part.contribute(RECORD, "yes")
-            until = time.monotonic() + 20
-            while part.status().queued and time.monotonic() < until:
-                time.sleep(0.01)
-            os._exit(0 if not ran_before and part.status().sent == 1 else 1)
-        finally:
-            os._exit(2)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
+
+    def delivers():
+        ran_before = device.status().running
+        part.contribute(RECORD, "yes")
+        until = time.monotonic() + 20
+        while part.status().queued and time.monotonic() < until:
+            time.sleep(0.01)
+        return not ran_before and part.status().sent == 1
+
+    assert holds_in_a_child(delivers)
     assert part.status().sent == 1
     device.close()
     assert server.counted(campaign.id) == 1
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@needs_fork
 def test_a_fork_while_threads_send_leaves_no_lock_behind(join, server, campaign, tmp_path):
     stop = threading.Event()
 
@@ -170,17 +167,14 @@ def test_a_fork_while_threads_send_leaves_no_lock_behind(join, server, campaign,
         thread.start()
     try:
         for number in range(8):
-            child = os.fork()
-            if not child:
-                try:
-                    signal.alarm(20)
-                    device, part = join(storage=tmp_path / f"child-{number}.db", clock=time)
-                    part.contribute(RECORD, "yes")
-                    os._exit(0 if device.run_once(10) else 1)
-                finally:
-                    os._exit(2)
-            _, status = os.waitpid(child, 0)
-            assert os.waitstatus_to_exitcode(status) == 0
+
+            def delivers(number=number):
+                signal.alarm(20)
+                device, part = join(storage=tmp_path / f"child-{number}.db", clock=time)
+                part.contribute(RECORD, "yes")
+                return device.run_once(10)
+
+            assert holds_in_a_child(delivers)
     finally:
         stop.set()
         for thread in threads:

@@ -1,9 +1,9 @@
 """From a record's values to the cell or the moment that is perturbed: declared, missing and undeclared ones."""
 
-import copy
 from fractions import Fraction
 
 import pytest
+from drafts import draft, number, text
 from exact_coins import enumerate_outcomes
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,27 +16,18 @@ UNIT = 1 << 52
 HUGE = 10**5000
 """An integer that Python refuses to write out."""
 
-DRAFT = {
-    "version": 1,
-    "title": "t",
-    "label": {"name": "y", "classes": ["a", "b"], "weight": 0},
-    "features": [
-        {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "green", "blue"]},
-        {"name": "answer", "kind": "categorical", "missing": False, "values": ["no", "missing", "1"]},
-        {"name": "size", "kind": "continuous", "missing": False, "low": 0, "high": 8, "bins": 4},
-        {"name": "weight", "kind": "continuous", "missing": False, "low": -1, "high": 1},
-    ],
-    "privacy": {"epsilon": 1.0},
+FEATURES = {
+    "colour": text("colour", "red", "green", "blue"),
+    "answer": text("answer", "no", "missing", "1"),
+    "size": number("size", 0, 8, bins=4),
+    "weight": number("weight", -1, 1),
 }
 
 
 def only(feature, *, label_weight=0, **privacy):
     """A campaign that asks about one feature; a Gaussian one has two questions, its campaign's last."""
-    draft = copy.deepcopy(DRAFT)
-    draft["label"]["weight"] = label_weight
-    draft["features"] = [described for described in draft["features"] if described["name"] == feature]
-    draft["privacy"].update(privacy)
-    return Campaign.compile(draft)
+    label = {"name": "y", "classes": ["a", "b"], "weight": label_weight}
+    return Campaign.compile(draft(FEATURES[feature], label=label, privacy={"epsilon": 1.0, **privacy}))
 
 
 def cells_of(campaign, record, label="a"):

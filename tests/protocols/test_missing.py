@@ -6,6 +6,7 @@ from fractions import Fraction
 from math import log
 
 import pytest
+from drafts import draft
 from exact_coins import enumerate_outcomes
 
 from ldp_client import Classifier
@@ -31,8 +32,7 @@ class Unreadable(dict):
 
 
 def compiled(*features, classes=("a", "b"), **changes):
-    draft = {"version": 1, "title": "t", "label": {"name": "y", "classes": list(classes)}, "features": list(features)}
-    return Campaign.compile({**draft, "privacy": {"epsilon": 1}, **changes})
+    return Campaign.compile(draft(*features, label={"name": "y", "classes": [*classes]}, **changes))
 
 
 def answers(campaign, question, record, class_index=1):

@@ -8,6 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
+from drafts import draft
 from hypothesis import given
 from hypothesis import strategies as st
 from records import Watched
@@ -164,16 +165,6 @@ def test_a_text_subclass_is_its_text():
 
 
 FLAG = {"name": "flag", "kind": "categorical", "values": ["0", "1"]}
-
-
-def draft(*features):
-    return {
-        "version": 1,
-        "title": "t",
-        "label": {"name": "y", "classes": ["a", "b"]},
-        "features": list(features),
-        "privacy": {"epsilon": 1.0, "answers": "all"},
-    }
 
 
 @pytest.mark.parametrize(

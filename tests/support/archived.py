@@ -4,6 +4,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
+from drafts import draft, number, text
 from payloads import possible_payloads
 
 from ldp_aggregator.archive.files import Kept
@@ -15,17 +16,13 @@ def campaign(request):
     """Indices, bits, subsets, noisy vectors: payloads of one byte and of many."""
     discrete, continuous = request.param
     return Campaign.compile(
-        {
-            "version": 1,
-            "title": "An archive",
-            "label": {"name": "label", "classes": ["yes", "no"]},
-            "features": [
-                {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "green", "blue"]},
-                {"name": "size", "kind": "categorical", "missing": False, "values": ["small", "large"]},
-                {"name": "age", "kind": "continuous", "missing": False, "low": 0, "high": 100},
-            ],
-            "privacy": {"epsilon": 1.0, "discrete": discrete, "continuous": continuous},
-        }
+        draft(
+            text("colour", "red", "green", "blue"),
+            text("size", "small", "large"),
+            number("age", 0, 100),
+            label={"name": "label", "classes": ["yes", "no"]},
+            privacy={"epsilon": 1.0, "discrete": discrete, "continuous": continuous},
+        )
     )
 
 

@@ -5,31 +5,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+from drafts import draft, number, text
 
 from ldp_aggregator.flower.settings import NodeSettings
 from protocols import Campaign
 
+LABEL = {"name": "readmitted", "classes": ["yes", "no"]}
 CAMPAIGN = Campaign.compile(
-    {
-        "version": 1,
-        "title": "Hospitals",
-        "label": {"name": "readmitted", "classes": ["yes", "no"]},
-        "features": [
-            {"name": "age", "kind": "continuous", "missing": False, "low": 18, "high": 90},
-            {"name": "ward", "kind": "categorical", "missing": False, "values": ["heart", "lung", "other"]},
-        ],
-        "privacy": {"epsilon": 1},
-    }
+    draft(number("age", 18, 90), text("ward", "heart", "lung", "other"), title="Hospitals", label=LABEL)
 )
-OTHER = Campaign.compile(
-    {
-        "version": 1,
-        "title": "Another one",
-        "label": {"name": "readmitted", "classes": ["yes", "no"]},
-        "features": [{"name": "weight", "kind": "continuous", "missing": False, "low": 0, "high": 200}],
-        "privacy": {"epsilon": 0.5},
-    }
-)
+OTHER = Campaign.compile(draft(number("weight", 0, 200), title="Another one", label=LABEL, privacy={"epsilon": 0.5}))
 
 
 def rows(seed, count=200):

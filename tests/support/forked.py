@@ -47,8 +47,13 @@ streams = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
 link.sendmsg([len(asked).to_bytes(4, "big")], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
 while asked:
     asked = asked[link.send(asked) :]
+def hand_on(number, _):
+    try:
+        link.send(bytes([number]))
+    except OSError:
+        pass  # It has ended already.
 for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-    signal.signal(number, lambda number, _: link.send(bytes([number])))
+    signal.signal(number, hand_on)
 code = int(link.recv(8) or -signal.SIGKILL)
 if code < 0:
     if code != -signal.SIGKILL:
@@ -74,14 +79,9 @@ def programs() -> Path:
         stdout=subprocess.PIPE,
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)},
     )
-    atexit.register(_end, parent, folder)
+    atexit.register(parent.communicate)
     assert parent.stdout.readline() == b"ready\n"
     return folder
-
-
-def _end(parent: subprocess.Popen[bytes], folder: Path) -> None:
-    parent.communicate()
-    shutil.rmtree(folder)
 
 
 def _import_all() -> None:
@@ -115,10 +115,13 @@ def _connection(listener: socket.socket) -> socket.socket | None:
 
 def _as_asked(link: socket.socket) -> list[str]:
     """Fork once more: the parent hands signals on and tells the exit code, the child has what the program had."""
-    size, streams, _, _ = socket.recv_fds(link, 4, 3)
-    received = bytearray()
-    while len(received) < int.from_bytes(size, "big"):
-        received += link.recv(1 << 16)
+    length, streams, _, _ = socket.recv_fds(link, 4, 3)
+    size, received = int.from_bytes(length, "big"), bytearray()
+    # No further: signals follow.
+    while part := link.recv(min(1 << 16, size - len(received))):
+        received += part
+    if not size or len(received) < size:
+        os._exit(0)  # Whoever asked was killed.
     words, folder, environment = json.loads(received)
 
     def tell(*_: object) -> None:
@@ -163,6 +166,7 @@ def main(folder: Path) -> None:
         os.write(1, b"ready\n")
         link = _connection(listener)
     if link is None:
+        shutil.rmtree(folder)
         return
     words = _as_asked(link)
     try:

@@ -4,6 +4,7 @@ import math
 from functools import partial
 
 import pytest
+from exact_coins import enumerate_outcomes
 
 from protocols.mechanisms import DISCRETE, MOMENTS, PURE, VALUE_BITS, NoisyVector, UnaryEncoding
 
@@ -20,10 +21,10 @@ def thresholds(mechanism):
     return (mechanism.true_bit, mechanism.other_bit) if isinstance(mechanism, UnaryEncoding) else ()
 
 
-def exact_distributions(mechanism, outcomes, upper=False):
+def exact_distributions(mechanism, upper=False):
     """Per item, the exact distribution of the payloads that ``perturb`` returns."""
     return [
-        outcomes(partial(mechanism.perturb, item), thresholds(mechanism), upper=upper)
+        enumerate_outcomes(partial(mechanism.perturb, item), thresholds(mechanism), upper=upper)
         for item in range(mechanism.domain_size)
     ]
 

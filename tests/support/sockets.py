@@ -5,52 +5,6 @@ import socket
 import threading
 
 
-class Raw:
-    """A server that says exactly these bytes to every connection, piece by piece, and notes what it hears first."""
-
-    def __init__(self, *pieces, pause=0.0, close=True):
-        self.connections = 0
-        self.heard = []
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self._pieces, self._pause, self._close = pieces, pause, close
-        self._stop = threading.Event()
-        self._open = []
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-        self.port = self._socket.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}/"
-
-    def _serve(self):
-        while True:
-            try:
-                connection, _ = self._socket.accept()
-            except OSError:
-                return
-            self.connections += 1
-            self._open.append(connection)
-            try:
-                self.heard.append(connection.recv(65536))
-                for piece in self._pieces:
-                    connection.sendall(piece)
-                    if self._stop.wait(self._pause):
-                        break
-            except OSError:
-                continue
-            if self._close:
-                connection.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._stop.set()
-        self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
-        self._thread.join()
-        for connection in self._open:
-            connection.close()
-
-
 class Scripted:
     """A server that runs ``script(connection)`` for every connection, one after another."""
 
@@ -76,6 +30,29 @@ class Scripted:
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         self._thread.join()
+
+
+class Raw(Scripted):
+    """A server that says exactly these bytes to every connection, piece by piece, and notes what it hears first."""
+
+    def __init__(self, *pieces, close=True):
+        self.connections, self.heard = 0, []
+        self._pieces, self._close, self._open = pieces, close, []
+        super().__init__(self._say)
+        self.url = f"http://127.0.0.1:{self.port}/"
+
+    def _say(self, connection):
+        self.connections += 1
+        if not self._close:
+            self._open.append(connection.dup())
+        self.heard.append(connection.recv(65536))
+        for piece in self._pieces:
+            connection.sendall(piece)
+
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        for connection in self._open:
+            connection.close()
 
 
 def exactly(connection, count):

@@ -151,8 +151,7 @@ def _campaign_lines(campaigns: list[CampaignState]) -> Iterator[str]:
 
 def _ago(moment: float) -> str:
     hours = (time.time() - moment) / 3600
-    said = f"{hours:.0f} hours ago" if hours < 48 else f"{hours / 24:.0f} days ago"
-    return f"{datetime.fromtimestamp(moment, timezone.utc):%Y-%m-%d %H:%M} UTC, {said}"
+    return f"{datetime.fromtimestamp(moment, timezone.utc):%Y-%m-%d %H:%M} UTC, {hours:.0f} hours ago"
 
 
 def _size(number: float) -> str:

@@ -8,13 +8,14 @@ from ldp_client import MemoryStorage, ServerError, StorageError, TransportError
 from ldp_client.errors import ConfigurationError
 from ldp_client.network.aggregator import Aggregator
 from ldp_client.network.cache import Cache
-from ldp_client.network.device_model import fetch_model
+from ldp_client.network.device_model import fetch_model, stored_model
 from ldp_client.network.transport import Response
 from ldp_client.policy import DEFAULT_POLICY
 from ldp_client.runtime import seconds_left, within
 from ldp_client.testing import FakeClock
 from protocols import ModelError
 from protocols.document.schema import Label
+from protocols.model import Model
 
 JSON = {"content-type": "application/json"}
 PAGE = Response(200, {"content-type": "text/html; charset=utf-8"}, b"<html>Room number?</html>")
@@ -106,6 +107,8 @@ def test_a_model_about_another_label_is_refused_also_from_the_cache(model):
     fetched(Scripted(of(model)), storage, None)
     with pytest.raises(ModelError, match="another label"):
         fetched(Scripted(of(model)), storage, Label("other", ("yes", "no")))
+    assert stored_model(aggregator(Scripted(PAGE)), Cache(storage), Label("other", ("yes", "no"))) is None
+    assert stored_model(aggregator(Scripted(PAGE)), Cache(storage), LABEL) == Model.from_json(model)
 
 
 def test_the_tries_of_a_fetch_share_its_time(monkeypatch):

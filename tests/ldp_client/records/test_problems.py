@@ -1,28 +1,23 @@
 """A wrong record is noticed by the developer, and never by the server."""
 
-import copy
 from collections.abc import Mapping
 from decimal import Decimal
 
 import pytest
+from drafts import draft, number, text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldp_client.problems import Problem, record_problems
 from protocols import Campaign
 
-DRAFT = {
-    "version": 1,
-    "title": "t",
-    "label": {"name": "paid", "classes": ["yes", "no"]},
-    "features": [
-        {"name": "flag", "kind": "categorical", "missing": False, "values": ["0", "1"]},
-        {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "missing"]},
-        {"name": "age", "kind": "continuous", "missing": False, "low": 18, "high": 90},
-        {"name": "hours", "kind": "continuous", "missing": False, "low": 0, "high": 80, "bins": 8},
-    ],
-    "privacy": {"epsilon": 1.0},
-}
+DRAFT = draft(
+    text("flag", "0", "1"),
+    text("colour", "red", "missing"),
+    number("age", 18, 90),
+    number("hours", 0, 80, bins=8),
+    label={"name": "paid", "classes": ["yes", "no"]},
+)
 CAMPAIGN = Campaign.compile(DRAFT)
 GOOD = {"flag": 1.0, "colour": "red", "age": "41", "hours": Decimal("1e9")}
 
@@ -75,17 +70,16 @@ def test_nothing_is_no_problem_where_missing_is_declared():
 
 
 def test_a_projections_outputs_are_left_out_and_its_inputs_are_wanted():
-    draft = copy.deepcopy(DRAFT)
-    draft["projection"] = {
+    projection = {
         "method": "pca",
         "inputs": ["age", "hours"],
         "mean": [0, 0],
         "scale": [1, 1],
         "matrix": [[1, 1]],
-        "outputs": [{"name": "first", "kind": "continuous", "missing": False, "low": 0, "high": 1}],
+        "outputs": [number("first")],
         "fitted_on": "public",
     }
-    found = record_problems(Campaign.compile(draft), {**without("hours"), "first": 1})
+    found = record_problems(Campaign.compile({**DRAFT, "projection": projection}), {**without("hours"), "first": 1})
     assert [(problem.feature, problem.wrong) for problem in found] == [
         ("hours", "the record does not hold it"),
         ("first", "is computed from other features"),

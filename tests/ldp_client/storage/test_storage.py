@@ -1,12 +1,12 @@
 """One contract, every storage."""
 
-import os
 import sqlite3
 import stat
 import sys
 import threading
 
 import pytest
+from forking import holds_in_a_child, needs_fork
 
 import ldp_client.storage.sqlite
 from ldp_client import ConfigurationError, MemoryStorage, StorageError
@@ -117,7 +117,7 @@ def test_a_foreign_database_is_refused_and_left_alone(tmp_path):
     assert path.read_bytes() == before
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@needs_fork
 def test_a_fork_waits_for_the_transaction_of_another_thread(tmp_path):
     storage = SqliteStorage(tmp_path / "device.db")
     inside, leave = threading.Event(), threading.Event()
@@ -132,14 +132,14 @@ def test_a_fork_waits_for_the_transaction_of_another_thread(tmp_path):
     holder.start()
     inside.wait(5)
     threading.Timer(0.1, leave.set).start()
-    child = os.fork()
-    if not child:
-        # A lock inherited in mid-transaction would make this wait for ever, or fail as busy.
+
+    def reads():
         with storage.transaction(write=True) as transaction:
-            os._exit(0 if transaction.get("held") == b"1" else 1)
-    _, status = os.waitpid(child, 0)
+            return transaction.get("held") == b"1"
+
+    # A lock inherited in mid-transaction would make this wait for ever, or fail as busy.
+    assert holds_in_a_child(reads)
     holder.join()
-    assert os.waitstatus_to_exitcode(status) == 0
 
 
 def test_the_ledger_is_checked_before_every_change_however_much_was_fetched(tmp_path, monkeypatch):
@@ -194,32 +194,29 @@ def watch(monkeypatch):
     return executed
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@needs_fork
 def test_a_lock_is_a_lock_in_every_thread_of_a_child():
     """Whoever held it in the parent: it is made anew once, by the fork, and not by the threads that find it."""
     lock = ForkSafeLock()
     assert lock.acquire(1)
-    child = os.fork()
-    if not child:
-        try:
-            inside, most = 0, 0
 
-            def enter():
-                nonlocal inside, most
-                for _ in range(200):
-                    with lock:
-                        inside += 1
-                        most = max(most, inside)
-                        inside -= 1
+    def is_held_by_one_at_a_time():
+        inside, most = 0, 0
 
-            sys.setswitchinterval(1e-6)
-            threads = [threading.Thread(target=enter) for _ in range(4)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join(20)
-            os._exit(0 if most == 1 and not any(thread.is_alive() for thread in threads) else 1)
-        finally:
-            os._exit(2)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
+        def enter():
+            nonlocal inside, most
+            for _ in range(200):
+                with lock:
+                    inside += 1
+                    most = max(most, inside)
+                    inside -= 1
+
+        sys.setswitchinterval(1e-6)
+        threads = [threading.Thread(target=enter) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+        return most == 1 and not any(thread.is_alive() for thread in threads)
+
+    assert holds_in_a_child(is_held_by_one_at_a_time)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from drafts import draft
 from exact_coins import RecordingCoins
 
 from ldp_client.answering import encode
@@ -16,11 +17,6 @@ HOURS = {"name": "hours", "kind": "continuous", "low": 0, "high": 100}
 ORDERED = {"ordered": True}
 LISTED = {**AGE, "values": ["young", "old", "missing"]}
 RECORDS = [{"age": "old", "income": 2, "hours": 7}, {"age": "young"}, {"age": "ancient"}, {}]
-
-
-def draft(*features, **changes):
-    base = {"version": 1, "title": "t", "label": {"name": "y", "classes": ["a", "b"]}, "features": list(features)}
-    return {**base, "privacy": {"epsilon": 1}, **changes}
 
 
 def compiled(*features, **changes):

@@ -4,15 +4,15 @@ import json
 import math
 
 import pytest
+from drafts import draft, number, text
 
 from ldp_client.answering import encode
 from protocols import Campaign, DocumentError, DraftError, ScriptedCoins
 from protocols.document.questions import PAIR, PRODUCT, SQUARE, VALUE
 from protocols.exact.coins import ONE
 
-BINNED = {"name": "pca1", "kind": "continuous", "missing": False, "low": -1, "high": 1, "bins": 4}
-GAUSSIAN = {"name": "pca2", "kind": "continuous", "missing": False, "low": -1, "high": 1}
-CATEGORICAL = {"name": "o", "kind": "categorical", "missing": False, "values": ["a", "b"]}
+BINNED, GAUSSIAN = number("pca1", -1, 1, bins=4), number("pca2", -1, 1)
+CATEGORICAL = text("o", "a", "b")
 PROJECTION = {
     "method": "pca",
     "inputs": ["x", "y"],
@@ -23,18 +23,14 @@ PROJECTION = {
     "fitted_on": "public",
 }
 PRIVATE = {"fitted_on": "A" * 43, "fitted_study": "s", "fitted_epsilon": 2}
-DRAFT = {
-    "version": 1,
-    "title": "Projected",
-    "label": {"name": "class", "classes": ["a", "b"]},
-    "features": [
-        {"name": "x", "kind": "continuous", "missing": False, "low": 0, "high": 10},
-        {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "blue"]},
-        {"name": "y", "kind": "continuous", "missing": False, "low": 0, "high": 20},
-    ],
-    "privacy": {"epsilon": 1, "discrete": "de", "continuous": "laplace"},
-    "projection": PROJECTION,
-}
+DRAFT = draft(
+    number("x", 0, 10),
+    text("colour", "red", "blue"),
+    number("y", 0, 20),
+    label={"name": "class", "classes": ["a", "b"]},
+    privacy={"epsilon": 1, "discrete": "de", "continuous": "laplace"},
+    projection=PROJECTION,
+)
 
 
 def compiled(**changes):
@@ -127,8 +123,7 @@ def test_a_projection_that_cannot_work_is_refused_when_compiling(changes, field)
 
 
 def test_a_projection_of_a_private_round_is_written_with_its_study_and_epsilon_and_a_public_one_without():
-    draft = {**DRAFT, "study": "t", "projection": {**PROJECTION, **PRIVATE}}
-    campaign = Campaign.compile(draft)
+    campaign = Campaign.compile({**DRAFT, "study": "t", "projection": {**PROJECTION, **PRIVATE}})
     assert PRIVATE.items() <= json.loads(campaign.document)["projection"].items()
     assert Campaign.parse(campaign.document, campaign.id) == campaign
     assert not {"fitted_study", "fitted_epsilon"} & json.loads(compiled().document)["projection"].keys()
@@ -189,9 +184,7 @@ def test_a_product_asked_as_a_sign_is_one_bit_without_the_class():
         ({"features": DRAFT["features"]}, "features[1].kind"),
         (
             {
-                "features": [
-                    {"name": f"x{i}", "kind": "continuous", "missing": False, "low": 0, "high": 1} for i in range(128)
-                ]
+                "features": [number(f"x{i}") for i in range(128)],
             },
             "features",
         ),

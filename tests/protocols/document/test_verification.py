@@ -3,33 +3,24 @@
 from fractions import Fraction
 
 import pytest
+from drafts import draft, number, text
 
 from protocols import Campaign
 from protocols.document.verification import CLOSED_FORM, QuestionCheck, verify
 from protocols.exact.rationals import exact_epsilon, exp_bounds
 from protocols.mechanisms import MOMENTS, DirectEncoding, OptimalUnaryEncoding, SubsetSelection, WorstCase
 
-DRAFT = {
-    "version": 1,
-    "title": "t",
-    "label": {"name": "y", "classes": ["a", "b", "c"]},
-    "features": [
-        {"name": "u", "kind": "categorical", "missing": False, "values": ["1", "2", "missing"]},
-        {"name": "v", "kind": "continuous", "missing": False, "low": 0, "high": 1},
-        {"name": "w", "kind": "continuous", "missing": False, "low": -3, "high": 8, "bins": 40},
-    ],
-    "privacy": {"epsilon": 1.0},
-}
+FEATURES = (text("u", "1", "2", "missing"), number("v"), number("w", -3, 8, bins=40))
 
 
-def draft(**privacy):
-    return DRAFT | {"privacy": {"epsilon": 1.0, **privacy}}
+def compiled(*features, **privacy):
+    label = {"name": "y", "classes": ["a", "b", "c"]}
+    return Campaign.compile(draft(*(features or FEATURES), label=label, privacy={"epsilon": 1.0, **privacy}))
 
 
 def test_a_mechanism_that_many_questions_share_is_looked_at_once(monkeypatch):
     """A hundred questions with one mechanism between them, as a campaign of a hundred alike features has."""
-    features = [{"name": f"f{i}", "kind": "categorical", "missing": False, "values": list("abcd")} for i in range(100)]
-    campaign = Campaign.compile({**draft(discrete="oue", epsilon=0.777), "features": features})
+    campaign = compiled(*(text(f"f{i}", *"abcd") for i in range(100)), discrete="oue", epsilon=0.777)
     looked = []
     worst_case = OptimalUnaryEncoding.worst_case
     monkeypatch.setattr(OptimalUnaryEncoding, "worst_case", lambda one: looked.append(one) or worst_case(one))
@@ -61,7 +52,7 @@ def test_one_unit_of_probability_more_breaks_the_promise(epsilon):
 
 @pytest.mark.parametrize("privacy", [{}, {"answers": "all"}, {"discrete": "the"}, {"continuous": "laplace"}])
 def test_a_compiled_campaign_holds_and_its_total_is_the_one_that_parsing_finds(privacy):
-    campaign = Campaign.compile(draft(**privacy))
+    campaign = compiled(**privacy)
     verification = verify(campaign)
     assert verification.holds
     assert len(verification.questions) == len(campaign.questions)
@@ -69,14 +60,14 @@ def test_a_compiled_campaign_holds_and_its_total_is_the_one_that_parsing_finds(p
 
 
 def test_the_gap_of_a_threshold_is_explained_and_nothing_else_needs_explaining():
-    checks = verify(Campaign.compile(draft(discrete="the", continuous="laplace"))).questions
+    checks = verify(compiled(discrete="the", continuous="laplace")).questions
     told = {check.question.mechanism.name: check.note for check in checks}
     assert "threshold" in told["the"]
     assert told["laplace"] is None
 
 
 def test_a_question_that_promises_less_than_it_loses_does_not_hold():
-    (question, *_) = Campaign.compile(draft()).questions
+    (question, *_) = compiled().questions
     broken = QuestionCheck(question, WorstCase(Fraction(3)), CLOSED_FORM)
     assert not broken.holds
     assert broken.gap < 0

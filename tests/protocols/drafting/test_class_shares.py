@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 
+import drafts
 import pytest
 
 from protocols import Campaign, DraftError
@@ -11,19 +12,14 @@ from protocols.drafting.choice import make_continuous, make_sign
 from protocols.exact.rationals import exact_epsilon
 from protocols.mechanisms import MOMENTS, PURE
 
-NUMBER = {"name": "x", "kind": "continuous", "missing": False, "low": 0, "high": 1}
+NUMBER = drafts.number("x")
 BINNED = {**NUMBER, "name": "b", "bins": 4}
 EPSILONS = (0.01, 0.5, 1.0, 2.0, 4.0, 6.0, 8.0, 16.0)
 
 
 def draft(*features, weight=1, classes=2, **privacy):
-    return {
-        "version": 1,
-        "title": "t",
-        "label": {"name": "y", "classes": [f"c{c}" for c in range(classes)], "weight": weight},
-        "features": list(features),
-        "privacy": {"epsilon": 1.0, **privacy},
-    }
+    label = {"name": "y", "classes": [f"c{c}" for c in range(classes)], "weight": weight}
+    return drafts.draft(*features, label=label, privacy={"epsilon": 1.0, **privacy})
 
 
 def shares(asked):

@@ -6,6 +6,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 import pytest
+from exact_coins import SeededCoins, enumerate_outcomes
 
 from protocols import ScriptedCoins
 from protocols.exact import discrete_laplace
@@ -20,14 +21,14 @@ def mass(value, scale):
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(1), Fraction(3, 2), Fraction(2), Fraction(5)])
-def test_algorithm_2_turns_exponential_coins_into_the_mass_function(scale, outcomes, monkeypatch):
+def test_algorithm_2_turns_exponential_coins_into_the_mass_function(scale, monkeypatch):
     """Enumerates the sampler above ``_bernoulli_exp``, which the next test enumerates by itself."""
 
     def ideal(numerator, denominator, coins):
         return coins.bernoulli(round(math.exp(-numerator / denominator) * ONE))
 
     monkeypatch.setattr(discrete_laplace, "_bernoulli_exp", ideal)
-    distribution = outcomes(lambda coins: discrete_laplace.sample(scale, coins), floor=FLOOR)
+    distribution = enumerate_outcomes(lambda coins: discrete_laplace.sample(scale, coins), floor=FLOOR)
     cut = 1 - float(sum(distribution.values()))
     assert cut < 0.03, "nearly all of the mass must have been enumerated, or the check below says little"
     for value in range(-6, 7):
@@ -36,8 +37,8 @@ def test_algorithm_2_turns_exponential_coins_into_the_mass_function(scale, outco
 
 
 @pytest.mark.parametrize(("numerator", "denominator"), [(0, 1), (1, 1), (1, 2), (1, 7), (3, 4), (2, 3)])
-def test_bernoulli_exp_is_true_with_the_exponential_of_the_negative_ratio(numerator, denominator, outcomes):
-    distribution = outcomes(
+def test_bernoulli_exp_is_true_with_the_exponential_of_the_negative_ratio(numerator, denominator):
+    distribution = enumerate_outcomes(
         lambda coins: discrete_laplace._bernoulli_exp(numerator, denominator, coins), floor=FLOOR, alike=numerator
     )
     cut = 1 - float(sum(distribution.values()))
@@ -47,9 +48,9 @@ def test_bernoulli_exp_is_true_with_the_exponential_of_the_negative_ratio(numera
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(2), Fraction(81920, 7), Fraction(2**53 + 1, 2**40)])
-def test_draws_follow_the_mass_function(scale, seeded):
+def test_draws_follow_the_mass_function(scale):
     """Chi-square on twelve bins of about equal mass; false-alarm rate 1e-6 a scale, fixed seed."""
-    coins = seeded(20_27)
+    coins = SeededCoins(20_27)
     draws = Counter(discrete_laplace.sample(scale, coins) for _ in range(8_000))
     spread = max(1, round(float(scale) / 3))
     edges = range(-5 * spread, 6 * spread, spread)

@@ -6,6 +6,7 @@ from fractions import Fraction
 from functools import partial
 
 import pytest
+from exact_coins import enumerate_outcomes
 from mechanism_grid import SMALL, UNIT, exact_distributions
 
 from protocols.exact.coins import ONE
@@ -83,9 +84,9 @@ FREQUENCIES = {
 
 
 @pytest.mark.parametrize(("name", "size", "epsilon"), SMALL)
-def test_p_q_joint_support_and_variances_are_those_of_what_perturb_does(name, size, epsilon, outcomes):
+def test_p_q_joint_support_and_variances_are_those_of_what_perturb_does(name, size, epsilon):
     mechanism = PURE[name].make(size, exact_epsilon(epsilon))
-    distributions, frequencies = exact_distributions(mechanism, outcomes), FREQUENCIES[size]
+    distributions, frequencies = exact_distributions(mechanism), FREQUENCIES[size]
     one_true, none_true = mechanism.joint_support
     for item, distribution in enumerate(distributions):
         supports = [(frozenset(mechanism.support(payload)), share) for payload, share in distribution.items()]
@@ -113,10 +114,10 @@ def test_p_q_joint_support_and_variances_are_those_of_what_perturb_does(name, si
 
 
 @pytest.mark.parametrize(("size", "epsilon"), [(2, 0.5), (3, 1.0), (10, 4.0)])
-def test_one_bit_is_unbiased_with_the_predicted_second_moment(size, epsilon, outcomes):
+def test_one_bit_is_unbiased_with_the_predicted_second_moment(size, epsilon):
     mechanism = OneBit.make(size, exact_epsilon(epsilon))
     for value in (-UNIT, -UNIT // 7, 0, 1, UNIT // 3, UNIT):
-        distribution = outcomes(partial(mechanism.perturb, Moment(1, value)))
+        distribution = enumerate_outcomes(partial(mechanism.perturb, Moment(1, value)))
         for cell in range(size):
             estimates = [
                 (size * (2 * payload[-1] - 1) / (2 * mechanism.p - 1) if payload[0] == cell else Fraction(0), share)

@@ -10,6 +10,7 @@ from functools import partial
 from itertools import combinations, product
 
 import pytest
+from exact_coins import enumerate_outcomes
 from mechanism_grid import UNIT, exact_distributions
 
 from protocols.exact.coins import ONE
@@ -48,10 +49,10 @@ def largest_ratio(laws):
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("size", [2, 3, 4, 5])
 @pytest.mark.parametrize("name", PURE)
-def test_the_code_of_a_pure_mechanism_has_the_law_of_its_definition(name, size, epsilon, outcomes):
+def test_the_code_of_a_pure_mechanism_has_the_law_of_its_definition(name, size, epsilon):
     mechanism = PURE[name].make(size, exact_epsilon(epsilon))
     for upper in (False, True):
-        laws = exact_distributions(mechanism, outcomes, upper)
+        laws = exact_distributions(mechanism, upper)
         assert laws == [defined(mechanism, item) for item in range(size)]
     assert largest_ratio(laws) == mechanism.worst_case().ratio <= exp_bounds(exact_epsilon(epsilon))[1]
     assert log_upper(largest_ratio(laws)) == mechanism.loss()
@@ -59,19 +60,19 @@ def test_the_code_of_a_pure_mechanism_has_the_law_of_its_definition(name, size, 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("classes", [1, 2, 3, 5])
-def test_the_code_of_one_bit_has_the_law_of_its_definition(classes, epsilon, outcomes):
+def test_the_code_of_one_bit_has_the_law_of_its_definition(classes, epsilon):
     """The cell is uniform; its bit has P(1) between 1 - p and p, linear in the value and cut to a multiple of 2^-64."""
     mechanism = OneBit.make(classes, exact_epsilon(epsilon))
     p = mechanism.p
     laws = []
     for item, value in product(range(classes), VALUES):
-        law = outcomes(partial(mechanism.perturb, Moment(item, value)))
+        law = enumerate_outcomes(partial(mechanism.perturb, Moment(item, value)))
         for cell in range(classes):
             t = Fraction(value, UNIT) if cell == item else Fraction(0)
             one = Fraction(math.floor(((1 - p) + (2 * p - 1) * (t + 1) / 2) * ONE), ONE)
             assert law.pop(bytes((cell, 1))) == one / classes
             assert law.pop(bytes((cell, 0))) == (1 - one) / classes
         assert law == {}
-        laws.append(outcomes(partial(mechanism.perturb, Moment(item, value))))
+        laws.append(enumerate_outcomes(partial(mechanism.perturb, Moment(item, value))))
     assert largest_ratio(laws) == mechanism.worst_case().ratio
     assert log_upper(largest_ratio(laws)) == mechanism.loss()

@@ -6,6 +6,7 @@ import struct
 from fractions import Fraction
 
 import pytest
+from exact_coins import SeededCoins
 from mechanism_grid import ALL, EPSILONS, NOISY, UNARY, UNIT
 
 from protocols import SYSTEM_COINS, PayloadError, ScriptedCoins
@@ -29,8 +30,8 @@ def test_the_payload_widths_are_the_documented_ones(size, index, bitmap):
 
 @pytest.mark.parametrize("size", [2, 3, 8, 9, 300])
 @pytest.mark.parametrize("name", ALL)
-def test_a_device_sends_payloads_of_the_promised_width_that_pass_the_check(name, size, seeded):
-    mechanism, coins = ALL[name].make(size, Fraction(1)), seeded(7)
+def test_a_device_sends_payloads_of_the_promised_width_that_pass_the_check(name, size):
+    mechanism, coins = ALL[name].make(size, Fraction(1)), SeededCoins(7)
     for round_number in range(20):
         cell = round_number * 13 % size
         item = cell if name in DISCRETE else Moment(cell, (round_number - 10) * UNIT // 10)

@@ -1,19 +1,12 @@
 import hashlib
 import hmac
 
+from drafts import draft, number, text
+
 from protocols import Campaign
 from protocols.wire import report_id
 
-DRAFT = {
-    "version": 1,
-    "title": "t",
-    "label": {"name": "y", "classes": ["a", "b"]},
-    "features": [
-        {"name": "u", "kind": "categorical", "values": ["1", "2"]},
-        {"name": "v", "kind": "continuous", "low": 0, "high": 1},
-    ],
-    "privacy": {"epsilon": 1.0},
-}
+DRAFT = draft(text("u", "1", "2"), number("v"))
 ONE = Campaign.compile(DRAFT)
 ALL = Campaign.compile({**DRAFT, "privacy": {"epsilon": 1.0, "answers": "all"}})
 SECRET = bytes(range(32))

@@ -5,24 +5,15 @@ import time
 
 import msgpack
 import pytest
+from drafts import draft, number, text
 from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols import Campaign, Report, UploadError, decode_upload, encode_upload
 from protocols.wire import Block, encode_blocks
 
-CAMPAIGN = Campaign.compile(
-    {
-        "version": 1,
-        "title": "t",
-        "label": {"name": "y", "classes": ["a", "b"]},
-        "features": [
-            {"name": "u", "kind": "categorical", "missing": False, "values": ["1", "2", "3"]},
-            {"name": "v", "kind": "continuous", "missing": False, "low": 0, "high": 1},
-        ],
-        "privacy": {"epsilon": 1.0, "discrete": "oue", "continuous": "laplace"},
-    }
-)
+PRIVACY = {"epsilon": 1.0, "discrete": "oue", "continuous": "laplace"}
+CAMPAIGN = Campaign.compile(draft(text("u", "1", "2", "3"), number("v"), privacy=PRIVACY))
 WIDTHS = [question.mechanism.width for question in CAMPAIGN.questions]
 
 

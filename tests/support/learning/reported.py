@@ -1,6 +1,7 @@
 """Campaigns of complete features, and what is reported to them about tables that are known."""
 
 import numpy as np
+from drafts import draft, text
 
 from ldp_aggregator.estimation.estimators import estimate_question
 from ldp_aggregator.mechanisms import facts_of
@@ -9,18 +10,9 @@ from protocols import Campaign
 
 def complete_campaign(values=(2, 3), classes=2, epsilon=1.0, discrete="ss"):
     """Features ``x0``, ``x1``, ... of so many values each, none of which is ever missing."""
-    return Campaign.compile(
-        {
-            "version": 1,
-            "title": "t",
-            "label": {"name": "y", "classes": [f"c{i}" for i in range(classes)]},
-            "features": [
-                {"name": f"x{n}", "kind": "categorical", "missing": False, "values": [f"v{i}" for i in range(size)]}
-                for n, size in enumerate(values)
-            ],
-            "privacy": {"epsilon": epsilon, "discrete": discrete},
-        }
-    )
+    features = [text(f"x{n}", *(f"v{i}" for i in range(size))) for n, size in enumerate(values)]
+    label = {"name": "y", "classes": [f"c{i}" for i in range(classes)]}
+    return Campaign.compile(draft(*features, label=label, privacy={"epsilon": epsilon, "discrete": discrete}))
 
 
 def reported(campaign, joints, n, rng):
