@@ -138,7 +138,7 @@ def test_where_no_threshold_is_better_a_moved_one_is_rare_and_told_without_the_w
     """At every threshold the accuracy is the same; what is moved is moved by noise."""
     campaign = evaluation(evaluation={"model": model(V, prior=(0.5, 0.5)), "edges": [-1, -0.5, 0, 0.5, 1]})
     law = np.tile([1 / 12, 1 / 12], (6, 1))
-    told = [evaluate(campaign, answers(campaign, law, 20_000, seed)) for seed in range(2 * RUNS)]
+    told = [evaluate(campaign, answers(campaign, law, 20_000, seed)) for seed in range(4 * RUNS)]
     moved = [one for one in told if one.threshold]
     assert 0.02 < len(moved) / len(told) < 0.2
     plain = [one.as_trained for one in moved]
