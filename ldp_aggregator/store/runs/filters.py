@@ -1,6 +1,6 @@
 """A Bloom filter whose bits for one id are all in one word (Putze, Sanders, Singler 2007), on whole arrays.
 
-"Not in here" is always true; "perhaps in here" is wrong for about one id in 150, which costs a look at one page of the
+"Not in here" is always true; "perhaps in here" is wrong for about one id in 100, which costs a look at one page of the
 file. Who chooses ids cannot choose which are wrongly held for known: a secret number goes into the hash.
 """
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.store.runs.keys import Keys, Words
 
-BITS_PER_ID: Final = 14
+BITS_PER_ID: Final = 12
 BITS_SET: Final = 5
 WORD_BITS: Final = 64
 

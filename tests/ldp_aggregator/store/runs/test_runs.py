@@ -124,14 +124,14 @@ def test_a_filter_never_denies_an_id_and_is_seldom_wrong():
     held, strangers = random_keys(20_000, 1), random_keys(100_000, 2)
     made = filter_of(held)
     assert made.may_hold(Hashes(held)).tolist() == list(range(len(held)))
-    # In 100,000 about 670 are expected; these are over six deviations off.
-    assert 500 < len(made.may_hold(Hashes(strangers))) < 840
+    # In 100,000 about 1,050 are expected; these are over six deviations off.
+    assert 840 < len(made.may_hold(Hashes(strangers))) < 1260
 
 
 def test_ids_that_share_a_half_do_not_crowd_a_filter():
     made = filter_of(keys({(7, low) for low in range(10_000)} | {(high, 7) for high in range(10_000)}))
     strangers = keys({(7, low) for low in range(10_000, 60_000)} | {(high, 7) for high in range(10_000, 60_000)})
-    assert len(made.may_hold(Hashes(strangers))) < 840
+    assert len(made.may_hold(Hashes(strangers))) < 1260
 
 
 @given(IDS, IDS)
