@@ -42,18 +42,7 @@ export async function site(t, { origins = [] } = {}) {
   const allowed = origins.flatMap((origin) => ["--allow-origin", origin]);
   const daemon = spawn(
     AGGREGATOR,
-    [
-      "serve",
-      "--data",
-      data,
-      "--listen",
-      "127.0.0.1:0",
-      "--listen-admin",
-      "0",
-      "--listen-operations",
-      "0",
-      ...allowed,
-    ],
+    ["serve", "--data", data, "--listen", "127.0.0.1:0", "--listen-admin", "0", "--listen-operations", "0", ...allowed],
     { stdio: ["ignore", "pipe", "ignore"] },
   );
   let said = "";
