@@ -2,7 +2,9 @@
 
 import contextlib
 import io
+import itertools
 import os
+import random
 import re
 import signal
 import socket
@@ -36,10 +38,18 @@ serving() {
 """One server of the aggregator at a time: the next one takes the same ports."""
 
 
-def free_ports(count):
+PORTS = itertools.cycle(random.Random(os.getpid()).sample(range(10_000, 32_000), 20_000))
+"""Below those that systems give to connections, which take a port between the look at it and the server."""
+
+
+def free_ports(count: int) -> list[int]:
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [one.getsockname()[1] for one in sockets]
+        found: list[int] = []
+        while len(found) < count:
+            with contextlib.suppress(OSError):
+                stack.enter_context(socket.create_server(("127.0.0.1", port := next(PORTS))))
+                found.append(port)
+        return found
 
 
 class Session:
