@@ -64,7 +64,7 @@ class _Server:
         self._loop.set_exception_handler(lambda _, told: self.errors.told.append(f"loop: {told}"))
         self._stack = AsyncExitStack()
         self._loop.run_until_complete(self._start())
-        ours = [one for one in gc.get_objects() if isinstance(one, Connections) and one.loop is self._loop]
+        ours = [one for one in gc.get_objects() if type(one) is Connections and one.loop is self._loop]
         (self.connections,) = (one for one in ours if one._is_public)
 
     async def _start(self) -> None:

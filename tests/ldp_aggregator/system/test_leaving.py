@@ -41,7 +41,7 @@ def becomes(wanted, ask):
 def test_readiness_goes_first_and_the_server_serves_on_until_the_pause_is_over(kept_in_file):
     campaign = kept_in_file.publish(64)
     uploads = uploads_of(campaign, range(3))
-    with Daemon(kept_in_file.folder, LDP_AGGREGATOR_LIMITS__PAUSE_SECONDS="600") as daemon:
+    with Daemon(kept_in_file.folder, LDP_AGGREGATOR_PAUSE_SECONDS="600") as daemon:
         assert fetch(daemon.operations + "/readyz") == (200, "ready")
         assert post(daemon.public, campaign, uploads[0])[0] == 200
         daemon.process.send_signal(signal.SIGTERM)
@@ -56,6 +56,6 @@ def test_readiness_goes_first_and_the_server_serves_on_until_the_pause_is_over(k
 
 
 def test_ctrl_c_does_not_wait_for_the_pause(kept_in_file):
-    with Daemon(kept_in_file.folder, LDP_AGGREGATOR_LIMITS__PAUSE_SECONDS="600") as daemon:
+    with Daemon(kept_in_file.folder, LDP_AGGREGATOR_PAUSE_SECONDS="600") as daemon:
         daemon.process.send_signal(signal.SIGINT)
         assert daemon.process.wait(PATIENCE) == 0
