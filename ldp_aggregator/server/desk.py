@@ -284,10 +284,7 @@ class Desk:
 
 
 def _vouched_batch(headers: Mapping[str, str]) -> int | None:
-    """Read how many devices a relay says it mixed; with a token, which has to be a relay's.
-
-    Nobody else's word counts, and a relay's that is not understood is refused: it would be lost for good.
-    """
+    """Read how many devices a relay says it mixed; what is not understood is refused, or it would be lost for good."""
     text = headers.get(BATCH_HEADER)
     if text is None:
         return None

@@ -52,10 +52,7 @@ class SettingsError(ValueError):
 
 @dataclass(frozen=True)
 class Limits:
-    """The most of anything that the server takes on. Memory is bounded by ``queue_bytes`` and ``connections``.
-
-    An operator sets those that :class:`Settings` has, too; the others suit whatever runs it.
-    """
+    """The most of anything that the server takes on. An operator sets those that :class:`Settings` has, too."""
 
     body_bytes: int = 4 * MEBI
     connections: int = 1000

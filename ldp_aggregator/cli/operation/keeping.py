@@ -127,9 +127,7 @@ def _backup(options: argparse.Namespace) -> None:
 
 
 async def _recorded_copy(data: Path, output: Path) -> None:
-    """The copy, in the log of a store that takes writes. One that does not (a backup, a full disk)
-    is copied all the same: then above all.
-    """
+    """Copy a store, and log it there; one that takes no writes (a backup, a full disk) is copied all the same."""
     begun = False
     try:
         store = await open_store(data, create=False)
