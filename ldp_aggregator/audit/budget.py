@@ -1,4 +1,4 @@
-"""How the probability to be wrong about a sound client is shared out: to every kind of evidence its own part.
+"""The probability to be wrong about a sound client, shared out: to every kind of evidence its own part.
 
 Within a kind every event and every comparison has an equal part of the kind's, whatever their number, and that number
 is fixed by the document or by the half of the trials that chooses, never by the one that tests; so the union bound

@@ -1,4 +1,4 @@
-"""What an audit could have found with its trials, and what none can see."""
+"""The leaks that an audit could have found with its trials, and those that none can see."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def floor_of(
     alpha: float,
     delay: float | None = None,
 ) -> Floor:
-    """What could have been found.
+    """The leaks that could have been found.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def floor_of(
 
 
 def _certain(claim: float, event: Event, alpha: float) -> Callable[[int], bool]:
-    """Whether so many guesses are enough if all of them are right."""
+    """Tell whether so many guesses are enough if all of them are right."""
     return lambda count: guess_bound(count, 0, alpha, event.people) > claim
 
 

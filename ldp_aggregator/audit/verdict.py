@@ -87,7 +87,7 @@ _TOLD: Final = 2
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong, by a stable code."""
+    """A problem, by a stable code."""
 
     code: str
     text: str
@@ -116,7 +116,7 @@ class Audit:
 
     @property
     def reached(self) -> float:
-        """How much of the stated loss was found."""
+        """Return the part of the stated loss that was found."""
         return self.lower_bound / self.stated
 
     @property
@@ -254,7 +254,7 @@ def _bounded(events: Iterator[Event] | Sequence[Event], alpha: float) -> list[tu
 
 
 def _share(document: Document, claim: float, question: int) -> float:
-    """What the answer to a question may lose."""
+    """Return the loss that the answer to a question may have."""
     known = 0 <= question < len(document["questions"])
     return float(document["questions"][question]["epsilon"]) if known else claim
 

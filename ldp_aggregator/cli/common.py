@@ -1,4 +1,4 @@
-"""What the commands share: where the store is, how to open it, how to print."""
+"""The common part of the commands: where the store is, how to open it, how to print."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def add_group(groups: Groups, name: str, text: str, *examples: str, title: str =
 
 
 def add_store_options(parser: argparse.ArgumentParser) -> None:
-    """Where the store is; the configuration file and the environment say it too."""
+    """Add the flags that say where the store is; the configuration file and the environment say it too."""
     parser.add_argument("--config", type=Path, metavar="FILE", help="TOML file of settings")
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the embedded store")
     parser.add_argument(
@@ -150,7 +150,7 @@ def say_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 
 def shown_reach(reach: float | None) -> str:
-    """How far lies can move a number; "unbounded" where nothing bounds it."""
+    """Say how far lies can move a number; "unbounded" where nothing bounds it."""
     return "unbounded" if reach is None or math.isinf(reach) else f"{reach:.3g}"
 
 

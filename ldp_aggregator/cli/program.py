@@ -68,7 +68,7 @@ def make_parser(command: str | None = None) -> Parser:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """What is wrong is one line on standard error. Returns a code of :mod:`protocols.shell`."""
+    """Run a command line; what is wrong is one line on standard error. Returns a code of :mod:`protocols.shell`."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     chosen = make_parser(given[0] if given else None).parse_args(given)
     try:

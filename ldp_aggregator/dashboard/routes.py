@@ -1,4 +1,4 @@
-"""Which page is where, and what all of them have in common: who may see it, headers, and pages for what fails."""
+"""The routes of the pages, and what all of them have in common: who may see it, headers, and pages for what fails."""
 
 from __future__ import annotations
 

@@ -36,18 +36,18 @@ def server_key() -> bytes:
 
 @dataclass(frozen=True)
 class Session:
-    """Whose token it is, until when, and the cookie that says so."""
+    """A session: whose token it is, until when, and the cookie that says so."""
 
     digest: bytes
     expires: datetime
     cookie: str
 
     def form_token(self, key: bytes) -> str:
-        """What a form of this session must carry: another site can send a form, and cannot read this."""
+        """Return the token that a form of this session must carry: another site can send one, and cannot read this."""
         return hmac.new(key, b"form|" + self.cookie.encode(), hashlib.sha256).hexdigest()
 
     def sent_by(self, form_token: str, key: bytes) -> bool:
-        """Whether a form was one of this session's pages."""
+        """Tell whether a form was one of this session's pages."""
         return hmac.compare_digest(self.form_token(key).encode(), form_token.encode("utf-8", "replace"))
 
 
@@ -96,6 +96,6 @@ class Visit:
         return self.request.query
 
     def common(self) -> dict[str, object]:
-        """What every page of a session shows: its form token, and where it is."""
+        """Return what every page of a session shows: its form token, and where it is."""
         token = "" if self.session is None else self.session.form_token(server_key())
         return {"session": self.session, "form_token": token, "path": self.request.path}

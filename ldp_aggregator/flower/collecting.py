@@ -40,7 +40,7 @@ class Collection:
             self._final.add(reply.node)
 
     def to_ask(self, nodes: Iterable[str]) -> tuple[str, ...]:
-        """Those of the nodes that may still answer otherwise than they did."""
+        """List the nodes that may still answer otherwise than they did."""
         return tuple(node for node in nodes if node not in self._final)
 
     def silent(self, nodes: Iterable[str]) -> None:
@@ -62,7 +62,7 @@ class Collection:
         return [f"node {node}: {problem}" for node, problem in sorted(self.problems.items())]
 
     def _problem(self, reply: Reply) -> tuple[str | None, bool]:
-        """What is wrong with a reply, None where it is counted; and whether asking again is of no use."""
+        """Say what is wrong with a reply, None where it is counted; and whether asking again is of no use."""
         if reply.values is None:
             return f"failed ({printable(reply.error)})", False
         refused = refusal_in(reply.values)

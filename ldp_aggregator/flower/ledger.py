@@ -1,4 +1,4 @@
-"""What a node has answered, in one SQLite file: one share for each campaign, and the epsilon of all of them.
+"""The answers of a node, in one SQLite file: one share for each campaign, and the epsilon of all of them.
 
 A share is on disk before it is handed out, and the same bytes are handed out ever after. Several processes may use one
 file; the first of them that writes a share decides, and a share that was drawn and not written was seen by nobody.

@@ -1,4 +1,4 @@
-"""What travels in the one round of a campaign: the document to the nodes, a share or a refusal back.
+"""The messages of the one round of a campaign: the document to the nodes, a share or a refusal back.
 
 Both are records of named values. ``query.nb_share`` carries ``{"campaign": document bytes}``; the answer is
 ``{"share": bytes}`` (:mod:`ldp_aggregator.node_statistics`) or ``{"refused": code, "why": text}``.
@@ -47,7 +47,7 @@ class NodeRefusalError(Exception):
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back from a node: named values, or None and the error that there is instead."""
+    """The answer of a node: named values, or None and the error that there is instead."""
 
     node: str
     values: Mapping[str, object] | None

@@ -1,4 +1,4 @@
-"""What the two sides are told: a node by its own configuration, the server by that of the run.
+"""The settings of the two sides: a node by its own configuration, the server by that of the run.
 
 A node's settings are read from the configuration of its SuperNode and from nowhere else: whoever starts a run could
 otherwise name the table, the cap, or a ledger that is still empty.

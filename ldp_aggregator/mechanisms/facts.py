@@ -119,7 +119,7 @@ class Facts(ABC, Generic[M]):
         """
 
     def impossible(self, n: int, counts: Integers) -> Iterator[str]:
-        """Why ``n`` reports cannot have left such counts, as far as that is known."""
+        """Say why ``n`` reports cannot have left such counts, as far as that is known."""
         return iter(())
 
     def numbers(self, payload: bytes) -> str | None:

@@ -167,7 +167,8 @@ class Counting(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """When a campaign accepts reports: from ``opens`` until ``closes`` or until it was closed, whatever comes first.
+    """The times at which a campaign accepts reports: from ``opens`` until ``closes`` or until it was closed, whatever
+    comes first.
 
     A closed one can be reopened until it was ``sealed``: then its ids are gone, for good.
     """

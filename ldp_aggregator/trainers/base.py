@@ -1,4 +1,4 @@
-"""What all trainers share: the schema, the table, one accountant, the model and the guarantee."""
+"""The common part of all trainers: the schema, the table, one accountant, the model and the guarantee."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LEAKED_SCHEMA: Final = "classes, values and bounds were read off the table; give
 
 
 class Training(NamedTuple):
-    """What one fit works with."""
+    """The inputs of one fit."""
 
     schema: Schema
     accountant: Accountant

@@ -92,7 +92,7 @@ class MomentTrainer(PrivateNaiveBayes):
 
     @abstractmethod
     def _guarantee(self, schema: Schema, plans: tuple[Plan, ...]) -> Guarantee:
-        """What the training promises."""
+        """The promise of the training."""
 
 
 def _columns(schema: Schema, name: str, frame: pd.DataFrame, classes: Integers) -> list[Column]:

@@ -21,7 +21,7 @@ _COUNT_SENSITIVITY: Final = Fraction(1)
 
 
 def private_count(flags: Iterable[object], *, epsilon: float, random_state: RandomState = None) -> int:
-    """How many of ``flags`` are true, epsilon-DP when one person is added, removed or replaced: sensitivity 1.
+    """Count how many of ``flags`` are true, epsilon-DP when one person is added, removed or replaced: sensitivity 1.
 
     True is what :mod:`protocols.values` reads as a number other than 0; anything else is not.
     """

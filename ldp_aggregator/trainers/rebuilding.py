@@ -36,7 +36,7 @@ _SURPRISE: Final = 3.0
 
 
 class Options(NamedTuple):
-    """How to rebuild; every combination is sound."""
+    """The options of rebuilding; every combination is sound."""
 
     variance_floor: float = DEFAULT_VARIANCE_FLOOR
     smoothing: float = 1.0

@@ -1,4 +1,4 @@
-"""What a trainer takes for public: the classes, the values, the bounds. Read from a draft, never from the table."""
+"""The public knowledge of a trainer: the classes, the values, the bounds. Read from a draft, never from the table."""
 
 from __future__ import annotations
 

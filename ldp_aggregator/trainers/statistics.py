@@ -1,4 +1,4 @@
-"""What a Naive Bayes model is made of, as one vector of integers: class counts, tables, sums and squares.
+"""The statistics of a Naive Bayes model, as one vector of integers: class counts, tables, sums and squares.
 
 A number is t in [-1, 1] by its public bounds, in steps of 2^-20; its square enters as 1 - t^2, in the same steps,
 rounded down. Integers add up exactly, so that chunks of a table, or the shares of many nodes, give the same bits in
@@ -102,7 +102,7 @@ def statistics_of_chunks(schema: Schema, chunks: Iterable[tuple[pd.DataFrame, An
 def plan_noise(
     schema: Schema, epsilon: float, relation: str, numerical_share: float | None = None, *, even: bool = False
 ) -> tuple[Plan, ...]:
-    """How ``epsilon`` is spent on the queries; under ``replace`` the class counts are public and cost nothing.
+    """Divide ``epsilon`` among the queries; under ``replace`` the class counts are public and cost nothing.
 
     ``even``: as in the papers, see :func:`ldp_aggregator.trainers.noise.accountant.allocate`. The plans for the sum
     and for the square of a feature are one query's, whose epsilon both name.

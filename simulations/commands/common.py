@@ -1,4 +1,4 @@
-"""What the commands share: their parser, their flags, and one line for every failure."""
+"""The common part of the commands: their parser, their flags, and one line for every failure."""
 
 from __future__ import annotations
 

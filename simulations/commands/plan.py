@@ -145,7 +145,7 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _solution(options: argparse.Namespace, draft: Mapping[str, Any], pilot: Table | None) -> Solution | None:
-    """What was looked for; None where epsilon and devices are given."""
+    """Return what was looked for; None where epsilon and devices are given."""
     wish = Wish(
         options.published_epsilon, options.accuracy, options.delta, options.colluding, options.repeats, options.seed
     )

@@ -15,13 +15,13 @@ SAME: Final = 0.005
 
 
 def subject_of(question: Mapping[str, Any]) -> str:
-    """What a row of the plan is about."""
+    """Say what a row of the plan is about."""
     asked: str = " and ".join(filter(None, (question["feature"], question.get("other"))))
     return asked if question["kind"] in (LABEL, PAIR, RIGHT, SCORE) else f"{asked} ({question['kind']})"
 
 
 def reason_of(question: Mapping[str, Any]) -> str:
-    """How much more noise the next best mechanism would add, or how much less the best one."""
+    """Say how much more noise the next best mechanism would add, or how much less the best one."""
     table = question["noise_variance"]
     if len(table) == 1:
         return "nothing else tells that a value is missing"

@@ -42,7 +42,7 @@ COMPONENTS: Final = 1
 
 @dataclass(frozen=True)
 class Method:
-    """How a continuous feature is asked."""
+    """A way to ask about a continuous feature."""
 
     name: str
     bins: int | None

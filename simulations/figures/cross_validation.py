@@ -47,12 +47,12 @@ class Data:
 
     @property
     def is_numeric(self) -> bool:
-        """Whether all features are numbers."""
+        """Tell whether all features are numbers."""
         return all(feature["kind"] == "continuous" for feature in self.schema["features"])
 
     @property
     def has_numbers(self) -> bool:
-        """Whether any feature is a number."""
+        """Tell whether any feature is a number."""
         return any(feature["kind"] == "continuous" for feature in self.schema["features"])
 
 

@@ -36,7 +36,7 @@ DESIGN: Final = Design(post=FLOOR, fidelity="counts")
 
 @dataclass(frozen=True)
 class Choice:
-    """What a reader of the paper must choose to draw its figure."""
+    """A choice that a reader of the paper must make to draw its figure."""
 
     name: str
     observed: bool = True

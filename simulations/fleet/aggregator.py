@@ -140,7 +140,7 @@ class Daemon:
 
 
 def _problem(body: bytes) -> str:
-    """What a problem document says, or the start of whatever came instead."""
+    """Return what a problem document says, or the start of whatever came instead."""
     try:
         document = json.loads(body)
         return str(document.get("detail") or document.get("title"))

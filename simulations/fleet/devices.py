@@ -37,7 +37,7 @@ DEFAULT_THREADS: Final = 32
 
 @dataclass(frozen=True)
 class Behaviour:
-    """What else happens in a population.
+    """Everything else that happens in a population.
 
     ``liars`` is the share of devices that send a made-up report (see :mod:`simulations.fleet.lying`), ``target`` the
     index of the class that they promote. ``arrivals`` are the devices a second that come along, at random moments (a
@@ -59,7 +59,7 @@ class FleetError(RuntimeError):
 
 @dataclass(frozen=True)
 class Delivery:
-    """What happened on the devices, added up. ``liars`` of them sent made-up reports, which count as accepted, too.
+    """The events on the devices, added up. ``liars`` of them sent made-up reports, which count as accepted, too.
 
     ``accepted`` and ``refused`` count reports, the latter by the server's code. ``bytes_per_report`` are the bytes of
     all upload bodies, retries included, over the reports that were accepted.

@@ -21,7 +21,7 @@ from simulations.tables.sources import Source
 
 @dataclass(frozen=True)
 class Plan:
-    """How many devices, drawn how. ``devices`` None takes one for each person to learn from."""
+    """The number of devices, and how they are drawn. ``devices`` None takes one for each person to learn from."""
 
     devices: int | None = None
     train_fraction: float = 0.8
@@ -33,7 +33,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Result:
-    """What came out; ``people`` is how many different people the devices were drawn from."""
+    """The result; ``people`` is how many different people the devices were drawn from."""
 
     campaign: Campaign
     model: NaiveBayes
@@ -45,7 +45,7 @@ class Result:
 
     @property
     def resampled(self) -> bool:
-        """Whether there are more devices than people, so that the same person answers on several devices."""
+        """Tell whether there are more devices than people, so that the same person answers on several devices."""
         return self.delivery.devices > self.people
 
     def predicted_shares(self) -> dict[str, float]:

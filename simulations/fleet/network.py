@@ -55,7 +55,7 @@ class Network:
         """The body of the first upload, to look at."""
 
     def traffic(self) -> Traffic:
-        """What passed so far."""
+        """The traffic so far."""
         return self._traffic
 
     def send(self, request: Request, timeout: float, cancellation: Cancellation | None = None) -> Response:

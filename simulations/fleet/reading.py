@@ -14,7 +14,7 @@ _MOST_NAMED: Final = 3
 
 
 def read_report(campaign: Campaign, question: Question, payload: bytes) -> str:
-    """What a payload says, and with what probability it is true where it says something definite."""
+    """Say what a payload says, and with what probability it is true where it says something definite."""
     mechanism: Any = question.mechanism
     numbers = facts_of(mechanism).numbers(payload)
     if numbers is not None:
@@ -31,7 +31,7 @@ def read_report(campaign: Campaign, question: Question, payload: bytes) -> str:
 
 
 def cell_name(campaign: Campaign, question: Question, cell: int) -> str:
-    """What a cell of a question about an index, or about a sign, stands for."""
+    """Say what a cell of a question about an index, or about a sign, stands for."""
     classes = campaign.label.classes
     if question.kind == LABEL:
         return f"{campaign.label.name} is {classes[cell]}"

@@ -35,7 +35,7 @@ _SURE: Final = 2.0
 
 @dataclass(frozen=True)
 class Study:
-    """How many devices there are in all, and which share of them evaluates."""
+    """The number of devices in all, and which share of them evaluates."""
 
     devices: int
     evaluating: float = EVALUATING

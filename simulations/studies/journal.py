@@ -44,7 +44,7 @@ class Journal:
 
 
 def experiment_id(people: Table, *described: Any) -> str:
-    """Which experiment a trial belongs to: the same people, and the same of everything ``described`` (as JSON)."""
+    """Name the experiment that a trial belongs to: the same people, the same of all that is ``described`` (as JSON)."""
     hashes = (pd.util.hash_pandas_object(part, index=False) for part in (people.frame, people.labels))
     content = b"".join(part.to_numpy().tobytes() for part in hashes)
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode() + content).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""What a campaign will know, computed before anyone is asked.
+"""The precision of a campaign, computed before anyone is asked.
 
 The standard errors are those of the aggregator's unbiased estimates, cell by cell as in its table: the noise of the
 mechanism at the frequency of the cell, the spread of the records themselves (devices are a sample), and the chance in

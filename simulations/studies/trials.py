@@ -28,7 +28,7 @@ SCORES: Final = (ACCURACY, "majority", "non_private")
 
 @dataclass(frozen=True)
 class Setting:
-    """What is tried. ``epsilon`` is a device's total loss, or with ``per_question`` the loss of each of its answers."""
+    """A setting to try. ``epsilon`` is a device's total loss, or with ``per_question`` that of each of its answers."""
 
     mechanism: str
     epsilon: float
@@ -51,7 +51,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Design:
-    """What all trials share. ``devices`` None makes every training person a device."""
+    """The design of all trials. ``devices`` None makes every training person a device."""
 
     devices: int | None = None
     train_fraction: float = 0.8
@@ -101,10 +101,10 @@ def summarise(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def fingerprint(source: Source, settings: Sequence[Setting], design: Design) -> str:
-    """Which experiment a trial belongs to: the same people, draft, settings and design."""
+    """Name the experiment that a trial belongs to: the same people, draft, settings and design."""
     return experiment_id(source.people, *describe(source, settings, design))
 
 
 def describe(source: Source, settings: Sequence[Setting], design: Design) -> tuple[Any, ...]:
-    """What makes an experiment another than the next one on the same people, as JSON."""
+    """Describe what makes an experiment another than the next one on the same people, as JSON."""
     return source.draft, [asdict(setting) for setting in settings], asdict(design)

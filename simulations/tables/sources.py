@@ -1,4 +1,4 @@
-"""Where an experiment's people and its campaign come from: a table, and a draft or one derived from the table."""
+"""The source of an experiment's people and its campaign: a table, and a draft or one derived from the table."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def uci_folder() -> Path:
 
 
 def description_of(name: str) -> Mapping[str, Any]:
-    """What ``datasets.json`` says of a data set."""
+    """The entry of a data set in ``datasets.json``."""
     described = json.loads((uci_folder() / "datasets.json").read_text(encoding="utf-8"))["datasets"]
     if name not in described:
         raise TableError(f"{name}: not one of the data sets {', '.join(sorted(described))}")

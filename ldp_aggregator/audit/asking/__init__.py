@@ -1,1 +1,1 @@
-"""What a client is asked, by whom and how often, and what comes back."""
+"""The questions to a client, by whom and how often, and the answers."""

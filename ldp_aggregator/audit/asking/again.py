@@ -24,7 +24,7 @@ _STUDY_DEVICES: Final = 16
 
 @dataclass(frozen=True)
 class Again:
-    """What devices answered: ``first``, and every time they were asked ``again``, with what had happened; and what
+    """The answers of devices: ``first``, and every time they were asked ``again``, with what had happened; and what
     they told the ``other_campaign``.
     """
 
@@ -34,7 +34,7 @@ class Again:
     other_campaign: list[Answer]
 
     def differences(self) -> list[str]:
-        """What is wrong: a device that is asked again sends the same bytes, because fresh noise would average out."""
+        """List devices that, asked again, send other bytes: fresh noise would average out."""
         found = []
         for occasion, answers in self.again:
             different = sum(one != other for one, other in zip(self.first, answers, strict=True))
@@ -63,8 +63,8 @@ def ask_again(document: str, client: Client, people: Sequence[Person], at_once: 
 
 
 def answers_to_one_study(document: str, client: Client, people: Sequence[Person], at_once: bool) -> str | None:
-    """What is wrong about devices that two campaigns of one study ask at once, in two processes of one storage, and one
-    after the other: a device answers only one of them. None where nothing is.
+    """Find devices that answer two campaigns of one study, asked at once in two processes of one storage, or one after
+    the other. None where there is none.
     """
     value: Document = json.loads(document)
     campaigns = [_renamed(value, title, value.get("study") or "one study") for title in ("The first", "The second")]

@@ -42,7 +42,7 @@ def ask_alone(document: str, client: Client, guesser: Guesser, rng: np.random.Ge
 
 
 def alone_guesses(guesser: Guesser, alone: Alone) -> Iterator[Event]:
-    """Who was asked? Guessed by the tight events, as of any answer."""
+    """Guess who was asked by the tight events, as of any answer."""
     if not any(alone.answers):
         return
     of_author = [[a for a, who in zip(alone.answers, alone.author, strict=True) if who == side] for side in (0, 1)]

@@ -54,7 +54,7 @@ class UnreadableRecord(dict[str, object]):
 
 @dataclass(frozen=True)
 class Person:
-    """Whose answer is asked for. The same ``device`` means the same device again, None a fresh one."""
+    """The person whose answer is asked for. The same ``device`` means the same device again, None a fresh one."""
 
     record: Mapping[str, object] = field(hash=False)
     label: str

@@ -87,7 +87,7 @@ class Seen:
 
     @cached_property
     def trials(self) -> Numbers:
-        """How often everybody was asked, shape (people,)."""
+        """Count how often everybody was asked, shape (people,)."""
         return np.bincount(self.person, minlength=self.people)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Whom to ask: people whose reports must be hard to tell apart.
+"""The people to ask, whose reports must be hard to tell apart.
 
 The same in every audit of a document: every class; the first and the last value of everything; up to 16 values of each
 feature in turn, of more a lot draws which; numbers inside, at and far outside the bounds, infinities and what is no
@@ -39,7 +39,7 @@ def key_of(person: Person) -> str:
 
 
 def people_of(document: Document, rng: np.random.Generator) -> tuple[Person, ...]:
-    """Whom to ask about a document, the most telling first; all different."""
+    """List the people to ask about a document, the most telling first; all different."""
     features, classes = document["features"], spread(document["label"]["classes"], _CLASSES)
     ends = [{f["name"]: ends_of(f)[end] for f in features} for end in (0, 1)]
     main = [

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def two(life: Callable[[int], T], at_once: bool) -> tuple[T, T]:
-    """What ``life(0)`` and ``life(1)`` give."""
+    """Return the results of ``life(0)`` and ``life(1)``."""
     if not at_once:
         return life(0), life(1)
     with ThreadPoolExecutor(2) as pool:

@@ -1,1 +1,1 @@
-"""What needs no statistics: ids and coins that repeat, shapes that say something."""
+"""Rules that need no statistics: ids and coins that repeat, shapes that say something."""

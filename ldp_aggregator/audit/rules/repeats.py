@@ -1,4 +1,4 @@
-"""What must never repeat, and what must not be alike: ids of fresh devices, and the coins behind their answers."""
+"""Rules for what must never repeat or be alike: ids of fresh devices, and the coins behind their answers."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def coins_within(seen: Seen, person: int) -> Iterator[Alike]:
 
 
 def usual_matches(seen: Seen, person: int) -> dict[str, tuple[int, int]]:
-    """How often answers of one person are equal in two processes, compared in opposite orders."""
+    """Count how often answers of one person are equal in two processes, compared in opposite orders."""
     rows = [np.flatnonzero((seen.person == person) & (seen.process == process)) for process in (0, 1)]
     count = min(map(len, rows))
     found = keys_of(seen.tables, len(seen.person))
@@ -128,8 +128,8 @@ def ids_of(tables: Sequence[Table]) -> list[bytes]:
 
 
 def repeated_ids(ids: Sequence[bytes], alpha: float) -> str | None:
-    """What is wrong about ids of fresh devices that must all differ; None where nothing is, or where there are so many
-    that uniform ones repeat with a probability above ``alpha``.
+    """Find what is wrong about ids of fresh devices that must all differ; None where nothing is, or where there are so
+    many that uniform ones repeat with a probability above ``alpha``.
     """
     pairs = len(ids) * (len(ids) - 1) // 2
     ((most, times),) = Counter(ids).most_common(1) or [(b"", 0)]
@@ -202,7 +202,7 @@ def different_lengths(seen: Seen) -> Iterator[str]:
 
 
 def different_headers(seen: Seen) -> Iterator[str]:
-    """What stands around ids and payloads may depend on the questions and their order only."""
+    """Check that everything around ids and payloads may depend on the questions and their order only."""
     for questions, shapes in _by_questions(seen).items():
         for lengths in {shape.lengths for shape in shapes}:
             headers = sorted({shape.header for shape in shapes if shape.lengths == lengths})

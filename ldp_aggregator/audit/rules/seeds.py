@@ -160,8 +160,8 @@ _ID_BITS: Final = 128
 
 
 def public_noise(document: str, seen: Seen, people: Sequence[int], before: int, alpha: float) -> str | None:
-    """What is wrong about answers of some ``people`` that have to do with public bytes; None where nothing has. Wrong
-    with probability at most ``alpha``. ``before``: how many devices each process served before the first that was
+    """Find what is wrong about answers of some ``people`` that have to do with public bytes; None where nothing has.
+    Wrong with probability at most ``alpha``. ``before``: how many devices each process served before the first that was
     ``seen``.
     """
     told = (_noise_of(_Uploads(document, seen, person, before), alpha / len(people)) for person in people)
@@ -190,8 +190,8 @@ def _noise_of(uploads: _Uploads, alpha: float) -> str | None:
 
 
 def small_seeds(document: str, ids: Sequence[bytes], alpha: float) -> str | None:
-    """What is wrong about ids that a usual generator makes of a small number, or of the time in seconds; None where
-    there is none. Uniform ids are among them with a probability that is far below ``alpha``.
+    """Find what is wrong about ids that a usual generator makes of a small number, or of the time in seconds; None
+    where there is none. Uniform ids are among them with a probability that is far below ``alpha``.
     """
     message = _campaign_id(document) + bytes(4)
     now = int(time.time())
@@ -252,7 +252,7 @@ class _Uploads:
         self._slots: list[int] = [int(row - starts[seen.process[row]]) + before for of in rows for row in of]
 
     def streams(self) -> Iterator[tuple[str, Bytes]]:
-        """What generators give, by name."""
+        """The streams of the generators, by name."""
         yield "its id itself", self.ids
         ids = [row.tobytes() for row in self.ids]
         questions = [question.to_bytes(4, "little", signed=True) for question in self._questions]
@@ -287,7 +287,7 @@ def _joined(parts: Sequence[NDArray[Any]], width: int) -> NDArray[Any]:
 
 
 def _flags(seen: Seen, table: Table, block: Block, mine: Numbers, person: int) -> Flags:
-    """What is to be said of a person's answers, in the order of ``mine``; the half that chooses says what is usual."""
+    """Flag a person's telling answers, in the order of ``mine``; the half that chooses says what is usual."""
     payloads = table.payloads[:, block.payload]
     bits = np.unpackbits(payloads[:, : _BITS // 8], axis=1, bitorder="little").astype(np.bool_)
     width = bits.shape[1]
@@ -302,7 +302,7 @@ def _flags(seen: Seen, table: Table, block: Block, mine: Numbers, person: int) -
 
 
 def _below(stream: NDArray[Any], cut: int) -> Flags:
-    """Whether bytes lie below the cut; of a cut at 0, whether they are odd."""
+    """Tell whether bytes lie below the cut; of a cut at 0, whether they are odd."""
     return np.asarray(stream < cut if cut else stream & 1 == 1)
 
 

@@ -24,8 +24,8 @@ Words = NDArray[Any]
 
 
 def twisted_ids(seen: Seen, alpha: float) -> str | None:
-    """What is wrong about the order of the first ids of uploads; None where nothing is. Wrong with probability at most
-    ``alpha`` where ids are uniform.
+    """Find what is wrong about the order of the first ids of uploads; None where nothing is. Wrong with probability at
+    most ``alpha`` where ids are uniform.
     """
     ids = np.zeros((len(seen.person), 16), dtype=np.uint8)
     for table in seen.tables:
@@ -42,7 +42,7 @@ def twisted_ids(seen: Seen, alpha: float) -> str | None:
 
 
 def followed(outputs: Words) -> int:
-    """How many of the 32-bit words are what the recurrence makes of the 624 before."""
+    """Count how many of the 32-bit words are what the recurrence makes of the 624 before."""
     if len(outputs) <= _WORDS:
         return 0
     state = untempered(outputs)

@@ -49,7 +49,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Sides:
-    """Whom to compare. ``classes`` has the number of everyone's class, and None where there are no crowds."""
+    """The people to compare. ``classes`` has the number of everyone's class, and None where there are no crowds."""
 
     people: tuple[Person | None, ...]
     classes: NDArray[np.int64] | None
@@ -110,7 +110,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Claims:
-    """What a document claims: of a whole upload, and of the answer to each question."""
+    """The claims of a document: of a whole upload, and of the answer to each question."""
 
     total: float
     of_question: Callable[[int], float]
@@ -169,15 +169,15 @@ def search(people: Sequence[Person], seen: Seen, claims: Claims, chosen: Chosen)
 
 
 def _counts(places: NDArray[np.int64], codes: NDArray[np.int64], values: int, people: int) -> Counts:
-    """How often everyone has every value; shape (3, people, processes, values): in the two parts that choose, and in
-    the one that tests.
+    """Count how often everyone has every value; shape (3, people, processes, values): in the two parts that choose, and
+    in the one that tests.
     """
     return np.bincount(places * values + codes, minlength=6 * people * values).reshape(3, people, 2, values)
 
 
 def _uneven(counts: Counts, asked: Counts) -> bool:
-    """Whether rows differ by more than one expects of a single law, in any value or altogether: a test that saves time,
-    and passes on far more than is ever found.
+    """Tell whether rows differ by more than one expects of a single law, in any value or altogether: a test that saves
+    time, and passes on far more than is ever found.
     """
     expected = counts.sum(axis=0) * (asked / asked.sum())
     excess = (counts - expected) ** 2 / (expected + 1)
@@ -224,7 +224,7 @@ def _choose(
 
 
 def _promise(fitted: Counts, of_fitted: Counts, shown: Counts, of_shown: Counts) -> float:
-    """What the set that is best by ``fitted`` shows elsewhere; counts of either side, shape (2, values)."""
+    """Count what the set that is best by ``fitted`` shows elsewhere; counts of either side, shape (2, values)."""
     order, bounds = prefixes(fitted[:1], fitted[1:], of_fitted[0], of_fitted[1])
     values = order[0, : int(bounds[0].argmax()) + 1]
     ones, others = shown[:, values].sum(axis=1)

@@ -44,7 +44,7 @@ def games(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]:
 
 
 def _keys(seen: Seen, questions: int) -> Iterator[tuple[str, str, int | None, NDArray[Any]]]:
-    """What may be recognised, as one number for every answer; by name, scope and question."""
+    """List the marks that may be recognised, as one number for every answer; by name, scope and question."""
     asked = spread(range(questions), _QUESTIONS)
     whole = np.zeros(len(seen.person), dtype=np.uint64)
     ids = {name: whole.copy() for name in ("the first half of an id", "the second half of an id", "an id")}
@@ -151,7 +151,7 @@ def _in_the_clear(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]
 
 
 def _hits(seen: Seen, question: int, player: int, count: int, told: dict[Item, bytes]) -> dict[Item, int]:
-    """How many of a player's first answers are each of the payloads."""
+    """Count how many of a player's first answers are each of the payloads."""
     found = dict.fromkeys(told, 0)
     for table, theirs in zip(seen.tables, seen.rows_of(player), strict=True):
         mine = theirs[seen.within[table.rows[theirs]] < count]

@@ -1,4 +1,4 @@
-"""What an audit counts, and the loss that the counts prove.
+"""The events that an audit counts, and the loss that the counts prove.
 
 Clopper-Pearson bounds: what counts of an event prove about the privacy loss, whatever the true probabilities are.
 
@@ -61,7 +61,7 @@ def guess_bound(right: int, wrong: int, alpha: float, people: int = 2) -> float:
 
 
 def fair_rounds(trials: int, rng: np.random.Generator, people: int = 2) -> tuple[int, ...] | None:
-    """How many uploads of every person take part in a guesser's rounds, as a lot among ``people`` would have it.
+    """Count how many uploads of every person take part in a guesser's rounds, as a lot among ``people`` would have it.
 
     ``trials`` uploads of each are there. Some are set aside, so that the lot seldom asks for more than that (with
     probability 6e-5 for two, with 0.01 for a hundred); where it does there are no rounds, which makes no bound wrong.

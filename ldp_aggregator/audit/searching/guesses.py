@@ -1,4 +1,4 @@
-"""Who sent this? Guesses by what the mechanisms' publications say is most telling.
+"""Guesses of the sender of an upload, by what the mechanisms' publications say is most telling.
 
 Guesses of many pairs of people count together: every one is right with a probability that the claim bounds. Where an
 upload has several answers, every question is guessed alone, against its own share, and all of them together by the sum
@@ -32,8 +32,8 @@ Votes = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Guesser:
-    """What is known before anything is asked. The first ``often`` people are asked so often that guesses are about
-    them.
+    """The knowledge that there is before anything is asked. The first ``often`` people are asked so often that guesses
+    are about them.
     """
 
     document: Document
@@ -56,7 +56,7 @@ class Guesser:
         ]
 
     def items(self, number: int) -> list[Item | None]:
-        """What the records of who is asked often are encoded as for a question of the document; None for the others."""
+        """Encode the records of the people who are asked often for a question of the document; None for the others."""
         return self._items[number]
 
     def votes(self, question: int | None, one: int, other: int) -> list[Votes]:

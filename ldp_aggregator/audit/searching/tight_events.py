@@ -105,7 +105,7 @@ Item = int | Moment
 
 
 def tight_event(question: Question, first: Item, second: Item, payloads: Rows) -> Flags | None:
-    """Which payloads of ``question`` (shape (n, width)) say the first item rather than the second as loudly as is
+    """Mark the payloads of ``question`` (shape (n, width)) say the first item rather than the second as loudly as is
     possible. None where this pair has no such event, or the document names no mechanism that is known here.
     """
     if first == second or not as_wide(question, payloads.shape[1]):
@@ -148,7 +148,7 @@ def without_noise(question: Question, item: Item) -> bytes | None:
 
 
 def malformed(question: Question, payloads: Rows) -> Flags | None:
-    """Which payloads the mechanism never sends, whatever its coins. None where it is not known here."""
+    """Mark the payloads that the mechanism never sends, whatever its coins. None where it is not known here."""
     d, mechanism, parameters = question["domain_size"], question["mechanism"], question["parameters"]
     if mechanism not in {"de", "onebit", *_BITMAPS, *_NUMBERS}:
         return None
@@ -183,8 +183,8 @@ def stated_loss(question: Question) -> float:
 
 
 def item_of(document: Document, question: Question, person: Person) -> Item | None:
-    """What the person's record is encoded as, an index or a :class:`Moment`; None where coins or conventions take part
-    (numbers inside, outside or missing, what nobody declared, outputs of a projection).
+    """Encode the person's record as the mechanism would, an index or a :class:`Moment`; None where coins or conventions
+    take part (numbers inside, outside or missing, what nobody declared, outputs of a projection).
     """
     classes = document["label"]["classes"]
     label = classes.index(person.label)
@@ -224,7 +224,7 @@ def _missing_of(feature: Mapping[str, Any], question: Question, label: int, clas
 
 
 def as_wide(question: Question, width: int) -> bool:
-    """Whether a payload is as wide as its mechanism's."""
+    """Tell whether a payload is as wide as its mechanism's."""
     d = question["domain_size"]
     widths = {"de": _index_width(d), "onebit": _index_width(d) + 1, "she": 4 * d, "laplace": 4 * d}
     return bool(width == widths.get(question["mechanism"], -(-d // 8)))

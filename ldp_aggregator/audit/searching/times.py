@@ -67,7 +67,7 @@ def ask_times(document: str, stopwatch: Stopwatch, people: Sequence[Person], rng
 
 
 def _is_plain(value: Document, person: Person) -> bool:
-    """Whether nothing is missing or odd: what a client does then may well take another time."""
+    """Tell whether nothing is missing or odd: what a client does then may well take another time."""
     if isinstance(person.record, UnreadableRecord) or len(person.record) != len(value["features"]):
         return False
     return all(_is_declared(feature, person.record.get(feature["name"])) for feature in value["features"])
@@ -80,8 +80,8 @@ def _is_declared(feature: Document, told: object) -> bool:
 
 
 def slow_answers(times: Times, alpha: float) -> str | None:
-    """What is wrong about the times of answers; None where nothing is. Wrong with probability at most ``alpha`` where
-    answers differ by less than the tolerance.
+    """Find what is wrong about the times of answers; None where nothing is. Wrong with probability at most ``alpha``
+    where answers differ by less than the tolerance.
     """
     if len(times.seconds) < 2:
         return None
@@ -122,7 +122,7 @@ def _halved(times: Times, start: int) -> Times:
 
 
 def _groups(people: Sequence[Person]) -> Iterator[tuple[str, Flags]]:
-    """Whom to compare with all others: everybody, every class, and who is not of them."""
+    """List the groups to compare with all others: everybody, every class, and who is not of them."""
     names = {f"class {person.label}" for person in people}
     groups = {name: np.array([f"class {person.label}" == name for person in people]) for name in sorted(names)}
     groups |= {key_of(person): np.arange(len(people)) == number for number, person in enumerate(people)}

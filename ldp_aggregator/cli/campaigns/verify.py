@@ -93,7 +93,7 @@ def _tell(verification: Verification) -> None:
 
 
 def _tell_published(crowds: Sequence[PublishedGuarantee]) -> None:
-    """What is left of the loss where only what is published is seen."""
+    """Return what is left of the loss where only what is published is seen."""
     say("\nWho sees only what is published learns of one device, by how many of them answer:")
     say_table(
         ("devices", "epsilon", "delta"),

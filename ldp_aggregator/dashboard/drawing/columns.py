@@ -26,7 +26,7 @@ _HINT: Final = (
 
 
 class ColumnsError(ValueError):
-    """What a line of the columns lacks; says what would be right."""
+    """An error that tells what a line of the columns lacks; says what would be right."""
 
 
 def spread_header(text: str) -> str:

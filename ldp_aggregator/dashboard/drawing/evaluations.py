@@ -1,4 +1,4 @@
-"""What an evaluation round tells, drawn: recall and precision, the ROC curve, calibration.
+"""The plots of an evaluation round: recall and precision, the ROC curve, calibration.
 
 Made of the JSON that a model carries under ``evaluated``, so that a page can draw a published model's, too.
 """
@@ -124,7 +124,7 @@ class ModelRow:
 
 
 def model_row(model: PublishedModel) -> ModelRow:
-    """What the model's document says; it may be of a version that says less."""
+    """Read what the model's document says; it may be of a version that says less."""
     try:
         training = _object(json.loads(model.document).get("training"))
     except (ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""How precise each question's estimates are: as expected of so many devices, and as reached. All are half widths of
+"""The precision of each question's estimates: as expected of so many devices, and as reached. All are half widths of
 95 % intervals, of the question's average cell.
 """
 
@@ -76,7 +76,7 @@ def expected_widths(campaign: Campaign, devices: Sequence[int]) -> list[float]:
 
 
 def subject(campaign: Campaign, question: Question) -> str:
-    """What a question is about, in plain words."""
+    """Say what a question is about, in plain words."""
     if question.kind == LABEL:
         return campaign.label.name
     if question.kind == RIGHT:
@@ -132,6 +132,6 @@ def of_campaign(campaign: Campaign, tally: Tally, arrivals: Arrivals, batch: int
 
 
 def more_devices(campaign: Campaign, devices: int) -> list[More]:
-    """What the present number of devices can expect, and multiples of it."""
+    """Return what the present number of devices can expect, and multiples of it."""
     numbers = [factor * (devices or FIRST) for factor in FACTORS]
     return [More(number, width) for number, width in zip(numbers, expected_widths(campaign, numbers), strict=True)]

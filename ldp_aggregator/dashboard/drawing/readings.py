@@ -1,4 +1,4 @@
-"""What the server's own metrics say, read from their exposition: of all its processes, since it started."""
+"""The server's own metrics, read from their exposition: of all its processes, since it started."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def refused_requests(readings: Readings, sentences: Mapping[str, str]) -> list[R
 def refused_by(
     readings: Readings, campaign_id: str, reports: Mapping[str, str], uploads: Mapping[str, str]
 ) -> list[Refused]:
-    """What one campaign refused: single reports, and uploads as a whole; the sentences of both."""
+    """List what one campaign refused: single reports, and uploads as a whole; the sentences of both."""
     return _sorted(
         Refused(what, code, number, (reports if what == REPORT else uploads).get(code, UNEXPLAINED))
         for (what, code), number in readings.campaigns.get(campaign_id, {}).items()

@@ -70,7 +70,7 @@ def odds(epsilon: float) -> str:
 
 
 def even_odds(epsilon: float) -> str:
-    """What an even guess becomes at most: e^epsilon / (1 + e^epsilon), rounded up to a percent."""
+    """Return what an even guess becomes at most: e^epsilon / (1 + e^epsilon), rounded up to a percent."""
     return f"{min(100, math.ceil(100 / (1 + math.exp(-min(epsilon, 700.0))) - 1e-9))} %"
 
 
@@ -82,5 +82,5 @@ def loss(guarantee: Guarantee) -> str:
 
 
 def mechanism(name: str) -> str:
-    """What a mechanism does, in a few words."""
+    """Say what a mechanism does, in a few words."""
     return FACTS[name].words if name in FACTS else name

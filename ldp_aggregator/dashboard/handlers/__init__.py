@@ -1,1 +1,1 @@
-"""What answers each page's request."""
+"""The handlers of the pages' requests."""

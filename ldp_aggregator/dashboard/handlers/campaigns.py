@@ -39,7 +39,7 @@ MOST_VERSIONS: Final = 20
 
 @dataclass(frozen=True)
 class Shown:
-    """What is computed for a campaign's page."""
+    """The numbers of a campaign's page."""
 
     devices: int
     questions: list[Precision]
@@ -166,7 +166,7 @@ async def _evaluation(campaign: Campaign, released: Tally) -> dict[str, Any] | N
 
 
 async def _guarantee(sources: Sources, campaign: Campaign) -> Mapping[str, Any] | None:
-    """What the model of the shares there are says of all that were ever sent."""
+    """Return what the model of the shares there are says of all that were ever sent."""
     body = await sources.federated_model(campaign)
     found = None if body is None else json.loads(body).get("training", {}).get("guarantee")
     return found if isinstance(found, dict) else None

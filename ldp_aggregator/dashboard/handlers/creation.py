@@ -49,7 +49,7 @@ class Reach:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a draft comes to: its campaign, the questions for so many devices, and what would change it."""
+    """The outcome of a draft: its campaign, the questions for so many devices, and what would change it."""
 
     campaign: Campaign
     devices: int
@@ -64,7 +64,7 @@ async def get_form(visit: Visit, _sources: Sources) -> web.Response:
 
 
 async def post_check(visit: Visit, _sources: Sources) -> web.Response:
-    """What the draft in the form comes to, or what is wrong with it."""
+    """Work out what the draft in the form comes to, or what is wrong with it."""
     problem, plan = await _checked(visit.form)
     return page("verdict.html", problem=problem, plan=plan)
 

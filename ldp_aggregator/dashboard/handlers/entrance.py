@@ -131,7 +131,7 @@ def _login_page(onward: str, problem: str = "") -> web.Response:
 
 
 def _next(path: str | None) -> str:
-    """Where to go on after signing in: a page of this dashboard, and nowhere else."""
+    """Return the page to go on with after signing in: a page of this dashboard, and nowhere else."""
     if not path or not path.startswith("/") or path.startswith(("//", "/\\", "/login", "/logout")):
         return "/"
     return path if path.isascii() and path.isprintable() and "\\" not in path and ".." not in path else "/"

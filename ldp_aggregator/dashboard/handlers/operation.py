@@ -1,4 +1,4 @@
-"""How the server is doing, which nodes take part in federated campaigns, and who has tokens."""
+"""Pages about the server's health, which nodes take part in federated campaigns, and who has tokens."""
 
 from __future__ import annotations
 

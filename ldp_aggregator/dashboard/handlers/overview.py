@@ -114,7 +114,7 @@ def points_of(state: CampaignState, sources: Sources) -> list[tuple[datetime, in
 
 
 def devices_of(campaign: Campaign, tally: Tally) -> int:
-    """How many devices answered; where a device answers every group, those of the largest."""
+    """Count how many devices answered; where a device answers every group, those of the largest."""
     if campaign.privacy.answers != "all":
         return int(tally.n.sum())
     numbers = dict.fromkeys((question.group for question in campaign.questions), 0)

@@ -1,4 +1,4 @@
-"""How a node's share gets to the aggregator, and out of it again: the standard library's HTTP, and a few tries.
+"""The way of a node's share to the aggregator, and out of it again: the standard library's HTTP, and a few tries.
 
 Both requests may be repeated freely: the same share counts once, and withdrawing twice is withdrawing. So whatever
 yields no clear answer is tried again with the same bytes. Redirects are not followed: they would carry the token along.
@@ -36,7 +36,9 @@ class DeliveryError(Exception):
 
 @dataclass(frozen=True)
 class Aggregator:
-    """Where a node's token is known. Plain http is for loopback, unless ``allow_plain_http``: the token is a secret."""
+    """The aggregator that knows a node's token. Plain http is for loopback, unless ``allow_plain_http``: the token is a
+    secret.
+    """
 
     url: str
     token: str

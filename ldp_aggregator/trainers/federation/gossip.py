@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Push:
-    """What one node sends another."""
+    """A message of one node to another."""
 
     vector: Array
     weight: float

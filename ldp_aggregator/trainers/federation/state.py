@@ -91,7 +91,7 @@ class FederatedState:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Who has a share in the model, sorted."""
+        """List the nodes that have a share in the model, sorted."""
         return tuple(sorted(self._shares))
 
     def put(self, node: str, share: bytes) -> bool:
@@ -117,7 +117,7 @@ class FederatedState:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What holds for every row of every node, after all that was sent."""
+        """Return the guarantee that holds for every row of every node, after all that was sent."""
         return federated_guarantee(self.campaign.privacy.epsilon, self._releases)
 
     @property

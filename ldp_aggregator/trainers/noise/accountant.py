@@ -34,7 +34,7 @@ class Accountant:
 
     @property
     def spent(self) -> Fraction:
-        """What all queries spent together."""
+        """Return what all queries spent together."""
         with self._lock:
             return sum(self._spent.values(), Fraction(0))
 
@@ -70,7 +70,7 @@ class Accountant:
             self._relation = relation
 
     def to_budget(self) -> dict[str, float]:
-        """What each query spent, for people."""
+        """Tell people what each query spent."""
         with self._lock:
             return {query: float(epsilon) for query, epsilon in self._spent.items()}
 
@@ -114,7 +114,9 @@ LABEL_SHARE: Final = Fraction(1, 5)
 
 @dataclass(frozen=True)
 class Allocation:
-    """What each query of a Naive Bayes training may spend: the class counts, one table, one moment of a number."""
+    """The epsilon that each query of a Naive Bayes training may spend: the class counts, one table, one moment of a
+    number.
+    """
 
     label: Fraction
     table: Fraction

@@ -1,4 +1,4 @@
-"""Where a trainer's coins come from: the operating system, or a seed for experiments that must repeat."""
+"""The source of a trainer's coins: the operating system, or a seed for experiments that must repeat."""
 
 from __future__ import annotations
 

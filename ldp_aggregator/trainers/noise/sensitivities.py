@@ -1,4 +1,4 @@
-"""How far one person can move a query: every sensitivity, with its relation, its units and its source.
+"""The reach of one person in a query: every sensitivity, with its relation, its units and its source.
 
 Two relations are used. ``add-remove``: one row more or less; the classes are disjoint, so that a row counts in one of
 them, and class counts are private. ``replace``: the feature values of one row change; labels and class counts are
@@ -95,7 +95,8 @@ def deviation_replacing(rows: int, span: float) -> float:
 
 
 def resampling_loss(epsilon: float) -> float:
-    """What "draw again until it is not negative" really loses, for noise calibrated to ``epsilon`` and a query >= 0.
+    """Return what "draw again until it is not negative" really loses, for noise calibrated to ``epsilon`` and a query
+    >= 0.
 
     The normalising constants 1/2 (at 0) and 1 - exp(-epsilon)/2 come on top: ln(2 exp(epsilon) - 1).
     """

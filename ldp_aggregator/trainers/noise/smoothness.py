@@ -59,7 +59,7 @@ def calibrate(epsilon: float, beta: float) -> float:
 
 
 def true_loss(alpha: float, beta: float) -> float:
-    """What noise S / alpha really loses, for S beta-smooth: the inverse of :func:`calibrate`."""
+    """Return what noise S / alpha really loses, for S beta-smooth: the inverse of :func:`calibrate`."""
     ratio = math.exp(beta)
     same = 1 + alpha**2 / 2
     apart = (alpha**2 + 1 + ratio**2) / (2 * ratio)
