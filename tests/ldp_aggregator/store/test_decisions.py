@@ -1,13 +1,24 @@
 """Decisions of a store, without any database: every row of the tables in the contract's prose."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
 from cells import cell_campaign, submission
 
-from ldp_aggregator.store import Life
+from ldp_aggregator.store import Life, RefusedError
 from ldp_aggregator.store.batch import gather_by_campaign
-from ldp_aggregator.store.decisions import CampaignRow, is_over, refuse_node, refuse_uploads, takes_reports
+from ldp_aggregator.store.decisions import (
+    GRACE,
+    CampaignRow,
+    check_reopening,
+    check_sealing,
+    ending,
+    is_over,
+    refuse_node,
+    refuse_uploads,
+    takes_reports,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 SECOND = timedelta(seconds=1)
@@ -78,3 +89,46 @@ def test_a_campaign_is_over_when_it_ended_or_is_full(life, most, counted, over):
 def test_a_group_is_taken_apart_in_the_order_in_which_everybody_locks_campaigns():
     uploads = [submission(cell_campaign(title=f"number {number}"), [number]) for number in range(5)]
     assert list(gather_by_campaign(uploads)) == sorted(upload.campaign.id for upload in uploads)
+
+
+@pytest.mark.parametrize(
+    ("life", "since", "changed"),
+    [
+        (CLOSED, None, {}),
+        (OPEN, NOW, {"over_since": None}),
+        (ENDED, None, {"over_since": NOW}),
+        (ENDED, NOW - GRACE + SECOND, {}),
+        (ENDED, NOW - GRACE, {"closed": NOW}),
+    ],
+)
+def test_an_end_is_noted_at_once_and_closes_a_day_later(life, since, changed):
+    assert ending(replace(row(life=life), over_since=since), 0, NOW) == changed
+
+
+SEALED = Life(None, None, NOW - SECOND, NOW)
+
+
+@pytest.mark.parametrize(
+    ("check", "code", "told"),
+    [
+        (lambda: check_reopening(row(life=SEALED)), "campaign-sealed", "campaign id is sealed: its ids are gone"),
+        (lambda: check_sealing(row(), NOW, at_once=True), "campaign-not-closed", "campaign id was not closed; 'ldp"),
+        (
+            lambda: check_sealing(row(life=CLOSED), NOW, at_once=False),
+            "too-early-to-seal",
+            "closed at 2025-12-31T23:59:59Z and can be sealed from 2026-01-01T23:59:59Z on; until then 'campaign",
+        ),
+    ],
+)
+def test_what_cannot_be_taken_back_is_refused_with_what_would_be_right(check, code, told):
+    with pytest.raises(RefusedError) as refused:
+        check()
+    assert refused.value.code == code
+    assert told in str(refused.value)
+
+
+def test_what_is_closed_for_a_day_and_what_is_sealed_may_be_sealed():
+    check_reopening(row(life=CLOSED))
+    check_sealing(row(life=CLOSED), NOW, at_once=True)
+    check_sealing(row(life=SEALED), NOW, at_once=False)
+    check_sealing(row(life=Life(None, None, NOW - GRACE)), NOW, at_once=False)

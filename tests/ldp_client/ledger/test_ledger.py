@@ -1,5 +1,7 @@
 """Receipts, caps, plain words."""
 
+import time
+
 import pytest
 
 from ldp_client import Ledger, MemoryStorage, Receipt, StorageError
@@ -88,3 +90,72 @@ def test_every_flipped_bit_of_a_stored_device_is_noticed():
             transaction.put("device", bytes(flipped))
             with pytest.raises(StorageError):
                 read_installation(transaction)
+
+
+def test_the_ledger_to_the_letter():
+    one = receipt("Sleep", 0.5, fate="arrived")
+    two = Receipt("b", 'A "quoted"\ttitle', None, 1.0, (0, 3), 1e300, fate="waiting")
+    assert str(Ledger((one,), CAP)) == (
+        "This device has contributed to 1 campaign. Privacy loss so far: epsilon 0.5 of at most 8.\n"
+        '* "Sleep" on 2027-01-15: 1 answer, with noise added on this device; epsilon 0.5; '
+        f"{FATES['arrived']}."
+    )
+    assert str(Ledger((one, two), CAP)).splitlines()[2] == (
+        "* \"A 'quoted'\\ttitle\" on an unknown day: 2 answers, with noise added on this device; epsilon 1; "
+        f"{FATES['waiting']}."
+    )
+
+
+def test_a_day_is_that_of_utc(monkeypatch):
+    monkeypatch.setenv("TZ", "Pacific/Kiritimati")
+    time.tzset()
+    try:
+        assert "on 2027-01-15" in str(Ledger((receipt(),), CAP))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+DAY = 86400.0
+THIRD = "1970-01-03T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("changes", "device", "now", "code", "text"),
+    [
+        ({}, Installation(SECRET, enabled=False), 0.0, "switched-off", "contributing is switched off on this device"),
+        (
+            {"opens": THIRD},
+            Installation(SECRET),
+            0.0,
+            "campaign-not-open",
+            "opens at 1970-01-03 00:00 UTC",
+        ),
+        ({"opens": THIRD}, Installation(SECRET), DAY, None, ""),
+        ({"closes": THIRD}, Installation(SECRET), 3 * DAY, None, ""),
+        (
+            {"closes": THIRD},
+            Installation(SECRET),
+            3 * DAY + 1,
+            "campaign-closed",
+            "at 1970-01-03 00:00 UTC",
+        ),
+        (
+            {"study": "sleep"},
+            Installation(SECRET).with_receipt(Receipt("other", "Other", "sleep", 1.0, (0,), 0.0)),
+            0.0,
+            "study-answered",
+            "this device has answered another campaign of the same study; one is the most",
+        ),
+    ],
+)
+def test_a_refusal_says_why(draft, changes, device, now, code, text):
+    found = refusal(device, Campaign.compile({**draft, **changes}), Caps(1, 8), now, DAY)
+    assert (None if found is None else found.code) == code
+    assert text in str(found)
+
+
+def test_who_never_agreed_may_withdraw():
+    assert Installation().withdrawn("c", "https://a", 6.0).consents == {
+        "c": Consent("https://a", "", "", 0.0, None, 6.0)
+    }
