@@ -1,4 +1,4 @@
-"""How much privacy can a campaign give before its model is of no use? Simulates it at several epsilons and draws it.
+"""Simulates a campaign at several epsilons and draws how accurate its model is at each.
 
 python examples/choose_epsilon.py epsilon.svg
 """

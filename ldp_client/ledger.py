@@ -37,7 +37,7 @@ FATES: Final = {
     EXPIRED: "given up after its time; it may have arrived",
     DELETED: "deleted by a withdrawal after an upload had begun; it may have arrived",
 }
-"""What became of a contribution."""
+"""The outcomes of a contribution, in words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from protocols.wire import ID_BYTES
 
 MOST_ROWS = 1 << 23
 MOST_BYTES = 1 << 30
-"""What a file of the archive has at most: a small one may unpack into more than any memory."""
+"""Most bytes of a file of the archive: a small one may unpack into more than any memory."""
 SCHEMA = pa.schema(
     [
         pa.field("question", pa.uint16(), nullable=False),

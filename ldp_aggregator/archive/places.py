@@ -58,7 +58,7 @@ class Folder:
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
         self.url = str(self._root)
-        """What :func:`open_place` opens again, on another machine too where the place is not a folder of this one."""
+        """The text that :func:`open_place` opens again; on another machine too, unless it is a folder of this one."""
 
     @_told("listed", list[str])
     def names(self, folder: str) -> list[str]:

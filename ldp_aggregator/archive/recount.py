@@ -184,7 +184,7 @@ DOCUMENT: Final = "document.json"
 REPORTS: Final = "reports"
 SUFFIX: Final = ".parquet"
 RECOUNTS: Final = 5
-"""How often a recount begins again."""
+"""Times that a recount begins again."""
 
 
 @dataclass(frozen=True)

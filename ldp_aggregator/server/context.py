@@ -36,6 +36,7 @@ class SizedCache(Generic[Value]):
 
     def __init__(self, most: int) -> None:
         self._most = most
+        self._size = 0
         self._kept: dict[str, tuple[Value, int]] = {}
 
     def get(self, key: str) -> Value | None:
@@ -45,10 +46,10 @@ class SizedCache(Generic[Value]):
         return found[0]
 
     def put(self, key: str, value: Value, size: int) -> None:
-        self._kept.pop(key, None)
+        self._size += size - self._kept.pop(key, (None, 0))[1]
         self._kept[key] = value, size
-        while len(self._kept) > 1 and sum(size for _, size in self._kept.values()) > self._most:
-            del self._kept[next(iter(self._kept))]
+        while self._size > self._most and len(self._kept) > 1:
+            self._size -= self._kept.pop(next(iter(self._kept)))[1]
 
 
 class CampaignCache:

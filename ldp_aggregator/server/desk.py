@@ -139,7 +139,7 @@ class UploadAccess:
 
 
 CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
-"""What a 401 says would be right."""
+"""The scheme that a 401 says would be right."""
 
 
 async def authorised(

@@ -22,7 +22,7 @@ MOST_CAMPAIGNS: Final = 1000
 """That are told of one by one."""
 REPORT: Final = "report"
 UPLOAD: Final = "upload"
-"""What is refused: a report of an upload whose rest was counted, or an upload as a whole."""
+"""The kinds of refusal: a report of an upload whose rest was counted, or an upload as a whole."""
 GROUP_BUCKETS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
 
 OBSERVED: Final[Mapping[str, tuple[str, str]]] = {
@@ -37,7 +37,7 @@ OBSERVED: Final[Mapping[str, tuple[str, str]]] = {
     "ldp_certificate_expires_timestamp_seconds": ("When the public listener's certificate ends", ""),
     "ldp_directory_expires_timestamp_seconds": ("When a publisher's directory ends", "key"),
 }
-"""What is told beside counts and times: text, and the name of the label where it has one."""
+"""The gauges beside counts and times: text, and the name of the label where it has one."""
 
 
 class Metrics:

@@ -38,12 +38,11 @@ OPERATIONS_SECONDS: Final = 1.0
 """For whoever reads health or metrics while everything else has ended."""
 
 SWITCH_SECONDS: Final = 0.0005
-"""How long one thread may keep the interpreter while another waits. The writer's thread gives it up at every statement
+"""Seconds that a thread keeps the interpreter while another waits. The writer's thread gives it up at every statement
 and would wait the default of 5 ms to get it back from a busy event loop."""
 
-
 M_ARENA_MAX: Final = -8
-"""In glibc's malloc.h. One heap for all threads: with one for each, a third more is lost between what is in use."""
+"""In glibc's malloc.h. One heap for all threads: with one for each, more is lost between what is in use."""
 
 
 class EndedError(Exception):

@@ -56,8 +56,6 @@ class Limits:
 
     body_bytes: int = 4 * MEBI
     connections: int = 1000
-    uploads_per_second: float | None = None
-    pause_seconds: float = 0.0
     queue_bytes: int = 64 * MEBI  # Held of clients: bodies, uploads that wait, answers not read.
     reports_per_upload: int = 100_000  # Of a relay: a tenth of a second of work, for which others wait.
     group_reports: int = 200_000  # In one commit, one upload at least: larger ones are no faster.
@@ -123,7 +121,7 @@ class Settings(BaseSettings):
 
     @property
     def limits(self) -> Limits:
-        return Limits(self.body_bytes, self.connections, self.uploads_per_second, self.pause_seconds)
+        return Limits(self.body_bytes, self.connections)
 
     @model_validator(mode="after")
     def _check_tls(self) -> Settings:

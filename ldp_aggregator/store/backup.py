@@ -28,7 +28,7 @@ from ldp_aggregator.store.sqlite.connections import (
 
 _MADE: Final = ("campaigns", "models", "tokens")
 COPIES: Final = 5
-"""How often a copy begins again that a merge of runs came between."""
+"""Times that a copy begins again that a merge of runs came between."""
 
 
 def copy_store(source: Path, output: Path) -> None:

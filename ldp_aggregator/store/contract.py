@@ -205,7 +205,7 @@ class CampaignState:
     reports: int
     model_version: int | None
     federated: bool = False
-    """Whether it takes shares of nodes, and no reports; once it does, it always will."""
+    """True where it takes shares of nodes, and no reports; once it does, it always will."""
     shares: int = 0
     arrivals: Arrivals = field(default_factory=Arrivals)
     over_since: datetime | None = None
@@ -243,7 +243,7 @@ class CampaignState:
 SCOPES: Final = ("admin", "collector", "node", "relay", "device")
 
 UPLOADING: Final = {"device": ("device", "relay"), "relay": ("relay",)}
-"""What a campaign may ask of uploads, and the scopes of tokens that then open it."""
+"""The kinds of upload token that a campaign may ask for, and the scopes of tokens that then open it."""
 
 ASKED: Final = "asked"
 """An act that was begun: it is in progress, or nobody lived to say how it ended."""

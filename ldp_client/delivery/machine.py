@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from protocols import Report
 
 REPORT_OVERHEAD: Final = 32
-"""What a report takes beside its payload: its id of 16 bytes, and at most 16 bytes of framing."""
+"""The bytes of a report beside its payload: its id of 16 bytes, and at most 16 bytes of framing."""
 
 
 class Place(NamedTuple):
@@ -30,7 +30,7 @@ class Place(NamedTuple):
 
 
 ALONE: Final = Place("", "")
-"""Where there is one queue only."""
+"""The name of the queue where there is one only."""
 
 
 DUE: Final = 0.0

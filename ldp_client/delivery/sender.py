@@ -103,7 +103,7 @@ class Sender:
         """The code of the last failure, None once something has gone well again."""
         self.flight = Flight()
         self.used = False
-        """Whether anybody has asked for a delivery."""
+        """True once somebody has asked for a delivery."""
         self._storage = storage
         self._permits = permits
         self._on_event = on_event

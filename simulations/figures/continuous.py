@@ -48,7 +48,7 @@ class Method:
     bins: int | None
     privacy: Mapping[str, str]
     per_question: bool
-    """Whether the per-question accounting makes sense: Approach 1 is a split of the total by definition."""
+    """True where the per-question accounting makes sense: Approach 1 is a split of the total by definition."""
 
 
 METHODS: Final = (

@@ -41,7 +41,7 @@ class Choice:
     name: str
     observed: bool = True
     weighted: bool = False
-    """Whether a feature is asked about in proportion to its number of values; else all questions are as likely."""
+    """True where a feature is asked about in proportion to its number of values; else all questions are as likely."""
     design: Design = DESIGN
 
     def draft(self, name: str) -> dict[str, Any]:

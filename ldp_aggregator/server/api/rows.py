@@ -133,9 +133,9 @@ class Operation:
     answers: Mapping[int, tuple[str, Schema] | None] = field(default_factory=dict)
     codes: tuple[str, ...] = STORED
     optional_scopes: bool = False
-    """Whether a setting decides if the token is needed."""
+    """True where a setting decides if the token is needed."""
     for_pages: bool = False
-    """Whether pages of other origins may use it, where the operator names them."""
+    """True where pages of other origins may use it, where the operator names them."""
 
     async def answer(self, request: web.Request, context: Context) -> web.Response:
         """Check the path, the token and the query, in this order, and have the handler answer."""

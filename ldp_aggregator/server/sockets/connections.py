@@ -17,11 +17,11 @@ LOG: Final = logging.getLogger("ldp_aggregator")
 PUBLIC: Final = "public"
 """The listener of devices; the others are for operators."""
 LINGER_SECONDS: Final = 2.0
-"""How long a refused body is still read, so that the client sees the answer and not a reset."""
+"""Seconds that a refused body is still read, so that the client sees the answer and not a reset."""
 MOST_REFUSALS: Final = 128
 """Connections that are being refused in words at one time; more are cut off."""
 WATCH_SECONDS: Final = 0.1
-"""How often it is looked who has run out of time. One look at all of them is cheaper than a timer for each request."""
+"""Seconds between two looks at who has run out of time; cheaper than a timer for each request."""
 
 
 class Memory:
@@ -80,7 +80,7 @@ class Connections:
         self._number_open = metrics.connections.labels(listener)
         self.loop = asyncio.get_running_loop()
         self.server: Any = None
-        """What accepts them, once it does."""
+        """The socket that accepts them, once it does."""
         self._open: dict[Connection, int] = {}
         """Each with its number: the oldest has the least."""
         self._number = 0
@@ -174,7 +174,7 @@ class Connection(asyncio.Protocol):
         self._held = 0
         """Bytes in the budget: of the request that is being answered."""
         self._last = False
-        """Whether the connection closes with the current answer."""
+        """True where the connection closes with the current answer."""
 
     @property
     def is_idle(self) -> bool:

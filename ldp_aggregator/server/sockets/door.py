@@ -159,7 +159,7 @@ class Door(Connection):
         self._make_handler, self._desk = make_handler, desk
         self._state = State.BETWEEN
         self._ahead = b""
-        """What has arrived and nobody has taken."""
+        """The bytes that arrived and nobody has taken."""
         self._ahead_held = 0
         self._head_begun = True
         self._proceeding = self._heard_all = self._paused = False

@@ -23,7 +23,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 MakeHandler = Callable[[], asyncio.Protocol]
 
 READ_BYTES: Final = 1 << 14
-"""What a body may be ahead of its handler before reading pauses."""
+"""Bytes that a body may be ahead of its handler before reading pauses."""
 NEVER: Final = 3650 * 86400.0
 """Seconds after which aiohttp would close an idle connection; ours are closed by who watches them."""
 

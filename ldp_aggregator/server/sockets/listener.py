@@ -139,7 +139,7 @@ def _url_of(bound: socket.socket, *, tls: bool) -> str:
 
 
 HANDSHAKE_SECONDS: Final = 5.0
-"""How long a client may take to say its first word, and then to shake hands."""
+"""Seconds that a client has for its first word, and then for its handshake."""
 MOST_SILENT: Final = 256
 MOST_HANDSHAKES: Final = 256
 """At one time. With the limit of connections they bound what a listener takes of the process's sockets."""

@@ -28,7 +28,7 @@ MOST_CONNECTIONS: Final = 6
 CONNECT_SECONDS: Final = 5.0
 COMMAND_SECONDS: Final = 30.0
 LOCK_SECONDS: Final = 10
-"""How long a statement waits for what somebody else holds."""
+"""Seconds that a statement waits for what somebody else holds."""
 
 _IDS: Final = """
 CREATE TABLE ids (

@@ -22,7 +22,7 @@ APPLICATION: Final = 0x6C647062
 LEAST_SQLITE: Final = (3, 35)
 """The first with RETURNING."""
 BUSY_SECONDS: Final = 20.0
-"""How long a transaction waits for another process's."""
+"""Seconds that a transaction waits for another process's."""
 CACHE_KIBIBYTES: Final = 64 << 10
 CHECKPOINT_PAGES: Final = 8_000
 """Pages of the write-ahead log after which a commit copies them into the database file."""

@@ -42,7 +42,7 @@ from protocols import Campaign
 LOG: Final = logging.getLogger("ldp_aggregator")
 
 CHECKS: Final = 5
-"""How often a check begins again before it says what it found."""
+"""Times that a check begins again before it says what it found."""
 
 Result = TypeVar("Result")
 

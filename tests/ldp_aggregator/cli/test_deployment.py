@@ -65,7 +65,7 @@ def seconds(path, pattern):
     ],
 )
 def test_whoever_stops_the_server_waits_for_the_pause_the_drain_and_the_last_commits(path, waits, pauses):
-    pause = seconds(path, pauses) if pauses else Limits().pause_seconds
+    pause = seconds(path, pauses) if pauses else Settings.model_fields["pause_seconds"].default
     assert seconds(path, waits) > pause + Limits().drain_seconds + COMMIT_SECONDS
 
 
