@@ -48,7 +48,7 @@ def add_commands(groups: Groups) -> None:
     parser.add_argument("--epsilon", type=positive, default=1.0, metavar="E", help="default: %(default)s")
     parser.add_argument("--document", type=Path, metavar="DOC", help="audit this campaign document instead")
     parser.add_argument(
-        "--command", type=shlex.split, default=REFERENCE, dest="program", help="the client; see docs/privacy.md"
+        "--command", type=shlex.split, default=REFERENCE, dest="program", help="the client; see docs/audit.md"
     )
     parser.add_argument("--trials", type=int, default=TRIALS, metavar="N", help="per person; default: %(default)s")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -104,7 +104,7 @@ def _server(folder):
 @contextmanager
 def _alone():
     """Keep this user's other processes from starting or stopping a server meanwhile."""
-    with open(Path(tempfile.gettempdir()) / f"ldp-postgres-{os.getuid()}.lock", "w") as lock:
+    with (Path(tempfile.gettempdir()) / f"ldp-postgres-{os.getuid()}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

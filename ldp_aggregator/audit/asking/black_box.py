@@ -1,7 +1,7 @@
 """The client under audit: anything that turns people into uploads.
 
 As a program it reads a line of JSON for each person and answers with a line: the uploads in hexadecimal digits, with
-spaces between them where there are several, or ``!`` and a reason where nothing is sent. docs/privacy.md has the lines.
+spaces between them where there are several, or ``!`` and a reason where nothing is sent. docs/audit.md has the lines.
 """
 
 from __future__ import annotations

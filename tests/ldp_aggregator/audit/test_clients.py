@@ -19,7 +19,7 @@ from ldp_aggregator.audit import Audit, audit
 from ldp_aggregator.audit.verdict import IMPOSSIBLE, LOSS
 
 LEAKING = leaking_answers.LEAKING | leaking_around.LEAKING
-"""Those without a code are what no black box catches; docs/privacy.md has the list."""
+"""Those without a code are what no black box catches; docs/audit.md has the list."""
 
 TIGHT = {
     **{name: question(name, 4 if name == "de" else 8, 1.0) for name in ("de", "sue", "oue", "the", "ss")},

@@ -1,4 +1,4 @@
-"""What docs/privacy.md says is so."""
+"""What docs/privacy.md and docs/audit.md say is so."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from protocols import Campaign
 from protocols.drafting.choice import make_sign
 from protocols.mechanisms import DISCRETE, MOMENTS
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "privacy.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+PAGE = (DOCS / "privacy.md").read_text(encoding="utf-8")
+AUDIT = (DOCS / "audit.md").read_text(encoding="utf-8")
 DRAFT = {
     "version": 1,
     "title": "t",
@@ -32,7 +34,7 @@ def test_its_commands_are_commands():
 
 def test_its_lines_are_answered():
     document = Campaign.compile(DRAFT).document.decode()
-    lines = re.search(r"```text\n(.*?)```", PAGE, re.DOTALL)[1].splitlines()
+    lines = re.search(r"```text\n(.*?)```", AUDIT, re.DOTALL)[1].splitlines()
     lines[0] = lines[0].replace(re.search(r'"document": (".*?\.\.\.}")', lines[0])[1], json.dumps(document))
     first, *again = answers([*lines, lines[-1], '{"record": {}, "label": "maybe"}'])
     assert len(bytes.fromhex(first)) > 20
