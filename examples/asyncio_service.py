@@ -19,16 +19,16 @@ async def observe() -> tuple[dict[str, object], str]:
 async def main() -> None:
     url, campaign_id = sys.argv[1:3]
     device = Device("service.db", max_total_epsilon=4)
-    part = device.campaign(url, campaign_id, max_epsilon=2)
+    campaign = device.campaign(url, campaign_id, max_epsilon=2)
     async with AsyncDriver(device) as driver:
         # The operator of this service has agreed; elsewhere this is the user's decision.
-        await driver.call(part.grant)
+        await driver.call(campaign.grant)
         record, label = await observe()
-        await driver.call(part.contribute, record, label)
+        await driver.call(campaign.contribute, record, label)
         # A service that goes on running leaves the rest to the background, which waits for a random moment first.
         # This one is about to end, so it asks for the delivery now.
         delivered = await driver.run_once(timeout=20)
-        print(f"delivered: {delivered}, sent: {part.status().sent}")
+        print(f"delivered: {delivered}, sent: {campaign.status().sent}")
 
 
 if __name__ == "__main__":

@@ -16,11 +16,11 @@ RECORD = {"age": "young", "income": 52_000}
 LABEL = "no"
 
 
-def ask(part: DeviceCampaign) -> bool:
-    campaign = part.fetch()
-    print(f"{campaign.title}\n{campaign.purpose}")
+def ask(campaign: DeviceCampaign) -> bool:
+    document = campaign.fetch()
+    print(f"{document.title}\n{document.purpose}")
     print(
-        f"One answer would be sent, with noise added here; your privacy loss is epsilon {campaign.realised_epsilon:g}."
+        f"One answer would be sent, with noise added here; your privacy loss is epsilon {document.realised_epsilon:g}."
     )
     return "--yes" in sys.argv or input("Do you want to take part? [y/N] ").strip().lower() == "y"
 
@@ -28,18 +28,18 @@ def ask(part: DeviceCampaign) -> bool:
 def main() -> None:
     url, campaign_id = sys.argv[1:3]
     device = Device(STORAGE, max_total_epsilon=4)
-    part = device.campaign(url, campaign_id, max_epsilon=2)
-    if part.status().consent is None and part.refusal() is None:
-        if ask(part):
-            part.grant()
+    campaign = device.campaign(url, campaign_id, max_epsilon=2)
+    if campaign.status().consent is None and campaign.refusal() is None:
+        if ask(campaign):
+            campaign.grant()
         else:
-            part.withdraw()
-    if part.consented:
-        part.contribute(RECORD, LABEL)
+            campaign.withdraw()
+    if campaign.consented:
+        campaign.contribute(RECORD, LABEL)
         print("delivered" if device.run_once(timeout=20) else "not delivered yet, run me again later")
     print(device.ledger())
     try:
-        print(f"the model's guess about you: {part.classifier().predict(RECORD)}")
+        print(f"the model's guess about you: {campaign.classifier().predict(RECORD)}")
     except ModelUnavailableError:
         print("there is no model yet")
 

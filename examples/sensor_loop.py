@@ -22,23 +22,23 @@ def main() -> None:
     url, campaign_id = sys.argv[1:3]
     rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 3
     device = Device("sensor.db", max_total_epsilon=4)
-    part = device.campaign(url, campaign_id, max_epsilon=2)
+    campaign = device.campaign(url, campaign_id, max_epsilon=2)
     for _ in range(rounds):
         record = measure()
         try:
-            if not part.consented:
-                part.grant(timeout=SEND_SECONDS)  # whoever set the device up has agreed
-            part.contribute(record, "yes" if record["age"] == "young" else "no")
+            if not campaign.consented:
+                campaign.grant(timeout=SEND_SECONDS)  # whoever set the device up has agreed
+            campaign.contribute(record, "yes" if record["age"] == "young" else "no")
         except LdpError as error:
             # No network yet, a full card: measuring goes on.
             print(f"not contributed: {error.code}")
         # One call while the radio is on. It never raises and never takes longer.
         done = device.run_once(timeout=SEND_SECONDS)
         try:
-            guess = part.classifier(timeout=SEND_SECONDS).predict(record)
+            guess = campaign.classifier(timeout=SEND_SECONDS).predict(record)
         except LdpError:
             guess = "no model yet"
-        print(f"sent {part.status().sent}, all delivered: {done}, guess: {guess}")
+        print(f"sent {campaign.status().sent}, all delivered: {done}, guess: {guess}")
         time.sleep(ROUND_SECONDS)
 
 

@@ -5,9 +5,9 @@
     with FakeServer() as server:
         campaign = server.publish(draft)
         device = Device(":memory:", max_total_epsilon=1)
-        part = device.campaign(server.url, campaign.id, max_epsilon=1)
-        part.grant()
-        part.contribute({"age": "young"}, "yes")
+        asked = device.campaign(server.url, campaign.id, max_epsilon=1)
+        asked.grant()
+        asked.contribute({"age": "young"}, "yes")
         assert device.run_once(timeout=5)
         assert server.counted(campaign.id) == 1
 

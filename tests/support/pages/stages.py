@@ -96,7 +96,7 @@ def readme(session):
     rows = [f"{i % 7},{(i * 5) % 9},{i % 4},{'ab'[i % 7 > 3]}" for i in range(60)]
     (session.folder / "public.csv").write_text("\n".join(["x,y,z,class", *rows]))
     yield
-    assert session.names["part"].status().sent == 1
+    assert len(session.names["device"].sent()) == 1
     assert "Will a customer miss a payment? - a credit-risk model" in session.of("python", 0)
     session.shell("ldp-aggregator train " + campaign.id + " --data served --anyway", "a model")
     serve(session, "--data served")
@@ -135,7 +135,7 @@ def client(session):
 
     session.names["Classifier"] = Classifier
     yield
-    assert session.names["part"].fetch().title == campaign.title
+    assert session.names["campaign"].fetch().title == campaign.title
     assert session.names["classifier"].predict({"age": "old"}) in campaign.label.classes
 
 
