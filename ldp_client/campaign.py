@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from ldp_client.delivery.machine import REPORT_OVERHEAD, Event, Place
 from ldp_client.delivery.queue import Outbox
 from ldp_client.delivery.status import Status, Withdrawal, campaign_status
-from ldp_client.errors import ConsentError, RefusedError, StorageError
+from ldp_client.errors import ConsentError, RefusedError, ServerError, StorageError, TransportError
 from ldp_client.ledger import (
     ARRIVED,
     DELETED,
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from protocols import Campaign
     from protocols.document.schema import Label
     from protocols.model import Model
+
+ASK: Final = "ask"
+CONTRIBUTE: Final = "contribute"
+NOTHING: Final = "nothing"
 
 _CONSENT_WAIT: Final = 1.0
 """Seconds to wait for others that have the file, to learn whether a model may be stored; it is used in any case."""
@@ -90,8 +94,33 @@ class DeviceCampaign:
         """
         return self._document.load(document)
 
+    def next_step(self, *, timeout: float = 30.0) -> str:
+        """Return what an app has to do now: ``"ask"``, ``"contribute"`` or ``"nothing"``. Call it at every start.
+
+        ``"ask"``: show the person :meth:`fetch`'s title, purpose and ``realised_epsilon``; then :meth:`grant` for a
+        yes, :meth:`withdraw` for a no. Both are remembered, and nobody is asked again. ``"contribute"``: the person has
+        agreed, and no answer is given yet. ``"nothing"``: answered, declined, switched off, refused (:meth:`refusal`
+        says why), or the campaign cannot be had at the moment.
+
+        Raises DocumentError and StorageError, as :meth:`fetch` does.
+        """
+        with within(timeout):
+            with self._install.storage.transaction(write=False) as transaction:
+                device = self._device(transaction)
+            consent = self._install.permits.consent(device, self._place)
+            declined = consent is None and (self.id in device.consents or self._place in self._install.permits.revoked)
+            if declined or device.receipt(self.id) is not None:
+                return NOTHING
+            try:
+                refused = self.refusal(timeout=timeout)
+            except (ServerError, TransportError):
+                return NOTHING
+            if refused is not None and refused.code != "other-recipient":
+                return NOTHING
+            return ASK if consent is None or refused is not None else CONTRIBUTE
+
     def refusal(self, *, timeout: float = 30.0) -> RefusedError | None:
-        """Tell why this device would refuse the campaign, None where it would answer: to know before anybody is asked.
+        """Return why this device would refuse the campaign, None where it would answer: to know before asking anybody.
 
         The error is what :meth:`contribute` would raise; ``code`` and ``str()`` say why. Raises what :meth:`fetch`
         raises, and StorageError.
@@ -99,14 +128,7 @@ class DeviceCampaign:
         with within(timeout):
             campaign = self.fetch(timeout=timeout)
             with self._install.storage.transaction(write=False) as transaction:
-                device = self._device(transaction)
-                if device.receipt(self.id) is not None:
-                    return None
-                try:
-                    self._install.refuse_copies(transaction)
-                except RefusedError as error:
-                    return error
-                return self._refusal(transaction, device, campaign)
+                return self._refusal(transaction, self._device(transaction), campaign)
 
     def problems(self, record: Mapping[str, object], *, timeout: float = STORAGE_WAIT) -> tuple[Problem, ...]:
         """Every unusable or undeclared value of a record, of all features, whatever question will be drawn; and names
@@ -147,7 +169,8 @@ class DeviceCampaign:
         """The person has agreed to this campaign, and to sending the answer to this URL.
 
         Keeps a copy of what was agreed to, and the document, so that contributing later needs no network. Raises what
-        :meth:`fetch` raises, and StorageError where the decision cannot be kept (in time); nothing has then changed.
+        :meth:`fetch` raises, RefusedError where this device would not answer (see :meth:`refusal`), and StorageError
+        where the decision cannot be kept (in time); nothing has then changed.
         """
         from protocols.exact.coins import SYSTEM_COINS
         from protocols.wire import make_secret
@@ -157,6 +180,9 @@ class DeviceCampaign:
             campaign = self.fetch(timeout=timeout)
             with install.storage.transaction(write=True) as transaction:
                 device = self._device(transaction)
+                refused = self._refusal(transaction, device, campaign)
+                if refused is not None and refused.code != "other-recipient":
+                    raise refused
                 held = install.permits.consent(device, self._place)
                 if held is None or held.url != self._url:
                     now = install.clock.time()
@@ -238,7 +264,7 @@ class DeviceCampaign:
                     return known
                 device = self._device(transaction)
                 before = install.refuse_copies(transaction)
-                refused = self._refusal(transaction, device, campaign)
+                refused = self._forbidden(transaction, device, campaign)
                 if refused is not None:
                     raise refused
                 count, size = _room_for(campaign)
@@ -319,6 +345,17 @@ class DeviceCampaign:
         return read_installation(transaction, self._place.scope) or Installation()
 
     def _refusal(self, transaction: Transaction, device: Installation, campaign: Campaign) -> RefusedError | None:
+        """Return why this device would not answer; None where it would, or has answered."""
+        if device.receipt(self.id) is not None:
+            return None
+        try:
+            self._install.refuse_copies(transaction)
+        except RefusedError as error:
+            return error
+        return self._forbidden(transaction, device, campaign)
+
+    def _forbidden(self, transaction: Transaction, device: Installation, campaign: Campaign) -> RefusedError | None:
+        """Return why a device that holds no copy, and has not answered, must not answer."""
         install = self._install
         if install.permits.asleep(transaction):
             return RefusedError("switched-off", "contributing is switched off on this device")

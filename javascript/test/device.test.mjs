@@ -94,6 +94,24 @@ for (const [kind, open] of Object.entries(storages)) {
       assert.ok(!(await indexedDB.databases()).some(({ name }) => name === `database ${made - 1}`));
   });
 
+  test(named("nobody is asked twice: not after a yes, not after an answer, not after a no"), async (t) => {
+    const [reopen, server] = [open(t), aggregator()];
+    const start = (id = ONE, options = { maxEpsilon: 1 }) =>
+      deviceOn(reopen(), server).campaign(URL_OF_TESTS, id, options);
+    assert.equal(await start().nextStep(), "ask");
+    await start().fetch();
+    assert.equal(await start().nextStep(), "ask");
+    await start().grant();
+    assert.equal(await start().nextStep(), "contribute");
+    await start().contribute(RECORD, "yes");
+    assert.equal(await start().nextStep(), "nothing");
+    await start(OTHER).withdraw();
+    assert.equal(await start(OTHER).nextStep(), "nothing");
+    assert.equal(await start(ALL, { maxEpsilon: 0.1 }).nextStep(), "nothing");
+    await start(OTHER).grant();
+    assert.equal(await start(OTHER).nextStep(), "contribute");
+  });
+
   test(named("who withdraws before anything left gets the loss back, and nothing is sent"), async (t) => {
     const [reopen, server] = [open(t), aggregator()];
     const device = deviceOn(reopen(), server);
@@ -154,17 +172,28 @@ test("a damaged ledger is never taken for an empty one", async () => {
   }
 });
 
+test("where a campaign cannot be had there is nothing to do; what is not its document is told", async () => {
+  const next = (status, body) =>
+    deviceOn(memoryStorage(), { fetch: async () => new Response(body, { status }) })
+      .campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 })
+      .nextStep();
+  assert.equal(await next(404, "gone"), "nothing");
+  await refuses("wrong-hash", next(200, "{}"));
+});
+
 test("a campaign that costs more than a cap is refused, and the cap of all campaigns is exact", async () => {
   const server = aggregator();
   const device = deviceOn(memoryStorage(), server, { maxTotalEpsilon: 2 });
   const cheap = device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 0.99 });
   assert.equal((await cheap.refusal()).code, "loss-above-cap");
-  for (const id of [ONE, OTHER, documents["sue-laplace"].id]) {
-    const campaign = device.campaign(URL_OF_TESTS, id, { maxEpsilon: 1 });
-    await campaign.grant();
-    if (id === documents["sue-laplace"].id) await refuses("total-above-cap", campaign.contribute(RECORD, "yes"));
-    else await campaign.contribute(RECORD, "yes");
-  }
+  await refuses("loss-above-cap", cheap.grant());
+  assert.equal((await cheap.status()).consent, null);
+  const [one, other, third] = [ONE, OTHER, documents["sue-laplace"].id].map((id) =>
+    device.campaign(URL_OF_TESTS, id, { maxEpsilon: 1 }),
+  );
+  for (const campaign of [one, other, third]) await campaign.grant();
+  for (const campaign of [one, other]) await campaign.contribute(RECORD, "yes");
+  await refuses("total-above-cap", third.contribute(RECORD, "yes"));
   const ledger = await device.ledger();
   assert.ok(ledger.totalEpsilon <= 2 && ledger.totalEpsilon > 1.99);
   assert.equal(ledger.receipts.length, 2);

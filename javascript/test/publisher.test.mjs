@@ -67,8 +67,7 @@ test("a campaign that the publisher does not name is refused", async () => {
   world.serve(1, { campaigns: [{ id: OTHER }] });
   const part = world.part();
   assert.equal((await part.refusal()).code, "not-in-directory");
-  await part.grant();
-  await refuses("not-in-directory", contributed(part));
+  await refuses("not-in-directory", part.grant());
   assert.equal(await part.receipt(), null);
 });
 

@@ -94,12 +94,17 @@ def test_a_consent_keeps_when_to_whom_and_to_what(join, server, clock):
     [({"max_epsilon": 0.99}, "loss-above-cap"), ({"max_total_epsilon": 0.5}, "total-above-cap")],
 )
 def test_a_campaign_above_a_cap_is_refused_before_anybody_is_asked_and_before_the_record_is_read(
-    join, server, caps, code
+    join, server, caps, code, tmp_path
 ):
-    device, part = join(granted=False, **caps)
+    device, part = join(granted=False, storage=tmp_path / "device.db", **caps)
     refusal = part.refusal()
     assert refusal.code == code
-    part.grant()
+    with pytest.raises(RefusedError) as caught:
+        part.grant()
+    assert (caught.value.code, str(caught.value)) == (code, str(refusal))
+    assert part.status().consent is None
+    # The person agreed while the app's caps were larger.
+    join(storage=tmp_path / "device.db")
     with pytest.raises(RefusedError) as caught:
         part.contribute(Untouchable(), "yes")
     assert (caught.value.code, str(caught.value)) == (code, str(refusal))
@@ -111,24 +116,26 @@ def test_a_campaign_above_a_cap_is_refused_before_anybody_is_asked_and_before_th
 def test_the_total_cap_holds_over_all_campaigns_of_an_install(join, server, draft):
     device, _ = join(max_total_epsilon=3, granted=False)
     for number in range(4):
-        _, part = join(device=device, of=server.publish({**draft, "title": f"Campaign {number}"}))
+        of = server.publish({**draft, "title": f"Campaign {number}"})
         if number < 3:
-            part.contribute(RECORD, "yes")
+            join(device=device, of=of)[1].contribute(RECORD, "yes")
         else:
             with pytest.raises(RefusedError, match="cap over the life"):
-                part.contribute(Untouchable(), "yes")
+                join(device=device, of=of)
     assert 2.99 < device.ledger().total_epsilon <= 3
 
 
 def test_a_device_answers_one_campaign_of_a_study(join, server, draft):
     first, second = (server.publish({**draft, "study": "s", "title": title}) for title in ("a", "b"))
     device, part = join(of=first)
-    part.contribute(RECORD, "yes")
     _, other = join(device=device, of=second)
+    part.contribute(RECORD, "yes")
     refusal = other.refusal()
     assert refusal.code == "study-answered"
-    with pytest.raises(RefusedError):
-        other.contribute(Untouchable(), "yes")
+    for refused in (other.grant, lambda: other.contribute(Untouchable(), "yes")):
+        with pytest.raises(RefusedError) as caught:
+            refused()
+        assert caught.value.code == "study-answered"
 
 
 @pytest.mark.parametrize(
@@ -146,14 +153,15 @@ def test_nothing_is_spent_on_a_campaign_that_is_not_open_and_a_clock_may_be_a_da
 ):
     times = {"opens": opens, "closes": closes}
     told = {name: None if offset is None else at(clock.now + offset) for name, offset in times.items()}
-    device, part = join(of=server.publish({**draft, **told}))
+    device, part = join(of=server.publish({**draft, **told}), granted=False)
     refusal = part.refusal()
     assert (refusal and refusal.code) == code
     if code is None:
+        part.grant()
         part.contribute(RECORD, "yes")
     else:
         with pytest.raises(RefusedError):
-            part.contribute(Untouchable(), "yes")
+            part.grant()
         assert device.ledger().total_epsilon == 0
 
 
@@ -184,10 +192,11 @@ def test_a_wrong_label_or_record_is_refused_before_a_coin_is_drawn(join, record,
 
 
 def test_no_exception_tells_a_value_of_the_record(join):
-    _, part = join(max_epsilon=0.5)
-    for label in ("yes", "SECRET"):
+    device, part = join()
+    _, capped = join(device=device, granted=False, max_epsilon=0.5)
+    for asked, label in ((capped, "yes"), (capped, "SECRET"), (part, "SECRET")):
         with pytest.raises(LdpError) as caught:
-            part.contribute({"age": "SECRET", "income": "SECRET"}, label)
+            asked.contribute({"age": "SECRET", "income": "SECRET"}, label)
         assert "SECRET" not in "".join(traceback.format_exception(caught.value, limit=0))
 
 

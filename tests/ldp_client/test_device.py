@@ -130,10 +130,11 @@ def test_switched_off_nothing_is_asked_answered_or_sent_until_it_is_switched_on_
     assert restarted.status().enabled is False
     assert restarted.run_once(5)
     assert not server.uploads
-    _, of_user = join(device=restarted.scope("user"))
+    _, of_user = join(device=restarted.scope("user"), granted=False)
     with pytest.raises(RefusedError) as caught:
-        of_user.contribute(RECORD, "yes")
+        of_user.grant()
     assert caught.value.code == of_user.refusal().code == "switched-off"
+    assert of_user.next_step() == "nothing"
     assert restarted.scope("user").ledger().total_epsilon == 0
     restarted.enabled = True
     assert restarted.run_once(5)

@@ -104,9 +104,8 @@ def test_who_answered_the_first_round_is_refused_the_second_and_the_other_way_ro
         receipt = part.contribute(RECORD, "b")
         assert (receipt.study, receipt.epsilon) == ("s", first.realised_epsilon)
         assert device.status().total_epsilon == pytest.approx(first.realised_epsilon)
-        _, other = join(of=second, device=device)
         with pytest.raises(RefusedError) as refused:
-            other.contribute(RECORD, "b")
+            join(of=second, device=device)
         assert refused.value.code == "study-answered"
         assert device.status().total_epsilon == pytest.approx(first.realised_epsilon)
 

@@ -82,9 +82,8 @@ def test_a_campaign_that_the_publisher_does_not_name_is_refused(pinned, sign):
     sign(campaigns={"A" * 43: None})
     part = pinned()
     assert part.refusal().code == "not-in-directory"
-    part.grant()
     with pytest.raises(RefusedError) as refused:
-        part.contribute(*LABELLED)
+        part.grant()
     assert refused.value.code == "not-in-directory"
 
 

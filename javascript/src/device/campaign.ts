@@ -9,7 +9,7 @@ import { ensure, LdpError } from "../errors.js";
 import { within } from "../exact/rationals.js";
 import { perturb } from "../perturb.js";
 import type { Install } from "./install.js";
-import { get } from "./network.js";
+import { AwayError, get } from "./network.js";
 import type { Publisher, Signer } from "./signer.js";
 import {
   ARRIVED,
@@ -73,6 +73,25 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     return (this.document = parseCampaign<D>(document, this.id));
   }
 
+  /**
+   * What an app has to do now; call it at every start. `"ask"`: show the person what `fetch` gives, then `grant` for a yes,
+   * `withdraw` for a no; either is remembered. `"contribute"`: the person has agreed, and no answer is given yet. `"nothing"`:
+   * answered, declined, switched off, refused, or the campaign cannot be had at the moment.
+   */
+  async nextStep(): Promise<"ask" | "contribute" | "nothing"> {
+    const entry = await this.entry();
+    if (entry && (entry.receipt || !given(entry))) return "nothing";
+    let code: string | undefined;
+    try {
+      code = (await this.refusal())?.code;
+    } catch (error) {
+      if (error instanceof AwayError) return "nothing";
+      throw error;
+    }
+    if (code && code !== "other-recipient") return "nothing";
+    return entry && !code ? "contribute" : "ask";
+  }
+
   /** Why this device would refuse the campaign, null where it would answer: to know before anybody is asked. */
   async refusal(): Promise<LdpError | null> {
     const campaign = await this.fetch();
@@ -109,10 +128,12 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     }
   }
 
-  /** The person has agreed to this campaign, and to sending the answer to this address. */
+  /** The person has agreed to this campaign, and to sending the answer to this address. Throws what `refusal` returns. */
   async grant(): Promise<void> {
     const { storage, now } = this.install;
     const { title, purpose, realisedEpsilon: epsilon, document } = await this.fetch();
+    const refused = await this.refusal();
+    if (refused && refused.code !== "other-recipient") throw refused;
     await storage.change(`campaign ${this.id}`, () => document);
     await this.publisher?.keep();
     await this.install.change(({ campaigns }) => {

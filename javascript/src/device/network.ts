@@ -77,12 +77,15 @@ export const post = (fetch: Fetch, url: string, body: Uint8Array, policy: Policy
 
 export const pause = (milliseconds: number): Promise<unknown> => new Promise((done) => setTimeout(done, milliseconds));
 
-/** The text at an address, tried a few times. Throws LdpError with the server's code, or `unreachable`. */
+/** What was asked for cannot be had now: the server's code, or `unreachable`. */
+export class AwayError extends LdpError {}
+
+/** The text at an address, tried a few times. Throws AwayError. */
 export async function get(fetch: Fetch, url: string, policy: Policy): Promise<string> {
   for (let tries = policy.fetchTries; ;) {
     const answer = await exchange(fetch, url, {}, policy);
     if (answer?.status === 200) return answer.body;
-    if (!--tries || (answer && answer.status < 500 && answer.status !== 429)) throw new LdpError(reasonOf(answer));
+    if (!--tries || (answer && answer.status < 500 && answer.status !== 429)) throw new AwayError(reasonOf(answer));
     await pause(policy.backoffBase);
   }
 }

@@ -70,6 +70,7 @@ DEVICE_CALLS = {
     "close": (lambda device, _: device.close(timeout=SHORT), None),
 }
 CAMPAIGN_CALLS = {
+    "next_step": (lambda part, seconds: part.next_step(timeout=seconds), BUSY),
     "refusal": (lambda part, seconds: part.refusal(timeout=seconds), BUSY),
     "grant": (lambda part, seconds: part.grant(timeout=seconds), BUSY),
     "contribute": (lambda part, seconds: part.contribute(RECORD, "yes", timeout=seconds), BUSY),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -177,3 +180,25 @@ def accuracy_curve_at(campaign: Campaign, people: Table, devices: int, *, repeat
             accuracy(non_private(campaign, training), held_out) - accuracy(learned(campaign, tally), held_out)
         )
     return float(np.mean(losses))
+
+
+def test_the_readmes_table_of_devices_is_what_planning_gives():
+    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    row = r"^\| (\d+) features of (\d+) values, (\d+) classes \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|$"
+    rows = re.findall(row, readme, re.MULTILINE)
+    assert len(rows) == 4
+    for features, values, classes, *told in rows:
+        draft = {
+            "version": 1,
+            "title": "t",
+            "label": {"name": "y", "classes": [f"c{i}" for i in range(int(classes))]},
+            "features": [
+                {"name": f"f{i}", "kind": "categorical", "values": [f"v{j}" for j in range(int(values))]}
+                for i in range(int(features))
+            ],
+        }
+        found = [
+            devices_for_error(Campaign.compile({**draft, "privacy": {"epsilon": epsilon}}), 0.2)
+            for epsilon in (1.0, 2.0, 4.0)
+        ]
+        assert [f"{devices:,}" for devices in found] == told

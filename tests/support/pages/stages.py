@@ -9,18 +9,21 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pandas as pd
+from answering import answer
 from blocks import ROOT, blocks_of
 from page_draft import TABLE_DRAFT
 from postgres import database
 from session import Session
 
 from ldp_aggregator import train
+from ldp_client import perturb
 from protocols import Campaign, encode_upload
 from simulations import simulate
 from simulations.tables.sources import read_draft
 
 Stage = Callable[[Session], Iterator[None]]
 EXAMPLE = read_draft(ROOT / "examples" / "campaign.toml")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 COLLECT = "https://collect.example.org"
 
 
@@ -83,35 +86,41 @@ def answers(session, campaign, devices, options=""):
 
 
 def readme(session):
+    """The app has a server of its own; in the reader's store people have answered already."""
     (session.folder / "examples").symlink_to(ROOT / "examples")
     campaign = publish(session, EXAMPLE, data="served")
-    session.names |= {"url": serve(session, "--data served"), "campaign_id": campaign.id, "draft": EXAMPLE}
-    records = [({"age": "young", "income": 30_000}, "yes"), ({"age": "old", "income": 90_000}, "no")] * 50
-    from ldp_client import perturb
+    publish(session, EXAMPLE)
+    answer(session.folder / "data", campaign.id, [({"age": "young"}, "yes"), ({"age": "old"}, "no")] * 1000)
+    session.names |= {"url": serve(session, "--data served"), "campaign_id": campaign.id, "agrees": lambda *_: True}
+    yield
+    assert session.names["device"].run_once(timeout=10)
+    assert session.names["campaign"].fate == "arrived"
+    (call,) = re.findall(r"^`(campaign\.classifier\(.*?\)\.predict\(.*?\))`", README, re.MULTILINE)
+    assert eval(call, session.names) in ("yes", "no")
+    session.names["device"].close()
+    assert "model version 1 from 2000 reports is published" in session.of("sh", -1)
 
-    session.names["uploads"] = [encode_upload(perturb(campaign, record, label)) for record, label in records]
+
+def projections(session):
     numbers = ",".join(f'{{"name": "{name}", "kind": "continuous", "low": 0, "high": 9}}' for name in "xyz")
     projected = '{"version": 1, "title": "t", "label": {"name": "class", "classes": ["a", "b"]}, "features": ['
     (session.folder / "draft.json").write_text(f'{projected}{numbers}], "privacy": {{"epsilon": 1}}}}')
     rows = [f"{i % 7},{(i * 5) % 9},{i % 4},{'ab'[i % 7 > 3]}" for i in range(60)]
     (session.folder / "public.csv").write_text("\n".join(["x,y,z,class", *rows]))
     yield
-    assert len(session.names["device"].sent()) == 1
-    assert "Will a customer miss a payment? - a credit-risk model" in session.of("python", 0)
-    session.shell("ldp-aggregator train " + campaign.id + " --data served --anyway", "a model")
-    serve(session, "--data served")
-    (call,) = re.findall(
-        r"`(Classifier\.fetch\(.*?\)\.predict\(.*?\))`", (ROOT / "README.md").read_text(encoding="utf-8")
-    )
-    assert eval(call, session.names) in ("yes", "no")
-    told = session.of("python", 1)
-    assert "processed" in told
+    assert '"fitted_on": "public"' in (session.folder / "draft.json").read_text()
+
+
+def how_it_works(session):
+    campaign = Campaign.compile(EXAMPLE)
+    records = [({"age": "young", "income": 30_000}, "yes"), ({"age": "old", "income": 90_000}, "no")] * 50
+    uploads = [encode_upload(perturb(campaign, record, label)) for record, label in records]
+    session.names |= {"draft": EXAMPLE, "uploads": uploads}
+    yield
+    told = session.of("python", 0)
     assert "epsilon = 2" in told
     assert session.names["tally"].n.sum() == 100
     assert '"kind":"naive-bayes"' in session.names["device_model"]
-    (predicted,) = [text for block, text in session.printed if "ldp-aggregator serve" in block.text]
-    assert predicted.split()[-1] in ("yes", "no")
-    assert '"fitted_on": "public"' in (session.folder / "draft.json").read_text()
 
 
 def client(session):
@@ -130,7 +139,7 @@ def client(session):
         "a publisher",
     )
     key = (session.folder / "key.pub").read_text().strip()
-    session.names |= {"url": url, "campaign_id": campaign.id, "KEY": key}
+    session.names |= {"url": url, "campaign_id": campaign.id, "KEY": key, "agrees": lambda *_: True}
     from ldp_client import Classifier
 
     session.names["Classifier"] = Classifier
@@ -148,9 +157,9 @@ def model_of(campaign):
 
 def backend(session):
     campaign = publish(session, EXAMPLE)
-    session.names |= {"url": serve(session), "campaign_id": campaign.id}
+    session.names |= {"url": serve(session), "campaign_id": campaign.id, "agrees": lambda *_: True}
     yield
-    assert "Privacy loss so far: epsilon 2 of at most 4" in session.of("python", 1)
+    assert "Privacy loss so far: epsilon 2 of at most 4" in session.of("python", 0)
 
 
 def deployment(session):
@@ -319,7 +328,7 @@ IN_NODE = """
 import {{ Device }} from "ldp-bayes-client/node";
 import {{ memoryStorage }} from "ldp-bayes-client/testing";
 const browserStorage = () => memoryStorage();
-const id = "{id}", showAndAsk = async () => {{}};
+const id = "{id}", agrees = async () => true;
 """
 
 PINNED = """
@@ -346,6 +355,8 @@ STAGES = {
     "docs/how-to/many-machines.md": many_machines,
     "docs/how-to/one-machine.md": one_machine,
     "docs/how-to/port.md": port,
+    "docs/how-to/projections.md": projections,
+    "docs/how-it-works.md": how_it_works,
     "examples/flower/README.md": in_the_repository,
     "examples/javascript/README.md": in_the_repository,
     "javascript/README.md": javascript,
