@@ -1,4 +1,4 @@
-"""A person's part in one campaign: what it is, whether it may be answered, consent, the one answer, withdrawal."""
+"""One campaign, as one device sees it: what it is, whether it may be answered, consent, the one answer, withdrawal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ldp_client.ledger import (
     write_installation,
 )
 from ldp_client.network.aggregator import Aggregator, Document
-from ldp_client.policy import STORAGE_WAIT, Policy
+from ldp_client.policy import CLOSE_TIMEOUT, CLOSING_GRACE, STORAGE_WAIT, Policy
 from ldp_client.runtime import seconds_left, within
 from ldp_client.storage.contract import MARK, Transaction
 
@@ -196,8 +196,8 @@ class DeviceCampaign:
 
     def withdraw(self, *, timeout: float | None = None) -> Withdrawal:
         """The person no longer agrees, or never did: what is unsent is deleted, and no byte of it leaves after this has
-        returned, now or after a restart; what has begun to leave is waited for until ``timeout`` (None: the policy's
-        ``close_timeout``, and ten seconds for the file), and the result says what could not be stopped.
+        returned, now or after a restart; what has begun to leave is waited for until ``timeout`` (None: two seconds,
+        and ten for the file), and the result says what could not be stopped.
 
         Where nothing had begun to leave, the budget comes back and the person may agree again. Else it stays spent, and
         the receipt's ``fate`` says what became of the answer. Raises StorageError where the decision could not be kept,
@@ -221,7 +221,7 @@ class DeviceCampaign:
                     write_installation(transaction, device, place.scope)
             finally:
                 install.sender.flight.cancel(place)
-                install.sender.flight.await_landing(place, seconds_left(install.policy.close_timeout))
+                install.sender.flight.await_landing(place, seconds_left(CLOSE_TIMEOUT))
             install.permits.revoked.pop(place, None)
             arrived = begun and self.fate == ARRIVED
         return Withdrawal(deleted, deleted if begun and not arrived else 0, refunded)
@@ -363,7 +363,7 @@ class DeviceCampaign:
         if consent is not None and consent.url != self._url:
             return RefusedError("other-recipient", "the person agreed to another URL; grant() asks for this one")
         unsigned = self._aggregator.refusal(transaction)
-        return unsigned or refusal(device, campaign, self._caps, install.clock.time(), install.policy.clock_tolerance)
+        return unsigned or refusal(device, campaign, self._caps, install.clock.time())
 
 
 def _room_for(campaign: Campaign) -> tuple[int, int]:
@@ -374,4 +374,4 @@ def _room_for(campaign: Campaign) -> tuple[int, int]:
 
 def _expiry(campaign: Campaign, now: float, policy: Policy) -> float:
     aged = now + policy.report_age
-    return aged if campaign.closes is None else min(aged, campaign.closes.timestamp() + policy.closing_grace)
+    return aged if campaign.closes is None else min(aged, campaign.closes.timestamp() + CLOSING_GRACE)

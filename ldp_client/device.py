@@ -16,7 +16,7 @@ from ldp_client.errors import StorageError, TransportError
 from ldp_client.ledger import Caps, Installation, Ledger, read_cap, read_installation
 from ldp_client.network.cache import Cache
 from ldp_client.network.shared import SHARED_TRANSPORT
-from ldp_client.policy import DEFAULT_POLICY, STORAGE_WAIT, Policy
+from ldp_client.policy import CLOSE_TIMEOUT, DEFAULT_POLICY, STORAGE_WAIT, Policy
 from ldp_client.runtime import SYSTEM_CLOCK, Clock, within
 from ldp_client.storage.contract import scope_prefix
 
@@ -55,7 +55,7 @@ class Device:
     coins
         The randomness of secrets and answers; anything but None is for tests and simulations.
     policy
-        All limits, see :class:`ldp_client.policy.Policy`.
+        The limits that the app decides, see :class:`ldp_client.policy.Policy`.
     headers
         Called with the body of every upload; what it returns (a token, an attestation) goes along.
     on_event
@@ -118,7 +118,7 @@ class Device:
     def campaign(
         self, url: str, campaign_id: str, *, max_epsilon: float, publisher: str | Collection[str] | None = None
     ) -> DeviceCampaign:
-        """The device's part in a campaign; touches neither network nor disk.
+        """Return a campaign, as this device sees it; touches neither network nor disk.
 
         ``url`` is the aggregator's base URL: https, or plain http on loopback. ``max_epsilon`` is a hard cap on the
         privacy loss in this campaign; ``publisher`` the public key that has to have signed campaign and model (of
@@ -221,10 +221,10 @@ class Device:
         return self._install.sender.run_once(timeout, first_delay=first_delay, stop=stop)
 
     def close(self, timeout: float | None = None) -> None:
-        """Stop the background thread, waiting at most ``timeout`` seconds (None: the policy's ``close_timeout``) for a
-        send under way. Unsent reports stay queued for the next start.
+        """Stop the background thread, waiting at most ``timeout`` seconds (None: two) for a send under way. Unsent
+        reports stay queued for the next start.
         """
-        self._install.driver.close(self.policy.close_timeout if timeout is None else timeout)
+        self._install.driver.close(CLOSE_TIMEOUT if timeout is None else timeout)
 
     def __enter__(self) -> Self:
         return self

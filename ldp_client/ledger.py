@@ -11,6 +11,7 @@ from dataclasses import astuple, dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ldp_client.errors import ConfigurationError, RefusedError, StorageError
+from ldp_client.policy import CLOCK_TOLERANCE
 from ldp_client.storage.contract import MARK, PUBLISHERS, QUEUES, SCOPES, Transaction, pack, scope_prefix, unpack
 
 if TYPE_CHECKING:
@@ -229,9 +230,9 @@ def write_installation(transaction: Transaction, device: Installation, scope: st
     transaction.put(key, pack(key, [device.secret, device.enabled, consents, receipts]))
 
 
-def refusal(device: Installation, campaign: Campaign, caps: Caps, now: float, tolerance: float) -> RefusedError | None:
-    """Tell why this device will not answer ``campaign``, None where it would. By ``tolerance`` seconds the clock
-    ``now`` may be wrong.
+def refusal(device: Installation, campaign: Campaign, caps: Caps, now: float) -> RefusedError | None:
+    """Return why this device will not answer ``campaign``, None where it would. The clock ``now`` may be wrong by
+    CLOCK_TOLERANCE.
     """
     from fractions import Fraction
 
@@ -239,9 +240,9 @@ def refusal(device: Installation, campaign: Campaign, caps: Caps, now: float, to
 
     if not device.enabled:
         return RefusedError("switched-off", "contributing is switched off on this device")
-    if campaign.opens is not None and now + tolerance < campaign.opens.timestamp():
+    if campaign.opens is not None and now + CLOCK_TOLERANCE < campaign.opens.timestamp():
         return RefusedError("campaign-not-open", f"the campaign opens at {campaign.opens:%Y-%m-%d %H:%M} UTC")
-    if campaign.closes is not None and now - tolerance > campaign.closes.timestamp():
+    if campaign.closes is not None and now - CLOCK_TOLERANCE > campaign.closes.timestamp():
         return RefusedError("campaign-closed", f"the campaign closed at {campaign.closes:%Y-%m-%d %H:%M} UTC")
     costs = f"the campaign costs epsilon {campaign.realised_epsilon:.6g}"
     if campaign.loss > exact_epsilon(caps.epsilon):

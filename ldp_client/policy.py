@@ -1,4 +1,5 @@
-"""Every limit of the client in one place, and what each HTTP status means for a report.
+"""Every limit of the client in one place: those that an app decides, those that it does not, and what each HTTP status
+means for a report.
 
 A report that has left once may arrive once only, so a doubtful answer always means: the same bytes again, later.
 """
@@ -29,7 +30,8 @@ RETRYABLE_CODES: Final = frozenset({"campaign-not-open", "not-found"})
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The limits; times are in seconds. The defaults suit an app on somebody's phone. Raises ConfigurationError.
+    """The limits that an app decides; times are in seconds. The defaults suit an app on somebody's phone. Raises
+    ConfigurationError.
 
     A status outside the named sets, and a terminal or poison one that is not a problem document (a hotel's login page,
     a proxy's error page), is retried.
@@ -41,32 +43,14 @@ class Policy:
     backoff_base: float = 1.0
     backoff_longest: float = 3600.0
     """Full jitter: the n-th retry waits a uniformly random time below min(longest, base * 2^n)."""
-    retry_after_longest: float = 6 * 3600.0
-    """A server's Retry-After is the least wait, up to this."""
     request_timeout: float = 30.0
-    fetch_tries: int = 3
-    """Campaign and model are asked for this often while the app waits."""
-    fetch_longest_wait: float = 5.0
-    fetch_backoff_base: float = 0.2
     most_reports_per_upload: int = 4096
     most_bytes_per_upload: int = 1 << 19
     most_queued_reports: int = 100_000
     most_queued_bytes: int = 64 << 20
-    most_quarantined_reports: int = 100
-    """Further ones are dropped, and counted with their reason."""
     report_age: float = 30 * 86400.0
-    closing_grace: float = 7 * 86400.0
-    """A report is given up when it is this old, or its campaign has been closed for this long, but never before
-    ``expiry_tries`` tries have failed: a clock that was wrong must not throw away what could still arrive."""
-    expiry_tries: int = 10
-    clock_tolerance: float = 86400.0
-    """A campaign counts as open this long before ``opens`` and after ``closes``: the device's clock may be wrong."""
-    largest_answer: int = 1 << 20
-    largest_model: int = 64 << 20
-    idle_check: float = 900.0
-    """A background driver looks at the clock at least this often, so that a clock set back cannot strand it."""
-    close_timeout: float = 2.0
-    """close(), withdraw() and the interpreter's exit wait at most this long, in all, for sends under way."""
+    """A report is given up when it is this old, or its campaign has been closed for :data:`CLOSING_GRACE`, but never
+    before :data:`EXPIRY_TRIES` tries have failed."""
     allow_plain_http: bool = False
     """Plain http is for loopback only, unless this is set."""
 
@@ -84,7 +68,7 @@ class Policy:
     @property
     def longest_wait(self) -> float:
         """No scheduled try lies further ahead than this, whatever a clock said when it was scheduled."""
-        return max(self.first_delay, self.backoff_longest, self.retry_after_longest)
+        return max(self.first_delay, self.backoff_longest, RETRY_AFTER_LONGEST)
 
 
 _KINDS: Final = {True: "a whole number", False: "a number of seconds"}
@@ -93,17 +77,46 @@ _ABOVE_ZERO: Final = frozenset(
         "backoff_base",
         "backoff_longest",
         "request_timeout",
-        "fetch_tries",
         "most_reports_per_upload",
         "most_bytes_per_upload",
-        "largest_answer",
-        "largest_model",
-        "idle_check",
     }
 )
 """A zero here would mean a device that never sends, or never rests."""
 
 DEFAULT_POLICY: Final = Policy()
+
+RETRY_AFTER_LONGEST: Final = 6 * 3600.0
+"""A server's Retry-After is the least wait, up to this: no server silences a device for longer."""
+
+CLOSING_GRACE: Final = 7 * 86400.0
+"""An aggregator closes a campaign late rather than early, and one that is reopened may still take the report."""
+
+EXPIRY_TRIES: Final = 10
+"""A clock that was wrong must not throw away what could still arrive."""
+
+CLOCK_TOLERANCE: Final = 86400.0
+"""A campaign counts as open this long before ``opens`` and after ``closes``: the device's clock may be wrong."""
+
+FETCH_TRIES: Final = 3
+"""Campaign and model are asked for this often while the app waits."""
+
+FETCH_BACKOFF_BASE: Final = 0.2
+FETCH_LONGEST_WAIT: Final = 5.0
+"""Whatever Retry-After says: the app is waiting."""
+
+LARGEST_ANSWER: Final = 1 << 20
+"""To an upload: every report of the largest one refused, with its code."""
+
+LARGEST_MODEL: Final = 64 << 20
+
+MOST_QUARANTINED_REPORTS: Final = 100
+"""Further ones are dropped, and counted with their reason."""
+
+IDLE_CHECK: Final = 900.0
+"""A background driver looks at the clock at least this often, so that a clock set back cannot strand it."""
+
+CLOSE_TIMEOUT: Final = 2.0
+"""close(), withdraw() and the interpreter's exit wait this long, in all, for sends under way, unless told otherwise."""
 
 STORAGE_WAIT: Final = 10.0
 """Seconds to wait at most for another process or thread that holds the storage, whatever a call's ``timeout``."""

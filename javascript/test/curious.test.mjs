@@ -84,7 +84,7 @@ async function visit(server, texts, stays) {
   const device = deviceOn(memoryStorage(texts), server, {
     now: () => server.now,
     maxTotalEpsilon: 99,
-    policy: { fetchTries: 2, backoffBase: 1, retryAfterLongest: 3600e3 },
+    policy: { backoffBase: 1 },
   });
   const parts = [FIRST, SECOND, PINNED].map((name) =>
     device.campaign(URL_OF_TESTS, idOf(name), {

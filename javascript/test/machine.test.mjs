@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { judge, retryAfter } from "../dist/device/machine.js";
-import { POLICY } from "../dist/device/policy.js";
+import { POLICY, RETRY_AFTER_LONGEST } from "../dist/device/policy.js";
 import { queued } from "../dist/device/state.js";
 
 const NOW = Date.parse("2026-11-21T12:00:00Z");
@@ -81,7 +81,7 @@ test("waits double, with jitter, up to an hour", () => {
 
 test("Retry-After is the least wait, in seconds or by the server's own clock, up to its cap", () => {
   assert.equal(after(refusal(503, "x", { "retry-after": "120" })).due, NOW + 120e3);
-  assert.equal(after(refusal(503, "x", { "retry-after": "999999999" })).due, NOW + POLICY.retryAfterLongest);
+  assert.equal(after(refusal(503, "x", { "retry-after": "999999999" })).due, NOW + RETRY_AFTER_LONGEST);
   const date = { "retry-after": "Sat, 21 Nov 2026 10:01:00 GMT", date: "Sat, 21 Nov 2026 10:00:00 GMT" };
   assert.equal(retryAfter(answer(503, "", date), NOW), 60e3);
   for (const text of ["soon", "-1", "", "Sat, 21 Nov 2020 10:00:00 GMT"])

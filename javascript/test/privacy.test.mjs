@@ -171,7 +171,7 @@ test("what tells its length, or has no stream, is not taken either where it is t
     () => ({ status: 200, headers: new Headers({ "content-length": `${17 << 20}` }), text: () => assert.fail("read") }),
     () => new Response(" ".repeat((4 << 20) + 1)),
   ]) {
-    const device = deviceOn(memoryStorage(), { fetch: async () => answer() }, { policy: { fetchTries: 1 } });
+    const device = deviceOn(memoryStorage(), { fetch: async () => answer() }, { policy: { backoffBase: 1 } });
     await assert.rejects(partOf(device).fetch(), (error) => ["unreachable", "invalid-document"].includes(error.code));
   }
 });
@@ -192,7 +192,7 @@ test("an answer from another address is none, whatever the platform's fetch foll
         Object.defineProperty(response, name, { value });
       return response;
     };
-    const device = deviceOn(memoryStorage(), { fetch }, { policy: { fetchTries: 1 } });
+    const device = deviceOn(memoryStorage(), { fetch }, { policy: { backoffBase: 1 } });
     const part = await answered(device);
     followed = true;
     assert.equal(await device.runOnce(0), false);

@@ -70,7 +70,7 @@ test("an account's coins have the law of the mechanism, and those of two items a
 test("who withdraws while an upload is under way is told that it may arrive, and what arrived", async () => {
   for (const lands of [false, true]) {
     const server = aggregator();
-    const device = deviceOn(memoryStorage(), server, { policy: { closeTimeout: 300 } });
+    const device = deviceOn(memoryStorage(), server);
     const campaign = device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
     await campaign.grant();
     await campaign.contribute(RECORD, "yes");
@@ -108,7 +108,7 @@ test("a storage that fails spends nothing, stops no delivery for good, and throw
       },
     ]),
   );
-  const device = deviceOn(fragile, server, { policy: { firstDelay: 0, idleCheck: 20 } });
+  const device = deviceOn(fragile, server, { policy: { firstDelay: 0 } });
   const campaign = device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
   await campaign.grant();
   const before = texts.get("device");

@@ -31,7 +31,8 @@ function made() {
   server.intercept = (_, path) => void asked.push(path);
   const world = { server, asked, now: Date.UTC(2026, 5, 1) };
   world.serve = (version, { days = 30, campaigns = [{ id }], seed = 1, key = KEY } = {}) => {
-    const expires = new Date(world.now + days * DAY).toJSON().replace(".000", "");
+    // Devices take it a day longer.
+    const expires = new Date(world.now + (days - 1) * DAY).toJSON().replace(".000", "");
     const statement = JSON.stringify({ version, expires, campaigns });
     const signature = sign(null, Buffer.from(`ldp-bayes directory 1\n${statement}`), keyOf(seed).privateKey);
     server.directories.set(key, JSON.stringify({ statement, signature: signature.toString("base64url") }));
@@ -40,7 +41,7 @@ function made() {
     const device = deviceOn(storage, server, {
       now: () => world.now,
       maxTotalEpsilon: 1000,
-      policy: { clockTolerance: 0, fetchTries: 1 },
+      policy: { backoffBase: 1 },
     });
     return device.campaign(URL_OF_TESTS, id, { maxEpsilon: 1000, publisher });
   };

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from ldp_client.delivery.machine import Idle, Wait
 from ldp_client.delivery.sender import Sender
+from ldp_client.policy import CLOSE_TIMEOUT, IDLE_CHECK
 from ldp_client.runtime import jitter, tell_after_fork
 
 
@@ -98,10 +99,6 @@ class BackgroundDriver:
         if thread.is_alive():
             self._sender.flight.cancel()
 
-    def close_timeout(self) -> float:
-        """Seconds that the policy gives a send under way at exit."""
-        return self._sender.policy.close_timeout
-
     def _do(self, name: str, work: Callable[[], object]) -> None:
         with self._changed:
             self._timers.pop(name, None)
@@ -109,7 +106,7 @@ class BackgroundDriver:
             work()
 
     def _run(self) -> None:
-        policy = self._sender.policy
+        request_timeout = self._sender.policy.request_timeout
         while True:
             with self._changed:
                 if not self._wanted:
@@ -117,11 +114,11 @@ class BackgroundDriver:
                     self._thread = None
                     return
                 looks = self._looks
-            task = self._sender.step(policy.request_timeout, self._first_delay)
+            task = self._sender.step(request_timeout, self._first_delay)
             # Another process may fill the queue, and clocks are set back, so look again now and then.
-            pause = policy.idle_check if isinstance(task, Idle) else 0.0
+            pause = IDLE_CHECK if isinstance(task, Idle) else 0.0
             if isinstance(task, Wait):
-                pause = min(task.seconds, policy.idle_check)
+                pause = min(task.seconds, IDLE_CHECK)
             with self._changed:
                 if looks == self._looks and self._wanted:
                     self._changed.wait(pause)
@@ -138,4 +135,4 @@ def _close_all() -> None:
         driver.stop()
     started = time.monotonic()
     for driver in drivers:
-        driver.close(driver.close_timeout() - (time.monotonic() - started))
+        driver.close(CLOSE_TIMEOUT - (time.monotonic() - started))

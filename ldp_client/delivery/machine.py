@@ -12,7 +12,15 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ldp_client.errors import TransportError
-from ldp_client.policy import POISON_STATUSES, RETRYABLE_CODES, SPLIT_STATUSES, TERMINAL_STATUSES, Policy
+from ldp_client.policy import (
+    EXPIRY_TRIES,
+    POISON_STATUSES,
+    RETRY_AFTER_LONGEST,
+    RETRYABLE_CODES,
+    SPLIT_STATUSES,
+    TERMINAL_STATUSES,
+    Policy,
+)
 
 if TYPE_CHECKING:
     from ldp_client.network.transport import Response
@@ -97,9 +105,9 @@ class Delivery:
         """The state with nothing in the queue; what happened so far stays counted."""
         return replace(self, queued=0, queued_bytes=0, attempts=0, schedule=None, expires=None, search_limit=None)
 
-    def has_expired(self, now: float, policy: Policy) -> bool:
+    def has_expired(self, now: float) -> bool:
         """Return true where the queue is to be given up."""
-        return self.expires is not None and now > self.expires and self.attempts >= policy.expiry_tries
+        return self.expires is not None and now > self.expires and self.attempts >= EXPIRY_TRIES
 
 
 class Send(NamedTuple):
@@ -234,7 +242,7 @@ def _again(
 ) -> Verdict:
     """The same bytes later. Exponential backoff with full jitter; Retry-After is the floor, up to its cap."""
     window = min(policy.backoff_longest, policy.backoff_base * 2.0 ** min(delivery.attempts, 60))
-    delay = max(jitter * window, min(max(retry_after, 0.0), policy.retry_after_longest))
+    delay = max(jitter * window, min(max(retry_after, 0.0), RETRY_AFTER_LONGEST))
     later = replace(delivery, attempts=delivery.attempts + 1, schedule=now + delay, retries=delivery.retries + 1)
     return Verdict(later, problem=problem)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ldp_client.delivery.machine import DUE, Delivery, Outcome, Place, Settled, Verdict, size_of
 from ldp_client.errors import QuotaError, StorageError
-from ldp_client.policy import Policy
+from ldp_client.policy import MOST_QUARANTINED_REPORTS, Policy
 from ldp_client.storage.contract import QUEUES, Transaction, pack, scope_prefix, unpack
 
 if TYPE_CHECKING:
@@ -124,9 +124,7 @@ class Outbox:
         self.set_delivery(transaction, delivery)
         return delivery
 
-    def apply(
-        self, transaction: Transaction, verdict: Verdict, policy: Policy, *, after_withdrawal: bool = False
-    ) -> Delivery:
+    def apply(self, transaction: Transaction, verdict: Verdict, *, after_withdrawal: bool = False) -> Delivery:
         """Settle what an answer settled, and keep beside what left what the server replied. Reports that are no longer
         queued (withdrawn, or settled by another process) are left out, and nothing is ever put back.
 
@@ -148,7 +146,7 @@ class Outbox:
             transaction.delete(self._reports + identifier.hex())
             queued -= 1
             queued_bytes -= size_of(report)
-            if outcome == Outcome.QUARANTINED and sum(quarantined.values()) < policy.most_quarantined_reports:
+            if outcome == Outcome.QUARANTINED and sum(quarantined.values()) < MOST_QUARANTINED_REPORTS:
                 self._keep(transaction, self._quarantine, report, code)
                 quarantined[code] = quarantined.get(code, 0) + 1
             elif outcome == Outcome.ARRIVED:
@@ -173,7 +171,7 @@ class Outbox:
         """Give up everything that waits."""
         ids = [report.id for report in self.front(transaction, policy.most_queued_reports)]
         end = Settled(Outcome.EXPIRED, Outcome.EXPIRED.value)
-        return self.apply(transaction, Verdict(self.delivery(transaction), dict.fromkeys(ids, end)), policy)
+        return self.apply(transaction, Verdict(self.delivery(transaction), dict.fromkeys(ids, end)))
 
     def requeue(self, transaction: Transaction) -> int:
         """Let what is quarantined be tried again; how many reports these are."""

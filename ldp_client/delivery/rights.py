@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ldp_client.delivery.queue import Kept, Outbox, outboxes
 from ldp_client.ledger import Installation, find, read_installation, write_installation
+from ldp_client.policy import CLOSE_TIMEOUT
 from ldp_client.runtime import seconds_left
 from ldp_client.storage.contract import scope_prefix
 from protocols.document.questions import LABEL, PRODUCT, RIGHT, SCORE, SQUARE, VALUE, signs_of
@@ -128,7 +129,7 @@ def erase(install: Install, scope: str) -> None:
         for key, _ in transaction.items(scope_prefix(scope)):
             transaction.delete(key)
     if (flying := _stop(install, scope)) is not None:
-        install.sender.flight.await_landing(flying, seconds_left(install.policy.close_timeout))
+        install.sender.flight.await_landing(flying, seconds_left(CLOSE_TIMEOUT))
     if not scope:
         with install.cached.transaction(write=True) as transaction:
             for key, _ in transaction.items(""):

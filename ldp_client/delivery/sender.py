@@ -265,7 +265,7 @@ class Sender:
             planned = schedule(delivery, now, first_delay, 0.0, self.policy)
             unplanned = delivery.schedule is None and first_delay > 0
             seconds = wait(planned, now)
-            if allowed and not unplanned and not delivery.has_expired(now, self.policy):
+            if allowed and not unplanned and not delivery.has_expired(now):
                 if seconds and planned == delivery:
                     return Wait(seconds)
                 reports = () if seconds else outbox.front(transaction, batch_limit(delivery, self.policy))
@@ -290,7 +290,7 @@ class Sender:
                 after = schedule(before, now, first_delay, jitter(), self.policy)
                 if place == chosen and not self._permits.may_leave(transaction, place):
                     outbox.clear(transaction)
-                elif before.has_expired(now, self.policy):
+                elif before.has_expired(now):
                     expired = outbox.expire(transaction, self.policy)
                     self._permits.settle(transaction, place, Outcome.EXPIRED)
                     told.append((before, expired, place))
@@ -313,7 +313,7 @@ class Sender:
     def _apply(self, transaction: Transaction, outbox: Outbox, before: Delivery, verdict: Verdict) -> Delivery:
         place = outbox.place
         withdrawn = self._permits.was_withdrawn(transaction, place)
-        after = outbox.apply(transaction, verdict, self.policy, after_withdrawal=withdrawn)
+        after = outbox.apply(transaction, verdict, after_withdrawal=withdrawn)
         if verdict.settled and not after.queued and (before.queued or (withdrawn and after.sent > before.sent)):
             arrived = after.sent > 0
             self._permits.settle(transaction, place, Outcome.ARRIVED if arrived else Outcome.REFUSED)

@@ -16,7 +16,15 @@ from ldp_client.errors import (
     TransportError,
 )
 from ldp_client.network.transport import Request, Response, Transport, check_url
-from ldp_client.policy import RETRYABLE_STATUSES, Policy
+from ldp_client.policy import (
+    FETCH_BACKOFF_BASE,
+    FETCH_LONGEST_WAIT,
+    FETCH_TRIES,
+    LARGEST_ANSWER,
+    LARGEST_MODEL,
+    RETRYABLE_STATUSES,
+    Policy,
+)
 from ldp_client.runtime import Clock, jitter, seconds_left
 from protocols import Campaign, DocumentError
 from protocols.document.campaign import LARGEST_DOCUMENT, document_id
@@ -102,7 +110,7 @@ class Aggregator:
             except Exception:
                 # The app's own code: whatever it is, the report is fine and is tried again.
                 raise TransportError("no-headers") from None
-        largest = self._policy.largest_answer
+        largest = LARGEST_ANSWER
         return Request("POST", self._url + "/reports", headers, body, attempt, largest, self._isolate)
 
     def campaign(self) -> bytes:
@@ -125,7 +133,7 @@ class Aggregator:
         Raises ModelUnavailableError, ServerError or TransportError.
         """
         try:
-            return self._get(self._url + "/model", self._policy.largest_model, _is_json).body
+            return self._get(self._url + "/model", LARGEST_MODEL, _is_json).body
         except ServerError as error:
             if error.code == "no-model":
                 raise ModelUnavailableError from None
@@ -141,11 +149,11 @@ class Aggregator:
 
     def _get(self, url: str, largest: int, is_expected: Callable[[Response], bool]) -> Response:
         failure: ServerError | TransportError = TransportError("timeout")
-        for attempt in range(1, self._policy.fetch_tries + 1):
+        for attempt in range(1, FETCH_TRIES + 1):
             left = min(self._policy.request_timeout, seconds_left(_UNLIMITED))
             if left <= 0:
                 break
-            wait = self._policy.fetch_backoff_base * 2**attempt * jitter()
+            wait = FETCH_BACKOFF_BASE * 2**attempt * jitter()
             request = Request("GET", url, _ACCEPT, None, attempt, largest, self._isolate)
             try:
                 answer = self._transport.send(request, left)
@@ -161,8 +169,8 @@ class Aggregator:
                 failure = ServerError(answer.status, code, f"the server refused with status {answer.status} ({code})")
                 if answer.status not in RETRYABLE_STATUSES:
                     raise failure
-                wait = max(wait, min(answer.retry_after(self._clock.time()), self._policy.fetch_longest_wait))
-            if attempt == self._policy.fetch_tries or wait >= seconds_left(_UNLIMITED):
+                wait = max(wait, min(answer.retry_after(self._clock.time()), FETCH_LONGEST_WAIT))
+            if attempt == FETCH_TRIES or wait >= seconds_left(_UNLIMITED):
                 break
             self._clock.sleep(wait)
         raise failure

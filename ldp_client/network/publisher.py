@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_client.errors import REFUSALS, ConfigurationError, RefusedError, ServerError, StorageError
 from ldp_client.network.aggregator import Aggregator
+from ldp_client.policy import CLOCK_TOLERANCE
 from ldp_client.storage.contract import PUBLISHERS, pack, unpack
 from protocols.document.directory import Directory, read_directory, read_key
 from protocols.errors import DocumentError, ModelError
@@ -120,4 +121,4 @@ class SignedAggregator(Aggregator):
             raise StorageError("storage-newer") from None
 
     def _has_expired(self, directory: Directory) -> bool:
-        return directory.expires.timestamp() <= self._clock.time() - self._policy.clock_tolerance
+        return directory.expires.timestamp() <= self._clock.time() - CLOCK_TOLERANCE

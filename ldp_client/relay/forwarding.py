@@ -21,7 +21,7 @@ from ldp_client.network.aggregator import Aggregator, Document, check_campaign_i
 from ldp_client.network.cache import Cache
 from ldp_client.network.shared import SHARED_TRANSPORT
 from ldp_client.network.transport import Transport
-from ldp_client.policy import DEFAULT_POLICY, STORAGE_WAIT, Policy
+from ldp_client.policy import CLOSE_TIMEOUT, DEFAULT_POLICY, STORAGE_WAIT, Policy
 from ldp_client.relay.mixing import BATCH_HEADER, Mixing, Pool
 from ldp_client.runtime import SYSTEM_CLOCK, Clock, ForkSafeLock, within
 from ldp_client.storage.contract import Storage, Transaction, pack, scope_prefix, unpack
@@ -197,7 +197,7 @@ class Relay:
     def close(self, timeout: float | None = None) -> None:
         """Stop the background thread; what is queued stays queued."""
         if self._driver is not None:
-            self._driver.close(self.policy.close_timeout if timeout is None else timeout)
+            self._driver.close(CLOSE_TIMEOUT if timeout is None else timeout)
 
     def gathering(self, *, timeout: float = STORAGE_WAIT) -> int:
         """Devices whose reports wait for others. Raises StorageError."""

@@ -23,7 +23,7 @@ from simulations.fleet.lying import RANDOM, lying_reports
 from simulations.fleet.network import Network
 from simulations.tables.frames import Table, python_values, records
 
-POLICY: Final = Policy(first_delay=0.0, backoff_base=0.05, backoff_longest=2.0, retry_after_longest=5.0)
+POLICY: Final = Policy(first_delay=0.0, backoff_base=0.05, backoff_longest=2.0)
 """An app waits minutes before it sends and between its tries; an experiment has no such time."""
 
 PATIENCE: Final = 60.0

@@ -16,8 +16,10 @@ RECORD = {"age": "young"}
 
 
 @pytest.fixture
-def made(join):
-    return join(clock=time, limits={"backoff_base": 0.01, "largest_answer": 10_000, "close_timeout": 0.2})
+def made(join, monkeypatch):
+    monkeypatch.setattr("ldp_client.device.CLOSE_TIMEOUT", 0.2)
+    monkeypatch.setattr("ldp_client.network.aggregator.LARGEST_ANSWER", 10_000)
+    return join(clock=time, limits={"backoff_base": 0.01})
 
 
 async def eventually(holds, seconds=10.0):

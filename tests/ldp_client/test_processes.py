@@ -28,7 +28,7 @@ import random, sys
 from dataclasses import replace
 from ldp_client import Device, Policy
 url, campaign_id, folder, first, last = *sys.argv[1:4], int(sys.argv[4]), int(sys.argv[5])
-policy = replace(Policy(), backoff_base=0.001, backoff_longest=0.02, request_timeout=2.0, fetch_backoff_base=0.01)
+policy = replace(Policy(), backoff_base=0.001, backoff_longest=0.02, request_timeout=2.0)
 print("ready", flush=True)
 for device in range(first, last):
     path = f"{folder}/{device}.db"

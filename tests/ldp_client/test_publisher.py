@@ -3,7 +3,6 @@
 import hashlib
 import json
 import time
-from dataclasses import replace
 from datetime import datetime, timezone
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_client import Classifier, ConfigurationError, Device, DocumentError, MemoryStorage, ModelError, RefusedError
 from ldp_client.network.stdlib import HttpTransport
-from ldp_client.policy import Policy
 
 SEED, OTHER = bytes(32), bytes([1]) * 32
 KEY = public_key(SEED)
@@ -32,15 +30,15 @@ def sign(server, campaign, clock):
 
 
 @pytest.fixture
-def pinned(server, campaign, clock):
+def pinned(server, campaign, clock, monkeypatch):
     """A part in the campaign of a device that pins the key; the device keeps what it knows in ``storage``."""
+    monkeypatch.setattr("ldp_client.network.publisher.CLOCK_TOLERANCE", 0.0)
 
     def make(storage=None, publisher=KEY):
         device = Device(
             MemoryStorage() if storage is None else storage,
             max_total_epsilon=8,
             clock=clock,
-            policy=replace(Policy(), clock_tolerance=0.0, fetch_tries=1),
         )
         return device.campaign(server.url, campaign.id, max_epsilon=4, publisher=publisher)
 

@@ -10,6 +10,7 @@ import { within } from "../exact/rationals.js";
 import { perturb } from "../perturb.js";
 import type { Install } from "./install.js";
 import { AwayError, get } from "./network.js";
+import { CLOCK_TOLERANCE, CLOSING_GRACE } from "./policy.js";
 import type { Publisher, Signer } from "./signer.js";
 import {
   ARRIVED,
@@ -47,7 +48,7 @@ export interface Withdrawal {
   readonly refunded: number;
 }
 
-/** One device's part in one campaign; made by `Device.campaign`. */
+/** One campaign, as one device sees it; made by `Device.campaign`. */
 export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   private document: Campaign<D> | undefined;
   private readonly publisher: Publisher | undefined;
@@ -197,7 +198,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
       const secret = unhex(state.secret);
       const reports = perturb(campaign, record, label, secret, account);
       const { title, study, questions, realisedEpsilon: epsilon, closes } = campaign;
-      const { reportAge, closingGrace } = install.policy;
+      const { reportAge } = install.policy;
       const at = install.now();
       receipt = {
         campaignId: this.id,
@@ -215,7 +216,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
         const asked = about.filter(Boolean).join(" and ");
         return { id: hex(id), question, asked, payload: hex(payload), at: null, reply: null };
       });
-      const expires = Math.min(at + reportAge, closes ? Date.parse(closes) + closingGrace : Infinity);
+      const expires = Math.min(at + reportAge, closes ? Date.parse(closes) + CLOSING_GRACE : Infinity);
       Object.assign(state.campaigns[this.id]!, { receipt, reports: kept, expires, due: null });
     });
     install.wake?.();
@@ -284,15 +285,14 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     const { install, maxEpsilon, url } = this;
     const entry = campaigns[this.id];
     const { opens, closes, study, loss, realisedEpsilon } = campaign;
-    const tolerance = install.policy.clockTolerance;
     const receipts = receiptsOf(state);
     const code = !enabled
       ? "switched-off"
       : given(entry) && entry!.consent.url !== url
         ? "other-recipient"
-        : opens && install.now() + tolerance < Date.parse(opens)
+        : opens && install.now() + CLOCK_TOLERANCE < Date.parse(opens)
           ? "campaign-not-open"
-          : closes && install.now() - tolerance > Date.parse(closes)
+          : closes && install.now() - CLOCK_TOLERANCE > Date.parse(closes)
             ? "campaign-closed"
             : !within(loss, maxEpsilon)
               ? "loss-above-cap"

@@ -4,7 +4,7 @@ import { DeviceCampaign } from "./campaign.js";
 import { checkCap, Install } from "./install.js";
 import { ledgerOf, sentReports, type Ledger, type SentReport } from "./ledger.js";
 import { checkUrl, pause, type Fetch } from "./network.js";
-import { POLICY, type Policy } from "./policy.js";
+import { IDLE_CHECK, POLICY, type Policy } from "./policy.js";
 import type { Signer } from "./signer.js";
 import type { State } from "./state.js";
 import { inTurn, type Storage } from "./storage.js";
@@ -46,7 +46,7 @@ export class Device {
   }
 
   /**
-   * The device's part in a campaign; touches neither network nor storage. `publisher` (`signedBy` a key) has to have
+   * A campaign, as this device sees it; touches neither network nor storage. `publisher` (`signedBy` a key) has to have
    * signed campaign and model; without one the aggregator is believed. Throws LdpError `bad-url`, `bad-cap` or
    * `bad-campaign-id`.
    */
@@ -126,7 +126,7 @@ export class Device {
           // A storage that fails is left alone for a while.
         }
         if (signal.aborted) return;
-        timer = setTimeout(look, Math.min(wait ?? Infinity, this.install.policy.idleCheck));
+        timer = setTimeout(look, Math.min(wait ?? Infinity, IDLE_CHECK));
         timer.unref?.();
       });
     for (const name of ["online", "visibilitychange"]) globalThis.addEventListener?.(name, look, { signal });

@@ -6,7 +6,7 @@ import { hmac } from "../exact/sha256.js";
 import { encodeUpload } from "../wire.js";
 import { judge } from "./machine.js";
 import { pause, post, type Fetch } from "./network.js";
-import type { Policy } from "./policy.js";
+import { CLOSE_TIMEOUT, EXPIRY_TRIES, RETRY_AFTER_LONGEST, type Policy } from "./policy.js";
 import { given, pack, queued, unpack, type Kept, type State } from "./state.js";
 import type { Storage } from "./storage.js";
 
@@ -51,9 +51,9 @@ export class Install {
     });
   }
 
-  /** Waits for an upload under way, in whichever tab, as long as the policy says. */
+  /** Waits for an upload under way, in whichever tab, two seconds at most. */
   landed(): Promise<unknown> {
-    return Promise.race([this.storage.exclusive(async () => {}), pause(this.policy.closeTimeout)]);
+    return Promise.race([this.storage.exclusive(async () => {}), pause(CLOSE_TIMEOUT)]);
   }
 
   /** One step of the delivery. Milliseconds until the next one is due; undefined where nothing waits. */
@@ -72,12 +72,12 @@ export class Install {
         batch = [];
         for (const [campaignId, entry] of waits(state)) {
           const { attempts } = entry;
-          if (now > entry.expires! && attempts >= policy.expiryTries) {
+          if (now > entry.expires! && attempts >= EXPIRY_TRIES) {
             entry.receipt!.fate = "expired";
             continue;
           }
           // No try lies further ahead than the policy allows, whatever a clock said when it was planned.
-          const longest = attempts ? Math.max(policy.backoffLongest, policy.retryAfterLongest) : firstDelay;
+          const longest = attempts ? Math.max(policy.backoffLongest, RETRY_AFTER_LONGEST) : firstDelay;
           entry.due = Math.min(entry.due ?? now + jitter() * firstDelay, now + longest);
           wait = Math.min(wait ?? Infinity, Math.max(0, entry.due - now));
           if (wait || batch.length) continue;

@@ -1,6 +1,6 @@
 // What an answer means for a queue: the upload state machine, without I/O. A report that has left once may arrive once
 // only, so a doubtful answer always means: the same bytes again, later.
-import type { Policy } from "./policy.js";
+import { RETRY_AFTER_LONGEST, type Policy } from "./policy.js";
 import { ARRIVED, queued, type Entry } from "./state.js";
 
 const RETRYABLE_CODES = ["campaign-not-open", "not-found"]; // "later", whatever their status
@@ -84,8 +84,7 @@ export function judge(
   } else {
     // exponential backoff with full jitter; Retry-After is the floor, up to its cap
     const window = Math.min(policy.backoffLongest, policy.backoffBase * 2 ** (entry.attempts - 1));
-    entry.due =
-      now + Math.max(jitter * window, Math.min(answer ? retryAfter(answer, now) : 0, policy.retryAfterLongest));
+    entry.due = now + Math.max(jitter * window, Math.min(answer ? retryAfter(answer, now) : 0, RETRY_AFTER_LONGEST));
     entry.retries++;
     return;
   }

@@ -2,7 +2,7 @@
 import { ensure, LdpError } from "../errors.js";
 import { MEDIA_TYPE } from "../wire.js";
 import { reasonOf, type Answer } from "./machine.js";
-import type { Policy } from "./policy.js";
+import { FETCH_TRIES, type Policy } from "./policy.js";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
@@ -82,7 +82,7 @@ export class AwayError extends LdpError {}
 
 /** The text at an address, tried a few times. Throws AwayError. */
 export async function get(fetch: Fetch, url: string, policy: Policy): Promise<string> {
-  for (let tries = policy.fetchTries; ;) {
+  for (let tries = FETCH_TRIES; ;) {
     const answer = await exchange(fetch, url, {}, policy);
     if (answer?.status === 200) return answer.body;
     if (!--tries || (answer && answer.status < 500 && answer.status !== 429)) throw new AwayError(reasonOf(answer));

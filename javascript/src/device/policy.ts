@@ -1,21 +1,12 @@
-/** Every limit; times are in milliseconds. The names and the values are those of the Python client, where both have them. */
+/** What an app decides; times are in milliseconds. The names and the values are those of the Python client. */
 export interface Policy {
   /** `start` waits a random time up to this before a first try, so that the time of arrival says little. */
   readonly firstDelay: number;
   readonly backoffBase: number;
   readonly backoffLongest: number;
-  readonly retryAfterLongest: number;
   readonly requestTimeout: number;
-  readonly fetchTries: number;
-  /** A report is given up at this age, or when its campaign has been closed for `closingGrace`; after `expiryTries`. */
+  /** A report is given up at this age, or when its campaign has been closed for a week; after ten tries. */
   readonly reportAge: number;
-  readonly closingGrace: number;
-  readonly expiryTries: number;
-  /** The device's clock may be wrong by this much. */
-  readonly clockTolerance: number;
-  readonly idleCheck: number;
-  /** How long `withdraw` waits for an upload under way. */
-  readonly closeTimeout: number;
 }
 
 const SECOND = 1e3;
@@ -26,13 +17,15 @@ export const POLICY: Policy = {
   firstDelay: 600 * SECOND,
   backoffBase: SECOND,
   backoffLongest: HOUR,
-  retryAfterLongest: 6 * HOUR,
   requestTimeout: 30 * SECOND,
-  fetchTries: 3,
   reportAge: 30 * DAY,
-  closingGrace: 7 * DAY,
-  expiryTries: 10,
-  clockTolerance: DAY,
-  idleCheck: 900 * SECOND,
-  closeTimeout: 2 * SECOND,
 };
+
+// No app decides these; the Python client's policy.py has the reasons.
+export const RETRY_AFTER_LONGEST = 6 * HOUR;
+export const FETCH_TRIES = 3;
+export const CLOSING_GRACE = 7 * DAY;
+export const EXPIRY_TRIES = 10;
+export const CLOCK_TOLERANCE = DAY;
+export const IDLE_CHECK = 900 * SECOND;
+export const CLOSE_TIMEOUT = 2 * SECOND;

@@ -3,6 +3,7 @@ import { hex, utf8 } from "../bytes.js";
 import { ensure, LdpError } from "../errors.js";
 import { sha256 } from "../exact/sha256.js";
 import type { Install } from "../device/install.js";
+import { CLOCK_TOLERANCE } from "../device/policy.js";
 import { get } from "../device/network.js";
 import type { Signer } from "../device/signer.js";
 import { readDirectory, type Directory } from "./directory.js";
@@ -68,7 +69,7 @@ function sourceOf(key: string, install: Install, url: string) {
     const kept = text === null ? undefined : await readDirectory(text, key);
     return seen && !(kept && kept.version > seen.version) ? seen : kept;
   };
-  const isExpired = ({ expires }: Directory): boolean => Date.parse(expires) <= now() - policy.clockTolerance;
+  const isExpired = ({ expires }: Directory): boolean => Date.parse(expires) <= now() - CLOCK_TOLERANCE;
   const keep = async (): Promise<void> => {
     const { text, version } = seen ?? {};
     if (!text) return;

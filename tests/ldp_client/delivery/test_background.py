@@ -25,7 +25,7 @@ def eventually(holds, seconds=10.0):
 @pytest.fixture
 def make(join):
     def made(**options):
-        return join(clock=time, limits={"backoff_base": 0.01, "close_timeout": 0.5}, **options)
+        return join(clock=time, limits={"backoff_base": 0.01}, **options)
 
     return made
 
@@ -121,9 +121,6 @@ def test_at_exit_all_devices_together_wait_for_as_long_as_one(monkeypatch):
     class Hanging:
         def stop(self):
             waited.append("stopped")
-
-        def close_timeout(self):
-            return 2.0
 
         def close(self, timeout):
             nonlocal now

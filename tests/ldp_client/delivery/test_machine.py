@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from ldp_client import Policy, TransportError
 from ldp_client.delivery.machine import DUE, Delivery, Outcome, Settled, batch, judge, schedule, size_of, wait
 from ldp_client.network.transport import PROBLEM_TYPE, UNREADABLE_CODE, Response
-from ldp_client.policy import POISON_STATUSES, RETRYABLE_STATUSES, SPLIT_STATUSES, TERMINAL_STATUSES
+from ldp_client.policy import (
+    EXPIRY_TRIES,
+    POISON_STATUSES,
+    RETRY_AFTER_LONGEST,
+    RETRYABLE_STATUSES,
+    SPLIT_STATUSES,
+    TERMINAL_STATUSES,
+)
 from protocols import Report
 
 NOW = 1_800_000_000.0
@@ -144,7 +151,7 @@ def test_backoff_is_full_jitter_below_an_exponential_window_with_a_cap(attempts,
     assert verdict.delivery.attempts == attempts + 1
 
 
-@pytest.mark.parametrize(("text", "floor"), [("120", 120.0), ("999999999", POLICY.retry_after_longest), ("-5", 0.0)])
+@pytest.mark.parametrize(("text", "floor"), [("120", 120.0), ("999999999", RETRY_AFTER_LONGEST), ("-5", 0.0)])
 def test_retry_after_is_a_floor_up_to_its_cap(text, floor):
     verdict = verdict_on(problem(503, **{"retry-after": text}), jitter=0.0)
     assert verdict.delivery.schedule == NOW + floor
@@ -197,9 +204,9 @@ def test_a_code_that_is_none_becomes_a_fixed_one_before_it_is_kept_or_printed(co
 
 def test_a_report_expires_by_time_and_tries_together():
     old = Delivery(queued=1, expires=NOW - 1)
-    assert not old.has_expired(NOW, POLICY)
-    assert replace(old, attempts=POLICY.expiry_tries).has_expired(NOW, POLICY)
-    assert not replace(old, attempts=POLICY.expiry_tries, expires=NOW + 1).has_expired(NOW, POLICY)
+    assert not old.has_expired(NOW)
+    assert replace(old, attempts=EXPIRY_TRIES).has_expired(NOW)
+    assert not replace(old, attempts=EXPIRY_TRIES, expires=NOW + 1).has_expired(NOW)
 
 
 def test_poison_among_many_costs_few_uploads():

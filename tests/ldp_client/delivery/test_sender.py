@@ -75,9 +75,10 @@ def test_poison_is_quarantined_and_the_rest_arrives(join, server, all_campaign):
     assert server.counted(all_campaign.id) == 3
 
 
-def test_beyond_its_quota_the_quarantine_drops_and_counts(join, server, all_campaign):
+def test_beyond_its_quota_the_quarantine_drops_and_counts(join, server, all_campaign, monkeypatch):
+    monkeypatch.setattr("ldp_client.delivery.queue.MOST_QUARANTINED_REPORTS", 1)
     server.answer_with = lambda _: Answer(400, "malformed-upload")
-    device, part = join(of=all_campaign, limits={"most_quarantined_reports": 1})
+    device, part = join(of=all_campaign)
     part.contribute(RECORD, "yes")
     assert device.run_once(1e6)
     assert (part.status().quarantined, part.status().dropped) == ({"malformed-upload": 1}, {"malformed-upload": 3})
@@ -246,7 +247,7 @@ def test_threads_never_send_the_same_batch_at_once(join, server, campaign):
         ("first_delay", float("nan")),
         ("most_queued_reports", 1.5),
         ("request_timeout", "30"),
-        ("close_timeout", True),
+        ("backoff_longest", True),
         ("report_age", float("inf")),
     ],
 )

@@ -36,8 +36,8 @@ def test_the_total_is_exact():
 def test_a_cap_is_held_to_the_last_bit(draft):
     campaign = Campaign.compile(draft)
     device = Installation(SECRET)
-    assert refusal(device, campaign, Caps(1, 1), 0.0, 0.0) is None
-    refused = refusal(device.with_receipt(receipt(epsilon=1e-12)), campaign, Caps(1, 1), 0.0, 0.0)
+    assert refusal(device, campaign, Caps(1, 1), 0.0) is None
+    refused = refusal(device.with_receipt(receipt(epsilon=1e-12)), campaign, Caps(1, 1), 0.0)
     assert refused.code == "total-above-cap"
 
 
@@ -150,7 +150,7 @@ THIRD = "1970-01-03T00:00:00Z"
     ],
 )
 def test_a_refusal_says_why(draft, changes, device, now, code, text):
-    found = refusal(device, Campaign.compile({**draft, **changes}), Caps(1, 8), now, DAY)
+    found = refusal(device, Campaign.compile({**draft, **changes}), Caps(1, 8), now)
     assert (None if found is None else found.code) == code
     assert text in str(found)
 

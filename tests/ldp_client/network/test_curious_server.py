@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 import pytest
 
 from ldp_aggregator.service.signing import public_key, sign_directory
-from ldp_client import Device, LdpError, MemoryStorage, Policy, TransportError
+from ldp_client import Device, LdpError, MemoryStorage, TransportError
 from ldp_client.network.transport import PROBLEM_TYPE, Request, Response
 from ldp_client.storage import location
 from ldp_client.testing import FakeClock
@@ -28,7 +28,6 @@ URL = "https://collect.example.org"
 SEED = bytes(32)
 KEY = public_key(SEED)
 EXPIRES = datetime(2099, 1, 1, tzinfo=timezone.utc)
-POLICY = Policy(fetch_tries=2, retry_after_longest=3600.0)
 RECORD = {"age": "young", "income": 30_000, "hours": 12}
 JSON = {"content-type": "application/json"}
 
@@ -110,7 +109,7 @@ class Curious:
 
 def visit(server, path, campaigns, stays):
     """What an app does when it starts; then nothing but to stay for a while, as the background thread would."""
-    device = Device(path, max_total_epsilon=99, transport=server, clock=server.clock, policy=POLICY)
+    device = Device(path, max_total_epsilon=99, transport=server, clock=server.clock)
     publishers = (None, None, KEY)
     parts = [
         device.campaign(URL, campaign.id, max_epsilon=9, publisher=publisher)

@@ -3,7 +3,6 @@
 import json
 import socket
 import threading
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -12,7 +11,7 @@ from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_client import Device, MemoryStorage, ServerError, perturb
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Request
-from ldp_client.policy import LARGEST_UPLOAD, Policy
+from ldp_client.policy import LARGEST_UPLOAD
 from ldp_client.relay import Mixing, Relay
 from ldp_client.relay.gateway import LARGEST_REQUEST_HEAD
 from protocols import encode_upload
@@ -218,7 +217,7 @@ def test_a_device_behind_the_gateway_believes_what_its_publisher_signed_and_asks
             device = Device(MemoryStorage(), max_total_epsilon=8)
             part = device.campaign(gateway.url, campaign.id, max_epsilon=4, publisher=key)
             assert part.refusal() is None
-        other = Device(MemoryStorage(), max_total_epsilon=8, policy=replace(Policy(), fetch_tries=1))
+        other = Device(MemoryStorage(), max_total_epsilon=8)
         with pytest.raises(ServerError, match="no-directory"):
             other.campaign(gateway.url, campaign.id, max_epsilon=4, publisher=public_key(bytes([1]) * 32)).fetch()
     assert [path for _, path in server.requests if "/directories/" in path] == [f"/v1/directories/{key}"]
