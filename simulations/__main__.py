@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from typing import Final
 
 from protocols import ProtocolError
+from protocols.errors import NotInstalledError
 from protocols.shell import DONE, FAILED, INTERRUPTED, WRONG_USAGE, Parser
 from simulations.commands import accuracy, demo, draft, evaluate, plan, population, reproduce
-from simulations.fleet.aggregator import AggregatorError
-from simulations.fleet.devices import FleetError
-from simulations.tables.frames import MissingLibraryError, TableError
+from simulations.fleet.aggregator import FleetError
+from simulations.tables.frames import TableError
 
 PROGRAM: Final = "python -m simulations"
 COMMANDS: Final = (demo, population, accuracy, evaluate, plan, draft, reproduce)
 
-_REPORTED: Final = (ProtocolError, AggregatorError, FleetError, TableError)
-_WRONG: Final = (argparse.ArgumentTypeError, MissingLibraryError)
+_REPORTED: Final = (ProtocolError, FleetError, TableError)
+_WRONG: Final = (argparse.ArgumentTypeError, NotInstalledError)
 
 
 def make_parser() -> Parser:

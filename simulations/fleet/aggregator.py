@@ -27,8 +27,10 @@ _READY: Final = re.compile(r"ready: public (\S+) admin (\S+)")
 _TIMEOUT: Final = 60.0
 
 
-class AggregatorError(RuntimeError):
-    """An aggregator that does not start, cannot be reached or refuses; the message is one line."""
+class FleetError(RuntimeError):
+    """An aggregator that does not start, cannot be reached or refuses, or devices that cannot answer or deliver; the
+    message is one line, about the first that failed.
+    """
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,9 @@ class Aggregator:
             with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:  # noqa: S310
                 content: bytes = answer.read()
         except urllib.error.HTTPError as error:
-            raise AggregatorError(f"{url} answered {error.code}: {_problem(error.read())}") from None
+            raise FleetError(f"{url} answered {error.code}: {_problem(error.read())}") from None
         except (OSError, ValueError) as error:
-            raise AggregatorError(f"{url} cannot be reached: {getattr(error, 'reason', error)}") from None
+            raise FleetError(f"{url} cannot be reached: {getattr(error, 'reason', error)}") from None
         return content
 
 
@@ -77,7 +79,7 @@ def make_admin_token(data: Path) -> str:
         command, capture_output=True, text=True, timeout=_TIMEOUT, check=False
     )
     if done.returncode:
-        raise AggregatorError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no token was made")
+        raise FleetError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no token was made")
     return done.stdout.strip()
 
 
@@ -117,7 +119,7 @@ class Daemon:
             self._log.seek(0)
             said = self._log.read().strip().splitlines()
             self._stop()
-            raise AggregatorError(f"the aggregator did not start: {said[-1] if said else 'it said nothing'}")
+            raise FleetError(f"the aggregator did not start: {said[-1] if said else 'it said nothing'}")
         self.url, self.admin_url = ready.groups()
         return self
 

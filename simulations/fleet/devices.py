@@ -19,6 +19,7 @@ from protocols import SYSTEM_COINS, Campaign, Coins, encode_upload
 from protocols.exact.coins import ONE
 from protocols.wire import MEDIA_TYPE, make_secret
 from simulations.fidelities.coins import SeededCoins
+from simulations.fleet.aggregator import FleetError
 from simulations.fleet.lying import RANDOM, lying_reports
 from simulations.fleet.network import Network
 from simulations.tables.frames import Table, python_values, records
@@ -51,10 +52,6 @@ class Behaviour:
 
 
 HONEST: Final = Behaviour()
-
-
-class FleetError(RuntimeError):
-    """Devices that cannot answer or deliver; the message says what the first of them met."""
 
 
 @dataclass(frozen=True)

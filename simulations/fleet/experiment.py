@@ -72,7 +72,7 @@ class Result:
 
 
 def run(aggregator: Aggregator, source: Source, plan: Plan, network: Network) -> Result:
-    """The whole experiment. Raises AggregatorError, FleetError, TableError."""
+    """The whole experiment. Raises FleetError and TableError."""
     if len(source.people) < 2:
         raise TableError(f"{source.name}: one row is not enough; some people answer and others are held out")
     rng = np.random.default_rng(plan.seed)

@@ -23,10 +23,6 @@ class TableError(ValueError):
     """A table that cannot be used. The message is one line: which file and column, what is wrong, what is right."""
 
 
-class MissingLibraryError(TableError):
-    """Reading the table takes a library that is not installed."""
-
-
 @dataclass(frozen=True)
 class Table:
     """People: a row of ``frame`` and a class of ``labels`` each."""

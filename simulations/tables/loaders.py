@@ -13,7 +13,8 @@ from typing import Any, Final
 import pandas as pd
 from sklearn import datasets
 
-from simulations.tables.frames import MissingLibraryError, TableError, categories_in_order, read_csv
+from protocols.errors import NotInstalledError
+from simulations.tables.frames import TableError, categories_in_order, read_csv
 
 SKLEARN: Final = "sklearn:"
 OPENML: Final = "openml:"
@@ -104,7 +105,7 @@ def _parquet(path: Path) -> pd.DataFrame:
     except FileNotFoundError:
         raise TableError(f"{path}: no such file") from None
     except ImportError:
-        raise MissingLibraryError(
+        raise NotInstalledError(
             f"{path}: reading Parquet takes pyarrow; pip install 'ldp-bayes[simulations]'"
         ) from None
     except (OSError, ValueError) as error:
