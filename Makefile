@@ -163,6 +163,7 @@ screenshots: $(INSTALLED)
 $(DOCS)/.installed: docs/site/requirements.txt
 	$(PYTHON) -m venv $(DOCS)
 	$(DOCS)/bin/python -m pip install -qq --requirement docs/site/requirements.txt
+	npm install --silent --no-save --prefix $(DOCS)/npm iframe-worker@1.0.4
 	@touch $@
 
 docs: $(INSTALLED) $(DOCS)/.installed

@@ -1,15 +1,31 @@
-"""Docstrings name what they speak of by Sphinx' roles: the site shows names, and links the pages of ``docs/``."""
+"""Sphinx' roles of docstrings become names, pages of ``docs/`` become links, and figures link to themselves."""
 
 from __future__ import annotations
 
 import re
+import shutil
+import sys
+from pathlib import Path
 from typing import Any
 
 ROLE = re.compile(r":(?:attr|class|const|data|exc|func|meth|mod):<code>~?([\w.]+)</code>")
 PAGE = re.compile(r"(?:<code>)?\bdocs/([\w-]+)\.md(?:</code>)?(?![^<]*</code>)")
 
 
+FIGURE = re.compile(r'<img [^>]*src="(?P<address>[^"]+\.svg)"[^>]*>(?!</a>)')
+
+
+SHIM = Path(sys.prefix) / "npm" / "node_modules" / "iframe-worker" / "shim" / "index.js"
+"""With it the search's worker runs where pages come from a folder; the Makefile installs it."""
+
+
+def on_post_build(config: Any, **_: Any) -> None:
+    """Put the search's worker for pages in a folder beside the theme's scripts."""
+    shutil.copy(SHIM, Path(config.site_dir) / "assets" / "iframe-worker.js")
+
+
 def on_page_content(html: str, page: Any, **_: Any) -> str:
-    """``:class:`~a.b.C` `` is ``C``; other names are shown as they are written."""
+    """``:class:`~a.b.C` `` is ``C``; other names are shown as they are written. A click opens a figure in its own size."""
+    html = FIGURE.sub(r'<a href="\g<address>">\g<0></a>', html)
     html = ROLE.sub(lambda found: f"<code>{found[1].rpartition('.')[2]}</code>", html)
     return PAGE.sub(r'<a href="../\1.html">\1</a>', html) if page.url.startswith("reference/") else html

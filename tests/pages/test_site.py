@@ -33,7 +33,14 @@ LOADED = {
 """What a browser fetches without being asked; an ``a`` is followed by a person."""
 
 OF_STYLES = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)")
-WIDTHS = (320, 390, 1280)
+WIDTHS = (320, 390, 1280, 1920)
+
+FIGURES = """
+return [...document.querySelectorAll("article img[src$='.svg']")].map(picture => {
+  return [picture.getBoundingClientRect().width, picture.closest("p").clientWidth + 0.5];
+});
+"""
+"""Widths of each figure and of the box that it stands in."""
 
 
 class Loads(HTMLParser):
@@ -137,12 +144,17 @@ def test_every_page_opens_in_a_browser_without_other_hosts_complaints_or_sideway
 
     browser = start_browser()
     try:
+        figures = 0
         for page in pages:
             for width in WIDTHS:
                 browser.resize(width)
                 browser.open(f"{address}/{page.relative_to(SITE)}")
                 wide = browser.driver.execute_script("return document.documentElement.scrollWidth - innerWidth")
                 assert wide <= 0, f"{page.name} at {width} pixels"
+                boxes = browser.driver.execute_script(FIGURES)
+                figures += len(boxes)
+                assert all(0 < picture <= box for picture, box in boxes), f"a figure of {page.name} at {width} pixels"
+        assert figures > 2 * len(WIDTHS)
         broken = browser.driver.execute_script("return [...document.images].filter(i => !i.naturalWidth).length")
         assert broken == 0
         assert browser.foreign() == []
@@ -151,14 +163,15 @@ def test_every_page_opens_in_a_browser_without_other_hosts_complaints_or_sideway
         browser.driver.quit()
 
 
-def test_the_search_finds_what_is_on_a_page(pages, address):
+@pytest.mark.parametrize("opened", ["over HTTP", "from its folder"])
+def test_the_search_finds_what_is_on_a_page(pages, address, opened):
     from browsing import start_browser
 
     browser = start_browser()
     try:
         browser.resize(1280)
-        browser.open(f"{address}/index.html?q=federate")
+        browser.open(f"{address if opened == 'over HTTP' else SITE.as_uri()}/index.html?q=federate")
         browser.wait(lambda: browser.one(".md-search-result__item a").get_attribute("href"))
-        assert browser.foreign() == []
+        assert [one for one in browser.foreign() if not one.startswith(SITE.as_uri())] == []
     finally:
         browser.driver.quit()
