@@ -25,7 +25,7 @@ def on_post_build(config: Any, **_: Any) -> None:
 
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:
-    """``:class:`~a.b.C` `` is ``C``; other names are shown as they are written. A click opens a figure in its own size."""
+    """``:class:`~a.b.C` `` becomes ``C``, and a click on a figure opens it in its own size."""
     html = FIGURE.sub(r'<a href="\g<address>">\g<0></a>', html)
     html = ROLE.sub(lambda found: f"<code>{found[1].rpartition('.')[2]}</code>", html)
     return PAGE.sub(r'<a href="../\1.html">\1</a>', html) if page.url.startswith("reference/") else html
