@@ -13,3 +13,4 @@ const source = ["index", "browser/index", "classifier/index", "publisher/index"]
   .join("\n");
 const code = await bundled(source);
 writeFileSync(here("dist/ldp-bayes-client.min.js"), `// ldp-bayes-client ${version}, Apache-2.0\n${code}\n`);
+writeFileSync(here("dist/ldp-bayes-client.min.d.ts"), `${source.replaceAll("./dist/", "./")}\n`);

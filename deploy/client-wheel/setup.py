@@ -1,10 +1,13 @@
 """Builds the wheel for devices: the programs of the sources without what only their readers need.
 
-Docstrings and comments, types where no app meets them, and the layout are four tenths of the bytes; they stand in the
-sources and in docs/client.md. Types stay in every module whose names ``ldp_client`` and ``protocols`` hand on.
+Comments, the layout, and docstrings and types where no app meets them are four tenths of the bytes; they stand in the
+sources. Docstrings and types of public names stay in every module whose names ``ldp_client`` and ``protocols`` hand on,
+so that ``help()`` and editors explain what an app uses.
 """
 
 import ast
+import inspect
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,14 +44,22 @@ def bare(source: str, *, typed: bool) -> str:
     tree = _Bare(typed=typed).visit(ast.parse(source))
     if not typed:
         _forget_unused(tree)
+    texts = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            name = f"_DOCSTRING_{len(texts)}_"
+            texts[name] = repr(inspect.cleandoc(node.value.value))
+            node.value = ast.Name(name)
     lines = ast.unparse(ast.fix_missing_locations(tree)).splitlines()
     # What is unparsed has one statement a line, and no text over several.
-    return "".join(" " * ((len(line) - len(line.lstrip())) // 4) + line.lstrip() + "\n" for line in lines if line)
+    program = "".join(" " * ((len(line) - len(line.lstrip())) // 4) + line.lstrip() + "\n" for line in lines if line)
+    return re.sub(r"\b_DOCSTRING_\d+_\b", lambda found: texts[found[0]], program)
 
 
 class _Bare(ast.NodeTransformer):
-    """Takes statements that are nothing but a text away, and, unless ``typed``, all types; a class's field keeps the
-    mark of one, and what is no field its type, which are read when the program runs.
+    """Takes statements that are nothing but a text away (docstrings of public names stay where ``typed``) and, unless
+    ``typed``, all types; a class's field keeps the mark of one, and what is no field its type, which are read when the
+    program runs.
     """
 
     def __init__(self, *, typed: bool) -> None:
@@ -57,6 +68,13 @@ class _Bare(ast.NodeTransformer):
 
     def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
         return None if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str) else node
+
+    def visit_Module(self, node: ast.Module) -> ast.Module:
+        kept = self._typed and ast.get_docstring(node)
+        self.generic_visit(node)
+        if kept:
+            node.body.insert(0, ast.Expr(ast.Constant(kept)))
+        return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
         return self._inside(node, in_class=True)
@@ -91,9 +109,12 @@ class _Bare(ast.NodeTransformer):
         return node
 
     def _inside(self, node, *, in_class):
+        kept = self._typed and not node.name.startswith("_") and ast.get_docstring(node)
         before, self._in_class = self._in_class, in_class
         self.generic_visit(node)
         self._in_class = before
+        if kept:
+            node.body.insert(0, ast.Expr(ast.Constant(kept)))
         node.body = node.body or [ast.Expr(ast.Constant(...))]
         return node
 

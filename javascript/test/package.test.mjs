@@ -53,6 +53,17 @@ test("importing touches no storage, no network, no clock and no coin, as on a se
   }
 });
 
+test("everything in one module is imported by the package's name, and has the others' names and types", async () => {
+  const found = Object.keys(await import("ldp-bayes-client/min"));
+  for (const name of ["index", "browser/index", "classifier/index", "publisher/index"])
+    assert.deepEqual(
+      Object.keys(await import(`../dist/${name}.js`)).filter((one) => !found.includes(one)),
+      [],
+      name,
+    );
+  assert.match(read("dist/ldp-bayes-client.min.d.ts"), /export \* from "\.\/browser\/index\.js";/);
+});
+
 test("no module for browsers needs Node, and none needs a package", () => {
   for (const path of files("dist").filter((name) => name.endsWith(".js"))) {
     for (const [, from] of read(path).matchAll(/(?:from|import)\s*\(?"([^"]+)"/g)) {

@@ -26,6 +26,7 @@ class MemoryStorage:
         tell_after_fork(self)
 
     def after_fork(self) -> None:
+        """Refuse everything from now on: a forked child must not answer beside its parent."""
         self._forked = True
 
     @contextmanager
