@@ -12,9 +12,7 @@ from ldp_aggregator.cli.common import (
     CommandError,
     Groups,
     add_command,
-    add_store_options,
     read_file,
-    say,
     say_table,
     tell_guarantees,
     with_store,
@@ -28,6 +26,7 @@ from ldp_aggregator.store import PublishedModel, Store
 from protocols import Campaign
 from protocols.document.evaluation import MOST_BINS
 from protocols.model import Model
+from protocols.shell import say
 
 if TYPE_CHECKING:
     from ldp_aggregator.learning.evaluation import Evaluated, Figure, Foreseen
@@ -45,7 +44,6 @@ def add_commands(groups: Groups) -> None:
         "ID --output evaluation.json",
         "ID --model regression.json --output evaluation.json",
     )
-    add_store_options(parser)
     parser.add_argument("ids", nargs="+", metavar="ID", help="the campaign's id; several as with train")
     parser.add_argument("--output", type=Path, required=True, metavar="DRAFT.json", help="where the draft goes")
     parser.add_argument(
@@ -62,7 +60,6 @@ def add_commands(groups: Groups) -> None:
         metavar="N",
         help=f"of the model's score, 2 to {MOST_BINS}; fewer tell less, and know it better (default: %(default)s)",
     )
-    parser.add_argument("--title", help="what people are shown (default: the campaign's, with a question)")
 
 
 def _evaluate(options: argparse.Namespace) -> None:
@@ -70,7 +67,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     try:
         draft = with_store(
             options,
-            lambda store: draft_evaluation(store, options.ids, model=model, bins=options.bins, title=options.title),
+            lambda store: draft_evaluation(store, options.ids, model=model, bins=options.bins),
         )
     except UntrainableError as error:
         raise CommandError(str(error)) from None
