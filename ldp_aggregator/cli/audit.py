@@ -13,10 +13,10 @@ from typing import Final
 from ldp_aggregator.audit import Audit, BlackBoxError, audit, command_client, command_stopwatch
 from ldp_aggregator.audit.report import markdown
 from ldp_aggregator.audit.searching.events import CONFIDENCE
-from ldp_aggregator.cli.common import CommandError, Groups, add_command, add_json, read_file, say_table, write_file
+from ldp_aggregator.cli.common import CommandError, add_command, read_file, say_table, write_file
 from protocols import Campaign
 from protocols.document.authored import continuous_choices, discrete_choices
-from protocols.shell import at_least, between, say, say_json
+from protocols.shell import Groups, add_json, at_least, between, say, say_json
 
 TRIALS: Final = 20_000
 REFERENCE: Final = (sys.executable, "-m", "ldp_client.testing.lines")

@@ -7,20 +7,16 @@ import asyncio
 import math
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from ldp_aggregator.learning.published import PublishedGuarantee, Relayed
 from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.service.settings import Settings, read_settings
 from ldp_aggregator.store import Store, open_store
-from protocols.shell import Parser, say
-
-if TYPE_CHECKING:
-    Groups = argparse._SubParsersAction[Parser]
-else:
-    Groups = Any
+from protocols.shell import Groups, say
 
 Result = TypeVar("Result")
 
@@ -74,11 +70,6 @@ def add_id(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", metavar="ID", help="the campaign's id")
 
 
-def add_json(parser: Any) -> None:
-    """Add the flag for programs that read what is printed."""
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
 def settings_of(options: argparse.Namespace) -> Settings:
     """The settings: flags over environment over file."""
     flags = {name: getattr(options, name, None) for name in Settings.model_fields}
@@ -124,6 +115,23 @@ def with_recorded(
             return await work(store)
 
     return with_store(options, recorded_work, create=create)
+
+
+def act_on(
+    options: argparse.Namespace, act: str, campaign_ids: Iterable[str], work: Callable[[Store], Awaitable[Result]]
+) -> Result:
+    """:func:`with_recorded` for an act on campaigns that are there, which is in the log of each; of another nothing is
+    written down.
+    """
+
+    async def acted(store: Store) -> Result:
+        async with AsyncExitStack() as acts:
+            for campaign_id in dict.fromkeys(campaign_ids):
+                await store.state(campaign_id)
+                await acts.enter_async_context(recorded(store, local_actor(), act, campaign_id))
+            return await work(store)
+
+    return with_store(options, acted)
 
 
 def say_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Final
 
 from ldp_aggregator.cli.common import CommandError, UsageError, add_store_options
-from ldp_aggregator.service.publishing import NotInstalledError
+from ldp_aggregator.service.publishing import NotInstalledError, UntrainableError
 from ldp_aggregator.service.settings import SettingsError
 from ldp_aggregator.service.signing import KeyFileError
 from ldp_aggregator.store import StoreError, UnknownCampaignError
@@ -54,7 +54,7 @@ GONE: Final = {
     "node send": "is 'node submit --url' now",
     "project fit": "is 'project' now",
     **{f"project --{flag}": _PROJECTED for flag in ("ridge", "signal-ridge", "spread")},
-    "recount": "is 'fsck --archive' now, and always compares",
+    "recount": "is 'fsck --archive' now, which compares unless --count-only is there",
     "key show": "is 'key create' now, which prints the public key of a key that is there",
     "serve --tls-certificate": "is the setting tls_certificate now",
     "serve --tls-key": "is the setting tls_key now",
@@ -120,7 +120,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         NAME,
         lambda: chosen.command(chosen),
         wrong=(NotInstalledError, SettingsError, UsageError),
-        failed=(CommandError, KeyFileError, ProtocolError, StoreError),
+        failed=(CommandError, KeyFileError, ProtocolError, StoreError, UntrainableError),
         tell=_told,
     )
 

@@ -16,22 +16,20 @@ from typing import Any, Final
 from ldp_client.campaign import DeviceCampaign
 from ldp_client.classifier import Classifier
 from ldp_client.device import Device
-from ldp_client.errors import ConfigurationError
 from ldp_client.ledger import plain
 from ldp_client.storage.contract import MEMORY
-from protocols.shell import FAILED, Parser
+from protocols.errors import RecordError
+from protocols.shell import FAILED, Groups
 
 MAX_EPSILON: Final = 4.0
 MAX_TOTAL_EPSILON: Final = 8.0
 SEND_SECONDS: Final = 30.0
-BAD_INPUT: Final = "bad-input"
-"""What is read is no record; the command line may be right."""
 
 _INPUT: Final = """with the JSON object {"record": {"age": "young", ...}, "label": "yes"}"""
 _STANDARD_INPUT: Final = "-"
 
 
-def add_commands(commands: argparse._SubParsersAction[Parser]) -> None:
+def add_commands(commands: Groups) -> None:
     """Add them to the client's commands."""
     add = commands.add_parser(
         "contribute",
@@ -79,8 +77,8 @@ def add_commands(commands: argparse._SubParsersAction[Parser]) -> None:
         examples=("https://collect.example.org ID --storage device.db",),
     )
     _add_common(withdraw)
-    _add_caps(withdraw)
-    withdraw.set_defaults(run=_withdraw)
+    # A withdrawal spends nothing, whatever the caps are.
+    withdraw.set_defaults(run=_withdraw, max_epsilon=MAX_EPSILON, max_total_epsilon=MAX_TOTAL_EPSILON)
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
@@ -196,5 +194,5 @@ def _read(name: str) -> tuple[dict[str, Any], object]:
     except (ValueError, RecursionError):
         given = None
     if not isinstance(given, dict) or not isinstance(given.get("record"), dict):
-        raise ConfigurationError(BAD_INPUT, f"the input must be {_INPUT.removeprefix('with ')}") from None
+        raise RecordError(f"the input must be {_INPUT.removeprefix('with ')}", "not-a-record") from None
     return given["record"], given.get("label")

@@ -13,7 +13,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -70,6 +70,13 @@ class Parser(argparse.ArgumentParser):
     def _parse_optional(self, arg_string: str) -> Any:
         """argparse has no public way to say that what begins with a dash may be a value; None says so."""
         return None if _LIKE_AN_ID.fullmatch(arg_string) else super()._parse_optional(arg_string)
+
+
+if TYPE_CHECKING:
+    Groups = argparse._SubParsersAction[Parser]
+else:
+    Groups = Any
+"""The place in a parser that takes the commands under it."""
 
 
 def refuse_gone(parser: Parser, words: Sequence[str], gone: Mapping[str, str]) -> None:
@@ -147,6 +154,11 @@ def say(text: str = "") -> None:
 def say_json(value: Any) -> None:
     """A JSON document, as output."""
     say(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def add_json(parser: Any) -> None:
+    """Add the flag for programs that read what is printed."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def add_completion(parser: argparse.ArgumentParser, make_parser: Callable[[], argparse.ArgumentParser]) -> None:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from ldp_aggregator.cli.campaigns.verify import add_verify
 from ldp_aggregator.cli.common import (
     CommandError,
-    Groups,
+    act_on,
     add_command,
     add_group,
     add_id,
-    add_json,
     read_file,
     say_table,
     settings_of,
@@ -29,15 +27,13 @@ from ldp_aggregator.estimation.expected import answers
 from ldp_aggregator.learning.published import counted_twice, published_by, relayed
 from ldp_aggregator.service.archiving import archive_of, goes_along
 from ldp_aggregator.service.publishing import ANOTHER_KIND, check_kind, compile_draft
-from ldp_aggregator.service.rights import local_actor, recorded, uploads_act
+from ldp_aggregator.service.rights import uploads_act
 from ldp_aggregator.service.settings import SettingsError
 from ldp_aggregator.store import CampaignState, RefusedError, Store, StoreError
 from ldp_aggregator.store.clock import to_text, utc_now
 from ldp_aggregator.store.contract import UPLOADING
 from protocols import Campaign, DraftError
-from protocols.shell import at_least, say, say_json
-
-Result = TypeVar("Result")
+from protocols.shell import Groups, add_json, at_least, say, say_json
 
 ANYBODY: Final = "anybody"
 
@@ -207,30 +203,26 @@ def _say_values(state: dict[str, Any]) -> None:
 
 def _uploads(options: argparse.Namespace) -> None:
     scope = None if options.need == ANYBODY else options.need
-
-    async def work(store: Store) -> None:
-        await store.state(options.id)
-        async with recorded(store, local_actor(), uploads_act(scope), options.id):
-            await store.set_uploads_need(options.id, scope)
-
-    with_store(options, work)
+    act_on(options, uploads_act(scope), [options.id], lambda store: store.set_uploads_need(options.id, scope))
     say(f"uploads need a token of scope {scope}" if scope else "uploads need no token")
 
 
 def _close(options: argparse.Namespace) -> None:
-    state = _recorded(options, "close campaign", lambda store: store.close_campaign(options.id))
+    state = act_on(options, "close campaign", [options.id], lambda store: store.close_campaign(options.id))
     say(f"closed with {state.shares} shares" if state.federated else f"closed with {state.reports} reports")
 
 
 def _reopen(options: argparse.Namespace) -> None:
-    state = _recorded(options, "reopen campaign", lambda store: store.reopen_campaign(options.id))
+    state = act_on(options, "reopen campaign", [options.id], lambda store: store.reopen_campaign(options.id))
     closes = state.life.closes
     over = "" if closes is None or utc_now() < closes else f"; its document ends it at {to_text(closes)}"
     say(f"reopened with {state.reports} reports{over}")
 
 
 def _seal(options: argparse.Namespace, *, at_once: bool = False) -> None:
-    state = _recorded(options, "seal campaign", lambda store: store.seal_campaign(options.id, at_once=at_once))
+    state = act_on(
+        options, "seal campaign", [options.id], lambda store: store.seal_campaign(options.id, at_once=at_once)
+    )
     say(f"sealed with {state.reports} reports; their ids are gone")
 
 
@@ -245,20 +237,9 @@ def _delete(options: argparse.Namespace) -> None:
         return archive is not None
 
     try:
-        along = _recorded(options, "delete campaign", delete)
+        along = act_on(options, "delete campaign", [options.id], delete)
     except (SettingsError, StoreError) as error:
         if options.leave_archive or isinstance(error, RefusedError):
             raise
         raise CommandError(f"{error} (--leave-archive deletes the campaign and leaves its archived reports)") from error
     say(f"campaign {options.id} is deleted{', and its archived reports' if along else ''}")
-
-
-def _recorded(options: argparse.Namespace, act: str, work: Callable[[Store], Awaitable[Result]]) -> Result:
-    """Acts on a campaign that is there; of another nothing is written down."""
-
-    async def acted(store: Store) -> Result:
-        await store.state(options.id)
-        async with recorded(store, local_actor(), act, options.id):
-            return await work(store)
-
-    return with_store(options, acted)

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 from ldp_aggregator.cli.campaigns.evaluate import plot_evaluated, tell_evaluated
 from ldp_aggregator.cli.common import (
     CommandError,
-    Groups,
     add_command,
     add_id,
-    add_json,
     say_table,
     shown_reach,
     tell_guarantees,
@@ -26,7 +24,7 @@ from ldp_aggregator.learning.published import counted_twice, published_by, relay
 from ldp_aggregator.service.publishing import counts_to_publish, needing_trainers, told_estimates
 from ldp_aggregator.store import Store
 from protocols import Campaign
-from protocols.shell import say, say_json
+from protocols.shell import Groups, add_json, say, say_json
 
 if TYPE_CHECKING:
     from ldp_aggregator.learning.evaluation import Evaluated

@@ -9,15 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from ldp_aggregator.cli.common import (
-    CommandError,
-    Groups,
-    UsageError,
-    add_command,
-    read_file,
-    with_store,
-    write_file,
-)
+from ldp_aggregator.cli.common import CommandError, UsageError, add_command, read_file, with_store, write_file
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.learning.projections import (
     InputMoments,
@@ -31,7 +23,7 @@ from ldp_aggregator.store import Store
 from protocols import Campaign
 from protocols.document.projection import METHODS
 from protocols.document.schema import ContinuousFeature
-from protocols.shell import say
+from protocols.shell import Groups, say
 
 
 def add_commands(groups: Groups) -> None:

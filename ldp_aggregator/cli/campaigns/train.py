@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import argparse
 import json
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
 from ldp_aggregator.cli.campaigns.evaluate import publish_with_evaluation
 from ldp_aggregator.cli.common import (
     CommandError,
-    Groups,
+    act_on,
     add_command,
     say_table,
     shown_reach,
     tell_guarantees,
-    with_store,
     write_file,
 )
 from ldp_aggregator.estimation.simplex import POSTERIOR, TRAINING_MODES
 from ldp_aggregator.learning.published import PublishedGuarantee, Relayed
-from ldp_aggregator.service.publishing import UntrainableError, UselessModelError, publish_trained
-from ldp_aggregator.service.rights import local_actor, recorded
-from ldp_aggregator.store import PublishedModel, Store
-from protocols.shell import say
+from ldp_aggregator.service.publishing import UselessModelError, publish_trained
+from protocols.shell import Groups, say
 
 _NEVER: Final = 0.001
 """A share below which a class is said never."""
@@ -71,19 +67,15 @@ def _train(options: argparse.Namespace) -> None:
         publish_with_evaluation(options)
         return
 
-    async def work(store: Store) -> tuple[int, tuple[PublishedModel, ...]]:
-        async with AsyncExitStack() as acts:
-            for campaign_id in dict.fromkeys(options.ids):
-                await store.state(campaign_id)
-                await acts.enter_async_context(recorded(store, local_actor(), "publish model", campaign_id))
-            return await publish_trained(store, options.ids, options.post, anyway=options.anyway)
-
     try:
-        reports, models = with_store(options, work)
+        reports, models = act_on(
+            options,
+            "publish model",
+            options.ids,
+            lambda store: publish_trained(store, options.ids, options.post, anyway=options.anyway),
+        )
     except UselessModelError as error:
         raise CommandError(f"{error}. Nothing is published; --anyway publishes it") from None
-    except UntrainableError as error:
-        raise CommandError(str(error)) from None
     if options.output:
         write_file(options.output, models[0].document)
     versions = " and ".join(str(model.version) for model in models)

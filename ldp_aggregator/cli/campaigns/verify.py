@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ldp_aggregator.cli.common import Groups, add_command, add_json, read_file, say_table
+from ldp_aggregator.cli.common import add_command, read_file, say_table
 from ldp_aggregator.learning.published import PublishedGuarantee, published_together, relay_guarantee
 from ldp_aggregator.mechanisms.enumeration import verify_thoroughly
 from protocols import Campaign
 from protocols.document.verification import NEGLIGIBLE_GAP, Verification
-from protocols.shell import at_least, say, say_json
+from protocols.shell import Groups, add_json, at_least, say, say_json
 
 CROWDS: Final = (1000, 10_000, 100_000, 1_000_000)
 """A document does not know how many will answer."""

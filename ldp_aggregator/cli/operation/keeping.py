@@ -8,22 +8,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldp_aggregator.cli.common import (
-    CommandError,
-    Groups,
-    UsageError,
-    add_command,
-    settings_of,
-    with_recorded,
-    with_store,
-)
+from ldp_aggregator.cli.common import CommandError, UsageError, add_command, settings_of, with_recorded, with_store
 from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.store import Act, Finding, SqliteStore, Store, StoreError, check_driver, open_store
 from ldp_aggregator.store.backup import copy_store, restore_store
 from ldp_aggregator.store.combining import combine_stores
 from ldp_aggregator.store.contract import Restored
 from ldp_aggregator.store.sqlite.ids import TakenOut
-from protocols.shell import say, say_json
+from protocols.shell import Groups, say, say_json
 
 if TYPE_CHECKING:
     from ldp_aggregator.archive.recount import Engine, Recount
@@ -44,6 +36,7 @@ def add_commands(groups: Groups) -> None:
         "--archive", metavar="ARCHIVE", help="folder or address (s3://...) that the server archives to"
     )
     archive.add_argument("--engine", choices=("processes", "dask"), help="what counts (default: processes)")
+    archive.add_argument("--count-only", action="store_true", help="compare with no store, where several archive there")
     archive.add_argument("--json", action="store_true", help="print JSON: reports, duplicates, conflicts, all counts")
     text = "add two embedded stores up into a new one, and say how many reports both had; models and tokens stay behind"
     merge = add_command(groups, "merge", text, _merge, "north south --output both", store=False)
@@ -77,8 +70,8 @@ def add_commands(groups: Groups) -> None:
 def _fsck(options: argparse.Namespace) -> int:
     if options.archive is not None:
         return _recount(options)
-    if options.campaign or options.engine or options.json:
-        raise UsageError("ID, --engine and --json go with --archive")
+    if options.campaign or options.engine or options.count_only or options.json:
+        raise UsageError("ID, --engine, --count-only and --json go with --archive")
 
     async def work(store: Store) -> tuple[int, list[Finding], str]:
         return len(await store.campaigns()), await store.check(), (await store.origin()).generation
@@ -185,14 +178,16 @@ def _recount(options: argparse.Namespace) -> int:
         from ldp_aggregator.archive.recount import recount
     except ModuleNotFoundError as error:
         raise UsageError(f"{error.name} is not installed; archives need pip install 'ldp-bayes[archive]'") from None
-    tally = with_store(options, lambda store: store.tally(options.campaign), read_only=True)
+    tally = None
+    if not options.count_only:
+        tally = with_store(options, lambda store: store.tally(options.campaign), read_only=True)
     found = recount(options.archive, options.campaign, _engine(options))
-    equal = found.tally == tally
+    equal = None if tally is None else found.tally == tally
     if options.json:
         say_json(_as_json(options.campaign, found, equal))
     else:
         _tell(found, equal)
-    return 0 if equal else 1
+    return 1 if equal is False else 0
 
 
 def _engine(options: argparse.Namespace) -> Engine:
@@ -205,7 +200,7 @@ def _engine(options: argparse.Namespace) -> Engine:
     return on_dask
 
 
-def _tell(found: Recount, equal: bool) -> None:
+def _tell(found: Recount, equal: bool | None) -> None:
     say(f"{found.reports} reports count, {found.duplicates} rows repeat one of them")
     if found.refused:
         say(f"{found.refused} rows no device can have sent; they are left out")
@@ -213,10 +208,11 @@ def _tell(found: Recount, equal: bool) -> None:
         say(f"{len(found.conflicts)} ids have more than one answer; none of them counts:")
         for one in found.conflicts:
             say(f"  {one.hex()}")
-    say("the store has the same tally, bit for bit" if equal else "the store has another tally")
+    if equal is not None:
+        say("the store has the same tally, bit for bit" if equal else "the store has another tally")
 
 
-def _as_json(campaign_id: str, found: Recount, equal: bool) -> dict[str, object]:
+def _as_json(campaign_id: str, found: Recount, equal: bool | None) -> dict[str, object]:
     questions = [
         {"question": number, "n": int(n), "counts": counts.tolist()}
         for number, (n, counts) in enumerate(zip(found.tally.n, found.tally.counts, strict=True))

@@ -11,11 +11,9 @@ from pathlib import Path
 
 from ldp_aggregator.cli.common import (
     CommandError,
-    Groups,
     UsageError,
     add_command,
     add_group,
-    add_json,
     read_file,
     say_table,
     with_recorded,
@@ -28,7 +26,7 @@ from ldp_aggregator.store import SCOPES, Store, StoredToken
 from ldp_aggregator.store.clock import to_text, utc_now
 from protocols.document.directory import read_directory
 from protocols.model import Model
-from protocols.shell import say, say_json
+from protocols.shell import Groups, add_json, say, say_json
 
 
 def add_commands(groups: Groups) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from ldp_aggregator.cli.common import CommandError, Groups, add_command, add_store_options, settings_of
+from ldp_aggregator.cli.common import CommandError, add_command, add_store_options, settings_of
 from ldp_aggregator.server.process import EndedError, run_server
 from ldp_aggregator.server.sockets.listener import Addresses
 from ldp_aggregator.service.settings import Settings
-from protocols.shell import say
+from protocols.shell import Groups, say
 
 _LISTENERS: Final = ("listen", "listen_admin", "listen_operations")
 

@@ -12,16 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ldp_aggregator.cli.common import (
-    CommandError,
-    Groups,
-    UsageError,
-    add_command,
-    add_json,
-    read_file,
-    say_table,
-    write_file,
-)
+from ldp_aggregator.cli.common import CommandError, UsageError, add_command, read_file, say_table, write_file
 from ldp_aggregator.trainers import (
     FederatedNB,
     GlobalSensitivityNB,
@@ -37,7 +28,7 @@ from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.silence import SilentFeatureWarning
 from protocols import DraftError
 from protocols.fields import parse_json
-from protocols.shell import at_least, between, say, say_json
+from protocols.shell import Groups, add_json, at_least, between, say, say_json
 
 _METHODS: Final = {
     "sums": (SufficientStatisticsNB, "Naive Bayes from noisy counts and sums; the most accurate, reads in pieces"),

@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from ldp_aggregator.cli.common import CommandError, Groups, UsageError, add_command, add_group, add_id, read_file
+from ldp_aggregator.cli.common import CommandError, UsageError, add_command, add_group, add_id, read_file
 from ldp_aggregator.node_statistics import ShareError, decode_share, has_other_rows
 from ldp_aggregator.store.runs.files import sync_folder
 from ldp_aggregator.trainers.base import sound_guarantee
@@ -16,7 +16,7 @@ from ldp_aggregator.trainers.federation.state import node_statistics
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.schemas import Schema
 from protocols import Campaign
-from protocols.shell import say
+from protocols.shell import Groups, say
 
 
 def add_commands(groups: Groups) -> None:
