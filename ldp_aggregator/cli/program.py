@@ -120,7 +120,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         NAME,
         lambda: chosen.command(chosen),
         wrong=(NotInstalledError, SettingsError, UsageError),
-        failed=(CommandError, KeyFileError, ProtocolError, StoreError, UntrainableError),
+        failed=(CommandError, KeyFileError, ProtocolError, StoreError, UnknownCampaignError, UntrainableError),
         tell=_told,
     )
 

@@ -154,19 +154,21 @@ def test_a_release_is_made_by_who_reads_estimates_of_a_campaign_that_fixes_them(
 
 
 def test_the_end_of_a_campaign_from_the_command_line(run, refused, campaign):
-    assert run("campaign", "seal", campaign.id)[0] == 1
-    assert run("campaign", "close", campaign.id)[:2] == (0, "closed with 5 reports\n")
-    assert run("campaign", "reopen", campaign.id)[:2] == (0, "reopened with 5 reports\n")
+    close = ("campaign", "close", campaign.id)
+    assert "'ldp-aggregator campaign close' comes first" in refused(*close, "--seal")
+    assert run(*close)[:2] == (0, "closed with 5 reports\n")
+    assert run(*close, "--undo")[:2] == (0, "reopened with 5 reports\n")
     assert listed(run)[0]["status"] == "open"
-    run("campaign", "close", campaign.id)
-    assert "can be sealed from" in refused("campaign", "seal", campaign.id)
-    assert run("campaign", "seal", campaign.id, "--now")[:2] == (0, "sealed with 5 reports; their ids are gone\n")
-    assert "is sealed" in refused("campaign", "reopen", campaign.id)
+    run(*close)
+    assert "can be sealed from" in refused(*close, "--seal")
+    assert "not allowed with" in refused(*close, "--seal", "--undo", expected=2)
+    assert run(*close, "--seal-now")[:2] == (0, "sealed with 5 reports; their ids are gone\n")
+    assert "is sealed" in refused(*close, "--undo")
     assert json.loads(run("campaign", "show", campaign.id, "--json")[1])["sealed"] is not None
     assert run("campaign", "delete", campaign.id)[:2] == (0, f"campaign {campaign.id} is deleted\n")
     assert listed(run) == []
-    for command in ("close", "reopen", "seal", "delete"):
-        assert run("campaign", command, campaign.id)[0] == 1
+    for command in (close, (*close, "--undo"), (*close, "--seal"), ("campaign", "delete", campaign.id)):
+        assert run(*command)[0] == 1
 
 
 def test_reports_that_two_merged_stores_had_are_told_wherever_they_count(run, campaign, tmp_path):
