@@ -69,6 +69,11 @@ def add_command(groups: Groups) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
+    many = options.mechanism or options.continuous or len(options.epsilon or ()) > 1
+    if options.evaluating is not None and (many or options.devices is None):
+        raise argparse.ArgumentTypeError(
+            "--evaluating goes with --devices and one --epsilon, and without --mechanism and --continuous"
+        )
     source = source_of(options)
     for note in source.notes:
         warn(f"note: {note}")
@@ -98,11 +103,7 @@ def _run(options: argparse.Namespace) -> None:
 
 def _evaluate(options: argparse.Namespace, source: Source, seeds: range) -> None:
     """Learn, evaluate and publish in every trial."""
-    if options.devices is None or options.mechanism or options.continuous:
-        raise argparse.ArgumentTypeError("--evaluating goes with --devices, and without --mechanism and --continuous")
     if options.epsilon:
-        if len(options.epsilon) > 1:
-            raise argparse.ArgumentTypeError("--evaluating tries one --epsilon")
         source = source.with_epsilon(options.epsilon[0])
     epsilon: float = source.draft["privacy"]["epsilon"]
     study = Study(options.devices, options.evaluating)
