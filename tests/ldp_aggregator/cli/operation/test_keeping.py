@@ -5,9 +5,11 @@ import json
 import sqlite3
 
 import pytest
-from cells import count, publish
+from cells import count, publish, submission
 from postgres import empty, postgres  # noqa: F401 - a fixture
 
+from ldp_aggregator.archive.keeping import Archive, ArchivedCounts
+from ldp_aggregator.archive.places import open_place
 from ldp_aggregator.service.archiving import counts_of
 from ldp_aggregator.service.settings import read_settings
 from ldp_aggregator.store import open_store
@@ -246,3 +248,27 @@ def test_a_deletion_finds_the_archive_that_a_server_wrote_to_also_where_it_is_no
     assert (archive / campaign.id).exists(), "it is the archive of another store"
     assert run("campaign", "delete", campaign.id)[1].endswith("and its archived reports\n")
     assert not (archive / campaign.id).exists()
+
+
+def test_an_archive_is_counted_again_and_held_to_the_store(run, refused, data, campaign, tmp_path):
+    archive = tmp_path / "archive"
+
+    async def archived(store):
+        made = await publish(store, title="Archived")
+        await ArchivedCounts(store, Archive(open_place(str(archive)), 4)).count([submission(made, range(7))])
+        return made
+
+    made = within(data, archived)
+    fsck = ("fsck", made.id, "--archive", archive)
+    code, out, _ = run(*fsck)
+    assert (code, "7 reports count" in out, "the same tally, bit for bit" in out) == (0, True, True)
+    told = json.loads(run(*fsck, "--json")[1])
+    assert (told["campaign"], told["reports"], told["equals_store"]) == (made.id, 7, True)
+    within(data, lambda store: count(store, made, range(7, 9)))
+    assert run(*fsck)[::2] == (1, "")
+    assert "another tally" in run(*fsck)[1]
+    code, out, _ = run(*fsck, "--count-only", "--data", tmp_path / "none")
+    assert (code, out.count("\n")) == (0, 1), "several stores may have one archive"
+    assert "no campaign has the id" in refused("fsck", "A" * 43, "--archive", archive)
+    for wrong in (["--archive", archive], ["--count-only"], [made.id], ["--json"], [*fsck[1:], "--take-out-damaged"]):
+        assert "--archive" in refused("fsck", *wrong, expected=2)
