@@ -260,3 +260,15 @@ def test_one_table_of_exit_codes_is_in_the_reference_and_in_every_help():
             told = parser.format_help().partition(EXIT_CODES)[2].partition(EXAMPLES)[0]
             shown = {int(code): meaning for code, meaning in re.findall(r"^  (\d+) +(.*)$", told, re.MULTILINE)}
             assert shown == shell.MEANINGS, parser.prog
+
+
+def test_options_are_spelled_out(capsys):
+    for words in (
+        ["campaign", "list", "--dat", "x"],
+        ["campaign", "list", "--js"],
+        ["--conf", "f", "campaign", "list"],
+    ):
+        with pytest.raises(SystemExit) as stop:
+            program.parse(words)
+        assert stop.value.code == shell.WRONG_USAGE
+        assert "unrecognized arguments" in capsys.readouterr().err

@@ -102,7 +102,7 @@ def _completed() -> Parser:
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
     """Read a command line, in which the options of the store stand anywhere; ends where it is wrong."""
-    store = Parser(prog=NAME, add_help=False, allow_abbrev=False)
+    store = Parser(prog=NAME, add_help=False)
     add_store_options(store)
     given, words = store.take(words)
     refuse_gone(store, words, GONE)

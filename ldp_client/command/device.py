@@ -33,7 +33,6 @@ def add_commands(commands: Groups) -> None:
     """Add them to the client's commands."""
     add = commands.add_parser(
         "contribute",
-        allow_abbrev=False,
         examples=("https://collect.example.org ID --storage device.db --record-file record.json",),
         help="perturb an answer from one record and send it, once",
         description="Perturb an answer from one record and send it. Running this is the consent, unless it was "
@@ -50,7 +49,6 @@ def add_commands(commands: Groups) -> None:
     add.set_defaults(run=_contribute)
     predict = commands.add_parser(
         "predict",
-        allow_abbrev=False,
         examples=("https://collect.example.org ID --record-file record.json --json",),
         help="classify one record on this device",
         description="Fetch the model (or take the stored one while offline) and classify one record on this device; "
@@ -65,6 +63,7 @@ def add_commands(commands: Groups) -> None:
     status = commands.add_parser(
         "status",
         help="what was spent and sent, in plain words",
+        description="What was spent and sent, in plain words; the caps are those of contribute.",
         examples=("https://collect.example.org ID --storage device.db --json",),
     )
     _add_common(status)
@@ -74,6 +73,7 @@ def add_commands(commands: Groups) -> None:
     withdraw = commands.add_parser(
         "withdraw",
         help="delete what is unsent and send nothing further",
+        description="Delete what is unsent and send nothing further, until contribute --consent.",
         examples=("https://collect.example.org ID --storage device.db",),
     )
     _add_common(withdraw)

@@ -45,7 +45,9 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, *, examples: Sequence[str] = (), note: str = "", **options: Any) -> None:
-        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+        formatter = argparse.RawDescriptionHelpFormatter
+        # An abbreviation means something else, or two things, as soon as there is another option.
+        super().__init__(formatter_class=formatter, allow_abbrev=False, **options)
         if self.description and "\n" not in self.description:
             self.description = textwrap.fill(self.description, _WIDTH)
         if examples:

@@ -69,7 +69,7 @@ def add_commands(groups: Groups) -> None:
     uploads = add_command(commands, "uploads", text, _uploads, "ID relay", "ID anybody")
     add_id(uploads)
     uploads.add_argument("need", choices=(*UPLOADING, ANYBODY), metavar="NEED", help="device, relay or anybody")
-    text = "accept no more reports; a day later its ids can be dropped, for good"
+    text = "accept no more reports; --undo takes that back, --seal drops the ids a day later, for good"
     close = add_command(commands, "close", text, _close, "ID", "ID --undo", "ID --seal")
     add_id(close)
     instead = close.add_argument_group("of a campaign that is closed").add_mutually_exclusive_group()

@@ -24,15 +24,18 @@ def add_commands(groups: Groups) -> None:
     example = "--url https://collect.example.org --token-file token"
     command = "table.csv --campaign document.json --output share.msgpack"
     commands = add_group(groups, "node", text, f"submit {command} {example}")
-    text = (
-        "draw this node's noisy share once, keep it in a file, and send it where --url says; a file that is there is "
-        "sent as it is, since a second share of the same rows spends epsilon again"
-    )
+    text = "draw this node's noisy share, once, keep it in a file, and send it where --url says"
     submit = add_command(commands, "submit", text, _submit, command, f"{command} {example}", store=False)
     submit.add_argument("table", type=Path, metavar="TABLE.csv", help="the node's table, with a header row")
     submit.add_argument("--campaign", type=Path, required=True, metavar="DOC", help="the document, as published")
     submit.add_argument("--id", metavar="ID", help="the campaign's id, where it is known, to verify the document")
-    submit.add_argument("--output", type=Path, required=True, metavar="FILE", help="where the share is kept")
+    submit.add_argument(
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="where the share is kept; one that is there is sent as it is: a second one spends epsilon again",
+    )
     submit.add_argument(
         "--other-rows",
         action="store_true",
@@ -46,7 +49,7 @@ def add_commands(groups: Groups) -> None:
         where.add_argument("--url", required=required, metavar="URL", help="such as https://collect.example.org")
         text = "a file with this node's token, of scope node"
         where.add_argument("--token-file", type=Path, required=required, metavar="FILE", help=text)
-        where.add_argument("--allow-plain-http", action="store_true", help="show the token on the way beyond loopback")
+        where.add_argument("--allow-plain-http", action="store_true", help="send the token unencrypted beyond loopback")
 
 
 def _submit(options: argparse.Namespace) -> None:
