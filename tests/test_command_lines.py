@@ -266,7 +266,7 @@ def test_options_are_spelled_out(capsys):
     for words in (
         ["campaign", "list", "--dat", "x"],
         ["campaign", "list", "--js"],
-        ["--conf", "f", "campaign", "list"],
+        ["campaign", "list", "--conf=f"],
     ):
         with pytest.raises(SystemExit) as stop:
             program.parse(words)

@@ -80,11 +80,11 @@ def test_a_device_that_pins_the_key_answers_and_classifies_as_far_as_it_was_sign
         device = Device(MemoryStorage(), max_total_epsilon=8)
         part = device.campaign(daemon.public, campaign_id, max_epsilon=4, publisher=public)
         assert part.refusal().code == "not-in-directory"
-        part.grant()
         with pytest.raises(RefusedError):
-            part.contribute({"sky": "blue"}, "no")
+            part.grant()
         assert sign(2, campaign_id)[0] == 0
         assert part.refusal() is None
+        part.grant()
         part.contribute({"sky": "blue"}, "no")
         assert device.run_once(30)
         assert part.status().sent == 1
