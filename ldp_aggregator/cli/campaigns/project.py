@@ -50,6 +50,8 @@ def add_commands(groups: Groups) -> None:
 def _fit(options: argparse.Namespace) -> None:
     if (options.table is None) == (options.round is None):
         raise UsageError("name either a public table or --round ID")
+    if options.table and {"config", "data", "database"} & vars(options).keys():
+        raise UsageError("a public table needs no store; leave out --config, --data and --database")
     draft = _read_draft(options.draft)
     try:
         moments, study = _moments_of_round(options) if options.round else (_moments_of_public(options, draft), None)
