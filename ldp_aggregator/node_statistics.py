@@ -127,7 +127,7 @@ def campaign_of(data: bytes) -> str:
     value = _unpack(data, max(len(data), _FORM))
     plain = value[1:] if value[:1] == [OTHER_ROWS] else value
     if len(plain) != 3 or type(plain[1]) is not str or len(plain[1]) != _ID_LENGTH:
-        raise ShareError("this is no share; 'ldp-aggregator node statistics' writes one")
+        raise ShareError("this is no share; 'ldp-aggregator node submit' writes one")
     return plain[1]
 
 

@@ -6,16 +6,16 @@ import argparse
 import re
 import shlex
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from ldp_aggregator.cli import program
 from ldp_aggregator.cli.program import make_parser as aggregator_parser
 from ldp_aggregator.cli.program import run as run_aggregator
 from ldp_client import command as client
 from protocols import shell
-from protocols.shell import EXAMPLES, EXIT_CODES, Parser
+from protocols.shell import EXAMPLES, EXIT_CODES, Parser, parsers_under
 from simulations import __main__ as simulations
 
 PROGRAMS = {
@@ -23,47 +23,55 @@ PROGRAMS = {
     "ldp_client": client.make_parser,
     "simulations": simulations.make_parser,
 }
-FEWEST_PARSERS = {"ldp-aggregator": 40, "ldp_client": 6, "simulations": 8}
+PARSE = {
+    "ldp-aggregator": program.parse,
+    "ldp_client": client.make_parser().parse_args,
+    "simulations": simulations.make_parser().parse_args,
+}
+FEWEST_PARSERS = {"ldp-aggregator": 30, "ldp_client": 6, "simulations": 7}
+MOST_COMMANDS = 40
+MOST_FLAGS = 180
+"""Of all commands together, each flag counted with every command that has it."""
 DASHED = "-" + "A" * 42
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "commands.md"
 
 
-def parsers_under(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    yield parser
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for one in action.choices.values():
-                yield from parsers_under(one)
-
-
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_every_help_ends_with_examples_which_the_parser_takes(program):
-    root = PROGRAMS[program]()
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_help_ends_with_examples_which_the_parser_takes(name):
+    root = PROGRAMS[name]()
     found = list(parsers_under(root))
-    assert len(found) >= FEWEST_PARSERS[program]
+    assert len(found) >= FEWEST_PARSERS[name]
     for parser in found:
         head, *examples = parser.format_help().rpartition(EXAMPLES)[2].rstrip().split("\n")
         assert (head, bool(examples)) == ("", True), parser.prog
         for example in examples:
             assert example.startswith(f"  {parser.prog}"), example
             words = shlex.split(example)[len(shlex.split(root.prog)) :]
-            assert root.parse_args(words) is not None
+            assert PARSE[name](words) is not None
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_every_command_that_prints_data_prints_json_when_asked(program):
+def test_commands_and_flags_stay_few():
+    """What is added takes something else's place."""
+    leaves = [one for make in PROGRAMS.values() for one in parsers_under(make()) if one._subparsers is None]
+    flags = [action for one in leaves for action in one._actions if set(action.option_strings) - {"-h", "--help"}]
+    assert len(leaves) <= MOST_COMMANDS
+    assert len(flags) <= MOST_FLAGS
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_command_that_prints_data_prints_json_when_asked(name):
     told = {
         parser.prog.split()[-1]
-        for parser in parsers_under(PROGRAMS[program]())
+        for parser in parsers_under(PROGRAMS[name]())
         if any("--json" in action.option_strings for action in parser._actions)
     }
     assert (
         told
         >= {
-            "ldp-aggregator": {"list", "show", "verify", "estimates", "log", "recount", "audit", "global", "kmeans"},
+            "ldp-aggregator": {"list", "show", "verify", "estimates", "log", "fsck", "audit", "fit"},
             "ldp_client": {"contribute", "predict", "status"},
-            "simulations": {"demo", "population", "accuracy", "evaluate", "plan", "draft", "reproduce"},
-        }[program]
+            "simulations": {"demo", "population", "accuracy", "plan", "draft", "reproduce"},
+        }[name]
     )
 
 
@@ -79,7 +87,7 @@ def test_every_command_that_prints_data_prints_json_when_asked(program):
 )
 def test_an_id_that_begins_with_a_dash_is_an_id(words):
     """One in 64 does."""
-    given = vars(aggregator_parser().parse_args(words)).values()
+    given = vars(program.parse(words)).values()
     ids = [word for word in words if word.startswith("-") and len(word) >= 43]
     flat = [one for value in given for one in (value if isinstance(value, list) else [value])]
     assert set(ids) <= {one for one in flat if isinstance(one, str)}
@@ -113,19 +121,114 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("program", "words", "code", "told"), MISTAKES)
-def test_a_mistake_is_told_in_one_line_with_what_to_do_next(program, words, code, told, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(("name", "words", "code", "told"), MISTAKES)
+def test_a_mistake_is_told_in_one_line_with_what_to_do_next(name, words, code, told, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LDP_AGGREGATOR_DATA", str(tmp_path / "data"))
     Path("x.csv").write_text(TABLE, encoding="utf-8")
-    run = {"ldp-aggregator": run_aggregator, "ldp_client": client.main, "simulations": simulations.main}[program]
     try:
-        ended = run(words)
+        ended = RUN[name](words)
     except SystemExit as stop:
         ended = stop.code
     out, err = capsys.readouterr()
     assert (ended, out, err.count("\n")) == (code, "", 1), err
     assert [part for part in told if part not in err] == []
+
+
+STORE = ["--data", "a folder"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [*STORE, "campaign", "list", "--json"],
+        ["campaign", *STORE, "list", "--json"],
+        ["campaign", "list", "--json", *STORE],
+        ["campaign", "list", "--data=a folder", "--json"],
+        ["--data", "another", "campaign", "list", *STORE, "--json"],
+    ],
+)
+def test_the_options_of_the_store_stand_anywhere_and_the_last_one_holds(words):
+    chosen = program.parse(words)
+    assert (str(chosen.data), chosen.json) == ("a folder", True)
+
+
+def leaf_commands():
+    return [one for one in parsers_under(aggregator_parser()) if one._subparsers is None]
+
+
+def test_every_command_says_in_its_help_whether_it_opens_a_store_or_refuses_its_options(capsys):
+    without = []
+    for one in leaf_commands():
+        told = " ".join(one.format_help().split())
+        if one.get_default("opens_store"):
+            assert [option for option in ("--config", "--data", "--database") if option not in told] == [], one.prog
+        else:
+            without.append(one.prog.removeprefix("ldp-aggregator "))
+    assert set(without) == {
+        "fit",
+        "node submit",
+        "node withdraw",
+        "campaign verify",
+        "key create",
+        "key sign",
+        "merge",
+        "audit",
+    }
+    for words in (["fit", "t.csv", "--schema", "s", "--epsilon", "1"], ["merge", "a", "b", "-o", "c"], ["audit"]):
+        with pytest.raises(SystemExit) as stop:
+            program.parse([*words, "--config", "f.toml", *STORE])
+        assert stop.value.code == shell.WRONG_USAGE
+        err = capsys.readouterr().err
+        assert f"ldp-aggregator {words[0]}: no store is opened; leave out --config and --data; see" in err
+
+
+@pytest.mark.parametrize(
+    "words", [["--data"], ["campaign", "list", "--data"], ["campaign", "list", "--data", "--json"]]
+)
+def test_an_option_of_the_store_without_its_value_is_told(words, capsys):
+    with pytest.raises(SystemExit) as stop:
+        program.parse(words)
+    assert stop.value.code == shell.WRONG_USAGE
+    assert (
+        capsys.readouterr().err == "ldp-aggregator: argument --data: expected one argument; see ldp-aggregator --help\n"
+    )
+
+
+RUN = {"ldp-aggregator": run_aggregator, "ldp_client": client.main, "simulations": simulations.main}
+GONE = [
+    (name, old, now)
+    for name, table in (
+        ("ldp-aggregator", program.GONE),
+        ("ldp_client", client.GONE),
+        ("simulations", simulations.GONE),
+    )
+    for old, now in table.items()
+]
+
+
+@pytest.mark.parametrize(("name", "old", "now"), GONE)
+@pytest.mark.parametrize("more", ["", "=3", " x"])
+def test_what_is_gone_is_told_in_one_sentence_that_says_what_is_now(name, old, now, more, capsys):
+    with pytest.raises(SystemExit) as stop:
+        RUN[name]([*(old + (more if "--" in old else "")).split(), "more", "--json"])
+    out, err = capsys.readouterr()
+    assert (stop.value.code, out, err.count("\n")) == (shell.WRONG_USAGE, "", 1)
+    assert f"'{old}' {now}; see " in err
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_takes_the_place_of_something_is_there_and_what_is_gone_is_not(name):
+    root = PROGRAMS[name]()
+    parsers = {one.prog.removeprefix(root.prog).strip(): one for one in parsers_under(root)}
+    there = {
+        *parsers,
+        *(f"{command} {flag}" for command, one in parsers.items() for flag in one._option_string_actions),
+    }
+    for old, now in ((old, now) for program_name, old, now in GONE if program_name == name):
+        assert old not in there
+        for command, flag in re.findall(r"is '([a-z]+(?: [a-z]+)?)(?: (--[a-z-]+))?[ a-z]*' now", now):
+            assert f"{command} {flag}".strip() in there, now
 
 
 def test_a_taken_port_is_named_with_the_option_that_takes_another(tmp_path, capsys):
@@ -141,7 +244,7 @@ def test_ctrl_c_ends_every_program_without_a_traceback(monkeypatch, tmp_path):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    def replaced(self, words=None):
+    def replaced(self, words=None, namespace=None):
         return argparse.Namespace(run=interrupted, command=interrupted)
 
     monkeypatch.setattr(Parser, "parse_args", replaced)
@@ -157,3 +260,15 @@ def test_one_table_of_exit_codes_is_in_the_reference_and_in_every_help():
             told = parser.format_help().partition(EXIT_CODES)[2].partition(EXAMPLES)[0]
             shown = {int(code): meaning for code, meaning in re.findall(r"^  (\d+) +(.*)$", told, re.MULTILINE)}
             assert shown == shell.MEANINGS, parser.prog
+
+
+def test_options_are_spelled_out(capsys):
+    for words in (
+        ["campaign", "list", "--dat", "x"],
+        ["campaign", "list", "--js"],
+        ["campaign", "list", "--conf=f"],
+    ):
+        with pytest.raises(SystemExit) as stop:
+            program.parse(words)
+        assert stop.value.code == shell.WRONG_USAGE
+        assert "unrecognized arguments" in capsys.readouterr().err

@@ -102,7 +102,7 @@ def test_a_device_above_its_cap_refuses_and_nothing_is_counted(served, data, tmp
 
 def test_the_demonstration_runs_trains_and_leaves_nothing_behind(tmp_path):
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    command = ["python", "-m", "simulations", "demo", "--devices", "300", "--json", "--quiet", "--seed", "3"]
+    command = ["python", "-m", "simulations", "demo", "--devices", "300", "--json", "--seed", "3"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, env=environment)
     figures = json.loads(done.stdout)
     assert (figures["devices"], figures["accepted"], figures["refused"]) == (300, 300, {})
@@ -120,7 +120,7 @@ def test_the_demonstration_takes_a_table_of_your_own_and_says_what_must_be_repla
     table = tmp_path / "people.csv"
     rows = [f"{colour},{size},{'yes' if colour == 'red' else 'no'}" for colour in ("red", "blue") for size in range(40)]
     table.write_text("colour,size,sold\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    command = ["--data", str(table), "--label", "sold", "--devices", "100", "--quiet", "--seed", "1"]
+    command = ["--data", str(table), "--label", "sold", "--devices", "100", "--seed", "1"]
     done = subprocess.run(
         ["python", "-m", "simulations", "demo", *command], capture_output=True, text=True, timeout=120, check=True
     )
@@ -131,7 +131,7 @@ def test_the_demonstration_takes_a_table_of_your_own_and_says_what_must_be_repla
 
 def test_the_demonstration_stays_when_asked_until_it_is_told_to_stop(tmp_path):
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    command = ["python", "-m", "simulations", "demo", "--devices", "60", "--quiet", "--seed", "3", "--keep"]
+    command = ["python", "-m", "simulations", "demo", "--devices", "60", "--seed", "3", "--keep"]
     demo = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)
     try:
         told = [demo.stderr.readline().split() for _ in range(5)]

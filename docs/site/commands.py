@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
-from collections.abc import Iterator
 
 os.environ["COLUMNS"] = "86"
 
 from ldp_aggregator.cli.program import make_parser as aggregator_parser
 from ldp_client.command import make_parser as client_parser
+from protocols.shell import parsers_under
 from simulations.__main__ import make_parser as simulations_parser
-
-
-def parsers_under(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    yield parser
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for one in action.choices.values():
-                yield from parsers_under(one)
 
 
 def main() -> None:

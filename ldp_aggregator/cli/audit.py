@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import shlex
 import sys
 from pathlib import Path
@@ -12,19 +13,10 @@ from typing import Final
 from ldp_aggregator.audit import Audit, BlackBoxError, audit, command_client, command_stopwatch
 from ldp_aggregator.audit.report import markdown
 from ldp_aggregator.audit.searching.events import CONFIDENCE
-from ldp_aggregator.cli.common import (
-    CommandError,
-    Groups,
-    UsageError,
-    add_command,
-    positive,
-    read_file,
-    say,
-    say_json,
-    say_table,
-)
+from ldp_aggregator.cli.common import CommandError, add_command, read_file, say_table, write_file
 from protocols import Campaign
 from protocols.document.authored import continuous_choices, discrete_choices
+from protocols.shell import Groups, add_json, at_least, between, say, say_json
 
 TRIALS: Final = 20_000
 REFERENCE: Final = (sys.executable, "-m", "ldp_client.testing.lines")
@@ -42,22 +34,23 @@ def add_commands(groups: Groups) -> None:
         _audit,
         "--mechanism oue --domain 8 --epsilon 1",
         "--document document.json --command './device --audit' --json",
+        store=False,
     )
     parser.add_argument("--mechanism", choices=_MECHANISMS, default="auto", help="default: %(default)s")
     parser.add_argument("--domain", type=int, default=8, metavar="D", help="cells, for continuous mechanisms classes")
-    parser.add_argument("--epsilon", type=positive, default=1.0, metavar="E", help="default: %(default)s")
+    parser.add_argument("--epsilon", type=between(0, math.inf), default=1.0, metavar="E", help="default: %(default)s")
     parser.add_argument("--document", type=Path, metavar="DOC", help="audit this campaign document instead")
     parser.add_argument(
         "--command", type=shlex.split, default=REFERENCE, dest="program", help="the client; see docs/audit.md"
     )
-    parser.add_argument("--trials", type=int, default=TRIALS, metavar="N", help="per person; default: %(default)s")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--trials", type=at_least(1), default=TRIALS, metavar="N", help="per person; default: %(default)s"
+    )
+    add_json(parser)
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a report to publish")
 
 
 def _audit(options: argparse.Namespace) -> int:
-    if options.trials < 1:
-        raise UsageError("--trials must be at least 1")
     document = (
         read_file(options.document).decode()
         if options.document
@@ -70,7 +63,7 @@ def _audit(options: argparse.Namespace) -> int:
     except BlackBoxError as error:
         raise CommandError(str(error)) from None
     if options.markdown is not None:
-        options.markdown.write_text(markdown(result, document, shlex.join(options.program)), encoding="utf-8")
+        write_file(options.markdown, markdown(result, document, shlex.join(options.program)))
     if options.json:
         say_json(result.to_json())
     else:

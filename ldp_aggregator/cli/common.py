@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import math
 import os
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from ldp_aggregator.learning.published import PublishedGuarantee, Relayed
 from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.service.settings import Settings, read_settings
 from ldp_aggregator.store import Store, open_store
-from protocols.shell import Parser
-
-if TYPE_CHECKING:
-    Groups = argparse._SubParsersAction[Parser]
-else:
-    Groups = Any
+from protocols.shell import Groups, say
 
 Result = TypeVar("Result")
+
+_NOTE: Final = "store: --config FILE, --data DIR or --database URL, anywhere on the line; see ldp-aggregator --help"
 
 
 class CommandError(Exception):
@@ -36,36 +32,48 @@ class UsageError(CommandError):
 
 
 def add_command(
-    groups: Groups, name: str, text: str, command: Callable[[argparse.Namespace], int | None], *examples: str
+    groups: Groups,
+    name: str,
+    text: str,
+    command: Callable[[argparse.Namespace], int | None],
+    *examples: str,
+    store: bool = True,
+    note: str = _NOTE,
 ) -> Any:
-    """A command under ``groups``; ``text`` is its help, ``examples`` are what may follow its name."""
-    parser = groups.add_parser(name, help=text, description=text, examples=examples)
-    parser.set_defaults(command=command)
+    """A command under ``groups``; ``text`` is its help, ``examples`` are what may follow its name. One that opens no
+    ``store`` refuses the options that say where it is, and has no ``note`` about them.
+    """
+    parser = groups.add_parser(name, help=text, description=text, examples=examples, note=note if store else "")
+    parser.set_defaults(command=command, opens_store=store, mistake=parser.error)
     return parser
 
 
-def add_group(groups: Groups, name: str, text: str, *examples: str, title: str = "commands") -> Groups:
+def add_group(groups: Groups, name: str, text: str, *examples: str) -> Groups:
     """A command that has commands of its own under it."""
     parser = groups.add_parser(name, help=text, description=text, examples=examples)
-    return parser.add_subparsers(title=title, metavar=title.removesuffix("s").upper(), required=True)
+    return parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
 
 def add_store_options(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that say where the store is; the configuration file and the environment say it too."""
-    parser.add_argument("--config", type=Path, metavar="FILE", help="TOML file of settings")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the embedded store")
-    parser.add_argument(
-        "--database",
-        type=address_type,
-        metavar="URL",
-        help="postgresql:// address of the store, without password",
-    )
+    """Add the options that say where the store is; the configuration file and the environment say it too."""
+    group = parser.add_argument_group("store of every command that opens one", "before the command or after it")
+    for flag, kind, metavar, text in (
+        ("--config", Path, "FILE", "TOML file of settings"),
+        ("--data", Path, "DIR", "folder of the embedded store"),
+        ("--database", _address, "URL", "postgresql:// address of the store, without password"),
+    ):
+        group.add_argument(flag, type=kind, metavar=metavar, help=text, default=argparse.SUPPRESS)
+
+
+def add_id(parser: argparse.ArgumentParser) -> None:
+    """Add the argument that names a campaign."""
+    parser.add_argument("id", metavar="ID", help="the campaign's id")
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
     """The settings: flags over environment over file."""
     flags = {name: getattr(options, name, None) for name in Settings.model_fields}
-    return read_settings(options.config, flags)
+    return read_settings(getattr(options, "config", None), flags)
 
 
 def with_store(
@@ -109,36 +117,21 @@ def with_recorded(
     return with_store(options, recorded_work, create=create)
 
 
-def positive(text: str) -> float:
-    """The type of an option that takes finite numbers above 0."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a finite number above 0, not {text!r}")
-    return number
+def act_on(
+    options: argparse.Namespace, act: str, campaign_ids: Iterable[str], work: Callable[[Store], Awaitable[Result]]
+) -> Result:
+    """:func:`with_recorded` for an act on campaigns that are there, which is in the log of each; of another nothing is
+    written down.
+    """
 
+    async def acted(store: Store) -> Result:
+        async with AsyncExitStack() as acts:
+            for campaign_id in dict.fromkeys(campaign_ids):
+                await store.state(campaign_id)
+                await acts.enter_async_context(recorded(store, local_actor(), act, campaign_id))
+            return await work(store)
 
-def share(text: str) -> float:
-    """The type of an option that takes numbers from 0 on and below 1."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 1.0
-    if not 0 <= number < 1:
-        raise argparse.ArgumentTypeError(f"must be a number from 0 on and below 1, not {text!r}")
-    return number
-
-
-def say(text: str) -> None:
-    """A line of output, at once."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
-
-
-def say_json(value: Any) -> None:
-    say(json.dumps(value, ensure_ascii=False, indent=2))
+    return with_store(options, acted)
 
 
 def say_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -190,7 +183,7 @@ def tell_guarantees(
         say(f"counted twice, by stores that were merged: {twice['known']} reports, {twice['at_most']} at most")
 
 
-def address_type(text: str) -> str:
+def _address(text: str) -> str:
     """Other users of a machine read command lines; a password belongs into the environment or the file."""
     if urlsplit(text).password:
         raise argparse.ArgumentTypeError(

@@ -207,9 +207,7 @@ def foresee(campaign: Campaign, devices: int) -> Foreseen:
     return Foreseen(devices, sum(1 / one for one in variances) ** -0.5, recall, area)
 
 
-def evaluation_draft(
-    campaigns: Sequence[Campaign], model: Model, *, bins: int = MOST_BINS, title: str | None = None
-) -> dict[str, Any]:
+def evaluation_draft(campaigns: Sequence[Campaign], model: Model, *, bins: int = MOST_BINS) -> dict[str, Any]:
     """Return the draft of a round of the same study and epsilon that asks how good a model of these campaigns is.
 
     Raises ValueError for campaigns of no study, whose devices could answer both rounds.
@@ -223,7 +221,7 @@ def evaluation_draft(
     edges = list(score_edges(model, bins)) if len(model.classes) == 2 else None
     return {
         "version": 1,
-        "title": title or f"How good is the model? {first.title[: _LONGEST_TITLE - 24]}",
+        "title": f"How good is the model? {first.title[: _LONGEST_TITLE - 24]}",
         "purpose": first.purpose,
         "label": first.label.to_json(),
         "features": [feature.to_json() for feature in first.features],

@@ -7,14 +7,12 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from datetime import date, datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import estimate
-from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
 from ldp_aggregator.estimation.simplex import POSTERIOR
 from ldp_aggregator.learning.published import counted_twice, published_by, relayed
 from ldp_aggregator.store import Store
@@ -110,15 +108,6 @@ class UselessModelError(UntrainableError):
         )
 
 
-@dataclass(frozen=True)
-class TrainingOptions:
-    """The options of ``ldp_aggregator.train`` that an operator chooses."""
-
-    post: str = POSTERIOR
-    prior: str = "pooled"
-    variance_floor: float = DEFAULT_VARIANCE_FLOOR
-
-
 async def tally_to_publish(store: Store, campaign: Campaign) -> Tally:
     """Return what may be published now: all that was counted, or as of the last release where there are releases."""
     every = campaign.privacy.release_every
@@ -144,7 +133,7 @@ def told_estimates(campaign: Campaign, tally: Tally, arrivals: Arrivals, post: s
 async def publish_trained(
     store: Store,
     campaign_ids: Sequence[str],
-    options: TrainingOptions = TrainingOptions(),
+    post: str = POSTERIOR,
     *,
     anyway: bool = False,
 ) -> tuple[int, tuple[PublishedModel, ...]]:
@@ -156,7 +145,7 @@ async def publish_trained(
     """
     pairs, arrivals = await counts_to_train(store, campaign_ids)
     reports = int(sum(tally.n.sum() for _, tally in pairs))
-    document = (await trained(pairs, arrivals, options)).to_json()
+    document = (await trained(pairs, arrivals, post)).to_json()
     expected = json.loads(document)["training"]["expected"]
     if not (expected["above_majority"] or anyway):
         raise UselessModelError(reports, expected)
@@ -202,7 +191,7 @@ def derive_model(campaign: Campaign, shares: Shares, groups: int = 1) -> str:
 
 
 async def trained(
-    pairs: Sequence[tuple[Campaign, Tally]], arrivals: Sequence[Arrivals], options: TrainingOptions = TrainingOptions()
+    pairs: Sequence[tuple[Campaign, Tally]], arrivals: Sequence[Arrivals], post: str = POSTERIOR
 ) -> NaiveBayes:
     """Train on tallies, in a thread. Raises UntrainableError and NotInstalledError."""
 
@@ -211,7 +200,7 @@ async def trained(
             # scikit-learn takes a second to import; serving does not need it, and need not have it.
             from ldp_aggregator.learning.training import train
 
-            return train(pairs, **asdict(options), arrivals=arrivals)
+            return train(pairs, post=post, arrivals=arrivals)
 
     return await asyncio.to_thread(work)
 
@@ -263,7 +252,6 @@ async def draft_evaluation(
     *,
     model: Model | None = None,
     bins: int = MOST_BINS,
-    title: str | None = None,
 ) -> dict[str, Any]:
     """Return the draft of a round that tells how good a model is: the one that is trained on what campaigns about the
     same features have counted so far, or ``model``, which may come from elsewhere.
@@ -273,7 +261,7 @@ async def draft_evaluation(
     else:
         pairs, arrivals = await counts_to_train(store, campaign_ids)
         campaigns, model = [campaign for campaign, _ in pairs], (await trained(pairs, arrivals)).model_
-    return await asyncio.to_thread(_draft, campaigns, model, bins, title)
+    return await asyncio.to_thread(_draft, campaigns, model, bins)
 
 
 def _evaluate(campaign: Campaign, tally: Tally, arrivals: Arrivals) -> tuple[Evaluated, str]:
@@ -283,8 +271,8 @@ def _evaluate(campaign: Campaign, tally: Tally, arrivals: Arrivals) -> tuple[Eva
         return evaluate(campaign, tally), evaluated_model(campaign, tally, arrivals).to_json()
 
 
-def _draft(campaigns: Sequence[Campaign], model: Model, bins: int, title: str | None) -> dict[str, Any]:
+def _draft(campaigns: Sequence[Campaign], model: Model, bins: int) -> dict[str, Any]:
     with needing_trainers():
         from ldp_aggregator.learning.evaluation import evaluation_draft
 
-        return evaluation_draft(campaigns, model, bins=bins, title=title)
+        return evaluation_draft(campaigns, model, bins=bins)

@@ -30,11 +30,15 @@ class KeyFileError(Exception):
 
 
 def make_key(path: Path) -> str:
-    """A fresh key in a new file that its owner alone can read; returns the public key. Raises KeyFileError."""
+    """A fresh key in a new file that its owner alone can read; returns the public key. Raises FileExistsError where
+    there is one, and KeyFileError.
+    """
     seed = secrets.token_bytes(SEED_BYTES)
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
             file.write(_HEAD + _text_of(seed) + "\n")
+    except FileExistsError:
+        raise
     except OSError as error:
         raise KeyFileError(f"the key cannot be written to {path}: {error.strerror}") from None
     return public_key(seed)

@@ -126,7 +126,7 @@ def check_sealing(row: CampaignRow, now: datetime, *, at_once: bool) -> None:
         raise RefusedError(
             TOO_EARLY,
             f"campaign {row.id} was closed at {to_text(closed)} and can be sealed from {to_text(closed + GRACE)} on; "
-            "until then 'campaign reopen' takes it back (--now seals at once)",
+            "until then 'campaign close --undo' takes it back (--seal-now seals at once)",
         )
 
 

@@ -10,25 +10,25 @@ from typing import Final
 from ldp_client.command import device, relay
 from ldp_client.errors import ConfigurationError
 from protocols.errors import LdpError
-from protocols.shell import FAILED, INTERRUPTED, WRONG_USAGE, Parser, add_completion
+from protocols.shell import Parser, add_completion, refuse_gone, run_command
 
 MODULE: Final = "python -m ldp_client"
 SCRIPT: Final = "ldp-client"
+
+_SPENDS_NOTHING: Final = "is gone: a withdrawal spends nothing"
+GONE: Final = {"withdraw --max-epsilon": _SPENDS_NOTHING, "withdraw --max-total-epsilon": _SPENDS_NOTHING}
+"""Flags of before, and why they are not needed."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; what is wrong is one line on standard error. Returns a code of :mod:`protocols.shell`."""
     name = SCRIPT if Path(sys.argv[0]).stem == SCRIPT else MODULE
-    options = make_parser(name).parse_args(arguments)
-    try:
-        result: int = options.run(options)
-    except (LdpError, OSError) as error:
-        print(f"ldp_client: {error}", file=sys.stderr)
-        wrong = isinstance(error, ConfigurationError) and error.code != device.BAD_INPUT
-        return WRONG_USAGE if wrong else FAILED
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    return result
+    parser, words = make_parser(name), sys.argv[1:] if arguments is None else arguments
+    refuse_gone(parser, words, GONE)
+    options = parser.parse_args(words)
+    return run_command(
+        "ldp_client", lambda: options.run(options), wrong=(ConfigurationError,), failed=(LdpError, OSError)
+    )
 
 
 def make_parser(name: str = MODULE) -> Parser:

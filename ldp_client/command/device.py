@@ -16,26 +16,23 @@ from typing import Any, Final
 from ldp_client.campaign import DeviceCampaign
 from ldp_client.classifier import Classifier
 from ldp_client.device import Device
-from ldp_client.errors import ConfigurationError
 from ldp_client.ledger import plain
 from ldp_client.storage.contract import MEMORY
-from protocols.shell import FAILED, Parser
+from protocols.errors import RecordError
+from protocols.shell import FAILED, Groups
 
 MAX_EPSILON: Final = 4.0
 MAX_TOTAL_EPSILON: Final = 8.0
 SEND_SECONDS: Final = 30.0
-BAD_INPUT: Final = "bad-input"
-"""What is read is no record; the command line may be right."""
 
 _INPUT: Final = """with the JSON object {"record": {"age": "young", ...}, "label": "yes"}"""
 _STANDARD_INPUT: Final = "-"
 
 
-def add_commands(commands: argparse._SubParsersAction[Parser]) -> None:
+def add_commands(commands: Groups) -> None:
     """Add them to the client's commands."""
     add = commands.add_parser(
         "contribute",
-        allow_abbrev=False,
         examples=("https://collect.example.org ID --storage device.db --record-file record.json",),
         help="perturb an answer from one record and send it, once",
         description="Perturb an answer from one record and send it. Running this is the consent, unless it was "
@@ -52,7 +49,6 @@ def add_commands(commands: argparse._SubParsersAction[Parser]) -> None:
     add.set_defaults(run=_contribute)
     predict = commands.add_parser(
         "predict",
-        allow_abbrev=False,
         examples=("https://collect.example.org ID --record-file record.json --json",),
         help="classify one record on this device",
         description="Fetch the model (or take the stored one while offline) and classify one record on this device; "
@@ -67,6 +63,7 @@ def add_commands(commands: argparse._SubParsersAction[Parser]) -> None:
     status = commands.add_parser(
         "status",
         help="what was spent and sent, in plain words",
+        description="What was spent and sent, in plain words; the caps are those of contribute.",
         examples=("https://collect.example.org ID --storage device.db --json",),
     )
     _add_common(status)
@@ -76,11 +73,12 @@ def add_commands(commands: argparse._SubParsersAction[Parser]) -> None:
     withdraw = commands.add_parser(
         "withdraw",
         help="delete what is unsent and send nothing further",
+        description="Delete what is unsent and send nothing further, until contribute --consent.",
         examples=("https://collect.example.org ID --storage device.db",),
     )
     _add_common(withdraw)
-    _add_caps(withdraw)
-    withdraw.set_defaults(run=_withdraw)
+    # A withdrawal spends nothing, whatever the caps are.
+    withdraw.set_defaults(run=_withdraw, max_epsilon=MAX_EPSILON, max_total_epsilon=MAX_TOTAL_EPSILON)
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
@@ -196,5 +194,5 @@ def _read(name: str) -> tuple[dict[str, Any], object]:
     except (ValueError, RecursionError):
         given = None
     if not isinstance(given, dict) or not isinstance(given.get("record"), dict):
-        raise ConfigurationError(BAD_INPUT, f"the input must be {_INPUT.removeprefix('with ')}") from None
+        raise RecordError(f"the input must be {_INPUT.removeprefix('with ')}", "not-a-record") from None
     return given["record"], given.get("label")

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ldp_client.errors import ConfigurationError
-from protocols.shell import Parser
+from protocols.shell import Groups
 
 if TYPE_CHECKING:
     from ldp_client.relay.gateway import Admission
 
 
-def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
+def add_command(commands: Groups) -> None:
     """Add ``relay`` to the client's commands."""
     relay = commands.add_parser(
         "relay",

@@ -1,4 +1,4 @@
-"""The three command lines' parser, exit codes and completion scripts; no part of the wheel for devices.
+"""The three command lines' parser, exit codes, manners and completion scripts; no part of the wheel for devices.
 
 Every help ends with exit codes and examples, a mistake is one line, an id is never an option.
 """
@@ -6,12 +6,14 @@ Every help ends with exit codes and examples, a mistake is one line, an id is ne
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -37,19 +39,25 @@ SHELLS: Final = ("bash", "zsh", "fish")
 
 class Parser(argparse.ArgumentParser):
     """``examples`` are what may follow the command's name, each on a line of its own, behind the exit codes and at the
-    end of ``--help``.
+    end of ``--help``; ``note`` stands before them.
 
     A wrong command line is told in one line, like every other mistake; ``--help`` says the rest.
     """
 
-    def __init__(self, *, examples: Sequence[str] = (), **options: Any) -> None:
-        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+    def __init__(self, *, examples: Sequence[str] = (), note: str = "", **options: Any) -> None:
+        formatter = argparse.RawDescriptionHelpFormatter
+        # An abbreviation means something else, or two things, as soon as there is another option.
+        super().__init__(formatter_class=formatter, allow_abbrev=False, **options)
         if self.description and "\n" not in self.description:
             self.description = textwrap.fill(self.description, _WIDTH)
         if examples:
             codes = [f"  {code:<3}  {meaning}" for code, meaning in MEANINGS.items()]
-            shown = [f"  {self.prog} {example}" for example in examples]
-            self.epilog = "\n".join([EXIT_CODES, *codes, "", EXAMPLES, *shown])
+            shown = [f"  {self.prog} {example}".rstrip() for example in examples]
+            self.epilog = "\n".join([*([note, ""] if note else []), EXIT_CODES, *codes, "", EXAMPLES, *shown])
+
+    def take(self, words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+        """Parse what this parser knows, wherever it stands; returns that, and the other words in their order."""
+        return super().parse_known_args(words)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Have each command tell what it does not know, whose ``--help`` says what it knows."""
@@ -66,6 +74,95 @@ class Parser(argparse.ArgumentParser):
         return None if _LIKE_AN_ID.fullmatch(arg_string) else super()._parse_optional(arg_string)
 
 
+if TYPE_CHECKING:
+    Groups = argparse._SubParsersAction[Parser]
+else:
+    Groups = Any
+"""The place in a parser that takes the commands under it."""
+
+
+def refuse_gone(parser: Parser, words: Sequence[str], gone: Mapping[str, str]) -> None:
+    """End where a command line begins with a command of ``gone``, or has a flag of it: its value says what is now.
+
+    A key is a command (``campaign seal``) or a command and a flag (``audit --workers``).
+    """
+    given = {word.partition("=")[0] for word in words}
+    for name, now in gone.items():
+        command, dashes, flag = name.partition(" --")
+        named = command.split()
+        if list(words[: len(named)]) == named and (not flag or dashes.strip() + flag in given):
+            parser.error(f"'{name}' {now}")
+
+
+def run_command(
+    name: str,
+    command: Callable[[], int | None],
+    *,
+    wrong: tuple[type[Exception], ...],
+    failed: tuple[type[Exception], ...],
+    tell: Callable[[Exception], str] = str,
+) -> int:
+    """Run a command; an error of these types is one line on standard error. Returns an exit code."""
+    try:
+        return command() or DONE
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; the interpreter must not complain about it when it flushes.
+        sys.stdout = None
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except (*wrong, *failed) as error:
+        sys.stderr.write(f"{name}: {tell(error)}\n")
+        return WRONG_USAGE if isinstance(error, wrong) else FAILED
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """The type of a flag that takes whole numbers from ``least`` on."""
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if number < least:
+            raise argparse.ArgumentTypeError(f"must be a whole number of at least {least}, not {text!r}")
+        return number
+
+    return parse
+
+
+def between(least: float, most: float) -> Callable[[str], float]:
+    """The type of a flag that takes numbers strictly between two."""
+    right = f"a number above {least:g} and below {most:g}" if most < math.inf else f"a finite number above {least:g}"
+
+    def parse(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = least
+        if not least < number < most:
+            raise argparse.ArgumentTypeError(f"must be {right}, not {text!r}")
+        return number
+
+    return parse
+
+
+def say(text: str = "") -> None:
+    """A line of output, at once."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def say_json(value: Any) -> None:
+    """A JSON document, as output."""
+    say(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def add_json(parser: Any) -> None:
+    """Add the flag for programs that read what is printed."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
 def add_completion(parser: argparse.ArgumentParser, make_parser: Callable[[], argparse.ArgumentParser]) -> None:
     """Add ``--completion SHELL``, which prints a script that completes commands and options on TAB: those of the parser
     that ``make_parser`` gives, whose ``prog`` is what is completed.
@@ -78,7 +175,7 @@ def add_completion(parser: argparse.ArgumentParser, make_parser: Callable[[], ar
             except ModuleNotFoundError:
                 parser.exit(WRONG_USAGE, f"{parser.prog}: needs shtab: pip install 'ldp-bayes[completion]'\n")
             completed = make_parser()
-            for action in _actions(completed):
+            for action in (action for one in parsers_under(completed) for action in one._actions):
                 if action.type is Path:
                     action.complete = shtab.FILE  # type: ignore[attr-defined]  # where shtab looks for it
             sys.stdout.write(shtab.complete(completed, shell).rstrip() + "\n")
@@ -89,9 +186,10 @@ def add_completion(parser: argparse.ArgumentParser, make_parser: Callable[[], ar
     )
 
 
-def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+def parsers_under(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """A parser, and those of its commands, as ``--help`` lists them."""
+    yield parser
     for action in parser._actions:
-        yield action
         if isinstance(action, argparse._SubParsersAction):
             for one in action.choices.values():
-                yield from _actions(one)
+                yield from parsers_under(one)

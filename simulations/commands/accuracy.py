@@ -6,36 +6,27 @@ import argparse
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
 
-from ldp_aggregator.estimation.simplex import POSTERIOR, TRAINING_MODES
-from protocols.document.authored import ANSWERS, continuous_choices, discrete_choices
-from simulations.commands.common import (
-    Groups,
-    add_json,
-    add_table_options,
-    at_least,
-    between,
-    give_json,
-    say,
-    source_of,
-    warn,
-)
+from protocols.document.authored import continuous_choices, discrete_choices
+from protocols.shell import Groups, add_json, at_least, between, say, say_json
+from simulations.commands.common import add_table_options, source_of, warn
+from simulations.studies.evaluating import EVALUATING, Study, Summary, run_study, study_id, summarise_study
 from simulations.studies.journal import Journal
-from simulations.studies.plots import plot_accuracy
 from simulations.studies.trials import ACCURACY, Design, Setting, fingerprint, run_trial, summarise
 from simulations.studies.workers import run_trials
+from simulations.tables.sources import Source
 
 DESCRIPTION: Final = """\
 Simulate a campaign many times on a table and score the models on people who were held out.
 
 Prints for every mechanism and epsilon the total loss of a device, the mean accuracy with its standard error, and beside
 them the accuracy of always saying the most frequent class and of the same model learned without any privacy. With
+--evaluating a share of the devices is not learned from and tells how good the model is: prints the accuracy of what is
+published with that round and without it, the accuracy that was told, and how often its interval held the true one. With
 --json one object: the settings, the seeds, every trial and the summary. Progress and notes go to standard error."""
-
-LEAST_TRIALS: Final = 2
 
 
 def add_command(groups: Groups) -> None:
@@ -44,8 +35,8 @@ def add_command(groups: Groups) -> None:
         help="simulate a campaign on a table; prints accuracies with standard errors",
         description=DESCRIPTION,
         examples=(
-            "--data people.csv --label income --epsilon 0.5 1 2 --mechanism de oue --plot accuracy.svg",
-            "--data people.csv --schema draft.toml --json accuracy.json",
+            "--data people.csv --label income --epsilon 0.5 1 2 --mechanism de oue",
+            "--data people.csv --schema draft.toml --devices 100000 --evaluating --json",
         ),
     )
     parser.set_defaults(command=_run)
@@ -60,77 +51,73 @@ def add_command(groups: Groups) -> None:
     tried.add_argument(
         "--continuous", choices=continuous_choices(), nargs="+", metavar="M", help="of Gaussian features"
     )
-    tried.add_argument("--answers", choices=ANSWERS, help="one question a device, or all (default: the draft's)")
     tried.add_argument(
-        "--per-question-epsilon",
-        action="store_true",
-        help="for comparison with published figures: a device answers every question with the full epsilon, and its "
-        "total loss is (questions) x epsilon",
+        "--evaluating",
+        type=between(0, 1),
+        nargs="?",
+        const=EVALUATING,
+        metavar="SHARE",
+        help=f"of one combination: this share of --devices tells how good the model is ({EVALUATING:g})",
     )
     how = parser.add_argument_group("how")
-    how.add_argument("--repeats", type=at_least(LEAST_TRIALS), default=20, metavar="R", help="default: %(default)s")
-    how.add_argument("--devices", type=at_least(1), metavar="N", help="default: one for each training person")
-    how.add_argument("--train-fraction", type=between(0, 1), default=0.8, metavar="F", help="default: %(default)s")
-    how.add_argument("--post", choices=TRAINING_MODES, default=POSTERIOR, help="default: %(default)s")
-    how.add_argument("--fidelity", choices=("vector", "counts"), default="vector", help="default: %(default)s")
+    how.add_argument("--devices", type=at_least(10), metavar="N", help="default: one for each training person")
+    how.add_argument("--repeats", type=at_least(2), default=20, metavar="R", help="default: %(default)s")
     how.add_argument("--seed", type=at_least(0), default=0, help="of the first trial; the next ones count on")
     how.add_argument("--workers", type=at_least(1), metavar="N", help="processes (default: one for each core)")
     how.add_argument("--journal", type=Path, metavar="FILE", help="keep finished trials there, and go on from it")
     add_json(parser)
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw accuracy over epsilon (.png, .svg, .pdf)")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
 def _run(options: argparse.Namespace) -> None:
+    many = options.mechanism or options.continuous or len(options.epsilon or ()) > 1
+    if options.evaluating is not None and (many or options.devices is None):
+        raise argparse.ArgumentTypeError(
+            "--evaluating goes with --devices and one --epsilon, and without --mechanism and --continuous"
+        )
     source = source_of(options)
     for note in source.notes:
         warn(f"note: {note}")
+    seeds = range(options.seed, options.seed + options.repeats)
+    if options.evaluating is not None:
+        _evaluate(options, source, seeds)
+        return
     privacy = source.draft["privacy"]
     settings = [
-        Setting(
-            mechanism,
-            epsilon,
-            answers=options.answers or privacy.get("answers") or "one",
-            per_question=options.per_question_epsilon,
-            continuous=continuous,
-        )
+        Setting(mechanism, epsilon, continuous=continuous)
         for mechanism, continuous, epsilon in product(
             options.mechanism or [privacy.get("discrete") or "auto"],
             options.continuous or [privacy.get("continuous") or "auto"],
             options.epsilon or [privacy["epsilon"]],
         )
     ]
-    design = Design(options.devices, options.train_fraction, options.post, options.fidelity)
-    seeds = range(options.seed, options.seed + options.repeats)
+    design = Design(options.devices)
     journal = Journal(options.journal, fingerprint(source, settings, design))
-    trial = partial(run_trial, source, settings, design)
-    rows = run_trials(trial, seeds, journal, workers=options.workers, progress=not options.quiet)
+    rows = run_trials(partial(run_trial, source, settings, design), seeds, journal, workers=options.workers)
     summary = summarise(rows)
-    if options.plot:
-        plot_accuracy(summary, _caption(source.name, summary), options.plot)
     if options.json:
-        give_json(_document(source.name, summary, rows, seeds, options), options.json)
+        found = {"summary": summary.to_dict("records"), "trials": rows}
+        say_json({"table": source.name, "train_fraction": design.train_fraction, "seeds": list(seeds), **found})
     else:
-        _print(summary, options)
+        _print(summary)
 
 
-def _document(
-    name: str, summary: pd.DataFrame, rows: list[dict[str, Any]], seeds: range, options: argparse.Namespace
-) -> dict[str, Any]:
-    return {
-        "table": name,
-        "train_fraction": options.train_fraction,
-        "post": options.post,
-        "fidelity": options.fidelity,
-        "seeds": list(seeds),
-        "summary": summary.to_dict("records"),
-        "trials": rows,
-    }
+def _evaluate(options: argparse.Namespace, source: Source, seeds: range) -> None:
+    """Learn, evaluate and publish in every trial."""
+    if options.epsilon:
+        source = source.with_epsilon(options.epsilon[0])
+    epsilon: float = source.draft["privacy"]["epsilon"]
+    study = Study(options.devices, options.evaluating)
+    journal = Journal(options.journal, study_id(source, study))
+    rows = run_trials(partial(run_study, source, study), seeds, journal, workers=options.workers)
+    summary = summarise_study(rows)
+    if options.json:
+        seen = {"table": source.name, "epsilon": epsilon, "seeds": list(seeds)}
+        say_json({**seen, "summary": summary.to_json(), "trials": rows})
+    else:
+        _print_study(summary, study, epsilon)
 
 
-def _print(summary: pd.DataFrame, options: argparse.Namespace) -> None:
-    if options.per_question_epsilon:
-        say("Every device answers every question with the full epsilon: its total loss is (questions) x epsilon.")
+def _print(summary: pd.DataFrame) -> None:
     heads = f"{'mechanism':10} {'epsilon':>8} {'total loss':>10} {'accuracy':>9} {'+-':>6}"
     say(f"{heads} {'majority':>9} {'no privacy':>10}")
     for row in summary.to_dict("records"):
@@ -143,11 +130,21 @@ def _print(summary: pd.DataFrame, options: argparse.Namespace) -> None:
     say(f"{first['trials']} trials, {first['devices']:,} devices each, which answer {asked}")
 
 
-def _caption(name: str, summary: pd.DataFrame) -> str:
-    first = summary.iloc[0]
-    asked = "every question" if first["answers"] == "all" else "one question"
-    totals = ", ".join(f"{total:g}" for total in sorted(set(summary["total_epsilon"])))
-    return (
-        f"{Path(name).name}: {first['trials']} trials, {first['devices']:,} devices, {asked} each; "
-        f"total loss of a device {totals}. Bands: 2 standard errors."
+def _print_study(summary: Summary, study: Study, epsilon: float) -> None:
+    evaluating = round(study.devices * study.evaluating)
+    say(
+        f"{study.devices:,} devices at a total epsilon of {epsilon:g}, {evaluating:,} of them evaluate; "
+        f"{summary.trials} trials"
     )
+    say()
+    say(f"  {summary.published:.4f}  published with the round")
+    say(f"  {summary.alone:.4f}  published without, learned from all devices")
+    say(f"  {summary.majority:.4f}  the most frequent class")
+    say(f"  {summary.gain:+.4f}  +- {summary.gain_error:.4f}  the round's gain")
+    say()
+    say(
+        f"told: {summary.told:.4f}, in an interval {summary.width:.4f} wide, which held the true one in "
+        f"{summary.covered:.0%}"
+    )
+    say(f"the threshold was moved in {summary.moved:.0%}")
+    say(summary.verdict)

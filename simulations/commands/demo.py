@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from ldp_client import Classifier
 from protocols import Campaign, decode_upload
-from simulations.commands.common import Groups, at_least, between, say, say_json, warn
+from protocols.shell import Groups, add_json, at_least, between, say, say_json
+from simulations.commands.common import warn
 from simulations.fleet.aggregator import Aggregator, temporary_aggregator
 from simulations.fleet.experiment import Plan, Result, run
 from simulations.fleet.network import Network
@@ -59,7 +60,7 @@ def add_command(groups: Groups) -> None:
         "--epsilon", type=between(0, 64), metavar="E", help=f"total loss of a device (default: {DERIVED_EPSILON:g})"
     )
     parser.add_argument("--seed", type=at_least(0), help="makes split, people and devices' coins repeatable")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
     parser.add_argument(
         "--keep", action="store_true", help="then stay: print the dashboard's address and a token for it until Ctrl-C"
     )
@@ -69,7 +70,6 @@ def add_command(groups: Groups) -> None:
         metavar="ORIGIN",
         help="with --keep: where `node examples/javascript/serve.mjs` serves its page (default: %(default)s)",
     )
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -78,7 +78,7 @@ def _run(options: argparse.Namespace) -> None:
         warn("This campaign was derived from the table itself, which is fine for a demonstration and nothing else:")
     for note in source.notes:
         warn(f"  {note}")
-    plan = Plan(options.devices, seed=options.seed, progress=not options.quiet)
+    plan = Plan(options.devices, options.seed)
     network = Network(seed=options.seed)
     with temporary_aggregator([options.page] if options.keep else []) as aggregator:
         result = run(aggregator, source, plan, network)

@@ -7,8 +7,10 @@ import json
 from pathlib import Path
 from typing import Final
 
-from simulations.commands.common import DERIVED_EPSILON, Groups, at_least, between, give_json, say, say_json, warn
+from protocols.shell import Groups, at_least, between, say_json
+from simulations.commands.common import DERIVED_EPSILON, warn
 from simulations.tables.drafting import DEFAULT_BINS, draft_from_table
+from simulations.tables.frames import TableError
 from simulations.tables.loaders import TABLE_HELP, read_text_table
 
 DESCRIPTION: Final = """\
@@ -46,12 +48,15 @@ def _run(options: argparse.Namespace) -> None:
     table = read_text_table(options.data)
     derived = draft_from_table(table, options.label, source=options.data, epsilon=options.epsilon, bins=options.bins)
     if options.output:
-        give_json(derived.draft, str(options.output))
+        try:
+            options.output.write_text(json.dumps(derived.draft, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise TableError(f"{options.output}: cannot be written ({error.strerror})") from None
     if options.json:
         say_json({"draft": derived.draft, "notes": derived.notes, "left_out": derived.left_out})
         return
     if not options.output:
-        say(json.dumps(derived.draft, ensure_ascii=False, indent=2))
+        say_json(derived.draft)
     warn("BEFORE ANYONE IS ASKED, replace by public knowledge what was read off the data:")
     for note in derived.notes:
         warn(f"  {note}")

@@ -14,17 +14,9 @@ from ldp_aggregator.estimation.expected import answers
 from ldp_aggregator.learning.evaluation import foresee
 from ldp_aggregator.learning.published import DEFAULT_DELTA, PublishedGuarantee, published_together
 from protocols import Campaign, Question
-from protocols.document.questions import RIGHT, SCORE, SIGN
-from simulations.commands.common import (
-    Groups,
-    add_json,
-    at_least,
-    between,
-    give_json,
-    say,
-    warn,
-)
-from simulations.commands.plan_words import BY, reason_of, subject_of
+from protocols.document.questions import LABEL, PAIR, RIGHT, SCORE, SIGN
+from protocols.shell import Groups, add_json, at_least, between, say, say_json
+from simulations.commands.common import warn
 from simulations.studies.planning import (
     Array,
     accuracy_curve,
@@ -32,7 +24,6 @@ from simulations.studies.planning import (
     devices_for_error,
     standard_errors,
 )
-from simulations.studies.plots import plot_plan
 from simulations.studies.solving import (
     Solution,
     Wish,
@@ -45,10 +36,17 @@ from simulations.tables.loaders import TABLE_HELP
 from simulations.tables.sources import read_draft, source_with_schema
 
 DEFAULT_LOSS: Final = 0.02
+REPEATS: Final = 10
+"""Simulations of the pilot at each number of devices."""
 _LEAST_WIDTH: Final = 11
 """Of the column of mechanisms."""
 
 RELATIVE_ERRORS: Final = (0.2, 0.1, 0.05)
+_BY: Final = " by "
+"""``sign`` is an encoding; the mechanism that carries it stands behind it."""
+
+_SAME: Final = 0.005
+"""Mechanisms whose variances differ by less than this share are as good as each other (``ss`` of size 1 is ``de``)."""
 
 DESCRIPTION: Final = """\
 Compute what a campaign will know, before anyone is asked.
@@ -92,21 +90,13 @@ def add_command(groups: Groups) -> None:
         help="on people held out of --pilot: the least epsilon, or the fewest devices",
     )
     parser.add_argument(
-        "--delta", type=between(0, 0.1), default=DEFAULT_DELTA, metavar="D", help="of what is published (%(default)g)"
-    )
-    parser.add_argument(
         "--colluding", type=at_least(0), default=0, metavar="C", help="of the devices, hiding nobody (%(default)s)"
     )
     parser.add_argument("--pilot", metavar="TABLE", help=TABLE_HELP)
     parser.add_argument(
         "--loss", type=between(0, 1), default=DEFAULT_LOSS, metavar="L", help="of accuracy (default: %(default)g)"
     )
-    parser.add_argument(
-        "--repeats", type=at_least(2), default=10, metavar="R", help="of the pilot (default: %(default)s)"
-    )
-    parser.add_argument("--seed", type=at_least(0), default=0, help="of the pilot's simulations (default: %(default)s)")
     add_json(parser)
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw error (and accuracy) over devices")
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -122,33 +112,28 @@ def _run(options: argparse.Namespace) -> None:
     campaign = Campaign.compile(with_epsilon(draft, epsilon))
     half = Campaign.compile(with_epsilon(draft, campaign.privacy.epsilon / 2))
     plan = make_plan(campaign, half, devices, pilot)
-    plan["published"] = published_together([(campaign, devices)], options.delta, options.colluding).to_json()
+    plan["published"] = published_together([(campaign, devices)], DEFAULT_DELTA, options.colluding).to_json()
     if campaign.evaluation is not None:
         plan["evaluation"] = asdict(foresee(campaign, devices))
     plan["solution"] = None if solution is None else solution.to_json()
     if pilot is not None:
-        curve = accuracy_curve(campaign, pilot, options.loss, repeats=options.repeats, seed=options.seed)
+        curve = accuracy_curve(campaign, pilot, options.loss, repeats=REPEATS)
         plan["pilot"] = {
             "table": options.pilot,
             "loss": options.loss,
-            "repeats": options.repeats,
-            "seed": options.seed,
+            "repeats": REPEATS,
             "devices_for_loss": curve.devices_for(options.loss),
             **asdict(curve),
         }
-    if options.plot:
-        plot_plan(plan, options.plot)
     if options.json:
-        give_json(plan, options.json)
+        say_json(plan)
     else:
         _print(plan)
 
 
 def _solution(options: argparse.Namespace, draft: Mapping[str, Any], pilot: Table | None) -> Solution | None:
     """Return what was looked for; None where epsilon and devices are given."""
-    wish = Wish(
-        options.published_epsilon, options.accuracy, options.delta, options.colluding, options.repeats, options.seed
-    )
+    wish = Wish(options.published_epsilon, options.accuracy, options.colluding, REPEATS)
     if wish.published is None and wish.accuracy is None:
         if options.devices is None:
             raise argparse.ArgumentTypeError("give --devices, or what is wanted: --published-epsilon or --accuracy")
@@ -201,7 +186,7 @@ def make_plan(campaign: Campaign, half: Campaign, devices: int, pilot: Table | N
 
 def _mechanism(question: Question) -> str:
     name = question.mechanism.name
-    return f"{SIGN}{BY}{name}" if question.encoding == SIGN else name
+    return f"{SIGN}{_BY}{name}" if question.encoding == SIGN else name
 
 
 def _subject(campaign: Campaign, question: Question) -> str:
@@ -226,9 +211,9 @@ def _print(plan: Mapping[str, Any]) -> None:
     say(f"{'question':32} {'mechanism':{wide}} {'cells':>5} {'answers':>9} {'error':>8} {'at half':>8}  why")
     for question in plan["questions"]:
         say(
-            f"{subject_of(question)[:32]:32} {question['mechanism']:{wide}} {question['cells']:5} "
+            f"{_in_words(question)[:32]:32} {question['mechanism']:{wide}} {question['cells']:5} "
             f"{question['answers']:9,.0f} {question['standard_error']:8.4f} "
-            f"{question['standard_error_at_half_epsilon']:8.4f}  {reason_of(question)}"
+            f"{question['standard_error_at_half_epsilon']:8.4f}  {_reason(question)}"
         )
     say()
     say("error: standard error of one estimated probability (or class-wise mean), root mean square over the cells")
@@ -242,6 +227,29 @@ def _print(plan: Mapping[str, Any]) -> None:
         _print_evaluation(plan["evaluation"])
     if "pilot" in plan:
         _print_pilot(plan["pilot"])
+
+
+def _in_words(question: Mapping[str, Any]) -> str:
+    """Say what a row of the plan is about."""
+    asked: str = " and ".join(filter(None, (question["feature"], question.get("other"))))
+    return asked if question["kind"] in (LABEL, PAIR, RIGHT, SCORE) else f"{asked} ({question['kind']})"
+
+
+def _reason(question: Mapping[str, Any]) -> str:
+    """Say how much more noise the next best mechanism would add, or how much less the best one."""
+    table = question["noise_variance"]
+    if len(table) == 1:
+        return "nothing else tells that a value is missing"
+    chosen = question["mechanism"].split(_BY)[0]
+    ratios = {name: variance / table[chosen] for name, variance in table.items()}
+    best = min(ratios, key=lambda name: ratios[name])
+    if ratios[best] < 1 - _SAME:
+        return f"{best} would have {1 - ratios[best]:.0%} less noise; the draft wants {chosen}"
+    worse = {name: ratio for name, ratio in ratios.items() if ratio > 1 + _SAME}
+    if not worse:
+        return "every other mechanism has the same noise"
+    following = min(worse, key=lambda name: worse[name])
+    return f"least noise; {following} would have {worse[following]:.2f} times as much"
 
 
 def _solved(solution: Mapping[str, Any]) -> str:

@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from simulations.commands.common import Groups, add_table_options, at_least, between, say, say_json, source_of, warn
+from protocols.shell import Groups, add_json, at_least, between, say, say_json
+from simulations.commands.common import add_table_options, source_of, warn
 from simulations.fleet.aggregator import Aggregator, make_admin_token, temporary_aggregator
-from simulations.fleet.devices import DEFAULT_THREADS, Behaviour
+from simulations.fleet.devices import Behaviour
 from simulations.fleet.experiment import Plan, Result, run
-from simulations.fleet.lying import LIES, RANDOM
+from simulations.fleet.lying import TARGET
 from simulations.fleet.network import Network
 from simulations.tables.sources import Source
 
@@ -22,7 +23,7 @@ TOKEN_VARIABLE: Final = "LDP_BAYES_ADMIN_TOKEN"  # noqa: S105 - the name of a va
 DESCRIPTION: Final = """\
 Let the people of a table answer a campaign, each on a device of its own: the real client, over real HTTP, with its
 storage in memory. The aggregator is one that is running (--url), or one started for this alone. Answers may get lost,
-uploads may be doubled, and some of the devices may lie.
+and some of the devices may lie.
 
 Prints devices, reports accepted, retries, bytes per report, seconds, and accuracies on people who were held out: of
 always saying the most frequent class, of the model learned from the reports, and of the same model learned without any
@@ -48,64 +49,36 @@ def add_command(groups: Groups) -> None:
     devices.add_argument(
         "--devices", type=at_least(1), metavar="N", help="default: one for each person; more are drawn with replacement"
     )
-    devices.add_argument(
-        "--train-fraction",
-        type=between(0, 1),
-        default=0.8,
-        metavar="F",
-        help="share of people who answer (default: 0.8)",
-    )
-    devices.add_argument(
-        "--threads",
-        type=at_least(1),
-        default=DEFAULT_THREADS,
-        metavar="N",
-        help="devices at once (default: %(default)s)",
-    )
     devices.add_argument("--seed", type=at_least(0), help="makes split, people and devices' coins repeatable")
     devices.add_argument(
-        "--lost-answers", type=between(-1e-9, 1), default=0.0, metavar="F", help="share of answers that get lost"
+        "--lost-answers", type=between(0, 1), default=0.0, metavar="F", help="share of answers that get lost"
     )
+    devices.add_argument("--liars", type=between(0, 1), metavar="F", help="share of devices that make reports up")
     devices.add_argument(
-        "--repeats", type=between(-1e-9, 1), default=0.0, metavar="F", help="share of uploads that arrive twice"
+        "--target",
+        metavar="CLASS",
+        help="what moves the model furthest to this class is made up (default: the answer of a random person)",
     )
-    devices.add_argument(
-        "--arrivals", type=between(0, 1e9), metavar="R", help="devices a second, at random moments (default: no pause)"
-    )
-    devices.add_argument(
-        "--liars", type=between(-1e-9, 1), default=0.0, metavar="F", help="share of devices that send made-up reports"
-    )
-    devices.add_argument(
-        "--lie",
-        choices=LIES,
-        default=RANDOM,
-        help="what liars send: the answer of a random person, or what moves the model furthest to --target",
-    )
-    devices.add_argument("--target", metavar="CLASS", help="the class that lies promote (default: the first)")
     server = parser.add_argument_group("aggregator (default: one of its own, gone afterwards)")
     server.add_argument("--url", help="public address of a running aggregator")
     server.add_argument("--admin-url", default="http://127.0.0.1:8081", help="its admin address (default: %(default)s)")
-    server.add_argument("--aggregator-data", type=Path, metavar="DIR", help="its data folder, to make a token in")
-    server.add_argument("--token", help=f"an admin token, instead (default: ${TOKEN_VARIABLE})")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    server.add_argument(
+        "--aggregator-data",
+        type=Path,
+        metavar="DIR",
+        help=f"its data folder, to make a token in (default: an admin token is in ${TOKEN_VARIABLE})",
+    )
+    add_json(parser)
 
 
 def _run(options: argparse.Namespace) -> None:
     source = source_of(options)
     if options.epsilon is not None:
         source = source.with_epsilon(options.epsilon)
-    plan = Plan(
-        options.devices,
-        options.train_fraction,
-        options.threads,
-        options.seed,
-        progress=not options.quiet,
-        behaviour=Behaviour(options.liars, options.lie, _target(options, source), options.arrivals),
-    )
+    plan = Plan(options.devices, options.seed, _behaviour(options, source))
     for note in source.notes:
         warn(f"note: {note}")
-    network = Network(lost_answers=options.lost_answers, repeats=options.repeats, seed=options.seed)
+    network = Network(lost_answers=options.lost_answers, seed=options.seed)
     with _aggregator(options) as aggregator:
         result = run(aggregator, source, plan, network)
     if options.json:
@@ -114,14 +87,15 @@ def _run(options: argparse.Namespace) -> None:
         _print(result)
 
 
-def _target(options: argparse.Namespace, source: Source) -> int:
-    """The index of the class that lies promote."""
+def _behaviour(options: argparse.Namespace, source: Source) -> Behaviour:
     classes = source.draft["label"]["classes"]
     if options.target is None:
-        return 0
+        return Behaviour(options.liars or 0.0)
+    if options.liars is None:
+        raise argparse.ArgumentTypeError("--target goes with --liars")
     if options.target not in classes:
         raise argparse.ArgumentTypeError(f"--target must be one of {', '.join(classes)}, not {options.target!r}")
-    return int(classes.index(options.target))
+    return Behaviour(options.liars, TARGET, classes.index(options.target))
 
 
 @contextmanager
@@ -130,12 +104,12 @@ def _aggregator(options: argparse.Namespace) -> Iterator[Aggregator]:
         with temporary_aggregator() as aggregator:
             yield aggregator
         return
-    token = options.token or os.environ.get(TOKEN_VARIABLE)
-    if token is None and options.aggregator_data is None:
-        raise argparse.ArgumentTypeError(f"--url needs --token, {TOKEN_VARIABLE} or --aggregator-data")
-    yield Aggregator(
-        options.url.rstrip("/"), options.admin_url.rstrip("/"), token or make_admin_token(options.aggregator_data)
-    )
+    token = os.environ.get(TOKEN_VARIABLE)
+    if options.aggregator_data is not None:
+        token = make_admin_token(options.aggregator_data)
+    if token is None:
+        raise argparse.ArgumentTypeError(f"--url needs --aggregator-data or {TOKEN_VARIABLE}")
+    yield Aggregator(options.url.rstrip("/"), options.admin_url.rstrip("/"), token)
 
 
 def _print(result: Result) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from simulations.commands.common import Groups, at_least, say, say_json
+from protocols.shell import Groups, at_least, say, say_json
 from simulations.figures import central, continuous, discrete, federated, honest_accuracy
 from simulations.figures.figure import Execution, Figure
 
@@ -54,7 +54,6 @@ def add_command(groups: Groups) -> None:
     )
     parser.add_argument("--redraw", action="store_true", help="measure nothing: plots and page from the table in DIR")
     parser.add_argument("--json", action="store_true", help="print the paths as a JSON list")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(command=_reproduce)
 
 
@@ -67,7 +66,6 @@ def _reproduce(options: argparse.Namespace) -> None:
             runs=options.runs or figure.runs,
             journal=options.journal,
             workers=options.workers,
-            progress=not options.quiet,
             peer=options.peer,
         )
         written = figure.run(execution, options.output)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +12,6 @@ from typing import Any, Final
 import pandas as pd
 
 from simulations.studies.journal import Journal, experiment_id
-from simulations.studies.plots import make_figure, save
 from simulations.studies.workers import Trial, run_trials
 from simulations.tables.frames import Table, TableError
 
@@ -30,6 +30,8 @@ _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4
 """Okabe and Ito's colours, which colour-blind people tell apart."""
 _MARKERS: Final = "osD^vPX"
 _PANEL_INCHES: Final = 3.3
+_CAPTION_LETTERS: Final = 14
+"""Of a caption, on an inch of the figure's width."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,6 @@ class Execution:
     runs: int
     journal: Path | None = None
     workers: int | None = None
-    progress: bool = True
     peer: str | None = None
 
     def trials(
@@ -50,7 +51,7 @@ class Execution:
         ``described`` is what makes this experiment another than the next one on the same ``people``, as JSON.
         """
         journal = Journal(self.journal, experiment_id(people, *described))
-        run = partial(run_trials, workers=self.workers, progress=self.progress, description=description)
+        run = partial(run_trials, workers=self.workers, description=description)
         return run(trial, range(count), journal)
 
 
@@ -76,7 +77,7 @@ class Plot:
         table = self.select(table)
         groups = self._groups(table, self.panels)
         rows = -(-len(groups) // self.columns)
-        figure, axes = make_figure(rows, self.columns, (_PANEL_INCHES * self.columns, _PANEL_INCHES * rows))
+        figure, axes = _make_figure(rows, self.columns, (_PANEL_INCHES * self.columns, _PANEL_INCHES * rows))
         labels = list(dict.fromkeys(_names(self._points(table), self.curves)))
         for panel in axes.ravel()[len(groups) :]:
             panel.axis("off")
@@ -102,7 +103,7 @@ class Plot:
             for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
         }
         figure.legend(shown.values(), shown, loc="outside upper center", ncols=4, frameon=False, fontsize=9)
-        save(figure, self.caption, path)
+        _save(figure, self.caption, path)
 
     def tables(self, table: pd.DataFrame) -> Iterator[str]:
         """The accuracies as Markdown: a row for each curve, a column for each ``x``."""
@@ -231,3 +232,25 @@ def _names(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
 
 def _text(value: object) -> str:
     return f"{value:g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
+
+
+def _make_figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
+    """A figure without a screen, and its axes as an array; matplotlib is imported here, because it is slow to load."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def _save(figure: Any, caption: str, path: Path) -> None:
+    """Write a figure with its caption below; the same figure gives the same bytes. Raises TableError."""
+    from matplotlib import rc_context
+
+    letters = int(_CAPTION_LETTERS * figure.get_figwidth())
+    figure.supxlabel("\n".join(textwrap.wrap(caption, letters)), fontsize=8)
+    undated = {"Date": None} if path.suffix in (".svg", ".pdf") else None
+    try:
+        with rc_context({"svg.hashsalt": "ldp-bayes"}):
+            figure.savefig(path, dpi=160, metadata=undated)
+    except (OSError, ValueError) as error:
+        raise TableError(f"{path}: the plot cannot be written ({error})") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import threading
 import time
 from collections import Counter
@@ -33,7 +32,8 @@ PATIENCE: Final = 60.0
 TRIES: Final = 20
 """Uploads of one lying device before the experiment gives up."""
 
-DEFAULT_THREADS: Final = 32
+THREADS: Final = 32
+"""Devices at once."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,12 @@ class Behaviour:
     """Everything else that happens in a population.
 
     ``liars`` is the share of devices that send a made-up report (see :mod:`simulations.fleet.lying`), ``target`` the
-    index of the class that they promote. ``arrivals`` are the devices a second that come along, at random moments (a
-    Poisson process); None lets each come when the one before it is done.
+    index of the class that they promote.
     """
 
     liars: float = 0.0
     lie: str = RANDOM
     target: int = 0
-    arrivals: float | None = None
 
 
 HONEST: Final = Behaviour()
@@ -77,7 +75,6 @@ def run_devices(
     people: Table,
     network: Network,
     *,
-    threads: int = DEFAULT_THREADS,
     seed: int | None = None,
     behaviour: Behaviour = HONEST,
     on_device: Callable[[], object] = lambda: None,
@@ -88,7 +85,7 @@ def run_devices(
     never by two threads at once. Raises FleetError.
     """
     before, started = network.traffic().upload_bytes, time.monotonic()
-    crew = _Crew(people, on_device, behaviour.arrivals, seed)
+    crew = _Crew(people, on_device)
 
     def work() -> None:
         for number, record, label in crew:
@@ -107,7 +104,7 @@ def run_devices(
             except (LdpError, FleetError) as error:
                 crew.stop(FleetError(f"device {number + 1}: {error}"))
 
-    workers = [threading.Thread(target=work, name=f"devices-{place}", daemon=True) for place in range(threads)]
+    workers = [threading.Thread(target=work, name=f"devices-{place}", daemon=True) for place in range(THREADS)]
     for worker in workers:
         worker.start()
     try:
@@ -155,16 +152,11 @@ def _lie(url: str, campaign: Campaign, behaviour: Behaviour, network: Network, c
 class _Crew:
     """Hands the people out to the threads, one at a time, and adds up what became of them."""
 
-    def __init__(
-        self, people: Table, on_device: Callable[[], object], arrivals: float | None, seed: int | None
-    ) -> None:
+    def __init__(self, people: Table, on_device: Callable[[], object]) -> None:
         self.delivery = Delivery()
         self.failure: FleetError | None = None
         self._waiting = enumerate(zip(records(people.frame), python_values(people.labels), strict=True))
         self._on_device = on_device
-        self._arrivals = arrivals
-        self._random = random.Random(seed)
-        self._next_arrival = time.monotonic()
         self._stopped = False
         self._lock = threading.Lock()
 
@@ -174,18 +166,8 @@ class _Crew:
                 next_one = None if self._stopped else next(self._waiting, None)
             if next_one is None:
                 return
-            self._await_arrival()
             number, (record, label) = next_one
             yield number, record, label
-
-    def _await_arrival(self) -> None:
-        if self._arrivals is None:
-            return
-        with self._lock:
-            self._next_arrival += self._random.expovariate(self._arrivals)
-            wait = self._next_arrival - time.monotonic()
-        if wait > 0:
-            time.sleep(wait)
 
     def lied(self, accepted: int) -> None:
         """A lying device has finished."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from tqdm import tqdm
@@ -12,11 +12,14 @@ from tqdm import tqdm
 from ldp_aggregator import NaiveBayes
 from protocols import Campaign
 from simulations.fleet.aggregator import Aggregator
-from simulations.fleet.devices import DEFAULT_THREADS, HONEST, Behaviour, Delivery, run_devices
+from simulations.fleet.devices import HONEST, Behaviour, Delivery, run_devices
 from simulations.fleet.network import Network
 from simulations.studies.scores import Accuracies, accuracies
 from simulations.tables.frames import Table, TableError
 from simulations.tables.sources import Source
+
+TRAIN_FRACTION: Final = 0.8
+"""Share of a table's people who answer; the others are held out."""
 
 
 @dataclass(frozen=True)
@@ -24,10 +27,7 @@ class Plan:
     """The number of devices, and how they are drawn. ``devices`` None takes one for each person to learn from."""
 
     devices: int | None = None
-    train_fraction: float = 0.8
-    threads: int = DEFAULT_THREADS
     seed: int | None = None
-    progress: bool = True
     behaviour: Behaviour = HONEST
 
 
@@ -76,14 +76,14 @@ def run(aggregator: Aggregator, source: Source, plan: Plan, network: Network) ->
     if len(source.people) < 2:
         raise TableError(f"{source.name}: one row is not enough; some people answer and others are held out")
     rng = np.random.default_rng(plan.seed)
-    training, held_out = source.people.split(plan.train_fraction, rng)
+    training, held_out = source.people.split(TRAIN_FRACTION, rng)
     owners = training.draw(plan.devices or len(training), rng)
     campaign = aggregator.publish(source.draft)
     with tqdm(
         total=len(owners),
         desc="devices",
         unit=" devices",
-        disable=None if plan.progress else True,  # None: where standard error is no terminal
+        disable=None,  # Where standard error is no terminal.
         file=sys.stderr,
         leave=False,
     ) as bar:
@@ -92,7 +92,6 @@ def run(aggregator: Aggregator, source: Source, plan: Plan, network: Network) ->
             campaign,
             owners,
             network,
-            threads=plan.threads,
             seed=plan.seed,
             behaviour=plan.behaviour,
             on_device=bar.update,

@@ -1,4 +1,4 @@
-"""The network between devices and server: counts what passes, and can lose answers and repeat requests on purpose."""
+"""The network between devices and server: counts what passes, and can lose answers on purpose."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ class Traffic:
     retries: int = 0
     upload_bytes: int = 0
     lost_answers: int = 0
-    repeated: int = 0
 
 
 class Network:
@@ -31,10 +30,8 @@ class Network:
         What really sends; None takes the client's own HTTP.
     lost_answers
         Share of uploads whose answer never arrives, although the server has counted them: the device tries again.
-    repeats
-        Share of uploads that reach the server twice, as through a proxy that retries.
     seed
-        Of both accidents.
+        Of these accidents.
     """
 
     def __init__(
@@ -42,12 +39,10 @@ class Network:
         inner: Transport | None = None,
         *,
         lost_answers: float = 0.0,
-        repeats: float = 0.0,
         seed: int | None = None,
     ) -> None:
         self._inner = HttpTransport() if inner is None else inner
         self._lost_answers = lost_answers
-        self._repeats = repeats
         self._random = random.Random(seed)
         self._lock = threading.Lock()
         self._traffic = Traffic()
@@ -64,17 +59,14 @@ class Network:
             return self._inner.send(request, timeout, cancellation)
         with self._lock:
             self.first_upload = self.first_upload or request.body
-            repeat, lose = self._random.random() < self._repeats, self._random.random() < self._lost_answers
+            lose = self._random.random() < self._lost_answers
             self._traffic = replace(
                 self._traffic,
                 uploads=self._traffic.uploads + 1,
                 retries=self._traffic.retries + (request.attempt > 1),
                 upload_bytes=self._traffic.upload_bytes + len(request.body or b""),
                 lost_answers=self._traffic.lost_answers + lose,
-                repeated=self._traffic.repeated + repeat,
             )
-        if repeat:
-            self._inner.send(request, timeout, cancellation)
         answer = self._inner.send(request, timeout, cancellation)
         if lose:
             raise TransportError("timeout")

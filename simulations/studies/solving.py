@@ -34,17 +34,12 @@ class UnreachableError(ValueError):
 
 @dataclass(frozen=True)
 class Wish:
-    """Either a published (epsilon, delta) or an accuracy on people held out of a pilot.
-
-    ``repeats`` and ``seed`` are of the simulations that an accuracy takes.
-    """
+    """Either a published epsilon or an accuracy on people held out of a pilot, which takes so many simulations."""
 
     published: float | None = None
     accuracy: float | None = None
-    delta: float = 1e-9
     colluding: int = 0
     repeats: int = 10
-    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -65,7 +60,7 @@ def solve_epsilon(draft: Mapping[str, Any], devices: int, wish: Wish, pilot: Tab
     the draft can be compiled nowhere.
     """
     if wish.published is not None:
-        epsilon = largest_local_epsilon(draft, devices, wish.published, wish.delta, wish.colluding)
+        epsilon = largest_local_epsilon(draft, devices, wish.published, colluding=wish.colluding)
     else:
         epsilon = _least_epsilon(draft, devices, wish, pilot)
     return Solution(epsilon, devices, "epsilon", wish)
@@ -74,10 +69,10 @@ def solve_epsilon(draft: Mapping[str, Any], devices: int, wish: Wish, pilot: Tab
 def solve_devices(campaign: Campaign, wish: Wish, pilot: Table | None) -> Solution:
     """The fewest devices at the campaign's epsilon. Raises UnreachableError."""
     if wish.published is not None:
-        devices = fewest_devices(campaign, wish.published, wish.delta, wish.colluding)
+        devices = fewest_devices(campaign, wish.published, colluding=wish.colluding)
     else:
         accuracy, people = _wanted(wish, pilot)
-        curve = accuracy_curve(campaign, people, 0.0, target=accuracy, repeats=wish.repeats, seed=wish.seed)
+        curve = accuracy_curve(campaign, people, 0.0, target=accuracy, repeats=wish.repeats)
         devices = curve.devices_for(curve.non_private - accuracy)
     if devices is None:
         raise UnreachableError(f"no number of devices reaches that at epsilon {campaign.privacy.epsilon:g}")
@@ -168,7 +163,7 @@ def _least_epsilon(draft: Mapping[str, Any], devices: int, wish: Wish, pilot: Ta
     epsilons, reached = [LEAST_EPSILON], list[float]()
     while True:
         campaign = Campaign.compile(with_epsilon(draft, epsilons[-1]))
-        reached.append(accuracy_at(campaign, people, devices, repeats=wish.repeats, seed=wish.seed))
+        reached.append(accuracy_at(campaign, people, devices, repeats=wish.repeats))
         if len(reached) > 1 and min(reached[-2:]) >= accuracy:
             break
         if epsilons[-1] >= MOST_EPSILON:

@@ -32,7 +32,6 @@ class Setting:
 
     mechanism: str
     epsilon: float
-    answers: str = "one"
     per_question: bool = False
     continuous: str = "auto"
 
@@ -43,7 +42,7 @@ class Setting:
         and the total is (groups of questions) x epsilon.
         """
         privacy = {**draft["privacy"], "discrete": self.mechanism, "continuous": self.continuous}
-        answers = "all" if self.per_question else self.answers
+        answers = "all" if self.per_question else privacy.get("answers") or "one"
         groups = len(draft["features"]) + (draft["label"].get("weight") != 0)
         total = self.epsilon * groups if self.per_question else self.epsilon
         return Campaign.compile({**draft, "privacy": {**privacy, "epsilon": total, "answers": answers}})

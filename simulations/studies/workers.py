@@ -25,7 +25,6 @@ def run_trials(
     journal: Journal,
     *,
     workers: int | None = None,
-    progress: bool = True,
     description: str = "trials",
 ) -> list[dict[str, Any]]:
     """The rows of ``trial(seed)`` for every seed, in the order of the seeds; those in the journal are not run again.
@@ -39,7 +38,7 @@ def run_trials(
         initial=len(done),
         desc=description,
         unit=" trials",
-        disable=None if progress else True,  # None: where standard error is no terminal
+        disable=None,  # Where standard error is no terminal.
         file=sys.stderr,
     ) as bar:
         for seed, rows in _finish(trial, missing, workers):

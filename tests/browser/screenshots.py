@@ -128,7 +128,7 @@ def take_picture(file, devices):
     browser = start_browser()
     try:
         with temporary_aggregator() as aggregator:
-            plan = Plan(devices, seed=1, progress=False)
+            plan = Plan(devices, seed=1)
             campaign = run(aggregator, demonstration_source(), plan, Network(seed=1)).campaign
             browser.sign_in(aggregator)
             browser.resize(1280, 900)

@@ -73,7 +73,8 @@ def test_a_damaged_file_ends_the_run_with_its_name(campaign, engine, tmp_path):
 
 def test_the_command_runs_on_it_and_says_so_where_it_is_not_installed(campaign, tmp_path):
     _archived(campaign, tmp_path)
-    command = [sys.executable, "-m", "ldp_aggregator", "recount", str(tmp_path), campaign.id, "--engine", "dask"]
+    command = [sys.executable, "-m", "ldp_aggregator", "fsck", campaign.id, "--archive", str(tmp_path)]
+    command += ["--engine", "dask", "--count-only"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if find_spec("dask") is None:
         assert done.returncode == 2

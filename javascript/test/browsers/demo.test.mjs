@@ -17,7 +17,7 @@ test(
     const server = spawn(process.execPath, [SERVE, "0"], { stdio: ["ignore", "pipe", "inherit"] });
     t.after(() => server.kill());
     const origin = String((await once(server.stdout, "data"))[0]).trim();
-    const options = ["demo", "--devices", "40", "--quiet", "--json", "--keep", "--page", origin];
+    const options = ["demo", "--devices", "40", "--json", "--keep", "--page", origin];
     const demo = spawn(`${ROOT}.venv/bin/python`, ["-m", "simulations", ...options], { cwd: ROOT });
     t.after(async () => {
       demo.kill("SIGTERM");

@@ -1,23 +1,21 @@
-"""``ldp-aggregator campaign``: create, list, show and uploads (its end, and verify, have files of their own)."""
+"""``ldp-aggregator campaign``: create, list, show, uploads, close and delete (verify has a file of its own)."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from ldp_aggregator.cli.campaigns.verify import add_verify
 from ldp_aggregator.cli.common import (
     CommandError,
-    Groups,
+    act_on,
     add_command,
     add_group,
-    add_store_options,
+    add_id,
     read_file,
-    say,
-    say_json,
     say_table,
     settings_of,
     tell_guarantees,
@@ -29,18 +27,19 @@ from ldp_aggregator.estimation.expected import answers
 from ldp_aggregator.learning.published import counted_twice, published_by, relayed
 from ldp_aggregator.service.archiving import archive_of, goes_along
 from ldp_aggregator.service.publishing import ANOTHER_KIND, check_kind, compile_draft
-from ldp_aggregator.service.rights import local_actor, recorded, uploads_act
+from ldp_aggregator.service.rights import uploads_act
 from ldp_aggregator.service.settings import SettingsError
 from ldp_aggregator.store import CampaignState, RefusedError, Store, StoreError
 from ldp_aggregator.store.clock import to_text, utc_now
 from ldp_aggregator.store.contract import UPLOADING
 from protocols import Campaign, DraftError
+from protocols.shell import Groups, add_json, at_least, say, say_json
 
 ANYBODY: Final = "anybody"
 
 
 def add_commands(groups: Groups) -> None:
-    text = "create, list, show, verify, close, reopen, seal and delete campaigns, and ask their uploads for tokens"
+    text = "create, list, show, verify, close and delete campaigns, and ask their uploads for tokens"
     commands = add_group(groups, "campaign", text, "create draft.toml", "list --json", "close ID")
     create = add_command(
         commands,
@@ -50,9 +49,8 @@ def add_commands(groups: Groups) -> None:
         "draft.toml",
         "draft.json --max-reports 100000 --uploads-need-token relay",
     )
-    add_store_options(create)
     create.add_argument("draft", type=Path, metavar="DRAFT", help="the draft, .json or .toml")
-    create.add_argument("--max-reports", type=_positive, metavar="N", help="close after this many reports")
+    create.add_argument("--max-reports", type=at_least(1), metavar="N", help="close after this many reports")
     create.add_argument("--federated", action="store_true", help="take shares of nodes, and no reports of devices")
     create.add_argument(
         "--uploads-need-token",
@@ -61,22 +59,34 @@ def add_commands(groups: Groups) -> None:
         metavar="SCOPE",
         help="take uploads with a token of this scope only: device or relay",
     )
-    listing = add_command(commands, "list", "list the campaigns, oldest first", _list, "", "--json")
-    add_store_options(listing)
-    listing.add_argument("--json", action="store_true", help="print JSON")
-    show = add_command(
-        commands, "show", "show a campaign: its state and its questions", _show, "ID", "ID --json", "ID --document"
-    )
-    add_store_options(show)
-    show.add_argument("id", metavar="ID", help="the campaign's id")
-    show.add_argument("--json", action="store_true", help="print JSON")
+    add_json(add_command(commands, "list", "list the campaigns, oldest first", _list, "", "--json"))
+    text = "show a campaign: its state and its questions"
+    show = add_command(commands, "show", text, _show, "ID", "ID --json", "ID --document")
+    add_id(show)
+    add_json(show)
     show.add_argument("--document", action="store_true", help="print the document exactly as it is published")
     text = "take uploads with a token of a scope only, or from anybody; a running server notices within two seconds"
     uploads = add_command(commands, "uploads", text, _uploads, "ID relay", "ID anybody")
-    add_store_options(uploads)
-    uploads.add_argument("id", metavar="ID", help="the campaign's id")
+    add_id(uploads)
     uploads.add_argument("need", choices=(*UPLOADING, ANYBODY), metavar="NEED", help="device, relay or anybody")
-    add_ending(commands)
+    text = "accept no more reports; --undo takes that back, --seal drops the ids a day later, for good"
+    close = add_command(commands, "close", text, _close, "ID", "ID --undo", "ID --seal")
+    add_id(close)
+    instead = close.add_argument_group("of a campaign that is closed").add_mutually_exclusive_group()
+    for flag, text, command in (
+        ("--undo", "take the closing back", _reopen),
+        (
+            "--seal",
+            "drop the ids, for good, a day after it was closed; merge other regions' stores before",
+            _seal,
+        ),
+        ("--seal-now", "drop them even if it was closed less than a day ago", partial(_seal, at_once=True)),
+    ):
+        instead.add_argument(flag, action="store_const", dest="command", const=command, help=text)
+    text = "drop a closed campaign with its reports and models, for good; its id is never used again"
+    delete = add_command(commands, "delete", text, _delete, "ID")
+    add_id(delete)
+    delete.add_argument("--leave-archive", action="store_true", help="leave its archived reports where they are")
     add_verify(commands)
 
 
@@ -193,58 +203,26 @@ def _say_values(state: dict[str, Any]) -> None:
 
 def _uploads(options: argparse.Namespace) -> None:
     scope = None if options.need == ANYBODY else options.need
-
-    async def work(store: Store) -> None:
-        await store.state(options.id)
-        async with recorded(store, local_actor(), uploads_act(scope), options.id):
-            await store.set_uploads_need(options.id, scope)
-
-    with_store(options, work)
+    act_on(options, uploads_act(scope), [options.id], lambda store: store.set_uploads_need(options.id, scope))
     say(f"uploads need a token of scope {scope}" if scope else "uploads need no token")
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number
-
-
-Result = TypeVar("Result")
-
-
-def add_ending(commands: Any) -> None:
-    for name, text, command in (
-        ("close", "accept no more reports; 'reopen' takes it back until it is sealed", _close),
-        ("reopen", "take a closing back", _reopen),
-        ("seal", "drop the ids of a closed campaign, for good; merge the stores of other regions before", _seal),
-        ("delete", "drop a closed campaign with its reports and models, for good; its id is never used again", _delete),
-    ):
-        parser = add_command(commands, name, text, command, "ID")
-        add_store_options(parser)
-        parser.add_argument("id", metavar="ID", help="the campaign's id")
-        if name == "seal":
-            parser.add_argument("--now", action="store_true", help="even if it was closed less than a day ago")
-        if name == "delete":
-            parser.add_argument(
-                "--leave-archive", action="store_true", help="leave its archived reports where they are"
-            )
-
-
 def _close(options: argparse.Namespace) -> None:
-    state = _recorded(options, "close campaign", lambda store: store.close_campaign(options.id))
+    state = act_on(options, "close campaign", [options.id], lambda store: store.close_campaign(options.id))
     say(f"closed with {state.shares} shares" if state.federated else f"closed with {state.reports} reports")
 
 
 def _reopen(options: argparse.Namespace) -> None:
-    state = _recorded(options, "reopen campaign", lambda store: store.reopen_campaign(options.id))
+    state = act_on(options, "reopen campaign", [options.id], lambda store: store.reopen_campaign(options.id))
     closes = state.life.closes
     over = "" if closes is None or utc_now() < closes else f"; its document ends it at {to_text(closes)}"
     say(f"reopened with {state.reports} reports{over}")
 
 
-def _seal(options: argparse.Namespace) -> None:
-    state = _recorded(options, "seal campaign", lambda store: store.seal_campaign(options.id, at_once=options.now))
+def _seal(options: argparse.Namespace, *, at_once: bool = False) -> None:
+    state = act_on(
+        options, "seal campaign", [options.id], lambda store: store.seal_campaign(options.id, at_once=at_once)
+    )
     say(f"sealed with {state.reports} reports; their ids are gone")
 
 
@@ -259,20 +237,9 @@ def _delete(options: argparse.Namespace) -> None:
         return archive is not None
 
     try:
-        along = _recorded(options, "delete campaign", delete)
+        along = act_on(options, "delete campaign", [options.id], delete)
     except (SettingsError, StoreError) as error:
         if options.leave_archive or isinstance(error, RefusedError):
             raise
         raise CommandError(f"{error} (--leave-archive deletes the campaign and leaves its archived reports)") from error
     say(f"campaign {options.id} is deleted{', and its archived reports' if along else ''}")
-
-
-def _recorded(options: argparse.Namespace, act: str, work: Callable[[Store], Awaitable[Result]]) -> Result:
-    """Acts on a campaign that is there; of another nothing is written down."""
-
-    async def acted(store: Store) -> Result:
-        await store.state(options.id)
-        async with recorded(store, local_actor(), act, options.id):
-            return await work(store)
-
-    return with_store(options, acted)

@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING
 from ldp_aggregator.cli.campaigns.evaluate import plot_evaluated, tell_evaluated
 from ldp_aggregator.cli.common import (
     CommandError,
-    Groups,
     add_command,
-    add_store_options,
-    say,
-    say_json,
+    add_id,
     say_table,
     shown_reach,
     tell_guarantees,
@@ -27,6 +24,7 @@ from ldp_aggregator.learning.published import counted_twice, published_by, relay
 from ldp_aggregator.service.publishing import counts_to_publish, needing_trainers, told_estimates
 from ldp_aggregator.store import Store
 from protocols import Campaign
+from protocols.shell import Groups, add_json, say, say_json
 
 if TYPE_CHECKING:
     from ldp_aggregator.learning.evaluation import Evaluated
@@ -43,11 +41,10 @@ def add_commands(groups: Groups) -> None:
         "ID --csv --post none",
         "EVALUATION-ID --plot evaluation.svg",
     )
-    add_store_options(parser)
-    parser.add_argument("id", metavar="ID", help="the campaign's id")
+    add_id(parser)
     parser.add_argument("--post", choices=MODES, default=NORM_SUB, help="post-processing (default: %(default)s)")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print JSON")
+    add_json(form)
     form.add_argument("--csv", action="store_true", help="print CSV")
     parser.add_argument(
         "--plot", type=Path, metavar="FILE.svg", help="of an evaluation round: draw recall, ROC curve and calibration"

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ldp_aggregator.cli.common import (
-    CommandError,
-    Groups,
+    act_on,
     add_command,
-    add_store_options,
     read_file,
-    say,
     say_table,
     tell_guarantees,
     with_store,
@@ -22,12 +18,11 @@ from ldp_aggregator.cli.common import (
 )
 from ldp_aggregator.dashboard.drawing.evaluations import drawing
 from ldp_aggregator.learning.published import PublishedGuarantee, Relayed
-from ldp_aggregator.service.publishing import UntrainableError, draft_evaluation, needing_trainers, publish_evaluated
-from ldp_aggregator.service.rights import local_actor, recorded
-from ldp_aggregator.store import PublishedModel, Store
+from ldp_aggregator.service.publishing import draft_evaluation, needing_trainers, publish_evaluated
 from protocols import Campaign
 from protocols.document.evaluation import MOST_BINS
 from protocols.model import Model
+from protocols.shell import Groups, say
 
 if TYPE_CHECKING:
     from ldp_aggregator.learning.evaluation import Evaluated, Figure, Foreseen
@@ -45,7 +40,6 @@ def add_commands(groups: Groups) -> None:
         "ID --output evaluation.json",
         "ID --model regression.json --output evaluation.json",
     )
-    add_store_options(parser)
     parser.add_argument("ids", nargs="+", metavar="ID", help="the campaign's id; several as with train")
     parser.add_argument("--output", type=Path, required=True, metavar="DRAFT.json", help="where the draft goes")
     parser.add_argument(
@@ -62,18 +56,11 @@ def add_commands(groups: Groups) -> None:
         metavar="N",
         help=f"of the model's score, 2 to {MOST_BINS}; fewer tell less, and know it better (default: %(default)s)",
     )
-    parser.add_argument("--title", help="what people are shown (default: the campaign's, with a question)")
 
 
 def _evaluate(options: argparse.Namespace) -> None:
     model = None if options.model is None else Model.from_json(read_file(options.model))
-    try:
-        draft = with_store(
-            options,
-            lambda store: draft_evaluation(store, options.ids, model=model, bins=options.bins, title=options.title),
-        )
-    except UntrainableError as error:
-        raise CommandError(str(error)) from None
+    draft = with_store(options, lambda store: draft_evaluation(store, options.ids, model=model, bins=options.bins))
     campaign = Campaign.compile(draft)
     write_file(options.output, json.dumps(draft, ensure_ascii=False, indent=2) + "\n")
     say(f"the draft of an evaluation round is in {options.output}; what its answers would tell, ± one standard error:")
@@ -103,18 +90,12 @@ def _error(value: float | None) -> str:
 
 def publish_with_evaluation(options: argparse.Namespace) -> None:
     """Do what ``train`` does with ``--evaluation``: publish the round's model; nothing is trained."""
-
-    async def work(store: Store) -> tuple[Evaluated, tuple[PublishedModel, ...]]:
-        async with AsyncExitStack() as acts:
-            for campaign_id in dict.fromkeys((*options.ids, options.evaluation)):
-                await store.state(campaign_id)
-                await acts.enter_async_context(recorded(store, local_actor(), "publish model", campaign_id))
-            return await publish_evaluated(store, options.ids, options.evaluation)
-
-    try:
-        evaluated, models = with_store(options, work)
-    except UntrainableError as error:
-        raise CommandError(str(error)) from None
+    evaluated, models = act_on(
+        options,
+        "publish model",
+        (*options.ids, options.evaluation),
+        lambda store: publish_evaluated(store, options.ids, options.evaluation),
+    )
     if options.output:
         write_file(options.output, models[0].document)
     tell_evaluated(evaluated)

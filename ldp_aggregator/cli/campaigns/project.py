@@ -1,4 +1,4 @@
-"""``ldp-aggregator project fit``: a projection from public data or from a private round, written into a draft."""
+"""``ldp-aggregator project``: a projection from public data or from a private round, written into a draft."""
 
 from __future__ import annotations
 
@@ -9,21 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from ldp_aggregator.cli.common import (
-    CommandError,
-    Groups,
-    UsageError,
-    add_command,
-    add_group,
-    add_store_options,
-    read_file,
-    say,
-    with_store,
-    write_file,
-)
+from ldp_aggregator.cli.common import CommandError, UsageError, add_command, read_file, with_store, write_file
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.learning.projections import (
-    DEFAULT_SPREAD,
     InputMoments,
     ProjectionError,
     add_to_draft,
@@ -35,56 +23,39 @@ from ldp_aggregator.store import Store
 from protocols import Campaign
 from protocols.document.projection import METHODS
 from protocols.document.schema import ContinuousFeature
+from protocols.shell import Groups, say
 
 
 def add_commands(groups: Groups) -> None:
-    text = "fit the projection (PCA, DCA) that a campaign ships"
-    commands = add_group(groups, "project", text, "fit public.csv --draft draft.json --method dca --components 4")
-    fit = add_command(
-        commands,
-        "fit",
-        "fit a projection on a PUBLIC table, or on a private round of second moments, and write it into a draft",
+    parser = add_command(
+        groups,
+        "project",
+        "fit the projection (PCA, DCA) that a campaign ships, on a PUBLIC table or on a private round, into a draft",
         _fit,
         "public.csv --draft draft.json --method dca --components 4",
         "--round ID --draft draft.json --method pca --components 2 --output projected.json",
     )
-    add_store_options(fit)
-    fit.add_argument(
+    parser.add_argument(
         "table", nargs="?", type=Path, metavar="PUBLIC.csv", help="a table that is public, with the classes"
     )
-    fit.add_argument("--round", metavar="ID", help="instead of a table: the id of a campaign that asked for moments")
-    fit.add_argument("--draft", type=Path, required=True, metavar="DRAFT.json", help="the draft; rewritten in place")
-    fit.add_argument("--output", type=Path, metavar="FILE", help="write the new draft here and leave DRAFT.json alone")
-    fit.add_argument("--method", choices=METHODS, required=True)
-    fit.add_argument("--components", type=int, required=True, metavar="K", help="number of outputs")
-    fit.add_argument("--inputs", metavar="A,B,...", help="features to project (default: every continuous one)")
-    fit.add_argument("--bins", type=int, metavar="N", help="discretise the outputs (default: Gaussian)")
-    fit.add_argument("--ridge", type=float, metavar="RHO", help="DCA's rho (default: 0.001, or the noise of a round)")
-    fit.add_argument("--signal-ridge", type=float, default=0.0, metavar="RHO'", help="DCA's rho' (default: 0)")
-    fit.add_argument(
-        "--spread",
-        type=float,
-        default=DEFAULT_SPREAD,
-        metavar="SD",
-        help="output bounds in standard deviations, 0 for all that the inputs' bounds allow (default: %(default)s)",
-    )
+    parser.add_argument("--round", metavar="ID", help="instead of a table: the id of a campaign that asked for moments")
+    parser.add_argument("--draft", type=Path, required=True, metavar="DRAFT.json", help="the draft; rewritten in place")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the new draft here; DRAFT.json stays")
+    parser.add_argument("--method", choices=METHODS, required=True)
+    parser.add_argument("--components", type=int, required=True, metavar="K", help="number of outputs")
+    parser.add_argument("--inputs", metavar="A,B,...", help="features to project (default: every continuous one)")
+    parser.add_argument("--bins", type=int, metavar="N", help="discretise the outputs (default: Gaussian)")
 
 
 def _fit(options: argparse.Namespace) -> None:
     if (options.table is None) == (options.round is None):
         raise UsageError("name either a public table or --round ID")
+    if options.table and {"config", "data", "database"} & vars(options).keys():
+        raise UsageError("a public table needs no store; leave out --config, --data and --database")
     draft = _read_draft(options.draft)
     try:
         moments, study = _moments_of_round(options) if options.round else (_moments_of_public(options, draft), None)
-        projection = fit_projection(
-            moments,
-            options.method,
-            options.components,
-            ridge=options.ridge,
-            signal_ridge=options.signal_ridge,
-            spread=options.spread or None,
-            bins=options.bins,
-        )
+        projection = fit_projection(moments, options.method, options.components, bins=options.bins)
         fitted = add_to_draft(draft, projection, study)
     except ValueError as error:
         raise CommandError(str(error)) from None

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import argparse
 import json
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
 from ldp_aggregator.cli.campaigns.evaluate import publish_with_evaluation
 from ldp_aggregator.cli.common import (
     CommandError,
-    Groups,
+    act_on,
     add_command,
-    add_store_options,
-    say,
     say_table,
-    share,
     shown_reach,
     tell_guarantees,
-    with_store,
     write_file,
 )
-from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
 from ldp_aggregator.estimation.simplex import POSTERIOR, TRAINING_MODES
 from ldp_aggregator.learning.published import PublishedGuarantee, Relayed
-from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError, UselessModelError, publish_trained
-from ldp_aggregator.service.rights import local_actor, recorded
-from ldp_aggregator.store import PublishedModel, Store
+from ldp_aggregator.service.publishing import UselessModelError, publish_trained
+from protocols.shell import Groups, say
 
 _NEVER: Final = 0.001
 """A share below which a class is said never."""
@@ -43,7 +36,6 @@ def add_commands(groups: Groups) -> None:
         "FIRST-ID SECOND-ID",
         "ID --evaluation EVALUATION-ID",
     )
-    add_store_options(parser)
     parser.add_argument(
         "ids",
         nargs="+",
@@ -60,26 +52,13 @@ def add_commands(groups: Groups) -> None:
         "--post",
         choices=TRAINING_MODES,
         default=POSTERIOR,
-        help="how tables are made of noisy counts: shrunk by the known noise, with weights for features that repeat "
-        "each other; the nearest probabilities; or negative counts made 1 (default: %(default)s)",
+        help="how tables are made of noisy counts: shrunk by the known noise; the nearest probabilities; or negative "
+        "counts made 1 (default: %(default)s)",
     )
     parser.add_argument(
         "--anyway",
         action="store_true",
         help="publish even a model that is not known to be above always saying the most frequent class",
-    )
-    parser.add_argument(
-        "--prior",
-        choices=("pooled", "label"),
-        default="pooled",
-        help="class prior from every question, or from the label question alone (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--variance-floor",
-        type=share,
-        default=DEFAULT_VARIANCE_FLOOR,
-        metavar="SHARE",
-        help="least variance of a Gaussian feature, as a share of (high - low) squared (default: %(default)s)",
     )
 
 
@@ -87,21 +66,16 @@ def _train(options: argparse.Namespace) -> None:
     if options.evaluation:
         publish_with_evaluation(options)
         return
-    chosen = TrainingOptions(options.post, options.prior, options.variance_floor)
-
-    async def work(store: Store) -> tuple[int, tuple[PublishedModel, ...]]:
-        async with AsyncExitStack() as acts:
-            for campaign_id in dict.fromkeys(options.ids):
-                await store.state(campaign_id)
-                await acts.enter_async_context(recorded(store, local_actor(), "publish model", campaign_id))
-            return await publish_trained(store, options.ids, chosen, anyway=options.anyway)
 
     try:
-        reports, models = with_store(options, work)
+        reports, models = act_on(
+            options,
+            "publish model",
+            options.ids,
+            lambda store: publish_trained(store, options.ids, options.post, anyway=options.anyway),
+        )
     except UselessModelError as error:
         raise CommandError(f"{error}. Nothing is published; --anyway publishes it") from None
-    except UntrainableError as error:
-        raise CommandError(str(error)) from None
     if options.output:
         write_file(options.output, models[0].document)
     versions = " and ".join(str(model.version) for model in models)

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ldp_aggregator.cli.common import Groups, UsageError, add_command, read_file, say, say_json, say_table
+from ldp_aggregator.cli.common import add_command, read_file, say_table
 from ldp_aggregator.learning.published import PublishedGuarantee, published_together, relay_guarantee
 from ldp_aggregator.mechanisms.enumeration import verify_thoroughly
 from protocols import Campaign
 from protocols.document.verification import NEGLIGIBLE_GAP, Verification
+from protocols.shell import Groups, add_json, at_least, say, say_json
 
 CROWDS: Final = (1000, 10_000, 100_000, 1_000_000)
 """A document does not know how many will answer."""
@@ -25,23 +26,25 @@ def add_verify(commands: Groups) -> None:
         _verify,
         "document.json",
         "document.json --relay-batch 10000 --json",
+        store=False,
     )
     parser.add_argument("document", type=Path, metavar="DOC", help="the document, exactly as it is published")
     parser.add_argument("--id", metavar="ID", help="the campaign's id, which must be the document's hash")
     parser.add_argument(
         "--relay-batch",
-        type=int,
+        type=at_least(1),
         metavar="N",
         help="say what is left of the loss to who runs the server, behind a relay that mixes batches of N devices",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_json(parser)
 
 
 def _verify(options: argparse.Namespace) -> int:
     verification = verify_thoroughly(Campaign.parse(read_file(options.document), options.id))
     every = verification.campaign.privacy.release_every
     crowds = [published_together([(verification.campaign, n)]) for n in (CROWDS if every is None else (every,))]
-    relayed = _relayed(verification.campaign, options.relay_batch)
+    # Only a relay knows how many devices it mixed; with an upload it vouches for the number in ``LDP-Relay-Batch``.
+    relayed = relay_guarantee(verification.campaign, options.relay_batch) if options.relay_batch else None
     if options.json:
         told = {"published": [crowd.to_json() for crowd in crowds], "relayed": relayed and relayed.to_json()}
         say_json(verification.to_json() | told)
@@ -51,15 +54,6 @@ def _verify(options: argparse.Namespace) -> int:
         if relayed:
             say(f"\nWho runs the server learns of one device: {relayed}")
     return 0 if verification.holds else 1
-
-
-def _relayed(campaign: Campaign, batch: int | None) -> PublishedGuarantee | None:
-    """Only a relay knows how many devices it mixed; with an upload it vouches for the number in ``LDP-Relay-Batch``."""
-    if batch is None:
-        return None
-    if batch < 1:
-        raise UsageError(f"--relay-batch must be at least 1, not {batch}")
-    return relay_guarantee(campaign, batch)
 
 
 def _tell(verification: Verification) -> None:

@@ -1,4 +1,4 @@
-"""``ldp-aggregator backup``, ``restore``, ``merge``, ``fsck``, ``recount``: copies of a store, sums, what is wrong."""
+"""``ldp-aggregator backup``, ``restore``, ``merge``, ``fsck``: copies of a store, sums, what is wrong."""
 
 from __future__ import annotations
 
@@ -8,42 +8,38 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldp_aggregator.cli.common import (
-    CommandError,
-    Groups,
-    UsageError,
-    add_command,
-    add_store_options,
-    say,
-    say_json,
-    settings_of,
-    with_recorded,
-    with_store,
-)
+from ldp_aggregator.cli.common import CommandError, UsageError, add_command, settings_of, with_recorded, with_store
 from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.store import Act, Finding, SqliteStore, Store, StoreError, check_driver, open_store
 from ldp_aggregator.store.backup import copy_store, restore_store
 from ldp_aggregator.store.combining import combine_stores
 from ldp_aggregator.store.contract import Restored
 from ldp_aggregator.store.sqlite.ids import TakenOut
+from protocols.shell import Groups, say, say_json
 
 if TYPE_CHECKING:
     from ldp_aggregator.archive.recount import Engine, Recount
 
 
 def add_commands(groups: Groups) -> None:
-    text = "check that ids, counts and documents of a store agree; exit code 1 where they do not"
-    examples = ("--data /var/lib/ldp-aggregator", "--take-out-damaged --data /var/lib/ldp-aggregator")
-    fsck = add_command(groups, "fsck", text, _fsck, *examples)
-    add_store_options(fsck)
+    text = "check that ids, counts and documents of a store agree, or a tally with an archive; exit code 1 if not"
+    fsck = add_command(groups, "fsck", text, _fsck, "", "--take-out-damaged", "--archive s3://archive/reports ID")
     fsck.add_argument(
         "--take-out-damaged",
         action="store_true",
         help="before: take damaged runs of ids out, keep what is sound of them, and say how many reports might now "
         "count twice; a server may run meanwhile",
     )
+    archive = fsck.add_argument_group("instead: count the archived reports of a campaign again")
+    archive.add_argument("campaign", nargs="?", metavar="ID", help="the campaign, whose tally has to be the same")
+    archive.add_argument(
+        "--archive", metavar="ARCHIVE", help="folder or address (s3://...) that the server archives to"
+    )
+    archive.add_argument("--engine", choices=("processes", "dask"), help="what counts (default: processes)")
+    archive.add_argument("--count-only", action="store_true", help="compare with no store, where several archive there")
+    archive.add_argument("--json", action="store_true", help="print JSON: reports, duplicates, conflicts, all counts")
     text = "add two embedded stores up into a new one, and say how many reports both had; models and tokens stay behind"
-    merge = add_command(groups, "merge", text, _merge, "north south --output both")
+    merge = add_command(groups, "merge", text, _merge, "north south --output both", store=False)
     merge.add_argument("first", type=Path, metavar="A", help="a data folder")
     merge.add_argument("second", type=Path, metavar="B", help="another one")
     merge.add_argument("-o", "--output", type=Path, metavar="C", required=True, help="the new data folder")
@@ -53,13 +49,11 @@ def add_commands(groups: Groups) -> None:
         help="merge sealed campaigns, too; their ids are gone, so that no report is in both stores is your word",
     )
     text = "copy the embedded store as it is at one moment; the server may run meanwhile"
-    backup = add_command(groups, "backup", text, _backup, "/backups/monday --data /var/lib/ldp-aggregator")
-    add_store_options(backup)
+    backup = add_command(groups, "backup", text, _backup, "/backups/monday")
     backup.add_argument("output", type=Path, metavar="FOLDER", help="the new data folder")
     text = "make a store of a backup; every token is revoked, every share of a node dropped, and versions go on higher"
     examples = ("/backups/monday --data /var/lib/ldp-aggregator", "--in-place --database postgresql://localhost/ldp")
     restore = add_command(groups, "restore", text, _restore, *examples)
-    add_store_options(restore)
     restore.add_argument(
         "backup", type=Path, nargs="?", metavar="FOLDER", help="what 'backup' wrote; --data is the new one"
     )
@@ -71,10 +65,14 @@ def add_commands(groups: Groups) -> None:
     restore.add_argument(
         "--keep-shares", action="store_true", help="keep the shares of nodes: none was withdrawn since the backup"
     )
-    _add_recount(groups)
 
 
 def _fsck(options: argparse.Namespace) -> int:
+    if options.archive is not None:
+        return _recount(options)
+    if options.campaign or options.engine or options.count_only or options.json:
+        raise UsageError("ID, --engine, --count-only and --json go with --archive")
+
     async def work(store: Store) -> tuple[int, list[Finding], str]:
         return len(await store.campaigns()), await store.check(), (await store.origin()).generation
 
@@ -173,30 +171,18 @@ async def _renew(address: str, keep_shares: bool) -> Restored:
         await store.close()
 
 
-def _add_recount(groups: Groups) -> None:
-    text = "count the archived reports of a campaign again; exit code 1 where the store says otherwise"
-    parser = add_command(
-        groups, "recount", text, _recount, "s3://archive/reports ID --compare", "/archive ID --engine dask --json"
-    )
-    parser.add_argument("archive", metavar="ARCHIVE", help="folder or address (s3://...) that the server archives to")
-    parser.add_argument("campaign", metavar="ID", help="the campaign")
-    parser.add_argument(
-        "--engine", choices=("processes", "dask"), default="processes", help="what runs it (default: %(default)s)"
-    )
-    parser.add_argument("--compare", action="store_true", help="compare with the store's tally, bit for bit")
-    add_store_options(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON: reports, duplicates, conflicts and all counts")
-
-
 def _recount(options: argparse.Namespace) -> int:
+    if not options.campaign or options.take_out_damaged:
+        raise UsageError("--archive goes with the ID of a campaign, and without --take-out-damaged")
     try:
         from ldp_aggregator.archive.recount import recount
     except ModuleNotFoundError as error:
         raise UsageError(f"{error.name} is not installed; archives need pip install 'ldp-bayes[archive]'") from None
+    tally = None
+    if not options.count_only:
+        tally = with_store(options, lambda store: store.tally(options.campaign), read_only=True)
     found = recount(options.archive, options.campaign, _engine(options))
-    equal = None
-    if options.compare:
-        equal = with_store(options, lambda store: store.tally(options.campaign)) == found.tally
+    equal = None if tally is None else found.tally == tally
     if options.json:
         say_json(_as_json(options.campaign, found, equal))
     else:
@@ -207,7 +193,7 @@ def _recount(options: argparse.Namespace) -> int:
 def _engine(options: argparse.Namespace) -> Engine:
     from ldp_aggregator.archive.recount import on_dask, on_processes
 
-    if options.engine == "processes":
+    if options.engine != "dask":
         return on_processes
     if find_spec("dask") is None:
         raise UsageError("dask is not installed; this engine needs pip install 'ldp-bayes[dask]'")

@@ -11,14 +11,10 @@ from pathlib import Path
 
 from ldp_aggregator.cli.common import (
     CommandError,
-    Groups,
     UsageError,
     add_command,
     add_group,
-    add_store_options,
     read_file,
-    say,
-    say_json,
     say_table,
     with_recorded,
     with_store,
@@ -30,6 +26,7 @@ from ldp_aggregator.store import SCOPES, Store, StoredToken
 from ldp_aggregator.store.clock import to_text, utc_now
 from protocols.document.directory import read_directory
 from protocols.model import Model
+from protocols.shell import Groups, add_json, say, say_json
 
 
 def add_commands(groups: Groups) -> None:
@@ -37,7 +34,6 @@ def add_commands(groups: Groups) -> None:
     commands = add_group(groups, "token", text, "create --scope collector --name reporting", "list --json")
     text = "make a token and print it; it cannot be shown again"
     create = add_command(commands, "create", text, _create, "--scope collector --name reporting --expires-in 90")
-    add_store_options(create)
     create.add_argument("--scope", required=True, choices=SCOPES, help="what the token opens")
     create.add_argument("--name", help="what to call it (default: its scope and the time)")
     create.add_argument("--expires-in", type=_days, metavar="DAYS", help="useless after so many days (default: never)")
@@ -48,18 +44,14 @@ def add_commands(groups: Groups) -> None:
         metavar="ID",
         help="opens what is about this campaign only; may be given several times (default: all)",
     )
-    listing = add_command(commands, "list", "list the tokens by name; their text is not kept", _list, "", "--json")
-    add_store_options(listing)
-    listing.add_argument("--json", action="store_true", help="print JSON")
+    add_json(add_command(commands, "list", "list the tokens by name; their text is not kept", _list, "", "--json"))
     revoke = add_command(commands, "revoke", "make a token useless, at once", _revoke, "reporting")
-    add_store_options(revoke)
     revoke.add_argument("name", metavar="NAME", help="the token's name")
     revoke.add_argument(
         "--withdraw", action="store_true", help="take its node's shares out of every campaign, too; they stay otherwise"
     )
     text = "make a new token of the same scope and campaigns in place of the old one; a node keeps its shares"
     rotate = add_command(commands, "rotate", text, _rotate, "reporting --name reporting-2 --overlap 7")
-    add_store_options(rotate)
     rotate.add_argument("name", metavar="NAME", help="the old token's name")
     rotate.add_argument("--name", dest="new_name", metavar="NEW", help="the new one's (default: scope and time)")
     rotate.add_argument("--expires-in", type=_days, metavar="DAYS", help="when the new one expires (default: never)")
@@ -71,10 +63,9 @@ def add_commands(groups: Groups) -> None:
     )
     text = "list administrative acts, oldest first: over HTTP by the token's name, on the command line by the user's"
     log = add_command(groups, "log", text, _log, "--last 20", "--campaign ID --json")
-    add_store_options(log)
     log.add_argument("--campaign", metavar="ID", help="only what was done to this campaign")
     log.add_argument("--last", type=int, metavar="N", help="only the last so many")
-    log.add_argument("--json", action="store_true", help="print JSON")
+    add_json(log)
     _add_key_commands(groups)
 
 
@@ -199,15 +190,13 @@ _ID_CHARACTERS = 43
 
 def _add_key_commands(groups: Groups) -> None:
     text = "a publisher's key, which belongs on a machine of its own; sign with it; publish what was signed"
-    commands = add_group(groups, "key", text, "create publisher.key", "show publisher.key")
-    text = "make a key in a new file, print the public key for the app"
-    create = add_command(commands, "create", text, _create_key, "publisher.key")
-    create.add_argument("file", type=Path, metavar="FILE", help="the new file; its owner alone can read it")
-    show = add_command(commands, "show", "print the public key of a key file", _show_key, "publisher.key")
-    show.add_argument("file", type=Path, metavar="FILE", help="the key")
+    commands = add_group(groups, "key", text, "create publisher.key")
+    text = "make a key in a new file, or leave the one that is there; print the public key for the app"
+    create = add_command(commands, "create", text, _create_key, "publisher.key", store=False)
+    create.add_argument("file", type=Path, metavar="FILE", help="the key; its owner alone can read it")
     text = "sign which campaigns are open for the app, and their models"
     example = "publisher.key --version 7 --expires-in 60 --campaign ID=model.json --output directory.json"
-    sign = add_command(commands, "sign", text, _sign_directory, example)
+    sign = add_command(commands, "sign", text, _sign_directory, example, store=False)
     sign.add_argument("file", type=Path, metavar="FILE", help="the key")
     sign.add_argument("--version", type=int, required=True, metavar="N", help="above every one signed before")
     sign.add_argument("--expires-in", type=_days, required=True, metavar="DAYS", help="devices stop believing it then")
@@ -222,17 +211,18 @@ def _add_key_commands(groups: Groups) -> None:
     sign.add_argument("--output", type=Path, required=True, metavar="FILE", help="the directory to publish")
     text = "put a signed directory into the store, for devices to fetch"
     publish = add_command(commands, "publish", text, _publish_directory, "KEY directory.json")
-    add_store_options(publish)
     publish.add_argument("key", metavar="KEY", help="the public key")
     publish.add_argument("directory", type=Path, metavar="FILE", help="what was signed")
 
 
 def _create_key(options: argparse.Namespace) -> None:
-    say(make_key(options.file))
-
-
-def _show_key(options: argparse.Namespace) -> None:
-    say(public_key(read_seed(options.file)))
+    """The public key alone on standard output, so that a script can keep it."""
+    try:
+        public = make_key(options.file)
+    except FileExistsError:
+        public = public_key(read_seed(options.file))
+        sys.stderr.write(f"{options.file} is there, and stays as it is; its public key:\n")
+    say(public)
 
 
 def _sign_directory(options: argparse.Namespace) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Final
 
-from ldp_aggregator.cli.common import CommandError, Groups, add_command, add_store_options, say, settings_of
+from ldp_aggregator.cli.common import CommandError, add_command, add_store_options, settings_of
 from ldp_aggregator.server.process import EndedError, run_server
 from ldp_aggregator.server.sockets.listener import Addresses
 from ldp_aggregator.service.settings import Settings
+from protocols.shell import Groups, say
 
-_FLAGS: Final = ("listen", "listen_admin", "listen_operations", "tls_certificate", "tls_key")
+_LISTENERS: Final = ("listen", "listen_admin", "listen_operations")
 
 
 def add_commands(groups: Groups) -> None:
@@ -22,13 +22,13 @@ def add_commands(groups: Groups) -> None:
         _serve,
         "--data /var/lib/ldp-aggregator --listen 8080",
         "--config aggregator.toml",
+        note="",
     )
     add_store_options(parser)
-    for name in _FLAGS:
+    for name in _LISTENERS:
         field = Settings.model_fields[name]
-        kind, metavar = (Path, "FILE") if name.startswith("tls") else (str, "[HOST:]PORT")
-        text = f"{field.description} (default: {field.default})" if field.default is not None else field.description
-        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, metavar=metavar, help=text)
+        text = f"{field.description} (default: {field.default})"
+        parser.add_argument(f"--{name.replace('_', '-')}", metavar="[HOST:]PORT", help=text)
     parser.add_argument(
         "--allow-origin",
         dest="allowed_origins",

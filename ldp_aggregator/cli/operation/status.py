@@ -15,9 +15,10 @@ from urllib.request import urlopen
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from ldp_aggregator.cli.common import Groups, UsageError, add_command, add_store_options, say, settings_of, with_store
+from ldp_aggregator.cli.common import UsageError, add_command, settings_of, with_store
 from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.contract import CampaignState, StoreError
+from protocols.shell import Groups, say
 
 SECONDS: Final = 5.0
 """To wait for an answer."""
@@ -49,7 +50,6 @@ class Seen:
 def add_commands(groups: Groups) -> None:
     text = "one screen of the server that runs on this store; exit code 1 where something is wrong"
     parser = add_command(groups, "status", text, _status, "--data /var/lib/ldp-aggregator")
-    add_store_options(parser)
     parser.add_argument("--operations", metavar="URL", help="its operations listener, where it is elsewhere")
 
 

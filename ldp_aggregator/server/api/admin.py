@@ -19,7 +19,6 @@ from ldp_aggregator.server.api.rows import JSON, STORED, Asked, Operation, objec
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.service.publishing import (
     ANOTHER_KIND,
-    TrainingOptions,
     UntrainableError,
     UselessModelError,
     check_kind,
@@ -78,12 +77,12 @@ async def train_campaign(asked: Asked) -> web.Response:
 
     One that is not known to be above always saying the most frequent class only with ``anyway``.
     """
-    options = TrainingOptions(post=asked.values.get("post", POSTERIOR))
+    post = asked.values.get("post", POSTERIOR)
     await asked.store.state(asked.campaign_id)
     try:
         async with asked.recorded("publish model", asked.campaign_id):
             anyway = asked.values.get("anyway", False)
-            reports, (model,) = await publish_trained(asked.store, [asked.campaign_id], options, anyway=anyway)
+            reports, (model,) = await publish_trained(asked.store, [asked.campaign_id], post, anyway=anyway)
     except UselessModelError as error:
         raise ProblemError("useless-model", f"{error}; anyway=true publishes it") from None
     except UntrainableError as error:

@@ -363,7 +363,7 @@ class PostgresStore(Store):
 
     async def _problems_of_ids(self, db: Connection, row: CampaignRow) -> list[str]:
         left = 0 if row.life.sealed is None else await stored_ids(db, row.number)
-        return [f"it is sealed, and {left} ids are left; 'campaign seal' drops them"] if left else []
+        return [f"it is sealed, and {left} ids are left; 'campaign close --seal' drops them"] if left else []
 
     async def _read(self, work: Work[Result], name: str = "") -> Result:
         return await self._sessions.run(work, name)

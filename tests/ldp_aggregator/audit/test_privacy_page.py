@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ldp_aggregator.cli.program import make_parser, run
+from ldp_aggregator.cli.program import parse, run
 from ldp_client.testing.lines import answers
 from protocols import Campaign
 from protocols.drafting.choice import make_sign
@@ -29,7 +29,7 @@ DRAFT = {
 
 def test_its_commands_are_commands():
     for line in re.findall(r"`ldp-aggregator (.*?)`", PAGE):
-        assert make_parser().parse_args(line.split()).command
+        assert parse(line.split()).command
 
 
 def test_its_lines_are_answered():

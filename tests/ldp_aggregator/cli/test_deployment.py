@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ldp_aggregator.cli.program import make_parser
+from ldp_aggregator.cli.program import parse
 from ldp_aggregator.server import app
 from ldp_aggregator.server.api.public import OPERATIONS
 from ldp_aggregator.server.api.rows import GUARDED
@@ -31,7 +31,7 @@ def documented_commands():
 
 @pytest.mark.parametrize("line", documented_commands())
 def test_a_documented_command_is_one_the_program_knows(line):
-    assert make_parser().parse_args(shlex.split(line)[1:]).command
+    assert parse(shlex.split(line)[1:]).command
 
 
 def test_the_sample_configuration_is_read_and_says_the_defaults(monkeypatch):
@@ -49,7 +49,7 @@ def test_the_sample_configuration_names_every_setting():
 
 def test_the_unit_starts_the_server_with_flags_it_knows():
     command = re.search(r"^ExecStart=\S+/ldp-aggregator (.*)$", UNIT.read_text(), re.MULTILINE)[1]
-    assert make_parser().parse_args(shlex.split(command)).command
+    assert parse(shlex.split(command)).command
 
 
 def seconds(path, pattern):

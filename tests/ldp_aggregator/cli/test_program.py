@@ -279,10 +279,7 @@ def test_rounds_of_a_study_train_one_model_that_is_published_for_each(run, tmp_p
     code, _, err = run("train", *ids)
     assert (code, err) == (1, "ldp-aggregator: no report has been counted yet\n")
     answer(tmp_path / "data", ids[0], [({"age": "old"}, "no")] * 20)
-    code, out, _ = run(
-        "train", *ids, "--anyway", "--prior", "label", "--variance-floor", "0.01", "--output", tmp_path / "model.json"
-    )
+    code, out, _ = run("train", *ids, "--anyway", "--post", "floor", "--output", tmp_path / "model.json")
     assert (code, out.splitlines()[0]) == (0, "model version 1 and 1 from 20 reports is published")
     training = json.loads((tmp_path / "model.json").read_text())["training"]
-    assert (training["campaigns"], training["prior"], training["variance_floor"]) == (ids, "label", 0.01)
-    assert run("train", *ids, "--variance-floor", "7")[0] == 2
+    assert (training["campaigns"], training["post"]) == (ids, "floor")

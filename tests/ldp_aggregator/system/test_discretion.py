@@ -93,8 +93,8 @@ def served_certificate(daemon):
 
 def test_tls_is_spoken_and_a_new_certificate_is_read_on_sighup(kept_in_file, certificates, tmp_path):
     campaign = kept_in_file.publish(64)
-    paths = ("--tls-certificate", str(tmp_path / "certificate.pem"), "--tls-key", str(tmp_path / "key.pem"))
-    with Daemon(tmp_path, *paths) as daemon:
+    paths = {"CERTIFICATE": str(tmp_path / "certificate.pem"), "KEY": str(tmp_path / "key.pem")}
+    with Daemon(tmp_path, **{f"LDP_AGGREGATOR_TLS_{name}": path for name, path in paths.items()}) as daemon:
         assert daemon.public.startswith("https://")
         assert daemon.admin.startswith("http://127.0.0.1:")
         first = (tmp_path / "certificate1.pem").read_text()

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from buyers import run, write_draft, write_table
+from buyers import DRAFT, run, write_draft, write_table
 from evaluated import evaluation
 
 from protocols import Campaign
@@ -22,6 +22,7 @@ FOUND_LATER = (
     "not a journal",
 )
 """What is wrong with a table, a file or a server; everything else is the command line."""
+EVALUATING = ["accuracy", "--data", "TABLE", "--label", "sold", "--devices", "100", "--evaluating"]
 
 
 @pytest.fixture
@@ -34,29 +35,29 @@ def schema(tmp_path):
     return write_draft(tmp_path / "draft.json")
 
 
-def test_accuracy_prints_every_combination_under_its_total_loss(table, schema, tmp_path, capsys):
+def test_accuracy_prints_every_combination_under_its_total_loss(table, schema, capsys):
     flags = ["--data", table, "--schema", schema, "--mechanism", "de", "oue", "--epsilon", 1, 2, "--repeats", 3]
-    plot = tmp_path / "plot.png"
-    code, out, _ = run(capsys, "accuracy", *flags, "--workers", 1, "--plot", plot, "--per-question-epsilon")
+    code, out, _ = run(capsys, "accuracy", *flags, "--workers", 1)
     assert code == 0
-    assert "its total loss is (questions) x epsilon" in out
     lines = [line.split() for line in out.splitlines() if line.startswith(("de ", "oue "))]
-    assert [line[:3] for line in lines] == [["de", "1", "3"], ["de", "2", "6"], ["oue", "1", "3"], ["oue", "2", "6"]]
-    assert "3 trials, 96 devices each, which answer every question" in out
-    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert [line[:3] for line in lines] == [["de", "1", "1"], ["de", "2", "2"], ["oue", "1", "1"], ["oue", "2", "2"]]
+    assert "3 trials, 96 devices each, which answer one question" in out
 
 
-def test_accuracy_gives_every_trial_with_its_seed_as_json(table, schema, tmp_path, capsys):
+def test_accuracy_asks_as_the_draft_says(table, tmp_path, capsys):
+    everything = {**DRAFT, "privacy": {"epsilon": 3.0, "answers": "all"}}
+    flags = ["--data", table, "--schema", write_draft(tmp_path / "all.json", everything), "--repeats", 2]
+    assert "which answer every question" in run(capsys, "accuracy", *flags, "--workers", 1)[1]
+
+
+def test_accuracy_gives_every_trial_with_its_seed_as_json(table, schema, capsys):
     flags = ["--data", table, "--schema", schema, "--repeats", 2, "--seed", 7, "--devices", 500, "--workers", 1]
-    code, out, _ = run(capsys, "accuracy", *flags, "--quiet", "--json")
+    code, out, _ = run(capsys, "accuracy", *flags, "--json")
     assert code == 0
     document = json.loads(out)
     assert document["seeds"] == [7, 8]
     assert [trial["seed"] for trial in document["trials"]] == [7, 8]
     assert document["summary"][0]["total_epsilon"] == 3.0
-    code, out, _ = run(capsys, "accuracy", *flags, "--quiet", "--json", tmp_path / "a.json")
-    assert (code, out) == (0, "")
-    assert json.loads((tmp_path / "a.json").read_text()) == document
 
 
 def test_a_plan_without_a_pilot_says_why_and_how_many(schema, capsys):
@@ -70,10 +71,10 @@ def test_a_plan_without_a_pilot_says_why_and_how_many(schema, capsys):
     assert "at half the epsilon" in out
 
 
-def test_a_plan_with_a_pilot_finds_the_devices_for_a_loss(table, schema, tmp_path, capsys):
-    flags = ["--schema", schema, "--devices", 1_000, "--epsilon", 2, "--pilot", table, "--repeats", 2]
-    plot = tmp_path / "plan.svg"
-    code, out, _ = run(capsys, "plan", *flags, "--json", "--plot", plot, "--loss", 0.1)
+def test_a_plan_with_a_pilot_finds_the_devices_for_a_loss(table, schema, capsys, monkeypatch):
+    monkeypatch.setattr("simulations.commands.plan.REPEATS", 2)
+    flags = ["--schema", schema, "--devices", 1_000, "--epsilon", 2, "--pilot", table]
+    code, out, _ = run(capsys, "plan", *flags, "--json", "--loss", 0.1)
     assert code == 0
     plan = json.loads(out)
     assert plan["epsilon"] == 2
@@ -82,27 +83,26 @@ def test_a_plan_with_a_pilot_finds_the_devices_for_a_loss(table, schema, tmp_pat
     errors = [question["standard_error"] for question in plan["questions"]]
     halves = [question["standard_error_at_half_epsilon"] for question in plan["questions"]]
     assert all(half > error for error, half in zip(errors, halves, strict=True))
-    assert "<svg" in plot.read_text()
     code, out, _ = run(capsys, "plan", *flags, "--loss", 0.1)
     assert "to lose at most 0.1 against no privacy: about " in out
 
 
 def test_evaluating_is_simulated_from_learning_to_publishing(table, schema, tmp_path, capsys):
     flags = ["--data", table, "--schema", schema, "--devices", 40_000, "--evaluating", 0.1, "--repeats", 3]
-    flags += ["--workers", 1, "--quiet"]
+    flags += ["--workers", 1]
     journal = ("--journal", tmp_path / "journal")
-    code, out, _ = run(capsys, "evaluate", *flags, *journal)
+    code, out, _ = run(capsys, "accuracy", *flags, *journal)
     assert code == 0
     assert "40,000 devices at a total epsilon of 3, 4,000 of them evaluate; 3 trials" in out
     assert "the threshold was moved in " in out
     assert "it buys the knowledge of" in out or "the round pays" in out
-    code, again, _ = run(capsys, "evaluate", *flags, *journal)
+    code, again, _ = run(capsys, "accuracy", *flags, *journal)
     assert again == out
-    code, out, _ = run(capsys, "evaluate", *flags, "--epsilon", 1, "--json")
-    document = json.loads(out)
-    assert (document["epsilon"], document["trials"], len(document["rows"])) == (1, 3, 3)
-    assert document["majority"] < document["published"] <= 1
-    assert 0 < document["told"] < 1.1
+    code, out, _ = run(capsys, "accuracy", *flags, "--epsilon", 1, "--json")
+    document, summary = json.loads(out), json.loads(out)["summary"]
+    assert (document["epsilon"], document["seeds"], summary["trials"], len(document["trials"])) == (1, [0, 1, 2], 3, 3)
+    assert summary["majority"] < summary["published"] <= 1
+    assert 0 < summary["told"] < 1.1
 
 
 def test_a_plan_of_an_evaluation_says_what_its_answers_would_tell(tmp_path, capsys):
@@ -136,12 +136,11 @@ def test_a_drafted_campaign_compiles_and_its_notes_are_loud(table, tmp_path, cap
         (["accuracy", "--data", "TABLE", "--label", "bought"], "no column 'bought'"),
         (["accuracy", "--data", "TABLE", "--schema", "SCHEMA", "--journal", "FOLDER"], "not a journal of trials"),
         (["plan", "--schema", "SCHEMA"], "give --devices"),
-        (["evaluate", "--data", "TABLE", "--schema", "SCHEMA", "--devices", "100", "--evaluating", "2"], "below 1"),
+        (["accuracy", "--data", "TABLE", "--schema", "SCHEMA", "--devices", "100", "--evaluating", "2"], "below 1"),
+        (["accuracy", "--data", "TABLE", "--label", "sold", "--evaluating"], "--evaluating goes with --devices"),
+        ([*EVALUATING, "--mechanism", "de"], "without --mechanism"),
+        ([*EVALUATING, "--epsilon", "1", "2"], "and one --epsilon"),
         (["plan", "--schema", "nowhere.toml", "--devices", "10"], "nowhere.toml: cannot be read"),
-        (
-            ["plan", "--schema", "SCHEMA", "--devices", "10", "--plot", "plan.exe"],
-            "plan.exe: the plot cannot be written",
-        ),
         (["draft", "--data", "TABLE", "--label", "bought"], "no column 'bought'"),
         (["draft", "--data", "TABLE", "--label", "sold", "--output", "no/such/folder.json"], "cannot be written"),
     ],

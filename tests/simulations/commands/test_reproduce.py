@@ -87,7 +87,7 @@ def test_finished_runs_are_not_run_again(uci_folder, monkeypatch, tmp_path):
     monkeypatch.setattr(continuous, "EPSILONS", (2.0,))
     monkeypatch.setattr(continuous, "INPUTS", ("raw",))
     monkeypatch.setattr(continuous, "DATASETS", ("diabetes",))
-    execution = Execution(runs=2, journal=tmp_path / "journal", workers=1, progress=False)
+    execution = Execution(runs=2, journal=tmp_path / "journal", workers=1)
     first = continuous.measure(execution)
     monkeypatch.setattr(continuous, "simulate", None)
     pd.testing.assert_frame_equal(continuous.measure(execution), first)

@@ -34,6 +34,11 @@ def table(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.fixture(autouse=True)
+def _few_simulations(monkeypatch):
+    monkeypatch.setattr("simulations.commands.plan.REPEATS", 2)
+
+
 def plan(capsys: pytest.CaptureFixture[str], *flags: str) -> tuple[int, str, str]:
     code = main(["plan", *flags])
     told = capsys.readouterr()
@@ -65,7 +70,7 @@ def test_a_published_epsilon_gives_the_fewest_devices_where_none_are_given(schem
 
 
 def test_an_accuracy_gives_devices_or_the_least_epsilon(schema, table, capsys):
-    flags = ("--schema", schema, "--pilot", table, "--accuracy", "0.95", "--repeats", "2", "--json")
+    flags = ("--schema", schema, "--pilot", table, "--accuracy", "0.95", "--json")
     devices = json.loads(plan(capsys, *flags)[1])["solution"]
     assert devices["solved"] == "devices"
     assert devices["epsilon"] == 1.0
@@ -79,7 +84,7 @@ def test_what_nothing_reaches_is_said_in_one_line(schema, table, capsys):
         (("--published-epsilon", "1e-9"), "no number of devices"),
         (("--published-epsilon", "1e-9", "--devices", "10"), "at least 1e-5"),
         (("--accuracy", "0.9"), "needs --pilot"),
-        (("--accuracy", "0.99", "--pilot", table, "--devices", "1", "--repeats", "2"), "do not reach"),
+        (("--accuracy", "0.99", "--pilot", table, "--devices", "1"), "do not reach"),
         (("--published-epsilon", "0.1", "--devices", "10", "--epsilon", "1"), "leave out"),
         ((), "give --devices"),
     ):

@@ -79,7 +79,7 @@ def count_rows(split: Split) -> list[dict[str, object]]:
 
 def test_finished_splits_are_not_measured_again(data, monkeypatch, tmp_path):
     monkeypatch.setattr(cross_validation, "data_of", lambda _name: data)
-    execution = Execution(runs=2, journal=tmp_path / "journal", workers=1, progress=False)
+    execution = Execution(runs=2, journal=tmp_path / "journal", workers=1)
     rows = cross_validate(execution, ["small"], count_rows, "rows")
     assert [row["split"] for row in rows] == list(range(2 * FOLDS))
     # What a trial would do now would fail: None is no function.

@@ -16,11 +16,12 @@ from buyers import run, write_draft, write_table
 import simulations.fleet.aggregator
 from protocols.shell import FAILED, WRONG_USAGE
 from simulations.__main__ import COMMANDS
+from simulations.commands.population import TOKEN_VARIABLE
 from simulations.fleet.aggregator import Daemon
 
 NOBODY = "http://127.0.0.1:9"
 """The discard port: nothing listens there."""
-UNREACHABLE = ["--token", "x", "--url", NOBODY, "--admin-url", NOBODY]
+UNREACHABLE = ["--url", NOBODY, "--admin-url", NOBODY]
 FOUND_LATER = (
     "no column",
     "no such file",
@@ -50,9 +51,9 @@ def schema(tmp_path):
     return write_draft(tmp_path / "draft.json", DRAFT)
 
 
-def test_devices_answer_once_each_whatever_gets_lost_or_doubled_on_the_way(table, schema, capsys):
+def test_devices_answer_once_each_whatever_gets_lost_on_the_way(table, schema, capsys):
     flags = ["--data", table, "--schema", schema, "--devices", 150, "--seed", 4, "--json"]
-    code, out, err = run(capsys, "population", *flags, "--lost-answers", 0.3, "--repeats", 0.3)
+    code, out, err = run(capsys, "population", *flags, "--lost-answers", 0.3)
     assert code == 0
     assert "note" not in err
     figures = json.loads(out)
@@ -67,24 +68,23 @@ def test_devices_answer_once_each_whatever_gets_lost_or_doubled_on_the_way(table
 
 
 def test_lying_devices_are_counted_as_any_other_and_pull_the_model_towards_their_class(table, schema, capsys):
-    flags = ["--data", table, "--schema", schema, "--devices", 200, "--seed", 5, "--json", "--quiet"]
+    flags = ["--data", table, "--schema", schema, "--devices", 200, "--seed", 5, "--json"]
     code, out, _ = run(capsys, "population", *flags)
     honest = json.loads(out)
     assert (code, honest["liars"]) == (0, 0)
-    lie = ["--liars", 0.5, "--lie", "target", "--target", "no", "--arrivals", 1000]
+    lie = ["--liars", 0.5, "--target", "no"]
     code, out, _ = run(capsys, "population", *flags, *lie)
     poisoned = json.loads(out)
     assert code == 0
     assert (poisoned["devices"], poisoned["accepted"], poisoned["refused"]) == (200, 200, {})
     assert abs(poisoned["liars"] - 100) < 5 * 50**0.5
-    assert poisoned["seconds"] >= 0.1
     assert poisoned["predicted_shares"]["no"] >= honest["predicted_shares"]["no"]
     assert sum(poisoned["predicted_shares"].values()) == pytest.approx(1)
 
 
-def test_a_running_aggregator_is_used_and_left_running(table, schema, tmp_path, capsys):
+def test_a_running_aggregator_is_used_and_left_running(table, schema, tmp_path, capsys, monkeypatch):
     with Daemon(tmp_path / "data") as daemon:
-        flags = ["--data", table, "--schema", schema, "--devices", 40, "--quiet"]
+        flags = ["--data", table, "--schema", schema, "--devices", 40]
         server = ["--url", daemon.url, "--admin-url", daemon.admin_url, "--aggregator-data", tmp_path / "data"]
         code, out, _ = run(capsys, "population", *flags, *server)
         assert code == 0
@@ -93,7 +93,8 @@ def test_a_running_aggregator_is_used_and_left_running(table, schema, tmp_path, 
         code, out, _ = run(capsys, "population", *flags, *server, "--epsilon", 2, "--json")
         assert code == 0
         assert json.loads(out)["epsilon"] == 2
-        code, _, err = run(capsys, "population", *flags, *server[:4], "--token", "ldp_wrong")
+        monkeypatch.setenv(TOKEN_VARIABLE, "ldp_wrong")
+        code, _, err = run(capsys, "population", *flags, *server[:4])
         assert code == FAILED
         assert "401" in err
 
@@ -105,20 +106,28 @@ def test_a_running_aggregator_is_used_and_left_running(table, schema, tmp_path, 
         (["census"], "invalid choice: 'census'"),
         (["population"], "required: --data"),
         (["population", "--data", "TABLE", "--label", "sold", "--devices", "0"], "at least 1, not '0'"),
-        (["population", "--data", "TABLE", "--label", "sold", "--train-fraction", "1"], "above 0 and below 1"),
+        (["population", "--data", "TABLE", "--label", "sold", "--liars", "1"], "above 0 and below 1"),
         (["population", "--data", "TABLE", "--label", "bought"], "no column 'bought'"),
         (["population", "--data", "TABLE", "--schema", "nowhere.json"], "nowhere.json: cannot be read"),
         (["population", "--data", "TABLE", "--schema", "TABLE"], "not JSON"),
         (["population", "--data", "OTHER", "--schema", "SCHEMA"], "row 1: 'green' is not declared"),
-        (["population", "--data", "TABLE", "--schema", "SCHEMA", "--url", NOBODY], "--url needs --token"),
+        (["population", "--data", "TABLE", "--schema", "SCHEMA", "--url", NOBODY], "--url needs --aggregator-data"),
         (
             ["population", "--data", "TABLE", "--schema", "SCHEMA", *UNREACHABLE],
             f"{NOBODY}/admin/v1/campaigns cannot be reached",
         ),
-        (["population", "--data", "TABLE", "--schema", "SCHEMA", "--target", "never"], "must be one of yes, no"),
+        (["population", "--data", "TABLE", "--schema", "SCHEMA", "--target", "no"], "--target goes with --liars"),
+        (
+            ["population", "--data", "TABLE", "--schema", "SCHEMA", "--liars", "0.5", "--target", "never"],
+            "must be one of yes, no",
+        ),
     ],
 )
-def test_a_mistake_is_one_clear_line_and_one_of_two_exit_codes(arguments, problem, table, schema, tmp_path, capsys):
+def test_a_mistake_is_one_clear_line_and_one_of_two_exit_codes(
+    arguments, problem, table, schema, tmp_path, capsys, monkeypatch
+):
+    if "reached" in problem:
+        monkeypatch.setenv(TOKEN_VARIABLE, "x")
     other = tmp_path / "other.csv"
     other.write_text("colour,size,sold\ngreen,1,yes\nred,1,no\n", encoding="utf-8")
     places = {"TABLE": table, "SCHEMA": schema, "OTHER": other}

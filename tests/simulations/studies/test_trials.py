@@ -65,8 +65,8 @@ def test_a_seed_repeats_a_trial(source, fidelity):
 def test_two_processes_give_the_rows_of_one_in_the_order_of_the_seeds(source):
     trial = partial(run_trial, source, SETTINGS, Design(devices=200))
     nothing = Journal(None, "x")
-    one = run_trials(trial, [4, 2, 3], nothing, workers=1, progress=False)
-    assert one == run_trials(trial, [4, 2, 3], nothing, workers=2, progress=False)
+    one = run_trials(trial, [4, 2, 3], nothing, workers=1)
+    assert one == run_trials(trial, [4, 2, 3], nothing, workers=2)
     assert [row["seed"] for row in one] == [4] * 3 + [2] * 3 + [3] * 3
 
 
@@ -74,13 +74,13 @@ def test_an_interrupted_experiment_goes_on_where_it_was(source, tmp_path):
     path = tmp_path / "trials.jsonl"
     design = Design(devices=200)
     journal = Journal(path, fingerprint(source, SETTINGS, design))
-    rows = run_trials(partial(run_trial, source, SETTINGS, design), [1, 2], journal, workers=1, progress=False)
+    rows = run_trials(partial(run_trial, source, SETTINGS, design), [1, 2], journal, workers=1)
     with path.open("a", encoding="utf-8") as file:
         file.write('{"experiment": "cut sho')
     again = Journal(path, fingerprint(source, SETTINGS, design))
-    assert run_trials(refuse, [1, 2], again, workers=1, progress=False) == rows
+    assert run_trials(refuse, [1, 2], again, workers=1) == rows
     with pytest.raises(AssertionError, match="trial 3"):
-        run_trials(refuse, [1, 2, 3], again, workers=1, progress=False)
+        run_trials(refuse, [1, 2, 3], again, workers=1)
     again.add(3, rows[:1])
     assert Journal(path, fingerprint(source, SETTINGS, design)).finished()[3] == rows[:1]
 

@@ -77,7 +77,7 @@ def answers(session, campaign, devices, options=""):
     frame.to_csv(session.folder / "answers.csv", index=False)
     (session.folder / "answers.json").write_bytes(campaign.document)
     session.shell(
-        f"python -m simulations population --data answers.csv --schema draft.json --quiet --seed 1 {options} --url "
+        f"python -m simulations population --data answers.csv --schema draft.json --seed 1 {options} --url "
         f"http://127.0.0.1:8080 --admin-url http://127.0.0.1:8081 --aggregator-data data".replace(
             "8080", str(session.public)
         ).replace("8081", str(session.admin)),

@@ -1,4 +1,4 @@
-"""``ldp-aggregator project fit``: from a public table, from a private round, and what it refuses."""
+"""``ldp-aggregator project``: from a public table, from a private round, and what it refuses."""
 
 import json
 
@@ -40,7 +40,7 @@ def table(tmp_path):
 
 
 def test_a_public_table_gives_a_projection_in_the_draft(draft, table, capsys):
-    assert run(["project", "fit", "--method", "dca", "--components", "1", str(table), "--draft", str(draft)]) == 0
+    assert run(["project", "--method", "dca", "--components", "1", str(table), "--draft", str(draft)]) == 0
     campaign = Campaign.compile(draft.read_text())
     assert campaign.projection.fitted_on == "public"
     assert abs(campaign.projection.matrix[0][0]) > 0.9  # x carries the class, y does not.
@@ -49,8 +49,8 @@ def test_a_public_table_gives_a_projection_in_the_draft(draft, table, capsys):
 
 def test_output_bins_and_bounds_are_options_and_the_draft_can_stay(draft, table, tmp_path):
     target = tmp_path / "projected.json"
-    arguments = ["project", "fit", "--method", "pca", "--components", "2", str(table), "--draft", str(draft)]
-    assert run([*arguments, "--bins", "5", "--spread", "0", "--inputs", "y,x", "--output", str(target)]) == 0
+    arguments = ["project", "--method", "pca", "--components", "2", str(table), "--draft", str(draft)]
+    assert run([*arguments, "--bins", "5", "--inputs", "y,x", "--output", str(target)]) == 0
     assert json.loads(draft.read_text()) == DRAFT
     projection = Campaign.compile(target.read_text()).projection
     assert [feature.name for feature in projection.inputs] == ["y", "x"]
@@ -67,7 +67,7 @@ def test_a_private_round_gives_a_projection_and_its_study(draft, tmp_path, capsy
     labels = rng.choice(["a", "b"], size=3_000).tolist()
     people = [({"x": 3 if label == "a" else 7, "y": float(rng.uniform(0, 20))}, label) for label in labels]
     answer(data, campaign_id, people)
-    fit = ["project", "fit", "--method", "dca", "--components", "1", "--round", campaign_id]
+    fit = ["project", "--method", "dca", "--components", "1", "--round", campaign_id]
     assert run([*fit, "--data", str(data), "--draft", str(draft)]) == 0
     campaign = Campaign.compile(draft.read_text())
     assert (campaign.study, campaign.projection.fitted_on) == ("credit", campaign_id)
@@ -83,15 +83,17 @@ def test_a_private_round_gives_a_projection_and_its_study(draft, tmp_path, capsy
         (["TABLE", "--inputs", "x,z"], "z is not a continuous feature"),
         (["TABLE", "--components", "3"], "2 inputs have 1 to 2 components, not 3"),
         (["TABLE", "--bins", "1"], "projection.outputs[0].bins"),
-        (["--round", "x" * 43], "no store"),
+        (["--round", "x" * 43, "--data", "nowhere"], "there is no store"),
+        (["TABLE", "--data", "nowhere"], "needs no store"),
     ],
 )
 def test_what_cannot_be_fitted_is_told_in_one_line_and_leaves_the_draft_alone(
-    draft, table, tmp_path, capsys, arguments, message
+    draft, table, tmp_path, capsys, monkeypatch, arguments, message
 ):
     named = [str(table) if argument == "TABLE" else argument for argument in arguments]
-    base = ["project", "fit", "--method", "pca", "--components", "1", "--draft", str(draft)]
-    assert run([*base, "--data", str(tmp_path / "nowhere"), *named]) == (2 if "either" in message else 1)
+    base = ["project", "--method", "pca", "--components", "1", "--draft", str(draft)]
+    monkeypatch.chdir(tmp_path)
+    assert run([*base, *named]) == (2 if "either" in message or "needs" in message else 1)
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
@@ -101,5 +103,5 @@ def test_what_cannot_be_fitted_is_told_in_one_line_and_leaves_the_draft_alone(
 def test_a_toml_draft_is_refused_with_what_would_be_right(table, tmp_path, capsys):
     path = tmp_path / "draft.toml"
     path.write_text("version = 1\n")
-    assert run(["project", "fit", "--method", "pca", "--components", "1", str(table), "--draft", str(path)]) == 1
+    assert run(["project", "--method", "pca", "--components", "1", str(table), "--draft", str(path)]) == 1
     assert "written into a JSON draft" in capsys.readouterr().err

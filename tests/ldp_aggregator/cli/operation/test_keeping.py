@@ -5,9 +5,11 @@ import json
 import sqlite3
 
 import pytest
-from cells import count, publish
+from cells import count, publish, submission
 from postgres import empty, postgres  # noqa: F401 - a fixture
 
+from ldp_aggregator.archive.keeping import Archive, ArchivedCounts
+from ldp_aggregator.archive.places import open_place
 from ldp_aggregator.service.archiving import counts_of
 from ldp_aggregator.service.settings import read_settings
 from ldp_aggregator.store import open_store
@@ -154,19 +156,21 @@ def test_a_release_is_made_by_who_reads_estimates_of_a_campaign_that_fixes_them(
 
 
 def test_the_end_of_a_campaign_from_the_command_line(run, refused, campaign):
-    assert run("campaign", "seal", campaign.id)[0] == 1
-    assert run("campaign", "close", campaign.id)[:2] == (0, "closed with 5 reports\n")
-    assert run("campaign", "reopen", campaign.id)[:2] == (0, "reopened with 5 reports\n")
+    close = ("campaign", "close", campaign.id)
+    assert "'ldp-aggregator campaign close' comes first" in refused(*close, "--seal")
+    assert run(*close)[:2] == (0, "closed with 5 reports\n")
+    assert run(*close, "--undo")[:2] == (0, "reopened with 5 reports\n")
     assert listed(run)[0]["status"] == "open"
-    run("campaign", "close", campaign.id)
-    assert "can be sealed from" in refused("campaign", "seal", campaign.id)
-    assert run("campaign", "seal", campaign.id, "--now")[:2] == (0, "sealed with 5 reports; their ids are gone\n")
-    assert "is sealed" in refused("campaign", "reopen", campaign.id)
+    run(*close)
+    assert "can be sealed from" in refused(*close, "--seal")
+    assert "not allowed with" in refused(*close, "--seal", "--undo", expected=2)
+    assert run(*close, "--seal-now")[:2] == (0, "sealed with 5 reports; their ids are gone\n")
+    assert "is sealed" in refused(*close, "--undo")
     assert json.loads(run("campaign", "show", campaign.id, "--json")[1])["sealed"] is not None
     assert run("campaign", "delete", campaign.id)[:2] == (0, f"campaign {campaign.id} is deleted\n")
     assert listed(run) == []
-    for command in ("close", "reopen", "seal", "delete"):
-        assert run("campaign", command, campaign.id)[0] == 1
+    for command in (close, (*close, "--undo"), (*close, "--seal"), ("campaign", "delete", campaign.id)):
+        assert run(*command)[0] == 1
 
 
 def test_reports_that_two_merged_stores_had_are_told_wherever_they_count(run, campaign, tmp_path):
@@ -244,3 +248,27 @@ def test_a_deletion_finds_the_archive_that_a_server_wrote_to_also_where_it_is_no
     assert (archive / campaign.id).exists(), "it is the archive of another store"
     assert run("campaign", "delete", campaign.id)[1].endswith("and its archived reports\n")
     assert not (archive / campaign.id).exists()
+
+
+def test_an_archive_is_counted_again_and_held_to_the_store(run, refused, data, campaign, tmp_path):
+    archive = tmp_path / "archive"
+
+    async def archived(store):
+        made = await publish(store, title="Archived")
+        await ArchivedCounts(store, Archive(open_place(str(archive)), 4)).count([submission(made, range(7))])
+        return made
+
+    made = within(data, archived)
+    fsck = ("fsck", made.id, "--archive", archive)
+    code, out, _ = run(*fsck)
+    assert (code, "7 reports count" in out, "the same tally, bit for bit" in out) == (0, True, True)
+    told = json.loads(run(*fsck, "--json")[1])
+    assert (told["campaign"], told["reports"], told["equals_store"]) == (made.id, 7, True)
+    within(data, lambda store: count(store, made, range(7, 9)))
+    assert run(*fsck)[::2] == (1, "")
+    assert "another tally" in run(*fsck)[1]
+    code, out, _ = run(*fsck, "--count-only", "--data", tmp_path / "none")
+    assert (code, out.count("\n")) == (0, 1), "several stores may have one archive"
+    assert "no campaign has the id" in refused("fsck", "A" * 43, "--archive", archive)
+    for wrong in (["--archive", archive], ["--count-only"], [made.id], ["--json"], [*fsck[1:], "--take-out-damaged"]):
+        assert "--archive" in refused("fsck", *wrong, expected=2)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ldp_aggregator import NaiveBayes
-from ldp_aggregator.trainers import FederatedState, SufficientStatisticsNB
+from ldp_aggregator.trainers import FederatedState, PrivateKMeans, SufficientStatisticsNB
 from ldp_aggregator.trainers import csv_tables as tables
 from protocols import Campaign
 
@@ -50,9 +50,9 @@ def read(path):
 def fit(run, files):
     """Fits to the table: exit code, standard output and standard error."""
 
-    def with_options(trainer, *more):
+    def with_options(method, *more):
         given = (files / "table.csv", "--schema", files / "draft.json", "--epsilon", 5, "--seed", 1)
-        return run("fit", trainer, *given, *more)
+        return run("fit", *given, *(("--method", method) if method else ()), *more)
 
     return with_options
 
@@ -78,12 +78,33 @@ def test_json_says_the_same(fit, files):
     assert result["accuracy"] > 0.9
 
 
-def test_published_variants_warn_and_print_their_true_guarantee(fit):
-    code, out, err = fit("smooth", "--variant", "published")
-    assert code == 0
-    assert out.startswith("guarantee: no privacy (none: the published sensitivity")
-    assert "warning: as published, this guarantees no privacy" in err
+def test_sums_is_what_is_fitted_where_no_method_is_named_and_a_seed_is_warned_about(fit):
+    code, out, err = fit(None, "--json")
+    assert (code, out) == fit("sums", "--json")[:2]
+    assert err.startswith("warning: ")
     assert "never for release" in err
+
+
+@pytest.mark.parametrize(
+    ("method", "flag", "takers"),
+    [
+        ("sums", ["--nodes", 3], "federated"),
+        ("sums", ["--clusters", 3], "kmeans"),
+        ("federated", ["--relation", "replace"], "sums or global or smooth"),
+        ("kmeans", ["--test", "TEST"], "sums or global or smooth or federated"),
+        (None, ["--nodes", 1], "federated"),
+    ],
+)
+def test_a_flag_of_another_method_is_refused_with_the_methods_that_take_it(fit, files, method, flag, takers):
+    code, out, err = fit(method, *flag, "--output", files / "model.json")
+    assert (code, out) == (2, "")
+    assert err == f"ldp-aggregator: {flag[0]} goes with --method {takers}, not with {method or 'sums'}\n"
+    assert not (files / "model.json").exists()
+
+
+def test_relation_and_nodes_reach_the_trainer(fit):
+    assert "relation: replace" in fit("global", "--relation", "replace")[1]
+    assert json.loads(fit("federated", "--nodes", 3, "--json")[1])["accuracy"] is None
 
 
 def test_pieces_of_a_file_give_the_model_of_the_whole_which_is_the_classs(fit, files, monkeypatch):
@@ -98,10 +119,11 @@ def test_pieces_of_a_file_give_the_model_of_the_whole_which_is_the_classs(fit, f
     assert one.read_text() == other.read_text() == fitted.to_json()
 
 
-def test_kmeans_prints_centres_and_a_guarantee(fit):
+def test_kmeans_prints_centres_and_a_guarantee_and_writes_them(fit, files):
     result = json.loads(fit("kmeans", "--clusters", 2, "--json")[1])
     assert sorted(centre["x"] for centre in result["centres"]) == pytest.approx([3, 7], abs=0.6)
-    assert fit("kmeans")[1].startswith("guarantee: epsilon = 5")
+    assert fit("kmeans", "--output", files / "centres.json")[1].startswith("guarantee: epsilon = 5")
+    assert PrivateKMeans.from_json((files / "centres.json").read_text()).cluster_centers_.shape == (3, 1)
 
 
 @pytest.mark.parametrize("trainer", ["sums", "global"])
@@ -109,7 +131,7 @@ def test_a_column_that_is_not_there_is_told_in_one_line(run, files, trainer):
     text = (files / "table.csv").read_text()
     (files / "table.csv").write_text(text.replace("x,", "z,", 1))
     table, draft, model = (files / name for name in ("table.csv", "draft.json", "m.json"))
-    code, _, err = run("fit", trainer, table, "--schema", draft, "--epsilon", 5, "--output", model)
+    code, _, err = run("fit", table, "--method", trainer, "--schema", draft, "--epsilon", 5, "--output", model)
     assert (code, "no column 'x'" in err, err.count("\n"), model.exists()) == (1, True, 1, False)
 
 
@@ -161,12 +183,11 @@ def test_nodes_write_shares_that_merge_into_a_model(run, refused, files):
     campaign = Campaign.compile(DRAFT)
     (files / "doc.json").write_bytes(campaign.document)
     share = files / "share.msgpack"
-    command = ("node", "statistics", files / "table.csv", "--campaign", files / "doc.json")
+    command = ("node", "submit", files / "table.csv", "--campaign", files / "doc.json")
     code, out, _ = run(*command, "--id", campaign.id, "--output", share)
     assert (code, "guarantee: epsilon = 3; relation: add or remove one row" in out) == (0, True)
     model = FederatedState(campaign, {"a": share.read_bytes()}).model()
     test = read(files / "test.csv")
     assert (model.predict(test) == test["class"]).mean() > 0.9
-    assert "exists: send that share again" in refused(*command, "--output", share)
     assert "SHA-256" in refused(*command, "--id", "A" * 43, "--output", files / "second")
     assert not (files / "second").exists()

@@ -13,10 +13,12 @@ import pandas as pd
 import pytest
 from daemon import Daemon
 
+from ldp_aggregator.cli.tables import node as node_module
 from ldp_aggregator.node_statistics import Releases
 from ldp_aggregator.trainers import FederatedState, node_statistics
 from ldp_aggregator.trainers.federation.delivery import Aggregator, DeliveryError, send_share, withdraw_share
 from protocols import Campaign
+from protocols.shell import INTERRUPTED
 
 DRAFT = {
     "version": 1,
@@ -26,6 +28,11 @@ DRAFT = {
     "privacy": {"epsilon": 2},
 }
 CAMPAIGN = Campaign.compile(DRAFT)
+
+
+def submit(name, share=None):
+    """The command line of a node."""
+    return f"node submit {name}.csv --campaign doc.json --output {share or name}.share"
 
 
 def table(seed):
@@ -61,6 +68,18 @@ def refused(refused):
 
 
 @pytest.fixture
+def not_sent(shell):
+    """The one line in which a share that is kept is not sent."""
+
+    def fail(line):
+        code, _, err = shell(line)
+        assert (code, err.count("\n")) == (1, 1), err
+        return err
+
+    return fail
+
+
+@pytest.fixture
 def federation(shell, tmp_path):
     """A federated campaign, its document and the tokens of two nodes in files."""
     assert shell.must("campaign create draft.json --federated").strip() == CAMPAIGN.id
@@ -79,16 +98,18 @@ def model_of(url):
             return error.code
 
 
-def test_a_federation_from_its_campaign_to_its_model_and_back(shell, refused, federation):
+def test_a_federation_from_its_campaign_to_its_model_and_back(shell, not_sent, federation):
     shares = {}
     for name in ("north", "south"):
-        told = shell.must(f"node statistics {name}.csv --campaign doc.json --id {CAMPAIGN.id} --output {name}.share")
+        told = shell.must(f"{submit(name)} --id {CAMPAIGN.id}")
         assert "guarantee: epsilon = 2; relation: add or remove one row;" in told
+        assert "nothing is sent" in told
         shares[name] = (federation / f"{name}.share").read_bytes()
     with Daemon(federation / "data") as daemon:
         for name in ("north", "south", "north"):
-            told = shell.must(f"node send {name}.share --url {daemon.public} --token-file {name}.token")
-            assert told == f"the share is kept as that of '{name}'\n"
+            told = shell.must(f"{submit(name)} --url {daemon.public} --token-file {name}.token")
+            assert told.startswith(f"{name}.share is there: its share is taken as it is, and {name}.csv is not read\n")
+            assert told.endswith(f"the share is kept as that of '{name}'\n")
         assert model_of(daemon.public) == FederatedState(CAMPAIGN, shares).model().to_json()
         shown = shell.must(f"campaign show {CAMPAIGN.id}")
         assert "federated: True\nshares: 2\n" in shown
@@ -100,15 +121,15 @@ def test_a_federation_from_its_campaign_to_its_model_and_back(shell, refused, fe
         assert told == "this node has no share in the campaign any more\n"
         assert model_of(daemon.public) == FederatedState(CAMPAIGN, {"south": shares["south"]}).model().to_json()
         (federation / "fresh.token").write_text(shell.must("token rotate south --name south-again"))
-        assert "wrong-token" in refused(f"node send south.share --url {daemon.public} --token-file south.token")
-        shell.must(f"node send south.share --url {daemon.public} --token-file fresh.token")
+        assert "wrong-token" in not_sent(f"{submit('south')} --url {daemon.public} --token-file south.token")
+        shell.must(f"{submit('south')} --url {daemon.public} --token-file fresh.token")
         assert shell.must(f"campaign show {CAMPAIGN.id}").count("south") == 1, "a rotated token is the same node"
         told = shell.must("token revoke south-again --withdraw")
         assert told == "token 'south-again' is revoked, 1 shares are withdrawn\n"
         assert model_of(daemon.public) == 404
         assert shell.must("fsck").startswith("1 campaigns are sound")
         assert shell.must(f"campaign close {CAMPAIGN.id}") == "closed with 0 shares\n"
-        assert "campaign-closed" in refused(f"node send north.share --url {daemon.public} --token-file north.token")
+        assert "campaign-closed" in not_sent(f"{submit('north')} --url {daemon.public} --token-file north.token")
 
 
 def test_what_a_federated_campaign_is_not_is_told_in_one_line(refused, federation):
@@ -124,15 +145,14 @@ def test_what_a_federated_campaign_is_not_is_told_in_one_line(refused, federatio
         assert message in refused(line)
 
 
-def test_what_a_node_sends_again_is_told_with_what_it_costs(shell, refused, federation):
-    statistics = f"--campaign doc.json --id {CAMPAIGN.id} --output"
-    shell.must(f"node statistics north.csv {statistics} first.share")
-    shell.must(f"node statistics north.csv {statistics} second.share")
-    told = shell.must(f"node statistics south.csv {statistics} third.share --other-rows")
+def test_what_a_node_sends_again_is_told_with_what_it_costs(shell, federation):
+    shell.must(submit("north", "first"))
+    shell.must(submit("north", "second"))
+    told = shell.must(f"{submit('south', 'third')} --other-rows")
     assert "declared: no row of it was in a share that this node sent before" in told
     with Daemon(federation / "data") as daemon:
         for share, epsilon in (("first", 2), ("first", 2), ("third", 2), ("second", 4), ("first", 4)):
-            shell.must(f"node send {share}.share --url {daemon.public} --token-file north.token")
+            shell.must(f"{submit('north', share)} --url {daemon.public} --token-file north.token")
             shown = json.loads(shell.must(f"campaign show {CAMPAIGN.id} --json"))
             assert shown["guarantee"]["epsilon"] == epsilon
         shell.must(f"node withdraw {CAMPAIGN.id} --url {daemon.public} --token-file north.token")
@@ -145,8 +165,7 @@ def test_what_a_node_sends_again_is_told_with_what_it_costs(shell, refused, fede
     assert (shown["epsilon"], shown["guarantee"]["epsilon"]) == (2, 4)
 
 
-def test_wrong_addresses_and_tokens_are_told_in_one_line(shell, refused, federation):
-    shell.must("node statistics north.csv --campaign doc.json --output north.share")
+def test_wrong_addresses_and_tokens_are_told_in_one_line_before_anything_is_drawn(refused, federation):
     (federation / "empty").write_text("\n")
     told = {
         "--url http://collect.example.org --token-file north.token": "must be https",
@@ -154,7 +173,50 @@ def test_wrong_addresses_and_tokens_are_told_in_one_line(shell, refused, federat
         "--url https://collect.example.org --token-file missing": "missing cannot be read",
     }
     for options, message in told.items():
-        assert message in refused(f"node send north.share {options}")
+        assert message in refused(f"{submit('north')} {options}")
+    for half in ("--url https://collect.example.org", "--token-file north.token"):
+        assert "go together" in refused(f"{submit('north')} {half}", expected=2)
+    assert not (federation / "north.share").exists()
+
+
+def test_noise_is_drawn_once_whatever_happens_between_writing_and_sending(shell, not_sent, federation, monkeypatch):
+    """A node is interrupted, its table changes, nobody answers: the same bytes leave in the end."""
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    with Daemon(federation / "data") as daemon:
+        line = f"{submit('north')} --url {daemon.public} --token-file north.token"
+        with monkeypatch.context() as patch:
+            patch.setattr(node_module, "send_share", interrupted)
+            assert shell(line)[0] == INTERRUPTED
+        share = (federation / "north.share").read_bytes()
+        table(7).to_csv(federation / "north.csv", index=False)
+        (federation / "wrong.token").write_text("ldp_wrong\n")
+        assert "(the share stays in north.share)" in not_sent(line.replace("north.token", "wrong.token"))
+        shell.must(line)
+        shell.must(line)
+        assert model_of(daemon.public) == FederatedState(CAMPAIGN, {"north": share}).model().to_json()
+    assert (federation / "north.share").read_bytes() == share
+    shown = json.loads(shell.must(f"campaign show {CAMPAIGN.id} --json"))
+    assert shown["guarantee"]["epsilon"] == 2
+
+
+def test_a_file_that_is_no_share_for_this_campaign_is_neither_sent_nor_overwritten(shell, refused, federation):
+    other = Campaign.compile({**DRAFT, "title": "Other hospitals"})
+    (federation / "other.json").write_bytes(other.document)
+    shell.must(submit("north"))
+    share = (federation / "north.share").read_bytes()
+    line = submit("north").replace("doc.json", "other.json")
+    assert "north.share is there and is no share for this campaign (the share is for another" in refused(line)
+    assert "without --other-rows; name another --output" in refused(f"{submit('north')} --other-rows")
+    for cut in (b"", share[:-1], share + b"\0"):
+        (federation / "north.share").write_bytes(cut)
+        assert "no share for this campaign" in refused(submit("north"))
+        assert (federation / "north.share").read_bytes() == cut
+    assert "cannot be written" in refused(submit("north", "no/such/folder"))
+    (federation / "taken.share").mkdir()
+    assert "cannot be read" in refused(submit("north", "taken"))
 
 
 def test_a_server_that_is_killed_keeps_every_share_it_acknowledged(shell, federation):
