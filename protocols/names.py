@@ -1,4 +1,4 @@
-"""Names that a package hands on, each written once, in its stub, and loaded when it is first used."""
+"""Names that a package hands on, each written once, in its stub, and loaded when it is first used; and its version."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
 
+DISTRIBUTION = "ldp-bayes-client"
+"""It is in every installation, and ldp-bayes takes it in its own version only."""
+
+
 def lazy_names(package: ModuleSpec) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
-    """``__all__``, ``__getattr__`` and ``__dir__`` of a package, whose ``__spec__`` this is.
+    """Return ``__all__``, ``__getattr__`` and ``__dir__`` of a package, whose ``__spec__`` this is.
 
     The names stand in ``__init__.pyi``, which type checkers read: lines ``from MODULE import NAME as NAME``.
     """
@@ -23,6 +27,10 @@ def lazy_names(package: ModuleSpec) -> tuple[list[str], Callable[[str], object],
     homes = {words[3]: words[1] for words in lines if words[:1] == ["from"]}
 
     def load(name: str) -> object:
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version(DISTRIBUTION)
         if name not in homes:
             raise AttributeError(f"module {package.name!r} has no attribute {name!r}")
         value = getattr(import_module(homes[name]), name)

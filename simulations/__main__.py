@@ -9,7 +9,7 @@ from typing import Final
 
 from protocols import ProtocolError
 from protocols.errors import NotInstalledError
-from protocols.shell import Parser, refuse_gone, run_command
+from protocols.shell import Parser, add_version, refuse_gone, run_command
 from simulations.commands import accuracy, demo, draft, plan, population, reproduce
 from simulations.fleet.aggregator import FleetError
 from simulations.tables.frames import TableError
@@ -40,6 +40,7 @@ def make_parser() -> Parser:
         description="Experiments with populations of devices, before anyone is asked.",
         examples=("demo", "plan --schema draft.toml --devices 100000"),
     )
+    add_version(parser)
     groups = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for module in COMMANDS:
         module.add_command(groups)

@@ -31,6 +31,28 @@ class UsageError(CommandError):
     """Options that do not go together, or say what cannot be meant."""
 
 
+ABOUT: Final = {
+    "serve": "serve campaigns and count reports until SIGTERM or Ctrl-C",
+    "campaign": "create, list, show, verify, close and delete campaigns, and ask their uploads for tokens",
+    "estimates": "print frequencies, variances and intervals of a campaign",
+    "train": "train a model and publish it for the campaign's devices",
+    "evaluate": "draft a round of the same study in which other devices tell how good a model is",
+    "fit": "learn a private model from a table",
+    "node": "take part in a federated campaign with a table of one's own",
+    "project": "fit the projection (PCA, DCA) that a draft ships, on a PUBLIC table or on a private round",
+    "token": "create, list, revoke and rotate access tokens",
+    "log": "list administrative acts, oldest first: over HTTP by the token's name, on the command line by the user's",
+    "key": "a publisher's key, which belongs on a machine of its own; sign with it; publish what was signed",
+    "status": "one screen of the server that runs on this store; exit code 1 where something is wrong",
+    "fsck": "check that ids, counts and documents of a store agree, or a tally with an archive; exit code 1 if not",
+    "merge": "add two embedded stores up into a new one, and say how many reports both had",
+    "backup": "copy the embedded store as it is at one moment; the server may run meanwhile",
+    "restore": "make a store of a backup; every token is revoked, and every share of a node dropped",
+    "audit": "find a lower bound of a client's true privacy loss in its uploads; exit code 1 where it is above epsilon",
+}
+"""What each command does, as ``--help`` lists them: to list them imports none."""
+
+
 def add_command(
     groups: Groups,
     name: str,

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Final
 
-from ldp_aggregator.cli.common import CommandError, UsageError, add_store_options
+from ldp_aggregator.cli.common import ABOUT, CommandError, UsageError, add_store_options
 from ldp_aggregator.service.publishing import NotInstalledError, UntrainableError
 from ldp_aggregator.service.settings import SettingsError
 from ldp_aggregator.service.signing import KeyFileError
 from ldp_aggregator.store import StoreError, UnknownCampaignError
 from protocols import ProtocolError
-from protocols.shell import Parser, add_completion, parsers_under, refuse_gone, run_command
+from protocols.shell import Parser, add_completion, add_version, parsers_under, refuse_gone, run_command
 
 NAME: Final = "ldp-aggregator"
 
@@ -65,20 +65,25 @@ GONE: Final = {
 """Commands and flags of before, and what is in their place."""
 
 
-def make_parser(command: str | None = None) -> Parser:
-    """The parser of one command, or of all where it is not one of :data:`COMMANDS`. :func:`parse` takes the options of
-    the store away before.
+def make_parser(command: str | None = None, *, listed: bool = False) -> Parser:
+    """Return the parser of one command, or of all where it is not one of :data:`COMMANDS`; ``listed``: with nothing but
+    their names. :func:`parse` takes the options of the store away before.
     """
     parser = Parser(
         prog=NAME,
         description="Collects locally private reports, learns Naive Bayes models from them, publishes them.",
         examples=("serve --data /var/lib/ldp-aggregator", "campaign create draft.toml", "train ID --output model.json"),
     )
+    add_version(parser)
     add_completion(parser, _completed)
     add_store_options(parser)
     groups = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     if command in COMMANDS:
         import_module(f"ldp_aggregator.cli.{COMMANDS[command]}").add_commands(groups)
+        return parser
+    if listed:
+        for name, text in ABOUT.items():
+            groups.add_parser(name, help=text)
         return parser
     for module in dict.fromkeys(COMMANDS.values()):
         try:
@@ -106,7 +111,9 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     add_store_options(store)
     given, words = store.take(words)
     refuse_gone(store, words, GONE)
-    chosen = make_parser(words[0] if words else None).parse_args(words, argparse.Namespace(**vars(given)))
+    command = words[0] if words else None
+    # Without a command it can only be for help, or wrong.
+    chosen = make_parser(command, listed=command not in COMMANDS).parse_args(words, argparse.Namespace(**vars(given)))
     if vars(given) and not chosen.opens_store:
         named = " and ".join(f"--{name}" for name in vars(given))
         chosen.mistake(f"no store is opened; leave out {named}")

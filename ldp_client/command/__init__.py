@@ -10,7 +10,7 @@ from typing import Final
 from ldp_client.command import device, relay
 from ldp_client.errors import ConfigurationError
 from protocols.errors import LdpError
-from protocols.shell import Parser, add_completion, refuse_gone, run_command
+from protocols.shell import Parser, add_completion, add_version, refuse_gone, run_command
 
 MODULE: Final = "python -m ldp_client"
 SCRIPT: Final = "ldp-client"
@@ -37,6 +37,7 @@ def make_parser(name: str = MODULE) -> Parser:
         description="Answer a campaign under local differential privacy, and classify with the model it gives.",
         examples=("contribute https://collect.example.org ID --storage device.db --record-file record.json",),
     )
+    add_version(parser)
     add_completion(parser, lambda: make_parser(SCRIPT))
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     device.add_commands(commands)

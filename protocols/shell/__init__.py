@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from protocols.names import DISTRIBUTION
+
 DONE: Final = 0
 FAILED: Final = 1
 WRONG_USAGE: Final = 2
@@ -161,6 +163,20 @@ def say_json(value: Any) -> None:
 def add_json(parser: Any) -> None:
     """Add the flag for programs that read what is printed."""
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_version(parser: argparse.ArgumentParser) -> None:
+    """Add ``--version``, the first question of every report of a bug."""
+
+    class Version(argparse.Action):
+        def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+            import platform
+            from importlib.metadata import version
+
+            say(f"{parser.prog} {version(DISTRIBUTION)} (Python {platform.python_version()})")
+            parser.exit(DONE)
+
+    parser.add_argument("--version", action=Version, nargs=0, help="print the version and exit")
 
 
 def add_completion(parser: argparse.ArgumentParser, make_parser: Callable[[], argparse.ArgumentParser]) -> None:

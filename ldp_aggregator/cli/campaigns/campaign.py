@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from ldp_aggregator.cli.campaigns.verify import add_verify
 from ldp_aggregator.cli.common import (
+    ABOUT,
     CommandError,
     act_on,
     add_command,
@@ -39,8 +40,7 @@ ANYBODY: Final = "anybody"
 
 
 def add_commands(groups: Groups) -> None:
-    text = "create, list, show, verify, close and delete campaigns, and ask their uploads for tokens"
-    commands = add_group(groups, "campaign", text, "create draft.toml", "list --json", "close ID")
+    commands = add_group(groups, "campaign", ABOUT["campaign"], "create draft.toml", "list --json", "close ID")
     create = add_command(
         commands,
         "create",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ldp_aggregator.cli.campaigns.evaluate import plot_evaluated, tell_evaluated
 from ldp_aggregator.cli.common import (
+    ABOUT,
     CommandError,
     add_command,
     add_id,
@@ -34,7 +35,7 @@ def add_commands(groups: Groups) -> None:
     parser = add_command(
         groups,
         "estimates",
-        "print frequencies, variances and intervals of a campaign",
+        ABOUT["estimates"],
         _estimates,
         "ID",
         "ID --json",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ldp_aggregator.cli.common import (
+    ABOUT,
     act_on,
     add_command,
     read_file,
@@ -31,11 +32,10 @@ _CROWDS: Final = (1_000, 5_000, 20_000, 100_000)
 
 
 def add_commands(groups: Groups) -> None:
-    text = "draft a round of the same study in which other devices tell how good a model is"
     parser = add_command(
         groups,
         "evaluate",
-        text,
+        ABOUT["evaluate"],
         _evaluate,
         "ID --output evaluation.json",
         "ID --model regression.json --output evaluation.json",

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ldp_aggregator.cli.campaigns.evaluate import publish_with_evaluation
 from ldp_aggregator.cli.common import (
+    ABOUT,
     CommandError,
     act_on,
     add_command,
@@ -30,7 +31,7 @@ def add_commands(groups: Groups) -> None:
     parser = add_command(
         groups,
         "train",
-        "train a model and publish it for the campaign's devices",
+        ABOUT["train"],
         _train,
         "ID --output model.json",
         "FIRST-ID SECOND-ID",

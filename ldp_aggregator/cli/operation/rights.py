@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from ldp_aggregator.cli.common import (
+    ABOUT,
     CommandError,
     UsageError,
     add_command,
@@ -30,8 +31,7 @@ from protocols.shell import Groups, add_json, say, say_json
 
 
 def add_commands(groups: Groups) -> None:
-    text = "create, list, revoke and rotate access tokens"
-    commands = add_group(groups, "token", text, "create --scope collector --name reporting", "list --json")
+    commands = add_group(groups, "token", ABOUT["token"], "create --scope collector --name reporting", "list --json")
     text = "make a token and print it; it cannot be shown again"
     create = add_command(commands, "create", text, _create, "--scope collector --name reporting --expires-in 90")
     create.add_argument("--scope", required=True, choices=SCOPES, help="what the token opens")
@@ -61,8 +61,7 @@ def add_commands(groups: Groups) -> None:
         metavar="DAYS",
         help="both open for so long, until whoever holds the old one has the new one (default: the old one ends now)",
     )
-    text = "list administrative acts, oldest first: over HTTP by the token's name, on the command line by the user's"
-    log = add_command(groups, "log", text, _log, "--last 20", "--campaign ID --json")
+    log = add_command(groups, "log", ABOUT["log"], _log, "--last 20", "--campaign ID --json")
     log.add_argument("--campaign", metavar="ID", help="only what was done to this campaign")
     log.add_argument("--last", type=int, metavar="N", help="only the last so many")
     add_json(log)
@@ -189,8 +188,7 @@ _ID_CHARACTERS = 43
 
 
 def _add_key_commands(groups: Groups) -> None:
-    text = "a publisher's key, which belongs on a machine of its own; sign with it; publish what was signed"
-    commands = add_group(groups, "key", text, "create publisher.key")
+    commands = add_group(groups, "key", ABOUT["key"], "create publisher.key")
     text = "make a key in a new file, or leave the one that is there; print the public key for the app"
     create = add_command(commands, "create", text, _create_key, "publisher.key", store=False)
     create.add_argument("file", type=Path, metavar="FILE", help="the key; its owner alone can read it")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from ldp_aggregator.cli.common import CommandError, add_command, add_store_options, settings_of
+from ldp_aggregator.cli.common import ABOUT, CommandError, add_command, add_store_options, settings_of
 from ldp_aggregator.server.process import EndedError, run_server
 from ldp_aggregator.server.sockets.listener import Addresses
 from ldp_aggregator.service.settings import Settings
@@ -18,7 +18,7 @@ def add_commands(groups: Groups) -> None:
     parser = add_command(
         groups,
         "serve",
-        "serve campaigns and count reports until SIGTERM or Ctrl-C",
+        ABOUT["serve"],
         _serve,
         "--data /var/lib/ldp-aggregator --listen 8080",
         "--config aggregator.toml",

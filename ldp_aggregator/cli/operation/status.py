@@ -15,7 +15,7 @@ from urllib.request import urlopen
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from ldp_aggregator.cli.common import UsageError, add_command, settings_of, with_store
+from ldp_aggregator.cli.common import ABOUT, UsageError, add_command, settings_of, with_store
 from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.contract import CampaignState, StoreError
 from protocols.shell import Groups, say
@@ -48,8 +48,7 @@ class Seen:
 
 
 def add_commands(groups: Groups) -> None:
-    text = "one screen of the server that runs on this store; exit code 1 where something is wrong"
-    parser = add_command(groups, "status", text, _status, "--data /var/lib/ldp-aggregator")
+    parser = add_command(groups, "status", ABOUT["status"], _status, "--data /var/lib/ldp-aggregator")
     parser.add_argument("--operations", metavar="URL", help="its operations listener, where it is elsewhere")
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ldp_aggregator.cli.common import CommandError, UsageError, add_command, read_file, say_table, write_file
+from ldp_aggregator.cli.common import ABOUT, CommandError, UsageError, add_command, read_file, say_table, write_file
 from ldp_aggregator.trainers import (
     FederatedNB,
     GlobalSensitivityNB,
@@ -54,7 +54,7 @@ def add_commands(groups: Groups) -> None:
     parser = add_command(
         groups,
         "fit",
-        "learn a private model from a table",
+        ABOUT["fit"],
         _fit,
         f"{example} --output model.json",
         f"{example} --method global --test test.csv --json",

@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from ldp_aggregator.cli.common import CommandError, UsageError, add_command, add_group, add_id, read_file
+from ldp_aggregator.cli.common import ABOUT, CommandError, UsageError, add_command, add_group, add_id, read_file
 from ldp_aggregator.node_statistics import ShareError, decode_share, has_other_rows
 from ldp_aggregator.store.runs.files import sync_folder
 from ldp_aggregator.trainers.base import sound_guarantee
@@ -20,10 +20,9 @@ from protocols.shell import Groups, say
 
 
 def add_commands(groups: Groups) -> None:
-    text = "take part in a federated campaign with a table of one's own"
     example = "--url https://collect.example.org --token-file token"
     command = "table.csv --campaign document.json --output share.msgpack"
-    commands = add_group(groups, "node", text, f"submit {command} {example}")
+    commands = add_group(groups, "node", ABOUT["node"], f"submit {command} {example}")
     text = "draw this node's noisy share, once, keep it in a file, and send it where --url says"
     submit = add_command(commands, "submit", text, _submit, command, f"{command} {example}", store=False)
     submit.add_argument("table", type=Path, metavar="TABLE.csv", help="the node's table, with a header row")
