@@ -16,6 +16,7 @@ from ldp_aggregator.learning.published import PublishedGuarantee, Relayed
 from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.service.settings import Settings, read_settings
 from ldp_aggregator.store import Store, open_store
+from protocols import DraftError
 from protocols.shell import Groups, say
 
 Result = TypeVar("Result")
@@ -180,6 +181,16 @@ def write_file(path: Path, text: str) -> None:
             fresh.unlink(missing_ok=True)
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def read_draft(path: Path) -> dict[str, Any]:
+    """A draft as its author wrote it, in TOML or JSON. Raises CommandError, which names the file."""
+    from ldp_aggregator.service.publishing import parse_draft
+
+    try:
+        return parse_draft(read_file(path), toml=path.suffix.lower() == ".toml")
+    except DraftError as error:
+        raise CommandError(f"{path}: {error}") from None
 
 
 def read_file(path: Path) -> bytes:

@@ -20,6 +20,7 @@ from ldp_aggregator.store.contract import PublishedModel, Shares
 from protocols import Campaign, DraftError
 from protocols.document.authored import MODEL
 from protocols.document.evaluation import MOST_BINS
+from protocols.fields import parse_json
 from protocols.model import Model
 
 if sys.version_info >= (3, 11):
@@ -38,6 +39,14 @@ ANOTHER_KIND: Final = "this draft was published before and not as federated; cha
 def compile_draft(text: bytes, *, toml: bool) -> Campaign:
     """Raises DraftError, which names the field and says what would be right."""
     return Campaign.compile(_parse_toml(text) if toml else text)
+
+
+def parse_draft(text: bytes, *, toml: bool) -> dict[str, Any]:
+    """Return a draft as its author wrote it, not checked yet. Raises DraftError."""
+    draft = _parse_toml(text) if toml else parse_json(text, DraftError)
+    if not isinstance(draft, dict):
+        raise DraftError("draft", "must be an object, with label and features")
+    return draft
 
 
 def check_kind(campaign: Campaign, *, federated: bool, max_reports: int | None) -> None:

@@ -9,10 +9,13 @@ from ldp_client import Device
 from ldp_client.testing import FakeServer
 from simulations.tables.sources import read_draft
 
+PAGES = ("README.md", "deploy/client-wheel/README.md", "docs/client.md", "docs/how-to/backend.md")
 EXAMPLE = read_draft(ROOT / "examples" / "campaign.toml")
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/client.md", "docs/how-to/backend.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "deploy/client-wheel/README.md", "docs/client.md", "docs/how-to/backend.md"]
+)
 @pytest.mark.parametrize("says", [True, False])
 def test_three_starts_ask_once_and_answer_once(page, says, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -9,7 +9,15 @@ from typing import Any
 
 import pandas as pd
 
-from ldp_aggregator.cli.common import ABOUT, CommandError, UsageError, add_command, read_file, with_store, write_file
+from ldp_aggregator.cli.common import (
+    ABOUT,
+    CommandError,
+    UsageError,
+    add_command,
+    read_draft,
+    with_store,
+    write_file,
+)
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.learning.projections import (
     InputMoments,
@@ -39,8 +47,10 @@ def add_commands(groups: Groups) -> None:
         "table", nargs="?", type=Path, metavar="PUBLIC.csv", help="a table that is public, with the classes"
     )
     parser.add_argument("--round", metavar="ID", help="instead of a table: the id of a campaign that asked for moments")
-    parser.add_argument("--draft", type=Path, required=True, metavar="DRAFT.json", help="the draft; rewritten in place")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write the new draft here; DRAFT.json stays")
+    parser.add_argument(
+        "--draft", type=Path, required=True, metavar="DRAFT", help="the draft; rewritten in place if JSON"
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the new draft, JSON, here; DRAFT stays")
     parser.add_argument("--method", choices=METHODS, required=True)
     parser.add_argument("--components", type=int, required=True, metavar="K", help="number of outputs")
     parser.add_argument("--inputs", metavar="A,B,...", help="features to project (default: every continuous one)")
@@ -52,7 +62,10 @@ def _fit(options: argparse.Namespace) -> None:
         raise UsageError("name either a public table or --round ID")
     if options.table and {"config", "data", "database"} & vars(options).keys():
         raise UsageError("a public table needs no store; leave out --config, --data and --database")
-    draft = _read_draft(options.draft)
+    target = options.output or options.draft
+    if target.suffix.lower() == ".toml":
+        raise UsageError("the new draft is JSON; name it with --output")
+    draft = read_draft(options.draft)
     try:
         moments, study = _moments_of_round(options) if options.round else (_moments_of_public(options, draft), None)
         projection = fit_projection(moments, options.method, options.components, bins=options.bins)
@@ -60,7 +73,6 @@ def _fit(options: argparse.Namespace) -> None:
     except ValueError as error:
         raise CommandError(str(error)) from None
     campaign = Campaign.compile(fitted)
-    target = options.output or options.draft
     write_file(target, json.dumps(fitted, ensure_ascii=False, indent=2) + "\n")
     say(
         f"{options.method} with {options.components} of {len(moments.features)} components, fitted on "
@@ -92,13 +104,3 @@ def _moments_of_round(options: argparse.Namespace) -> tuple[InputMoments, str | 
     document, tally = with_store(options, read, read_only=True)
     campaign = Campaign.parse(document, options.round)
     return moments_of_round(campaign, tally), campaign.study
-
-
-def _read_draft(path: Path) -> dict[str, Any]:
-    try:
-        draft = json.loads(read_file(path))
-    except ValueError as error:
-        raise CommandError(f"{path} is not JSON ({error}); a projection is written into a JSON draft") from None
-    if not isinstance(draft, dict):
-        raise CommandError(f"{path} must hold an object, the draft of a campaign")
-    return draft

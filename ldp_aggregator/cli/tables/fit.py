@@ -12,7 +12,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from ldp_aggregator.cli.common import ABOUT, CommandError, UsageError, add_command, read_file, say_table, write_file
+from ldp_aggregator.cli.common import (
+    ABOUT,
+    CommandError,
+    UsageError,
+    add_command,
+    read_draft,
+    say_table,
+    write_file,
+)
 from ldp_aggregator.trainers import (
     FederatedNB,
     GlobalSensitivityNB,
@@ -26,8 +34,6 @@ from ldp_aggregator.trainers.csv_tables import read_chunks, read_table
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.silence import SilentFeatureWarning
-from protocols import DraftError
-from protocols.fields import parse_json
 from protocols.shell import Groups, add_json, at_least, between, say, say_json
 
 _METHODS: Final = {
@@ -64,7 +70,7 @@ def add_commands(groups: Groups) -> None:
     parser.description = f"Learn a private model from a table.\n\nmethods:\n{methods}"
     parser.add_argument("table", type=Path, metavar="TABLE.csv", help="the private table, with a header row")
     parser.add_argument("--method", choices=_METHODS, default=_DEFAULT, help="default: %(default)s")
-    parser.add_argument("--schema", type=Path, required=True, metavar="DRAFT.json", help="label, features and bounds")
+    parser.add_argument("--schema", type=Path, required=True, metavar="DRAFT", help="label, features and bounds")
     parser.add_argument(
         "--epsilon", type=between(0, np.inf), required=True, metavar="E", help="total privacy loss of this fit"
     )
@@ -132,9 +138,7 @@ def _accuracy(trainer: PrivateNaiveBayes, path: Path, schema: Schema) -> float:
 
 
 def _read_schema(path: Path) -> tuple[dict[str, Any], Schema]:
-    draft = parse_json(read_file(path), DraftError)
-    if not isinstance(draft, dict):
-        raise CommandError(f"{path} must hold an object, the draft of a campaign")
+    draft = read_draft(path)
     wanted = {name: draft.get(name) for name in ("label", "features", "projection")}
     return wanted, Schema.read(wanted)
 

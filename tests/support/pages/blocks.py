@@ -18,6 +18,7 @@ PAGES = (
     "README.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
+    "deploy/client-wheel/README.md",
     *sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md")),
     "examples/flower/README.md",
     "examples/javascript/README.md",

@@ -159,7 +159,8 @@ def backend(session):
     campaign = publish(session, EXAMPLE)
     session.names |= {"url": serve(session), "campaign_id": campaign.id, "agrees": lambda *_: True}
     yield
-    assert "Privacy loss so far: epsilon 2 of at most 4" in session.of("python", 0)
+    assert "epsilon 2 of at most 4" in str(session.names.get("user", session.names["device"]).ledger())
+    session.names["device"].close()
 
 
 def deployment(session):
@@ -341,6 +342,7 @@ const id = "{id}", url = "{url}", KEY = "{key}";
 
 STAGES = {
     "README.md": readme,
+    "deploy/client-wheel/README.md": backend,
     "docs/client.md": client,
     "docs/deployment.md": deployment,
     "docs/javascript.md": javascript,

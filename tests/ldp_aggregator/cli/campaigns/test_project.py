@@ -100,8 +100,23 @@ def test_what_cannot_be_fitted_is_told_in_one_line_and_leaves_the_draft_alone(
     assert json.loads(draft.read_text()) == DRAFT
 
 
-def test_a_toml_draft_is_refused_with_what_would_be_right(table, tmp_path, capsys):
-    path = tmp_path / "draft.toml"
-    path.write_text("version = 1\n")
-    assert run(["project", "--method", "pca", "--components", "1", str(table), "--draft", str(path)]) == 1
-    assert "written into a JSON draft" in capsys.readouterr().err
+TOML = """
+version = 1
+title = "Projected"
+label = {name = "class", classes = ["a", "b"]}
+features = [
+    {name = "x", kind = "continuous", low = 0, high = 10},
+    {name = "y", kind = "continuous", low = 0, high = 20},
+]
+privacy = {epsilon = 4}
+"""
+
+
+def test_a_toml_draft_is_read_and_the_new_one_is_json(table, tmp_path, capsys):
+    path, output = tmp_path / "draft.toml", tmp_path / "new.json"
+    path.write_text(TOML)
+    words = ["project", "--method", "pca", "--components", "1", str(table), "--draft", str(path)]
+    assert run(words) == 2
+    assert "name it with --output" in capsys.readouterr().err
+    assert run([*words, "--output", str(output)]) == 0
+    assert json.loads(output.read_text())["projection"]["method"] == "pca"

@@ -167,6 +167,19 @@ def test_a_table_to_test_with_has_rows_of_which_an_undeclared_label_is_never_pre
     assert 0.45 < json.loads(fit("sums", "--json", "--test", files / "test.csv")[1])["accuracy"] <= 0.5
 
 
+def test_a_schema_may_be_toml_and_what_is_no_draft_is_told_with_its_file(run, files):
+    path, given = files / "draft.toml", ("fit", files / "table.csv", "--epsilon", 5)
+    path.write_text(
+        'label = {name = "class", classes = ["0", "1"]}\n'
+        'features = [{name = "x", kind = "continuous", low = 0, high = 10}]\n'
+    )
+    assert run(*given, "--schema", path)[0] == 0
+    for text, name in (("[", "draft.toml"), ("[]", "draft.json")):
+        (files / name).write_text(text)
+        code, _, err = run(*given, "--schema", files / name)
+        assert (code, err.count("\n"), f"{files / name}: " in err) == (1, 1, True)
+
+
 def test_wrong_numbers_and_missing_files_are_told(fit, files):
     for wrong in ("0", "nan", "inf", "much"):
         code, _, err = fit("sums", "--epsilon", wrong)
