@@ -1,4 +1,4 @@
-# make demo    thousands of simulated devices answer a campaign over real HTTP; a model comes out
+# make demo    thousands of simulated devices answer a campaign; a model comes out
 #              make demo DATA=my.csv LABEL=column does the same with a table of your own
 #              make demo KEEP=1 stays when it is done, and prints the dashboard's address and a token for it
 # make test    the whole test suite, but for what takes environments of its own (the next ones)
@@ -24,6 +24,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SIMULATIONS := $(VENV)/.simulations
 INSTALLED := $(VENV)/.installed
 PEERS := .venv-peers
 FLOWER := .venv-flower
@@ -44,17 +45,25 @@ DEVICES ?= 20000
 
 setup: $(INSTALLED)
 
-$(INSTALLED): pyproject.toml deploy/client-wheel/pyproject.toml
+EDITABLE := --config-settings editable_mode=compat --editable deploy/client-wheel --editable
+
+$(SIMULATIONS): pyproject.toml deploy/client-wheel/pyproject.toml
+	@echo "Installing what simulations take into $(VENV): a minute, and once only"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Python 3.11 or newer is needed for development; set PYTHON=python3.11"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || \
 	  { echo "venv is missing; on Debian: apt-get install python3-venv"; exit 1; }
 	$(BIN)/python -m pip install -qq --upgrade pip
 	@# compat: both distributions have modules in the same packages, and only a folder on the path holds them together.
-	$(BIN)/python -m pip install -qq --config-settings editable_mode=compat --editable deploy/client-wheel --editable '.[dev]'
+	@$(BIN)/python -m pip install -qq $(EDITABLE) '.[simulations]'
 	@touch $@
 
-demo: $(INSTALLED)
+$(INSTALLED): $(SIMULATIONS)
+	$(BIN)/python -m pip install -qq $(EDITABLE) '.[dev]'
+	@touch $@
+
+demo: $(SIMULATIONS)
+	@echo "Simulated people answer a campaign, a model comes out, and a device classifies"
 	@$(BIN)/python -m simulations demo --devices $(DEVICES) $(if $(DATA),--data "$(DATA)" --label "$(LABEL)") $(if $(KEEP),--keep)
 
 test: $(INSTALLED)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import math
 import signal
 import threading
+import time
 from typing import Any, Final
 
 from ldp_client import Classifier
@@ -12,7 +14,7 @@ from protocols import Campaign, decode_upload
 from protocols.shell import Groups, add_json, at_least, between, say, say_json
 from simulations.commands.common import warn
 from simulations.fleet.aggregator import Aggregator, temporary_aggregator
-from simulations.fleet.experiment import Plan, Result, run
+from simulations.fleet.experiment import MARKS, Plan, Result, Watcher, run
 from simulations.fleet.network import Network
 from simulations.fleet.reading import read_report
 from simulations.tables.breast_cancer import demonstration_source
@@ -21,6 +23,8 @@ from simulations.tables.loaders import TABLE_HELP, read_text_table
 from simulations.tables.sources import Source, source_without_schema
 
 DEFAULT_DEVICES: Final = 20_000
+CLIENTS: Final = 2_000
+"""So many run the real client; ten times as many would take ten times as long, and show nothing more."""
 DERIVED_EPSILON: Final = 2.0
 DERIVED_BINS: Final = 4
 SHOWN: Final = 4
@@ -31,13 +35,14 @@ _LOOK_SECONDS: Final = 0.5
 """A wait without end is not woken by signals everywhere."""
 
 DESCRIPTION: Final = """\
-Start an aggregator in a temporary folder, publish a campaign, let simulated devices answer it over real HTTP through
-the real client, train, classify people who were held out on a device, and stop the aggregator.
+Start an aggregator in a temporary folder, publish a campaign, let simulated devices answer it over real HTTP, train,
+classify people who were held out on a device, and stop the aggregator. The first 2,000 devices run the real client; the
+answers of the others are drawn at once, by the same laws, and come in as a relay's uploads.
 
 Prints the privacy that each device got, what the server saw of one of them, and the model's accuracy beside that of the
 most frequent class and of the same model learned without privacy. With --json one object with the same figures. With
---keep it stays after that, with the dashboard, an admin token that opens it, and the example's page to answer on.
-Progress and notes go to standard error."""
+--keep it stays after that, with the example's page to answer on. Progress, with the dashboard's address, an admin token
+that opens it and how good the model is meanwhile, goes to standard error, as notes do."""
 
 
 def add_command(groups: Groups) -> None:
@@ -78,10 +83,13 @@ def _run(options: argparse.Namespace) -> None:
         warn("This campaign was derived from the table itself, which is fine for a demonstration and nothing else:")
     for note in source.notes:
         warn(f"  {note}")
-    plan = Plan(options.devices, options.seed)
+    plan = Plan(options.devices, options.seed, clients=CLIENTS)
     network = Network(seed=options.seed)
+    watch = _Watch(plan)
+    watch.say("an aggregator starts, in a temporary folder")
     with temporary_aggregator([options.page] if options.keep else []) as aggregator:
-        result = run(aggregator, source, plan, network)
+        watch.aggregator = aggregator
+        result = run(aggregator, source, plan, network, watch)
         figures = _figures(source, result, network, _classify(aggregator, result))
         if options.json:
             say_json(figures)
@@ -94,13 +102,41 @@ def _run(options: argparse.Namespace) -> None:
         say()
 
 
+class _Watch(Watcher):
+    """Tells what happens, as it happens, with the seconds since the start."""
+
+    marks = (*MARKS, CLIENTS)
+
+    def __init__(self, plan: Plan) -> None:
+        self._devices = plan.devices or 0
+        self._started = time.monotonic()
+        self.aggregator: Aggregator | None = None
+
+    def say(self, text: str) -> None:
+        """A line on standard error."""
+        warn(f"  {time.monotonic() - self._started:5.1f} s  {text}")
+
+    def published(self, campaign: Campaign) -> None:
+        """Say where to look on, and what happens now."""
+        if self.aggregator is None:
+            raise AssertionError("a campaign is published on an aggregator")
+        self.say(f"it is ready: dashboard {self.aggregator.admin_url}/campaigns/{campaign.id}")
+        self.say(f"             which opens with {self.aggregator.token}")
+        clients = min(CLIENTS, self._devices)
+        self.say(f"{clients:,} devices answer, each with the real client over HTTP")
+
+    def learned(self, devices: int, right: float) -> None:
+        """Say how good the model is."""
+        self.say(f"{devices:9,} devices: the model is right for {right:.1%} of the people held out")
+        if devices == CLIENTS < self._devices:
+            self.say(f"{self._devices - CLIENTS:,} more answers are drawn at once and come in as a relay's uploads")
+
+
 def _stay(aggregator: Aggregator, campaign: Campaign, page: str) -> None:
     """Until SIGINT or SIGTERM. What is printed opens the dashboard and the page of a device, on this machine only."""
     stopped = threading.Event()
     before = {number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     warn("")
-    warn(f"  Dashboard    {aggregator.admin_url}/campaigns/{campaign.id}")
-    warn(f"  Token        {aggregator.token}")
     warn(f"  Public page  {aggregator.url}/c/{campaign.id}")
     warn(f"  A device     {page}/?url={aggregator.url}&campaign={campaign.id}")
     warn("               served by: node examples/javascript/serve.mjs (after make javascript)")
@@ -151,6 +187,11 @@ def _figures(source: Source, result: Result, network: Network, classified: list[
     }
 
 
+def _with_error(accuracy: float, figures: dict[str, Any]) -> str:
+    """Return an accuracy and its standard error on so many people."""
+    return f"{accuracy:.3f} ± {math.sqrt(accuracy * (1 - accuracy) / figures['held_out']):.3f}"
+
+
 def _first_report(campaign: Campaign, network: Network) -> dict[str, Any]:
     """All that the server got from the first device: the bytes of its upload, and what its first report says."""
     upload = network.first_upload
@@ -178,7 +219,10 @@ def _print(figures: dict[str, Any]) -> None:
     say(f"  Table       {figures['table']}")
     say(f"              {drawn}, {figures['held_out']} are held out")
     size = f"{figures['bytes_per_report']:.0f} bytes a report, {figures['retries']} retries"
-    say(f"  Devices     {devices:,} over HTTP in {figures['seconds']:.1f} s; {figures['accepted']:,} reports accepted")
+    say(f"  Devices     {figures['clients']:,} with the real client over HTTP in {figures['seconds']:.1f} s")
+    if devices > figures["clients"]:
+        say(f"              {devices - figures['clients']:,} drawn at once by the same laws, in a relay's uploads")
+    say(f"              {figures['accepted']:,} reports accepted")
     say(f"              {size}")
     for code, number in figures["refused"].items():
         say(f"              {number:,} reports were refused: {code}")
@@ -191,14 +235,14 @@ def _print(figures: dict[str, Any]) -> None:
     say(f"              {report['says']}")
     say()
     say(f"  Accuracy on the {figures['held_out']} people held out")
-    say(f"    {accuracy['majority']:.3f}     always {figures['majority_class']}")
-    say(f"    {accuracy['private']:.3f}     learned from the devices' reports")
+    say(f"    {_with_error(accuracy['majority'], figures)}  always {figures['majority_class']}")
+    say(f"    {_with_error(accuracy['private'], figures)}  learned from the devices' reports")
     expected, best = figures["expected"], figures["expected"]["best_feature"]
     if best:
         say(f"              which told beforehand: {best['feature']} alone {best['low']:.3f} to {best['high']:.3f}")
     if not expected["above_majority"]:
         say("              and that nobody can know whether it is better than the most frequent class")
-    say(f"    {accuracy['non_private']:.3f}     the same model, learned without privacy from the records themselves")
+    say(f"    {_with_error(accuracy['non_private'], figures)}  the same, learned without privacy from the records")
     say()
     say(f"  On a device, with the downloaded model: {on_device['right']} of {on_device['classified']} right")
     for number, one in enumerate(on_device["first"], start=1):

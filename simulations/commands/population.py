@@ -11,7 +11,7 @@ from typing import Final
 
 from protocols.shell import Groups, add_json, at_least, between, say, say_json
 from simulations.commands.common import add_table_options, source_of, warn
-from simulations.fleet.aggregator import Aggregator, make_admin_token, temporary_aggregator
+from simulations.fleet.aggregator import Aggregator, make_token, temporary_aggregator
 from simulations.fleet.devices import Behaviour
 from simulations.fleet.experiment import Plan, Result, run
 from simulations.fleet.lying import TARGET
@@ -106,7 +106,7 @@ def _aggregator(options: argparse.Namespace) -> Iterator[Aggregator]:
         return
     token = os.environ.get(TOKEN_VARIABLE)
     if options.aggregator_data is not None:
-        token = make_admin_token(options.aggregator_data)
+        token = make_token(options.aggregator_data, "admin")
     if token is None:
         raise argparse.ArgumentTypeError(f"--url needs --aggregator-data or {TOKEN_VARIABLE}")
     yield Aggregator(options.url.rstrip("/"), options.admin_url.rstrip("/"), token)

@@ -14,11 +14,11 @@ from ldp_aggregator.counting.decoding import count
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.learning.frames import MISSING_INDEX
 from ldp_aggregator.mechanisms import facts_of
-from ldp_aggregator.mechanisms.facts import Moments
+from ldp_aggregator.mechanisms.facts import Moments, Rows
 from ldp_client.answering import perturb
 from protocols import Campaign, Question
 from protocols.document.questions import INDEX, LABEL, RIGHT, SCORE, SIGN, signs_of
-from protocols.wire import encode_upload
+from protocols.wire import ID_BYTES, Block, encode_blocks, encode_upload
 from simulations.fidelities.coins import SeededCoins
 from simulations.fidelities.items import UNIT, Columns, Integers
 from simulations.tables.frames import python_values, records
@@ -106,15 +106,32 @@ def draw_questions(campaign: Campaign, devices: int, rng: np.random.Generator) -
         yield from _draw(pool, devices, rng)
 
 
+def relayed_upload(columns: Columns, owners: Integers, rng: np.random.Generator) -> bytes:
+    """Return one upload with the reports of the devices of ``owners``, as a relay sends them: the payloads that
+    ``vector`` draws, under ids drawn at random.
+    """
+    drawn: dict[int, list[Rows]] = {}
+    for question, payloads in _payloads(columns, owners, rng):
+        drawn.setdefault(question.index, []).append(payloads)
+    joined = {index: np.concatenate(payloads) for index, payloads in sorted(drawn.items())}
+    return encode_blocks(
+        [Block(index, rng.bytes(ID_BYTES * len(rows)), rows.tobytes()) for index, rows in joined.items() if len(rows)]
+    )
+
+
 def _answer(columns: Columns, owners: Integers, rng: np.random.Generator) -> Tally:
     tally = Tally(columns.campaign)
+    for question, payloads in _payloads(columns, owners, rng):
+        tally.add(question.index, len(payloads), count(question, payloads))
+    return tally
+
+
+def _payloads(columns: Columns, owners: Integers, rng: np.random.Generator) -> Iterator[tuple[Question, Rows]]:
     for question, positions in draw_questions(columns.campaign, len(owners), rng):
         step = max(1, _CELLS_AT_ONCE // question.domain_size)
         for start in range(0, len(positions), step):
-            rows = owners[positions[start : start + step]]
-            payloads = facts_of(question.mechanism).perturb(columns.items(question, rows, rng), rng)
-            tally.add(question.index, len(rows), count(question, payloads))
-    return tally
+            items = columns.items(question, owners[positions[start : start + step]], rng)
+            yield question, facts_of(question.mechanism).perturb(items, rng)
 
 
 def _draw(pool: Sequence[Question], devices: int, rng: np.random.Generator) -> Iterator[tuple[Question, Integers]]:

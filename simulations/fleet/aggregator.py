@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -17,7 +19,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from ldp_aggregator import NaiveBayes
+from ldp_aggregator.service import rights
+from ldp_aggregator.store import StoreError, open_store
+from ldp_aggregator.store.clock import utc_now
 from protocols import Campaign
+from protocols.wire import MEDIA_TYPE
 
 if TYPE_CHECKING:
     from typing import Self
@@ -35,20 +41,29 @@ class FleetError(RuntimeError):
 
 @dataclass(frozen=True)
 class Aggregator:
-    """A running aggregator as its operator sees it: the public address, the admin address, and an admin token."""
+    """A running aggregator as its operator sees it: the public address, the admin address, an admin token, and a token
+    for relays where there is one.
+    """
 
     url: str
     admin_url: str
     token: str
+    relay_token: str | None = None
 
     def publish(self, draft: Mapping[str, Any]) -> Campaign:
         """Publish a draft and read back what devices will read."""
-        created = json.loads(self._request("POST", f"{self.admin_url}/admin/v1/campaigns", draft))
+        created = json.loads(self._request("POST", f"{self.admin_url}/admin/v1/campaigns", json.dumps(draft).encode()))
         return Campaign.parse(self._request("GET", f"{self.url}/v1/campaigns/{created['id']}"), created["id"])
+
+    def relay(self, campaign: Campaign, upload: bytes) -> int:
+        """Upload as a relay does, with its token; returns how many reports were refused."""
+        url = f"{self.url}/v1/campaigns/{campaign.id}/reports"
+        answer = json.loads(self._request("POST", url, upload, token=self.relay_token, media_type=MEDIA_TYPE))
+        return len(answer["rejected"])
 
     def train(self, campaign: Campaign) -> NaiveBayes:
         """Train on what was counted, publish the model however good it is, and read it back as a device does."""
-        self._request("POST", f"{self.admin_url}/admin/v1/campaigns/{campaign.id}/train?anyway=true", {})
+        self._request("POST", f"{self.admin_url}/admin/v1/campaigns/{campaign.id}/train?anyway=true", b"{}")
         return NaiveBayes.from_json(self._request("GET", f"{self.url}/v1/campaigns/{campaign.id}/model"))
 
     def estimates(self, campaign: Campaign) -> Mapping[str, Any]:
@@ -56,12 +71,19 @@ class Aggregator:
         answer: Mapping[str, Any] = json.loads(self._request("GET", f"{self.url}/v1/campaigns/{campaign.id}/estimates"))
         return answer
 
-    def _request(self, method: str, url: str, body: Mapping[str, Any] | None = None) -> bytes:
-        request = urllib.request.Request(url, method=method)  # noqa: S310 - http and https, from the operator
-        request.add_header("Authorization", f"Bearer {self.token}")
+    def _request(
+        self,
+        method: str,
+        url: str,
+        body: bytes | None = None,
+        *,
+        token: str | None = None,
+        media_type: str = "application/json",
+    ) -> bytes:
+        request = urllib.request.Request(url, body, method=method)  # noqa: S310 - http and https, from the operator
+        request.add_header("Authorization", f"Bearer {token or self.token}")
         if body is not None:
-            request.add_header("Content-Type", "application/json")
-            request.data = json.dumps(body).encode()
+            request.add_header("Content-Type", media_type)
         try:
             with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:  # noqa: S310
                 content: bytes = answer.read()
@@ -72,15 +94,24 @@ class Aggregator:
         return content
 
 
-def make_admin_token(data: Path) -> str:
-    """A fresh admin token for the store in the folder ``data``, as ``ldp-aggregator token create`` makes it."""
-    command = [*_PROGRAM, "token", "create", "--scope", "admin", "--data", str(data)]
-    done = subprocess.run(  # noqa: S603 - this interpreter, our own program
-        command, capture_output=True, text=True, timeout=_TIMEOUT, check=False
-    )
-    if done.returncode:
-        raise FleetError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no token was made")
-    return done.stdout.strip()
+def make_token(data: Path, scope: str) -> str:
+    """Make a token of that scope in the store in the folder ``data``, as ``ldp-aggregator token create`` does."""
+    now = utc_now()
+    text, token = rights.make_token(f"{scope} of a simulation, {secrets.token_hex(4)}", scope, now)
+
+    async def add() -> None:
+        store = await open_store(data)
+        try:
+            async with rights.recorded(store, rights.local_actor(), "create token", detail=token.name):
+                await store.add_token(token)
+        finally:
+            await store.close()
+
+    try:
+        asyncio.run(add())
+    except StoreError as error:
+        raise FleetError(str(error)) from None
+    return text
 
 
 @contextmanager
@@ -91,7 +122,7 @@ def temporary_aggregator(origins: Sequence[str] = ()) -> Iterator[Aggregator]:
     with tempfile.TemporaryDirectory(prefix="ldp-bayes-") as folder:
         data = Path(folder) / "data"
         with Daemon(data, origins) as daemon:
-            yield Aggregator(daemon.url, daemon.admin_url, make_admin_token(data))
+            yield Aggregator(daemon.url, daemon.admin_url, make_token(data, "admin"), make_token(data, "relay"))
 
 
 class Daemon:

@@ -68,6 +68,21 @@ class Delivery:
     bytes_per_report: float = 0.0
     seconds: float = 0.0
 
+    def __add__(self, other: Delivery) -> Delivery:
+        """Return the events of both, one after the other."""
+        accepted = self.accepted + other.accepted
+        sent = self.bytes_per_report * self.accepted + other.bytes_per_report * other.accepted
+        codes = sorted({*self.refused, *other.refused})
+        return Delivery(
+            devices=self.devices + other.devices,
+            liars=self.liars + other.liars,
+            accepted=accepted,
+            refused={code: self.refused.get(code, 0) + other.refused.get(code, 0) for code in codes},
+            retries=self.retries + other.retries,
+            bytes_per_report=sent / max(1, accepted),
+            seconds=self.seconds + other.seconds,
+        )
+
 
 def run_devices(
     url: str,
@@ -76,20 +91,21 @@ def run_devices(
     network: Network,
     *,
     seed: int | None = None,
+    first: int = 0,
     behaviour: Behaviour = HONEST,
     on_device: Callable[[], object] = lambda: None,
 ) -> Delivery:
     """Let every person's device fetch the campaign, answer it and deliver its report.
 
-    ``seed`` None takes the operating system's coins, as a real device does. ``on_device`` is called after each device,
-    never by two threads at once. Raises FleetError.
+    ``seed`` None takes the operating system's coins, as a real device does, else ``first`` is the number of the first
+    device, for its coins. ``on_device`` is called after each device, never by two threads at once. Raises FleetError.
     """
     before, started = network.traffic().upload_bytes, time.monotonic()
     crew = _Crew(people, on_device)
 
     def work() -> None:
         for number, record, label in crew:
-            coins = SYSTEM_COINS if seed is None else SeededCoins(f"{seed}/{number}")
+            coins = SYSTEM_COINS if seed is None else SeededCoins(f"{seed}/{first + number}")
             try:
                 if coins.bernoulli(int(behaviour.liars * ONE)):
                     crew.lied(_lie(url, campaign, behaviour, network, coins))

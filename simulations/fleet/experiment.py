@@ -1,8 +1,9 @@
-"""One experiment over real HTTP: publish, let every device answer, train, and compare on people who were held out."""
+"""One experiment over real HTTP: publish, let devices answer, train, and compare on people who were held out."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -11,10 +12,12 @@ from tqdm import tqdm
 
 from ldp_aggregator import NaiveBayes
 from protocols import Campaign
+from simulations.fidelities.items import Columns
+from simulations.fidelities.simulation import relayed_upload
 from simulations.fleet.aggregator import Aggregator
 from simulations.fleet.devices import HONEST, Behaviour, Delivery, run_devices
 from simulations.fleet.network import Network
-from simulations.studies.scores import Accuracies, accuracies
+from simulations.studies.scores import Accuracies, accuracies, accuracy
 from simulations.tables.frames import Table, TableError
 from simulations.tables.sources import Source
 
@@ -22,13 +25,22 @@ TRAIN_FRACTION: Final = 0.8
 """Share of a table's people who answer; the others are held out."""
 
 
+MARKS: Final = (100, 300, 1_000, 3_000, 10_000, 30_000)
+"""Devices after which a watched experiment trains and looks how good the model is."""
+
+
 @dataclass(frozen=True)
 class Plan:
-    """The number of devices, and how they are drawn. ``devices`` None takes one for each person to learn from."""
+    """The number of devices, and how they are drawn. ``devices`` None takes one for each person to learn from.
+
+    ``clients`` of them run the real client, each on its own; the answers of the others are drawn at once, by the same
+    laws, and come in as a relay's uploads. None: all run the client.
+    """
 
     devices: int | None = None
     seed: int | None = None
     behaviour: Behaviour = HONEST
+    clients: int | None = None
 
 
 @dataclass(frozen=True)
@@ -40,6 +52,7 @@ class Result:
     delivery: Delivery
     accuracies: Accuracies
     people: int
+    clients: int
     held_out: Table
     majority_class: str
 
@@ -63,6 +76,7 @@ class Result:
             "answers_per_device": len(self.campaign.groups) if self.campaign.privacy.answers == "all" else 1,
             "people": self.people,
             "resampled": self.resampled,
+            "clients": self.clients,
             **asdict(self.delivery),
             "held_out": len(self.held_out),
             "accuracy": asdict(self.accuracies),
@@ -71,38 +85,64 @@ class Result:
         }
 
 
-def run(aggregator: Aggregator, source: Source, plan: Plan, network: Network) -> Result:
-    """The whole experiment. Raises FleetError and TableError."""
+class Watcher:
+    """Hears how an experiment goes on; this one does not listen."""
+
+    marks: Sequence[int] = ()
+    """Devices after which it wants to know how good the model is."""
+
+    def published(self, campaign: Campaign) -> None:
+        """The campaign is open."""
+
+    def learned(self, devices: int, right: float) -> None:
+        """So many devices have answered, and the model is right for this share of the people held out."""
+
+
+def run(aggregator: Aggregator, source: Source, plan: Plan, network: Network, watcher: Watcher | None = None) -> Result:
+    """Run the whole experiment. Raises FleetError and TableError."""
     if len(source.people) < 2:
         raise TableError(f"{source.name}: one row is not enough; some people answer and others are held out")
+    watcher = watcher or Watcher()
     rng = np.random.default_rng(plan.seed)
     training, held_out = source.people.split(TRAIN_FRACTION, rng)
     owners = training.draw(plan.devices or len(training), rng)
+    clients = len(owners) if plan.clients is None else min(plan.clients, len(owners))
     campaign = aggregator.publish(source.draft)
-    with tqdm(
-        total=len(owners),
-        desc="devices",
-        unit=" devices",
-        disable=None,  # Where standard error is no terminal.
-        file=sys.stderr,
-        leave=False,
-    ) as bar:
-        delivery = run_devices(
-            aggregator.url,
-            campaign,
-            owners,
-            network,
-            seed=plan.seed,
-            behaviour=plan.behaviour,
-            on_device=bar.update,
-        )
-    model = aggregator.train(campaign)
+    watcher.published(campaign)
+    columns = Columns.of(campaign, owners.frame, owners.labels)
+    delivery, start = Delivery(), 0
+    with tqdm(total=clients, desc="devices", unit=" devices", disable=None, file=sys.stderr, leave=False) as bar:
+        for end in sorted({clients, len(owners), *(mark for mark in watcher.marks if mark < len(owners))}):
+            rows = np.arange(start, end)
+            if start < clients:
+                delivery += run_devices(
+                    aggregator.url,
+                    campaign,
+                    owners.take(rows),
+                    network,
+                    seed=plan.seed,
+                    first=start,
+                    behaviour=plan.behaviour,
+                    on_device=bar.update,
+                )
+            else:
+                upload = relayed_upload(columns, rows, rng)
+                refused = aggregator.relay(campaign, upload)
+                accepted = len(rows) * len(campaign.pools) - refused
+                delivery += Delivery(len(rows), accepted=accepted, bytes_per_report=len(upload) / max(1, accepted))
+            start = end
+            model = aggregator.train(campaign) if end in watcher.marks or end == len(owners) else None
+            if model is not None:
+                watcher.learned(end, accuracy(model, held_out))
+    if model is None:
+        raise AssertionError("the last stage ends with all devices")
     return Result(
         campaign=campaign,
         model=model,
         delivery=delivery,
         accuracies=accuracies(campaign, model, owners, held_out),
         people=len(training),
+        clients=clients,
         held_out=held_out,
         majority_class=str(owners.labels.mode().iloc[0]),
     )

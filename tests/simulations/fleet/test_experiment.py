@@ -1,0 +1,56 @@
+"""An experiment of which some devices run the client, and the answers of the others come in as a relay's uploads."""
+
+import numpy as np
+import pytest
+
+from ldp_aggregator import Tally, estimate
+from protocols import Campaign
+from simulations.fidelities.items import Columns
+from simulations.fidelities.simulation import relayed_upload
+from simulations.fleet.aggregator import temporary_aggregator
+from simulations.fleet.experiment import Plan, Watcher, run
+from simulations.fleet.network import Network
+from simulations.tables.breast_cancer import demonstration_source
+
+SOURCE = demonstration_source()
+
+
+class Listening(Watcher):
+    marks = (20, 1_000)
+
+    def __init__(self):
+        self.told = []
+
+    def published(self, campaign):
+        self.told.append(campaign.id)
+
+    def learned(self, devices, right):
+        self.told.append((devices, right))
+
+
+def test_all_answers_are_counted_and_the_watcher_hears_how_good_the_model_is():
+    watcher = Listening()
+    with temporary_aggregator() as aggregator:
+        result = run(aggregator, SOURCE, Plan(3_000, seed=3, clients=40), Network(), watcher)
+    delivery = result.delivery
+    assert (result.clients, delivery.devices, delivery.accepted, delivery.refused) == (40, 3_000, 3_000, {})
+    assert watcher.told[0] == result.campaign.id
+    assert [devices for devices, _ in watcher.told[1:]] == [20, 1_000, 3_000]
+    assert watcher.told[-1][1] == result.accuracies.private > result.accuracies.majority + 0.15
+
+
+@pytest.mark.parametrize("privacy", [{"epsilon": 2.0}, {"epsilon": 9.0, "answers": "all", "discrete": "oue"}])
+def test_a_relayed_upload_has_the_law_of_the_devices_reports(privacy):
+    campaign = Campaign.compile({**SOURCE.draft, "privacy": privacy})
+    people = SOURCE.people
+    columns = Columns.of(campaign, people.frame, people.labels)
+    rng = np.random.default_rng(1)
+    upload = relayed_upload(columns, rng.integers(0, len(people), 40_000), rng)
+    tally = Tally.of_uploads(campaign, [upload])
+    assert tally.n.sum() == 40_000 * len(campaign.pools)
+    cells = estimate(campaign, tally).to_frame().query("kind == 'pair'")
+    found = cells.groupby(["feature", "class"])[["estimate", "variance"]].sum()
+    true = people.labels.value_counts(normalize=True)[found.index.get_level_values("class")].to_numpy()
+    # The seed is fixed. Errors of a question's cells are correlated; their sum has at most twice the variance of all.
+    assert len(found) == 2 * len(campaign.features)
+    assert np.all(np.abs(found["estimate"] - true) < 6 * np.sqrt(2 * found["variance"]))
