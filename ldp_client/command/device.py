@@ -10,12 +10,14 @@ import argparse
 import dataclasses
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any, Final
 
 from ldp_client.campaign import DeviceCampaign
 from ldp_client.classifier import Classifier
 from ldp_client.device import Device
+from ldp_client.errors import TransportError
 from ldp_client.ledger import plain
 from ldp_client.storage.contract import MEMORY
 from protocols.errors import RecordError
@@ -24,6 +26,8 @@ from protocols.shell import FAILED, Groups
 MAX_EPSILON: Final = 4.0
 MAX_TOTAL_EPSILON: Final = 8.0
 SEND_SECONDS: Final = 30.0
+START_SECONDS: Final = 5.0
+"""A server that was started a moment ago answers within these."""
 
 _INPUT: Final = """with the JSON object {"record": {"age": "young", ...}, "label": "yes"}"""
 _STANDARD_INPUT: Final = "-"
@@ -109,9 +113,9 @@ def _add_caps(parser: argparse.ArgumentParser) -> None:
 def _contribute(options: argparse.Namespace) -> int:
     device, campaign = _open(options)
     record, label = _read(options.record_file)
+    _fetch(campaign, options)
     if campaign.status().consent is None or options.consent:
         campaign.grant(timeout=options.timeout)
-    campaign.fetch(timeout=options.timeout)
     receipt = campaign.contribute(record, label)
     delivered = device.run_once(options.timeout)
     status = campaign.status()
@@ -142,6 +146,20 @@ def _contribute(options: argparse.Namespace) -> int:
         )
         return FAILED
     return 0
+
+
+def _fetch(campaign: DeviceCampaign, options: argparse.Namespace) -> None:
+    """Fetch the campaign; wait for a server that only just starts."""
+    until = time.monotonic() + min(options.timeout, START_SECONDS)
+    while time.monotonic() < until:
+        try:
+            campaign.fetch(timeout=options.timeout)
+            return
+        except TransportError as error:  # noqa: PERF203 - a try, and a wait
+            if error.code != "unreachable":
+                raise
+            time.sleep(START_SECONDS / 20)
+    campaign.fetch(timeout=options.timeout)
 
 
 def _predict(options: argparse.Namespace) -> int:

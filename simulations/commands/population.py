@@ -22,8 +22,8 @@ TOKEN_VARIABLE: Final = "LDP_BAYES_ADMIN_TOKEN"  # noqa: S105 - the name of a va
 
 DESCRIPTION: Final = """\
 Let the people of a table answer a campaign, each on a device of its own: the real client, over real HTTP, with its
-storage in memory. The aggregator is one that is running (--url), or one started for this alone. Answers may get lost,
-and some of the devices may lie.
+storage in memory. The aggregator is one that is running (--url), or one started for this alone; on one that is running
+nothing is published but the campaign. Answers may get lost, and some of the devices may lie.
 
 Prints devices, reports accepted, retries, bytes per report, seconds, and accuracies on people who were held out: of
 always saying the most frequent class, of the model learned from the reports, and of the same model learned without any
@@ -109,7 +109,7 @@ def _aggregator(options: argparse.Namespace) -> Iterator[Aggregator]:
         token = make_token(options.aggregator_data, "admin")
     if token is None:
         raise argparse.ArgumentTypeError(f"--url needs --aggregator-data or {TOKEN_VARIABLE}")
-    yield Aggregator(options.url.rstrip("/"), options.admin_url.rstrip("/"), token)
+    yield Aggregator(options.url.rstrip("/"), options.admin_url.rstrip("/"), token, data=options.aggregator_data)
 
 
 def _print(result: Result) -> None:
@@ -127,7 +127,10 @@ def _print(result: Result) -> None:
     say(f"loss of a device  at most {result.campaign.realised_epsilon:.6g} in total")
     say(f"accuracy on {len(result.held_out)} people held out")
     say(f"  majority class  {scores.majority:.3f}")
-    say(f"  this model      {scores.private:.3f}")
+    if scores.private is None:
+        say("  this model      not looked at; it takes --aggregator-data, or ldp-aggregator train")
+    else:
+        say(f"  this model      {scores.private:.3f}")
     say(f"  without privacy {scores.non_private:.3f}")
-    shares = ", ".join(f"{name} {share:.3f}" for name, share in result.predicted_shares().items())
-    say(f"  it predicts     {shares}")
+    if shares := ", ".join(f"{name} {share:.3f}" for name, share in result.predicted_shares().items()):
+        say(f"  it predicts     {shares}")

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from ldp_aggregator import NaiveBayes
+from ldp_aggregator import NaiveBayes, Tally, train
 from ldp_aggregator.service import rights
 from ldp_aggregator.store import StoreError, open_store
 from ldp_aggregator.store.clock import utc_now
@@ -41,14 +41,17 @@ class FleetError(RuntimeError):
 
 @dataclass(frozen=True)
 class Aggregator:
-    """A running aggregator as its operator sees it: the public address, the admin address, an admin token, and a token
-    for relays where there is one.
+    """A running aggregator as its operator sees it: the public address, the admin address, and an admin token.
+
+    One that was started for an experiment has a token for relays, too; of another one, ``data`` is the folder of its
+    store where that is known.
     """
 
     url: str
     admin_url: str
     token: str
     relay_token: str | None = None
+    data: Path | None = None
 
     def publish(self, draft: Mapping[str, Any]) -> Campaign:
         """Publish a draft and read back what devices will read."""
@@ -60,6 +63,14 @@ class Aggregator:
         url = f"{self.url}/v1/campaigns/{campaign.id}/reports"
         answer = json.loads(self._request("POST", url, upload, token=self.relay_token, media_type=MEDIA_TYPE))
         return len(answer["rejected"])
+
+    def learned(self, campaign: Campaign) -> NaiveBayes | None:
+        """Return the model of what was counted: published, on an aggregator that was started for an experiment; on
+        somebody's, learned here, from its store, or None where the store cannot be read.
+        """
+        if self.relay_token is not None:
+            return self.train(campaign)
+        return None if self.data is None else train(campaign, asyncio.run(_tally(self.data, campaign)))
 
     def train(self, campaign: Campaign) -> NaiveBayes:
         """Train on what was counted, publish the model however good it is, and read it back as a device does."""
@@ -92,6 +103,14 @@ class Aggregator:
         except (OSError, ValueError) as error:
             raise FleetError(f"{url} cannot be reached: {getattr(error, 'reason', error)}") from None
         return content
+
+
+async def _tally(data: Path, campaign: Campaign) -> Tally:
+    store = await open_store(data, read_only=True)
+    try:
+        return await store.tally(campaign.id)
+    finally:
+        await store.close()
 
 
 def make_token(data: Path, scope: str) -> str:

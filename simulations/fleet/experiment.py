@@ -48,7 +48,7 @@ class Result:
     """The result; ``people`` is how many different people the devices were drawn from."""
 
     campaign: Campaign
-    model: NaiveBayes
+    model: NaiveBayes | None
     delivery: Delivery
     accuracies: Accuracies
     people: int
@@ -62,7 +62,9 @@ class Result:
         return self.delivery.devices > self.people
 
     def predicted_shares(self) -> dict[str, float]:
-        """Class to the share of the people held out whom the model puts there."""
+        """Class to the share of the people held out whom the model puts there; none without a model."""
+        if self.model is None:
+            return {}
         predicted = self.model.predict(self.held_out.frame)
         return {name: float(np.mean(predicted == name)) for name in self.campaign.label.classes}
 
@@ -80,7 +82,7 @@ class Result:
             **asdict(self.delivery),
             "held_out": len(self.held_out),
             "accuracy": asdict(self.accuracies),
-            "expected": self.model.model_.training["expected"],
+            "expected": None if self.model is None else self.model.model_.training["expected"],
             "predicted_shares": self.predicted_shares(),
         }
 
@@ -131,16 +133,17 @@ def run(aggregator: Aggregator, source: Source, plan: Plan, network: Network, wa
                 accepted = len(rows) * len(campaign.pools) - refused
                 delivery += Delivery(len(rows), accepted=accepted, bytes_per_report=len(upload) / max(1, accepted))
             start = end
-            model = aggregator.train(campaign) if end in watcher.marks or end == len(owners) else None
-            if model is not None:
-                watcher.learned(end, accuracy(model, held_out))
-    if model is None:
-        raise AssertionError("the last stage ends with all devices")
+            if end in watcher.marks and end < len(owners):
+                watcher.learned(end, accuracy(aggregator.train(campaign), held_out))
+    model = aggregator.learned(campaign)
+    scores = accuracies(campaign, model, owners, held_out)
+    if scores.private is not None:
+        watcher.learned(len(owners), scores.private)
     return Result(
         campaign=campaign,
         model=model,
         delivery=delivery,
-        accuracies=accuracies(campaign, model, owners, held_out),
+        accuracies=scores,
         people=len(training),
         clients=clients,
         held_out=held_out,

@@ -20,18 +20,18 @@ class Accuracies:
 
     majority: float
     """Always saying the most frequent class of the training people."""
-    private: float
-    """The model learned from the devices' reports."""
+    private: float | None
+    """The model learned from the devices' reports; None where nobody could look at it."""
     non_private: float
     """The same kind of model, learned from the same people without any privacy."""
 
 
-def accuracies(campaign: Campaign, model: NaiveBayes, trained_on: Table, held_out: Table) -> Accuracies:
+def accuracies(campaign: Campaign, model: NaiveBayes | None, trained_on: Table, held_out: Table) -> Accuracies:
     """All three on ``held_out``; ``trained_on`` are the people whose devices answered."""
     most_frequent = trained_on.labels.mode().iloc[0]
     return Accuracies(
         majority=float((held_out.labels == most_frequent).mean()),
-        private=accuracy(model, held_out),
+        private=None if model is None else accuracy(model, held_out),
         non_private=accuracy(non_private(campaign, trained_on), held_out),
     )
 
