@@ -76,24 +76,6 @@ def deviation_adding(rows: int, span: float) -> float:
     return math.sqrt(rows) * span / (rows + 1)
 
 
-def mean_removing(rows: int, span: float) -> float:
-    """Mean when one of ``rows`` >= 2 values is removed: more than equation 5 states. Units: of the values."""
-    return span / rows
-
-
-def deviation_removing(rows: int, span: float) -> float:
-    """Standard deviation when one of ``rows`` >= 2 values is removed: more than equation 7. Units: of the values."""
-    return span * math.sqrt(rows - 1) / rows
-
-
-def deviation_replacing(rows: int, span: float) -> float:
-    """Standard deviation when one of ``rows`` values is replaced, relation ``replace``. Units: of the values.
-
-    Reached where all others are equal and the one moves by the whole range.
-    """
-    return span * math.sqrt(rows - 1) / rows
-
-
 def resampling_loss(epsilon: float) -> float:
     """Return what "draw again until it is not negative" really loses, for noise calibrated to ``epsilon`` and a query
     >= 0.

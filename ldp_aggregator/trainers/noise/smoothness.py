@@ -58,14 +58,6 @@ def calibrate(epsilon: float, beta: float) -> float:
     return min(most, math.sqrt(math.exp(beta) * gap))
 
 
-def true_loss(alpha: float, beta: float) -> float:
-    """Return what noise S / alpha really loses, for S beta-smooth: the inverse of :func:`calibrate`."""
-    ratio = math.exp(beta)
-    same = 1 + alpha**2 / 2
-    apart = (alpha**2 + 1 + ratio**2) / (2 * ratio)
-    return math.acosh(max(same, apart))
-
-
 def release(value: Fraction, smooth: float, alpha: float, step: Fraction, coins: Coins) -> Fraction:
     """``value`` plus Cauchy noise of scale ``smooth`` / ``alpha``, as a multiple of ``step``."""
     scale = Fraction(smooth * (1 + SLACK)) / Fraction(alpha * (1 - SLACK))
@@ -135,28 +127,6 @@ def smooth_variance(ascending: Array, beta: float) -> float:
     return best
 
 
-def smooth_deviation(ascending: Array, beta: float) -> float:
-    """An upper bound of that of the population standard deviation, itself beta-smooth.
-
-    Moving one value changes the sum of squares about the mean of the others, q, by at most c F^2, c = (m - 1)/m and F
-    the largest distance of an end from that mean; q is at least that of the tightest m - 1 - k values left.
-    """
-    m = len(ascending)
-    if m < 2:
-        return 0.0
-    sides = [_Side(ascending), _Side(1 - ascending[::-1])]
-    best = 0.0
-    for k in range(m):
-        rest = m - 1 - k
-        farthest = max(1 - side.sums[rest] / (m - 1) for side in sides)
-        least = sides[0].tightest(rest)
-        change = (math.sqrt(least + (m - 1) / m * farthest**2) - math.sqrt(least)) / math.sqrt(m)
-        best = max(best, math.exp(-beta * k) * change)
-        if math.exp(-beta * (k + 1)) * math.sqrt((m - 1) / m**2) <= best:
-            break
-    return best
-
-
 def smooth_mean_of_size(rows: int, beta: float) -> float:
     """Of the mean under ``add-remove``, whatever the values: 1/2 up to two rows, 1/rows beyond."""
     if rows <= 2:
@@ -209,12 +179,3 @@ class _Side:
         gone = ks >= 1
         largest[gone] = np.maximum(largest[gone], (1 - kept[gone] / (m - 1)) ** 2)
         return largest
-
-    def tightest(self, count: int) -> float:
-        """The least sum of squares about their mean among any ``count`` neighbouring values."""
-        if count < 2:
-            return 0.0
-        centred = self.values - 0.5
-        sums, squares = (np.concatenate([[0.0], np.cumsum(term)]) for term in (centred, centred**2))
-        windows = (squares[count:] - squares[:-count]) - (sums[count:] - sums[:-count]) ** 2 / count
-        return max(float(windows.min()), 0.0)

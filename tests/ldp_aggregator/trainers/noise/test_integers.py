@@ -10,7 +10,7 @@ from scipy import integrate, stats
 from ldp_aggregator.trainers.noise import smoothness
 from ldp_aggregator.trainers.noise.integers import STEPS, discrete_laplace, drawable, release
 from ldp_aggregator.trainers.noise.randomness import PrivacyWarning, SeededCoins, coins_of, word_array
-from ldp_aggregator.trainers.noise.smoothness import calibrate, largest_beta, rounded_draw, true_loss
+from ldp_aggregator.trainers.noise.smoothness import calibrate, largest_beta, rounded_draw
 from protocols.exact.coins import SYSTEM_COINS, ScriptedCoins
 
 
@@ -91,6 +91,12 @@ def worst_log_ratio(alpha, beta):
             second = stats.cauchy.logpdf(x, apart, ratio / alpha)
             worst = max(worst, np.abs(first - second).max())
     return worst
+
+
+def true_loss(alpha, beta):
+    """Loss of noise S / alpha, S beta-smooth, in closed form: the inverse of the calibration."""
+    ratio = math.exp(beta)
+    return math.acosh(max(1 + alpha**2 / 2, (alpha**2 + 1 + ratio**2) / (2 * ratio)))
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
