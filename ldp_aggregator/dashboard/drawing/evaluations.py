@@ -121,6 +121,11 @@ class ModelRow:
     high: float | None
     round: str | None
     """The id of the evaluation round."""
+    majority: float | None = None
+    """Share of people whose class is the most frequent one, as far as the reports tell."""
+    best: tuple[str, float, float] | None = None
+    """The most telling feature, and from where to where it alone is expected to be right."""
+    above_majority: bool | None = None
 
 
 def model_row(model: PublishedModel) -> ModelRow:
@@ -132,6 +137,9 @@ def model_row(model: PublishedModel) -> ModelRow:
     published, evaluation = _object(training.get("published")), _object(training.get("evaluated"))
     reports = training.get("reports")
     accuracy = _object(evaluation.get("accuracy"))
+    expected = _object(training.get("expected"))
+    best, above = _object(expected.get("best_feature")), expected.get("above_majority")
+    feature, low, high = _text(best.get("feature")), _number(best.get("low")), _number(best.get("high"))
     return ModelRow(
         model.version,
         model.created,
@@ -143,6 +151,9 @@ def model_row(model: PublishedModel) -> ModelRow:
         _number(accuracy.get("low")),
         _number(accuracy.get("high")),
         _text(evaluation.get("campaign")),
+        _number(expected.get("majority")),
+        None if feature is None or low is None or high is None else (feature, low, high),
+        above if isinstance(above, bool) else None,
     )
 
 

@@ -30,6 +30,8 @@ class Readings:
     refusals: dict[str, int] = field(default_factory=dict)
     campaigns: dict[str, dict[tuple[str, str], int]] = field(default_factory=dict)
     queue_seconds: float = 0.0
+    failing: set[str] = field(default_factory=set)
+    """Campaigns that cannot be counted, where others can be."""
 
     @property
     def mean_commit_seconds(self) -> float | None:
@@ -75,6 +77,8 @@ def _take(readings: Readings, name: str, labels: dict[str, str], value: float) -
     elif name == "ldp_campaign_refusals_total":
         of_campaign = readings.campaigns.setdefault(labels["campaign"], {})
         of_campaign[labels["what"], labels["code"]] = int(value)
+    elif name == "ldp_campaign_failing" and value:
+        readings.failing.add(labels["campaign"])
     elif name == "ldp_store_errors_total":
         readings.store_errors = int(value)
     elif name == "ldp_requests_total":

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from aiohttp import web
 from markupsafe import Markup
@@ -18,7 +19,8 @@ from ldp_aggregator.dashboard.drawing.evaluations import ModelRow, drawn, figure
 from ldp_aggregator.dashboard.drawing.findings import Finding, class_prior, of_features
 from ldp_aggregator.dashboard.drawing.plots import curve
 from ldp_aggregator.dashboard.drawing.precision import More, Precision, Promises, more_devices, of_campaign, precisions
-from ldp_aggregator.dashboard.drawing.readings import read_exposition, refused_by
+from ldp_aggregator.dashboard.drawing.readings import Readings, Refused, read_exposition, refused_by
+from ldp_aggregator.dashboard.drawing.verdict import Answer, health, lies, quality
 from ldp_aggregator.dashboard.handlers.operation import nodes_of
 from ldp_aggregator.dashboard.handlers.overview import IN_A_TABLE, devices_of, event, points_of
 from ldp_aggregator.dashboard.pages import PageError, page
@@ -33,6 +35,8 @@ from protocols.document.authored import MOMENTS, SCORE
 MOST_LIARS: Final = 1_000_000
 MOST_BATCH: Final = 1_000_000_000
 DEFAULT_BATCH: Final = 1000
+USUAL_LIARS: Final = 100
+"""One device in so many is taken to lie, unless the page is asked for another number."""
 MOST_VERSIONS: Final = 20
 """Shown, the latest; every one can be downloaded by its number."""
 
@@ -101,39 +105,64 @@ async def campaign_page(visit: Visit, sources: Sources, problem: str = "", statu
 
 
 async def _values(visit: Visit, sources: Sources, state: CampaignState, campaign: Campaign) -> dict[str, Any]:
-    liars = _number(visit.query.get("liars"), 0, MOST_LIARS)
+    liars = _number(visit.query.get("liars"), None, MOST_LIARS)
     batch = _number(visit.query.get("batch"), DEFAULT_BATCH, MOST_BATCH)
     shown, evaluation = None, None
     if not state.federated:
         # What estimates and devices see, and what no release shows yet, as the HTTP API has it.
         counted = await sources.store.tally(state.id)
         released = counted if campaign.asks == MOMENTS else await tally_to_publish(sources.store, campaign)
+        if liars is None:
+            liars = -(-devices_of(campaign, counted) // USUAL_LIARS)
         shown = await asyncio.to_thread(_shown, campaign, counted, released, state.arrivals, liars, max(batch, 1))
         evaluation = await _evaluation(campaign, released)
     readings = await asyncio.to_thread(lambda: read_exposition(sources.exposition()))
     points = points_of(state, sources)
+    status, models = state.status(sources.clock()), await _models(sources, state)
+    refused = refused_by(readings, state.id, sources.report_codes, sources.upload_codes)
     return {
         "state": state,
         "campaign": campaign,
         "document": json.loads(campaign.document),
-        "status": state.status(sources.clock()),
+        "status": status,
+        "verdict": _verdict(state, shown, readings, refused, models, liars or 0, status),
         "shown": shown,
         "plot": Markup("") if state.federated else curve(points, title="Reports against time"),
         "points": thinned(points, IN_A_TABLE),
         "since": sources.history.since,
-        "liars": liars,
-        "slider_most": slider_most(shown.devices if shown else 0, liars),
+        "liars": liars or 0,
+        "slider_most": slider_most(shown.devices if shown else 0, liars or 0),
         "batch": max(batch, 1),
         "guarantee": await _guarantee(sources, campaign) if state.federated else None,
-        "refused": refused_by(readings, state.id, sources.report_codes, sources.upload_codes),
+        "refused": refused,
         "evaluation": evaluation,
         "drawn": drawn(evaluation) if evaluation else [],
         "figure_text": figure_text,
         "trained_on": trained_on(campaign) if campaign.asks == SCORE else [],
-        "models": await _models(sources, state),
+        "models": models,
         "nodes": nodes_of(await sources.store.shares(state.id)) if state.federated else [],
         "trained": _number(visit.query.get("trained"), 0, 10**9),
         "problem": "",
+    }
+
+
+def _verdict(
+    state: CampaignState,
+    shown: Shown | None,
+    readings: Readings,
+    refused: Sequence[Refused],
+    models: Sequence[ModelRow],
+    liars: int,
+    status: str,
+) -> dict[str, Answer] | None:
+    """Return the answers at the top of the page, of a campaign whose devices tell classes and values."""
+    if shown is None or shown.prior is None:
+        return None
+    width = max((one.reached for one in shown.questions if one.is_share and one.reached is not None), default=math.inf)
+    return {
+        "health": health(status, state.reports, refused, width, failing=state.id in readings.failing),
+        "quality": quality(models),
+        "lies": lies(liars, shown.devices, shown.prior, refused),
     }
 
 
@@ -180,6 +209,9 @@ async def _models(sources: Sources, state: CampaignState) -> list[ModelRow]:
     return [model_row(model) for model in found if model is not None]
 
 
-def _number(text: str | None, default: int, most: int) -> int:
+_Default = TypeVar("_Default", int, None)
+
+
+def _number(text: str | None, default: _Default, most: int) -> int | _Default:
     """A number of an address; the default for anything that is none, and never more than ``most``."""
     return min(int(text), most) if text and text.isascii() and text.isdigit() and len(text) < 16 else default

@@ -1,0 +1,87 @@
+"""The four answers at the top of a campaign's page."""
+
+import json
+import math
+from datetime import datetime, timezone
+
+import pytest
+
+from ldp_aggregator.dashboard.drawing.evaluations import model_row
+from ldp_aggregator.dashboard.drawing.readings import Refused, read_exposition
+from ldp_aggregator.dashboard.drawing.verdict import BAD, GOOD, LOOK, health, lies, quality
+from ldp_aggregator.store.contract import PublishedModel
+
+NOW = datetime(2027, 1, 1, tzinfo=timezone.utc)
+BEST = {"feature": "age", "low": 0.7, "high": 0.9}
+EXPECTED = {"majority": 0.6, "best_feature": BEST, "above_majority": True}
+
+
+def refused(number, code="wrong-width"):
+    return [Refused("report", code, number, "why")]
+
+
+def row(**training):
+    return model_row(PublishedModel(1, json.dumps({"training": training}), NOW))
+
+
+@pytest.mark.parametrize(
+    ("status", "reports", "found", "width", "mood", "text", "says"),
+    [
+        ("open", 3_000, [], 0.084, GOOD, "Healthy", "enough for ± 8.4 points at worst"),
+        ("open", 3, [], math.inf, GOOD, "Healthy", "too few to tell anything yet"),
+        ("open", 3_000, refused(30), 0.084, GOOD, "Healthy", "3\u202f000\u00a0reports"),
+        ("open", 3_000, refused(31), 0.084, LOOK, "Look at what was refused", "31\u00a0refusals since"),
+        ("closed", 3_000, [], 0.084, GOOD, "Closed", "It takes no reports now."),
+    ],
+)
+def test_a_campaign_is_healthy_where_what_comes_is_counted(status, reports, found, width, mood, text, says):
+    answer = health(status, reports, found, width, failing=False)
+    assert (answer.mood, answer.text) == (mood, text)
+    assert says in answer.says
+
+
+def test_a_campaign_that_cannot_be_counted_is_told_in_red():
+    answer = health("open", 3_000, [], 0.1, failing=True)
+    assert (answer.mood, answer.text) == (BAD, "Not counted")
+    assert "fsck" in answer.says
+    exposition = b'# TYPE ldp_campaign_failing gauge\nldp_campaign_failing{campaign="c"} 1.0\n'
+    assert read_exposition(exposition).failing == {"c"}
+
+
+def test_a_model_that_was_measured_shows_that_and_one_that_was_not_what_is_expected_of_it():
+    measured = row(expected=EXPECTED, evaluated={"accuracy": {"value": 0.8, "low": 0.75, "high": 0.85}})
+    assert quality([measured]).text == "80.0\u00a0%"
+    assert "took no part in training" in quality([measured]).says
+    expected = quality([row(expected=EXPECTED)])
+    assert (expected.mood, expected.text) == (GOOD, "70.0\u00a0% to 90.0\u00a0%")
+    assert "Expected of age alone" in expected.says
+    assert "right for 60.0\u00a0%" in expected.says
+    assert "majority class" in expected.plot
+    unsure = quality([row(expected={**EXPECTED, "above_majority": False})])
+    assert unsure.mood == LOOK
+    assert "not known to be better" in unsure.says
+
+
+@pytest.mark.parametrize("models", [[], [row()], [row(expected={"best_feature": {"feature": 3}, "majority": "x"})]])
+def test_without_a_model_or_without_its_word_nothing_is_claimed(models):
+    answer = quality(models)
+    assert answer.mood == LOOK
+    assert answer.plot is None
+    assert "%" not in answer.text
+
+
+async def test_the_page_answers_at_a_glance_and_takes_one_device_in_a_hundred_to_lie(dashboard):
+    campaign = await dashboard.publish()
+    text = await dashboard.page(campaign)
+    assert "No model yet" in text
+    assert "Nothing to move yet" in text
+    await dashboard.answer(campaign, 120)
+    text = await dashboard.page(campaign)
+    assert "2\u00a0liars of 120\u00a0devices can have moved" in text
+    assert 'value="2"' in text
+    assert BAD not in text.split('class="verdict"')[1].split("</dl>")[0]
+
+
+def test_devices_that_contradict_themselves_are_told():
+    assert lies(1, 0, None, []).text == "Nothing to move yet"
+    assert lies(1, 100, None, refused(2, "conflicting-report")).text == "Nothing to move yet"
