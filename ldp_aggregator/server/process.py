@@ -12,8 +12,8 @@ import signal
 import ssl
 import sys
 import traceback
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime, timezone
 from typing import Any, Final
 
@@ -51,10 +51,10 @@ class EndedError(Exception):
 
 def run_server(settings: Settings, ready: Callable[[Addresses], None]) -> None:
     """Serve in this process. Raises OSError where a port cannot be had, EndedError where the server cannot go on."""
-    log_to_standard_error(settings.log_level)
-    listeners = Listeners.bind(settings)
-    addresses = listeners.addresses(settings)
-    run_loop(serve(settings, listeners, lambda: ready(addresses)))
+    with logged_to_standard_error(settings.log_level):
+        listeners = Listeners.bind(settings)
+        addresses = listeners.addresses(settings)
+        run_loop(serve(settings, listeners, lambda: ready(addresses)))
 
 
 def run_loop(main: Coroutine[Any, Any, None]) -> None:
@@ -228,11 +228,19 @@ def _event(record: logging.LogRecord) -> str:
     return str(record.msg) if record.args else f"a message of {record.name}"
 
 
-def log_to_standard_error(level: str) -> None:
-    """Everything this program logs goes to standard error, for the service manager to keep."""
+@contextmanager
+def logged_to_standard_error(level: str) -> Iterator[None]:
+    """Send everything that this process logs to standard error, for the service manager to keep; then log as before."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
-    root = logging.getLogger()
+    root, ours = logging.getLogger(), logging.getLogger(_OURS)
+    before = root.handlers[:], root.level, ours.level
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
-    logging.getLogger(_OURS).setLevel(level.upper())
+    ours.setLevel(level.upper())
+    try:
+        yield
+    finally:
+        root.handlers[:] = before[0]
+        root.setLevel(before[1])
+        ours.setLevel(before[2])

@@ -1,5 +1,6 @@
 """One screen of a server: whether it is well, and why not."""
 
+import logging
 import socket
 import urllib.request
 
@@ -53,4 +54,6 @@ def test_a_taken_port_fails_in_one_line(refused, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         listeners = ("--listen", f"127.0.0.1:{port}", "--listen-admin", 0)
+        before = logging.getLogger().handlers[:]
         assert refused("serve", *listeners, "--data", tmp_path).startswith("ldp-aggregator: cannot listen: ")
+        assert logging.getLogger().handlers == before, "what a server logs to is gone with it"
