@@ -199,6 +199,31 @@ test("a campaign that costs more than a cap is refused, and the cap of all campa
   assert.equal(ledger.receipts.length, 2);
 });
 
+test("an answer that another tab gives at any moment is this campaign's own, not one too many", async () => {
+  let moments = 0;
+  for (let reached = true; reached; moments++) {
+    const [server, texts] = [aggregator(), new Map()];
+    const tab = (storage) =>
+      deviceOn(storage, server, { maxTotalEpsilon: 1 }).campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
+    const [other, slow] = [tab(memoryStorage(texts)), memoryStorage(texts)];
+    let reads = 0;
+    const read = async (key) => {
+      if (key === "device" && reads++ === moments) {
+        await other.grant();
+        await other.contribute(RECORD, "yes");
+      }
+      return slow.read(key);
+    };
+    const campaign = tab({ ...slow, read });
+    assert.equal(await campaign.refusal(), null);
+    await campaign.grant();
+    await campaign.contribute(RECORD, "yes");
+    assert.equal(await campaign.nextStep(), "nothing");
+    reached = reads > moments;
+  }
+  assert.ok(moments > 4);
+});
+
 test("campaigns that are not open, of an answered study, or of another recipient are refused", async () => {
   const server = aggregator();
   const [wide, moments] = [documents.wide.id, documents.moments.id];

@@ -96,11 +96,13 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   /** Why this device would refuse the campaign, null where it would answer: to know before anybody is asked. */
   async refusal(): Promise<LdpError | null> {
     const campaign = await this.fetch();
-    if (await this.receipt()) return null;
     const { publisher, install } = this;
+    // Read once: where another tab answers meanwhile, its receipt would be taken for an earlier campaign's.
+    const state = await install.state();
+    if (state.campaigns[this.id]?.receipt) return null;
     return (
       (await publisher?.refusal()) ??
-      this.refused(campaign, await install.state()) ??
+      this.refused(campaign, state) ??
       (await install.storage.refusal?.(install.key)) ??
       null
     );
