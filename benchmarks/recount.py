@@ -18,9 +18,9 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow
 
-from ldp_aggregator.archive.keeping import Archive
-from ldp_aggregator.archive.places import open_place
+from ldp_aggregator.archive.locations import open_place
 from ldp_aggregator.archive.recount import Engine, on_dask, on_processes, parts_of, recount
+from ldp_aggregator.archive.writer import Archive
 from ldp_aggregator.store import Submission
 from protocols import Campaign
 from protocols.wire import Block

@@ -30,7 +30,7 @@ from sklearn.naive_bayes import CategoricalNB
 
 from ldp_aggregator import Tally, estimate
 from ldp_aggregator.learning.training import train
-from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.mechanisms import analysis_of
 from protocols import Campaign
 
 REPORTS = 200_000
@@ -65,7 +65,7 @@ def tally_of(campaign: Campaign, reports: int, rng: np.random.Generator) -> Tall
             cells = (rng.dirichlet(np.full(VALUES, 3.0), size=CLASSES).T * prior).ravel()
         if question.domain_size > cells.size:
             cells = np.append(0.9 * cells, 0.1 * prior)
-        counts[:] = facts_of(question.mechanism).tally(rng.multinomial(n, cells), rng)
+        counts[:] = analysis_of(question.mechanism).tally(rng.multinomial(n, cells), rng)
     return tally
 
 
@@ -73,7 +73,7 @@ def one_more(tally: Tally, rng: np.random.Generator) -> Tally:
     """The tally with one report more, to the first question."""
     question = tally.campaign.questions[0]
     tally.n[0] += 1
-    tally.counts[0][:] += facts_of(question.mechanism).tally(np.eye(question.domain_size, dtype=np.int64)[0], rng)
+    tally.counts[0][:] += analysis_of(question.mechanism).tally(np.eye(question.domain_size, dtype=np.int64)[0], rng)
     return tally
 
 

@@ -13,7 +13,7 @@ from functools import partial
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from ldp_aggregator.archive.places import open_place
+from ldp_aggregator.archive.locations import open_place
 from ldp_aggregator.archive.recount import SlotWork, add_results, recount
 
 

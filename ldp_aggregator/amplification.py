@@ -6,8 +6,8 @@ Write mu_x for the law of a report of item x. lo(y) <= min_x mu_x(y) is the *bla
 a report is drawn from lo / g whatever the item is (Balle, Bell, Gascon, Nissim, CRYPTO 2019, arXiv 1903.02837). For two
 items x and x' what counts of a report y is the pair a = mu_x(y) / lo(y), b = mu_x'(y) / lo(y), both in [1, e0]. The
 bound is the expectation of a convex function of a sum of independent a - E b, so it only rises where a pair is replaced
-by random pairs of the same mean. A :class:`~ldp_aggregator.mechanisms.facts.Blanket` is what is left when all pairs are
-moved to the corners of that square:
+by random pairs of the same mean. A :class:`~ldp_aggregator.mechanisms.analysis.Blanket` is what is left when all
+pairs are moved to the corners of that square:
 
     m10 = m01 = P(blanket, (e0, 1)),   m11 = P(blanket, (e0, e0)),   m00 = P(blanket, (1, 1)) = g - 2 m10 - m11.
 
@@ -60,8 +60,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.mechanisms import facts_of
-from ldp_aggregator.mechanisms.facts import Blanket
+from ldp_aggregator.mechanisms import analysis_of
+from ldp_aggregator.mechanisms.analysis import Blanket
 from protocols import Campaign, Question
 from protocols.mechanisms import AnyMechanism
 
@@ -123,7 +123,7 @@ def mixed(parts: Iterable[tuple[Fraction, Blanket]]) -> Blanket:
 @lru_cache(maxsize=1024)
 def blanket_of(mechanism: AnyMechanism) -> Blanket:
     """The blanket of a mechanism, once: many questions of a campaign have one mechanism between them."""
-    return facts_of(mechanism).blanket()
+    return analysis_of(mechanism).blanket()
 
 
 def delta_bound(blanket: Blanket, reports: int, epsilon: float, tail: float = _LARGEST_TAIL) -> float:

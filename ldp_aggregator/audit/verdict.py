@@ -9,13 +9,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from ldp_aggregator.audit.asking.again import DEVICES, Again, answers_to_one_study, ask_again
-from ldp_aggregator.audit.asking.alone import alone_guesses, ask_alone
+from ldp_aggregator.audit.asking.asked_again import DEVICES, Again, answers_to_one_study, ask_again
 from ldp_aggregator.audit.asking.black_box import Answer, BlackBoxError, Client, Person, Stopwatch
-from ldp_aggregator.audit.asking.drawn import SHARE as DRAWN_SHARE
-from ldp_aggregator.audit.asking.drawn import drawn_people
 from ldp_aggregator.audit.asking.observations import Seen, read_tables, within
 from ldp_aggregator.audit.asking.people import Document, people_of
+from ldp_aggregator.audit.asking.random_people import SHARE as DRAWN_SHARE
+from ldp_aggregator.audit.asking.random_people import drawn_people
+from ldp_aggregator.audit.asking.single_devices import alone_guesses, ask_alone
 from ldp_aggregator.audit.asking.together import two
 from ldp_aggregator.audit.budget import COINS as ALIKE
 from ldp_aggregator.audit.budget import FIXED, GAMES, REPEATED, SEEDED, SHARES, SUM, TIME, TWISTED, UNEVEN

@@ -31,10 +31,10 @@ COMMANDS: Final = {
     "log": "operation.rights",
     "key": "operation.rights",
     "status": "operation.status",
-    "fsck": "operation.keeping",
-    "merge": "operation.keeping",
-    "backup": "operation.keeping",
-    "restore": "operation.keeping",
+    "fsck": "operation.maintenance",
+    "merge": "operation.maintenance",
+    "backup": "operation.maintenance",
+    "restore": "operation.maintenance",
     "audit": "audit",
 }
 """Each command's module in this package. Only the module of the one that is asked for is imported: some bring libraries

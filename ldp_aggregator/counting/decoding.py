@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.counting.digest import digests
-from ldp_aggregator.mechanisms import facts_of
-from ldp_aggregator.mechanisms.facts import FEW, Facts, Flags, Integers, Limit, Rows
+from ldp_aggregator.mechanisms import analysis_of
+from ldp_aggregator.mechanisms.analysis import FEW, Analysis, Flags, Integers, Limit, Rows
 from protocols import Campaign, Question
 
 Sums = dict[int, tuple[int, Integers]]
@@ -34,29 +34,31 @@ def payload_rows(question: Question, payloads: bytes) -> Rows:
 
 def cells(question: Question) -> int:
     """Length of the question's tally vector: its domain size, or for ``onebit`` a zero and a one count per cell."""
-    return facts_of(question.mechanism).cells
+    return analysis_of(question.mechanism).cells
 
 
 def count(question: Question, rows: Rows) -> Integers:
     """The sum of reports to one question, shape (cells(question),). Rows must be free of :func:`refusals`."""
-    facts = facts_of(question.mechanism)
+    analysis = analysis_of(question.mechanism)
     if not len(rows):
-        return np.zeros(facts.cells, dtype=np.int64)
-    (total,) = facts.sums(np.ascontiguousarray(rows), np.zeros(1, np.int64), np.array([facts.cells]), facts.limits)
+        return np.zeros(analysis.cells, dtype=np.int64)
+    (total,) = analysis.sums(
+        np.ascontiguousarray(rows), np.zeros(1, np.int64), np.array([analysis.cells]), analysis.limits
+    )
     return total
 
 
 def refusals(question: Question, rows: Rows) -> dict[int, str]:
     """Row position to code (see ``protocols.errors.PAYLOAD_CODES``) of the rows that no device can have sent."""
-    facts = facts_of(question.mechanism)
-    return _coded(facts, np.ascontiguousarray(rows), facts.limits, np.arange(len(rows)))
+    analysis = analysis_of(question.mechanism)
+    return _coded(analysis, np.ascontiguousarray(rows), analysis.limits, np.arange(len(rows)))
 
 
 def _coded(
-    facts: Facts[Any] | type[Facts[Any]], rows: Rows, limits: Sequence[Limit], places: Integers
+    analysis: Analysis[Any] | type[Analysis[Any]], rows: Rows, limits: Sequence[Limit], places: Integers
 ) -> dict[int, str]:
     found: dict[int, str] = {}
-    for code, flags in facts.refusals(rows, limits):
+    for code, flags in analysis.refusals(rows, limits):
         if flags.any():
             found |= dict.fromkeys(places[flags].tolist(), code)
     return found
@@ -81,7 +83,7 @@ class Layout:
     ``size`` are padded to the longest of them. ``limits`` has a row for each of a mechanism's limits.
     """
 
-    kinds: tuple[type[Facts[Any]], ...]
+    kinds: tuple[type[Analysis[Any]], ...]
     kind: Integers
     width: Integers
     words: Integers
@@ -93,20 +95,20 @@ class Layout:
 @lru_cache(maxsize=MOST_LAYOUTS)
 def layout_of(key: ById) -> Layout:
     """Laid out once for as long as a process is busy with few campaigns."""
-    asked = [facts_of(question.mechanism) for question in key.campaign.questions]
-    kinds = tuple(dict.fromkeys(type(facts) for facts in asked))
-    width = np.array([facts.mechanism.width for facts in asked], dtype=np.int64)
+    asked = [analysis_of(question.mechanism) for question in key.campaign.questions]
+    kinds = tuple(dict.fromkeys(type(analysis) for analysis in asked))
+    width = np.array([analysis.mechanism.width for analysis in asked], dtype=np.int64)
     words = -(-width // WORD_BYTES)
-    limits = np.zeros((max(len(facts.limits) for facts in asked), len(asked)), dtype=np.int64)
-    for place, facts in enumerate(asked):
-        limits[: len(facts.limits), place] = facts.limits
+    limits = np.zeros((max(len(analysis.limits) for analysis in asked), len(asked)), dtype=np.int64)
+    for place, analysis in enumerate(asked):
+        limits[: len(analysis.limits), place] = analysis.limits
     return Layout(
         kinds=kinds,
-        kind=np.array([kinds.index(type(facts)) for facts in asked], dtype=np.int64),
+        kind=np.array([kinds.index(type(analysis)) for analysis in asked], dtype=np.int64),
         width=width,
         words=words,
         size=np.ceil(np.log2(words) / 2).astype(np.int64),  # Up to 1, 4, 16, 64, ... words.
-        cells=np.array([facts.cells for facts in asked], dtype=np.int64),
+        cells=np.array([analysis.cells for analysis in asked], dtype=np.int64),
         limits=limits,
     )
 
@@ -124,7 +126,7 @@ class Sheet:
     rows: Rows
 
     @property
-    def facts(self) -> type[Facts[Any]]:
+    def analysis(self) -> type[Analysis[Any]]:
         kind = int(self.layout.kind[self.questions[0]])
         return self.layout.kinds[kind]
 
@@ -136,7 +138,7 @@ class Sheet:
 
     def refusals(self) -> dict[int, str]:
         """Place to code of the reports that no device can have sent."""
-        return _coded(self.facts, self.rows, self._limits(self.questions), self.places)
+        return _coded(self.analysis, self.rows, self._limits(self.questions), self.places)
 
     def digests(self) -> NDArray[np.uint64]:
         """Eight bytes of each report."""
@@ -152,7 +154,7 @@ class Sheet:
             return {}
         starts = starts_of(questions)
         asked = questions[starts]
-        totals = self.facts.sums(rows, starts, self.layout.cells[asked], self._limits(questions))
+        totals = self.analysis.sums(rows, starts, self.layout.cells[asked], self._limits(questions))
         numbers = np.diff(starts, append=len(questions)).tolist()
         return {question: (n, total) for question, n, total in zip(asked.tolist(), numbers, totals, strict=True)}
 

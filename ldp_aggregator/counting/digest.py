@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.mechanisms.facts import Rows
+from ldp_aggregator.mechanisms.analysis import Rows
 
 DIGEST_BYTES: Final = 8
 

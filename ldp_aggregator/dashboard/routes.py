@@ -13,9 +13,9 @@ from typing import Final
 from aiohttp import web
 
 from ldp_aggregator.dashboard.handlers import campaigns, changes, creation, entrance, operation, overview, public
+from ldp_aggregator.dashboard.page_sources import Sources, sample
 from ldp_aggregator.dashboard.pages import HEADERS, PageError, page
 from ldp_aggregator.dashboard.session import Visit
-from ldp_aggregator.dashboard.sources import Sources, sample
 from ldp_aggregator.service.publishing import NotInstalledError
 from ldp_aggregator.store.contract import StoreError, UnknownCampaignError
 

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.estimation.cell_tables import cell_names, cell_rows, finite_rows, named_rows, value_names
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, estimate_question
 from ldp_aggregator.estimation.moments import Moments, add_record_spread, finite, present_shares, rebuild_moments
-from ldp_aggregator.estimation.poisoning.quotients import mean_reach
-from ldp_aggregator.estimation.poisoning.reports import class_prior_per_liar, per_liar
+from ldp_aggregator.estimation.poisoning.ratio_bounds import mean_reach
+from ldp_aggregator.estimation.poisoning.report_bounds import class_prior_per_liar, per_liar
 from ldp_aggregator.estimation.pooling import pool_classes
-from ldp_aggregator.estimation.ratios import Part, among_present, missing_shares
-from ldp_aggregator.estimation.rows import cell_names, cell_rows, finite_rows, named_rows, value_names
+from ldp_aggregator.estimation.ratios import ShareEstimates, among_present, missing_shares
 from ldp_aggregator.estimation.simplex import NORM_SUB
 from protocols import Campaign
 from protocols.document.questions import PAIR, PRODUCT, RIGHT, SQUARE, VALUE
@@ -36,7 +36,7 @@ class Estimates:
 
     ``class_prior`` is P(class), unbiased, pooled over every question that carries the class. ``per_liar`` has, for
     every question's cells, the most that one made-up report moves them; see
-    ``ldp_aggregator.estimation.poisoning.reports``.
+    ``ldp_aggregator.estimation.poisoning.report_bounds``.
     """
 
     campaign: Campaign
@@ -105,12 +105,12 @@ class Estimates:
         return found
 
     @cached_property
-    def missing(self) -> Mapping[str, Part]:
+    def missing(self) -> Mapping[str, ShareEstimates]:
         """P(missing), shape (1,), of every asked feature that may be missing."""
         return missing_shares(self.campaign, self.questions)
 
     @cached_property
-    def present(self) -> Mapping[str, Part]:
+    def present(self) -> Mapping[str, ShareEstimates]:
         """P(value, class | present), shape (values * k,), of every discrete feature that may be missing."""
         pairs = [e for e in self.questions if e.question.kind == PAIR and e.missing is not None]
         classes = len(self.campaign.label.classes)

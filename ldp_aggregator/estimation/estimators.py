@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.simplex import post_process
-from ldp_aggregator.mechanisms import facts_of
-from ldp_aggregator.mechanisms.facts import Facts, sum_variance
+from ldp_aggregator.mechanisms import analysis_of
+from ldp_aggregator.mechanisms.analysis import Analysis, sum_variance
 from protocols import Question
 from protocols.document.questions import INDEX, PRODUCT, RIGHT, SIGN
 
@@ -104,12 +104,12 @@ def _estimate_cells(question: Question, n: int, counts: Counts, classes: int) ->
     if n == 0:
         frequencies = question.encoding == INDEX
         return uninformed(question.domain_size if frequencies else classes, frequencies=frequencies)
-    facts = facts_of(question.mechanism)
+    analysis = analysis_of(question.mechanism)
     if question.encoding == INDEX:
-        return _frequencies(facts, n, counts)
+        return _frequencies(analysis, n, counts)
     if question.encoding == SIGN:
-        return _contrasts(facts, n, counts.reshape(classes, -1)[:, : SIGNS.size])
-    return Cells.normal(*facts.estimate_moments(n, counts))
+        return _contrasts(analysis, n, counts.reshape(classes, -1)[:, : SIGNS.size])
+    return Cells.normal(*analysis.estimate_moments(n, counts))
 
 
 def _estimate_classes(question: Question, n: int, counts: Counts, classes: int) -> Cells | None:
@@ -141,8 +141,10 @@ def _untold(size: int) -> Cells:
 
 def _together(question: Question, n: int, totals: Counts, members: int) -> Cells:
     """The shares of groups of ``members`` cells, from the sums of their counts."""
-    facts = facts_of(question.mechanism)
-    return sums_of_cells(question, n, (totals / (n * facts.unit) - members * facts.support.q) / facts.gain, members)
+    analysis = analysis_of(question.mechanism)
+    return sums_of_cells(
+        question, n, (totals / (n * analysis.unit) - members * analysis.support.q) / analysis.gain, members
+    )
 
 
 def sums_of_cells(question: Question, n: int, value: Array, members: int) -> Cells:
@@ -160,12 +162,12 @@ def uninformed(size: int, *, frequencies: bool) -> Cells:
     return Cells(value, np.full(size, np.inf), low, np.ones(size))
 
 
-def _frequencies(facts: Facts[Any], n: int, counts: Counts) -> Cells:
+def _frequencies(analysis: Analysis[Any], n: int, counts: Counts) -> Cells:
     """E_v = (C_v / n - q) / (p - q). Support counts are binomial, which their variance, kept above 0 by half a count,
     and Wilson's interval follow; sums with noise get the noise, and the spread f (1 - f) of the records.
     """
-    p, q, *_, noise = facts.support
-    share = counts / (n * facts.unit)
+    p, q, *_, noise = analysis.support
+    share = counts / (n * analysis.unit)
     if noise:
         frequency = np.clip(share, 0.0, 1.0)
         return Cells.normal(share, (noise + frequency * (1 - frequency)) / n)
@@ -179,7 +181,7 @@ def _frequencies(facts: Facts[Any], n: int, counts: Counts) -> Cells:
     )
 
 
-def _contrasts(facts: Facts[Any], n: int, counts: Counts) -> Cells:
+def _contrasts(analysis: Analysis[Any], n: int, counts: Counts) -> Cells:
     """Estimate sums of signs, shape (k,), from counts of shape (k, m): a report adds the signs of the cells of a class
     that it supports.
 
@@ -187,7 +189,7 @@ def _contrasts(facts: Facts[Any], n: int, counts: Counts) -> Cells:
     frequency f the second moment is m q + (p - q) f - m b_0 - 2 f (b_1 - b_0), b_1 and b_0 being the
     probabilities that two cells are supported together, where one of them is true and where none is.
     """
-    p, q, one_true, none_true, _ = facts.support
+    p, q, one_true, none_true, _ = analysis.support
     shares = counts / n
     value = shares @ SIGNS / (p - q)
     members, supported = counts.shape[1], shares.sum(axis=1)

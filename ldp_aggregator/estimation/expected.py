@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import SIGNS
-from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.mechanisms import analysis_of
 from protocols import Campaign, Question
 from protocols.document.questions import INDEX, PAIR, PRODUCT, SIGN, VALUE
 
@@ -56,16 +56,16 @@ def expectation_of(question: Question, mean: Array, second: Array, share: Array)
 
 def variance_per_answer(question: Question, expected: Expectation) -> Array:
     """N times the variance of each estimated cell of a question with n answers."""
-    facts, mean, second = facts_of(question.mechanism), expected.mean, expected.second
+    analysis, mean, second = analysis_of(question.mechanism), expected.mean, expected.second
     if question.encoding == INDEX:
-        p, q, *_, noise = facts.support
+        p, q, *_, noise = analysis.support
         supported = q + (p - q) * mean
         answer: Array = supported * (1 - supported) / (p - q) ** 2 + noise
         return answer
     if question.encoding == SIGN:
         signs = np.array([question.mechanism.signs_variance(SIGNS.size, share) for share in second.tolist()])
         return signs + second - mean**2
-    return facts.moment_variance(mean, second)
+    return analysis.moment_variance(mean, second)
 
 
 def answers(campaign: Campaign, devices: int) -> list[float]:
@@ -91,5 +91,5 @@ def expected_errors(campaign: Campaign, devices: int, variances: Sequence[Array]
 
 def chance_of_number(question: Question, number: float, devices: int) -> float:
     """Return E[1 / n] E[n], the number n of reports about a cell being binomial."""
-    about = number * facts_of(question.mechanism).cell_share
+    about = number * analysis_of(question.mechanism).cell_share
     return 1 + (1 - about / devices) / about

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
 from ldp_aggregator.estimation.pooling import pool_shares, weighted
-from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.mechanisms import analysis_of
 from protocols.document.questions import SQUARE, VALUE
 from protocols.document.schema import ContinuousFeature
 
@@ -143,7 +143,7 @@ def add_record_spread(estimates: Sequence[QuestionEstimate], prior: Cells) -> tu
     sums = {(e.question.feature, e.question.kind): e.cells.value for e in estimates if e.n > 0}
     return tuple(
         replace(e, cells=Cells.normal(e.cells.value, e.cells.variance + _record_spread(e, sums, prior) / e.n))
-        if e.n > 0 and not facts_of(e.question.mechanism).moments_hold_spread
+        if e.n > 0 and not analysis_of(e.question.mechanism).moments_hold_spread
         else e
         for e in estimates
     )

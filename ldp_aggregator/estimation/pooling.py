@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import SIGNS, Cells, QuestionEstimate, uninformed
-from ldp_aggregator.mechanisms import facts_of
-from ldp_aggregator.mechanisms.facts import noise_variance, sum_variance
+from ldp_aggregator.mechanisms import analysis_of
+from ldp_aggregator.mechanisms.analysis import noise_variance, sum_variance
 from protocols import Question
 from protocols.document.questions import MOMENT, SIGN
 
@@ -98,7 +98,7 @@ def covariance_with_sum(question: Question, frequencies: Array, total: Array, me
     """Return n times the covariance of cells at these frequencies with the sum of ``members`` cells, which are together
     as frequent as ``total``; ``inside`` where the cell is one of them.
     """
-    p, q, one_true, none_true, noise = facts_of(question.mechanism).support
+    p, q, one_true, none_true, noise = analysis_of(question.mechanism).support
     supported, others = q + (p - q) * frequencies, members - inside
     either = (others - inside) * frequencies + total
     together = others * none_true + (one_true - none_true) * either + inside * supported

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import Z_95, Cells, QuestionEstimate
-from ldp_aggregator.estimation.poisoning.quotients import quotient_reach
-from ldp_aggregator.estimation.poisoning.reports import sum_range
+from ldp_aggregator.estimation.poisoning.ratio_bounds import quotient_reach
+from ldp_aggregator.estimation.poisoning.report_bounds import sum_range
 from ldp_aggregator.estimation.pooling import class_shares, covariance_with_sum, pool_shares, weighted
 from ldp_aggregator.estimation.simplex import norm_sub
 from protocols import Campaign
@@ -35,14 +35,14 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Part:
+class ShareEstimates:
     """Estimated shares, and the most that one made-up report moves each; infinite where there is no bound."""
 
     cells: Cells
     per_liar: Array
 
 
-def missing_shares(campaign: Campaign, questions: Sequence[QuestionEstimate]) -> Mapping[str, Part]:
+def missing_shares(campaign: Campaign, questions: Sequence[QuestionEstimate]) -> Mapping[str, ShareEstimates]:
     """P(missing), shape (1,), by name of every asked feature that may be missing; unbiased, from all questions about
     the feature alone.
     """
@@ -55,13 +55,13 @@ def missing_shares(campaign: Campaign, questions: Sequence[QuestionEstimate]) ->
             weights = pool_shares([one for one, _ in answered])
             moved = [sum_range(one.question, len(campaign.label.classes)) / one.n for one, _ in answered]
             reach = (weights * moved).max()  # A device answers one question about a feature at most.
-            found[feature.name] = Part(weighted([share for _, share in answered], weights), np.full(1, reach))
+            found[feature.name] = ShareEstimates(weighted([share for _, share in answered], weights), np.full(1, reach))
         elif told:
-            found[feature.name] = Part(told[0][1], np.full(1, np.inf))
+            found[feature.name] = ShareEstimates(told[0][1], np.full(1, np.inf))
     return found
 
 
-def among_present(pair: QuestionEstimate, per_liar: Array, classes: int) -> Part:
+def among_present(pair: QuestionEstimate, per_liar: Array, classes: int) -> ShareEstimates:
     """P(value, class | present), shape (values * k,), as a pair question tells it whose values may be missing."""
     missing = pair.missing_share
     if missing is None:
@@ -71,13 +71,13 @@ def among_present(pair: QuestionEstimate, per_liar: Array, classes: int) -> Part
     if not np.isfinite(missing.variance[0]) or present <= 0:
         # Nobody who holds a value is known of.
         low, high = np.zeros(size), np.ones(size)
-        return Part(Cells(np.full(size, 1 / size), np.full(size, np.inf), low, high), np.full(size, np.inf))
+        return ShareEstimates(Cells(np.full(size, 1 / size), np.full(size, np.inf), low, high), np.full(size, np.inf))
     cells, absent = pair.cells.value[:size], np.clip(missing.value, 0.0, 1.0)
     value = cells / present
     both = covariance_with_sum(pair.question, np.clip(cells, 0.0, 1.0), absent, classes, inside=False) / pair.n
     spread = pair.cells.variance[:size] + value**2 * missing.variance[0] + 2 * value * both
     reach = quotient_reach(value, per_liar[:size], np.full(size, present), sum_range(pair.question, classes) / pair.n)
-    return Part(Cells.normal(value, np.maximum(spread, 0.0) / present**2), reach)
+    return ShareEstimates(Cells.normal(value, np.maximum(spread, 0.0) / present**2), reach)
 
 
 @dataclass(frozen=True)

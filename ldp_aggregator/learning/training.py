@@ -33,7 +33,7 @@ from ldp_aggregator.estimation.moments import (
     rebuild_moments,
     shrink_moments,
 )
-from ldp_aggregator.estimation.poisoning.reports import report_that_names
+from ldp_aggregator.estimation.poisoning.report_bounds import report_that_names
 from ldp_aggregator.estimation.pooling import pool, pool_classes
 from ldp_aggregator.estimation.posterior.tables import Posterior, posterior_of
 from ldp_aggregator.estimation.simplex import FLOOR, NONE, POSTERIOR, TRAINING_MODES, floor, norm_sub

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ldp_aggregator.mechanisms.facts import Blanket, Flags, Integers, Limit, Rows, count_positions, indices
+from ldp_aggregator.mechanisms.analysis import Blanket, Flags, Integers, Limit, Rows, count_positions, indices
 from ldp_aggregator.mechanisms.pure import PureFacts
 from ldp_aggregator.mechanisms.sampling import bernoulli, index_rows
 from protocols.mechanisms import DirectEncoding

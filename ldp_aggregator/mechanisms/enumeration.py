@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ldp_aggregator.mechanisms.registry import facts_of
+from ldp_aggregator.mechanisms.registry import analysis_of
 from protocols.document.campaign import Campaign
 from protocols.document.verification import CLOSED_FORM, Verification, verify
 from protocols.mechanisms import AnyMechanism, WorstCase
@@ -25,7 +25,7 @@ def verify_thoroughly(campaign: Campaign) -> Verification:
 
 def worst_case(mechanism: AnyMechanism) -> tuple[WorstCase, str]:
     """The largest likelihood ratio, and how it was found: enumerated where there are few outputs, else proved."""
-    facts = facts_of(mechanism)
-    if 0 < facts.law_size <= MOST_ENUMERATED:
-        return WorstCase(max(max(law) / min(law) for law in facts.laws())), ENUMERATION
+    analysis = analysis_of(mechanism)
+    if 0 < analysis.law_size <= MOST_ENUMERATED:
+        return WorstCase(max(max(law) / min(law) for law in analysis.laws())), ENUMERATION
     return mechanism.worst_case(), CLOSED_FORM

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ldp_aggregator.mechanisms.facts import Array, Blanket, Integers, Moments, Rows, bound_exponent
+from ldp_aggregator.mechanisms.analysis import Array, Blanket, Integers, MomentBatch, Rows, bound_exponent
 from ldp_aggregator.mechanisms.noisy_vector import NoisyVectorFacts
 from ldp_aggregator.mechanisms.sampling import discrete_laplace
 from protocols.exact.rationals import exp_bounds
@@ -45,21 +45,21 @@ class LaplaceFacts(NoisyVectorFacts[LaplaceVector]):
     def moment_reach(self, n: int, counts: Integers) -> Array:
         return np.full(counts.size, self.reach(1) / n if n else np.inf)
 
-    def perturb(self, items: Moments, rng: np.random.Generator) -> Rows:  # type: ignore[override]
+    def perturb(self, items: MomentBatch, rng: np.random.Generator) -> Rows:  # type: ignore[override]
         steps, rest = self._split(items)
         steps += rng.integers(0, 1 << VALUE_BITS - self.mechanism.grid, size=len(items)) < rest
         cells = discrete_laplace(self.mechanism.scale, (len(items), self.mechanism.domain_size), rng)
         cells[np.arange(len(items)), items.cells] += steps
         return self.with_noise(cells)
 
-    def tally_moments(self, moments: Moments, holders: Integers, rng: np.random.Generator) -> Integers:
+    def tally_moments(self, moments: MomentBatch, holders: Integers, rng: np.random.Generator) -> Integers:
         steps, rest = self._split(moments)
         sums = self.noise_sums(int(holders.sum()), rng)
         risen = rng.binomial(holders, rest / (1 << VALUE_BITS - self.mechanism.grid))
         np.add.at(sums, moments.cells, steps * holders + risen)
         return sums
 
-    def _split(self, moments: Moments) -> tuple[Integers, Integers]:
+    def _split(self, moments: MomentBatch) -> tuple[Integers, Integers]:
         """Whole steps of the grid, and the rest of each value."""
         cut = VALUE_BITS - self.mechanism.grid
         return moments.values >> cut, moments.values & ((1 << cut) - 1)

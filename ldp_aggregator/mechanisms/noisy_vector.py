@@ -1,4 +1,4 @@
-"""Facts that SHE and the Laplace vector share: integers with discrete Laplace noise, added up."""
+"""Analysis that SHE and the Laplace vector share: integers with discrete Laplace noise, added up."""
 
 from __future__ import annotations
 
@@ -11,13 +11,22 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ldp_aggregator.mechanisms.facts import Facts, Flags, Integers, Limit, Rows, Support, add_columns, noise_variance
+from ldp_aggregator.mechanisms.analysis import (
+    Analysis,
+    Flags,
+    Integers,
+    Limit,
+    Rows,
+    Support,
+    add_columns,
+    noise_variance,
+)
 from protocols.mechanisms import NoisyVector
 
 N = TypeVar("N", bound=NoisyVector[Any])
 
 
-class NoisyVectorFacts(Facts[N]):
+class NoisyVectorFacts(Analysis[N]):
     """A report adds a little-endian int32 to each cell."""
 
     @property

@@ -10,14 +10,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.mechanisms.facts import (
+from ldp_aggregator.mechanisms.analysis import (
+    Analysis,
     Array,
     Blanket,
-    Facts,
     Flags,
     Integers,
     Limit,
-    Moments,
+    MomentBatch,
     Rows,
     count_positions,
     in_words,
@@ -31,7 +31,7 @@ _HALF: Final = 32
 _LOW_HALF: Final = (1 << _HALF) - 1
 
 
-class OneBitFacts(Facts[OneBit]):
+class OneBitFacts(Analysis[OneBit]):
     """Counts of zeros and ones of each cell: ``counts[2 * cell + bit]``."""
 
     name = "onebit"
@@ -121,7 +121,7 @@ class OneBitFacts(Facts[OneBit]):
     def loudest(self, cells: Sequence[int], *, high: bool = True, against: Sequence[int] = ()) -> bytes:
         return cells[0].to_bytes(self.mechanism.width - 1, "little") + bytes([high])
 
-    def perturb(self, items: Moments, rng: np.random.Generator) -> Rows:  # type: ignore[override]
+    def perturb(self, items: MomentBatch, rng: np.random.Generator) -> Rows:  # type: ignore[override]
         drawn = rng.integers(0, self.mechanism.domain_size, size=len(items))
         values = np.where(drawn == items.cells, items.values, 0)
         lowest = ONE - self.mechanism.highest
@@ -130,7 +130,7 @@ class OneBitFacts(Facts[OneBit]):
         cells = index_rows(drawn, self.mechanism.width - 1)
         return np.concatenate([cells, bits[:, np.newaxis].astype(np.uint8)], axis=1)
 
-    def tally_moments(self, moments: Moments, holders: Integers, rng: np.random.Generator) -> Integers:
+    def tally_moments(self, moments: MomentBatch, holders: Integers, rng: np.random.Generator) -> Integers:
         """A device that draws its own cell tells its value there, and a fair bit about zero anywhere else."""
         k, highest = self.mechanism.domain_size, self.mechanism.highest
         low, high = (ONE - highest) / ONE, highest / ONE

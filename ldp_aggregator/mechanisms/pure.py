@@ -1,4 +1,4 @@
-"""Facts that all pure protocols share: a cell is supported or not, and reports add up to support counts."""
+"""Analysis that all pure protocols share: a cell is supported or not, and reports add up to support counts."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TypeVar
 
-from ldp_aggregator.mechanisms.facts import Facts, Integers, Support
+from ldp_aggregator.mechanisms.analysis import Analysis, Integers, Support
 from protocols.mechanisms import PureMechanism
 
 P = TypeVar("P", bound=PureMechanism)
 
 
-class PureFacts(Facts[P]):
+class PureFacts(Analysis[P]):
     """A mechanism whose reports support a set of indices."""
 
     @cached_property

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.mechanisms.facts import Flags, Integers, Rows
+from ldp_aggregator.mechanisms.analysis import Flags, Integers, Rows
 from protocols.exact.coins import ONE
 
 _BYTE_BITS: Final = 8

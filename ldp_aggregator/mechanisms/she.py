@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ldp_aggregator.mechanisms.facts import Blanket, Integers, Rows, bits_blanket, bound_exponent
+from ldp_aggregator.mechanisms.analysis import Blanket, Integers, Rows, bits_blanket, bound_exponent
 from ldp_aggregator.mechanisms.noisy_vector import NoisyVectorFacts
 from ldp_aggregator.mechanisms.sampling import discrete_laplace
 from protocols.exact.rationals import exp_bounds

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from ldp_aggregator.mechanisms.facts import Blanket, Flags, Integers, Limit, Rows, add_bits, has_padding
+from ldp_aggregator.mechanisms.analysis import Blanket, Flags, Integers, Limit, Rows, add_bits, has_padding
 from ldp_aggregator.mechanisms.pure import PureFacts
 from ldp_aggregator.mechanisms.sampling import bernoulli
 from protocols.mechanisms import SubsetSelection

@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 
-from ldp_aggregator.mechanisms.facts import (
+from ldp_aggregator.mechanisms.analysis import (
     Blanket,
     Flags,
     Integers,

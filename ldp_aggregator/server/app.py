@@ -13,13 +13,13 @@ from typing import Final
 
 from aiohttp import hdrs, web
 
+from ldp_aggregator.dashboard.page_sources import Sources
 from ldp_aggregator.dashboard.routes import add_admin_pages, add_public_pages
-from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.server.api import admin, operations, public
-from ldp_aggregator.server.api.rows import Handler, Operation, openapi_operation
+from ldp_aggregator.server.api.routing import Handler, Operation, openapi_operation
 from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES, SECURITY_HEADERS, ProblemError, as_problem
-from ldp_aggregator.server.sockets.handed import watched
+from ldp_aggregator.server.sockets.aiohttp_path import watched
 from protocols import Campaign
 
 PUBLIC: Final = (*public.OPERATIONS, openapi_operation("/openapi.json", public.OPERATIONS))

@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from ldp_aggregator.server.desk import Desk
 from ldp_aggregator.server.ingest import Ingest
+from ldp_aggregator.server.intake import Intake
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.service.publishing import derive_model
@@ -110,7 +110,7 @@ class Context:
     limits: Limits
     campaigns: CampaignCache
     federated_models: FederatedModels
-    desk: Desk
+    intake: Intake
     leaving: asyncio.Event
     """Set once this instance wants no more requests."""
 

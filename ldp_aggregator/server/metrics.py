@@ -116,7 +116,7 @@ class Metrics:
 
 
 class Told(Collector):
-    """Metrics of what no request tells: what is running, what the store said last, what the keeper has seen."""
+    """Metrics of what no request tells: what is running, what the store said last, what housekeeping has seen."""
 
     def __init__(self) -> None:
         self._ids: Mapping[str, int] = {}

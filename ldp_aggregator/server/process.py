@@ -21,12 +21,12 @@ from aiohttp import web
 
 from ldp_aggregator.server.app import make_apps
 from ldp_aggregator.server.context import CampaignCache, Context, FederatedModels
-from ldp_aggregator.server.desk import Desk
+from ldp_aggregator.server.housekeeping import keep
 from ldp_aggregator.server.ingest import Ingest
-from ldp_aggregator.server.keeper import keep
+from ldp_aggregator.server.intake import Intake
 from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.server.sockets.aiohttp_path import make_runner
 from ldp_aggregator.server.sockets.connections import PUBLIC, Connections
-from ldp_aggregator.server.sockets.handed import make_runner
 from ldp_aggregator.server.sockets.listener import Addresses, Listeners, listen, load_tls, raise_limit, reload_tls
 from ldp_aggregator.service.archiving import counts_of
 from ldp_aggregator.service.settings import Limits, Settings
@@ -126,18 +126,18 @@ async def running(
     campaigns = CampaignCache(opened)
     try:
         ingest = Ingest(await counts_of(opened, settings), metrics, group_reports=limits.group_reports)
-        desk = Desk(opened, ingest, metrics, settings, limits, campaigns)
+        intake = Intake(opened, ingest, metrics, settings, limits, campaigns)
     except BaseException:
         if store is None:
             await opened.close()
         raise
     models = FederatedModels(opened, settings.federation_groups)
-    context = Context(opened, ingest, metrics, settings, limits, campaigns, models, desk, leaving)
+    context = Context(opened, ingest, metrics, settings, limits, campaigns, models, intake, leaving)
     await ingest.beat()
     writer = asyncio.create_task(ingest.write(), name="writer")
-    keeper = asyncio.create_task(keep(opened, metrics, settings=settings), name="keeper")
+    housekeeping = asyncio.create_task(keep(opened, metrics, settings=settings), name="housekeeping")
     ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    _watch(ended, writer, keeper)
+    _watch(ended, writer, housekeeping)
     runners = [make_runner(app, limits) for app in make_apps(context)]
     accepting: list[Connections] = []
     sockets = (listeners.public, listeners.admin, listeners.operations)
@@ -145,8 +145,8 @@ async def running(
         for name, runner, bound in zip(Listeners.NAMES, runners, sockets, strict=True):
             await runner.setup()
             connections = Connections(limits, metrics, name)
-            uploads, secured = (desk, tls) if name == PUBLIC else (None, None)
-            task = await listen(runner, bound, connections, desk=uploads, tls=secured)
+            uploads, secured = (intake, tls) if name == PUBLIC else (None, None)
+            task = await listen(runner, bound, connections, intake=uploads, tls=secured)
             accepting.append(connections)
             if task is not None:
                 _watch(ended, task)
@@ -155,8 +155,8 @@ async def running(
         leaving.set()
         await end_connections(runners[:-1], accepting[:-1], limits.drain_seconds)
         ingest.drain()
-        keeper.cancel()
-        await asyncio.wait((writer, keeper))
+        housekeeping.cancel()
+        await asyncio.wait((writer, housekeeping))
         # The operations listener goes last: until everything is committed it says that this instance stops.
         await end_connections(runners[-1:], accepting[-1:], OPERATIONS_SECONDS)
         if store is None:

@@ -27,7 +27,7 @@ _COUNTED: Final = Outcome(counted=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class UploadBounds:
     """The bounds of an upload: so many reports and bytes. ``batch`` is the number of devices a relay vouches for, which
     is believed as far as the upload holds them.
 
@@ -48,15 +48,15 @@ class Terms:
             raise self.stranger or ProblemError("body-too-large", text)
 
 
-def for_a_device(campaign: Campaign, limits: Limits, stranger: ProblemError | None = None) -> Terms:
+def for_a_device(campaign: Campaign, limits: Limits, stranger: ProblemError | None = None) -> UploadBounds:
     """Bound what a device can have to send: its answers to one question of each group, and nothing more."""
     longest = min(_longest(ById(campaign)), limits.body_bytes)
-    return Terms(campaign, min(len(campaign.groups), limits.reports_per_upload), longest, stranger=stranger)
+    return UploadBounds(campaign, min(len(campaign.groups), limits.reports_per_upload), longest, stranger=stranger)
 
 
-def for_a_relay(campaign: Campaign, limits: Limits, batch: int | None) -> Terms:
+def for_a_relay(campaign: Campaign, limits: Limits, batch: int | None) -> UploadBounds:
     """With a relay's token."""
-    return Terms(campaign, limits.reports_per_upload, limits.body_bytes, is_relay=True, batch=batch)
+    return UploadBounds(campaign, limits.reports_per_upload, limits.body_bytes, is_relay=True, batch=batch)
 
 
 @lru_cache(maxsize=MOST_LAYOUTS)
@@ -71,7 +71,7 @@ def _longest(key: ById) -> int:
 class Upload(Protocol):
     """An upload as it came, whose sender waits."""
 
-    terms: Terms
+    terms: UploadBounds
     body: bytes
     since: float
     """When it was asked for, on the clock of ``time.perf_counter``."""
@@ -90,7 +90,7 @@ def reports_about(upload: Upload) -> int:
     return 1 if not upload.terms.is_relay else max(1, len(upload.body) // (ID_BYTES + 1))
 
 
-def read_upload(terms: Terms, body: bytes) -> Submission:
+def read_upload(terms: UploadBounds, body: bytes) -> Submission:
     """The strict way. Raises ProblemError."""
     try:
         submission = Submission(terms.campaign, decode_upload(body, terms.campaign))

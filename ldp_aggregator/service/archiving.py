@@ -11,7 +11,7 @@ from ldp_aggregator.store.contract import Counting
 from protocols import Campaign
 
 if TYPE_CHECKING:
-    from ldp_aggregator.archive.keeping import Archive
+    from ldp_aggregator.archive.writer import Archive
 
 
 async def counts_of(store: Store, settings: Settings) -> Counting:
@@ -30,7 +30,7 @@ async def counts_of(store: Store, settings: Settings) -> Counting:
         for state in await store.campaigns()
         if not state.federated and state.life.sealed is None
     ]
-    from ldp_aggregator.archive.keeping import ArchivedCounts
+    from ldp_aggregator.archive.writer import ArchivedCounts
 
     counts = ArchivedCounts(store, archive)
     await counts.recover(open_ones)
@@ -47,8 +47,8 @@ async def archive_of(store: Store, settings: Settings) -> Archive | None:
         return None
     try:
         # pyarrow takes a while to import, and who does not archive need not have it.
-        from ldp_aggregator.archive.keeping import Archive
-        from ldp_aggregator.archive.places import open_place
+        from ldp_aggregator.archive.locations import open_place
+        from ldp_aggregator.archive.writer import Archive
     except ModuleNotFoundError as error:
         raise SettingsError(
             f"setting archive: {error.name} is not installed; archives need pip install 'ldp-bayes[archive]'"

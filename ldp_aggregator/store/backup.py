@@ -13,9 +13,9 @@ from typing import Final
 
 from ldp_aggregator.store.clock import to_text, utc_now
 from ldp_aggregator.store.contract import Restored, StoreError
-from ldp_aggregator.store.runs.files import copy_runs, sync_folder
+from ldp_aggregator.store.runs.run_files import copy_runs, sync_folder
 from ldp_aggregator.store.sql.rights import forget_rights, renew
-from ldp_aggregator.store.sqlite import ids
+from ldp_aggregator.store.sqlite import id_tables
 from ldp_aggregator.store.sqlite.connections import (
     FILE_NAME,
     SqliteConnection,
@@ -90,8 +90,8 @@ def drafted(folder: Path) -> Iterator[Path]:
     try:
         yield draft
         target = _make_folder(folder) / FILE_NAME
-        if ids.folder_of(draft).exists():
-            ids.folder_of(draft).rename(ids.folder_of(target))
+        if id_tables.folder_of(draft).exists():
+            id_tables.folder_of(draft).rename(id_tables.folder_of(target))
         draft.rename(target)
         sync_folder(folder)
     except OSError as error:
@@ -112,9 +112,9 @@ def _copy_at_one_moment(source: Path, draft: Path) -> None:
         with closing(open_connection(source, read_only=True)) as db:
             db.execute("VACUUM INTO ?", (str(draft),))
         with closing(open_connection(draft)) as copy:
-            listed = ids.listed(copy)
+            listed = id_tables.listed(copy)
         try:
-            copy_runs(ids.folder_of(source), ids.folder_of(draft), listed)
+            copy_runs(id_tables.folder_of(source), id_tables.folder_of(draft), listed)
         except FileNotFoundError:
             if attempt == COPIES - 1:
                 raise

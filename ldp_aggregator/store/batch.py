@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.counting.decoding import Sheet, Sums, lay_out
 from ldp_aggregator.counting.digest import DIGEST_BYTES
-from ldp_aggregator.mechanisms.facts import Rows
+from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.store.contract import CLOSED, CONFLICTING, Outcome, Submission
 from protocols import Campaign
 from protocols.wire import ID_BYTES

@@ -21,7 +21,7 @@ from ldp_aggregator.store.decisions import takes_reports
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.connection import Row
 from ldp_aggregator.store.sql.rights import begin_act, highest_version, renew
-from ldp_aggregator.store.sqlite import ids
+from ldp_aggregator.store.sqlite import id_tables
 from ldp_aggregator.store.sqlite.connections import (
     FILE_NAME,
     SqliteConnection,
@@ -132,7 +132,7 @@ async def _combine_campaign(db: SqliteConnection, sources: Sequence[_Source], as
     if sealed:
         unchecked += min(counts) if len(sources) == 2 else 0
     else:
-        overlap += sum(ids.copy(db.raw, number, one.db.raw, one.number) for one in sources)
+        overlap += sum(id_tables.copy(db.raw, number, one.db.raw, one.number) for one in sources)
     statement = "UPDATE campaigns SET overlap = $2, unchecked = $3, lost_ids = $4 WHERE number = $1"
     await db.execute(statement, number, overlap, unchecked, lost_ids)
     count = await _add_shares(db, campaign.id, number, sources) if takes_shares else sum(counts)

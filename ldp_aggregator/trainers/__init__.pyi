@@ -14,6 +14,6 @@ from ldp_aggregator.trainers.noise.accountant import BudgetError as BudgetError
 from ldp_aggregator.trainers.noise.randomness import PrivacyWarning as PrivacyWarning
 from ldp_aggregator.trainers.queries import private_count as private_count
 from ldp_aggregator.trainers.queries import private_mean as private_mean
-from ldp_aggregator.trainers.silence import SilentFeatureWarning as SilentFeatureWarning
 from ldp_aggregator.trainers.smooth_sensitivity import SmoothSensitivityNB as SmoothSensitivityNB
 from ldp_aggregator.trainers.sufficient_statistics import SufficientStatisticsNB as SufficientStatisticsNB
+from ldp_aggregator.trainers.unseen_features import SilentFeatureWarning as SilentFeatureWarning

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.node_statistics import CLASSES, SUM, TABLE
 from ldp_aggregator.trainers.base import PUBLISHED, Training
-from ldp_aggregator.trainers.moment_training import Column, MomentTrainer
+from ldp_aggregator.trainers.model_from_statistics import Options, rebuild
+from ldp_aggregator.trainers.moment_training import MomentColumn, MomentTrainer
 from ldp_aggregator.trainers.noise import sensitivities
 from ldp_aggregator.trainers.noise.integers import discrete_laplace, release
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS, REPLACE
-from ldp_aggregator.trainers.rebuilding import Options, rebuild
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.silence import warn_of_silence
-from ldp_aggregator.trainers.statistics import Plan, add_noise, plan_noise, statistics_of
+from ldp_aggregator.trainers.statistics import QueryNoise, add_noise, plan_noise, statistics_of
+from ldp_aggregator.trainers.unseen_features import warn_of_silence
 from protocols.exact.coins import Coins
 from protocols.model import Model
 
@@ -55,7 +55,7 @@ class GlobalSensitivityNB(MomentTrainer):
         options = Options(float(self.variance_floor), float(self.smoothing), pool=False, shrink=False)
         return rebuild(training.schema, noisy, plans, options), self._sound_guarantee(ADD_REMOVE)
 
-    def _noisy_counts(self, exact: Integers, plans: list[Plan], training: Training) -> Integers:
+    def _noisy_counts(self, exact: Integers, plans: list[QueryNoise], training: Training) -> Integers:
         if self.variant != PUBLISHED:
             return super()._noisy_counts(exact, plans, training)
         noisy = exact.copy()
@@ -68,7 +68,7 @@ class GlobalSensitivityNB(MomentTrainer):
                 pending = pending[noisy[pending] < 0]
         return noisy
 
-    def _mean_and_variance(self, column: Column, epsilon: Fraction, coins: Coins) -> tuple[Fraction, Fraction]:
+    def _mean_and_variance(self, column: MomentColumn, epsilon: Fraction, coins: Coins) -> tuple[Fraction, Fraction]:
         if self.variant == PUBLISHED:
             return _published_moments(column, epsilon, coins)
         if column.rows == 0:
@@ -78,7 +78,7 @@ class GlobalSensitivityNB(MomentTrainer):
         variance_sensitivity = sensitivities.variance_replacing(column.rows, unit)
         return mean, release(column.variance, variance_sensitivity, epsilon, coins)
 
-    def _guarantee(self, schema: Schema, plans: tuple[Plan, ...]) -> Guarantee:
+    def _guarantee(self, schema: Schema, plans: tuple[QueryNoise, ...]) -> Guarantee:
         if self.variant != PUBLISHED:
             return self._sound_guarantee(REPLACE)
         loss = 0.0
@@ -92,7 +92,7 @@ class GlobalSensitivityNB(MomentTrainer):
         return Guarantee(loss, 0.0, RELATIONS[REPLACE], public)
 
 
-def _published_moments(column: Column, epsilon: Fraction, coins: Coins) -> tuple[Fraction, Fraction]:
+def _published_moments(column: MomentColumn, epsilon: Fraction, coins: Coins) -> tuple[Fraction, Fraction]:
     """Mean and squared deviation with equations 5 and 7; the deviation is drawn again until it is not negative."""
     mean = release(column.mean, Fraction(sensitivities.mean_adding(column.rows, 1.0)), epsilon, coins)
     exact = Fraction(math.sqrt(column.variance))

@@ -14,11 +14,11 @@ from ldp_aggregator.learning.frames import column_of
 from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.node_statistics import CLASSES, SUM, TABLE
 from ldp_aggregator.trainers.base import PUBLISHED, PrivateNaiveBayes, Training
+from ldp_aggregator.trainers.model_from_statistics import Options, rebuild
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
-from ldp_aggregator.trainers.rebuilding import Options, rebuild
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.silence import warn_of_silence
-from ldp_aggregator.trainers.statistics import GRID, Plan, add_noise, grid_values, plan_noise, statistics_of
+from ldp_aggregator.trainers.statistics import GRID, QueryNoise, add_noise, grid_values, plan_noise, statistics_of
+from ldp_aggregator.trainers.unseen_features import warn_of_silence
 from protocols.exact.coins import Coins
 from protocols.model import Model
 
@@ -29,7 +29,7 @@ SPAN: Final = 2 * GRID
 """A value in [0, 1] is an integer of so many steps."""
 
 
-class Column(NamedTuple):
+class MomentColumn(NamedTuple):
     """The values of one feature in one class: integers from 0 to :data:`SPAN`, ascending."""
 
     steps: Integers
@@ -83,22 +83,22 @@ class MomentTrainer(PrivateNaiveBayes):
         options = Options(float(self.variance_floor), float(self.smoothing), pool=False, shrink=False)
         return rebuild(schema, noisy, plans, options, released=released), self._guarantee(schema, plans)
 
-    def _noisy_counts(self, exact: Integers, plans: list[Plan], training: Training) -> Integers:
+    def _noisy_counts(self, exact: Integers, plans: list[QueryNoise], training: Training) -> Integers:
         return add_noise(exact, plans, training.accountant, training.coins)
 
     @abstractmethod
-    def _mean_and_variance(self, column: Column, epsilon: Fraction, coins: Coins) -> tuple[Fraction, Fraction]:
+    def _mean_and_variance(self, column: MomentColumn, epsilon: Fraction, coins: Coins) -> tuple[Fraction, Fraction]:
         """Both with noise, each for ``epsilon``, in units in which the bounds are 0 and 1."""
 
     @abstractmethod
-    def _guarantee(self, schema: Schema, plans: tuple[Plan, ...]) -> Guarantee:
+    def _guarantee(self, schema: Schema, plans: tuple[QueryNoise, ...]) -> Guarantee:
         """The promise of the training."""
 
 
-def _columns(schema: Schema, name: str, frame: pd.DataFrame, classes: Integers) -> list[Column]:
+def _columns(schema: Schema, name: str, frame: pd.DataFrame, classes: Integers) -> list[MomentColumn]:
     feature = next(feature for feature in schema.gaussians if feature.name == name)
     steps = grid_values(feature, column_of(schema.prepare(frame), feature)).astype(np.int64) + GRID
-    return [Column(np.sort(steps[classes == c])) for c in range(schema.class_count)]
+    return [MomentColumn(np.sort(steps[classes == c])) for c in range(schema.class_count)]
 
 
 def _square_sum(steps: Integers) -> int:

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.trainers.base import PUBLISHED
-from ldp_aggregator.trainers.moment_training import Column, MomentTrainer
+from ldp_aggregator.trainers.moment_training import MomentColumn, MomentTrainer
 from ldp_aggregator.trainers.noise import smoothness
 from ldp_aggregator.trainers.noise.sensitivities import REPLACE
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.statistics import Plan
+from ldp_aggregator.trainers.statistics import QueryNoise
 from protocols.exact.coins import Coins
 
 Array = NDArray[np.float64]
@@ -42,7 +42,7 @@ class SmoothSensitivityNB(MomentTrainer):
     nothing.
     """
 
-    def _mean_and_variance(self, column: Column, epsilon: Fraction, coins: Coins) -> tuple[Fraction, Fraction]:
+    def _mean_and_variance(self, column: MomentColumn, epsilon: Fraction, coins: Coins) -> tuple[Fraction, Fraction]:
         if self.variant == PUBLISHED:
             return _published_moments(column, float(epsilon), coins)
         # The smooth sensitivities take a little less than the beta that alpha is for: see the module of the noise.
@@ -58,7 +58,7 @@ class SmoothSensitivityNB(MomentTrainer):
             smoothness.release(column.variance, variance, alpha, _STEP, coins),
         )
 
-    def _guarantee(self, schema: Schema, plans: Sequence[Plan]) -> Guarantee:
+    def _guarantee(self, schema: Schema, plans: Sequence[QueryNoise]) -> Guarantee:
         if self.variant == PUBLISHED:
             return Guarantee(None, 0.0, _NOT_SMOOTH, ())
         return self._sound_guarantee(self.relation)
@@ -93,7 +93,7 @@ def published_sensitivities(ascending: Array, beta: float) -> tuple[float, float
     return mean, deviation
 
 
-def _published_moments(column: Column, epsilon: float, coins: Coins) -> tuple[Fraction, Fraction]:
+def _published_moments(column: MomentColumn, epsilon: float, coins: Coins) -> tuple[Fraction, Fraction]:
     alpha = beta = epsilon / math.sqrt(2)
     mean, deviation = published_sensitivities(column.values, beta)
     noisy = smoothness.release(Fraction(math.sqrt(column.variance)), deviation, alpha, _STEP, coins)

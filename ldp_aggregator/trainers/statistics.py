@@ -41,7 +41,7 @@ _CHUNK: Final = 1 << 16
 """Rows added up at once: a chunk's sums stay below 2^53 and are exact in doubles."""
 
 
-class Plan(NamedTuple):
+class QueryNoise(NamedTuple):
     """The noise of one part: what its query spends, its scale in units of the vector's integers (0: exact)."""
 
     part: Part
@@ -101,7 +101,7 @@ def statistics_of_chunks(schema: Schema, chunks: Iterable[tuple[pd.DataFrame, An
 
 def plan_noise(
     schema: Schema, epsilon: float, relation: str, numerical_share: float | None = None, *, even: bool = False
-) -> tuple[Plan, ...]:
+) -> tuple[QueryNoise, ...]:
     """Divide ``epsilon`` among the queries; under ``replace`` the class counts are public and cost nothing.
 
     ``even``: as in the papers, see :func:`ldp_aggregator.trainers.noise.accountant.allocate`. The plans for the sum
@@ -128,11 +128,11 @@ def plan_noise(
             spent, sensitivity = 2 * pieces.moment, steps
         else:
             spent, sensitivity = 2 * pieces.moment, steps / sensitivities.SQUARE_WEIGHT
-        plans.append(Plan(part, spent if sensitivity else Fraction(0), sensitivity / spent))
+        plans.append(QueryNoise(part, spent if sensitivity else Fraction(0), sensitivity / spent))
     return tuple(plans)
 
 
-def add_noise(vector: Integers, plans: Sequence[Plan], accountant: Accountant, coins: Coins) -> Integers:
+def add_noise(vector: Integers, plans: Sequence[QueryNoise], accountant: Accountant, coins: Coins) -> Integers:
     """The statistics as they may leave: all queries are booked first and then get their noise, empty classes too."""
     noisy = vector.copy()
     book(plans, accountant)
@@ -143,7 +143,7 @@ def add_noise(vector: Integers, plans: Sequence[Plan], accountant: Accountant, c
     return noisy
 
 
-def book(plans: Iterable[Plan], accountant: Accountant) -> None:
+def book(plans: Iterable[QueryNoise], accountant: Accountant) -> None:
     """Spend what the plans' queries cost, each query once."""
     for query, epsilon in {plan.part.query: plan.epsilon for plan in plans if plan.scale}.items():
         accountant.spend(query, epsilon)

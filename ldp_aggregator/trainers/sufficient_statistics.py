@@ -1,7 +1,7 @@
 """Naive Bayes from noisy sufficient statistics: counts, sums and centred squares.
 
 The sums are centred on the public midpoint, so that one row moves them least; class sizes are pooled from all queries;
-what the noise drowned is shrunk by its known variance. See :mod:`ldp_aggregator.trainers.rebuilding`.
+what the noise drowned is shrunk by its known variance. See :mod:`ldp_aggregator.trainers.model_from_statistics`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.trainers.base import SOUND, PrivateNaiveBayes, Training
+from ldp_aggregator.trainers.model_from_statistics import DEFAULT_VARIANCE_FLOOR, Options, rebuild
 from ldp_aggregator.trainers.noise.accountant import Accountant
 from ldp_aggregator.trainers.noise.randomness import RandomState
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
-from ldp_aggregator.trainers.rebuilding import DEFAULT_VARIANCE_FLOOR, Options, rebuild
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.silence import warn_of_silence
 from ldp_aggregator.trainers.statistics import add_noise, plan_noise, statistics_of, statistics_of_chunks
+from ldp_aggregator.trainers.unseen_features import warn_of_silence
 from protocols.model import Model
 
 Integers = NDArray[np.int64]

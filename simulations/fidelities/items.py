@@ -27,7 +27,7 @@ from ldp_aggregator.learning.frames import (
     rescaled,
 )
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
-from ldp_aggregator.mechanisms.facts import Moments
+from ldp_aggregator.mechanisms.analysis import MomentBatch
 from protocols import Campaign, Question, RecordError
 from protocols.document.questions import (
     INDEX,
@@ -49,7 +49,7 @@ UNIT: Final = 1 << VALUE_BITS
 """A value in [-1, 1] is an integer V and means V / UNIT."""
 
 
-Items = Integers | Moments
+Items = Integers | MomentBatch
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Columns:
             raise ValueError(f"campaign {self.campaign.id} is no evaluation round")
         return NaiveBayes.from_model(self.campaign.evaluation.model).scores(pd.DataFrame(columns))
 
-    def moments(self, question: Question, rows: Integers, rng: np.random.Generator) -> Moments:
+    def moments(self, question: Question, rows: Integers, rng: np.random.Generator) -> MomentBatch:
         """The quantities behind any other question, before ``sign`` makes bits of them."""
         classes = self.classes[rows]
         t = self._scaled(self.campaign.feature(question.feature), rows, rng)
@@ -142,7 +142,7 @@ class Columns:
             quantity = t if question.kind == VALUE else centred_squares(t)
         missing = np.isnan(quantity)
         values = fixed_points(np.where(missing, 0.0, quantity))
-        return Moments(np.zeros_like(classes) if question.kind == PRODUCT else classes, values, missing)
+        return MomentBatch(np.zeros_like(classes) if question.kind == PRODUCT else classes, values, missing)
 
     def incomplete(self, question: Question) -> NDArray[np.bool_]:
         """The rows where something that ``question`` looks at is missing, and is replaced at random."""

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from ldp_aggregator.counting.decoding import count
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.learning.frames import MISSING_INDEX
-from ldp_aggregator.mechanisms import facts_of
-from ldp_aggregator.mechanisms.facts import Moments, Rows
+from ldp_aggregator.mechanisms import analysis_of
+from ldp_aggregator.mechanisms.analysis import MomentBatch, Rows
 from ldp_client.answering import perturb
 from protocols import Campaign, Question
 from protocols.document.questions import INDEX, LABEL, RIGHT, SCORE, SIGN, signs_of
@@ -131,7 +131,7 @@ def _payloads(columns: Columns, owners: Integers, rng: np.random.Generator) -> I
         step = max(1, _CELLS_AT_ONCE // question.domain_size)
         for start in range(0, len(positions), step):
             items = columns.items(question, owners[positions[start : start + step]], rng)
-            yield question, facts_of(question.mechanism).perturb(items, rng)
+            yield question, analysis_of(question.mechanism).perturb(items, rng)
 
 
 def _draw(pool: Sequence[Question], devices: int, rng: np.random.Generator) -> Iterator[tuple[Question, Integers]]:
@@ -183,19 +183,19 @@ def _shares(pool: Sequence[Question]) -> NDArray[np.float64]:
 
 
 def _count(columns: Columns, question: Question, holders: Holders, rng: np.random.Generator) -> Integers:
-    facts = facts_of(question.mechanism)
+    analysis = analysis_of(question.mechanism)
     if question.encoding == INDEX:
-        return facts.tally(hold_cells(columns, question, holders, rng), rng)
+        return analysis.tally(hold_cells(columns, question, holders, rng), rng)
     moments, numbers = hold_moments(columns, question, holders, rng)
     if question.encoding != SIGN:
-        return facts.tally_moments(moments, numbers, rng)
+        return analysis.tally_moments(moments, numbers, rng)
     cells: Integers = np.zeros(question.domain_size, dtype=np.int64)
     present = np.where(moments.missing, 0, numbers)
     ones = rng.binomial(present, (moments.values + UNIT) / (2 * UNIT))  # Devices whose stochastic bit is 1.
     first = signs_of(question, columns.class_count) * moments.cells
     np.add.at(cells, first[:, None] + np.arange(2), np.stack([present - ones, ones], axis=-1))
     np.add.at(cells, first[moments.missing] + 2, numbers[moments.missing])
-    return facts.tally(cells, rng)
+    return analysis.tally(cells, rng)
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ def hold_cells(columns: Columns, question: Question, holders: Holders, rng: np.r
 
 def hold_moments(
     columns: Columns, question: Question, holders: Holders, rng: np.random.Generator
-) -> tuple[Moments, Integers]:
+) -> tuple[MomentBatch, Integers]:
     """The different moments of any other question, and how many devices hold each."""
     rows, numbers = _listed(columns, question, holders)
     return columns.moments(question, rows, rng), numbers

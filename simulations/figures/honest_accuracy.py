@@ -21,7 +21,7 @@ from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.simplex import NORM_SUB
 from ldp_aggregator.learning.evaluation import evaluate, evaluation_draft, with_threshold
 from ldp_aggregator.learning.training import Decoding, learn
-from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.mechanisms import analysis_of
 from protocols import Campaign
 from protocols.document.questions import RIGHT
 from protocols.model import DiscreteLikelihood, Model
@@ -137,7 +137,7 @@ def _evaluated(
     for question, n in zip(round_.questions, rng.multinomial(devices, weights / weights.sum()).tolist(), strict=True):
         items = right if question.kind == RIGHT else places
         held = rng.multinomial(n, np.bincount(items, minlength=question.domain_size) / len(items))
-        tally.add(question.index, n, facts_of(question.mechanism).tally(held, rng))
+        tally.add(question.index, n, analysis_of(question.mechanism).tally(held, rng))
     return with_threshold(model, evaluate(round_, tally).threshold)
 
 

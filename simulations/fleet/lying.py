@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.mechanisms import analysis_of
 from protocols import SYSTEM_COINS, Campaign, Coins, Question, Report
 from protocols.document.questions import INDEX, MOMENT, PRODUCT, signs_of
 from protocols.mechanisms import VALUE_BITS, Moment
@@ -47,7 +47,7 @@ def poison(question: Question, target: int, classes: int, coins: Coins) -> bytes
     wanted = _cells_of(question, target, classes)
     first = coins.below(len(wanted)) if question.encoding == INDEX else 0
     every = range(question.domain_size)
-    return facts_of(question.mechanism).loudest([*wanted[first:], *wanted[:first]], against=every)
+    return analysis_of(question.mechanism).loudest([*wanted[first:], *wanted[:first]], against=every)
 
 
 def _cells_of(question: Question, target: int, classes: int) -> list[int]:

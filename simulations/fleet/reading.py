@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ldp_aggregator.estimation.rows import score_names
-from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.estimation.cell_tables import score_names
+from ldp_aggregator.mechanisms import analysis_of
 from protocols import Campaign, Question
 from protocols.document.questions import INDEX, LABEL, PRODUCT, RIGHT, SCORE, SIGN, signs_of
 from protocols.document.schema import ContinuousFeature
@@ -16,7 +16,7 @@ _MOST_NAMED: Final = 3
 def read_report(campaign: Campaign, question: Question, payload: bytes) -> str:
     """Say what a payload says, and with what probability it is true where it says something definite."""
     mechanism: Any = question.mechanism
-    numbers = facts_of(mechanism).numbers(payload)
+    numbers = analysis_of(mechanism).numbers(payload)
     if numbers is not None:
         return f"{question.feature or campaign.label.name}: {numbers}, of which noise is the most"
     cells = list(mechanism.support(payload))

@@ -16,7 +16,7 @@ from fuzz_door import the_server
 from fuzz_targets import TARGETS, bounded
 
 from ldp_aggregator import node_statistics
-from ldp_aggregator.server.sockets import door, handed
+from ldp_aggregator.server.sockets import aiohttp_path, upload_path
 from protocols import model, wire
 from protocols.document import campaign
 
@@ -89,11 +89,11 @@ def plant_a_share_for_another_campaign(patched):
 
 
 def plant_a_head_that_fails_the_door(patched):
-    patched.setattr(door, "read_head", lambda head: {}[head])
+    patched.setattr(upload_path, "read_head", lambda head: {}[head])
 
 
 def plant_an_answer_that_is_no_problem(patched):
-    patched.setattr(handed.ProblemError, "body", lambda self: b'{"code": "other"}')
+    patched.setattr(aiohttp_path.ProblemError, "body", lambda self: b'{"code": "other"}')
 
 
 def plant_a_bound_of_no_time(patched):

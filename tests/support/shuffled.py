@@ -6,7 +6,7 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.mechanisms import analysis_of
 from protocols.mechanisms import LaplaceVector, SummingHistogramEncoding
 
 Array = NDArray[np.float64]
@@ -25,7 +25,7 @@ def law_of(mechanism):
     if isinstance(mechanism, SummingHistogramEncoding):
         d = mechanism.domain_size
         return _noisy([tuple(int(cell == own) for cell in range(d)) for own in range(d)], float(mechanism.scale), -1, 2)
-    return np.array([[float(p) for p in law] for law in facts_of(mechanism).laws()]).T
+    return np.array([[float(p) for p in law] for law in analysis_of(mechanism).laws()]).T
 
 
 def mixture(parts):

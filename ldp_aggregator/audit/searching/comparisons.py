@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.audit.asking.black_box import Person
 from ldp_aggregator.audit.asking.observations import Seen, Table
-from ldp_aggregator.audit.searching.columns import Column, columns_of
 from ldp_aggregator.audit.searching.events import BLOCK, COMPANY, SIDE, WHOLE, Event
+from ldp_aggregator.audit.searching.upload_features import Column, columns_of
 
 CHOSEN: Final = 16
 """Events of each scope that the first half sends to the second."""

@@ -30,7 +30,7 @@ MOST_CAMPAIGNS: Final = 15
 """On one screen; those with most reports."""
 
 
-class Seen:
+class Scrape:
     """Metrics at a moment; none before anything has answered."""
 
     def __init__(self, exposition: str = "") -> None:
@@ -58,7 +58,7 @@ def _status(options: argparse.Namespace) -> int:
     if urlsplit(url).scheme not in ("http", "https"):
         raise UsageError(f"--operations: {url!r} is no http:// address")
     wrong: list[str] = []
-    first, last = Seen(), Seen()
+    first, last = Scrape(), Scrape()
     try:
         wrong += _not_ready(url)
         first = _look(url)
@@ -96,12 +96,12 @@ def _not_ready(url: str) -> list[str]:
         raise OSError(str(error.reason)) from None
 
 
-def _look(url: str) -> Seen:
+def _look(url: str) -> Scrape:
     with urlopen(url + "/metrics", timeout=SECONDS) as answer:  # noqa: S310 - http(s) alone, see above
-        return Seen(answer.read().decode())
+        return Scrape(answer.read().decode())
 
 
-def _warnings(seen: Seen) -> Iterator[str]:
+def _warnings(seen: Scrape) -> Iterator[str]:
     now = time.time()
     for sample in seen.samples:
         if sample.name == "ldp_campaign_failing":
@@ -115,7 +115,7 @@ def _warnings(seen: Seen) -> Iterator[str]:
             yield f"{what} in {max(0, int((end - now) / DAY))} days: docs/runbook.md#{name}ends"
 
 
-def _lines(first: Seen, last: Seen) -> Iterator[str]:
+def _lines(first: Scrape, last: Scrape) -> Iterator[str]:
     if not last.samples:
         return
     seconds = max(last.moment - first.moment, 0.001)

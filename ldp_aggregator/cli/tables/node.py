@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ldp_aggregator.cli.common import ABOUT, CommandError, UsageError, add_command, add_group, add_id, read_file
 from ldp_aggregator.node_statistics import ShareError, decode_share, has_other_rows
-from ldp_aggregator.store.runs.files import sync_folder
+from ldp_aggregator.store.runs.run_files import sync_folder
 from ldp_aggregator.trainers.base import sound_guarantee
 from ldp_aggregator.trainers.csv_tables import read_table
 from ldp_aggregator.trainers.federation.delivery import Aggregator, DeliveryError, send_share, withdraw_share

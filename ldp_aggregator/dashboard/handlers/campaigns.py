@@ -16,16 +16,16 @@ from markupsafe import Markup
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.dashboard.drawing.evaluations import ModelRow, drawn, figure_text, model_row
-from ldp_aggregator.dashboard.drawing.findings import Finding, class_prior, of_features
+from ldp_aggregator.dashboard.drawing.glance import Answer, health, lies, quality
+from ldp_aggregator.dashboard.drawing.learned_features import Learned, class_prior, of_features
 from ldp_aggregator.dashboard.drawing.plots import curve
 from ldp_aggregator.dashboard.drawing.precision import More, Precision, Promises, more_devices, of_campaign, precisions
-from ldp_aggregator.dashboard.drawing.readings import Readings, Refused, read_exposition, refused_by
-from ldp_aggregator.dashboard.drawing.verdict import Answer, health, lies, quality
+from ldp_aggregator.dashboard.drawing.server_metrics import Readings, Refused, read_exposition, refused_by
 from ldp_aggregator.dashboard.handlers.operation import nodes_of
 from ldp_aggregator.dashboard.handlers.overview import IN_A_TABLE, devices_of, event, points_of
+from ldp_aggregator.dashboard.page_sources import Sources, thinned
 from ldp_aggregator.dashboard.pages import PageError, page
 from ldp_aggregator.dashboard.session import Visit
-from ldp_aggregator.dashboard.sources import Sources, thinned
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.service.publishing import NotInstalledError, evaluation_so_far, tally_to_publish, trained_on
 from ldp_aggregator.store.contract import CampaignState
@@ -49,8 +49,8 @@ class Shown:
     questions: list[Precision]
     promises: Promises
     more: list[More]
-    prior: Finding | None = None
-    findings: Sequence[Finding] = ()
+    prior: Learned | None = None
+    findings: Sequence[Learned] = ()
 
 
 async def get_campaign(visit: Visit, sources: Sources) -> web.Response:

@@ -12,9 +12,9 @@ from aiohttp import web
 from ldp_aggregator.dashboard.handlers.campaigns import campaign_page
 from ldp_aggregator.dashboard.handlers.creation import DEFAULT_DEVICES, show_draft
 from ldp_aggregator.dashboard.handlers.entrance import see
+from ldp_aggregator.dashboard.page_sources import Sources
 from ldp_aggregator.dashboard.pages import PageError
 from ldp_aggregator.dashboard.session import Visit
-from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.service.publishing import (
     UntrainableError,
     draft_evaluation,

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from ldp_aggregator.dashboard.drawing.columns import ColumnsError, draft_of, spread_header
+from ldp_aggregator.dashboard.drawing.column_lists import ColumnsError, draft_of, spread_header
 from ldp_aggregator.dashboard.drawing.precision import Precision, expected_widths, precisions
 from ldp_aggregator.dashboard.handlers.entrance import see
+from ldp_aggregator.dashboard.page_sources import Sources
 from ldp_aggregator.dashboard.pages import page
 from ldp_aggregator.dashboard.session import Visit
-from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.service.publishing import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.service.rights import recorded
 from protocols import Campaign, DraftError
@@ -48,7 +48,7 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Preview:
     """The outcome of a draft: its campaign, the questions for so many devices, and what would change it."""
 
     campaign: Campaign
@@ -115,7 +115,7 @@ async def _publish(campaign: Campaign, form: dict[str, str], sources: Sources, a
     return ""
 
 
-async def _checked(form: Mapping[str, str]) -> tuple[str, Plan | None]:
+async def _checked(form: Mapping[str, str]) -> tuple[str, Preview | None]:
     text = form.get("draft", "").strip()
     if not text:
         return "There is no draft yet. Write one, or make it of the columns of a table.", None
@@ -125,7 +125,7 @@ async def _checked(form: Mapping[str, str]) -> tuple[str, Plan | None]:
         return f"The draft is not a campaign yet: {error}", None
 
 
-def _plan(text: str, devices: int) -> Plan:
+def _plan(text: str, devices: int) -> Preview:
     toml = not text.startswith("{")
     campaign = compile_draft(text.encode(), toml=toml)
     questions = precisions(campaign, devices)
@@ -136,7 +136,7 @@ def _plan(text: str, devices: int) -> Plan:
     others = [epsilon for epsilon in EPSILONS if epsilon != campaign.privacy.epsilon]
     changed = [(epsilon, _with_epsilon(campaign, epsilon)) for epsilon in others]
     other = [Reach(devices, epsilon, expected_widths(one, [devices])[0]) for epsilon, one in changed if one]
-    return Plan(campaign, devices, questions, more, other)
+    return Preview(campaign, devices, questions, more, other)
 
 
 def _with_epsilon(campaign: Campaign, epsilon: float) -> Campaign | None:
@@ -156,7 +156,7 @@ def _devices(text: str) -> int:
     return min(int(text), MOST_DEVICES) if is_number else DEFAULT_DEVICES
 
 
-def _form(visit: Visit, form: dict[str, str], problem: str, plan: Plan | None, *, status: int = 200) -> web.Response:
+def _form(visit: Visit, form: dict[str, str], problem: str, plan: Preview | None, *, status: int = 200) -> web.Response:
     values = {name: form.get(name, "") for name in FIELDS}
     federated = form.get("federated") == "yes"
     return page(

@@ -7,9 +7,9 @@ from urllib.parse import quote, urlsplit
 
 from aiohttp import web
 
+from ldp_aggregator.dashboard.page_sources import Sources
 from ldp_aggregator.dashboard.pages import PageError, asset, cacheable, page
 from ldp_aggregator.dashboard.session import COOKIE, LIFETIME, Session, Visit, open_session, read_session, server_key
-from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.service.rights import actor_of, find_token, note_use
 from ldp_aggregator.store.contract import StoredToken
 

@@ -8,11 +8,11 @@ from typing import Final
 
 from aiohttp import web
 
-from ldp_aggregator.dashboard.drawing.readings import read_exposition, refused_reports, refused_requests
+from ldp_aggregator.dashboard.drawing.server_metrics import read_exposition, refused_reports, refused_requests
 from ldp_aggregator.dashboard.handlers.entrance import see
+from ldp_aggregator.dashboard.page_sources import Sources
 from ldp_aggregator.dashboard.pages import PageError, page
 from ldp_aggregator.dashboard.session import Visit
-from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.node_statistics import Releases
 from ldp_aggregator.service.rights import make_token, recorded
 from ldp_aggregator.store.contract import SCOPES, Shares, StoredShare

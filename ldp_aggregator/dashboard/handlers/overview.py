@@ -15,10 +15,16 @@ from markupsafe import Markup
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.dashboard.drawing.plots import curve
 from ldp_aggregator.dashboard.drawing.precision import Precision, precisions, worst
-from ldp_aggregator.dashboard.drawing.readings import Readings, Refused, read_exposition, refused_by, refused_reports
+from ldp_aggregator.dashboard.drawing.server_metrics import (
+    Readings,
+    Refused,
+    read_exposition,
+    refused_by,
+    refused_reports,
+)
+from ldp_aggregator.dashboard.page_sources import Sources, thinned
 from ldp_aggregator.dashboard.pages import PageError, page
 from ldp_aggregator.dashboard.session import Visit
-from ldp_aggregator.dashboard.sources import Sources, thinned
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.store.contract import CampaignState
 from protocols import Campaign

@@ -9,9 +9,9 @@ from typing import Final
 from aiohttp import web
 
 from ldp_aggregator.dashboard.drawing.precision import subject
+from ldp_aggregator.dashboard.page_sources import Sources
 from ldp_aggregator.dashboard.pages import cacheable, render
 from ldp_aggregator.dashboard.session import Visit
-from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.store.contract import CampaignState
 from protocols import Campaign
 from protocols.document.authored import MODEL, SCORE
@@ -22,7 +22,7 @@ MOST_KEPT: Final = 32
 
 
 @dataclass(frozen=True)
-class Asked:
+class FeatureForm:
     """One declared feature, in words, and what the lab's form offers for it."""
 
     name: str
@@ -73,13 +73,13 @@ def _draw(state: CampaignState, status: str, campaign: Campaign, sources: Source
     ).encode()
 
 
-def _asked(feature: Feature) -> Asked:
+def _asked(feature: Feature) -> FeatureForm:
     if isinstance(feature, CategoricalFeature):
         in_order = ", in this order" if feature.ordered else ""
-        return Asked(feature.name, "one of " + ", ".join(feature.values) + in_order, feature.values, None, None)
+        return FeatureForm(feature.name, "one of " + ", ".join(feature.values) + in_order, feature.values, None, None)
     binned = f", in {feature.bins} steps" if feature.bins else ""
     low, high = float(feature.low), float(feature.high)
-    return Asked(feature.name, f"a number from {low:g} to {high:g}{binned}", (), low, high)
+    return FeatureForm(feature.name, f"a number from {low:g} to {high:g}{binned}", (), low, high)
 
 
 def _learns(campaign: Campaign, of: str) -> str:

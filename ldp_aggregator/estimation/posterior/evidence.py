@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import QuestionEstimate
-from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.mechanisms import analysis_of
 from protocols import Question
 from protocols.mechanisms import AnyMechanism
 
@@ -32,7 +32,7 @@ class Statistics:
 
 
 @dataclass(frozen=True)
-class Group:
+class FeatureGroup:
     """Features of one shape, with the answered questions about the pairs of each, which have so many ``cells``."""
 
     names: Sequence[str]
@@ -103,7 +103,7 @@ def unit_variance(mechanism: AnyMechanism) -> float:
 def covariance_of_cells(question: Question, frequencies: Array) -> Array:
     """Return n times the covariance of the unbiased estimates of all cells, (..., d, d), at these frequencies."""
     diagonal = np.arange(frequencies.shape[-1])
-    p, q, one_true, none_true, noise = facts_of(question.mechanism).support
+    p, q, one_true, none_true, noise = analysis_of(question.mechanism).support
     support = q + (p - q) * frequencies
     both = none_true + (one_true - none_true) * (frequencies[..., :, None] + frequencies[..., None, :])
     both[..., diagonal, diagonal] = support

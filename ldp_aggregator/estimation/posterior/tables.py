@@ -37,7 +37,7 @@ from ldp_aggregator.estimation.posterior.effects import (
     shared_scales,
 )
 from ldp_aggregator.estimation.posterior.evidence import (
-    Group,
+    FeatureGroup,
     Statistics,
     factor,
     kron,
@@ -165,7 +165,7 @@ class Posterior:
     """Beliefs on the classes and on every discrete feature: those of one shape together, and by name."""
 
     classes: ClassShares
-    groups: Sequence[tuple[Group, FeaturePosterior]]
+    groups: Sequence[tuple[FeatureGroup, FeaturePosterior]]
 
     @cached_property
     def tables(self) -> Mapping[str, Array]:
@@ -210,7 +210,7 @@ def posterior_of(
     return Posterior(shares, list(zip(groups, _fit(groups, evidence), strict=True)))
 
 
-def _groups(features: Sequence[Feature], classes: int, questions: Sequence[QuestionEstimate]) -> list[Group]:
+def _groups(features: Sequence[Feature], classes: int, questions: Sequence[QuestionEstimate]) -> list[FeatureGroup]:
     """Return the features of each shape together, not more of them than :data:`MOST_NUMBERS` allows."""
     asked: dict[str | None, list[QuestionEstimate]] = {}
     for one in questions:
@@ -224,11 +224,11 @@ def _groups(features: Sequence[Feature], classes: int, questions: Sequence[Quest
         cells = (size + missing) * classes
         count = max(1, MOST_NUMBERS // cells**2)
         some = (names[start : start + count] for start in range(0, len(names), count))
-        groups += [Group(its, [asked.get(name, []) for name in its], cells, missing, ordered) for its in some]
+        groups += [FeatureGroup(its, [asked.get(name, []) for name in its], cells, missing, ordered) for its in some]
     return groups
 
 
-def _evidence(groups: Sequence[Group], shares: Array, noisy_at: Sequence[Array | None]) -> list[FeatureEvidence]:
+def _evidence(groups: Sequence[FeatureGroup], shares: Array, noisy_at: Sequence[Array | None]) -> list[FeatureEvidence]:
     """Believe who holds no value, and return what is told of the others, with the noise at these frequencies."""
     told = [group.told(frequencies) for group, frequencies in zip(groups, noisy_at, strict=True)]
     absent = iter(absences([its for group, its in zip(groups, told, strict=True) if group.missing], shares))
@@ -245,7 +245,7 @@ def _evidence(groups: Sequence[Group], shares: Array, noisy_at: Sequence[Array |
     return found
 
 
-def _fit(groups: Sequence[Group], evidence: Sequence[FeatureEvidence]) -> list[FeaturePosterior]:
+def _fit(groups: Sequence[FeatureGroup], evidence: Sequence[FeatureEvidence]) -> list[FeaturePosterior]:
     """Believe in effects, whose scales and centre all features share."""
     rotated = []
     for group, one in zip(groups, evidence, strict=True):

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from ldp_aggregator.estimation.simplex import MODES, POSTERIOR, TRAINING_MODES
 from ldp_aggregator.server.api.public import answer_estimates, publisher_key
-from ldp_aggregator.server.api.rows import JSON, STORED, Asked, Operation, object_of
+from ldp_aggregator.server.api.routing import JSON, STORED, AdmittedRequest, Operation, object_of
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.service.publishing import (
     ANOTHER_KIND,
@@ -39,7 +39,7 @@ MOST_ACTS: Final = 1000
 """Entries of the log in one answer."""
 
 
-async def post_campaign(asked: Asked) -> web.Response:
+async def post_campaign(asked: AdmittedRequest) -> web.Response:
     """Compile and publish a draft. The same draft gives the same id; the second time nothing is made (200).
 
     A ``federated`` campaign takes shares of nodes and no reports from the start; others become so by a first share.
@@ -62,17 +62,17 @@ async def post_campaign(asked: Asked) -> web.Response:
     return web.json_response({"id": campaign.id}, status=201 if created else 200, headers=headers)
 
 
-async def get_campaigns(asked: Asked) -> web.Response:
+async def get_campaigns(asked: AdmittedRequest) -> web.Response:
     """All campaigns and their state, oldest first."""
     return web.json_response({"campaigns": [state.to_json(utc_now()) for state in await asked.store.campaigns()]})
 
 
-async def get_estimates(asked: Asked) -> web.Response:
+async def get_estimates(asked: AdmittedRequest) -> web.Response:
     """Frequencies, variances and intervals of what was counted so far; for administrators."""
     return await answer_estimates(asked)
 
 
-async def train_campaign(asked: Asked) -> web.Response:
+async def train_campaign(asked: AdmittedRequest) -> web.Response:
     """Train on what was counted so far and publish the model under the next version.
 
     One that is not known to be above always saying the most frequent class only with ``anyway``.
@@ -91,7 +91,7 @@ async def train_campaign(asked: Asked) -> web.Response:
     return web.json_response({"version": model.version, "reports": reports})
 
 
-async def set_uploads_need(asked: Asked) -> web.Response:
+async def set_uploads_need(asked: AdmittedRequest) -> web.Response:
     """Take uploads with a token of a scope only, from now on; without a scope, from anybody. Instances notice within
     two seconds.
     """
@@ -99,39 +99,39 @@ async def set_uploads_need(asked: Asked) -> web.Response:
     await asked.store.state(asked.campaign_id)
     async with asked.recorded(uploads_act(scope), asked.campaign_id):
         state = await asked.store.set_uploads_need(asked.campaign_id, scope)
-    asked.context.desk.access.forget(asked.campaign_id)
+    asked.context.intake.access.forget(asked.campaign_id)
     return _told(state)
 
 
-async def get_log(asked: Asked) -> web.Response:
+async def get_log(asked: AdmittedRequest) -> web.Response:
     """The last administrative acts, oldest first: who did what, when, to which campaign, and how it ended."""
     acts = await asked.store.acts(last=asked.values.get("last", MOST_ACTS))
     return web.json_response({"acts": [act.to_json() for act in acts]})
 
 
-async def close_campaign(asked: Asked) -> web.Response:
+async def close_campaign(asked: AdmittedRequest) -> web.Response:
     """Accept no more reports; reopening takes it back until the campaign is sealed."""
     return _told(await _changed(asked, "close", "closed", asked.store.close_campaign))
 
 
-async def reopen_campaign(asked: Asked) -> web.Response:
+async def reopen_campaign(asked: AdmittedRequest) -> web.Response:
     """Take a closing back, until the campaign is sealed."""
     return _told(await _changed(asked, "reopen", "reopened", asked.store.reopen_campaign))
 
 
-async def seal_campaign(asked: Asked) -> web.Response:
+async def seal_campaign(asked: AdmittedRequest) -> web.Response:
     """Drop the ids of a campaign that was closed a day ago (with ``now``: of any closed one), for good."""
     seal = partial(asked.store.seal_campaign, at_once=asked.values.get("now", False))
     return _told(await _changed(asked, "seal", "sealed", seal))
 
 
-async def delete_campaign(asked: Asked) -> web.Response:
+async def delete_campaign(asked: AdmittedRequest) -> web.Response:
     """Forget a closed campaign: sums, shares and models. Its id is never used again."""
     await _changed(asked, "delete", "deleted", asked.store.delete_campaign)
     return web.Response(status=204)
 
 
-async def put_directory(asked: Asked) -> web.Response:
+async def put_directory(asked: AdmittedRequest) -> web.Response:
     """Keep a directory in place of an older one, if the key's holder has signed it."""
     key = publisher_key(asked)
     body = await asked.body(LARGEST_DIRECTORY)
@@ -144,7 +144,7 @@ async def put_directory(asked: Asked) -> web.Response:
     return web.json_response({"version": directory.version})
 
 
-async def _changed(asked: Asked, act: str, done: str, change: Callable[[str], Awaitable[Result]]) -> Result:
+async def _changed(asked: AdmittedRequest, act: str, done: str, change: Callable[[str], Awaitable[Result]]) -> Result:
     """The change, written down before; of a campaign that is not there nothing is."""
     await asked.store.state(asked.campaign_id)
     async with asked.recorded(f"{act} campaign", asked.campaign_id):

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from ldp_aggregator.server.api.rows import JSON, STORED, Asked, Operation, object_of
+from ldp_aggregator.server.api.routing import JSON, STORED, AdmittedRequest, Operation, object_of
 from ldp_aggregator.server.problems import ProblemError, retry_later
 
 EXPOSITION: Final = "text/plain"
@@ -20,7 +20,7 @@ _ADDRESS: Final = re.compile(r"[0-9.]+|[0-9a-f:.]*:[0-9a-f:.%]*")
 """No name of a host is like this."""
 
 
-Answer = Callable[[Asked], Awaitable[web.Response]]
+Answer = Callable[[AdmittedRequest], Awaitable[web.Response]]
 
 
 def under_known_names(handler: Answer) -> Answer:
@@ -29,7 +29,7 @@ def under_known_names(handler: Answer) -> Answer:
     """
 
     @wraps(handler)
-    async def answer(asked: Asked) -> web.Response:
+    async def answer(asked: AdmittedRequest) -> web.Response:
         host = urlsplit(f"//{asked.request.host}").hostname or ""
         if host not in ("localhost", *asked.context.settings.operations_names) and not _ADDRESS.fullmatch(host):
             raise ProblemError("unknown-host")
@@ -39,13 +39,13 @@ def under_known_names(handler: Answer) -> Answer:
 
 
 @under_known_names
-async def get_health(_: Asked) -> web.Response:
+async def get_health(_: AdmittedRequest) -> web.Response:
     """The process runs."""
     return web.json_response({"status": "ok"})
 
 
 @under_known_names
-async def get_metrics(asked: Asked) -> web.Response:
+async def get_metrics(asked: AdmittedRequest) -> web.Response:
     """Counts and times in Prometheus' exposition format."""
     asked.context.metrics.queue_age.set(asked.context.ingest.queue_age)
     body = await asyncio.to_thread(asked.context.metrics.render)
@@ -53,7 +53,7 @@ async def get_metrics(asked: Asked) -> web.Response:
 
 
 @under_known_names
-async def get_readiness(asked: Asked) -> web.Response:
+async def get_readiness(asked: AdmittedRequest) -> web.Response:
     """The store takes writes, as the writer last saw it, and this instance is not about to stop; 503 otherwise."""
     if asked.context.leaving.is_set():
         raise retry_later("stopping")

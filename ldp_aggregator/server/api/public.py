@@ -14,9 +14,9 @@ from aiohttp import web
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
 from ldp_aggregator.node_statistics import MEDIA_TYPE as SHARE
 from ldp_aggregator.node_statistics import ShareError, decode_share, most_bytes
-from ldp_aggregator.server.api.rows import JSON, STORED, Asked, Operation, object_of
+from ldp_aggregator.server.api.routing import JSON, STORED, AdmittedRequest, Operation, object_of
 from ldp_aggregator.server.context import ID_PATTERN
-from ldp_aggregator.server.desk import CHALLENGE
+from ldp_aggregator.server.intake import CHALLENGE
 from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
 from ldp_aggregator.server.uploads import answer_to
 from ldp_aggregator.service.publishing import counts_to_publish, told_estimates
@@ -28,25 +28,25 @@ FOREVER: Final = "public, max-age=31536000, immutable"
 LATEST: Final = "public, no-cache"
 
 
-async def get_campaign(asked: Asked) -> web.Response:
+async def get_campaign(asked: AdmittedRequest) -> web.Response:
     """The document bytes; the id is their hash, so it is the strong ETag too, and they may be cached for ever."""
     return asked.cacheable(await asked.context.campaigns.document(asked.campaign_id), asked.campaign_id, FOREVER)
 
 
-async def post_reports(asked: Asked) -> web.Response:
+async def post_reports(asked: AdmittedRequest) -> web.Response:
     """Count an upload; answered after the commit that holds it is on disk."""
-    desk = asked.context.desk
+    intake = asked.context.intake
     try:
-        terms = await desk.terms(asked.campaign_id, asked.request.headers)
-        desk.begin(terms, asked.check_head())
-        outcome = await desk.counted(terms, await asked.body())
+        terms = await intake.terms(asked.campaign_id, asked.request.headers)
+        intake.begin(terms, asked.check_head())
+        outcome = await intake.counted(terms, await asked.body())
         return web.Response(body=answer_to(outcome), content_type=JSON)
     except ProblemError as problem:
-        desk.note_refused(asked.campaign_id, problem.code)
+        intake.note_refused(asked.campaign_id, problem.code)
         raise
 
 
-async def get_model(asked: Asked) -> web.Response:
+async def get_model(asked: AdmittedRequest) -> web.Response:
     """The latest model, or the version asked for; of a federated campaign, the one of the shares there are now."""
     version = asked.values.get("version")
     model = await asked.store.model(asked.campaign_id, version)
@@ -63,7 +63,7 @@ async def get_model(asked: Asked) -> web.Response:
     return asked.cacheable(body, hashlib.sha256(body).hexdigest(), LATEST)
 
 
-async def get_directory(asked: Asked) -> web.Response:
+async def get_directory(asked: AdmittedRequest) -> web.Response:
     """The newest directory that was signed with this key. A server can withhold one, and cannot make one."""
     body = await asked.store.directory(publisher_key(asked))
     if body is None:
@@ -71,12 +71,12 @@ async def get_directory(asked: Asked) -> web.Response:
     return asked.cacheable(body, hashlib.sha256(body).hexdigest(), LATEST)
 
 
-async def get_estimates(asked: Asked) -> web.Response:
+async def get_estimates(asked: AdmittedRequest) -> web.Response:
     """Frequencies, variances and intervals of what was counted so far; for collectors."""
     return await answer_estimates(asked)
 
 
-async def answer_estimates(asked: Asked) -> web.Response:
+async def answer_estimates(asked: AdmittedRequest) -> web.Response:
     """The same answer to a collector here and to an administrator on the other listener."""
     campaign = await asked.context.campaigns.get(asked.campaign_id)
     if (await asked.store.terms(campaign.id)).federated:
@@ -87,7 +87,7 @@ async def answer_estimates(asked: Asked) -> web.Response:
     return web.Response(body=estimates.encode(), content_type=JSON)
 
 
-async def post_statistics(asked: Asked) -> web.Response:
+async def post_statistics(asked: AdmittedRequest) -> web.Response:
     """Keep a node's share in place of the one it sent before; answered after the commit that holds it is on disk."""
     campaign = await asked.context.campaigns.get(asked.campaign_id)
     body = await asked.body(most_bytes(campaign))
@@ -104,14 +104,14 @@ async def post_statistics(asked: Asked) -> web.Response:
     return web.json_response({"node": node})
 
 
-async def delete_statistics(asked: Asked) -> web.Response:
+async def delete_statistics(asked: AdmittedRequest) -> web.Response:
     """Take a node's share out of the model; done, too, where there is none. Answered after the commit is on disk."""
     refused = await asked.store.withdraw_share(asked.campaign_id, asked.shown.node, token=asked.shown.name)
     _settle(asked, refused, "withdrawn")
     return web.Response(status=204)
 
 
-def publisher_key(asked: Asked) -> str:
+def publisher_key(asked: AdmittedRequest) -> str:
     """The public key in the path, which has the form of a campaign's id."""
     text = asked.request.match_info["key"]
     if not ID_PATTERN.fullmatch(text):
@@ -119,7 +119,7 @@ def publisher_key(asked: Asked) -> str:
     return text
 
 
-def _settle(asked: Asked, refused: str | None, done: str) -> None:
+def _settle(asked: AdmittedRequest, refused: str | None, done: str) -> None:
     asked.context.metrics.shares.labels(refused or done).inc()
     if refused is not None:
         raise ProblemError(refused, headers=CHALLENGE if refused == REVOKED else {})

@@ -17,10 +17,10 @@ from typing import ClassVar, Final, cast
 
 from aiohttp import web
 
-from ldp_aggregator.server.desk import Desk
+from ldp_aggregator.server.intake import Intake
+from ldp_aggregator.server.sockets.aiohttp_path import MakeHandler
 from ldp_aggregator.server.sockets.connections import MOST_REFUSALS, Connections
-from ldp_aggregator.server.sockets.door import Door
-from ldp_aggregator.server.sockets.handed import MakeHandler
+from ldp_aggregator.server.sockets.upload_path import ClientConnection
 from ldp_aggregator.service.settings import Settings, SettingsError, host_and_port
 from ldp_aggregator.store.failures import kind_of
 
@@ -76,18 +76,18 @@ async def listen(
     bound: socket.socket,
     connections: Connections,
     *,
-    desk: Desk | None = None,
+    intake: Intake | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> asyncio.Task[None] | None:
-    """Accept connections for a runner that was set up, and uploads for a desk. Returns what accepts, where that is a
+    """Accept connections for a runner that was set up, and uploads for an intake. Returns what accepts, where that is a
     task of ours: the listener is as good as closed once it ends.
     """
 
-    def connect() -> Door:
-        return Door(connections, cast("MakeHandler", runner.server), desk)
+    def connect() -> ClientConnection:
+        return ClientConnection(connections, cast("MakeHandler", runner.server), intake)
 
     if tls is not None:
-        connections.server = door = TlsDoor(bound, tls, connect)
+        connections.server = door = TlsListener(bound, tls, connect)
         return door.accepting
     connections.server = await connections.loop.create_server(connect, sock=bound, backlog=BACKLOG)
     return None
@@ -147,7 +147,7 @@ PAUSE_SECONDS: Final = 1.0
 """After a failure to accept; it is nearly always that the process has no socket left."""
 
 
-class TlsDoor:
+class TlsListener:
     """Accepts on a bound socket and hands what has shaken hands to a protocol that ``connect`` makes."""
 
     def __init__(self, bound: socket.socket, tls: ssl.SSLContext, connect: Callable[[], asyncio.BaseProtocol]) -> None:

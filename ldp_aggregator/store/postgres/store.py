@@ -24,8 +24,8 @@ import asyncpg
 import numpy as np
 
 from ldp_aggregator.counting.digest import DIGEST_BYTES
-from ldp_aggregator.counting.parts import COMPACT_AT, encode_part
-from ldp_aggregator.mechanisms.facts import Rows
+from ldp_aggregator.counting.tally_deltas import COMPACT_AT, encode_part
+from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.store.batch import RECORD_BYTES, Batch, Settlement, gather_by_campaign, in_order
 from ldp_aggregator.store.clock import Clock
 from ldp_aggregator.store.contract import (
@@ -50,9 +50,9 @@ from ldp_aggregator.store.postgres.sessions import (
     prepare_tables,
 )
 from ldp_aggregator.store.sql import campaigns
-from ldp_aggregator.store.sql.connection import Connection, Work, writing
+from ldp_aggregator.store.sql.connection import SqlConnection, Work, writing
 from ldp_aggregator.store.sql.rights import forget_rights, renew
-from ldp_aggregator.store.sql.store import Finding, Store
+from ldp_aggregator.store.sql.store import Damage, Store
 from protocols import Campaign
 from protocols.wire import ID_BYTES
 
@@ -213,7 +213,7 @@ async def drop_ids(sessions: Sessions, number: int) -> None:
         last = await sessions.run(lambda db, after=last: _drop_piece(db, number, after), "seal_campaign")  # type: ignore[misc]
 
 
-async def _drop_piece(db: Connection, number: int, after: bytes) -> bytes | None:
+async def _drop_piece(db: SqlConnection, number: int, after: bytes) -> bytes | None:
     """Returns the last id that was dropped, None where there are no more."""
     last = await db.fetchrow(
         "WITH piece AS (SELECT id FROM ids WHERE campaign = $1 AND id > $2 ORDER BY id LIMIT $3), "
@@ -226,12 +226,12 @@ async def _drop_piece(db: Connection, number: int, after: bytes) -> bytes | None
     return None if last is None else bytes(last[0])
 
 
-async def stored_ids(db: Connection, number: int) -> int:
+async def stored_ids(db: SqlConnection, number: int) -> int:
     found = await db.fetchrow("SELECT count(*) FROM ids WHERE campaign = $1", number)
     return 0 if found is None else int(found[0])
 
 
-async def known_digests(db: Connection, number: int, records: Rows, positions: Sequence[int]) -> dict[int, bytes]:
+async def known_digests(db: SqlConnection, number: int, records: Rows, positions: Sequence[int]) -> dict[int, bytes]:
     """Position to stored digest of those records whose id is in the store."""
     if not len(positions):
         return {}
@@ -299,16 +299,16 @@ class PostgresStore(Store):
     async def beat(self) -> None:
         """A standby refuses, and so does a database that its provider made read-only."""
 
-        async def write_a_row(db: Connection) -> None:
+        async def write_a_row(db: SqlConnection) -> None:
             await db.execute("UPDATE schema_version SET version = version")
 
         await self._sessions.run(write_a_row, "beat", attempts=1)
 
-    async def check(self) -> list[Finding]:
+    async def check(self) -> list[Damage]:
         return await self._sessions.run(self._findings, "check", isolation="repeatable_read")
 
     @writing
-    async def renew(self, db: Connection, *, keep_shares: bool = False) -> Restored:
+    async def renew(self, db: SqlConnection, *, keep_shares: bool = False) -> Restored:
         """After it was put back as it once was: what ``restore_store`` does to a copy of an embedded store."""
         now = await db.now()
         forgotten = await forget_rights(db, now, keep_shares=keep_shares)
@@ -342,7 +342,7 @@ class PostgresStore(Store):
         return answers
 
     @writing
-    async def _claim(self, db: Connection, campaign_id: str) -> None:
+    async def _claim(self, db: SqlConnection, campaign_id: str) -> None:
         """Before a transaction that needs a campaign alone: those who count share their lock, and where they come one
         after the other without a pause nobody else would ever get his. Waits for nobody, and ends by itself.
         """
@@ -352,16 +352,16 @@ class PostgresStore(Store):
             number,
         )
 
-    async def _forget_ids(self, db: Connection, number: int) -> None:
+    async def _forget_ids(self, db: SqlConnection, number: int) -> None:
         """They are too many for a transaction that others wait for."""
 
     async def _drop_ids(self, number: int) -> None:
         await drop_ids(self._sessions, number)
 
-    async def _stored_ids(self, db: Connection, number: int) -> int:
+    async def _stored_ids(self, db: SqlConnection, number: int) -> int:
         return await stored_ids(db, number)
 
-    async def _problems_of_ids(self, db: Connection, row: CampaignRow) -> list[str]:
+    async def _problems_of_ids(self, db: SqlConnection, row: CampaignRow) -> list[str]:
         left = 0 if row.life.sealed is None else await stored_ids(db, row.number)
         return [f"it is sealed, and {left} ids are left; 'campaign close --seal' drops them"] if left else []
 
@@ -382,7 +382,7 @@ class PostgresStore(Store):
             LOG.warning("a tally was not compacted", extra={"campaign": campaign.id, "reason": kind_of(error)})
 
     @writing
-    async def _compact(self, db: Connection, campaign: Campaign) -> None:
+    async def _compact(self, db: SqlConnection, campaign: Campaign) -> None:
         await campaigns.compact(db, campaign, (await campaigns.row(db, campaign.id)).number)
 
 

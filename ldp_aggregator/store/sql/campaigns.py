@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from ldp_aggregator.counting.arrivals import Arrivals
-from ldp_aggregator.counting.parts import compactable, part_of_tally, tally_of_parts
 from ldp_aggregator.counting.tally import Tally, devices_counted
+from ldp_aggregator.counting.tally_deltas import compactable, part_of_tally, tally_of_parts
 from ldp_aggregator.store.clock import to_text
 from ldp_aggregator.store.contract import (
     DELETED,
@@ -22,7 +22,7 @@ from ldp_aggregator.store.contract import (
     UnknownCampaignError,
 )
 from ldp_aggregator.store.decisions import CampaignRow, check_closed, check_reopening, check_sealing, ending
-from ldp_aggregator.store.sql.connection import Connection, Row, Transactions, reading, writing
+from ldp_aggregator.store.sql.connection import Row, SqlConnection, Transactions, reading, writing
 from ldp_aggregator.store.sql.schema import OF_CAMPAIGNS
 from protocols import Campaign, ProtocolError
 
@@ -61,7 +61,7 @@ class Campaigns(Transactions):
     async def _claim(self, campaign_id: str) -> None:
         """Before a transaction that needs a campaign :data:`ALONE`. Raises UnknownCampaignError where it may."""
 
-    async def _forget_ids(self, db: Connection, number: int) -> None:
+    async def _forget_ids(self, db: SqlConnection, number: int) -> None:
         """Drop the ids of a campaign, as far as a transaction can."""
         raise NotImplementedError
 
@@ -72,7 +72,7 @@ class Campaigns(Transactions):
     @writing
     async def create_campaign(
         self,
-        db: Connection,
+        db: SqlConnection,
         campaign: Campaign,
         *,
         max_reports: int | None = None,
@@ -106,22 +106,22 @@ class Campaigns(Transactions):
         return made is not None
 
     @reading
-    async def document(self, db: Connection, campaign_id: str) -> bytes:
+    async def document(self, db: SqlConnection, campaign_id: str) -> bytes:
         """The document bytes."""
         return await document(db, campaign_id)
 
     @reading
-    async def state(self, db: Connection, campaign_id: str) -> CampaignState:
+    async def state(self, db: SqlConnection, campaign_id: str) -> CampaignState:
         return await state(db, campaign_id)
 
     @reading
-    async def terms(self, db: Connection, campaign_id: str) -> Terms:
+    async def terms(self, db: SqlConnection, campaign_id: str) -> Terms:
         """Return what requests have to keep to. Every upload asks: nothing that was counted is looked at."""
         found = await row(db, campaign_id)
         return Terms(found.salt is not None, found.uploads_need)
 
     @reading
-    async def campaigns(self, db: Connection) -> list[CampaignState]:
+    async def campaigns(self, db: SqlConnection) -> list[CampaignState]:
         """All campaigns, oldest first."""
         return [_state(found) for found in await db.fetch(f"{_STATES} ORDER BY number")]
 
@@ -138,7 +138,7 @@ class Campaigns(Transactions):
         return await self._end(campaign_id, at_once=False)
 
     @writing
-    async def _end(self, db: Connection, campaign_id: str, *, at_once: bool) -> CampaignState:
+    async def _end(self, db: SqlConnection, campaign_id: str, *, at_once: bool) -> CampaignState:
         found, now = await row(db, campaign_id, ALONE), await db.now()
         changes = ending(found, await reports(db, found.number), now)
         if at_once and found.life.closed is None:
@@ -148,7 +148,7 @@ class Campaigns(Transactions):
         return await state(db, campaign_id)
 
     @writing
-    async def reopen_campaign(self, db: Connection, campaign_id: str) -> CampaignState:
+    async def reopen_campaign(self, db: SqlConnection, campaign_id: str) -> CampaignState:
         """Take a closing back. Raises RefusedError where the campaign is sealed."""
         found = await row(db, campaign_id, ALONE)
         check_reopening(found)
@@ -157,7 +157,7 @@ class Campaigns(Transactions):
         return await state(db, campaign_id)
 
     @writing
-    async def set_uploads_need(self, db: Connection, campaign_id: str, scope: str | None) -> CampaignState:
+    async def set_uploads_need(self, db: SqlConnection, campaign_id: str, scope: str | None) -> CampaignState:
         """Ask uploads for a token of a scope, or no longer."""
         await put(db, await row(db, campaign_id), "uploads_need", scope)
         return await state(db, campaign_id)
@@ -171,14 +171,14 @@ class Campaigns(Transactions):
         return await self.state(campaign_id)
 
     @writing
-    async def _seal(self, db: Connection, campaign_id: str, *, at_once: bool) -> int:
+    async def _seal(self, db: SqlConnection, campaign_id: str, *, at_once: bool) -> int:
         """From here on its ids count for nothing, and may be dropped."""
         found = await row(db, campaign_id, ALONE)
         now = await db.now()
         check_sealing(found, now, at_once=at_once)
         return await self._sealed(db, found, now)
 
-    async def _sealed(self, db: Connection, found: CampaignRow, now: datetime) -> int:
+    async def _sealed(self, db: SqlConnection, found: CampaignRow, now: datetime) -> int:
         if found.life.sealed is None:
             await put(db, found, "sealed", now)
             await self._forget_ids(db, found.number)
@@ -200,14 +200,14 @@ class Campaigns(Transactions):
         await self._delete(campaign_id)
 
     @writing
-    async def _begin_deletion(self, db: Connection, campaign_id: str) -> int:
+    async def _begin_deletion(self, db: SqlConnection, campaign_id: str) -> int:
         """Seal what is deleted: its ids may be dropped piece by piece, and it is not reopened meanwhile."""
         found = await row(db, campaign_id, ALONE)
         check_closed(found)
         return await self._sealed(db, found, await db.now())
 
     @writing
-    async def _delete(self, db: Connection, campaign_id: str) -> None:
+    async def _delete(self, db: SqlConnection, campaign_id: str) -> None:
         """Delete a sealed campaign's rows. Its id stays in ``deleted``, so it can never be created again."""
         found = await row(db, campaign_id, ALONE)
         for table in OF_CAMPAIGNS:
@@ -216,7 +216,7 @@ class Campaigns(Transactions):
         await db.execute("INSERT INTO deleted (id, deleted) VALUES ($1, $2)", campaign_id, await db.now())
 
     @reading
-    async def tally(self, db: Connection, campaign_id: str) -> Tally:
+    async def tally(self, db: SqlConnection, campaign_id: str) -> Tally:
         """The exact sums of all reports counted so far. Raises StoreError where what is stored is no tally of it."""
         number = (await row(db, campaign_id)).number
         try:
@@ -226,7 +226,7 @@ class Campaigns(Transactions):
         return sum_or_refuse(campaign, await parts(db, number))
 
     @writing
-    async def released_tally(self, db: Connection, campaign: Campaign, every: int) -> Tally:
+    async def released_tally(self, db: SqlConnection, campaign: Campaign, every: int) -> Tally:
         """The sums as of the last release: those of now, durably, where at least ``every`` devices' reports are new in
         it, to every group where a device answers all of them.
         """
@@ -255,17 +255,17 @@ def _damaged(campaign_id: str, error: Exception) -> StoreError:
     return StoreError(f"campaign {campaign_id} is damaged: {error}; 'ldp-aggregator fsck' tells what else is")
 
 
-async def rows(db: Connection) -> list[CampaignRow]:
+async def rows(db: SqlConnection) -> list[CampaignRow]:
     """All campaigns, oldest first."""
     return [_row(found) for found in await db.fetch(f"SELECT {_COLUMNS} FROM campaigns ORDER BY number")]
 
 
-async def find(db: Connection, campaign_id: str, lock: str = "") -> CampaignRow | None:
+async def find(db: SqlConnection, campaign_id: str, lock: str = "") -> CampaignRow | None:
     found = await db.fetchrow(f"SELECT {_COLUMNS} FROM campaigns WHERE id = $1 {lock}", campaign_id)
     return None if found is None else _row(found)
 
 
-async def row(db: Connection, campaign_id: str, lock: str = "") -> CampaignRow:
+async def row(db: SqlConnection, campaign_id: str, lock: str = "") -> CampaignRow:
     """The row, with a ``lock`` as it is once that is held: a campaign that was being closed is closed now, one that was
     deleted is gone. Raises UnknownCampaignError.
     """
@@ -275,7 +275,7 @@ async def row(db: Connection, campaign_id: str, lock: str = "") -> CampaignRow:
     return found
 
 
-async def document(db: Connection, campaign_id: str) -> bytes:
+async def document(db: SqlConnection, campaign_id: str) -> bytes:
     """Raises UnknownCampaignError."""
     found = await db.fetchrow("SELECT document FROM campaigns WHERE id = $1", campaign_id)
     if found is None:
@@ -283,7 +283,7 @@ async def document(db: Connection, campaign_id: str) -> bytes:
     return bytes(found[0])
 
 
-async def state(db: Connection, campaign_id: str) -> CampaignState:
+async def state(db: SqlConnection, campaign_id: str) -> CampaignState:
     """Raises UnknownCampaignError."""
     found = await db.fetchrow(f"{_STATES} WHERE id = $1", campaign_id)
     if found is None:
@@ -291,31 +291,31 @@ async def state(db: Connection, campaign_id: str) -> CampaignState:
     return _state(found)
 
 
-async def put(db: Connection, row: CampaignRow, column: str, value: datetime | str | bytes | None) -> None:
+async def put(db: SqlConnection, row: CampaignRow, column: str, value: datetime | str | bytes | None) -> None:
     await db.execute(f"UPDATE campaigns SET {column} = $2 WHERE number = $1", row.number, value)
 
 
-async def arrivals(db: Connection, row: CampaignRow) -> Arrivals:
+async def arrivals(db: SqlConnection, row: CampaignRow) -> Arrivals:
     found = await db.fetchrow(f"SELECT {', '.join(_ARRIVED.values())} FROM parts WHERE campaign = $1", row.number)
     return row.arrivals(*found) if found is not None else row.arrivals(0, 0, None)
 
 
-async def reports(db: Connection, number: int) -> int:
+async def reports(db: SqlConnection, number: int) -> int:
     found = await db.fetchrow(f"SELECT {_ARRIVED['reports']} FROM parts WHERE campaign = $1", number)
     return 0 if found is None else int(found[0])
 
 
-async def room(db: Connection, row: CampaignRow) -> int | None:
+async def room(db: SqlConnection, row: CampaignRow) -> int | None:
     """Return the number of reports that the campaign still takes; None where nothing limits it."""
     return None if row.max_reports is None else max(row.max_reports - await reports(db, row.number), 0)
 
 
-async def parts(db: Connection, number: int) -> list[bytes]:
+async def parts(db: SqlConnection, number: int) -> list[bytes]:
     return [found[0] for found in await db.fetch("SELECT sums FROM parts WHERE campaign = $1", number)]
 
 
 async def add_part(
-    db: Connection, number: int, reports: int, sums: bytes, vouched: int = 0, least_batch: int | None = None
+    db: SqlConnection, number: int, reports: int, sums: bytes, vouched: int = 0, least_batch: int | None = None
 ) -> None:
     await db.execute(
         "INSERT INTO parts (campaign, reports, sums, vouched, least_batch) VALUES ($1, $2, $3, $4, $5)",
@@ -327,14 +327,14 @@ async def add_part(
     )
 
 
-async def add_sum(db: Connection, number: int, tally: Tally, members: Sequence[Row]) -> None:
+async def add_sum(db: SqlConnection, number: int, tally: Tally, members: Sequence[Row]) -> None:
     """Add a tally as one part, with what its ``members`` say of how the reports came."""
     least = min((part["least_batch"] for part in members if part["least_batch"] is not None), default=None)
     counted, vouched = (sum(part[name] for part in members) for name in ("reports", "vouched"))
     await add_part(db, number, counted, part_of_tally(tally), vouched, least)
 
 
-async def compact(db: Connection, campaign: Campaign, number: int) -> None:
+async def compact(db: SqlConnection, campaign: Campaign, number: int) -> None:
     """Replace small parts that nobody else is replacing by their sum. Raises StoreError where they are damaged."""
     sizes = await db.fetch(
         "SELECT part, length(sums) AS size FROM parts WHERE campaign = $1 ORDER BY size, part FOR UPDATE SKIP LOCKED",
@@ -347,7 +347,7 @@ async def compact(db: Connection, campaign: Campaign, number: int) -> None:
     await add_sum(db, number, sum_or_refuse(campaign, [part["sums"] for part in members]), members)
 
 
-async def publish_tally(db: Connection, number: int, tally: Tally) -> None:
+async def publish_tally(db: SqlConnection, number: int, tally: Tally) -> None:
     """Note what is published of a campaign that fixes when."""
     await db.execute(
         "INSERT INTO publications (campaign, reports, sums) VALUES ($1, $2, $3) "

@@ -23,7 +23,7 @@ MOST: Final = (1 << 63) - 1
 """What LIMIT takes where there is none."""
 
 
-class Connection(Protocol):
+class SqlConnection(Protocol):
     """A connection inside a transaction."""
 
     async def fetch(self, statement: str, *values: Any) -> Sequence[Row]:
@@ -47,7 +47,7 @@ class Connection(Protocol):
         ...
 
 
-Work = Callable[[Connection], Awaitable[Result]]
+Work = Callable[[SqlConnection], Awaitable[Result]]
 
 
 class Transactions(Protocol):
@@ -63,7 +63,7 @@ class Transactions(Protocol):
 
 
 Where = TypeVar("Where", bound=Transactions)
-Method = Callable[Concatenate[Where, Connection, Arguments], Coroutine[Any, Any, Result]]
+Method = Callable[Concatenate[Where, SqlConnection, Arguments], Coroutine[Any, Any, Result]]
 Asked = Callable[Concatenate[Where, Arguments], Coroutine[Any, Any, Result]]
 
 

@@ -19,7 +19,7 @@ from ldp_aggregator.store.contract import (
     StoreError,
 )
 from ldp_aggregator.store.sql import campaigns
-from ldp_aggregator.store.sql.connection import MOST, Connection, Row, Transactions, reading, writing
+from ldp_aggregator.store.sql.connection import MOST, Row, SqlConnection, Transactions, reading, writing
 from ldp_aggregator.store.sql.schema import new_generation
 
 
@@ -27,29 +27,29 @@ class Rights(Transactions):
     """Access tokens (as digests), the log of administrative acts, what publishers have signed, and models."""
 
     @writing
-    async def add_token(self, db: Connection, token: StoredToken) -> None:
+    async def add_token(self, db: SqlConnection, token: StoredToken) -> None:
         """Keep a token. Raises StoreError where the name is taken."""
         await _add_token(db, token)
 
     @reading
-    async def token(self, db: Connection, digest: bytes) -> StoredToken | None:
+    async def token(self, db: SqlConnection, digest: bytes) -> StoredToken | None:
         """The token with this digest, revoked ones too; found by an index, however many there are."""
         return _token(await db.fetchrow("SELECT * FROM tokens WHERE digest = $1", digest))
 
     @reading
-    async def tokens(self, db: Connection) -> list[StoredToken]:
+    async def tokens(self, db: SqlConnection) -> list[StoredToken]:
         """All tokens, revoked ones too, oldest first."""
         found = await db.fetch("SELECT * FROM tokens ORDER BY created, name")
         return [token for row in found if (token := _token(row)) is not None]
 
     @writing
-    async def revoke_token(self, db: Connection, name: str) -> bool:
+    async def revoke_token(self, db: SqlConnection, name: str) -> bool:
         """Make a token useless; False where no token that was not revoked has this name."""
         return await _revoke(db, name)
 
     @writing
     async def rotate_token(
-        self, db: Connection, name: str, token: StoredToken, *, until: datetime | None = None
+        self, db: SqlConnection, name: str, token: StoredToken, *, until: datetime | None = None
     ) -> bool:
         """Keep a token beside the one in use under ``name``, which expires at ``until`` (never later than it would
         have); None revokes it at once. The new token speaks for the same node, whose shares stay where they are.
@@ -71,18 +71,18 @@ class Rights(Transactions):
         return True
 
     @writing
-    async def begin_act(self, db: Connection, act: Act) -> int:
+    async def begin_act(self, db: SqlConnection, act: Act) -> int:
         """Write down, durably, what is about to be done; returns the entry's number."""
         return await begin_act(db, act, ASKED, await db.now())
 
     @writing
-    async def end_act(self, db: Connection, number: int, outcome: str) -> None:
+    async def end_act(self, db: SqlConnection, number: int, outcome: str) -> None:
         """Write down how it ended."""
         await db.execute("UPDATE acts SET outcome = $2 WHERE number = $1", number, outcome)
 
     @reading
     async def acts(
-        self, db: Connection, *, campaign_id: str | None = None, last: int | None = None
+        self, db: SqlConnection, *, campaign_id: str | None = None, last: int | None = None
     ) -> Sequence[LoggedAct]:
         """The entries, of one campaign or of all, the ``last`` so many or all; oldest first."""
         found = await db.fetch(
@@ -96,7 +96,7 @@ class Rights(Transactions):
         ]
 
     @writing
-    async def put_directory(self, db: Connection, key: str, version: int, document: bytes) -> None:
+    async def put_directory(self, db: SqlConnection, key: str, version: int, document: bytes) -> None:
         """Keep a publisher's directory in place of an older one; the same again changes nothing.
 
         Raises RefusedError where a newer one is kept, or another of this version.
@@ -118,13 +118,13 @@ class Rights(Transactions):
         )
 
     @reading
-    async def directory(self, db: Connection, key: str) -> bytes | None:
+    async def directory(self, db: SqlConnection, key: str) -> bytes | None:
         """The newest directory of a publisher."""
         kept = await db.fetchrow("SELECT document FROM directories WHERE key = $1", key)
         return None if kept is None else bytes(kept[0])
 
     @writing
-    async def publish_model(self, db: Connection, campaign_id: str, document: str) -> PublishedModel:
+    async def publish_model(self, db: SqlConnection, campaign_id: str, document: str) -> PublishedModel:
         """Keep a model under the next version."""
         number = (await campaigns.row(db, campaign_id, campaigns.IN_TURN)).number
         last = await db.fetchrow("SELECT max(version) FROM models WHERE campaign = $1", number)
@@ -140,7 +140,7 @@ class Rights(Transactions):
         return PublishedModel(version, document, now)
 
     @reading
-    async def model(self, db: Connection, campaign_id: str, version: int | None = None) -> PublishedModel | None:
+    async def model(self, db: SqlConnection, campaign_id: str, version: int | None = None) -> PublishedModel | None:
         """A version of the model, by default the latest; None where there is none."""
         found = await db.fetchrow(
             "SELECT version, document, created FROM models WHERE campaign = $1 AND version = coalesce($2, version) "
@@ -151,26 +151,26 @@ class Rights(Transactions):
         return None if found is None else PublishedModel(**found)
 
     @reading
-    async def origin(self, db: Connection) -> Origin:
+    async def origin(self, db: SqlConnection) -> Origin:
         return await origin(db)
 
     @reading
-    async def archived_at(self, db: Connection) -> str | None:
+    async def archived_at(self, db: SqlConnection) -> str | None:
         """The address that its reports were archived at last, None where they never were."""
         found = await db.fetchrow("SELECT archive FROM origin")
         return None if found is None else found[0]
 
     @writing
-    async def note_archive(self, db: Connection, address: str) -> None:
+    async def note_archive(self, db: SqlConnection, address: str) -> None:
         """Remember that they are archived there: whoever deletes a campaign has to know."""
         await db.execute("UPDATE origin SET archive = $1", address)
 
 
-async def named_token(db: Connection, name: str, lock: str = "") -> StoredToken | None:
+async def named_token(db: SqlConnection, name: str, lock: str = "") -> StoredToken | None:
     return _token(await db.fetchrow(f"SELECT * FROM tokens WHERE name = $1 {lock}", name))
 
 
-async def begin_act(db: Connection, act: Act, outcome: str, now: datetime) -> int:
+async def begin_act(db: SqlConnection, act: Act, outcome: str, now: datetime) -> int:
     """An entry of the log; returns its number."""
     entry = await db.fetchrow(
         "INSERT INTO acts (moment, actor, act, campaign, detail, outcome) VALUES ($1, $2, $3, $4, $5, $6) "
@@ -185,18 +185,18 @@ async def begin_act(db: Connection, act: Act, outcome: str, now: datetime) -> in
     return int(entry[0]) if entry is not None else 0
 
 
-async def origin(db: Connection) -> Origin:
+async def origin(db: SqlConnection) -> Origin:
     found = await db.fetchrow("SELECT generation, version_floor, is_copy FROM origin")
     return Origin(found["generation"], found["version_floor"], bool(found["is_copy"])) if found else Origin("", 0, True)
 
 
-async def highest_version(db: Connection) -> int:
+async def highest_version(db: SqlConnection) -> int:
     """The highest version that a model of any campaign was published under, or might have been."""
     found = await db.fetchrow("SELECT max(version) FROM models")
     return max((found and found[0]) or 0, (await origin(db)).version_floor)
 
 
-async def renew(db: Connection, now: datetime, *floors: int) -> None:
+async def renew(db: SqlConnection, now: datetime, *floors: int) -> None:
     """Make it another store: a new name, versions above all of its own and the ``floors``, and no archive: what
     another one has archived is not this one's to delete.
 
@@ -209,13 +209,13 @@ async def renew(db: Connection, now: datetime, *floors: int) -> None:
     )
 
 
-async def forget_rights(db: Connection, now: datetime, *, keep_shares: bool) -> Restored:
+async def forget_rights(db: SqlConnection, now: datetime, *, keep_shares: bool) -> Restored:
     """Revoke every token and drop every share: some may have been revoked or withdrawn since."""
     revoked = await db.execute("UPDATE tokens SET revoked = $1 WHERE revoked IS NULL", now)
     return Restored(revoked, 0 if keep_shares else await db.execute("DELETE FROM shares"))
 
 
-async def _add_token(db: Connection, token: StoredToken) -> None:
+async def _add_token(db: SqlConnection, token: StoredToken) -> None:
     """The database decides who has the name, whoever else is adding one."""
     added = await db.fetchrow(
         "INSERT INTO tokens (name, scope, digest, created, expires, campaigns, speaks_for) "
@@ -233,7 +233,7 @@ async def _add_token(db: Connection, token: StoredToken) -> None:
         raise StoreError(f"a token with the name {token.name!r} exists already; choose another name")
 
 
-async def _revoke(db: Connection, name: str) -> bool:
+async def _revoke(db: SqlConnection, name: str) -> bool:
     return bool(
         await db.execute("UPDATE tokens SET revoked = $2 WHERE name = $1 AND revoked IS NULL", name, await db.now())
     )

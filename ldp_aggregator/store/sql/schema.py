@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.sql.connection import Connection
+from ldp_aggregator.store.sql.connection import SqlConnection
 
 VERSION: Final = 1
 
@@ -115,7 +115,7 @@ OF_CAMPAIGNS: Final = ("parts", "models", "shares", "releases", "publications")
 """The tables that hold what belongs to a campaign; each names it in a column ``campaign``."""
 
 
-async def make_tables(db: Connection, database: str, own: str) -> None:
+async def make_tables(db: SqlConnection, database: str, own: str) -> None:
     """Make the tables, and those that the database alone has."""
     text = f"{_TABLES};{own}"
     for word, meaning in WORDS[database].items():

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from ldp_aggregator.counting.parts import tally_of_parts
-from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.counting.tally_deltas import tally_of_parts
+from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.node_statistics import Releases, decode_share, has_other_rows
 from ldp_aggregator.store.contract import SALT_BYTES, Counting, ShareDigests, Shares, StoredShare, StoredToken
 from ldp_aggregator.store.decisions import CampaignRow, refuse_node, takes_reports
 from ldp_aggregator.store.sql import campaigns
-from ldp_aggregator.store.sql.connection import Connection, reading, writing
+from ldp_aggregator.store.sql.connection import SqlConnection, reading, writing
 from ldp_aggregator.store.sql.rights import Rights, named_token
 from protocols import Campaign, ProtocolError
 
@@ -38,12 +38,12 @@ class NodeShares(campaigns.Campaigns):
         return await self._put_share(campaign_id, node, share, token or node)
 
     @reading
-    async def _may_decide(self, db: Connection, campaign_id: str) -> bool:
+    async def _may_decide(self, db: SqlConnection, campaign_id: str) -> bool:
         """A share may be the first thing that a campaign takes, and decide what it takes."""
         return await _is_open(db, await campaigns.row(db, campaign_id))
 
     @writing
-    async def _put_share(self, db: Connection, campaign_id: str, node: str, share: bytes, token: str) -> str | None:
+    async def _put_share(self, db: SqlConnection, campaign_id: str, node: str, share: bytes, token: str) -> str | None:
         # What decides a campaign's kind waits for the uploads under way, and they wait for it.
         alone = await _is_open(db, await campaigns.row(db, campaign_id))
         row = await campaigns.row(db, campaign_id, campaigns.ALONE if alone else campaigns.TOGETHER)
@@ -71,7 +71,7 @@ class NodeShares(campaigns.Campaigns):
 
     @writing
     async def withdraw_share(
-        self, db: Connection, campaign_id: str, node: str, *, token: str | None = None
+        self, db: SqlConnection, campaign_id: str, node: str, *, token: str | None = None
     ) -> str | None:
         """Drop a node's share, durably; None also where it has none, else the code that refuses it."""
         row = await campaigns.row(db, campaign_id, campaigns.TOGETHER)
@@ -83,12 +83,12 @@ class NodeShares(campaigns.Campaigns):
         return refused
 
     @writing
-    async def withdraw_node(self, db: Connection, node: str) -> int:
+    async def withdraw_node(self, db: SqlConnection, node: str) -> int:
         """Drop a node's shares from all campaigns, closed ones too; returns how many there were."""
         return await db.execute("DELETE FROM shares WHERE node = $1", node)
 
     @reading
-    async def shares(self, db: Connection, campaign_id: str) -> Shares | None:
+    async def shares(self, db: SqlConnection, campaign_id: str) -> Shares | None:
         """The shares of a federated campaign, None for one that takes reports."""
         row = await campaigns.row(db, campaign_id)
         if row.salt is None:
@@ -97,7 +97,7 @@ class NodeShares(campaigns.Campaigns):
         return Shares(row.salt, tuple(StoredShare(**one) for one in found), await _releases(db, row.number))
 
     @reading
-    async def share_digests(self, db: Connection, campaign_id: str) -> ShareDigests:
+    async def share_digests(self, db: SqlConnection, campaign_id: str) -> ShareDigests:
         """Return what tells whether anything has changed."""
         number = (await campaigns.row(db, campaign_id)).number
         found = {node: digest for node, _, digest, _ in await stored_shares(db, number)}
@@ -109,12 +109,12 @@ def _has_say(shown: StoredToken | None, node: str, now: datetime) -> bool:
     return shown is not None and shown.is_in_use(now) and shown.node == node
 
 
-async def _is_open(db: Connection, row: CampaignRow) -> bool:
+async def _is_open(db: SqlConnection, row: CampaignRow) -> bool:
     """It is not decided what a campaign takes."""
     return row.may_become_federated and not await campaigns.reports(db, row.number)
 
 
-async def _count_release(db: Connection, number: int, node: str, share: bytes) -> None:
+async def _count_release(db: SqlConnection, number: int, node: str, share: bytes) -> None:
     """Count a share once, whatever became of it since. A node's first one has nothing to differ from.
 
     Of two first ones that meet, neither sees the other, and neither is believed to be of other rows.
@@ -129,7 +129,7 @@ async def _count_release(db: Connection, number: int, node: str, share: bytes) -
     )
 
 
-async def _releases(db: Connection, number: int) -> tuple[tuple[str, Releases], ...]:
+async def _releases(db: SqlConnection, number: int) -> tuple[tuple[str, Releases], ...]:
     """Count the shares of every node that ever sent one to the campaign, sorted."""
     found = await db.fetch(
         "SELECT node, count(*) AS sent, CAST(sum(other_rows) AS bigint) AS other_rows FROM releases "
@@ -139,7 +139,7 @@ async def _releases(db: Connection, number: int) -> tuple[tuple[str, Releases], 
     return tuple((node, Releases(sent - other_rows - 1, other_rows)) for node, sent, other_rows in found)
 
 
-async def stored_shares(db: Connection, number: int) -> list[tuple[str, bytes, bytes, bool]]:
+async def stored_shares(db: SqlConnection, number: int) -> list[tuple[str, bytes, bytes, bool]]:
     """Node, share and digest of every row, as they stand there, and whether the share is counted."""
     rows = await db.fetch(
         "SELECT node, share, digest, EXISTS (SELECT 1 FROM releases WHERE releases.campaign = shares.campaign "
@@ -151,7 +151,7 @@ async def stored_shares(db: Connection, number: int) -> list[tuple[str, bytes, b
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Damage:
     """One thing that is wrong; ``campaign`` is None for the store as a whole."""
 
     campaign: str | None
@@ -199,7 +199,7 @@ def _problems_of_tally(campaign: Campaign, row: CampaignRow, parts: Sequence[byt
         place = f"question {question.index} ({question.mechanism.name})"
         if n < 0:
             yield f"{place}: {n} reports"
-        for problem in facts_of(question.mechanism).impossible(int(n), counts):
+        for problem in analysis_of(question.mechanism).impossible(int(n), counts):
             yield f"{place}: {problem}"
 
 
@@ -224,7 +224,7 @@ class Store(NodeShares, Rights, Counting):
     _UNREADABLE: ClassVar[tuple[type[Exception], ...]]
     """What the database raises where what is stored of a campaign cannot be read."""
 
-    async def check(self) -> list[Finding]:
+    async def check(self) -> list[Damage]:
         """List what is wrong with what is stored: ids and counts that do not agree, documents that are not their id,
         shares that are none of their campaign.
         """
@@ -239,14 +239,14 @@ class Store(NodeShares, Rights, Counting):
         """Campaigns that are counted although what is stored of them was found damaged; :meth:`check` says what is."""
         return 0
 
-    async def _stored_ids(self, db: Connection, number: int) -> int:
+    async def _stored_ids(self, db: SqlConnection, number: int) -> int:
         raise NotImplementedError
 
-    async def _problems_of_ids(self, db: Connection, row: CampaignRow) -> list[str]:
+    async def _problems_of_ids(self, db: SqlConnection, row: CampaignRow) -> list[str]:
         raise NotImplementedError
 
-    async def _findings(self, db: Connection) -> list[Finding]:
-        findings: list[Finding] = []
+    async def _findings(self, db: SqlConnection) -> list[Damage]:
+        findings: list[Damage] = []
         for row in await campaigns.rows(db):
             try:
                 async with db.savepoint():
@@ -256,5 +256,5 @@ class Store(NodeShares, Rights, Counting):
                     problems += await self._problems_of_ids(db, row)
             except self._UNREADABLE as error:
                 problems = [f"what is stored of it cannot be read: {error}"]
-            findings += [Finding(row.id, problem) for problem in problems]
+            findings += [Damage(row.id, problem) for problem in problems]
         return findings

@@ -33,7 +33,7 @@ CREATE TABLE runs (
     name text PRIMARY KEY, campaign bigint NOT NULL REFERENCES campaigns (number), ids bigint NOT NULL
 )
 """
-"""The tables of :mod:`ldp_aggregator.store.sqlite.ids`."""
+"""The tables of :mod:`ldp_aggregator.store.sqlite.id_tables`."""
 
 Result = TypeVar("Result")
 

@@ -1,8 +1,8 @@
 """The embedded store: one SQLite file, runs of ids beside it, one writer thread, one reader thread.
 
 WAL with ``synchronous = FULL``: a commit returns after its fsync. Ids of reports are in the file while they are
-recent, and in sorted runs beside it later (:mod:`ldp_aggregator.store.sqlite.ids`). Several processes may open the
-file; each write transaction takes the lock first (``BEGIN IMMEDIATE``) and reads what it depends on inside.
+recent, and in sorted runs beside it later (:mod:`ldp_aggregator.store.sqlite.id_tables`). Several processes may open
+the file; each write transaction takes the lock first (``BEGIN IMMEDIATE``) and reads what it depends on inside.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, TypeVar
 
-from ldp_aggregator.counting.parts import COMPACT_AT, encode_part
+from ldp_aggregator.counting.tally_deltas import COMPACT_AT, encode_part
 from ldp_aggregator.store.batch import Batch, gather_by_campaign, in_order
 from ldp_aggregator.store.clock import Clock, utc_now
 from ldp_aggregator.store.contract import UNAVAILABLE, UNKNOWN, Outcome, StoreError, Submission
 from ldp_aggregator.store.decisions import CampaignRow, refuse_uploads, vouched_part
 from ldp_aggregator.store.failures import kind_of
 from ldp_aggregator.store.sql import campaigns
-from ldp_aggregator.store.sql.connection import Connection, Work, writing
+from ldp_aggregator.store.sql.connection import SqlConnection, Work, writing
 from ldp_aggregator.store.sql.rights import origin
-from ldp_aggregator.store.sql.store import Finding, Store
-from ldp_aggregator.store.sqlite import ids
+from ldp_aggregator.store.sql.store import Damage, Store
+from ldp_aggregator.store.sqlite import id_tables
 from ldp_aggregator.store.sqlite.connections import (
     SqliteConnection,
     check_file,
@@ -36,7 +36,7 @@ from ldp_aggregator.store.sqlite.connections import (
     prepare_file,
     transaction,
 )
-from ldp_aggregator.store.sqlite.id_sets import IdSets, Tidier
+from ldp_aggregator.store.sqlite.id_index import IdSets, Tidier
 from protocols import Campaign
 
 LOG: Final = logging.getLogger("ldp_aggregator")
@@ -60,7 +60,7 @@ class SqliteStore(Store):
         if not read_only:
             make_file(path)
         self._ids = IdSets()
-        self._tidier = Tidier(ids.folder_of(path), self._ids)
+        self._tidier = Tidier(id_tables.folder_of(path), self._ids)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
         self._writes = SqliteConnection(open_connection(path, read_only=read_only), clock or utc_now)
@@ -73,7 +73,7 @@ class SqliteStore(Store):
                 check_in_use(self._writes)
                 keep_log(raw)
                 with transaction(raw):
-                    ids.sweep(raw)
+                    id_tables.sweep(raw)
             self._reads = SqliteConnection(open_connection(path, read_only=read_only), clock or utc_now)
         except BaseException:
             raw.close()
@@ -101,11 +101,11 @@ class SqliteStore(Store):
     def damaged(self) -> int:
         return len(self._damaged | self._tidier.damaged)
 
-    async def check(self) -> list[Finding]:
+    async def check(self) -> list[Damage]:
         """Again where runs were merged meanwhile, whose files are gone then."""
 
-        async def listed(_: Connection) -> dict[str, str]:
-            return ids.listed(self._reads.raw)
+        async def listed(_: SqlConnection) -> dict[str, str]:
+            return id_tables.listed(self._reads.raw)
 
         for _ in range(CHECKS):
             before = await self._read(listed)
@@ -114,16 +114,16 @@ class SqliteStore(Store):
                 break
         return findings
 
-    async def _all_findings(self, db: Connection) -> list[Finding]:
+    async def _all_findings(self, db: SqlConnection) -> list[Damage]:
         damage = self._reads.raw.execute("PRAGMA integrity_check").fetchall()
-        return [Finding(None, str(row[0])) for row in damage if row[0] != "ok"] + await self._findings(db)
+        return [Damage(None, str(row[0])) for row in damage if row[0] != "ok"] + await self._findings(db)
 
     @writing
-    async def _take_out_damaged(self, db: Connection) -> list[ids.TakenOut]:
+    async def _take_out_damaged(self, db: SqlConnection) -> list[id_tables.TakenOut]:
         found = [row for row in await campaigns.rows(db) if row.life.sealed is None]
-        return [taken for row in found for taken in ids.take_out_damaged(self._writes.raw, row.number)]
+        return [taken for row in found for taken in id_tables.take_out_damaged(self._writes.raw, row.number)]
 
-    async def take_out_damaged(self) -> list[ids.TakenOut]:
+    async def take_out_damaged(self) -> list[id_tables.TakenOut]:
         """Take every damaged run out; what is sound of it stays. Whose ids are lost may be counted once more."""
         taken = await self._take_out_damaged()
         await self._drop_ids(0)
@@ -208,21 +208,21 @@ class SqliteStore(Store):
             self._damaged.add(number)
             LOG.error("a tally was not compacted", extra={"campaign": campaign.id, "reason": kind_of(error)})
 
-    async def _forget_ids(self, db: Connection, number: int) -> None:
-        ids.drop(self._writes.raw, number)
+    async def _forget_ids(self, db: SqlConnection, number: int) -> None:
+        id_tables.drop(self._writes.raw, number)
 
     async def _drop_ids(self, number: int) -> None:
-        async def sweep(_: Connection) -> None:
+        async def sweep(_: SqlConnection) -> None:
             self._ids.known.clear()
-            ids.sweep(self._writes.raw)
+            id_tables.sweep(self._writes.raw)
 
         await self._write(sweep)
 
-    async def _stored_ids(self, db: Connection, number: int) -> int:
-        return ids.stored(self._reads.raw, number)
+    async def _stored_ids(self, db: SqlConnection, number: int) -> int:
+        return id_tables.stored(self._reads.raw, number)
 
-    async def _problems_of_ids(self, db: Connection, row: CampaignRow) -> list[str]:
-        return ids.problems(self._reads.raw, row.number)
+    async def _problems_of_ids(self, db: SqlConnection, row: CampaignRow) -> list[str]:
+        return id_tables.problems(self._reads.raw, row.number)
 
     async def _read(self, work: Work[Result], name: str = "") -> Result:
         return await self._in_thread(self._reader, lambda: _transact(self._reads, work, "BEGIN"))
@@ -234,7 +234,7 @@ class SqliteStore(Store):
         return await asyncio.get_running_loop().run_in_executor(executor, work)
 
 
-def _transact(db: SqliteConnection, work: Callable[[Connection], Awaitable[Result]], begin: str) -> Result:
+def _transact(db: SqliteConnection, work: Callable[[SqlConnection], Awaitable[Result]], begin: str) -> Result:
     with transaction(db.raw, begin):
         return finish(work(db))
 

@@ -17,15 +17,15 @@ from ldp_aggregator.learning.frames import column_of, without_sparse_columns
 from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.node_statistics import SUM
 from ldp_aggregator.trainers.base import PUBLISHED, SOUND, PrivateNaiveBayes, Training
-from ldp_aggregator.trainers.federation.state import Group, robust_model
+from ldp_aggregator.trainers.federation.state import NodeGroup, robust_model
+from ldp_aggregator.trainers.model_from_statistics import DEFAULT_VARIANCE_FLOOR, Options
 from ldp_aggregator.trainers.noise.accountant import Accountant
 from ldp_aggregator.trainers.noise.integers import STEPS, discrete_laplace
 from ldp_aggregator.trainers.noise.randomness import RandomState
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, checked_relation
-from ldp_aggregator.trainers.rebuilding import DEFAULT_VARIANCE_FLOOR, Options
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.silence import warn_of_silence
-from ldp_aggregator.trainers.statistics import GRID, Plan, book, grid_values, plan_noise, statistics_of
+from ldp_aggregator.trainers.statistics import GRID, QueryNoise, book, grid_values, plan_noise, statistics_of
+from ldp_aggregator.trainers.unseen_features import warn_of_silence
 from protocols.document.schema import ContinuousFeature
 from protocols.exact.coins import Coins
 from protocols.model import Model
@@ -105,7 +105,7 @@ class FederatedNB(PrivateNaiveBayes):
             totals.append(exact + noise.sum(axis=0))
             sizes.append(len(members))
         warn_of_silence(sum(totals), plans, self.nodes)
-        groups = [Group(total.tolist(), size) for total, size in zip(totals, sizes, strict=True)]
+        groups = [NodeGroup(total.tolist(), size) for total, size in zip(totals, sizes, strict=True)]
         model = robust_model(schema, plans, groups, Options(float(self.variance_floor), float(self.smoothing)))
         if published:
             return model, Guarantee(None, 0.0, _LOCAL, ())
@@ -125,7 +125,7 @@ class FederatedNB(PrivateNaiveBayes):
         return rng.integers(0, self.nodes, size=rows)
 
 
-def _sound_noise(plans: Sequence[Plan], nodes: int, coins: Coins) -> Integers:
+def _sound_noise(plans: Sequence[QueryNoise], nodes: int, coins: Coins) -> Integers:
     """The noise that each node adds, shape (nodes, length of the vector)."""
     drawn = [
         discrete_laplace(plan.scale, nodes * (plan.part.stop - plan.part.start), coins).reshape(nodes, -1)
@@ -136,7 +136,7 @@ def _sound_noise(plans: Sequence[Plan], nodes: int, coins: Coins) -> Integers:
 
 def _published_noise(
     schema: Schema,
-    plans: Sequence[Plan],
+    plans: Sequence[QueryNoise],
     noise: Integers,
     frame: pd.DataFrame,
     classes: Integers,

@@ -21,13 +21,13 @@ from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.node_statistics import Releases, decode_share, encode_share, has_other_rows, parts_of
 from ldp_aggregator.trainers.base import sound_guarantee
+from ldp_aggregator.trainers.model_from_statistics import Options, rebuild
 from ldp_aggregator.trainers.noise.accountant import Accountant, checked_epsilon
 from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
-from ldp_aggregator.trainers.rebuilding import Options, rebuild
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.silence import warn_of_silence
-from ldp_aggregator.trainers.statistics import Plan, add_noise, plan_noise, statistics_of
+from ldp_aggregator.trainers.statistics import QueryNoise, add_noise, plan_noise, statistics_of
+from ldp_aggregator.trainers.unseen_features import warn_of_silence
 from protocols.document.campaign import Campaign
 from protocols.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
 
@@ -138,16 +138,16 @@ class FederatedState:
         about = {"nodes": len(self._shares), "groups": len(groups_of_nodes), "replacements": replacements}
         return _train(self.campaign, groups_of_nodes, about, self.guarantee, options)
 
-    def _groups(self, groups: int, salt: bytes) -> list[Group]:
+    def _groups(self, groups: int, salt: bytes) -> list[NodeGroup]:
         if groups == 1:
-            return [Group(self._totals, len(self._shares))]
+            return [NodeGroup(self._totals, len(self._shares))]
         if not 1 <= groups <= len(self._shares):
             raise ValueError(f"groups must be from 1 to the {len(self._shares)} nodes there are, not {groups}")
         if not salt:
             raise ValueError("groups are drawn by a salt that the nodes do not know; give one, and keep it")
         order = sorted(self._shares, key=lambda node: hashlib.sha256(salt + node.encode()).digest())
         return [
-            Group(_exact_sum([self._shares[node] for node in order[first::groups]]), len(order[first::groups]))
+            NodeGroup(_exact_sum([self._shares[node] for node in order[first::groups]]), len(order[first::groups]))
             for first in range(groups)
         ]
 
@@ -171,7 +171,7 @@ class FederatedState:
 
 
 @dataclass(frozen=True)
-class Group:
+class NodeGroup:
     """The merged statistics of some nodes, and how many times the planned noise is in them."""
 
     totals: Sequence[int]
@@ -184,7 +184,11 @@ def model_of_totals(
     """The model of the sum of so many shares, however it came about: equal totals give equal bytes."""
     guarantee = federated_guarantee(campaign.privacy.epsilon, {})
     return _train(
-        campaign, [Group(totals, nodes)], {"nodes": nodes, "groups": 1, "replacements": 0}, guarantee, options
+        campaign,
+        [NodeGroup(totals, nodes)],
+        {"nodes": nodes, "groups": 1, "replacements": 0},
+        guarantee,
+        options,
     )
 
 
@@ -202,7 +206,11 @@ def federated_guarantee(epsilon: float, releases: Mapping[str, Releases]) -> Gua
 
 
 def _train(
-    campaign: Campaign, groups: Sequence[Group], about: Mapping[str, int], guarantee: Guarantee, options: Options
+    campaign: Campaign,
+    groups: Sequence[NodeGroup],
+    about: Mapping[str, int],
+    guarantee: Guarantee,
+    options: Options,
 ) -> NaiveBayes:
     schema = Schema.of_campaign(campaign)
     model = robust_model(schema, plan_noise(schema, campaign.privacy.epsilon, ADD_REMOVE), groups, options)
@@ -210,7 +218,7 @@ def _train(
     return NaiveBayes.from_model(replace(model, training=training), guarantee)
 
 
-def robust_model(schema: Schema, plans: Sequence[Plan], groups: Sequence[Group], options: Options) -> Model:
+def robust_model(schema: Schema, plans: Sequence[QueryNoise], groups: Sequence[NodeGroup], options: Options) -> Model:
     """The model of one group, or the median of every parameter over the models of several."""
     models = [rebuild(schema, _bounded(group.totals), plans, options, copies=group.copies) for group in groups]
     return models[0] if len(models) == 1 else _median(models)

@@ -11,7 +11,7 @@ from scipy import stats
 from shuffled import Array, law_of, mixture
 
 from ldp_aggregator.amplification import MOST_REPORTS, blanket_of, delta_bound, epsilon_bound, mixed
-from ldp_aggregator.mechanisms.facts import Blanket
+from ldp_aggregator.mechanisms.analysis import Blanket
 from protocols.mechanisms import (
     AnyMechanism,
     DirectEncoding,

@@ -10,7 +10,7 @@ import pytest
 from shuffled import Array, law_of, mixture, worst_delta
 
 from ldp_aggregator.amplification import blanket_of, delta_bound, mixed
-from ldp_aggregator.mechanisms.facts import Blanket
+from ldp_aggregator.mechanisms.analysis import Blanket
 from protocols.mechanisms import (
     AnyMechanism,
     DirectEncoding,

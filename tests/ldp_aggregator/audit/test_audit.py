@@ -13,7 +13,7 @@ from audited_campaigns import campaign, question
 from leaking_answers import LEAKING
 
 from ldp_aggregator.audit import BlackBoxError, Person, audit, command_client
-from ldp_aggregator.audit.asking.again import another
+from ldp_aggregator.audit.asking.asked_again import another
 from ldp_aggregator.audit.asking.observations import read_tables
 from ldp_aggregator.audit.rules.repeats import ids_of
 from ldp_aggregator.audit.verdict import CHECKS

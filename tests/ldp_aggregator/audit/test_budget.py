@@ -18,10 +18,10 @@ from ldp_aggregator.audit.asking.people import people_of
 from ldp_aggregator.audit.budget import SHARES
 from ldp_aggregator.audit.rules import twister
 from ldp_aggregator.audit.rules.repeats import Alike, ids_of, repeated_ids
-from ldp_aggregator.audit.searching.columns import columns_of
 from ldp_aggregator.audit.searching.crowds import games
 from ldp_aggregator.audit.searching.events import CONFIDENCE, guess_bound, share_bound
 from ldp_aggregator.audit.searching.guesses import Guesser, fixed_guesses
+from ldp_aggregator.audit.searching.upload_features import columns_of
 
 
 def upload(question: int, payload: bytes, tag: bytes = bytes(16)) -> bytes:

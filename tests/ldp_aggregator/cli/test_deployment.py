@@ -11,7 +11,7 @@ import pytest
 from ldp_aggregator.cli.program import parse
 from ldp_aggregator.server import app
 from ldp_aggregator.server.api.public import OPERATIONS
-from ldp_aggregator.server.api.rows import GUARDED
+from ldp_aggregator.server.api.routing import GUARDED
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import PROBLEMS
 from ldp_aggregator.service.settings import Limits, Settings, read_settings, variables

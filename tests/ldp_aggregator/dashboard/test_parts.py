@@ -10,13 +10,13 @@ import pytest
 from cells import SteppedClock
 
 from ldp_aggregator.dashboard.drawing import words
-from ldp_aggregator.dashboard.drawing.columns import ColumnsError, draft_of, spread_header
+from ldp_aggregator.dashboard.drawing.column_lists import ColumnsError, draft_of, spread_header
 from ldp_aggregator.dashboard.drawing.evaluations import model_row
 from ldp_aggregator.dashboard.drawing.plots import Bar, curve, interval_plot, nice_ticks
-from ldp_aggregator.dashboard.drawing.readings import read_exposition
+from ldp_aggregator.dashboard.drawing.server_metrics import read_exposition
+from ldp_aggregator.dashboard.page_sources import MOST_SAMPLES, History
 from ldp_aggregator.dashboard.pages import asset
 from ldp_aggregator.dashboard.session import LIFETIME, open_session, read_session
-from ldp_aggregator.dashboard.sources import MOST_SAMPLES, History
 from ldp_aggregator.learning.published import LOCAL_RELATION, Guarantee
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.store.contract import PublishedModel

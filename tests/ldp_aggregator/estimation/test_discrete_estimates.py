@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from ldp_aggregator.counting.decoding import count
 from ldp_aggregator.estimation.estimators import QuestionEstimate, estimate_question
-from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.mechanisms import analysis_of
 from protocols import Question
 from protocols.document.questions import INDEX, PAIR
 from protocols.drafting.choice import make_discrete
@@ -31,7 +31,7 @@ def question_of(mechanism: str, epsilon: float) -> Question:
 def ask(question: Question, users: int, rng: np.random.Generator) -> np.ndarray:
     """The payload rows of ``users`` people drawn from the population."""
     items = rng.choice(len(FREQUENCIES), size=users, p=FREQUENCIES)
-    return facts_of(question.mechanism).perturb(items, rng)
+    return analysis_of(question.mechanism).perturb(items, rng)
 
 
 def learn(question: Question, rows: np.ndarray) -> QuestionEstimate:

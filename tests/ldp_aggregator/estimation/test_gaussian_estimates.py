@@ -16,7 +16,7 @@ from ldp_aggregator import Tally, estimate
 from ldp_aggregator.counting.decoding import count
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.learning.frames import numbers, rescaled
-from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.mechanisms import analysis_of
 from protocols import Campaign
 from protocols.document.questions import SQUARE, VALUE
 from simulations import simulate
@@ -48,7 +48,7 @@ def resampled(campaign: Campaign, frame, labels, users: int, runs: int, seed: in
     rng, columns = np.random.default_rng(seed), Columns.of(campaign, frame, labels)
     owners, tallies = rng.integers(0, len(columns), users * runs), [Tally(campaign) for _ in range(runs)]
     for question, devices in draw_questions(campaign, len(owners), rng):
-        payloads = facts_of(question.mechanism).perturb(columns.items(question, owners[devices], rng), rng)
+        payloads = analysis_of(question.mechanism).perturb(columns.items(question, owners[devices], rng), rng)
         ends = np.searchsorted(devices, users * np.arange(1, runs))
         for tally, answers in zip(tallies, np.split(payloads, ends), strict=True):
             tally.add(question.index, len(answers), count(question, answers))

@@ -22,7 +22,7 @@ from ldp_aggregator.learning.evaluation import (
 )
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.learning.published import published_by
-from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.mechanisms import analysis_of
 from protocols import Campaign
 from protocols.model import Model
 from simulations import simulate
@@ -48,7 +48,7 @@ def answers(campaign, law, devices, seed):
     right = law[said_of(asked)[:, None] == np.arange(law.shape[1])].sum()
     for question, n in zip(campaign.questions, rng.multinomial(devices, weights / weights.sum()), strict=True):
         cells = np.array([1 - right, right]) if question.kind == "right" else law.ravel()
-        tally.add(question.index, int(n), facts_of(question.mechanism).tally(rng.multinomial(n, cells), rng))
+        tally.add(question.index, int(n), analysis_of(question.mechanism).tally(rng.multinomial(n, cells), rng))
     return tally
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ldp_aggregator import Tally, estimate
 from ldp_aggregator.estimation.posterior import tables
 from ldp_aggregator.estimation.posterior.tables import posterior_of, rows
-from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.mechanisms import analysis_of
 from protocols import Campaign
 
 shapes = st.lists(st.tuples(st.integers(2, 4), st.booleans()), min_size=1, max_size=6)
@@ -34,7 +34,7 @@ def tally_of(campaign, rng):
     for place, question in enumerate(campaign.questions):
         tally.n[place] = n = rng.integers(200, 400) * (rng.random() < 5 / 6)
         held = rng.multinomial(n, rng.dirichlet(np.ones(question.domain_size)))
-        tally.counts[place][:] = facts_of(question.mechanism).tally(held, rng)
+        tally.counts[place][:] = analysis_of(question.mechanism).tally(held, rng)
     return tally
 
 

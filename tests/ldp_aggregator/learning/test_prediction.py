@@ -10,7 +10,7 @@ import pytest
 from ldp_aggregator import Tally, train
 from ldp_aggregator.learning.prediction import best_feature, predict_accuracy
 from ldp_aggregator.learning.training import Decoding, learn
-from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.mechanisms import analysis_of
 from protocols import Campaign
 from simulations import simulate
 
@@ -40,7 +40,7 @@ def drawn(campaign, prior, tables, devices, seed, *, absent=0.1):
             cells = tables[int(question.feature[1:])] * prior
             if campaign.feature(question.feature).missing:
                 cells = np.concatenate([cells * (1 - absent), [prior * absent]])
-        tally.add(question.index, int(n), facts_of(question.mechanism).tally(rng.multinomial(n, cells.ravel()), rng))
+        tally.add(question.index, int(n), analysis_of(question.mechanism).tally(rng.multinomial(n, cells.ravel()), rng))
     return tally
 
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.enumeration import ENUMERATION, verify_thoroughly, worst_case
 from protocols import Campaign
 from protocols.document.verification import CLOSED_FORM, verify
@@ -48,9 +48,9 @@ def test_a_device_enumerates_nothing_and_finds_what_the_enumeration_finds():
 
 
 def test_what_has_too_many_outputs_is_not_enumerated():
-    assert facts_of(DISCRETE["oue"].make(8, Fraction(1))).law_size == 8 * 2**8
-    assert facts_of(DISCRETE["she"].make(2, Fraction(1))).law_size == 0
-    assert facts_of(DISCRETE["oue"].make(65536, Fraction(1))).law_size == 0
+    assert analysis_of(DISCRETE["oue"].make(8, Fraction(1))).law_size == 8 * 2**8
+    assert analysis_of(DISCRETE["she"].make(2, Fraction(1))).law_size == 0
+    assert analysis_of(DISCRETE["oue"].make(65536, Fraction(1))).law_size == 0
 
 
 def test_large_domains_take_the_closed_form():

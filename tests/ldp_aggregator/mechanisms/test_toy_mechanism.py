@@ -18,9 +18,9 @@ from ldp_aggregator.audit import audit
 from ldp_aggregator.counting.decoding import lay_out
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.learning.published import published_guarantee
-from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.mechanisms import analysis_of
+from ldp_aggregator.mechanisms.analysis import Blanket, Flags, Integers, Limit, Rows, count_positions
 from ldp_aggregator.mechanisms.enumeration import ENUMERATION, verify_thoroughly
-from ldp_aggregator.mechanisms.facts import Blanket, Flags, Integers, Limit, Rows, count_positions
 from ldp_aggregator.mechanisms.pure import PureFacts
 from ldp_aggregator.mechanisms.registry import FACTS
 from ldp_client import perturb
@@ -235,4 +235,4 @@ def test_it_is_planned_and_audited(campaign: Campaign) -> None:
     assert all((error > 0).all() and np.isfinite(error).all() for error in errors)
     result = audit(campaign.document.decode(), Client(), 300, rng=np.random.default_rng(1), wrong=1e-7)
     assert result.passed, "the client's coins are live: a sound one fails once in 10**7 runs"
-    assert facts_of(campaign.questions[0].mechanism).words == UniformFacts.words
+    assert analysis_of(campaign.questions[0].mechanism).words == UniformFacts.words

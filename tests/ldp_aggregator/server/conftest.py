@@ -20,7 +20,7 @@ from raw_http import Line, dial
 from schemas import problems
 
 from ldp_aggregator.server import app
-from ldp_aggregator.server.api.rows import JSON, PROBLEM, Operation
+from ldp_aggregator.server.api.routing import JSON, PROBLEM, Operation
 from ldp_aggregator.server.process import running
 from ldp_aggregator.server.sockets.listener import Listeners
 from ldp_aggregator.service.rights import make_token

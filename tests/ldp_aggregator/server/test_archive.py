@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from cells import publish, submission
 
-from ldp_aggregator.archive.keeping import Archive
-from ldp_aggregator.archive.places import open_place
+from ldp_aggregator.archive.locations import open_place
 from ldp_aggregator.archive.recount import recount
+from ldp_aggregator.archive.writer import Archive
 from ldp_aggregator.service.archiving import counts_of
 from ldp_aggregator.service.settings import Settings, SettingsError
 from ldp_aggregator.store import SqliteStore
@@ -43,6 +43,6 @@ async def test_an_archive_that_nothing_here_opens_stops_the_start_and_says_why(s
     settings = Settings(data=tmp_path, archive="nosuch://bucket/reports")
     with pytest.raises(Exception, match="nosuch"):
         await counts_of(server.store, settings)
-    monkeypatch.setitem(__import__("sys").modules, "ldp_aggregator.archive.keeping", None)
+    monkeypatch.setitem(__import__("sys").modules, "ldp_aggregator.archive.writer", None)
     with pytest.raises(SettingsError, match=r"pip install 'ldp-bayes\[archive\]'"):
         await counts_of(server.store, Settings(data=tmp_path, archive=str(tmp_path)))

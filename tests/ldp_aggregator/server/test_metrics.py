@@ -12,7 +12,7 @@ from cells import cell_campaign, submission
 from queueing import submit
 from raw_http import exchange
 
-from ldp_aggregator.server import keeper
+from ldp_aggregator.server import housekeeping
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.metrics import OBSERVED, Metrics
 from ldp_aggregator.server.problems import PROBLEMS, RETRY_SECONDS, retry_later
@@ -61,7 +61,7 @@ async def test_what_happened_is_counted(server):
 
 
 async def test_no_label_names_a_path_or_a_client_and_campaigns_only_those_that_are_open(monkeypatch, serving):
-    monkeypatch.setattr(keeper, "DUE_SECONDS", 0.02)
+    monkeypatch.setattr(housekeeping, "DUE_SECONDS", 0.02)
     async with serving() as server:
         campaign, unknown = await server.publish(), cell_campaign(title="Never published")
         await server.upload(campaign, [1])

@@ -10,8 +10,8 @@ from queueing import submit
 from raw_http import dial, document_of
 
 from ldp_aggregator.server import ingest as ingest_module
+from ldp_aggregator.server.housekeeping import close_once
 from ldp_aggregator.server.ingest import STALE_SECONDS, Ingest
-from ldp_aggregator.server.keeper import close_once
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.process import EndedError, end_connections, running, serve
 from ldp_aggregator.server.sockets.listener import Listeners
@@ -189,8 +189,8 @@ async def ends(*_):
     ("name", "work"),
     [
         ("writer", "ldp_aggregator.server.ingest.Ingest.write"),
-        ("keeper", "ldp_aggregator.server.keeper.close_due"),
-        ("door", "ldp_aggregator.server.sockets.listener.TlsDoor._accept"),
+        ("housekeeping", "ldp_aggregator.server.housekeeping.close_due"),
+        ("door", "ldp_aggregator.server.sockets.listener.TlsListener._accept"),
     ],
 )
 async def test_a_server_of_which_a_part_ends_ends_too(settings, monkeypatch, name, work):

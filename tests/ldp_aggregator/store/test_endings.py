@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 from cells import SteppedClock, count, publish, submission
 
-from ldp_aggregator.server.keeper import close_due
+from ldp_aggregator.server.housekeeping import close_due
 from ldp_aggregator.store import Outcome, RefusedError, SqliteStore, StoreError, UnknownCampaignError, open_store
 from ldp_aggregator.store.decisions import GRACE
 

@@ -13,7 +13,7 @@ from postgres import Postgres, empty, own_postgres, postgres  # noqa: F401 - fix
 
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.service.rights import make_token
-from ldp_aggregator.store import Finding, Store, open_store
+from ldp_aggregator.store import Damage, Store, open_store
 from ldp_aggregator.store.clock import utc_now
 from protocols import Campaign
 
@@ -50,7 +50,7 @@ class Kept:
     def tally(self, campaign: Campaign) -> Tally:
         return self.run(lambda store: store.tally(campaign.id))
 
-    def check(self) -> list[Finding]:
+    def check(self) -> list[Damage]:
         return self.run(lambda store: store.check())
 
 

@@ -17,11 +17,11 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from ldp_aggregator.server.keeper import close_due
+from ldp_aggregator.server.housekeeping import close_due
 from ldp_aggregator.store import Outcome, SqliteStore, StoreError
 from ldp_aggregator.store import batch as batch_module
 from ldp_aggregator.store.sql import campaigns
-from ldp_aggregator.store.sqlite import ids
+from ldp_aggregator.store.sqlite import id_tables
 
 CELLS = 128
 
@@ -106,7 +106,7 @@ class DropsIdsBeforeSealing(KillableStore):
         async def drop(db):
             row = await campaigns.row(db, campaign_id)
             if row.life.sealed is None:
-                ids.drop(db.raw, row.number)
+                id_tables.drop(db.raw, row.number)
 
         await self._write(drop)
         return await super().seal_campaign(campaign_id, at_once=at_once)

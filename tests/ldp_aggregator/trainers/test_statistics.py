@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from ldp_aggregator.node_statistics import parts_of
+from ldp_aggregator.trainers.model_from_statistics import Options, rebuild
 from ldp_aggregator.trainers.noise.accountant import Accountant
 from ldp_aggregator.trainers.noise.randomness import PrivacyWarning, coins_of
-from ldp_aggregator.trainers.rebuilding import Options, rebuild
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import (
     GRID,

@@ -86,7 +86,7 @@ def odd_tables():
     yield "one row", base.head(1), ["a"]
 
 
-@pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.silence.SilentFeatureWarning")
+@pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.unseen_features.SilentFeatureWarning")
 @pytest.mark.parametrize(("case", "frame", "labels"), list(odd_tables()), ids=[case for case, _, _ in odd_tables()])
 @pytest.mark.parametrize("epsilon", [0.001, 1.0, 1e4])
 def test_odd_tables_give_a_model_that_a_device_accepts(schema, case, frame, labels, epsilon):

@@ -16,8 +16,8 @@ from ldp_aggregator.trainers import (
     node_statistics,
 )
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.silence import SilentFeatureWarning, silent_features
 from ldp_aggregator.trainers.statistics import plan_noise, statistics_of
+from ldp_aggregator.trainers.unseen_features import SilentFeatureWarning, silent_features
 from protocols import Campaign
 from protocols.model import Model
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ldp_aggregator.counting.decoding import refusals
-from ldp_aggregator.mechanisms import facts_of
-from ldp_aggregator.mechanisms.facts import Rows
+from ldp_aggregator.mechanisms import analysis_of
+from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.mechanisms.onebit import multiply_shift
 from protocols.mechanisms import (
     DISCRETE,
@@ -23,7 +23,7 @@ from protocols.mechanisms import (
     SubsetSelection,
 )
 from simulations import SeededCoins
-from simulations.fidelities.items import Items, Moments
+from simulations.fidelities.items import Items, MomentBatch
 
 DEVICES = 6_000
 SIMULATED = 60_000
@@ -49,7 +49,7 @@ def compare(mechanism: AnyMechanism, item: int | Moment, many: Items, same_distr
     coins = SeededCoins(20261121)
     payloads = b"".join(mechanism.perturb(item, coins) for _ in range(DEVICES))
     real = np.frombuffer(payloads, dtype=np.uint8).reshape(DEVICES, mechanism.width)
-    drawn = facts_of(mechanism).perturb(many, np.random.default_rng(11))
+    drawn = analysis_of(mechanism).perturb(many, np.random.default_rng(11))
     assert drawn.shape == (SIMULATED, mechanism.width)
     assert drawn.dtype == np.uint8
     same_distribution(outcomes(mechanism, real), outcomes(mechanism, drawn))
@@ -68,7 +68,7 @@ def test_an_index_is_perturbed_as_on_the_device(name, size, epsilon, place, same
 def test_a_moment_is_perturbed_as_on_the_device(name, value, same_distribution):
     mechanism = MOMENTS[name].make(3, Fraction(2))
     fixed = int(value * (1 << VALUE_BITS))
-    many = Moments(np.full(SIMULATED, 1), np.full(SIMULATED, fixed), np.zeros(SIMULATED, dtype=bool))
+    many = MomentBatch(np.full(SIMULATED, 1), np.full(SIMULATED, fixed), np.zeros(SIMULATED, dtype=bool))
     compare(mechanism, Moment(1, fixed), many, same_distribution)
 
 
@@ -83,8 +83,8 @@ def test_rounding_to_the_grid_keeps_the_expectation():
     """Rounding noise alone: at a vast epsilon the Laplace noise is zero, and every value lies between grid points."""
     mechanism = MOMENTS["laplace"].make(2, Fraction(2**20))
     fixed = int(0.3 * (1 << VALUE_BITS))
-    rows = facts_of(mechanism).perturb(
-        Moments(np.zeros(200_000, dtype=int), np.full(200_000, fixed), np.zeros(200_000, dtype=bool)),
+    rows = analysis_of(mechanism).perturb(
+        MomentBatch(np.zeros(200_000, dtype=int), np.full(200_000, fixed), np.zeros(200_000, dtype=bool)),
         np.random.default_rng(5),
     )
     steps = np.ascontiguousarray(rows).view("<i4")[:, 0]
@@ -98,7 +98,7 @@ def test_rounding_to_the_grid_keeps_the_expectation():
 @pytest.mark.parametrize("mechanism", [DirectEncoding, SubsetSelection])
 def test_frequencies_are_the_integers_of_the_mechanism(mechanism):
     made = mechanism.make(40, Fraction(2))
-    rows = facts_of(made).perturb(np.full(400_000, 17), np.random.default_rng(3))
+    rows = analysis_of(made).perturb(np.full(400_000, 17), np.random.default_rng(3))
     supported = np.array([17 in made.support(row.tobytes()) for row in rows[:50_000]])
     p = float(made.p)
     assert abs(supported.mean() - p) < 5 * np.sqrt(p * (1 - p) / 50_000)  # False alarm: 6e-7.
@@ -114,7 +114,7 @@ def test_every_payload_is_one_that_a_device_can_have_sent(make_everything, make_
             campaign = make_everything(continuous=continuous, **privacy)
             columns = Columns.of(campaign, frame, labels)
             for question in campaign.questions:
-                rows = facts_of(question.mechanism).perturb(columns.items(question, np.arange(2_000), rng), rng)
+                rows = analysis_of(question.mechanism).perturb(columns.items(question, np.arange(2_000), rng), rng)
                 assert refusals(question, rows) == {}
                 question.mechanism.check(rows[0].tobytes())
 

@@ -9,7 +9,7 @@ import pytest
 
 from ldp_aggregator.counting.decoding import cells as tally_length
 from ldp_aggregator.counting.decoding import count
-from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.noisy_vector import noise_sums
 from protocols import Question
 from protocols.document.questions import INDEX, LABEL, MOMENT, VALUE
@@ -29,7 +29,7 @@ def question_with(mechanism, kind: str, encoding: str) -> Question:
 def assert_same_tallies(question: Question, items, drawn: list[np.ndarray], same_distribution) -> None:
     """``items`` are reported together, over and over; noisy cells are compared in steps of half a scale."""
     reports = (
-        facts_of(question.mechanism)
+        analysis_of(question.mechanism)
         .perturb(items, np.random.default_rng(1))
         .reshape(COUNTED, -1, question.mechanism.width)
     )
@@ -51,7 +51,7 @@ def test_three_reports_of_an_index_add_up_as_drawn(name, size, epsilon, same_dis
     rng = np.random.default_rng(2)
     cells = np.zeros(size, dtype=np.int64)
     cells[[1, size - 1]] = 1, 2
-    drawn = [facts_of(mechanism).tally(cells, rng) for _ in range(DRAWN)]
+    drawn = [analysis_of(mechanism).tally(cells, rng) for _ in range(DRAWN)]
     question = question_with(mechanism, LABEL, INDEX)
     assert_same_tallies(question, np.tile([1, size - 1, size - 1], COUNTED), drawn, same_distribution)
 
@@ -62,7 +62,7 @@ def test_three_reports_of_moments_add_up_as_drawn(name, classes, same_distributi
     mechanism = MOMENTS[name].make(classes, Fraction(3))
     rng = np.random.default_rng(3)
     moments = Moments(np.array([0, classes - 1]), np.array([int(0.8 * UNIT), int(-0.35 * UNIT)]), THERE)
-    drawn = [facts_of(mechanism).tally_moments(moments, np.array([2, 1]), rng) for _ in range(DRAWN)]
+    drawn = [analysis_of(mechanism).tally_moments(moments, np.array([2, 1]), rng) for _ in range(DRAWN)]
     cells, values = (np.tile(one[[0, 0, 1]], COUNTED) for one in (moments.cells, moments.values))
     together = Moments(cells, values, np.zeros(len(cells), dtype=bool))
     assert_same_tallies(question_with(mechanism, VALUE, MOMENT), together, drawn, same_distribution)
@@ -71,7 +71,7 @@ def test_three_reports_of_moments_add_up_as_drawn(name, classes, same_distributi
 def test_subsets_of_two_billion_devices_are_tallied_and_every_one_counts():
     mechanism = SubsetSelection.make(12, Fraction(1, 2))
     cells = np.full(12, 2_000_000_000 // 12)
-    counts = facts_of(mechanism).tally(cells, np.random.default_rng(4))
+    counts = analysis_of(mechanism).tally(cells, np.random.default_rng(4))
     assert counts.sum() == mechanism.subset_size * cells.sum()
     expected = cells * float(mechanism.p) + (cells.sum() - cells) * float(mechanism.q)
     # No count varies more than a binomial one; 12 counts, false alarm below 1e-6.
@@ -91,9 +91,9 @@ def test_noise_of_no_report_is_none_and_of_many_has_the_stated_variance():
 
 def test_a_mechanism_without_a_tally_is_named():
     with pytest.raises(TypeError, match="laplace"):
-        facts_of(MOMENTS["laplace"].make(2, Fraction(1))).tally(np.zeros(2, dtype=int), np.random.default_rng(0))
+        analysis_of(MOMENTS["laplace"].make(2, Fraction(1))).tally(np.zeros(2, dtype=int), np.random.default_rng(0))
     with pytest.raises(TypeError, match="oue"):
-        facts_of(DISCRETE["oue"].make(2, Fraction(1))).tally_moments(
+        analysis_of(DISCRETE["oue"].make(2, Fraction(1))).tally_moments(
             Moments(np.zeros(1), np.zeros(1), THERE[:1]),
             np.ones(1),
             np.random.default_rng(0),

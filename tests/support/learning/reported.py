@@ -4,7 +4,7 @@ import numpy as np
 from drafts import draft, text
 
 from ldp_aggregator.estimation.estimators import estimate_question
-from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.mechanisms import analysis_of
 from protocols import Campaign
 
 
@@ -19,6 +19,6 @@ def reported(campaign, joints, n, rng):
     """Estimates of all questions, n reports each; ``joints`` are the cells of every feature, the label's first."""
     found = []
     for question, joint in zip(campaign.questions, joints, strict=True):
-        counts = facts_of(question.mechanism).tally(rng.multinomial(n, joint), rng)
+        counts = analysis_of(question.mechanism).tally(rng.multinomial(n, joint), rng)
         found.append(estimate_question(question, n, np.asarray(counts), len(campaign.label.classes), "none"))
     return found

@@ -8,8 +8,8 @@ import pytest
 from cells import count, publish, submission
 from postgres import empty, postgres  # noqa: F401 - a fixture
 
-from ldp_aggregator.archive.keeping import Archive, ArchivedCounts
-from ldp_aggregator.archive.places import open_place
+from ldp_aggregator.archive.locations import open_place
+from ldp_aggregator.archive.writer import Archive, ArchivedCounts
 from ldp_aggregator.service.archiving import counts_of
 from ldp_aggregator.service.settings import read_settings
 from ldp_aggregator.store import open_store
@@ -86,7 +86,7 @@ def test_a_database_is_restored_in_place(run, postgres, monkeypatch):  # noqa: F
 
 
 def test_a_damaged_run_is_taken_out_and_the_command_says_what_that_means(run, data, campaign, tmp_path, monkeypatch):
-    monkeypatch.setattr("ldp_aggregator.store.runs.files.LEAST_RUN", 40)
+    monkeypatch.setattr("ldp_aggregator.store.runs.run_files.LEAST_RUN", 40)
 
     async def fill(store):
         await count(store, campaign, range(5, 64))

@@ -9,10 +9,10 @@ import pytest
 from ldp_aggregator import estimate
 from ldp_aggregator.estimation.estimators import estimate_question
 from ldp_aggregator.estimation.posterior import tables
-from ldp_aggregator.estimation.posterior.evidence import Group, Statistics
+from ldp_aggregator.estimation.posterior.evidence import FeatureGroup, Statistics
 from ldp_aggregator.estimation.posterior.shares import MOST_MISSING, absences
 from ldp_aggregator.estimation.posterior.tables import posterior_of
-from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.mechanisms import analysis_of
 from protocols import Campaign
 from simulations import simulate
 
@@ -38,7 +38,7 @@ def answers(campaign, missing, n, seed):
         if question.feature is not None:
             table = np.array([[0.5, 0.2], [0.3, 0.3], [0.2, 0.5]])
             joint = (np.vstack([table * (1 - missing), missing]) * prior).ravel()
-        counts = facts_of(question.mechanism).tally(rng.multinomial(n, joint), rng)
+        counts = analysis_of(question.mechanism).tally(rng.multinomial(n, joint), rng)
         found.append(estimate_question(question, n, np.asarray(counts), 2, "none"))
     return found
 
@@ -82,7 +82,8 @@ def test_without_reports_and_where_everything_is_missing_somebody_is_taken_to_ho
     campaign = campaign_of(epsilon=4.0)
     found = answers(campaign, np.ones(2), 100_000, seed=5)
     (every,) = absences(
-        [Group(list("abcdefgh"), [[one] for one in found if one.question.feature], 8, True, False).told()], classes
+        [FeatureGroup(list("abcdefgh"), [[one] for one in found if one.question.feature], 8, True, False).told()],
+        classes,
     )
     assert (every <= MOST_MISSING * classes).all()
     assert (every.sum(axis=1) > 0.95).all()

@@ -11,7 +11,7 @@ from reported import complete_campaign, reported
 from ldp_aggregator.estimation.estimators import estimate_question
 from ldp_aggregator.estimation.posterior.effects import SCALES, USUAL, gains, scale_logarithms, shared_scales
 from ldp_aggregator.estimation.posterior.evidence import (
-    Group,
+    FeatureGroup,
     contrasts,
     factor,
     information_of_cells,
@@ -21,7 +21,7 @@ from ldp_aggregator.estimation.posterior.evidence import (
     unit_variance,
 )
 from ldp_aggregator.estimation.posterior.tables import posterior_of
-from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.mechanisms import analysis_of
 from protocols.mechanisms import DISCRETE
 
 
@@ -63,7 +63,7 @@ def test_the_information_of_cells_is_the_inverse_of_the_covariance_that_is_seen(
     n = 50
     values = [
         estimate_question(
-            question, n, np.asarray(facts_of(question.mechanism).tally(rng.multinomial(n, joint), rng)), 2, "none"
+            question, n, np.asarray(analysis_of(question.mechanism).tally(rng.multinomial(n, joint), rng)), 2, "none"
         ).cells.value
         for _ in range(1_500)
     ]
@@ -91,8 +91,8 @@ def test_evidence_adds_up_over_campaigns_and_mechanisms():
     found = [reported(one, joints, 500, rng) for one in rounds]
     for place, cells in ((1, 4), (2, 6)):
         asked = [one[place] for one in found]
-        alone = [Group(["x"], [[one]], cells, False, False).told() for one in asked]
-        together = Group(["x"], [asked], cells, False, False).told()
+        alone = [FeatureGroup(["x"], [[one]], cells, False, False).told() for one in asked]
+        together = FeatureGroup(["x"], [asked], cells, False, False).told()
         assert together.linear == pytest.approx(alone[0].linear + alone[1].linear)
         assert together.information == pytest.approx(alone[0].information + alone[1].information)
     of_classes = told_of_classes(found[0] + found[1], 2).information

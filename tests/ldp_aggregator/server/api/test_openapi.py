@@ -8,11 +8,11 @@ from schemas import problems
 from ldp_aggregator.dashboard.routes import ADMIN as ADMIN_PAGES
 from ldp_aggregator.dashboard.routes import PUBLIC as PUBLIC_PAGES
 from ldp_aggregator.server.api import operations
-from ldp_aggregator.server.api.rows import JSON
+from ldp_aggregator.server.api.routing import JSON
 from ldp_aggregator.server.app import ADMIN, OPERATIONS, PUBLIC, make_apps
 from ldp_aggregator.server.context import CampaignCache, Context, FederatedModels
-from ldp_aggregator.server.desk import Desk
 from ldp_aggregator.server.ingest import Ingest
+from ldp_aggregator.server.intake import Intake
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
 from ldp_aggregator.service.settings import Settings
@@ -25,9 +25,9 @@ async def listener(request, server):
     base, operations = getattr(server, request.param), (PUBLIC, ADMIN, OPERATIONS)[names.index(request.param)]
     ingest, metrics, settings = Ingest(server.store, Metrics(), group_reports=1), Metrics(), Settings()
     campaigns, models = CampaignCache(server.store), FederatedModels(server.store, 1)
-    desk = Desk(server.store, ingest, metrics, settings, settings.limits, campaigns)
+    intake = Intake(server.store, ingest, metrics, settings, settings.limits, campaigns)
     context = Context(
-        server.store, ingest, metrics, settings, settings.limits, campaigns, models, desk, asyncio.Event()
+        server.store, ingest, metrics, settings, settings.limits, campaigns, models, intake, asyncio.Event()
     )
     app = make_apps(context)[names.index(request.param)]
     routes = {(r.method, r.resource.canonical) for r in app.router.routes() if r.method not in ("HEAD", "*")}

@@ -20,8 +20,8 @@ from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import StoreError
 from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.trainers import FederatedState, encode_share, node_statistics
+from ldp_aggregator.trainers.model_from_statistics import Options, rebuild
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
-from ldp_aggregator.trainers.rebuilding import Options, rebuild
 from ldp_aggregator.trainers.statistics import plan_noise
 from ldp_client.answering import perturb
 from protocols import Campaign

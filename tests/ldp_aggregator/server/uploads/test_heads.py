@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_aggregator.server.problems import ProblemError
-from ldp_aggregator.server.sockets import door
-from ldp_aggregator.server.sockets.door import LONGEST_KNOWN, MOST_KNOWN, read_head
+from ldp_aggregator.server.sockets import upload_path
+from ldp_aggregator.server.sockets.upload_path import LONGEST_KNOWN, MOST_KNOWN, read_head
 from protocols.wire import MEDIA_TYPE
 
 ID = "A" * 43
@@ -89,8 +89,8 @@ def test_heads_are_remembered_within_bounds():
         read_head(head(*HEADERS, f"User-Agent: {number}", "Cookie: secret"))
         read_head(head(*HEADERS, "X-Forwarded-For: secret"))
     read_head(head(*HEADERS, "X: " + "x" * LONGEST_KNOWN))
-    assert 0 < len(door._known) <= MOST_KNOWN
-    assert all(len(known) <= LONGEST_KNOWN and b"secret" not in known for known in door._known)
+    assert 0 < len(upload_path._known) <= MOST_KNOWN
+    assert all(len(known) <= LONGEST_KNOWN and b"secret" not in known for known in upload_path._known)
 
 
 PIECES = st.sampled_from(

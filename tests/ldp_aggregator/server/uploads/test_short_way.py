@@ -11,7 +11,7 @@ import pytest
 from cells import cell_report, cells_of
 from raw_http import NOWHERE, Reply, becomes, dial, document_of, exchange, request_head, request_of
 
-from ldp_aggregator.server.sockets.door import Door
+from ldp_aggregator.server.sockets.upload_path import ClientConnection
 from protocols import encode_upload
 
 ELSEWHERE = {"Origin": "https://other.example"}
@@ -22,13 +22,13 @@ ELSEWHERE = {"Origin": "https://other.example"}
 def taken(monkeypatch):
     """Count the uploads that took the short way."""
     seen = []
-    welcome = Door._welcome
+    welcome = ClientConnection._welcome
 
-    def watched(self, terms, desk):
+    def watched(self, terms, intake):
         seen.append(terms)
-        welcome(self, terms, desk)
+        welcome(self, terms, intake)
 
-    monkeypatch.setattr(Door, "_welcome", watched)
+    monkeypatch.setattr(ClientConnection, "_welcome", watched)
     return seen
 
 
@@ -202,7 +202,7 @@ async def test_a_connection_whose_answer_cannot_be_written_harms_no_other(servin
     async with serving(gated) as server:
         campaign = await server.publish()
         lines = await waiting(server, budgets, [request_of(campaign, number) for number in range(5)])
-        done, failed = Door._done, []
+        done, failed = ClientConnection._done, []
 
         def fails_once(self):
             if not failed:
@@ -210,14 +210,14 @@ async def test_a_connection_whose_answer_cannot_be_written_harms_no_other(servin
                 raise ValueError("secret text")
             done(self)
 
-        monkeypatch.setattr(Door, "_done", fails_once)
+        monkeypatch.setattr(ClientConnection, "_done", fails_once)
         gated.gate.set()
         assert [(await line.reply()).status for line in lines] == [200] * 5
         assert (await (await server.dial()).ask(request_of(campaign, 9))).status == 200
 
 
 async def test_a_connection_that_cannot_be_looked_at_does_not_stop_the_watch(serving, monkeypatch):
-    look, failed = Door.look, []
+    look, failed = ClientConnection.look, []
 
     def fails_once(self, now):
         if not failed:
@@ -225,7 +225,7 @@ async def test_a_connection_that_cannot_be_looked_at_does_not_stop_the_watch(ser
             raise ValueError("secret text")
         look(self, now)
 
-    monkeypatch.setattr(Door, "look", fails_once)
+    monkeypatch.setattr(ClientConnection, "look", fails_once)
     async with serving(limits={"header_seconds": 0.2}) as server:
         for _ in range(2):  # The first is cut for the failure, the second because its time is up.
             assert await (await server.dial()).rest() == b""

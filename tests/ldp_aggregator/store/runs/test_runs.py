@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.runs.files import (
+from ldp_aggregator.store.runs.filters import Filter, Hashes
+from ldp_aggregator.store.runs.keys import Keys, Recent, joined, keys_of, merged
+from ldp_aggregator.store.runs.run_files import (
     FAN_IN,
     HEADER_BYTES,
     LEAST_RUN,
@@ -27,8 +29,6 @@ from ldp_aggregator.store.runs.files import (
     remove_leftovers,
     write_run,
 )
-from ldp_aggregator.store.runs.filters import Filter, Hashes
-from ldp_aggregator.store.runs.keys import Keys, Recent, joined, keys_of, merged
 
 # Few different halves, so that ids share them: only somebody who makes ids up does that.
 HALVES = st.sampled_from([0, 1, 2, 255, 1 << 63, (1 << 64) - 1])
@@ -269,7 +269,7 @@ def test_runs_are_their_owners_alone(tmp_path):
 _DIES = """
 import os, signal, sys
 from pathlib import Path
-from ldp_aggregator.store.runs.files import Draft
+from ldp_aggregator.store.runs.run_files import Draft
 Draft(Path(sys.argv[1]))
 os.kill(os.getpid(), signal.SIGKILL)
 """

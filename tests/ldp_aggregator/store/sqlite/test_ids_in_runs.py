@@ -16,8 +16,8 @@ from ldp_aggregator.store import Outcome, SqliteStore
 from ldp_aggregator.store.backup import copy_store, restore_store
 from ldp_aggregator.store.combining import combine_stores
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.runs import files
-from ldp_aggregator.store.sqlite import ids
+from ldp_aggregator.store.runs import run_files
+from ldp_aggregator.store.sqlite import id_tables
 from ldp_aggregator.store.sqlite.connections import FILE_NAME, keep_log, make_file, open_connection, transaction
 
 CAMPAIGN = cell_campaign(4096)
@@ -25,8 +25,8 @@ CAMPAIGN = cell_campaign(4096)
 
 @pytest.fixture(autouse=True)
 def small_runs(monkeypatch):
-    monkeypatch.setattr(files, "LEAST_RUN", 40)
-    monkeypatch.setattr(files, "FAN_IN", 3)
+    monkeypatch.setattr(run_files, "LEAST_RUN", 40)
+    monkeypatch.setattr(run_files, "FAN_IN", 3)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def listed(folder):
 
 
 def on_disk(folder):
-    return {file.name for file in ids.folder_of(folder / FILE_NAME).glob("*")}
+    return {file.name for file in id_tables.folder_of(folder / FILE_NAME).glob("*")}
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ async def test_a_run_that_cannot_be_written_loses_nothing(opened, folder, monkey
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(files.os, "pwrite", full)
+        patch.setattr(run_files.os, "pwrite", full)
         await fill(store, range(200))
     assert listed(folder) == on_disk(folder) == set()
     assert await count(store, CAMPAIGN, range(210)) == Outcome(10, 200)
@@ -150,8 +150,8 @@ async def test_a_merge_for_which_there_is_no_room_is_made_once_there_is(opened, 
         raise StoreError("a run of ids cannot be written: No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("ldp_aggregator.store.sqlite.id_sets.merge_runs", full)
-        patch.setattr("ldp_aggregator.store.sqlite.id_sets.PAUSE_SECONDS", 0.0)
+        patch.setattr("ldp_aggregator.store.sqlite.id_index.merge_runs", full)
+        patch.setattr("ldp_aggregator.store.sqlite.id_index.PAUSE_SECONDS", 0.0)
         await fill(store, range(400), 50)
     many = len(listed(folder))
     await fill(store, range(400, 460))
@@ -173,7 +173,7 @@ async def test_a_run_whose_commit_fails_leaves_its_ids_where_they_are(opened, fo
     await store.beat()
     await asyncio.wrap_future(store._tidier._job.draft)
     with monkeypatch.context() as patch:
-        patch.setattr("ldp_aggregator.store.sqlite.id_sets.transaction", uncommitted)
+        patch.setattr("ldp_aggregator.store.sqlite.id_index.transaction", uncommitted)
         with pytest.raises(StoreError, match="disk full"):
             await store.beat()
     assert await count(store, CAMPAIGN, range(60)) == Outcome(10, 50)
@@ -238,7 +238,7 @@ async def test_a_damaged_run_is_merged_copied_and_combined_into_nothing(opened, 
     store = await opened()
     await fill(store, range(80))
     await store.close()
-    run = ids.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0]
+    run = id_tables.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0]
     damage(run)
     store = await opened()
     await fill(store, range(1000, 1400), sure=False)
@@ -262,7 +262,7 @@ async def test_a_damaged_run_that_stops_a_merge_is_told_until_it_was_taken_out(o
     store = await opened()
     await fill(store, range(80))
     assert store.damaged == 0
-    damage(ids.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0])
+    damage(id_tables.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0])
     await fill(store, range(1000, 1400), sure=False)
     assert store.damaged == 1
     beside = await opened()
@@ -280,7 +280,7 @@ async def test_a_damaged_run_is_taken_out_and_what_is_lost_is_told(opened, folde
     await settled(store)
     await store.close()
     [name] = listed(folder)
-    run = ids.folder_of(folder / FILE_NAME) / name
+    run = id_tables.folder_of(folder / FILE_NAME) / name
     if kind == "missing":
         run.unlink()
     else:
@@ -304,7 +304,7 @@ async def test_a_damaged_run_is_taken_out_and_what_is_lost_is_told(opened, folde
 
 async def test_a_stop_gives_a_merge_up_and_the_next_start_makes_it(opened, folder, monkeypatch):
     begun, go_on = threading.Event(), threading.Event()
-    blocks = files.Run.blocks
+    blocks = run_files.Run.blocks
 
     def slow(run):
         begun.set()
@@ -313,7 +313,7 @@ async def test_a_stop_gives_a_merge_up_and_the_next_start_makes_it(opened, folde
 
     store = await opened()
     with monkeypatch.context() as patch:
-        patch.setattr(files.Run, "blocks", slow)
+        patch.setattr(run_files.Run, "blocks", slow)
         for start in range(0, 2000, 50):
             await count(store, CAMPAIGN, range(start, start + 50))
             if begun.is_set():

@@ -22,8 +22,8 @@ from ldp_aggregator.trainers import (
     node_statistics,
     push_sum,
 )
+from ldp_aggregator.trainers.model_from_statistics import Options, rebuild
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
-from ldp_aggregator.trainers.rebuilding import Options, rebuild
 from ldp_aggregator.trainers.statistics import plan_noise
 from protocols import Campaign
 from protocols.model import Model

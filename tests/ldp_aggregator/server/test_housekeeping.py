@@ -1,4 +1,4 @@
-"""The keeper: campaigns that need not be kept are deleted in time, and room, files, backups and ends are observed."""
+"""Housekeeping: campaigns that need not be kept are deleted in time; room, files, backups and ends are observed."""
 
 import asyncio
 from datetime import datetime, timedelta, timezone
@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from cells import cell_campaign, publish
 
-from ldp_aggregator.server.keeper import delete_once, keep, observed
+from ldp_aggregator.server.housekeeping import delete_once, keep, observed
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.service.settings import Settings
@@ -46,9 +46,9 @@ async def test_what_is_not_told_how_long_keeps_everything(store, clock):
     campaign = await publish(store)
     await store.close_campaign(campaign.id)
     clock.step(3650 * DAY)
-    keeper = asyncio.create_task(keep(store, Metrics(), clock))
+    housekeeping = asyncio.create_task(keep(store, Metrics(), clock))
     await asyncio.sleep(0.1)
-    keeper.cancel()
+    housekeeping.cancel()
     assert len(await store.campaigns()) == 1
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
-from ldp_aggregator.archive.files import ArchiveError
-from ldp_aggregator.store.runs.files import private, sync_folder
+from ldp_aggregator.archive.parquet_files import ArchiveError
+from ldp_aggregator.store.runs.run_files import private, sync_folder
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from ldp_aggregator.counting.decoding import count, payload_rows
 from ldp_aggregator.estimation.estimators import QuestionEstimate
 from ldp_aggregator.estimation.pooling import class_shares
-from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.mechanisms import analysis_of
 from protocols import Question
 from protocols.document.questions import MOMENT, SIGN
 
@@ -35,12 +35,12 @@ Array = NDArray[np.float64]
 
 def per_liar(question: Question, n: int, counts: NDArray[np.int64], cells: int) -> Array:
     """The most that one made-up report moves each of the ``cells`` values of a question; infinite without reports."""
-    facts = facts_of(question.mechanism)
+    analysis = analysis_of(question.mechanism)
     if question.encoding == MOMENT:
-        return facts.moment_reach(n, counts) if n else np.full(cells, np.inf)
+        return analysis.moment_reach(n, counts) if n else np.full(cells, np.inf)
     # A frequency adds from 0 to 1, a sum of two signs from -1 to 1.
     ends = 2 if question.encoding == SIGN else 1
-    return np.full(cells, ends * facts.reach(1) / n if n else np.inf)
+    return np.full(cells, ends * analysis.reach(1) / n if n else np.inf)
 
 
 def class_prior_per_liar(estimates: Sequence[QuestionEstimate], classes: int, *, answers_all: bool) -> float:
@@ -76,12 +76,12 @@ def report_that_names(question: Question, item: int) -> NDArray[np.int64]:
     it: of an index the cell, of a sign the class and its bit, of any other value twice the class, and 1 for the highest
     value, 0 for the lowest.
     """
-    facts = facts_of(question.mechanism)
+    analysis = analysis_of(question.mechanism)
     moment = question.encoding == MOMENT
-    payload = facts.loudest([item // 2], high=item % 2 == 1) if moment else facts.loudest([item])
+    payload = analysis.loudest([item // 2], high=item % 2 == 1) if moment else analysis.loudest([item])
     return count(question, payload_rows(question, payload))
 
 
 def sum_range(question: Question, members: int) -> float:
     """The range of what a report adds to the share of so many cells together."""
-    return facts_of(question.mechanism).reach(members)
+    return analysis_of(question.mechanism).reach(members)

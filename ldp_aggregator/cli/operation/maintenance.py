@@ -18,11 +18,11 @@ from ldp_aggregator.cli.common import (
     with_store,
 )
 from ldp_aggregator.service.rights import local_actor, recorded
-from ldp_aggregator.store import Act, Finding, SqliteStore, Store, StoreError, check_driver, open_store
+from ldp_aggregator.store import Act, Damage, SqliteStore, Store, StoreError, check_driver, open_store
 from ldp_aggregator.store.backup import copy_store, restore_store
 from ldp_aggregator.store.combining import combine_stores
 from ldp_aggregator.store.contract import Restored
-from ldp_aggregator.store.sqlite.ids import TakenOut
+from ldp_aggregator.store.sqlite.id_tables import TakenOut
 from protocols.shell import Groups, say, say_json
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _fsck(options: argparse.Namespace) -> int:
     if options.campaign or options.engine or options.count_only or options.json:
         raise UsageError("ID, --engine, --count-only and --json go with --archive")
 
-    async def work(store: Store) -> tuple[int, list[Finding], str]:
+    async def work(store: Store) -> tuple[int, list[Damage], str]:
         return len(await store.campaigns()), await store.check(), (await store.origin()).generation
 
     if options.take_out_damaged:

@@ -8,10 +8,10 @@ import pytest
 from archived import other_answers, random_kept
 from cells import cell_campaign, count, publish, submission
 
-from ldp_aggregator.archive.files import ArchiveError, Kept
-from ldp_aggregator.archive.keeping import Archive, ArchivedCounts
-from ldp_aggregator.archive.places import open_place
+from ldp_aggregator.archive.locations import open_place
+from ldp_aggregator.archive.parquet_files import ArchiveError, Kept
 from ldp_aggregator.archive.recount import REPORTS, add_results, on_processes, recount
+from ldp_aggregator.archive.writer import Archive, ArchivedCounts
 from ldp_aggregator.service.archiving import goes_along
 from ldp_aggregator.store import SqliteStore, StoreError, Submission
 from ldp_aggregator.store.contract import UNAVAILABLE
@@ -228,13 +228,13 @@ async def test_something_strange_among_the_pending_files_stops_one_campaign_and_
 
 async def test_a_file_that_unpacks_into_more_than_memory_is_refused_before_it_is_read(store, folder, monkeypatch):
     await count(archived(store, folder), CELLS, range(10))
-    monkeypatch.setattr("ldp_aggregator.archive.files.MOST_BYTES", 20)
+    monkeypatch.setattr("ldp_aggregator.archive.parquet_files.MOST_BYTES", 20)
     with pytest.raises(ArchiveError, match=r"rows of .* bytes; the archive writes fewer"):
         recount(folder, CELLS.id)
 
 
 async def test_many_small_files_become_few_large_ones_and_say_the_same(store, folder, monkeypatch):
-    monkeypatch.setattr("ldp_aggregator.archive.keeping.COMPACT_AT", 4)
+    monkeypatch.setattr("ldp_aggregator.archive.writer.COMPACT_AT", 4)
     archive = Archive(open_place(folder), 2)
     counts = ArchivedCounts(store, archive)
     for number in range(100):
@@ -248,7 +248,7 @@ async def test_many_small_files_become_few_large_ones_and_say_the_same(store, fo
 
 async def test_a_recount_while_files_are_put_together_counts_every_report_once(store, folder, monkeypatch):
     """Also where the small files are still there beside the large one, as they are where a server dies in between."""
-    monkeypatch.setattr("ldp_aggregator.archive.keeping.COMPACT_AT", 4)
+    monkeypatch.setattr("ldp_aggregator.archive.writer.COMPACT_AT", 4)
     archive = Archive(open_place(folder), 1)
     with monkeypatch.context() as patch:
         patch.setattr(archive._place, "remove", lambda name: None)

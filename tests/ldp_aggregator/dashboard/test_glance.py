@@ -7,8 +7,8 @@ from datetime import datetime, timezone
 import pytest
 
 from ldp_aggregator.dashboard.drawing.evaluations import model_row
-from ldp_aggregator.dashboard.drawing.readings import Refused, read_exposition
-from ldp_aggregator.dashboard.drawing.verdict import BAD, GOOD, LOOK, health, lies, quality
+from ldp_aggregator.dashboard.drawing.glance import BAD, GOOD, LOOK, health, lies, quality
+from ldp_aggregator.dashboard.drawing.server_metrics import Refused, read_exposition
 from ldp_aggregator.store.contract import PublishedModel
 
 NOW = datetime(2027, 1, 1, tzinfo=timezone.utc)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, sums_of_cells
 from ldp_aggregator.estimation.moments import SIGNIFICANT, present_shares
-from ldp_aggregator.estimation.poisoning.reports import share_moves, sum_range
+from ldp_aggregator.estimation.poisoning.report_bounds import share_moves, sum_range
 from ldp_aggregator.estimation.pooling import pool_classes, pool_shares
 from protocols.document.questions import SQUARE, VALUE
 from protocols.document.schema import ContinuousFeature

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ldp_aggregator.node_statistics import CLASSES, TABLE
-from ldp_aggregator.trainers.statistics import Integers, Plan
+from ldp_aggregator.trainers.statistics import Integers, QueryNoise
 
 _CERTAIN: Final = 5.0
 """Standard deviations of the noise; a feature that all rows express is called silent less than once in 25,000 fits."""
@@ -26,7 +26,7 @@ class SilentFeatureWarning(UserWarning):
     """A feature has next to no influence on the model, since next to no row holds one of its declared values."""
 
 
-def warn_of_silence(noisy: Integers, plans: Sequence[Plan], copies: float = 1) -> None:
+def warn_of_silence(noisy: Integers, plans: Sequence[QueryNoise], copies: float = 1) -> None:
     """A :class:`SilentFeatureWarning` for :func:`silent_features`, if there are any."""
     found = silent_features(noisy, plans, copies)
     if found:
@@ -38,7 +38,7 @@ def warn_of_silence(noisy: Integers, plans: Sequence[Plan], copies: float = 1) -
         )
 
 
-def silent_features(noisy: Integers, plans: Sequence[Plan], copies: float = 1) -> tuple[str, ...]:
+def silent_features(noisy: Integers, plans: Sequence[QueryNoise], copies: float = 1) -> tuple[str, ...]:
     """The counted features whose table adds up to nothing while the class counts do not, beyond the noise.
 
     A function of noisy statistics (``copies`` times the planned noise) and public numbers alone: post-processing. A

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from ldp_aggregator.mechanisms.facts import Rows
+from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.store.contract import StoreError
 from protocols import Campaign
 from protocols.wire import ID_BYTES

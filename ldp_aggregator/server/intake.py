@@ -1,4 +1,4 @@
-"""The desk that takes uploads in, on whatever way they come: who may send how much, a place in the queue, an answer.
+"""The intake of uploads, on whatever way they come: who may send how much, a place in the queue, an answer.
 
 Uploads without a relay's token may have to pass a check of the operator's own, and a rate. A check may be anything that
 tells honest devices from others: redeem an anonymous token (RFC 9578), verify an attestation, ask another service.
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, cast
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.metrics import UPLOAD, Metrics
 from ldp_aggregator.server.problems import JSON, ProblemError, encode_answer, retry_later
-from ldp_aggregator.server.uploads import ALL_COUNTED, Terms, for_a_device, for_a_relay
+from ldp_aggregator.server.uploads import ALL_COUNTED, UploadBounds, for_a_device, for_a_relay
 from ldp_aggregator.service.rights import find_token
 from ldp_aggregator.service.settings import Limits, Settings, SettingsError
 from ldp_aggregator.store import Store
@@ -173,7 +173,7 @@ MOST_TERMS: Final = 1024
 class Waiting:
     """An upload of which aiohttp's handler waits for the answer; see :class:`Upload`."""
 
-    terms: Terms
+    terms: UploadBounds
     body: bytes
     answer: asyncio.Future[Outcome] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     since: float = field(default_factory=time.perf_counter)
@@ -187,7 +187,7 @@ class Waiting:
             self.answer.set_exception(problem)
 
 
-class Desk:
+class Intake:
     """Everything about an upload but its bytes on the wire."""
 
     def __init__(
@@ -203,11 +203,11 @@ class Desk:
         self._limits = limits
         self._admission = admission_of(settings)
         self.access = UploadAccess(store, "relay" if settings.uploads_need_token else None)
-        self._known: dict[str, Terms] = {}
+        self._known: dict[str, UploadBounds] = {}
         self._second = -1
         self._counted = (b"", b"")
 
-    def known_terms(self, campaign_id: str) -> Terms | None:
+    def known_terms(self, campaign_id: str) -> UploadBounds | None:
         """Those of an upload without a token, where nobody has to be asked."""
         if self._admission.checks or not self.access.is_known_open(campaign_id):
             return None
@@ -221,7 +221,7 @@ class Desk:
             terms = self._known[campaign_id] = for_a_device(campaign, self._limits)
         return terms
 
-    async def terms(self, campaign_id: str, headers: Mapping[str, str]) -> Terms:
+    async def terms(self, campaign_id: str, headers: Mapping[str, str]) -> UploadBounds:
         """Decide what an upload with such headers may hold. Raises ProblemError where it is not welcome,
         UnknownCampaignError, StoreError.
         """
@@ -245,7 +245,7 @@ class Desk:
             stranger = ProblemError("missing-token", headers=CHALLENGE)
         return for_a_device(campaign, self._limits, stranger)
 
-    def begin(self, terms: Terms, length: int) -> None:
+    def begin(self, terms: UploadBounds, length: int) -> None:
         """Before a body of such a length is read. Raises ProblemError."""
         if self.ingest.is_draining:
             raise retry_later("stopping")
@@ -253,7 +253,7 @@ class Desk:
         if not terms.is_relay:
             self._admission.count(terms.campaign.id)
 
-    async def counted(self, terms: Terms, body: bytes) -> Outcome:
+    async def counted(self, terms: UploadBounds, body: bytes) -> Outcome:
         """Queue an upload and wait. A caller that is cancelled cancels nothing but its waiting. Raises ProblemError."""
         upload = Waiting(terms, body)
         self.ingest.take(upload)

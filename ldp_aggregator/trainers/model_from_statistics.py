@@ -18,7 +18,7 @@ from ldp_aggregator.estimation.moments import VARIANCE_PRIOR, shrink
 from ldp_aggregator.learning.naive_bayes import discrete_likelihood
 from ldp_aggregator.node_statistics import CLASSES, SQUARE, SUM, TABLE
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.statistics import GRID, Integers, Plan
+from ldp_aggregator.trainers.statistics import GRID, Integers, QueryNoise
 from protocols.document.schema import ContinuousFeature
 from protocols.model import GaussianLikelihood, Likelihood, Model
 
@@ -51,7 +51,7 @@ Released = Mapping[str, tuple[Array, Array]]
 def rebuild(
     schema: Schema,
     vector: Integers,
-    plans: Sequence[Plan],
+    plans: Sequence[QueryNoise],
     options: Options,
     *,
     copies: float = 1,
@@ -93,7 +93,7 @@ def rebuild(
 
 
 def _class_counts(
-    plans: Sequence[Plan], pieces: Sequence[Array], variances: Sequence[float], k: int, pool: bool
+    plans: Sequence[QueryNoise], pieces: Sequence[Array], variances: Sequence[float], k: int, pool: bool
 ) -> tuple[Array, float]:
     """Class sizes, at least 1 each, and the variance of their noise.
 

@@ -6,8 +6,8 @@ import uuid
 
 import pytest
 
-from ldp_aggregator.archive.files import ArchiveError
-from ldp_aggregator.archive.places import open_place
+from ldp_aggregator.archive.locations import open_place
+from ldp_aggregator.archive.parquet_files import ArchiveError
 
 
 @pytest.fixture(params=["folder", "file", "memory"])

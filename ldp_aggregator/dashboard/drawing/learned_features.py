@@ -11,10 +11,10 @@ import numpy as np
 from markupsafe import Markup
 
 from ldp_aggregator.dashboard.drawing.plots import Bar, interval_plot
+from ldp_aggregator.estimation.cell_tables import value_names
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import Z_95
 from ldp_aggregator.estimation.ratios import conditional_reach, conditional_table
-from ldp_aggregator.estimation.rows import value_names
 from protocols.document.questions import PAIR
 from protocols.document.schema import ContinuousFeature, Feature
 
@@ -38,7 +38,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Learned:
     """A figure and its table. ``unit`` is that of all numbers; ``n`` the reports behind it. ``is_share`` where they
     are parts of a whole.
     """
@@ -57,7 +57,7 @@ class Finding:
         return any(row.value is not None for row in self.rows)
 
 
-def class_prior(estimates: Estimates, liars: int) -> Finding:
+def class_prior(estimates: Estimates, liars: int) -> Learned:
     """P(class), pooled over everything that tells it."""
     cells, classes = estimates.class_prior, estimates.campaign.label.classes
     moved = _moved(estimates.class_prior_per_liar, liars)
@@ -69,7 +69,7 @@ def class_prior(estimates: Estimates, liars: int) -> Finding:
     return _shares("prior", title, says, "share of devices", n, rows, estimates.campaign.label.classes)
 
 
-def of_features(estimates: Estimates, liars: int) -> Iterator[Finding]:
+def of_features(estimates: Estimates, liars: int) -> Iterator[Learned]:
     """One for every asked feature, in the document's order."""
     campaign = estimates.campaign
     discrete = {one.question.feature for one in estimates.questions if one.question.kind == PAIR}
@@ -80,7 +80,7 @@ def of_features(estimates: Estimates, liars: int) -> Iterator[Finding]:
             yield _gaussian(estimates, feature, liars, place)
 
 
-def _distribution(estimates: Estimates, feature: Feature, liars: int, place: int) -> Finding:
+def _distribution(estimates: Estimates, feature: Feature, liars: int, place: int) -> Learned:
     """P(value | class)."""
     table, classes = conditional_table(estimates, feature.name), estimates.campaign.label.classes
     names = value_names(feature)
@@ -102,7 +102,7 @@ def _distribution(estimates: Estimates, feature: Feature, liars: int, place: int
     return _shares(f"feature-{place}", feature.name, says, "share of the class", table.pair.n, rows, classes)
 
 
-def _gaussian(estimates: Estimates, feature: ContinuousFeature, liars: int, place: int) -> Finding:
+def _gaussian(estimates: Estimates, feature: ContinuousFeature, liars: int, place: int) -> Learned:
     moments, classes = estimates.moments[feature.name], estimates.campaign.label.classes
     reach = Z_95 * np.sqrt(moments.mean_variance)
     moved = estimates.mean_reach(feature.name, liars) if liars else np.zeros(len(classes))
@@ -120,7 +120,7 @@ def _gaussian(estimates: Estimates, feature: ContinuousFeature, liars: int, plac
     title = f"{feature.name}: means with 95 % intervals"
     plot = interval_plot(_bars(rows, classes), title=title, axis=f"mean of {feature.name}", least=low, most=high)
     unit = f"units of {feature.name}"
-    return Finding(f"feature-{place}", feature.name, says, unit, n, tuple(rows), plot, is_share=False)
+    return Learned(f"feature-{place}", feature.name, says, unit, n, tuple(rows), plot, is_share=False)
 
 
 def _missing_told(estimates: Estimates, feature: str) -> str:
@@ -132,7 +132,7 @@ def _missing_told(estimates: Estimates, feature: str) -> str:
     return f" No value: {share:.1%} of devices (95 % interval {low:.1%} to {high:.1%})."
 
 
-def _shares(key: str, title: str, says: str, unit: str, n: int, rows: Sequence[Row], classes: Sequence[str]) -> Finding:
+def _shares(key: str, title: str, says: str, unit: str, n: int, rows: Sequence[Row], classes: Sequence[str]) -> Learned:
     highest = [100 * row.high for row in rows if math.isfinite(row.estimate)]
     plot = interval_plot(
         [_in_percent(bar) for bar in _bars(rows, classes)],
@@ -142,7 +142,7 @@ def _shares(key: str, title: str, says: str, unit: str, n: int, rows: Sequence[R
         most=min(max([10.0, *highest]), 100.0),
         beyond=_SHOWN,
     )
-    return Finding(key, title, says, unit, n, tuple(rows), plot)
+    return Learned(key, title, says, unit, n, tuple(rows), plot)
 
 
 def _in_percent(bar: Bar) -> Bar:

@@ -29,7 +29,7 @@ M = TypeVar("M", bound=AnyMechanism)
 
 
 @dataclass(frozen=True)
-class Moments:
+class MomentBatch:
     """Many :class:`protocols.mechanisms.Moment`: the cell of each, and its value in units of 2**-52; 0 where it is
     ``missing`` and may be.
     """
@@ -79,7 +79,7 @@ class Blanket:
         return Blanket(ratio, self.mass, self.told * share, self.both * share)
 
 
-class Facts(ABC, Generic[M]):
+class Analysis(ABC, Generic[M]):
     """Answers to all that others ask about a mechanism with its numbers."""
 
     name: ClassVar[str]
@@ -189,14 +189,14 @@ class Facts(ABC, Generic[M]):
     # Simulating, by the device's own integers.
 
     @abstractmethod
-    def perturb(self, items: Integers | Moments, rng: np.random.Generator) -> Rows:
+    def perturb(self, items: Integers | MomentBatch, rng: np.random.Generator) -> Rows:
         """The payloads of many devices, shape (n, width); the law is that of the mechanism's ``perturb``."""
 
     def tally(self, holders: Integers, rng: np.random.Generator) -> Integers:
         """The counts after ``holders[i]`` devices have reported item i, drawn as a whole from their exact law."""
         raise TypeError(f"mechanism {self.name} takes no index")
 
-    def tally_moments(self, moments: Moments, holders: Integers, rng: np.random.Generator) -> Integers:
+    def tally_moments(self, moments: MomentBatch, holders: Integers, rng: np.random.Generator) -> Integers:
         """The counts after ``holders[i]`` devices have reported moment i, drawn as a whole from their exact law."""
         raise TypeError(f"mechanism {self.name} takes no moments")
 

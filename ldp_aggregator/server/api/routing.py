@@ -18,7 +18,7 @@ from typing import Any, Final
 from aiohttp import ETag, web
 
 from ldp_aggregator.server.context import ID_PATTERN, Context
-from ldp_aggregator.server.desk import authorised
+from ldp_aggregator.server.intake import authorised
 from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM_TYPE
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES, ProblemError, retry_later
 from ldp_aggregator.service.rights import actor_of, recorded
@@ -53,7 +53,7 @@ def object_of(**properties: Schema) -> Schema:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AdmittedRequest:
     """A request that its operation has let in: whose token it shows, and its query as values of their types."""
 
     operation: Operation
@@ -126,7 +126,7 @@ class Operation:
 
     method: str
     path: str
-    handler: Callable[[Asked], Awaitable[web.Response]]
+    handler: Callable[[AdmittedRequest], Awaitable[web.Response]]
     scopes: tuple[str, ...] = ()
     query: Mapping[str, Schema] | None = field(default_factory=dict)
     bodies: Mapping[str, Schema] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class Operation:
         token = None
         if self.scopes and not self.optional_scopes:
             token = await authorised(request.headers, context.store, *self.scopes, campaign_id=name or None)
-        return await self.handler(Asked(self, request, context, name, token, self._values(request)))
+        return await self.handler(AdmittedRequest(self, request, context, name, token, self._values(request)))
 
     def _values(self, request: web.Request) -> dict[str, Any]:
         """The query's parameters, each at most once; unknown ones are refused."""
@@ -273,7 +273,7 @@ def openapi_operation(path: str, operations: Iterable[Operation]) -> Operation:
     def body() -> bytes:
         return json.dumps(openapi_document(described), indent=1).encode()
 
-    async def get_openapi(_: Asked) -> web.Response:
+    async def get_openapi(_: AdmittedRequest) -> web.Response:
         """The description of this API."""
         return web.Response(body=body(), content_type=JSON)
 

@@ -24,11 +24,11 @@ import numpy as np
 
 from ldp_aggregator.store.batch import Batch, Settlement
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.runs import files
-from ldp_aggregator.store.runs.files import DamagedError, Draft, Run, merge_runs, open_run, write_run
+from ldp_aggregator.store.runs import run_files
 from ldp_aggregator.store.runs.filters import Hashes, new_secret
 from ldp_aggregator.store.runs.keys import RECORD_BYTES, Keys, Recent, keys_of
-from ldp_aggregator.store.sqlite import ids
+from ldp_aggregator.store.runs.run_files import DamagedError, Draft, Run, merge_runs, open_run, write_run
+from ldp_aggregator.store.sqlite import id_tables
 from ldp_aggregator.store.sqlite.connections import transaction
 
 BEHIND_SECONDS: Final = 1.0
@@ -61,8 +61,8 @@ class Held:
     def is_due(self) -> bool:
         """The recent ones are enough for a run."""
         stored = sum(map(len, self.runs.values()))
-        enough = max(files.LEAST_RUN, stored * stored // files.FLUSH_SCALE)
-        return len(self.recent) >= min(enough, files.LARGEST_FLUSH)
+        enough = max(run_files.LEAST_RUN, stored * stored // run_files.FLUSH_SCALE)
+        return len(self.recent) >= min(enough, run_files.LARGEST_FLUSH)
 
     @property
     def backlog(self) -> int:
@@ -109,7 +109,7 @@ class IdSets:
         else:
             settlement = batch.settle({})
         if len(records):
-            ids.add_recent(db, number, held.last + 1, records.tobytes())
+            id_tables.add_recent(db, number, held.last + 1, records.tobytes())
             self.staged[number] = wanted
         return settlement
 
@@ -146,23 +146,23 @@ class IdSets:
 
 def _load(db: sqlite3.Connection, number: int) -> Held:
     """Everything, from the tables."""
-    name = ids.campaign_id(db, number)
-    held = Held(name, {run: open_run(ids.folder(db) / run, name) for run in ids.run_sizes(db, number)})
+    name = id_tables.campaign_id(db, number)
+    held = Held(name, {run: open_run(id_tables.folder(db) / run, name) for run in id_tables.run_sizes(db, number)})
     _read_recent(db, number, held)
     return held
 
 
 def _refresh(db: sqlite3.Connection, number: int, held: Held) -> bool:
     """Add what somebody else has written; False where that is not all that has changed."""
-    same_runs = ids.run_sizes(db, number).keys() == held.runs.keys()
-    if not same_runs or ids.recent_bytes(db, number, held.last) != RECORD_BYTES * held.backlog:
+    same_runs = id_tables.run_sizes(db, number).keys() == held.runs.keys()
+    if not same_runs or id_tables.recent_bytes(db, number, held.last) != RECORD_BYTES * held.backlog:
         return False
     _read_recent(db, number, held)
     return True
 
 
 def _read_recent(db: sqlite3.Connection, number: int, held: Held) -> None:
-    for place, records in ids.recent_after(db, number, held.last):
+    for place, records in id_tables.recent_after(db, number, held.last):
         held.recent.add(keys_of(records))
         held.last = place
 
@@ -212,7 +212,7 @@ class Tidier:
             if time.monotonic() >= self._pause_until:
                 self._start()
             return
-        if any(held.backlog >= files.BACKLOG for held in self._sets.known.values()):
+        if any(held.backlog >= run_files.BACKLOG for held in self._sets.known.values()):
             # Ids come faster than runs are made: wait for this one, and not so long that nobody is counted.
             with contextlib.suppress(TimeoutError):
                 self._job.draft.exception(BEHIND_SECONDS)
@@ -248,7 +248,7 @@ class Tidier:
 
     def _merge(self) -> bool:
         for number, held in self._sets.known.items():
-            names = files.crowded({name: len(run) for name, run in held.runs.items()})
+            names = run_files.crowded({name: len(run) for name, run in held.runs.items()})
             if names and number not in self.damaged:
                 runs = [held.runs[name] for name in names]
                 work = partial(merge_runs, self._folder, held.campaign, runs, self._go_on)
@@ -295,21 +295,23 @@ class Tidier:
         if self._sets.held(db, job.campaign) is not job.held:
             return None
         if job.merged:
-            sizes = ids.run_sizes(db, job.campaign)
+            sizes = id_tables.run_sizes(db, job.campaign)
             if not set(job.merged) <= sizes.keys():
                 return None
             db.executemany("DELETE FROM runs WHERE name = ?", [(name,) for name in job.merged])
         else:
             recent = job.held.flushing
-            if recent is None or ids.recent_bytes(db, job.campaign, job.held.flushed) != RECORD_BYTES * len(recent):
+            if recent is None or id_tables.recent_bytes(db, job.campaign, job.held.flushed) != RECORD_BYTES * len(
+                recent
+            ):
                 return None
-            ids.drop_recent(db, job.campaign, job.held.flushed)
-        return ids.list_run(db, job.campaign, draft)
+            id_tables.drop_recent(db, job.campaign, job.held.flushed)
+        return id_tables.list_run(db, job.campaign, draft)
 
 
 def _remove(runs: Sequence[Path]) -> None:
-    """Remove what no table lists any more. To free a large file's blocks takes a while, in which others are to be
-    counted; a process that ends before leaves them to the next start (:func:`ldp_aggregator.store.sqlite.ids.sweep`).
+    """Remove the runs that no table lists any more, beside the counting: to free a large file's blocks takes a while.
+    A process that ends before leaves them to the next start (:func:`ldp_aggregator.store.sqlite.id_tables.sweep`).
     """
     try:
         for run in runs:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from audited_campaigns import campaign
 
-from ldp_aggregator.audit.asking.drawn import DRAWN, RANGES, drawn_people
 from ldp_aggregator.audit.asking.people import key_of, people_of
+from ldp_aggregator.audit.asking.random_people import DRAWN, RANGES, drawn_people
 
 NUMBER = {
     "label": {"classes": ["a", "b"]},

@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.runs.files import Draft, Run, open_run, remove_leftovers, write_run
 from ldp_aggregator.store.runs.filters import Hashes, new_secret
 from ldp_aggregator.store.runs.keys import RECORD_BYTES, Keys, Recent, keys_of
+from ldp_aggregator.store.runs.run_files import Draft, Run, open_run, remove_leftovers, write_run
 
 FOLDER_SUFFIX: Final = ".ids"
 

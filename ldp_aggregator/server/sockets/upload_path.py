@@ -23,11 +23,11 @@ from typing import Any, Final, cast
 import httptools
 from multidict import CIMultiDict
 
-from ldp_aggregator.server.desk import Desk
+from ldp_aggregator.server.intake import Intake
 from ldp_aggregator.server.problems import JSON, ProblemError, as_problem, encode_answer, encode_problem, retry_later
+from ldp_aggregator.server.sockets.aiohttp_path import HandedOver, MakeHandler
 from ldp_aggregator.server.sockets.connections import LINGER_SECONDS, Connection, Connections
-from ldp_aggregator.server.sockets.handed import HandedOver, MakeHandler
-from ldp_aggregator.server.uploads import Terms, answer_to
+from ldp_aggregator.server.uploads import UploadBounds, answer_to
 from ldp_aggregator.store.contract import Outcome
 from protocols.wire import MEDIA_TYPE
 
@@ -151,12 +151,12 @@ class State(Enum):
     """The last answer was given, or somebody else listens; what still comes is not looked at."""
 
 
-class Door(Connection):
-    """``desk`` takes uploads; without one every request is aiohttp's."""
+class ClientConnection(Connection):
+    """``intake`` takes uploads; without one every request is aiohttp's."""
 
-    def __init__(self, others: Connections, make_handler: MakeHandler, desk: Desk | None) -> None:
+    def __init__(self, others: Connections, make_handler: MakeHandler, intake: Intake | None) -> None:
         super().__init__(others)
-        self._make_handler, self._desk = make_handler, desk
+        self._make_handler, self._intake = make_handler, intake
         self._state = State.BETWEEN
         self._ahead = b""
         """The bytes that arrived and nobody has taken."""
@@ -168,7 +168,7 @@ class Door(Connection):
         self._missing = 0
         """Bytes of the current upload that have not arrived."""
         self._parts: list[bytes] = []
-        self.terms: Terms
+        self.terms: UploadBounds
         self.body = b""
         self.since = 0.0
         """When the head of the current upload was read."""
@@ -233,7 +233,7 @@ class Door(Connection):
     def settle(self, outcome: Outcome) -> None:
         """The answer to the upload in the queue, after its commit."""
         if outcome.refused is None and not outcome.rejected:
-            self._answer(200, cast("Desk", self._desk).all_counted(close=self._last))
+            self._answer(200, cast("Intake", self._intake).all_counted(close=self._last))
             return
         try:
             body = answer_to(outcome)
@@ -293,11 +293,11 @@ class Door(Connection):
                 self._wait(self._limits.header_seconds)
             return False
         head = read_head(self._ahead[:end])
-        if head is None or self._desk is None:
+        if head is None or self._intake is None:
             self._hand_over()
         else:
             self._ahead = self._ahead[end:]
-            self._upload(head, self._desk)
+            self._upload(head, self._intake)
         return True
 
     def _hand_over(self) -> None:
@@ -307,35 +307,35 @@ class Door(Connection):
         transport, self._transport = self._transport, None
         HandedOver(self._others, self._make_handler()).take_over(self, transport, data, last=self._last)
 
-    def _upload(self, head: Head, desk: Desk) -> None:
+    def _upload(self, head: Head, intake: Intake) -> None:
         """Take an upload: whether it is welcome, its room, then its body, then a place in the queue."""
         self._last = self._last or not head.keeps_open
         self._head, self._missing = head, head.length
         self.since = time.perf_counter()
         self._deadline = math.inf
-        terms = None if head.claims else desk.known_terms(head.campaign_id)
+        terms = None if head.claims else intake.known_terms(head.campaign_id)
         if terms is None:
             self._state = State.ASKING
-            self._asking = self._loop.create_task(self._ask(head, desk))
+            self._asking = self._loop.create_task(self._ask(head, intake))
         else:
-            self._welcome(terms, desk)
+            self._welcome(terms, intake)
 
-    async def _ask(self, head: Head, desk: Desk) -> None:
+    async def _ask(self, head: Head, intake: Intake) -> None:
         problem = None
         try:
-            terms = await desk.terms(head.campaign_id, CIMultiDict(head.headers))
+            terms = await intake.terms(head.campaign_id, CIMultiDict(head.headers))
         except Exception as error:  # Whatever it is, the client gets a document.
-            problem = as_problem(error, desk.metrics)
+            problem = as_problem(error, intake.metrics)
         self._asking = None
         if problem is None:
-            self._welcome(terms, desk)
+            self._welcome(terms, intake)
         else:
             self._refuse_unread(problem)
         self._balance()
 
-    def _welcome(self, terms: Terms, desk: Desk) -> None:
+    def _welcome(self, terms: UploadBounds, intake: Intake) -> None:
         try:
-            desk.begin(terms, self._missing)
+            intake.begin(terms, self._missing)
             # What has arrived of the body while others were asked is part of what is held for all of it.
             self._others.memory.give(self._ahead_held)
             self._ahead_held = 0
@@ -365,7 +365,7 @@ class Door(Connection):
         self.body = body
         self._state = State.COUNTING
         self._deadline = math.inf
-        cast("Desk", self._desk).ingest.take(self)
+        cast("Intake", self._intake).ingest.take(self)
 
     def _split(self, data: bytes) -> tuple[bytes, bytes]:
         """Take apart what is missing of a body, and what comes after it."""
@@ -380,7 +380,7 @@ class Door(Connection):
 
     def _answer(self, status: int, data: bytes, code: str | None = None) -> None:
         """The answer to an upload."""
-        cast("Desk", self._desk).note(self._head.campaign_id, status, time.perf_counter() - self.since, code)
+        cast("Intake", self._intake).note(self._head.campaign_id, status, time.perf_counter() - self.since, code)
         self._release()
         self.body = b""
         if self._transport is None:

@@ -12,9 +12,9 @@ from typing import Final
 from markupsafe import Markup
 
 from ldp_aggregator.dashboard.drawing.evaluations import ModelRow
-from ldp_aggregator.dashboard.drawing.findings import Finding
+from ldp_aggregator.dashboard.drawing.learned_features import Learned
 from ldp_aggregator.dashboard.drawing.plots import Bar, interval_plot
-from ldp_aggregator.dashboard.drawing.readings import Refused
+from ldp_aggregator.dashboard.drawing.server_metrics import Refused
 from ldp_aggregator.dashboard.drawing.words import counted, percent
 
 GOOD: Final = "good"
@@ -81,7 +81,7 @@ def quality(models: Sequence[ModelRow]) -> Answer:
     return Answer(mood, text, says, interval_plot(bars, title=title, axis="% of people right", least=0, most=100))
 
 
-def lies(liars: int, devices: int, prior: Finding | None, refused: Sequence[Refused]) -> Answer:
+def lies(liars: int, devices: int, prior: Learned | None, refused: Sequence[Refused]) -> Answer:
     """Tell how far ``liars`` can have moved the classes, and whether devices contradict themselves."""
     conflicts = sum(one.number for one in refused if one.code == CONFLICT)
     moved = max((row.moved for row in prior.rows), default=math.nan) if prior is not None and prior.n else math.nan
