@@ -9,11 +9,11 @@ from importlib import import_module
 from typing import Final
 
 from ldp_aggregator.cli.common import ABOUT, CommandError, UsageError, add_store_options
-from ldp_aggregator.service.publishing import NotInstalledError, UntrainableError
+from ldp_aggregator.service.publishing import UntrainableError
 from ldp_aggregator.service.settings import SettingsError
-from ldp_aggregator.service.signing import KeyFileError
 from ldp_aggregator.store import StoreError, UnknownCampaignError
 from protocols import ProtocolError
+from protocols.errors import NotInstalledError
 from protocols.shell import Parser, add_completion, add_version, parsers_under, refuse_gone, run_command
 
 NAME: Final = "ldp-aggregator"
@@ -127,7 +127,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         NAME,
         lambda: chosen.command(chosen),
         wrong=(NotInstalledError, SettingsError, UsageError),
-        failed=(CommandError, KeyFileError, ProtocolError, StoreError, UnknownCampaignError, UntrainableError),
+        failed=(CommandError, ProtocolError, StoreError, UnknownCampaignError, UntrainableError),
         tell=_told,
     )
 

@@ -16,8 +16,8 @@ from ldp_aggregator.dashboard.handlers import campaigns, changes, creation, entr
 from ldp_aggregator.dashboard.page_sources import Sources, sample
 from ldp_aggregator.dashboard.pages import HEADERS, PageError, page
 from ldp_aggregator.dashboard.session import Visit
-from ldp_aggregator.service.publishing import NotInstalledError
 from ldp_aggregator.store.contract import StoreError, UnknownCampaignError
+from protocols.errors import NotInstalledError
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 

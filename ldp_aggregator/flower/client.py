@@ -20,7 +20,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def settings_of_node(context: Context) -> NodeSettings:
-    """The settings that whoever runs the node gave to its SuperNode. Raises SettingsError."""
+    """The settings that whoever runs the node gave to its SuperNode. Raises ValueError."""
     return node_settings(dict(context.node_config))
 
 

@@ -15,10 +15,6 @@ from ldp_aggregator.trainers.federation.state import FederatedState
 from protocols.document.campaign import Campaign
 
 
-class CollectionError(ValueError):
-    """There are fewer shares than a model takes; the message names every node that sent none, and why."""
-
-
 class Collection:
     """The answers of one campaign's nodes, as they come. Nodes go by the names that Flower knows them by."""
 
@@ -50,9 +46,9 @@ class Collection:
                 self.problems.setdefault(node, "no answer")
 
     def model(self, *, least_nodes: int, groups: int = 1, salt: bytes = b"") -> NaiveBayes:
-        """The model of the shares there are. Raises CollectionError where they are fewer than ``least_nodes``."""
+        """The model of the shares there are. Raises ValueError where they are fewer than ``least_nodes``."""
         if len(self.state.nodes) < least_nodes:
-            raise CollectionError(
+            raise ValueError(
                 "; ".join([f"{len(self.state.nodes)} nodes sent a share, {least_nodes} are needed", *self.told()])
             )
         return self.state.model(groups=groups, salt=salt)

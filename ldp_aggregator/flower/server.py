@@ -66,7 +66,7 @@ def collect(
 
 
 def finish(collection: Collection, settings: RoundSettings) -> NaiveBayes:
-    """The model, after a line for every node that sent no share. Raises CollectionError where there are too few."""
+    """The model, after a line for every node that sent no share. Raises ValueError where there are too few."""
     for line in collection.told():
         say(line)
     salt = secrets.token_bytes(32) if settings.groups > 1 else b""

@@ -16,10 +16,6 @@ NODE_KEYS: Final = ("table", "ledger", "campaign-id", "max-epsilon")
 """Of ``flower-supernode --node-config "table='north.csv' ..."``."""
 
 
-class SettingsError(ValueError):
-    """A configuration that cannot be used; the message names the key and says what would be right."""
-
-
 @dataclass(frozen=True)
 class NodeSettings:
     """``campaign_id``: the one campaign that this node agreed to. ``max_epsilon``: the most that all campaigns in its
@@ -46,46 +42,46 @@ class RoundSettings:
 
 
 def node_settings(config: Mapping[str, object]) -> NodeSettings:
-    """A node's settings from its SuperNode's configuration. Raises SettingsError."""
+    """A node's settings from its SuperNode's configuration. Raises ValueError, which says what is right."""
     table, ledger, campaign_id = (_text(config, key, "node") for key in NODE_KEYS[:3])
     most = _number(config, NODE_KEYS[3], "node")
     if not most > 0:
-        raise SettingsError(f"node configuration: max-epsilon must be above 0, not {most}")
+        raise ValueError(f"node configuration: max-epsilon must be above 0, not {most}")
     return NodeSettings(Path(table), Path(ledger), campaign_id, most)
 
 
 def round_settings(config: Mapping[str, object]) -> RoundSettings:
-    """The server's settings from the run's configuration. Raises SettingsError."""
+    """The server's settings from the run's configuration. Raises ValueError, which says what is right."""
     nodes, least, groups = (_count(config, key) for key in ("nodes", "least-nodes", "groups"))
     seconds = _number(config, "seconds", "run")
     if not 1 <= least <= nodes:
-        raise SettingsError(f"run configuration: least-nodes must be from 1 to nodes ({nodes}), not {least}")
+        raise ValueError(f"run configuration: least-nodes must be from 1 to nodes ({nodes}), not {least}")
     if not 1 <= groups <= least:
-        raise SettingsError(f"run configuration: groups must be from 1 to least-nodes ({least}), not {groups}")
+        raise ValueError(f"run configuration: groups must be from 1 to least-nodes ({least}), not {groups}")
     if not seconds > 0:
-        raise SettingsError(f"run configuration: seconds must be above 0, not {seconds}")
+        raise ValueError(f"run configuration: seconds must be above 0, not {seconds}")
     output = config.get("output", "")
     if type(output) is not str:
-        raise SettingsError("run configuration: output must be a file's name, or empty to write none")
+        raise ValueError("run configuration: output must be a file's name, or empty to write none")
     return RoundSettings(nodes, least, groups, seconds, Path(output) if output else None)
 
 
 def _text(config: Mapping[str, object], key: str, whose: str) -> str:
     value = config.get(key)
     if type(value) is not str or not value:
-        raise SettingsError(f"{whose} configuration: {key} is missing; it needs {', '.join(NODE_KEYS)}")
+        raise ValueError(f"{whose} configuration: {key} is missing; it needs {', '.join(NODE_KEYS)}")
     return value
 
 
 def _number(config: Mapping[str, object], key: str, whose: str) -> float:
     value = config.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise SettingsError(f"{whose} configuration: {key} must be a finite number, not {value!r}")
+        raise ValueError(f"{whose} configuration: {key} must be a finite number, not {value!r}")
     return float(value)
 
 
 def _count(config: Mapping[str, object], key: str) -> int:
     value = config.get(key)
     if type(value) is not int:
-        raise SettingsError(f"run configuration: {key} must be a whole number, not {value!r}")
+        raise ValueError(f"run configuration: {key} must be a whole number, not {value!r}")
     return value

@@ -42,10 +42,6 @@ DEFAULT_SPREAD: Final = 3.0
 """Output bounds: so many standard deviations around the mean, where that is inside what the inputs' bounds allow."""
 
 
-class ProjectionError(ValueError):
-    """Moments or options that give no projection: says what would be right."""
-
-
 @dataclass(frozen=True)
 class InputMoments:
     """Moments of the m inputs in t.
@@ -78,11 +74,11 @@ def moments_of_table(features: Sequence[ContinuousFeature], label: Label, frame:
     """Moments of a *public* table; rows with a missing input or an undeclared class are left out."""
     t = np.column_stack([rescaled(feature, numbers(column_of(frame, feature))) for feature in features])
     if label.name not in frame.columns:
-        raise ProjectionError(f"the table has no column {label.name!r} with the classes")
+        raise ValueError(f"the table has no column {label.name!r} with the classes")
     classes = declared_indices(label, frame[label.name])
     usable = ~np.isnan(t).any(axis=1) & (classes >= 0)
     if usable.sum() < 2:
-        raise ProjectionError(
+        raise ValueError(
             f"{int(usable.sum())} of {len(frame)} rows have every input and a declared class; at least 2 are needed"
         )
     t, classes = t[usable], classes[usable]
@@ -100,11 +96,11 @@ def moments_of_round(campaign: Campaign, tally: Tally) -> InputMoments:
     cannot be told from absent take no part.
     """
     if campaign.asks != MOMENTS:
-        raise ProjectionError(f'campaign {campaign.id} asks for a model; a private round has "asks": "moments"')
+        raise ValueError(f'campaign {campaign.id} asks for a model; a private round has "asks": "moments"')
     found = estimate(campaign, tally)
     silent = [q.question.index for q in found.questions if q.n == 0 and q.question.kind != "label"]
     if silent:
-        raise ProjectionError(
+        raise ValueError(
             f"{len(silent)} of {len(found.questions)} questions have no reports yet; let more devices answer"
         )
     features = tuple(f for f in campaign.asked if isinstance(f, ContinuousFeature))
@@ -153,9 +149,9 @@ def fit_projection(
     """
     size = len(moments.features)
     if method not in METHODS:
-        raise ProjectionError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
     if not 1 <= components <= size:
-        raise ProjectionError(f"{size} inputs have 1 to {size} components, not {components}")
+        raise ValueError(f"{size} inputs have 1 to {size} components, not {components}")
     directions = _directions(moments, method, ridge, signal_ridge)[:, :components].T
     deviations = np.sqrt(np.einsum("ij,jk,ik->i", directions, moments.covariance, directions))
     half = np.array([(float(f.high) - float(f.low)) / 2 for f in moments.features])
@@ -187,7 +183,7 @@ def fit_projection(
 def add_to_draft(draft: Mapping[str, Any], projection: Mapping[str, Any], study: str | None = None) -> dict[str, Any]:
     """The draft with ``projection``; after a private round also with its study, so that nobody answers both rounds."""
     if study is not None and draft.get("study") not in (None, study):
-        raise ProjectionError(f"the draft's study is {draft['study']!r}; it must be the private round's, {study!r}")
+        raise ValueError(f"the draft's study is {draft['study']!r}; it must be the private round's, {study!r}")
     return {**draft, "projection": dict(projection), **({} if study is None else {"study": study})}
 
 
@@ -199,11 +195,11 @@ def _directions(moments: InputMoments, method: str, ridge: float | None, signal_
     else:
         rho = max(DEFAULT_RIDGE, moments.noise) if ridge is None else ridge
         if rho < 0 or signal_ridge < 0:
-            raise ProjectionError("ridges must be at least 0")
+            raise ValueError("ridges must be at least 0")
         try:
             _, vectors = eigh(moments.between + signal_ridge * np.eye(size), moments.covariance + rho * np.eye(size))
         except np.linalg.LinAlgError:
-            raise ProjectionError("the scatter is singular; use a ridge above 0, such as 0.001") from None
+            raise ValueError("the scatter is singular; use a ridge above 0, such as 0.001") from None
     vectors = vectors[:, ::-1] / np.linalg.norm(vectors[:, ::-1], axis=0)
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(size)]
     oriented: Array = vectors * np.sign(largest)
@@ -238,10 +234,10 @@ def _second_moments(features: Sequence[ContinuousFeature], found: Estimates) -> 
 
 
 def _seen(present: Cells) -> float:
-    """A share that is divided by: of the records that hold a value. Raises ProjectionError where hardly any does."""
+    """A share that is divided by: of the records that hold a value. Raises ValueError where hardly any does."""
     share = float(present.value[0])
     if not share > SIGNIFICANT * float(np.sqrt(present.variance[0])):
-        raise ProjectionError("too few devices hold a value of some input; leave it out, or let more devices answer")
+        raise ValueError("too few devices hold a value of some input; leave it out, or let more devices answer")
     return share
 
 

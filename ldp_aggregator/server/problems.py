@@ -18,11 +18,10 @@ from typing import Any, Final
 from aiohttp import web
 
 from ldp_aggregator.server.metrics import Metrics
-from ldp_aggregator.service.publishing import NotInstalledError
 from ldp_aggregator.store import contract
 from ldp_aggregator.store.contract import RefusedError, StoreError, UnknownCampaignError
 from ldp_aggregator.store.failures import kind_of
-from protocols.errors import PAYLOAD_CODES
+from protocols.errors import PAYLOAD_CODES, NotInstalledError
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 

@@ -20,6 +20,7 @@ from ldp_aggregator.store.contract import PublishedModel, Shares
 from protocols import Campaign, DraftError
 from protocols.document.authored import MODEL
 from protocols.document.evaluation import MOST_BINS
+from protocols.errors import NotInstalledError
 from protocols.fields import parse_json
 from protocols.model import Model
 
@@ -76,23 +77,16 @@ class UntrainableError(ValueError):
     """The reports that were counted so far do not give a model."""
 
 
-class NotInstalledError(Exception):
-    """The libraries that train are not installed here."""
-
-    def __init__(self, library: str | None) -> None:
-        super().__init__(
-            f"{library} is not installed here, and models are not trained without it; run 'ldp-aggregator train' on "
-            "this store where ldp-bayes[aggregator] is"
-        )
-
-
 @contextmanager
 def needing_trainers() -> Iterator[None]:
     """Import in the block what trains, and use it. Raises NotInstalledError, and UntrainableError for a ValueError."""
     try:
         yield
     except ModuleNotFoundError as error:
-        raise NotInstalledError(error.name) from None
+        raise NotInstalledError(
+            f"{error.name} is not installed here, and models are not trained without it; run 'ldp-aggregator train' on "
+            "this store where ldp-bayes[aggregator] is"
+        ) from None
     except ValueError as error:
         raise UntrainableError(str(error)) from None
 

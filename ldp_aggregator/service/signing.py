@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ldp_aggregator.service.settings import SettingsError
 from protocols.document.directory import PREFIX, Directory, read_directory
 
 if TYPE_CHECKING:
@@ -25,13 +26,9 @@ _HEAD: Final = "ldp-bayes signing key 1: "
 SEED_BYTES: Final = 32
 
 
-class KeyFileError(Exception):
-    """A file that is no key, or that others can read."""
-
-
 def make_key(path: Path) -> str:
     """A fresh key in a new file that its owner alone can read; returns the public key. Raises FileExistsError where
-    there is one, and KeyFileError.
+    there is one, and SettingsError.
     """
     seed = secrets.token_bytes(SEED_BYTES)
     try:
@@ -40,27 +37,27 @@ def make_key(path: Path) -> str:
     except FileExistsError:
         raise
     except OSError as error:
-        raise KeyFileError(f"the key cannot be written to {path}: {error.strerror}") from None
+        raise SettingsError(f"the key cannot be written to {path}: {error.strerror}") from None
     return public_key(seed)
 
 
 def read_seed(path: Path) -> bytes:
-    """The secret in a key file. Raises KeyFileError, also where others than its owner may read it."""
+    """The secret in a key file. Raises SettingsError, also where others than its owner may read it."""
     try:
         mode, text = path.stat().st_mode, path.read_text(encoding="ascii")
     except (OSError, ValueError) as error:
         told = error.strerror if isinstance(error, OSError) else "it is no key"
-        raise KeyFileError(f"the key {path} cannot be read: {told}") from None
+        raise SettingsError(f"the key {path} cannot be read: {told}") from None
     if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
-        raise KeyFileError(f"others can read the key {path}; chmod 600 it, and make another if anybody may have")
+        raise SettingsError(f"others can read the key {path}; chmod 600 it, and make another if anybody may have")
     if not text.startswith(_HEAD):
-        raise KeyFileError(f"{path} is no key; 'ldp-aggregator key create' makes one")
+        raise SettingsError(f"{path} is no key; 'ldp-aggregator key create' makes one")
     try:
         seed = base64.urlsafe_b64decode(text.removeprefix(_HEAD).strip() + "=")
     except ValueError:
         seed = b""
     if len(seed) != SEED_BYTES:
-        raise KeyFileError(f"the key {path} is damaged")
+        raise SettingsError(f"the key {path} is damaged")
     return seed
 
 

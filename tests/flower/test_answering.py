@@ -9,7 +9,7 @@ from flower_nodes import CAMPAIGN, OTHER, node, rows, write_table
 from ldp_aggregator.flower.answering import answer
 from ldp_aggregator.flower.ledger import Ledger
 from ldp_aggregator.flower.messages import NodeRefusalError, refusal
-from ldp_aggregator.flower.settings import SettingsError, node_settings, round_settings
+from ldp_aggregator.flower.settings import node_settings, round_settings
 from ldp_aggregator.node_statistics import decode_share
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import statistics_of
@@ -178,7 +178,7 @@ def test_a_damaged_ledger_is_not_overwritten(tmp_path):
 def test_a_node_configuration_that_lacks_something_says_what(changes, message):
     good = {"table": "t.csv", "ledger": "l.db", "campaign-id": CAMPAIGN.id, "max-epsilon": 1}
     assert node_settings(good).max_epsilon == 1.0
-    with pytest.raises(SettingsError, match=message):
+    with pytest.raises(ValueError, match=message):
         node_settings(good | changes)
 
 
@@ -196,5 +196,5 @@ def test_a_node_configuration_that_lacks_something_says_what(changes, message):
 def test_a_run_configuration_that_cannot_be_says_why(changes, message):
     good = {"nodes": 5, "least-nodes": 4, "groups": 1, "seconds": 60, "output": ""}
     assert round_settings(good).output is None
-    with pytest.raises(SettingsError, match=message):
+    with pytest.raises(ValueError, match=message):
         round_settings(good | changes)

@@ -17,12 +17,13 @@ from daemon import Daemon
 from packaging.requirements import Requirement
 from uploader import post
 
-from ldp_aggregator.service.publishing import NotInstalledError, derive_model
+from ldp_aggregator.service.publishing import derive_model
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import open_store
 from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.contract import Shares
 from protocols import encode_upload
+from protocols.errors import NotInstalledError
 
 ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = ("pandas", "sklearn", "scipy")

@@ -21,7 +21,6 @@ from ldp_aggregator.cli.common import (
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.learning.projections import (
     InputMoments,
-    ProjectionError,
     add_to_draft,
     fit_projection,
     moments_of_round,
@@ -86,7 +85,7 @@ def _moments_of_public(options: argparse.Namespace, draft: dict[str, Any]) -> In
     names = options.inputs.split(",") if options.inputs else list(continuous)
     unknown = [name for name in names if name not in continuous]
     if unknown or not names:
-        raise ProjectionError(f"{', '.join(unknown) or 'no feature'} is not a continuous feature of the draft")
+        raise ValueError(f"{', '.join(unknown) or 'no feature'} is not a continuous feature of the draft")
     try:
         frame = pd.read_csv(options.table, keep_default_na=False, na_values=[""])
     except (OSError, ValueError) as error:

@@ -27,10 +27,11 @@ from ldp_aggregator.dashboard.page_sources import Sources, thinned
 from ldp_aggregator.dashboard.pages import PageError, page
 from ldp_aggregator.dashboard.session import Visit
 from ldp_aggregator.estimation.estimates import estimate
-from ldp_aggregator.service.publishing import NotInstalledError, evaluation_so_far, tally_to_publish, trained_on
+from ldp_aggregator.service.publishing import evaluation_so_far, tally_to_publish, trained_on
 from ldp_aggregator.store.contract import CampaignState
 from protocols import Campaign
 from protocols.document.authored import MOMENTS, SCORE
+from protocols.errors import NotInstalledError
 
 MOST_LIARS: Final = 1_000_000
 MOST_BATCH: Final = 1_000_000_000

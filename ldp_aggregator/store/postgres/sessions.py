@@ -65,7 +65,7 @@ MADE_MEANWHILE: Final = (asyncpg.UniqueViolationError, asyncpg.DuplicateTableErr
 Result = TypeVar("Result")
 
 
-class RefusedError(StoreError):
+class StatementError(StoreError):
     """The database is there, and did not do it: another part of the same work it may do."""
 
 
@@ -150,11 +150,11 @@ class Sessions:
                     return await work(PostgresConnection(raw, name, None if self._clock is None else self._clock()))
             except (*_PASSING, *passing) as error:  # noqa: PERF203 - trying again is the point
                 if attempt + 1 == attempts or time.monotonic() > give_up:
-                    failed = RefusedError if isinstance(error, HeldError) else StoreError
+                    failed = StatementError if isinstance(error, HeldError) else StoreError
                     raise failed(f"the database answered: {type(error).__name__}") from error
                 await asyncio.sleep(random.uniform(0, FIRST_DELAY_SECONDS * 2**attempt))  # noqa: S311 - only a delay
             except asyncpg.PostgresError as error:
-                raise RefusedError(f"the database answered: {error}") from error
+                raise StatementError(f"the database answered: {error}") from error
         raise AssertionError("the last attempt returns or raises")
 
     async def close(self) -> None:
@@ -194,7 +194,7 @@ async def _has_tables(db: PostgresConnection) -> bool:
     return found is not None and bool(found[0])
 
 
-def is_unique_violation(error: RefusedError) -> bool:
+def is_unique_violation(error: StatementError) -> bool:
     return isinstance(error.__cause__, asyncpg.UniqueViolationError)
 
 

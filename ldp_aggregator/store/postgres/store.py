@@ -43,8 +43,8 @@ from ldp_aggregator.store.postgres.sessions import (
     MADE_MEANWHILE,
     HeldError,
     PostgresConnection,
-    RefusedError,
     Sessions,
+    StatementError,
     check_tables,
     is_unique_violation,
     prepare_tables,
@@ -289,7 +289,7 @@ class PostgresStore(Store):
             rest = {name: batch for name, batch in batches.items() if name not in answers}
             if rest:
                 answers |= await self._sessions.run(partial(_count_together, batches=rest), "count")
-        except RefusedError:
+        except StatementError:
             answers |= await self._count_apart({n: b for n, b in batches.items() if n not in answers})
         for campaign_id, outcomes in answers.items():
             if any(outcome.counted for outcome in outcomes):
@@ -321,7 +321,7 @@ class PostgresStore(Store):
     async def _count_at_once(self, batches: Mapping[str, Batch]) -> dict[str, Sequence[Outcome]]:
         try:
             return await self._sessions.run(lambda db: count_at_once(db, batches), "count", isolation=None)
-        except RefusedError as error:
+        except StatementError as error:
             if is_unique_violation(error):
                 return {}
             raise
@@ -334,7 +334,7 @@ class PostgresStore(Store):
         for name, batch in batches.items():
             try:
                 answers |= await self._sessions.run(partial(_count_together, batches={name: batch}), "count")
-            except RefusedError as error:  # noqa: PERF203 - whatever is wrong with one, the next gets its turn
+            except StatementError as error:  # noqa: PERF203 - whatever is wrong with one, the next gets its turn
                 LOG.error("a campaign was not counted", extra={"campaign": name, "reason": str(error)})
                 answers[name] = batch.refused(UNAVAILABLE)
         if all(outcomes[0].refused == UNAVAILABLE for outcomes in answers.values()):
