@@ -9,7 +9,7 @@ import pytest
 
 from ldp_aggregator import NaiveBayes
 from ldp_aggregator.trainers import GlobalSensitivityNB, SmoothSensitivityNB, SufficientStatisticsNB
-from ldp_aggregator.trainers.moment_training import SPAN, Column
+from ldp_aggregator.trainers.moment_training import SPAN, MomentColumn
 from ldp_aggregator.trainers.noise.randomness import PrivacyWarning
 from ldp_aggregator.trainers.smooth_sensitivity import published_sensitivities
 from protocols.model import GaussianLikelihood, Model
@@ -142,10 +142,10 @@ def test_sound_variants_promise_epsilon_and_do_not_warn(schema, table, trainer):
 def test_moments_of_a_column_are_exact():
     rng = np.random.default_rng(0)
     steps = np.sort(rng.integers(0, SPAN + 1, size=3_000_000))
-    column = Column(steps)
+    column = MomentColumn(steps)
     assert float(column.mean) == pytest.approx((steps / SPAN).mean(), rel=1e-12)
     assert float(column.variance) == pytest.approx((steps / SPAN).var(), rel=1e-9)
-    assert float(Column(steps[:0]).mean) == 0.5
+    assert float(MomentColumn(steps[:0]).mean) == 0.5
 
 
 def test_the_published_sensitivity_is_not_smooth():
