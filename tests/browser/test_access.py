@@ -10,6 +10,7 @@ from selenium.webdriver.common.keys import Keys
 from simulations.fleet.aggregator import temporary_aggregator
 
 WIDTHS = (320, 390, 1280)
+COLUMNS = "age: young | old\nhours: 0 to 100\nmissed: yes | no"
 
 # Whatever can be used; what is hidden, disabled or in closed details cannot.
 USABLE = """
@@ -115,10 +116,9 @@ def test_every_page_and_form_works_without_javascript(plain_browser, aggregator)
     browser.click("#batch ~ button")
     browser.wait(lambda: "mixed by a relay with 77 devices" in browser.text())
     browser.open(pages["new"])
-    browser.click("summary")
-    browser.fill("#columns", "age: young | old\nhours: 0 to 100\nmissed: yes | no")
+    browser.fill("#columns", COLUMNS)
     browser.fill("#label", "missed")
-    browser.click("button[value=columns]")
+    browser.click("button[value=check]")
     browser.wait(lambda: "This is a campaign" in browser.text("#verdict"))
     browser.click("button[value=publish]")
     browser.wait(lambda: browser.text("h1") == "What tells missed?")
@@ -149,9 +149,11 @@ def test_no_page_is_cut_or_shuts_anybody_out(browser, scene, scheme):
             assert browser.driver.execute_script(CUT) == [], f"{name} at {width}"
         assert browser.violations() == [], name
     browser.open(f"{aggregator.admin_url}/campaigns/new")
-    browser.click("button[value=check]")
+    browser.fill("#columns", COLUMNS)
+    browser.fill("#label", "missed")
     browser.wait(lambda: browser.all("#plan-reach"))
     assert browser.violations() == [], "plan"
+    browser.click("summary")
     browser.fill("#draft", "{")
     browser.wait(lambda: "not a campaign yet" in browser.text("#verdict"))
     assert browser.violations() == [], "a draft that is none"

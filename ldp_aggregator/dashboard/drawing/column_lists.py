@@ -49,6 +49,8 @@ def draft_of(columns: str, label: str, title: str, epsilon: str) -> str:
             if name in found:
                 raise ColumnsError(f"the column {name} stands there twice")
             found[name] = what
+    if not label.strip():
+        raise ColumnsError(f"name the column to learn, one of {_names(found)}")
     if label.strip() not in found:
         raise ColumnsError(
             f"no line is about {label.strip()!r}, the column to learn; the lines are about {_names(found)}"

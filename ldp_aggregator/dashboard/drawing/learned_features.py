@@ -1,4 +1,8 @@
-"""Figures of a campaign's estimates, question by question, and the rows of the table beside each."""
+"""Figures of what a campaign has learned, the features that tell most of the class first, and the table under each.
+
+A dot is a share as the model believes it, given all reports: never below 0, and drawn to what is likely where reports
+are few. The line is the 95 % interval of the unbiased estimate.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +13,33 @@ from typing import Final
 
 import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from ldp_aggregator.dashboard.drawing.plots import Bar, interval_plot
 from ldp_aggregator.estimation.cell_tables import value_names
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import Z_95
+from ldp_aggregator.estimation.posterior.tables import Posterior, posterior_of
 from ldp_aggregator.estimation.ratios import conditional_reach, conditional_table
 from protocols.document.questions import PAIR
-from protocols.document.schema import ContinuousFeature, Feature
+from protocols.document.schema import ContinuousFeature, Feature, is_gaussian
 
-_SHOWN: Final = (-50.0, 150.0)
-"""Percent, as far as a figure follows unbiased shares and their intervals; the table has all of it."""
+Array = NDArray[np.float64]
+
+_PERCENT: Final = (0.0, 100.0)
+"""As far as a figure follows unbiased intervals; the table has all of them."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A number of a table: of a value (or None) and a class, with its interval and what liars can have moved it by;
-    ``together`` is the share of all devices that have both. ``estimate`` is NaN where nothing is known.
+    """A number of a table: of a value (or None) and a class, as ``believed`` and as the unbiased ``estimate``, with the
+    interval of that and what liars can have moved it by; ``together`` is the share of all devices that have both.
+    ``estimate`` is NaN where nothing is known.
     """
 
     value: str | None
     of_class: str
+    believed: float
     estimate: float
     low: float
     high: float
@@ -40,7 +50,7 @@ class Row:
 @dataclass(frozen=True)
 class Learned:
     """A figure and its table. ``unit`` is that of all numbers; ``n`` the reports behind it. ``is_share`` where they
-    are parts of a whole.
+    are parts of a whole. ``told`` is the information on the class that a feature is believed to hold, in bits.
     """
 
     key: str
@@ -51,41 +61,58 @@ class Learned:
     rows: tuple[Row, ...]
     plot: Markup
     is_share: bool = True
+    told: float = 0.0
 
     @property
     def has_values(self) -> bool:
         return any(row.value is not None for row in self.rows)
 
 
-def class_prior(estimates: Estimates, liars: int) -> Learned:
+def believed(estimates: Estimates) -> Posterior:
+    """Return what a model would believe of the campaign's discrete features and classes now."""
+    campaign = estimates.campaign
+    discrete = [feature for feature in campaign.asked if not is_gaussian(feature)]
+    return posterior_of(discrete, len(campaign.label.classes), estimates.questions, estimates.questions)
+
+
+def class_prior(estimates: Estimates, posterior: Posterior, liars: int) -> Learned:
     """P(class), pooled over everything that tells it."""
     cells, classes = estimates.class_prior, estimates.campaign.label.classes
     moved = _moved(estimates.class_prior_per_liar, liars)
-    numbers = (array.tolist() for array in (cells.value, cells.low, cells.high))
-    rows = [Row(None, name, value, low, high, moved) for name, value, low, high in zip(classes, *numbers, strict=True)]
+    numbers = (array.tolist() for array in (posterior.classes.value, cells.value, cells.low, cells.high))
+    rows = [
+        Row(None, name, share, value, low, high, moved)
+        for name, share, value, low, high in zip(classes, *numbers, strict=True)
+    ]
     says = "The share of each class among the devices, from every question that tells it."
     n = sum(one.n for one in estimates.questions if one.classes is not None)
     title = f"Classes of {estimates.campaign.label.name}"
     return _shares("prior", title, says, "share of devices", n, rows, estimates.campaign.label.classes)
 
 
-def of_features(estimates: Estimates, liars: int) -> Iterator[Learned]:
-    """One for every asked feature, in the document's order."""
-    campaign = estimates.campaign
+def of_features(estimates: Estimates, posterior: Posterior, liars: int) -> list[Learned]:
+    """One for every asked feature, those first that are believed to tell most of the class."""
+    return sorted(_of_features(estimates, posterior, liars), key=lambda one: -one.told)
+
+
+def _of_features(estimates: Estimates, posterior: Posterior, liars: int) -> Iterator[Learned]:
     discrete = {one.question.feature for one in estimates.questions if one.question.kind == PAIR}
-    for place, feature in enumerate(campaign.asked):
+    for place, feature in enumerate(estimates.campaign.asked):
         if feature.name in discrete:
-            yield _distribution(estimates, feature, liars, place)
+            yield _distribution(estimates, posterior, feature, liars, place)
         elif isinstance(feature, ContinuousFeature) and feature.name in estimates.moments:
-            yield _gaussian(estimates, feature, liars, place)
+            yield _gaussian(estimates, posterior, feature, liars, place)
 
 
-def _distribution(estimates: Estimates, feature: Feature, liars: int, place: int) -> Learned:
+def _distribution(estimates: Estimates, posterior: Posterior, feature: Feature, liars: int, place: int) -> Learned:
     """P(value | class)."""
+    belief = posterior.features[feature.name]
+    shares = belief.cells_of(belief.mean[None])[0]
     table, classes = conditional_table(estimates, feature.name), estimates.campaign.label.classes
     names = value_names(feature)
     cells, known = table.cells, np.isfinite(table.cells.variance)
     columns = (
+        shares.ravel(),
         np.where(known, cells.value, np.nan),
         cells.low,
         cells.high,
@@ -95,23 +122,27 @@ def _distribution(estimates: Estimates, feature: Feature, liars: int, place: int
     places = ((value, of_class) for value in names for of_class in classes)
     numbers = zip(*(column.tolist() for column in columns), strict=True)
     rows = [Row(*names_, *row) for names_, row in zip(places, numbers, strict=True)]
-    says = "Of the devices of each class, the share that has each value."
+    told = _bits(posterior.classes.value, shares)
+    says = f"Of the devices of each class, the share that has each value.{_told_of(told)}"
     if not known.all() and table.pair.n:
         says += " Nothing is known of a class that too few reports tell from none."
     says += _missing_told(estimates, feature.name)
-    return _shares(f"feature-{place}", feature.name, says, "share of the class", table.pair.n, rows, classes)
+    return _shares(f"feature-{place}", feature.name, says, "share of the class", table.pair.n, rows, classes, told)
 
 
-def _gaussian(estimates: Estimates, feature: ContinuousFeature, liars: int, place: int) -> Learned:
+def _gaussian(
+    estimates: Estimates, posterior: Posterior, feature: ContinuousFeature, liars: int, place: int
+) -> Learned:
     moments, classes = estimates.moments[feature.name], estimates.campaign.label.classes
     reach = Z_95 * np.sqrt(moments.mean_variance)
     moved = estimates.mean_reach(feature.name, liars) if liars else np.zeros(len(classes))
     rows = [
-        Row(None, name, mean, mean - wide, mean + wide, moves)
+        Row(None, name, mean, mean, mean - wide, mean + wide, moves)
         for name, mean, wide, moves in zip(classes, moments.mean.tolist(), reach.tolist(), moved.tolist(), strict=True)
     ]
     deviations = ", ".join(f"{d:.3g} ({name})" for name, d in zip(classes, np.sqrt(moments.variance), strict=True))
-    says = f"The mean of each class, in units of {feature.name}. Standard deviation: {deviations}."
+    told = _bits_of_normal(posterior.classes.value, moments.mean, moments.variance)
+    says = f"The mean of each class, in units of {feature.name}. Standard deviation: {deviations}.{_told_of(told)}"
     if moments.insufficient.any():
         says += " A class with too few reports shows the mean of all."
     says += _missing_told(estimates, feature.name)
@@ -120,7 +151,27 @@ def _gaussian(estimates: Estimates, feature: ContinuousFeature, liars: int, plac
     title = f"{feature.name}: means with 95 % intervals"
     plot = interval_plot(_bars(rows, classes), title=title, axis=f"mean of {feature.name}", least=low, most=high)
     unit = f"units of {feature.name}"
-    return Learned(f"feature-{place}", feature.name, says, unit, n, tuple(rows), plot, is_share=False)
+    return Learned(f"feature-{place}", feature.name, says, unit, n, tuple(rows), plot, is_share=False, told=told)
+
+
+def _bits(classes: Array, shares: Array) -> float:
+    """Return the mutual information of class and value, for P(value | class), shape (cells, C)."""
+    joint = shares * classes
+    independent = joint.sum(axis=1, keepdims=True) * classes
+    held = joint > 0
+    return float((joint[held] * np.log2(joint[held] / independent[held])).sum())
+
+
+def _bits_of_normal(classes: Array, means: Array, variances: Array) -> float:
+    """Return the information on the class of a number that is normal in each, as if it were normal in all together."""
+    within = float(classes @ variances)
+    return math.log2(1 + float(classes @ (means - classes @ means) ** 2) / within) / 2 if within > 0 else 0.0
+
+
+def _told_of(told: float) -> str:
+    return (
+        f" It tells about {told:.2g} bits of the class." if told >= 0.0005 else " It tells nothing of the class so far."
+    )
 
 
 def _missing_told(estimates: Estimates, feature: str) -> str:
@@ -132,7 +183,16 @@ def _missing_told(estimates: Estimates, feature: str) -> str:
     return f" No value: {share:.1%} of devices (95 % interval {low:.1%} to {high:.1%})."
 
 
-def _shares(key: str, title: str, says: str, unit: str, n: int, rows: Sequence[Row], classes: Sequence[str]) -> Learned:
+def _shares(
+    key: str,
+    title: str,
+    says: str,
+    unit: str,
+    n: int,
+    rows: Sequence[Row],
+    classes: Sequence[str],
+    told: float = 0.0,
+) -> Learned:
     highest = [100 * row.high for row in rows if math.isfinite(row.estimate)]
     plot = interval_plot(
         [_in_percent(bar) for bar in _bars(rows, classes)],
@@ -140,9 +200,9 @@ def _shares(key: str, title: str, says: str, unit: str, n: int, rows: Sequence[R
         axis=f"% of {unit.removeprefix('share of ')}",
         least=0.0,
         most=min(max([10.0, *highest]), 100.0),
-        beyond=_SHOWN,
+        beyond=_PERCENT,
     )
-    return Learned(key, title, says, unit, n, tuple(rows), plot)
+    return Learned(key, title, says, unit, n, tuple(rows), plot, told=told)
 
 
 def _in_percent(bar: Bar) -> Bar:
@@ -156,7 +216,7 @@ def _bars(rows: Sequence[Row], classes: Sequence[str]) -> list[Bar]:
             row.value,
             row.of_class,
             classes.index(row.of_class),
-            row.estimate,
+            row.believed,
             row.low,
             row.high,
             row.moved if math.isfinite(row.moved) else None,

@@ -17,7 +17,7 @@ from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.dashboard.drawing.evaluations import ModelRow, drawn, figure_text, model_row
 from ldp_aggregator.dashboard.drawing.glance import Answer, health, lies, quality
-from ldp_aggregator.dashboard.drawing.learned_features import Learned, class_prior, of_features
+from ldp_aggregator.dashboard.drawing.learned_features import Learned, believed, class_prior, of_features
 from ldp_aggregator.dashboard.drawing.plots import curve
 from ldp_aggregator.dashboard.drawing.precision import More, Precision, Promises, more_devices, of_campaign, precisions
 from ldp_aggregator.dashboard.drawing.server_metrics import Readings, Refused, read_exposition, refused_by
@@ -183,7 +183,9 @@ def _shown(campaign: Campaign, counted: Tally, released: Tally, arrivals: Arriva
     reached = precisions(campaign, devices, numbers, estimates)
     if campaign.asks == SCORE:
         return Shown(devices, reached, promised, more)
-    return Shown(devices, reached, promised, more, class_prior(estimates, liars), list(of_features(estimates, liars)))
+    belief = believed(estimates)
+    prior, features = class_prior(estimates, belief, liars), of_features(estimates, belief, liars)
+    return Shown(devices, reached, promised, more, prior, features)
 
 
 async def _evaluation(campaign: Campaign, released: Tally) -> dict[str, Any] | None:

@@ -24,18 +24,8 @@ DEFAULT_DEVICES: Final = 10_000
 MOST_DEVICES: Final = 1 << 40
 MULTIPLES: Final = (1, 4, 10, 100)
 EPSILONS: Final = (0.5, 1.0, 2.0, 4.0)
+_NOT_COLUMNS: Final = "The columns are not a campaign yet"
 FIELDS: Final = ("columns", "label", "title", "epsilon", "draft", "devices", "max_reports")
-
-EXAMPLE: Final = """{
-  "version": 1,
-  "title": "Will a customer miss a payment?",
-  "label": {"name": "missed_payment", "classes": ["yes", "no"]},
-  "features": [
-    {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"], "ordered": true},
-    {"name": "income", "kind": "continuous", "low": 0, "high": 200000, "bins": 8}
-  ],
-  "privacy": {"epsilon": 1.0}
-}"""
 
 
 @dataclass(frozen=True)
@@ -59,28 +49,27 @@ class Preview:
 
 
 async def get_form(visit: Visit, _sources: Sources) -> web.Response:
-    """The form, with an example."""
-    return _form(visit, {"draft": EXAMPLE, "epsilon": "1", "devices": str(DEFAULT_DEVICES)}, "", None)
+    """The form, as nobody has filled it in."""
+    return _form(visit, {"epsilon": "1", "devices": str(DEFAULT_DEVICES)}, "", None)
 
 
 async def post_check(visit: Visit, _sources: Sources) -> web.Response:
-    """Work out what the draft in the form comes to, or what is wrong with it."""
+    """Work out what the form comes to so far, or what is wrong with it."""
     problem, plan = await _checked(visit.form)
     return page("verdict.html", problem=problem, plan=plan)
 
 
 async def post_form(visit: Visit, sources: Sources) -> web.Response:
-    """Make a draft of the columns, check the draft, or publish it; whichever button was pressed."""
-    form = dict(visit.form)
+    """Write the draft of the columns out, check what there is, or publish it; whichever button was pressed."""
+    form = {**visit.form, "columns": spread_header(visit.form.get("columns", ""))}
     if form.get("action") == "columns":
-        form["columns"] = spread_header(form.get("columns", ""))
         try:
-            form["draft"] = draft_of(
-                form["columns"], form.get("label", ""), form.get("title", ""), form.get("epsilon", "")
-            )
+            form["draft"] = _draft({**form, "draft": ""}) or form.get("draft", "")
         except ColumnsError as error:
-            return _form(visit, form, f"The columns are not a draft yet: {error}.", None, status=400)
+            return _form(visit, form, f"{_NOT_COLUMNS}: {error}.", None, status=400)
     problem, plan = await _checked(form)
+    if plan is None and not problem and form.get("action") == "publish":
+        problem = "There is nothing to publish yet: say what to ask, or write a draft."
     if plan is None or form.get("action") != "publish":
         return _form(visit, form, problem, plan, status=400 if problem else 200)
     problem = await _publish(plan.campaign, form, sources, visit.actor)
@@ -116,13 +105,21 @@ async def _publish(campaign: Campaign, form: dict[str, str], sources: Sources, a
 
 
 async def _checked(form: Mapping[str, str]) -> tuple[str, Preview | None]:
-    text = form.get("draft", "").strip()
-    if not text:
-        return "There is no draft yet. Write one, or make it of the columns of a table.", None
     try:
-        return "", await asyncio.to_thread(_plan, text, _devices(form.get("devices", "")))
+        text = _draft(form)
+        return "", await asyncio.to_thread(_plan, text, _devices(form.get("devices", ""))) if text else None
+    except ColumnsError as error:
+        return f"{_NOT_COLUMNS}: {error}.", None
     except DraftError as error:
         return f"The draft is not a campaign yet: {error}", None
+
+
+def _draft(form: Mapping[str, str]) -> str:
+    """Return the draft that was written, else that of the columns; "" where there is neither. Raises ColumnsError."""
+    written, columns = form.get("draft", "").strip(), form.get("columns", "")
+    if written or not columns.strip():
+        return written
+    return draft_of(columns, form.get("label", ""), form.get("title", ""), form.get("epsilon", ""))
 
 
 def _plan(text: str, devices: int) -> Preview:

@@ -31,7 +31,9 @@ async def test_a_draft_is_checked_and_published(dashboard, draft):
 @pytest.mark.parametrize(
     ("form", "says"),
     [
-        ({"draft": ""}, "There is no draft yet."),
+        ({"draft": ""}, "There is nothing to publish yet"),
+        ({"columns": "a: x | y\nb: 0 to 1"}, "name the column to learn, one of a, b"),
+        ({"columns": "a: x | y", "label": "c"}, "no line is about"),
         ({"draft": "{"}, "The draft is not a campaign yet"),
         ({"draft": "title = "}, "not TOML in UTF-8"),
         ({"draft": '{"version": 1}'}, "title"),
@@ -50,13 +52,28 @@ async def test_what_is_wrong_with_a_form_is_said_and_nothing_is_made(dashboard, 
     assert await dashboard.store.campaigns() == []
 
 
-async def test_columns_are_made_into_a_draft_that_the_form_then_holds(dashboard):
-    form = {"columns": "x: a | b\ny: yes | no", "label": "y", "epsilon": "1", "action": "columns"}
-    status, page, _ = await dashboard.send("/campaigns/new", form)
-    assert status == 200
-    assert "This is a campaign" in page
-    assert "What tells y?" in page
+COLUMNS = {"columns": "x: a | b\ny: yes | no", "label": "y", "epsilon": "1"}
+
+
+async def test_columns_are_checked_and_published_as_they_stand(dashboard):
+    status, page, _ = await dashboard.send("/campaigns/check", COLUMNS)
+    assert (status, "This is a campaign" in page) == (200, True)
     assert await dashboard.store.campaigns() == []
+    status, _, onward = await dashboard.send("/campaigns/new", {**COLUMNS, "action": "publish"})
+    assert (status, onward) == (303, f"/campaigns/{(await dashboard.store.campaigns())[0].id}")
+    assert "What tells y?" in (await dashboard.get(onward))[1]
+
+
+async def test_columns_become_a_draft_to_go_on_with_which_counts_from_then_on(dashboard, draft):
+    status, page, _ = await dashboard.send("/campaigns/new", {**COLUMNS, "action": "columns"})
+    assert (status, "&#34;What tells y?&#34;" in page) == (200, True)
+    written = json.dumps(draft)
+    both = {**COLUMNS, "draft": written, "action": "publish"}
+    broken = {**both, "columns": "x: a", "action": "columns"}
+    status, page, _ = await dashboard.send("/campaigns/new", broken)
+    assert (status, written in html.unescape(page)) == (400, True), "what was written is not lost"
+    _, _, onward = await dashboard.send("/campaigns/new", both)
+    assert onward == f"/campaigns/{Campaign.compile(draft).id}"
 
 
 async def test_a_campaign_that_takes_reports_is_not_published_again_as_federated(dashboard, draft):
