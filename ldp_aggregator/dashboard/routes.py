@@ -63,7 +63,11 @@ ADMIN: Final = (
     Route("POST", "/tokens/revoke", operation.post_revoke),
 )
 
-PUBLIC: Final = (ASSET, Route("GET", "/c/{id}", public.get_page, is_open=True))
+PUBLIC: Final = (
+    ASSET,
+    Route("GET", "/", public.get_start, is_open=True),
+    Route("GET", "/c/{id}", public.get_page, is_open=True),
+)
 
 
 def add_admin_pages(app: web.Application, sources: Sources) -> None:
@@ -81,7 +85,7 @@ def add_admin_pages(app: web.Application, sources: Sources) -> None:
 
 
 def add_public_pages(app: web.Application, sources: Sources) -> None:
-    """A page per campaign, for people."""
+    """A page per campaign, for people, and one at the root."""
     _add(app, PUBLIC, sources, "")
 
 

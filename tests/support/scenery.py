@@ -58,6 +58,7 @@ def scenery(browser, aggregator, devices):
         "public": f"{public}/{campaign.id}",
         "public-federated": f"{public}/{federated.id}",
         "public-closed": f"{public}/{closed.id}",
+        "start": f"{aggregator.url}/",
     }
 
 

@@ -32,6 +32,11 @@ class FeatureForm:
     high: float | None
 
 
+async def get_start(visit: Visit, _sources: Sources) -> web.Response:
+    """Say what this server is; which campaigns it has is nobody's business who does not know their address."""
+    return cacheable(visit.request, render("start.html", session=None).encode(), "text/html", "public, max-age=3600")
+
+
 async def get_page(visit: Visit, sources: Sources) -> web.Response:
     """For people, without a token; nothing of what was counted is on it but whether answers are still taken.
 

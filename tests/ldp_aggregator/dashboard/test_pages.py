@@ -20,6 +20,16 @@ async def test_a_page_stands_with_an_empty_store(dashboard, path):
     assert text.startswith("<!doctype html>")
 
 
+async def test_the_root_of_the_public_listener_is_a_page_that_names_no_campaign(dashboard):
+    campaign = await dashboard.publish()
+    async with aiohttp.ClientSession() as nobody, nobody.get(dashboard.public + "/") as answer:
+        text = await answer.text()
+        assert (answer.status, "Set-Cookie" in answer.headers) == (200, False)
+    assert "Noisy answers are counted here" in text
+    assert campaign.title not in text
+    assert campaign.id not in text
+
+
 async def test_a_campaigns_page_shows_every_feature_with_a_table_of_its_numbers(dashboard):
     campaign = await dashboard.publish()
     text = await dashboard.page(campaign)
