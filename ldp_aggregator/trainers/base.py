@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.trainers.noise.accountant import Accountant, FitAccountant, checked_epsilon
-from ldp_aggregator.trainers.noise.randomness import PrivacyWarning, RandomState, coins_of
+from ldp_aggregator.trainers.noise.randomness import PrivacyWarning, RandomState, coins_of, warn_of_second_fit
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS, REPLACE, checked_relation
 from ldp_aggregator.trainers.schemas import Schema, schema_of_table
 from protocols.document.schema import Label
@@ -29,6 +29,9 @@ Variant = Literal["sound", "published"]
 
 SOUND: Final = "sound"
 PUBLISHED: Final = "published"
+
+_FEWEST_ROWS: Final = 30
+"""The classes of fewer rows are often those of another table, by chance."""
 
 LEAKED_SCHEMA: Final = "classes, values and bounds were read off the table; give a schema for a guarantee"
 
@@ -101,6 +104,8 @@ class PrivateNaiveBayes(NaiveBayes):
             frame = _framed(X, schema.input_names)
             codes, classes = schema.classes_of(y, len(frame)), None
         training = self._begin(schema)
+        if len(codes) >= _FEWEST_ROWS:
+            self._warn_of_second_fit(codes)
         model, guarantee = self._train(training, frame, codes)
         self._finish(training, model, guarantee, leaked=self.schema is None)
         if classes is not None:
@@ -139,6 +144,11 @@ class PrivateNaiveBayes(NaiveBayes):
             )
         accountant = FitAccountant(self.epsilon, self.accountant, type(self).__name__, self.relation)
         return Training(schema, accountant, coins_of(self.random_state))
+
+    def _warn_of_second_fit(self, rows: Integers) -> None:
+        # What a seed drew is not for release, and has warned already.
+        if self.accountant is None and self.random_state is None:
+            warn_of_second_fit(rows)
 
     def _finish(self, training: Training, model: Model, guarantee: Guarantee, *, leaked: bool = False) -> None:
         if leaked:

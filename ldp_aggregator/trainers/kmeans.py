@@ -28,7 +28,7 @@ from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.trainers.base import sound_guarantee
 from ldp_aggregator.trainers.noise.accountant import Accountant, FitAccountant
 from ldp_aggregator.trainers.noise.integers import discrete_laplace
-from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of
+from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of, warn_of_second_fit
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import GRID, grid_values
@@ -182,6 +182,8 @@ class PrivateKMeans(ClusterMixin, BaseEstimator):
         accountant = FitAccountant(self.epsilon, self.accountant, type(self).__name__, ADD_REMOVE)
         coins = coins_of(self.random_state)
         points = _points(schema.gaussians, schema.prepare(X))
+        if self.accountant is None and self.random_state is None:
+            warn_of_second_fit(points)
         counts, sums = self._shares(accountant.total, len(points))
         for iteration in range(1, self.iterations + 1):
             accountant.spend(f"iteration {iteration}: counts", counts)

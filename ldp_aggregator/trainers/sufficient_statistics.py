@@ -86,6 +86,7 @@ class SufficientStatisticsNB(PrivateNaiveBayes):
         schema = Schema.read(self.schema)
         training = self._begin(schema)
         vector, _ = statistics_of_chunks(schema, chunks)
+        self._warn_of_second_fit(vector)
         self._finish(training, *self._release(training, vector))
         return self
 

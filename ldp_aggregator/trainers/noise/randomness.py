@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import struct
 import warnings
 from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +42,26 @@ def word_array(coins: Coins, count: int) -> NDArray[np.uint64]:
     if isinstance(coins, SeededCoins):
         return np.frombuffer(coins.packed(count), dtype="<u8")
     return np.array(coins.words(count), dtype=np.uint64)
+
+
+_LEARNED: Final[set[bytes]] = set()
+"""Digests of the rows that this process has learned from; they leave it no more than the rows do."""
+
+
+def warn_of_second_fit(rows: NDArray[Any]) -> None:
+    """Warn where this process has learned from the same rows before, and no accountant adds the two epsilons up.
+
+    ``rows`` tells tables apart: the classes of all rows in their order, statistics, or points.
+    """
+    digest = hashlib.sha256(rows.tobytes()).digest()
+    if digest in _LEARNED:
+        warnings.warn(
+            "this process has learned from these rows before: the epsilons of all fits add up. Give them one "
+            "accountant=Accountant(total), which refuses what is too much",
+            PrivacyWarning,
+            stacklevel=4,
+        )
+    _LEARNED.add(digest)
 
 
 def coins_of(random_state: RandomState) -> Coins:

@@ -4,6 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ldp_aggregator.trainers.noise import randomness
+
+
+@pytest.fixture(autouse=True)
+def a_process_that_has_learned_nothing(monkeypatch):
+    monkeypatch.setattr(randomness, "_LEARNED", set())
+
 
 @pytest.fixture(scope="session")
 def schema():

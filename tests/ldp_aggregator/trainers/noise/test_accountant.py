@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from ldp_aggregator.trainers import (
     FederatedNB,
     GlobalSensitivityNB,
+    PrivacyWarning,
     PrivateKMeans,
     SmoothSensitivityNB,
     SufficientStatisticsNB,
@@ -145,6 +146,19 @@ def test_cross_validation_spends_once_a_fit_from_the_same_accountant(schema, tab
     search = GridSearchCV(clone(trainer).set_params(accountant=Accountant(0.7)), {"smoothing": [0.5, 1.0]}, cv=2)
     with pytest.raises(ValueError, match=r"needs epsilon 0\.2, but 0\.1 of 0.7 is left"):
         search.set_params(error_score="raise").fit(*table)
+
+
+def test_a_second_fit_on_the_same_rows_warns_unless_an_accountant_adds_up(schema, table):
+    frame, labels = table
+    SufficientStatisticsNB(schema).fit(frame, labels)
+    for again in (SufficientStatisticsNB(schema, epsilon=0.1), GlobalSensitivityNB(schema)):
+        with pytest.warns(PrivacyWarning, match="has learned from these rows before"):
+            again.fit(frame.copy(), list(labels))
+    SufficientStatisticsNB(schema, accountant=Accountant(1.0)).fit(frame, labels)
+    SufficientStatisticsNB(schema).fit(frame[::-1], labels[::-1])
+    SufficientStatisticsNB(schema).fit_chunks([table])
+    with pytest.warns(PrivacyWarning, match="has learned from these rows before"):
+        SufficientStatisticsNB(schema).fit_chunks([(frame[:9], labels[:9]), (frame[9:], labels[9:])])
 
 
 def test_clones_copies_and_parameters_are_the_same_accountant(schema):
