@@ -28,7 +28,7 @@ GONE: Final = {
     **{f"population --{flag}": _USUAL for flag in ("train-fraction", "threads", "repeats", "arrivals")},
     **{f"accuracy --{flag}": _USUAL for flag in ("train-fraction", "post", "fidelity", "per-question-epsilon")},
     "accuracy --answers": "is gone: the draft says it",
-    "accuracy --plot": "is gone: examples/choose_epsilon.py draws it",
+    "accuracy --plot": "is gone: examples/notebooks/choose_epsilon.ipynb draws it",
     **{f"plan --{flag}": _USUAL for flag in ("delta", "repeats", "seed", "plot")},
 }
 """Commands and flags of before, and what is in their place."""

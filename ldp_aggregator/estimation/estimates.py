@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.cell_tables import cell_names, cell_rows, finite_rows, named_rows, value_names
-from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, estimate_question
+from ldp_aggregator.estimation.estimators import Z_95, Cells, QuestionEstimate, estimate_question
 from ldp_aggregator.estimation.moments import Moments, add_record_spread, finite, present_shares, rebuild_moments
+from ldp_aggregator.estimation.plotting import axes_or_new, plot_intervals
 from ldp_aggregator.estimation.poisoning.ratio_bounds import mean_reach
 from ldp_aggregator.estimation.poisoning.report_bounds import class_prior_per_liar, per_liar
 from ldp_aggregator.estimation.pooling import pool_classes
-from ldp_aggregator.estimation.ratios import ShareEstimates, among_present, missing_shares
+from ldp_aggregator.estimation.ratios import ShareEstimates, among_present, conditional_table, missing_shares
 from ldp_aggregator.estimation.simplex import NORM_SUB
 from protocols import Campaign
 from protocols.document.questions import PAIR, PRODUCT, RIGHT, SQUARE, VALUE
@@ -28,6 +29,7 @@ from protocols.document.schema import ContinuousFeature, is_gaussian
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,33 @@ class Estimates:
             records += [told | {"kind": "missing"} | row for row in missing]
             records += [told | {"kind": "present"} | row for row in self._present_rows(name)]
         return pd.DataFrame.from_records(records)
+
+    def _repr_html_(self) -> str:
+        return self.to_frame().to_html(max_rows=60, border=0, index=False, float_format="{:.4g}".format)
+
+    def plot(self, feature: str, axes: Axes | None = None) -> Axes:
+        """Draw what is known of a feature, with 95 % intervals: P(value | class), or the mean of each class.
+
+        Raises KeyError for a feature that the campaign does not ask about, NotInstalledError without matplotlib.
+        """
+        asked, classes = self.campaign.feature(feature), self.campaign.label.classes
+        axes, shape = axes_or_new(axes), (-1, len(classes))
+        if is_gaussian(asked):
+            moments = self.moments[feature]
+            reach = Z_95 * np.sqrt(moments.mean_variance)
+            value, low, high = (
+                ends.reshape(shape) for ends in (moments.mean, moments.mean - reach, moments.mean + reach)
+            )
+            plot_intervals(axes, ["mean"], classes, value, low, high)
+            axes.set(xlabel=feature, xlim=(asked.low, asked.high))
+        else:
+            cells = conditional_table(self, feature).cells
+            value, low, high = (ends.reshape(shape) for ends in (cells.value, cells.low, cells.high))
+            value = np.where(np.isfinite(cells.variance).reshape(shape), value, np.nan)
+            plot_intervals(axes, value_names(asked), classes, value, low, high)
+            axes.set(xlabel="share of the class", ylabel=feature)
+        axes.legend(title=self.campaign.label.name)
+        return axes
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-ready document; an infinite variance (no reports) is null."""

@@ -7,7 +7,7 @@ builds it from a tally. ``to_json`` is what devices download.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,8 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ldp_aggregator.estimation.cell_tables import value_names
+from ldp_aggregator.estimation.plotting import axes_or_new, plot_normals, plot_shares
 from ldp_aggregator.learning.frames import (
     as_column,
     clipped,
@@ -41,6 +43,9 @@ from protocols.document.schema import (
 from protocols.errors import DraftError
 from protocols.fields import Fields
 from protocols.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Array = NDArray[np.float64]
 Schema = tuple[Label, tuple[Feature, ...], Projection | None]
@@ -128,6 +133,25 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         """The model document that devices download."""
         check_is_fitted(self, "model_")
         return self.model_.to_json()
+
+    def plot(self, feature: str, axes: Axes | None = None) -> Axes:
+        """Draw P(value | class) of a feature, or its density in each class where it is Gaussian.
+
+        Raises KeyError for a feature that the model does not have, NotInstalledError without matplotlib.
+        """
+        check_is_fitted(self, "model_")
+        likelihood = {one.feature.name: one for one in self.model_.likelihoods}[feature]
+        axes, classes = axes_or_new(axes), self.model_.classes
+        if isinstance(likelihood, GaussianLikelihood):
+            low, high = float(likelihood.feature.low), float(likelihood.feature.high)
+            plot_normals(axes, low, high, classes, likelihood.mean, likelihood.variance)
+            axes.set(xlabel=feature, ylabel="density in each class")
+        else:
+            shares = np.asarray(likelihood.table)
+            plot_shares(axes, value_names(likelihood.feature)[: len(shares)], classes, shares)
+            axes.set(xlabel="P(value | class)", ylabel=feature)
+        axes.legend(title=self.model_.label)
+        return axes
 
     def predict(self, X: pd.DataFrame) -> NDArray[Any]:
         """The most probable class of every row; by the prior where all are impossible, of equals the first."""

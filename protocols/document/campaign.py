@@ -20,7 +20,7 @@ from protocols.document.authored import MOMENTS, Privacy, asked_features, read_a
 from protocols.document.evaluation import Evaluation
 from protocols.document.projection import Projection
 from protocols.document.questions import MOST_PRODUCTS, Question, read_question
-from protocols.document.schema import MOST_FEATURES, Feature, Label
+from protocols.document.schema import MOST_FEATURES, CategoricalFeature, Feature, Label
 from protocols.errors import DocumentError, DraftError, NotInstalledError, ProtocolError
 from protocols.exact.rationals import exact_epsilon, float_up
 from protocols.fields import Fields, parse_json
@@ -100,6 +100,19 @@ class Campaign:
     def pools(self) -> tuple[tuple[Question, ...], ...]:
         """The questions of which a device answers one each: with ``answers: "one"`` all of them are one pool."""
         return self.groups if self.privacy.answers == "all" else (self.questions,)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = [(self.label.name, " | ".join(self.label.classes), "learned")]
+        for one in self.features:
+            if isinstance(one, CategoricalFeature):
+                rows.append((one.name, (" < " if one.ordered else " | ").join(one.values), "asked"))
+            else:
+                rows.append((one.name, f"{one.low:g} to {one.high:g}", "asked"))
+        cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+        heading = f"<b>{escape(self.title)}</b>, epsilon {self.realised_epsilon:.6g}, {len(self.questions)} questions"
+        return f"<p>{heading}<br><code>{self.id}</code></p><table><tr>{'</tr><tr>'.join(cells)}</tr></table>"
 
     def feature_of(self, question: Question) -> Feature | None:
         """The asked feature a question is about (the first of a product's two), None for the label question."""

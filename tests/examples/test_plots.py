@@ -1,19 +1,19 @@
-"""The examples that draw: what they print makes sense, and a figure is there."""
+"""The examples that draw and the notebooks: what they say makes sense, and a figure is there."""
 
 from __future__ import annotations
 
-import contextlib
-import io
+import json
 import re
-import runpy
 import subprocess
-import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 from exact_coins import SeededCoins
+from matplotlib import pyplot
 
 import ldp_client
 
@@ -34,28 +34,45 @@ def numbers(told: str, folder: Path) -> list[float]:
     return [float(number) for number in re.findall(r"\b0\.\d{3}\b", told)]
 
 
-def test_choosing_epsilon_shows_accuracy_rise_to_that_without_privacy(tmp_path):
-    *private, baseline, majority = drawn("choose_epsilon.py", tmp_path)
-    means = private[::2]
-    assert len(means) == 6
-    assert majority < means[-1] <= baseline + 0.01
-    assert means[0] <= means[-1]
-
-
 def test_trainers_are_compared_with_one_another_and_with_no_privacy(tmp_path):
     *private, baseline = drawn("compare_trainers.py", tmp_path)
     assert len(private) == 16
     assert all(abs(trainer - baseline) < 0.02 for trainer in private[3::4])
 
 
-def test_a_campaign_becomes_a_model_that_is_better_than_always_one_class(tmp_path, monkeypatch):
-    """The coins have a seed: of 6,000 runs with others the worst was 0.008 better, too near for one in a million."""
+@pytest.fixture
+def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Coins with a seed: of 6,000 runs with others the worst model was 0.008 better than one class, too near for one
+    in a million.
+    """
     coins, secrets = SeededCoins(1), np.random.default_rng(1)
-    seeded = partial(ldp_client.perturb, coins=coins)
-    monkeypatch.setattr(ldp_client, "perturb", lambda *asked: seeded(*asked, secret=secrets.bytes(32)))
-    monkeypatch.syspath_prepend(EXAMPLES)
-    monkeypatch.setattr(sys, "argv", ["campaign_to_model.py", str(tmp_path / "figure.svg")])
-    with contextlib.redirect_stdout(io.StringIO()) as told:
-        runpy.run_path(str(EXAMPLES / "campaign_to_model.py"), run_name="__main__")
-    accuracy, majority = numbers(told.getvalue(), tmp_path)
-    assert accuracy > majority
+    perturb = partial(ldp_client.perturb, coins=coins)
+    monkeypatch.setattr(ldp_client, "perturb", lambda *asked: perturb(*asked, secret=secrets.bytes(32)))
+
+
+def told_by(notebook: str) -> dict[str, Any]:
+    """The names that a notebook's cells leave, run in their order."""
+    found: dict[str, Any] = {}
+    cells = json.loads((EXAMPLES / "notebooks" / notebook).read_text(encoding="utf-8"))["cells"]
+    assert any("image/png" in str(cell.get("outputs")) for cell in cells), "it is kept with its figures"
+    for place, cell in enumerate(cells):
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), f"{notebook}:{place}", "exec"), found)
+    return found
+
+
+@pytest.mark.usefixtures("seeded")
+def test_notebooks_run_and_say_what_is_so() -> None:
+    mpl.use("agg")
+    found = told_by("choose_epsilon.ipynb")
+    means = found["accuracy"]["mean"].tolist()
+    assert found["majority"] < means[-1] <= found["baseline"] + 0.01
+    assert means[0] <= means[-1]
+    found = told_by("train.ipynb")
+    assert found["accuracy"] > found["majority"]
+    assert "missed_payment" in found["campaign"]._repr_html_()
+    found = told_by("read_a_campaign.ipynb")
+    assert "per_liar" in found["estimates"]._repr_html_()
+    with pytest.raises(KeyError):
+        found["estimates"].plot("nothing")
+    pyplot.close("all")
