@@ -9,7 +9,8 @@
 # make oldest  trainers' and learning tests with the oldest numpy, pandas, scikit-learn and scipy that pyproject.toml promises
 # make pythons the device's tests on every Python from 3.10 on that is found here
 # make lock    the image's dependencies, each with the hashes of its files, into deploy/image
-# make sbom    what is in the image, as CycloneDX, into build/sbom.json
+# make sbom    what is in the image, and what each wheel brings along, as CycloneDX, into build/sbom*.json
+# make reproducible   builds a release from two clones, and fails where a byte differs
 # make manifests   checks deploy/kubernetes against the schemas of its API
 # make image   the container image, where something that builds images is running; otherwise it says that there is none
 # make javascript   builds and tests the npm package in Node, and holds it to its sizes
@@ -40,7 +41,7 @@ LABEL ?=
 KEEP ?=
 DEVICES ?= 20000
 
-.PHONY: setup demo test check nightly fuzz packages oldest engines browser screenshots flower javascript browsers differential pythons peers lock manifests sbom image docs clean
+.PHONY: setup demo test check nightly fuzz packages oldest engines browser screenshots flower javascript browsers differential pythons peers lock manifests sbom reproducible image docs clean
 .DELETE_ON_ERROR:
 
 setup: $(INSTALLED)
@@ -134,6 +135,15 @@ sbom: $(TOOLS)/.installed
 	@mkdir -p build
 	$(TOOLS)/bin/cyclonedx-py requirements deploy/image/requirements.txt --pyproject pyproject.toml \
 	  --mc-type application --output-reproducible --output-format JSON --output-file build/sbom.json
+	printf './deploy/client-wheel' | $(LOCK) - --output-file build/client.txt
+	printf './deploy/client-wheel\n.[aggregator]' | $(LOCK) - --output-file build/aggregator.txt
+	$(TOOLS)/bin/cyclonedx-py requirements build/client.txt --pyproject deploy/client-wheel/pyproject.toml \
+	  --mc-type library --output-reproducible --output-format JSON --output-file build/sbom-ldp-bayes-client.json
+	$(TOOLS)/bin/cyclonedx-py requirements build/aggregator.txt --pyproject pyproject.toml \
+	  --mc-type library --output-reproducible --output-format JSON --output-file build/sbom-ldp-bayes.json
+
+reproducible: $(INSTALLED)
+	deploy/release/compare
 
 manifests: $(TOOLS)/.installed
 	$(TOOLS)/bin/kubernetes-validate --strict deploy/kubernetes/*.yaml
