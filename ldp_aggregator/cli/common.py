@@ -33,6 +33,7 @@ class UsageError(CommandError):
 
 
 ABOUT: Final = {
+    "quickstart": "ask what is to be learned, make a campaign and a token for the dashboard, and serve",
     "serve": "serve campaigns and count reports until SIGTERM or Ctrl-C",
     "campaign": "create, list, show, verify, close and delete campaigns, and ask their uploads for tokens",
     "estimates": "print frequencies, variances and intervals of a campaign",
@@ -41,7 +42,7 @@ ABOUT: Final = {
     "fit": "learn a private model from a table",
     "node": "take part in a federated campaign with a table of one's own",
     "project": "fit the projection (PCA, DCA) that a draft ships, on a PUBLIC table or on a private round",
-    "token": "create, list, revoke and rotate access tokens",
+    "token": "create, list, revoke and replace access tokens",
     "log": "list administrative acts, oldest first: over HTTP by the token's name, on the command line by the user's",
     "key": "a publisher's key, which belongs on a machine of its own; sign with it; publish what was signed",
     "status": "one screen of the server that runs on this store; exit code 1 where something is wrong",

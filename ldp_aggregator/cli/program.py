@@ -19,6 +19,7 @@ from protocols.shell import Parser, add_completion, add_version, parsers_under, 
 NAME: Final = "ldp-aggregator"
 
 COMMANDS: Final = {
+    "quickstart": "operation.quickstart",
     "serve": "operation.serve",
     "campaign": "campaigns.campaign",
     "estimates": "campaigns.estimates",
@@ -58,6 +59,7 @@ GONE: Final = {
     "key show": "is 'key create' now, which prints the public key of a key that is there",
     "serve --tls-certificate": "is the setting tls_certificate now",
     "serve --tls-key": "is the setting tls_key now",
+    "token rotate": "is 'token create --in-place-of' now",
     "train --prior": "is gone: the prior is told by every question",
     "train --variance-floor": "is gone: it is a parameter of train in Python",
     "evaluate --title": "is gone: the title stands in the draft",
@@ -72,7 +74,12 @@ def make_parser(command: str | None = None, *, listed: bool = False) -> Parser:
     parser = Parser(
         prog=NAME,
         description="Collects locally private reports, learns Naive Bayes models from them, publishes them.",
-        examples=("serve --data /var/lib/ldp-aggregator", "campaign create draft.toml", "train ID --output model.json"),
+        examples=(
+            "quickstart",
+            "serve --data /var/lib/ldp-aggregator",
+            "campaign create draft.toml",
+            "train ID --output model.json",
+        ),
     )
     add_version(parser)
     add_completion(parser, _completed)

@@ -33,8 +33,15 @@ from protocols.shell import Groups, add_json, say, say_json
 def add_commands(groups: Groups) -> None:
     commands = add_group(groups, "token", ABOUT["token"], "create --scope collector --name reporting", "list --json")
     text = "make a token and print it; it cannot be shown again"
-    create = add_command(commands, "create", text, _create, "--scope collector --name reporting --expires-in 90")
-    create.add_argument("--scope", required=True, choices=SCOPES, help="what the token opens")
+    create = add_command(
+        commands,
+        "create",
+        text,
+        _create,
+        "--scope collector --name reporting --expires-in 90",
+        "--in-place-of reporting --name reporting-2 --overlap 7",
+    )
+    create.add_argument("--scope", choices=SCOPES, help="what the token opens")
     create.add_argument("--name", help="what to call it (default: its scope and the time)")
     create.add_argument("--expires-in", type=_days, metavar="DAYS", help="useless after so many days (default: never)")
     create.add_argument(
@@ -44,22 +51,22 @@ def add_commands(groups: Groups) -> None:
         metavar="ID",
         help="opens what is about this campaign only; may be given several times (default: all)",
     )
+    create.add_argument(
+        "--in-place-of",
+        metavar="OLD",
+        help="the token that ends; the new one takes its scope, campaigns and shares",
+    )
+    create.add_argument(
+        "--overlap",
+        type=_days,
+        metavar="DAYS",
+        help="both open for so long, until whoever holds the old one has the new one (default: the old one ends now)",
+    )
     add_json(add_command(commands, "list", "list the tokens by name; their text is not kept", _list, "", "--json"))
     revoke = add_command(commands, "revoke", "make a token useless, at once", _revoke, "reporting")
     revoke.add_argument("name", metavar="NAME", help="the token's name")
     revoke.add_argument(
         "--withdraw", action="store_true", help="take its node's shares out of every campaign, too; they stay otherwise"
-    )
-    text = "make a new token of the same scope and campaigns in place of the old one; a node keeps its shares"
-    rotate = add_command(commands, "rotate", text, _rotate, "reporting --name reporting-2 --overlap 7")
-    rotate.add_argument("name", metavar="NAME", help="the old token's name")
-    rotate.add_argument("--name", dest="new_name", metavar="NEW", help="the new one's (default: scope and time)")
-    rotate.add_argument("--expires-in", type=_days, metavar="DAYS", help="when the new one expires (default: never)")
-    rotate.add_argument(
-        "--overlap",
-        type=_days,
-        metavar="DAYS",
-        help="both open for so long, until whoever holds the old one has the new one (default: the old one ends now)",
     )
     log = add_command(groups, "log", ABOUT["log"], _log, "--last 20", "--campaign ID --json")
     log.add_argument("--campaign", metavar="ID", help="only what was done to this campaign")
@@ -69,6 +76,17 @@ def add_commands(groups: Groups) -> None:
 
 
 def _create(options: argparse.Namespace) -> None:
+    if options.in_place_of is not None:
+        if options.scope or options.campaigns:
+            raise UsageError(
+                "--in-place-of takes scope and campaigns of the old token: leave --scope and --campaign out"
+            )
+        _replace(options)
+        return
+    if options.scope is None:
+        raise UsageError(f"--scope says what the token opens: {', '.join(SCOPES)}")
+    if options.overlap is not None:
+        raise UsageError("--overlap is about an old token: name it with --in-place-of")
     text, token = _make(options.name, options.scope, options.expires_in, options.campaigns)
 
     async def work(store: Store) -> None:
@@ -118,18 +136,18 @@ def _revoke(options: argparse.Namespace) -> None:
     say(f"token {options.name!r} is revoked" + (f", {withdrawn} shares are withdrawn" if options.withdraw else ""))
 
 
-def _rotate(options: argparse.Namespace) -> None:
+def _replace(options: argparse.Namespace) -> None:
     async def work(store: Store) -> tuple[str, StoredToken]:
         now = utc_now()
-        old = [token for token in await store.tokens() if token.name == options.name and token.is_in_use(now)]
+        old = [token for token in await store.tokens() if token.name == options.in_place_of and token.is_in_use(now)]
         if not old:
-            raise CommandError(_no_token(options.name))
-        text, token = _make(options.new_name, old[0].scope, options.expires_in, old[0].campaigns)
+            raise CommandError(_no_token(options.in_place_of))
+        text, token = _make(options.name, old[0].scope, options.expires_in, old[0].campaigns)
         until = None if options.overlap is None else now + options.overlap
-        detail = f"{options.name}, in its place {_told(token)}"
+        detail = f"{options.in_place_of}, in its place {_told(token)}"
         async with recorded(store, local_actor(), "rotate token", detail=detail):
-            if not await store.rotate_token(options.name, token, until=until):
-                raise CommandError(_no_token(options.name))
+            if not await store.rotate_token(options.in_place_of, token, until=until):
+                raise CommandError(_no_token(options.in_place_of))
         return text, token
 
     _show(*with_store(options, work))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Final
 
 from ldp_aggregator.cli.common import ABOUT, CommandError, add_command, add_store_options, settings_of
@@ -39,9 +40,13 @@ def add_commands(groups: Groups) -> None:
 
 
 def _serve(options: argparse.Namespace) -> None:
-    settings = settings_of(options)
+    serve_until_stopped(settings_of(options), _say_ready)
+
+
+def serve_until_stopped(settings: Settings, ready: Callable[[Addresses], None]) -> None:
+    """Run the server, and tell ``ready`` where it listens. Raises CommandError where it cannot, or ended of itself."""
     try:
-        run_server(settings, _say_ready)
+        run_server(settings, ready)
     except EndedError as error:
         raise CommandError(str(error)) from None
     except OSError as error:

@@ -45,10 +45,16 @@ def draft_of(columns: str, label: str, title: str, epsilon: str) -> str:
     found: dict[str, Any] = {}
     for line in columns.splitlines():
         if line.strip():
-            name, what = _column(line)
+            name, what = read_column(line)
             if name in found:
                 raise ColumnsError(f"the column {name} stands there twice")
             found[name] = what
+    return draft_from(found, label, title, _number(epsilon, "epsilon"))
+
+
+def draft_from(columns: Mapping[str, Mapping[str, Any]], label: str, title: str, epsilon: float) -> str:
+    """Return the draft of columns that are read already, each without its name. Raises ColumnsError."""
+    found = dict(columns)
     if not label.strip():
         raise ColumnsError(f"name the column to learn, one of {_names(found)}")
     if label.strip() not in found:
@@ -68,14 +74,15 @@ def draft_of(columns: str, label: str, title: str, epsilon: str) -> str:
             "title": title.strip() or f"What tells {label.strip()}?",
             "label": {"name": label.strip(), "classes": classes["values"]},
             "features": [{"name": name, **what} for name, what in found.items()],
-            "privacy": {"epsilon": _number(epsilon, "epsilon")},
+            "privacy": {"epsilon": epsilon},
         },
         indent=2,
         ensure_ascii=False,
     )
 
 
-def _column(line: str) -> tuple[str, dict[str, Any]]:
+def read_column(line: str) -> tuple[str, dict[str, Any]]:
+    """Return a column's name and what it can be, as a draft has it. Raises ColumnsError."""
     name, _, what = (part.strip() for part in line.partition(":"))
     if not name:
         raise ColumnsError(f"the line {line.strip()!r} has no name before its colon")

@@ -199,13 +199,13 @@ def test_a_token_is_printed_once_and_only_its_hash_is_kept(run, refused, tmp_pat
 
 def test_tokens_are_listed_rotated_and_revoked(run, refused):
     run("token", "create", "--scope", "relay", "--name", "one")
-    code, text, _ = run("token", "rotate", "one", "--name", "two")
+    code, text, _ = run("token", "create", "--in-place-of", "one", "--name", "two")
     assert (code, len(text.strip()) >= 43) == (0, True)
     states = {token["name"]: token for token in json.loads(run("token", "list", "--json")[1])}
     assert (states["one"]["revoked"] is None, states["two"]["revoked"]) == (False, None)
     assert states["two"]["scope"] == "relay"
     assert run("token", "revoke", "two")[:2] == (0, "token 'two' is revoked\n")
-    for command in (["revoke", "two"], ["rotate", "one"], ["revoke", "nobody's"]):
+    for command in (["revoke", "two"], ["create", "--in-place-of", "one"], ["revoke", "nobody's"]):
         assert "no token in use has the name" in refused("token", *command)
     assert "two" in run("token", "list")[1]
 

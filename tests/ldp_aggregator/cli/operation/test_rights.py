@@ -28,7 +28,7 @@ def tokens(run):
 def test_every_command_that_changes_something_leaves_an_entry_with_its_user(run, campaign_id):
     commands = [
         (("token", "create", "--scope", "relay", "--name", "one", "--campaign", campaign_id), 0),
-        (("token", "rotate", "one", "--name", "two", "--overlap", "7"), 0),
+        (("token", "create", "--in-place-of", "one", "--name", "two", "--overlap", "7"), 0),
         (("token", "revoke", "two"), 0),
         (("campaign", "uploads", campaign_id, "device"), 0),
         (("campaign", "uploads", campaign_id, "anybody"), 0),
@@ -81,7 +81,7 @@ def test_a_token_expires_and_is_for_its_campaigns(run, refused, campaign_id):
 
 def test_a_rotated_token_keeps_its_campaigns_and_the_old_one_its_overlap(run, campaign_id):
     run("token", "create", "--scope", "relay", "--name", "one", "--campaign", campaign_id)
-    text = run("token", "rotate", "one", "--name", "two", "--overlap", "0.5")[1].strip()
+    text = run("token", "create", "--in-place-of", "one", "--name", "two", "--overlap", "0.5")[1].strip()
     states = tokens(run)
     assert len(text) >= 43
     assert states["one"]["revoked"] is None

@@ -120,7 +120,7 @@ def test_a_federation_from_its_campaign_to_its_model_and_back(shell, not_sent, f
         told = shell.must(f"node withdraw {CAMPAIGN.id} --url {daemon.public} --token-file north.token")
         assert told == "this node has no share in the campaign any more\n"
         assert model_of(daemon.public) == FederatedState(CAMPAIGN, {"south": shares["south"]}).model().to_json()
-        (federation / "fresh.token").write_text(shell.must("token rotate south --name south-again"))
+        (federation / "fresh.token").write_text(shell.must("token create --in-place-of south --name south-again"))
         assert "wrong-token" in not_sent(f"{submit('south')} --url {daemon.public} --token-file south.token")
         shell.must(f"{submit('south')} --url {daemon.public} --token-file fresh.token")
         assert shell.must(f"campaign show {CAMPAIGN.id}").count("south") == 1, "a rotated token is the same node"
