@@ -11,7 +11,7 @@ from ldp_aggregator.trainers import private_count, private_mean
 
 pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.noise.randomness.PrivacyWarning")
 
-EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "salary_attack.py"
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_a_count_is_unbiased_with_the_variance_of_its_noise():
@@ -56,7 +56,7 @@ def test_what_has_no_mean_is_refused(arguments, message):
 
 
 def test_the_salary_example_shows_the_attack_and_the_defence(capsys):
-    example = runpy.run_path(str(EXAMPLE))
+    example = runpy.run_path(str(ROOT / "examples" / "salary_attack.py"))
     assert example["deduce"](60_500.0, 66_033.333333333333, 6) == pytest.approx(93_700, abs=0.01)
     example["main"]()
     first, *private = capsys.readouterr().out.splitlines()
@@ -66,10 +66,8 @@ def test_the_salary_example_shows_the_attack_and_the_defence(capsys):
     assert "93,700" not in guesses
 
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "trainers.md"
-
-
 def test_every_figure_of_the_page_is_there():
-    links = re.findall(r"\]\((figures/[^)]+)\)", PAGE.read_text(encoding="utf-8"))
+    docs = ROOT / "docs"
+    links = re.findall(r"\]\((figures/[^)]+)\)", (docs / "trainers.md").read_text(encoding="utf-8"))
     assert len(set(links)) == 2
-    assert all((PAGE.parent / link).is_file() for link in links)
+    assert all((docs / link).is_file() for link in links)

@@ -40,26 +40,24 @@ def test_a_wide_law_has_its_variance():
     assert draws.var() == pytest.approx(2 * float(scale) ** 2, rel=0.025)
 
 
-@pytest.mark.parametrize("scale", [Fraction(1, 7), Fraction(10**13 + 1, 3), Fraction(1 << 49) / Fraction(999, 1000)])
-def test_the_scale_that_is_drawn_is_hardly_above_the_promised_one(scale):
-    rounded = drawable(scale)
-    assert scale <= rounded <= scale * (1 + Fraction(1, 10**9))
-
-
-def test_a_hopeless_scale_is_refused():
+def test_the_scale_that_is_drawn_is_hardly_above_the_promised_one_and_a_hopeless_one_is_refused():
+    for scale in (Fraction(1, 7), Fraction(10**13 + 1, 3), Fraction(1 << 49) / Fraction(999, 1000)):
+        assert scale <= drawable(scale) <= scale * (1 + Fraction(1, 10**9))
     with pytest.raises(ValueError, match="epsilon is too small"):
         discrete_laplace(Fraction(1 << 51), 1, SYSTEM_COINS)
 
 
-def test_a_release_is_the_value_where_the_noise_is_zero():
+def test_a_release_is_on_the_grid_and_near_a_value_that_hardly_moves():
     zero = ScriptedCoins([0, 1, 1, 1, 0, 1] * 100)  # offset 0, no period, positive
     released = release(Fraction(1, 3), Fraction(1), Fraction(1), zero)
     assert abs(released - Fraction(1, 3)) <= Fraction(1, 2 * STEPS)
     assert (released * STEPS).denominator == 1
-
-
-def test_a_query_that_nobody_moves_needs_no_noise():
-    assert release(Fraction(1, 3), Fraction(0), Fraction(1), SYSTEM_COINS) == Fraction(1, 3)
+    unmoved = release(Fraction(1, 3), Fraction(0), Fraction(1), SYSTEM_COINS)
+    assert unmoved == Fraction(1, 3), "a query that nobody moves needs no noise"
+    step = Fraction(1, 1 << 30)
+    released = smoothness.release(Fraction(1, 3), 1e-15, 1.0, step, SYSTEM_COINS)
+    assert (released / step).denominator == 1
+    assert abs(float(released) - 1 / 3) < 1e-3
 
 
 def test_the_same_seed_repeats_and_the_system_does_not():
@@ -108,6 +106,13 @@ def test_the_calibration_is_sound_and_tight(epsilon, share):
     assert true_loss(alpha, beta) == pytest.approx(epsilon)
 
 
+def test_the_published_noise_loses_what_is_stated():
+    """Noise sqrt(2) S / epsilon: sound with beta = epsilon / sqrt(2), not with beta = epsilon."""
+    alpha = 1 / math.sqrt(2)
+    assert true_loss(alpha, 1 / math.sqrt(2)) == pytest.approx(0.85, abs=0.005)
+    assert true_loss(alpha, 1.0) == pytest.approx(1.075, abs=0.0005)
+
+
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_largest_beta_is_free_and_no_larger_one_is(epsilon):
     beta = largest_beta(epsilon)
@@ -116,13 +121,6 @@ def test_the_largest_beta_is_free_and_no_larger_one_is(epsilon):
     assert calibrate(epsilon, (beta + epsilon) / 2) < calibrate(epsilon, beta)
     with pytest.raises(ValueError, match="below epsilon"):
         calibrate(epsilon, epsilon)
-
-
-def test_the_published_noise_loses_what_is_stated():
-    """Noise sqrt(2) S / epsilon: sound with beta = epsilon / sqrt(2), not with beta = epsilon."""
-    alpha = 1 / math.sqrt(2)
-    assert true_loss(alpha, 1 / math.sqrt(2)) == pytest.approx(0.85, abs=0.005)
-    assert true_loss(alpha, 1.0) == pytest.approx(1.075, abs=0.0005)
 
 
 def test_the_largest_ratio_is_the_hyperbolic_distance_by_quadrature():
@@ -146,10 +144,3 @@ def test_draws_follow_the_rounded_cauchy_law():
     expected = np.diff(stats.cauchy.cdf(edges, 1 / 3, 2.5)) * draws.size
     observed = np.histogram(draws, edges)[0]
     assert stats.chisquare(observed, expected).pvalue > 1e-4
-
-
-def test_a_release_is_on_the_grid_and_near_a_value_that_hardly_moves():
-    step = Fraction(1, 1 << 30)
-    released = smoothness.release(Fraction(1, 3), 1e-15, 1.0, step, SYSTEM_COINS)
-    assert (released / step).denominator == 1
-    assert abs(float(released) - 1 / 3) < 1e-3
