@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from drafts import draft, text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,12 +21,10 @@ EPSILONS = {"one campaign": (2.0,), "two campaigns": (1.0, 4.0)}
 
 def campaign_of(features, classes, epsilon):
     described = [
-        {"name": f"x{i}", "kind": "categorical", "values": [f"v{j}" for j in range(size)], "missing": missing}
-        for i, (size, missing) in enumerate(features)
+        text(f"x{i}", *(f"v{j}" for j in range(size)), missing=missing) for i, (size, missing) in enumerate(features)
     ]
     label = {"name": "y", "classes": [f"c{i}" for i in range(classes)]}
-    privacy = {"epsilon": epsilon}
-    return Campaign.compile({"version": 1, "title": "t", "label": label, "features": described, "privacy": privacy})
+    return Campaign.compile(draft(*described, label=label, privacy={"epsilon": epsilon}))
 
 
 def tally_of(campaign, rng):

@@ -4,6 +4,7 @@ import json
 from fractions import Fraction
 
 import pytest
+from drafts import draft, number, text
 
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.enumeration import ENUMERATION, verify_thoroughly, worst_case
@@ -16,18 +17,10 @@ from protocols.mechanisms import DISCRETE, MOMENTS, DirectEncoding, NoisyVector
 ALL = {**DISCRETE, **MOMENTS}
 
 
-def draft(**privacy):
-    return {
-        "version": 1,
-        "title": "t",
-        "label": {"name": "y", "classes": ["a", "b", "c"]},
-        "features": [
-            {"name": "u", "kind": "categorical", "missing": False, "values": ["1", "2", "missing"]},
-            {"name": "v", "kind": "continuous", "missing": False, "low": 0, "high": 1},
-            {"name": "w", "kind": "continuous", "missing": False, "low": -3, "high": 8, "bins": 40},
-        ],
-        "privacy": {"epsilon": 1.0, **privacy},
-    }
+def campaign_of(**privacy):
+    features = text("u", "1", "2", "missing"), number("v"), number("w", -3, 8, bins=40)
+    label = {"name": "y", "classes": ["a", "b", "c"]}
+    return Campaign.compile(draft(*features, label=label, privacy={"epsilon": 1.0, **privacy}))
 
 
 @pytest.mark.parametrize("name", [name for name, kind in ALL.items() if not issubclass(kind, NoisyVector)])
@@ -39,7 +32,7 @@ def test_enumeration_and_closed_form_give_the_same_ratio(name):
 
 
 def test_a_device_enumerates_nothing_and_finds_what_the_enumeration_finds():
-    campaign = Campaign.compile(draft(discrete="oue", answers="all"))
+    campaign = campaign_of(discrete="oue", answers="all")
     thorough, quick = verify_thoroughly(campaign), verify(campaign)
     assert {check.method for check in quick.questions} == {CLOSED_FORM}
     assert ENUMERATION in {check.method for check in thorough.questions}
@@ -47,13 +40,10 @@ def test_a_device_enumerates_nothing_and_finds_what_the_enumeration_finds():
     assert quick.loss == thorough.loss
 
 
-def test_what_has_too_many_outputs_is_not_enumerated():
+def test_what_has_too_many_outputs_is_not_enumerated_and_large_domains_take_the_closed_form():
     assert analysis_of(DISCRETE["oue"].make(8, Fraction(1))).law_size == 8 * 2**8
     assert analysis_of(DISCRETE["she"].make(2, Fraction(1))).law_size == 0
     assert analysis_of(DISCRETE["oue"].make(65536, Fraction(1))).law_size == 0
-
-
-def test_large_domains_take_the_closed_form():
     assert worst_case(DISCRETE["oue"].make(1024, Fraction(1)))[1] == CLOSED_FORM
     assert worst_case(DISCRETE["ss"].make(1024, Fraction(1)))[1] == CLOSED_FORM
 
@@ -65,7 +55,7 @@ def test_a_mechanism_that_excludes_an_output_has_no_finite_ratio():
 
 
 def test_the_json_form_is_plain_data():
-    told = verify_thoroughly(Campaign.compile(draft(discrete="the"))).to_json()
+    told = verify_thoroughly(campaign_of(discrete="the")).to_json()
     assert json.loads(json.dumps(told)) == told
     assert told["holds"]
     assert told["realised_epsilon"] <= told["epsilon"]

@@ -21,6 +21,7 @@ from ldp_aggregator.estimation.posterior.evidence import (
     unit_variance,
 )
 from ldp_aggregator.estimation.posterior.tables import posterior_of
+from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_aggregator.mechanisms import analysis_of
 from protocols.mechanisms import DISCRETE
 
@@ -58,15 +59,11 @@ def test_the_information_of_cells_is_the_inverse_of_the_covariance_that_is_seen(
     """1,500 estimates: an information is off by 3.7 % (one standard error); 20 of them within 18 % fail 1 in 40,000."""
     campaign = complete_campaign((3,), discrete=name, epsilon=epsilon)
     question = campaign.questions[1]
-    rng = np.random.default_rng(3)
+    rng, n, values = np.random.default_rng(3), 50, []
     joint = rng.dirichlet(np.full(6, 2.0))
-    n = 50
-    values = [
-        estimate_question(
-            question, n, np.asarray(analysis_of(question.mechanism).tally(rng.multinomial(n, joint), rng)), 2, "none"
-        ).cells.value
-        for _ in range(1_500)
-    ]
+    for _ in range(1_500):
+        counts = analysis_of(question.mechanism).tally(rng.multinomial(n, joint), rng)
+        values.append(estimate_question(question, n, np.asarray(counts), 2, "none").cells.value)
     basis = contrasts(6)
     seen = np.linalg.inv(basis.T @ np.cov(np.array(values).T) @ basis)
     told = basis.T @ information_of_cells(question, n, joint) @ basis
@@ -125,8 +122,7 @@ def test_where_reports_tell_nothing_scales_are_the_usual_ones_and_where_they_tel
     assert USUAL.sum() == pytest.approx(1)
     nothing = believed_scales([np.zeros(3)] * 4, [np.zeros(3)] * 4)
     assert nothing == pytest.approx(np.tile(USUAL, (4, 1)))
-    rng = np.random.default_rng(5)
-    information = [np.full(2, 1e5)] * 60
+    rng, information = np.random.default_rng(5), [np.full(2, 1e5)] * 60
     for scale in (1e-4, 1e-2, 1.0):
         effects = [rng.normal(0, np.sqrt(s + scale * s**2)) for s in information]
         found = believed_scales(information, effects).mean(axis=0)
@@ -184,8 +180,6 @@ def test_the_tables_are_probabilities_and_nothing_is_impossible():
 
 def test_what_is_believed_is_nearer_to_the_truth_than_the_nearest_probabilities():
     """Twelve features, of which one tells the class: 20 populations, seeded; the mean error is below three quarters."""
-    from ldp_aggregator.estimation.simplex import norm_sub
-
     campaign = complete_campaign((3,) * 12)
     rng = np.random.default_rng(11)
     shrunk, nearest = 0.0, 0.0
