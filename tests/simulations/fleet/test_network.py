@@ -22,22 +22,16 @@ class Server:
         return Response(200, {}, b"{}")
 
 
-def test_a_lost_answer_was_counted_by_the_server_and_is_an_error_on_the_device():
+def test_a_lost_answer_was_counted_by_the_server_and_is_an_error_on_the_device_and_only_uploads_meet_accidents():
     server = Server()
     network = Network(server, lost_answers=1.0)
     with pytest.raises(TransportError):
         network.send(Request("POST", "http://x", {}, b"report"), 1.0)
     assert server.bodies == [b"report"]
     assert network.first_upload == b"report"
-    assert network.traffic().lost_answers == 1
-
-
-def test_only_uploads_meet_accidents():
-    server = Server()
-    network = Network(server, lost_answers=1.0)
     assert network.send(Request("GET", "http://x", {}), 1.0).status == 200
-    assert network.traffic().uploads == 0
-    assert server.bodies == [None]
+    assert (network.traffic().uploads, network.traffic().lost_answers) == (1, 1)
+    assert server.bodies == [b"report", None]
 
 
 def test_accidents_are_as_frequent_as_asked():

@@ -12,6 +12,7 @@ import threading
 import buyers
 import pytest
 from buyers import run, write_draft, write_table
+from drafts import number
 
 import simulations.fleet.aggregator
 from protocols.shell import FAILED, WRONG_USAGE
@@ -21,19 +22,11 @@ from simulations.fleet.aggregator import Daemon
 
 NOBODY = "http://127.0.0.1:9"
 """The discard port: nothing listens there."""
-UNREACHABLE = ["--url", NOBODY, "--admin-url", NOBODY]
-FOUND_LATER = (
-    "no column",
-    "no such file",
-    "cannot be",
-    "not JSON",
-    "not declared",
-    "not a journal",
-)
+COMPLETE = ["population", "--data", "TABLE", "--schema", "SCHEMA"]
+FOUND_LATER = ("no column", "cannot be", "not JSON", "not declared")
 """What is wrong with a table, a file or a server; everything else is the command line."""
 
-SIZE_IN_BINS = {"name": "size", "kind": "continuous", "low": 0, "high": 60, "bins": 3}
-DRAFT = {**buyers.DRAFT, "features": [buyers.DRAFT["features"][0], SIZE_IN_BINS]}
+DRAFT = {**buyers.DRAFT, "features": [buyers.DRAFT["features"][0], number("size", high=60, bins=3, missing=True)]}
 
 
 @pytest.fixture(autouse=True)
@@ -57,8 +50,8 @@ def test_devices_answer_once_each_whatever_gets_lost_on_the_way(table, schema, c
     assert code == 0
     assert "note" not in err
     figures = json.loads(out)
-    assert (figures["devices"], figures["accepted"], figures["refused"]) == (150, 150, {})
-    assert (figures["people"], figures["held_out"], figures["resampled"]) == (96, 24, True)
+    counted = {"devices": 150, "accepted": 150, "refused": {}, "people": 96, "held_out": 24, "resampled": True}
+    assert figures.items() >= counted.items()
     assert figures["retries"] > 10
     assert figures["bytes_per_report"] > 26
     assert figures["seconds"] > 0
@@ -111,16 +104,10 @@ def test_a_running_aggregator_is_used_and_left_running(table, schema, tmp_path, 
         (["population", "--data", "TABLE", "--schema", "nowhere.json"], "nowhere.json: cannot be read"),
         (["population", "--data", "TABLE", "--schema", "TABLE"], "not JSON"),
         (["population", "--data", "OTHER", "--schema", "SCHEMA"], "row 1: 'green' is not declared"),
-        (["population", "--data", "TABLE", "--schema", "SCHEMA", "--url", NOBODY], "--url needs --aggregator-data"),
-        (
-            ["population", "--data", "TABLE", "--schema", "SCHEMA", *UNREACHABLE],
-            f"{NOBODY}/admin/v1/campaigns cannot be reached",
-        ),
-        (["population", "--data", "TABLE", "--schema", "SCHEMA", "--target", "no"], "--target goes with --liars"),
-        (
-            ["population", "--data", "TABLE", "--schema", "SCHEMA", "--liars", "0.5", "--target", "never"],
-            "must be one of yes, no",
-        ),
+        ([*COMPLETE, "--url", NOBODY], "--url needs --aggregator-data"),
+        ([*COMPLETE, "--url", NOBODY, "--admin-url", NOBODY], f"{NOBODY}/admin/v1/campaigns cannot be reached"),
+        ([*COMPLETE, "--target", "no"], "--target goes with --liars"),
+        ([*COMPLETE, "--liars", "0.5", "--target", "never"], "must be one of yes, no"),
     ],
 )
 def test_a_mistake_is_one_clear_line_and_one_of_two_exit_codes(

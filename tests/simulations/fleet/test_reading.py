@@ -28,9 +28,8 @@ def test_an_index_is_named_with_its_class_and_its_chance_of_being_true(make_ever
 def test_a_set_is_named_as_a_set(make_everything):
     campaign = make_everything(discrete="oue")
     said = read_report(campaign, question_about(campaign, "colour"), bytes([0b101]))
-    assert said.startswith(
-        "2 of 6 answers are marked: colour is red and outcome is yes; colour is green and outcome is yes"
-    )
+    marked = "colour is red and outcome is yes; colour is green and outcome is yes"
+    assert said.startswith(f"2 of 6 answers are marked: {marked}")
     assert said.endswith("(the true one is among them with probability 0.50)")
 
 

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from drafts import draft, text
 
 from ldp_aggregator.learning.published import published_guarantee
 from protocols import Campaign
 from simulations.studies.solving import MOST_EPSILON, fewest_devices, largest_local_epsilon
 
-DRAFT: dict[str, Any] = {
-    "version": 1,
-    "title": "Small",
-    "label": {"name": "late", "classes": ["yes", "no"]},
-    "features": [{"name": "age", "kind": "categorical", "missing": False, "values": ["young", "medium", "old"]}],
-    "privacy": {"epsilon": 1.0},
-}
+DRAFT = draft(text("age", "young", "medium", "old"))
 
 
 def published(epsilon: float, devices: int) -> float:
@@ -35,12 +28,8 @@ def test_the_largest_local_epsilon_keeps_the_published_one_and_a_larger_one_does
     assert local == MOST_EPSILON or published(local * 1.02, devices) > wanted
 
 
-def test_a_crowd_of_one_leaves_what_is_published() -> None:
-    assert largest_local_epsilon(DRAFT, 1, 0.7) == 0.7
-    assert largest_local_epsilon(DRAFT, 0, 0.7) == 0.7
-
-
-def test_a_wish_that_nothing_can_break_leaves_the_most_there_is() -> None:
+def test_a_crowd_of_one_leaves_what_is_published_and_a_wish_that_nothing_can_break_the_most_there_is() -> None:
+    assert largest_local_epsilon(DRAFT, 1, 0.7) == largest_local_epsilon(DRAFT, 0, 0.7) == 0.7
     assert largest_local_epsilon(DRAFT, 10, 20.0) == MOST_EPSILON
 
 

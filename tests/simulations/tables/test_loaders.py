@@ -88,10 +88,7 @@ def test_a_parquet_file_is_the_table_that_its_csv_file_would_be(tmp_path):
     assert parquet["count"].tolist() == csv["count"].tolist()
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [(b"x,y\n1,2\n", "not a Parquet file"), (None, "no such file")],
-)
+@pytest.mark.parametrize(("content", "problem"), [(b"x,y\n1,2\n", "not a Parquet file"), (None, "no such file")])
 def test_what_is_no_parquet_file_is_told_in_one_line(content, problem, tmp_path):
     path = tmp_path / "t.parquet"
     if content is not None:
