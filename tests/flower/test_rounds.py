@@ -67,6 +67,11 @@ def shares_on_disk(folder, seeds):
     return {str(seed): answer(node(folder, seed), {"campaign": CAMPAIGN.document})["share"] for seed in seeds}
 
 
+def model_of(shares, **how):
+    """The text of the model that has to come of these shares."""
+    return FederatedState(CAMPAIGN, shares).model(**how).to_json()
+
+
 def test_nodes_that_are_wrong_are_named_with_the_reason_and_the_others_make_the_model(tmp_path):
     table = tmp_path / "other.csv"
     table.write_text("weight,readmitted\n70,yes\n")
@@ -87,8 +92,7 @@ def test_nodes_that_are_wrong_are_named_with_the_reason_and_the_others_make_the_
         22: sending({"refused": "not-ready", "why": "a \x1b[2Jclear"}),
     }
     grid, collection = run(apps, RoundSettings(nodes=15, least_nodes=3, groups=1, seconds=3.0, output=None))
-    expected = FederatedState(CAMPAIGN, shares_on_disk(tmp_path, (1, 2, 3))).model()
-    assert collection.model(least_nodes=3).to_json() == expected.to_json()
+    assert collection.model(least_nodes=3).to_json() == model_of(shares_on_disk(tmp_path, (1, 2, 3)))
     told = "\n".join(collection.told())
     for line in (
         "node 10: no answer",
@@ -126,8 +130,7 @@ def test_a_node_that_is_late_is_asked_again_and_answers_the_same(tmp_path):
     _, collection = run({**{seed: honest(tmp_path, seed) for seed in range(1, 5)}, 5: app})
     assert len(calls) == 3
     assert len(set(calls)) == 1
-    expected = FederatedState(CAMPAIGN, shares_on_disk(tmp_path, range(1, 6))).model()
-    assert collection.model(least_nodes=5).to_json() == expected.to_json()
+    assert collection.model(least_nodes=5).to_json() == model_of(shares_on_disk(tmp_path, range(1, 6)))
     assert collection.told() == []
 
 
@@ -146,12 +149,9 @@ def test_nodes_that_join_while_the_round_runs_are_asked(tmp_path):
 
 
 def test_one_node_under_two_names_counts_once(tmp_path):
-    _, collection = run(
-        {1: honest(tmp_path, 1), 2: honest(tmp_path, 1), 3: honest(tmp_path, 3), 4: honest(tmp_path, 4)}
-    )
+    _, collection = run({name: honest(tmp_path, seed) for name, seed in ((1, 1), (2, 1), (3, 3), (4, 4))})
     assert collection.told() == ["node 2: sent the share that node 1 sent"]
-    shares = shares_on_disk(tmp_path, (1, 3, 4))
-    assert collection.model(least_nodes=3).to_json() == FederatedState(CAMPAIGN, shares).model().to_json()
+    assert collection.model(least_nodes=3).to_json() == model_of(shares_on_disk(tmp_path, (1, 3, 4)))
 
 
 def test_a_node_that_sends_its_share_twice_counts_once_and_a_new_one_is_counted_against_it(tmp_path):
@@ -159,7 +159,7 @@ def test_a_node_that_sends_its_share_twice_counts_once_and_a_new_one_is_counted_
     collection = Collection(CAMPAIGN)
     for share in (first, first):
         collection.take(Reply("1", {"share": share}))
-    assert collection.model(least_nodes=1).to_json() == FederatedState(CAMPAIGN, {"1": first}).model().to_json()
+    assert collection.model(least_nodes=1).to_json() == model_of({"1": first})
     collection.take(Reply("1", {"share": other}))
     state = FederatedState(CAMPAIGN, {"1": first})
     state.put("1", other)
@@ -176,7 +176,7 @@ def test_answers_in_any_order_give_the_same_bytes(tmp_path):
         for name in names:
             collection.take(Reply(name, {"share": shares[name]}))
         texts.add(collection.model(least_nodes=4, groups=2, salt=b"salt").to_json())
-    assert texts == {FederatedState(CAMPAIGN, shares).model(groups=2, salt=b"salt").to_json()}
+    assert texts == {model_of(shares, groups=2, salt=b"salt")}
 
 
 def test_nothing_that_a_node_sends_raises():
