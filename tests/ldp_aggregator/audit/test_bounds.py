@@ -34,12 +34,11 @@ def test_an_event_exceeds_its_ratio_as_seldom_as_stated(one, other):
     assert chances[bounds > math.log(one / other)].sum() <= alpha
 
 
-def test_nothing_seen_proves_nothing_and_everything_seen_of_both_proves_nothing():
+def test_nothing_seen_proves_nothing_and_what_was_never_seen_of_the_other_a_loss_that_grows_with_the_trials():
     assert loss_bound(0, 100, 0, 100, 0.01) == -np.inf
-    assert loss_bound(100, 100, 100, 100, 0.01) < 0
-
-
-def test_what_was_never_seen_of_the_other_proves_a_loss_that_grows_with_the_trials():
+    assert loss_bound(100, 100, 100, 100, 0.01) < 0, "everything seen of both proves nothing"
+    assert guess_bound(0, 10, 0.01) == guess_bound(0, 0, 0.01) == -math.inf
+    assert guess_bound(10, 10, 0.01) < 0
     few, many = (float(loss_bound(n // 2, n, 0, n, 0.01)) for n in (100, 10_000))
     assert 1 < few < many - 4
 
@@ -53,12 +52,13 @@ def test_guesses_prove_more_than_either_event_alone():
     assert event < 0.85 * 0.5
 
 
-def test_without_guesses_nothing_is_proven():
-    assert guess_bound(0, 10, 0.01) == guess_bound(0, 0, 0.01) == -math.inf
-    assert guess_bound(10, 10, 0.01) < 0
+def test_rounds_are_as_fair_coins_would_have_them_and_take_almost_all_uploads_or_are_not_played():
+    class Heads:
+        def binomial(self, rounds, probability):
+            return rounds
 
-
-def test_rounds_are_as_fair_coins_would_have_them_and_take_almost_all_uploads():
+    assert fair_rounds(1000, Heads()) is None
+    assert fair_rounds(4, np.random.default_rng(1)) is None
     rng = np.random.default_rng(1)
     drawn = [fair_rounds(10_000, rng) for _ in range(2000)]
     assert None not in drawn
@@ -68,12 +68,3 @@ def test_rounds_are_as_fair_coins_would_have_them_and_take_almost_all_uploads():
     # False alarm 1e-5 each: a binomial's mean, and its standard deviation.
     assert abs(ones.mean() - 9717) < 4.5 * math.sqrt(9717 / 2 / 2000)
     assert abs(ones.std() / math.sqrt(9717 / 2) - 1) < 0.08
-
-
-def test_rounds_that_coins_do_not_allow_are_not_played():
-    class Heads:
-        def binomial(self, rounds, probability):
-            return rounds
-
-    assert fair_rounds(1000, Heads()) is None
-    assert fair_rounds(4, np.random.default_rng(1)) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from itertools import product
 
 import msgpack
@@ -24,8 +25,12 @@ from ldp_aggregator.audit.searching.guesses import Guesser, fixed_guesses
 from ldp_aggregator.audit.searching.upload_features import columns_of
 
 
-def upload(question: int, payload: bytes, tag: bytes = bytes(16)) -> bytes:
-    return msgpack.packb([1, [[question, tag, payload]]])
+def upload(question, payload):
+    return (msgpack.packb([1, [[question, bytes(16), payload]]]),)
+
+
+def in_guesses(people, right, guesses, alpha):
+    return guess_bound(right, guesses - right, alpha, people)
 
 
 def test_the_kinds_of_evidence_share_one_thousandth():
@@ -33,25 +38,26 @@ def test_the_kinds_of_evidence_share_one_thousandth():
     assert min(SHARES.values()) > 0
 
 
-@pytest.mark.parametrize("people", [3, 8, 72])
-@pytest.mark.parametrize("claim", [0.0, 1.0])
-def test_guesses_among_many_exceed_the_claim_as_seldom_as_stated(people, claim):
-    """Exactly, for the best guesser that the claim allows."""
-    right, guesses, alpha = math.exp(claim) / (math.exp(claim) + people - 1), 400, 1e-3
-    least = next(n for n in range(guesses + 1) if guess_bound(n, guesses - n, alpha, people) > claim)
-    assert 0 < binom.sf(least - 1, guesses, right) <= alpha
-
-
-@pytest.mark.parametrize("share", [1 / 2, 1 / 256])
-@pytest.mark.parametrize("trials", [50, 5000])
-def test_bits_and_bytes_of_uniform_ids_exceed_their_share_as_seldom_as_stated(share, trials):
-    alpha = 1e-4
-    least = next(n for n in range(trials + 1) if share_bound(n, trials, alpha) > share)
-    assert 0 < binom.sf(least - 1, trials, share) <= alpha
+@pytest.mark.parametrize(
+    ("bound", "chance", "most", "trials", "alpha"),
+    [
+        *(
+            (partial(in_guesses, people), math.exp(claim) / (math.exp(claim) + people - 1), claim, 400, 1e-3)
+            for people, claim in product((3, 8, 72), (0.0, 1.0))
+        ),
+        *((share_bound, share, share, trials, 1e-4) for share, trials in product((1 / 2, 1 / 256), (50, 5000))),
+    ],
+)
+def test_guesses_among_many_and_bits_and_bytes_of_uniform_ids_exceed_what_is_right_as_seldom_as_stated(
+    bound, chance, most, trials, alpha
+):
+    """Exactly: of guesses, for the best guesser that the claim allows."""
+    least = next(n for n in range(trials + 1) if bound(n, trials, alpha) > most)
+    assert 0 < binom.sf(least - 1, trials, chance) <= alpha
 
 
 @pytest.mark.parametrize("equal", [0.5, 0.05])
-def test_answers_that_are_as_alike_as_usual_are_excessive_as_seldom_as_stated(equal):
+def test_answers_that_are_as_alike_as_usual_are_excessive_as_seldom_as_stated_and_repeated_ids_alike(equal):
     pairs, alpha = 24, 0.02
     chances = binom.pmf(np.arange(pairs + 1), pairs, equal)
     wrong = sum(
@@ -60,26 +66,21 @@ def test_answers_that_are_as_alike_as_usual_are_excessive_as_seldom_as_stated(eq
         if Alike("", one, pairs, other, pairs).excessive(alpha)
     )
     assert 0 < wrong <= alpha
+    assert repeated_ids([bytes(16)] * 2, 1e-5) is not None
+    assert repeated_ids([bytes(16)] * 2, 2.0**-129) is None
+    assert repeated_ids([], 1e-5) is None
 
 
 @pytest.mark.parametrize("count", [2000, 40_000])
 def test_words_of_uniform_ids_follow_a_twisters_recurrence_as_seldom_as_stated(monkeypatch, count):
     """A word follows with probability 2^-32: so many right ones are needed that chance has less than its share."""
     alpha = 1e-5
-    one_by_one = np.arange(count, dtype=np.int64)
-    seen = Seen(1, np.zeros(count, dtype=np.int64), one_by_one * 0, ())
+    zeros = np.zeros(count, dtype=np.int64)
+    seen = Seen(1, zeros, zeros, ())
     for right in range(4):
-        monkeypatch.setattr(
-            "ldp_aggregator.audit.rules.twister.followed", lambda words, right=right: right * (len(words) > 0)
-        )
+        monkeypatch.setattr(twister, "followed", lambda words, right=right: right * (len(words) > 0))
         by_chance = binom.sf(right - 1, 4 * count, 2.0**-32) if right else 1.0
         assert (twister.twisted_ids(seen, alpha) is not None) == (by_chance <= alpha / 4)
-
-
-def test_ids_that_repeat_say_nothing_where_uniform_ones_would():
-    assert repeated_ids([bytes(16)] * 2, 1e-5) is not None
-    assert repeated_ids([bytes(16)] * 2, 2.0**-129) is None
-    assert repeated_ids([], 1e-5) is None
 
 
 @pytest.mark.parametrize("name", ["oue", "one of several", "all of several"])
@@ -106,7 +107,7 @@ def test_what_a_column_is_only_the_choosing_half_says():
     other[~chooses] = rng.integers(-9000, 9000, (100, 4))
     found = []
     for payloads in (rows, other):
-        (table,) = read_tables([(upload(0, row.tobytes()),) for row in payloads])
+        (table,) = read_tables([upload(0, row.tobytes()) for row in payloads])
         found.append([(c.name, c.values, c.codes[chooses].tolist()) for c in columns_of(table, chooses)])
     assert found[0] == found[1]
 
@@ -121,10 +122,10 @@ def test_a_campaign_of_many_questions_has_a_table_for_each():
 
 def test_shapes_beyond_the_most_are_those_that_the_choosing_half_has_least():
     """Everybody's headers differ: the half that tests may be in any table, but it makes none."""
-    answers = [(upload(number, b"x"),) for number in (*range(128, 256), *range(256, 1600)) for _ in range(2)]
+    answers = [upload(number, b"x") for number in (*range(128, 256), *range(256, 1600)) for _ in range(2)]
     chooses = np.arange(len(answers)) % 2 == 0
     changed = [
-        answer if chosen else (upload(60_000 + number, b"x"),)
+        answer if chosen else upload(60_000 + number, b"x")
         for number, (answer, chosen) in enumerate(zip(answers, chooses, strict=True))
     ]
     shapes = []
