@@ -148,41 +148,32 @@ def test_whether_a_node_answers_does_not_depend_on_a_row(tmp_path, rows):
     assert (share != 0).any()
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"table": None}, "table is missing"),
-        ({"ledger": ""}, "ledger is missing"),
-        ({"campaign-id": 5}, "campaign-id is missing"),
-        ({"max-epsilon": "1"}, "max-epsilon must be a finite number"),
-        ({"max-epsilon": True}, "max-epsilon must be a finite number"),
-        ({"max-epsilon": float("inf")}, "max-epsilon must be a finite number"),
-        ({"max-epsilon": 0}, "max-epsilon must be above 0"),
-    ],
-)
-def test_a_node_configuration_that_lacks_something_says_what(changes, message):
-    good = {"table": "t.csv", "ledger": "l.db", "campaign-id": CAMPAIGN.id, "max-epsilon": 1}
-    assert node_settings(good).max_epsilon == 1.0
-    with pytest.raises(SettingsError, match=message):
-        node_settings(good | changes)
+GOOD_NODE = {"table": "t.csv", "ledger": "l.db", "campaign-id": CAMPAIGN.id, "max-epsilon": 1}
+GOOD_RUN = {"nodes": 5, "least-nodes": 4, "groups": 1, "seconds": 60, "output": ""}
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("settings", "good", "changes", "message"),
     [
-        ({"nodes": 2.0}, "nodes must be a whole number"),
-        ({"least-nodes": 6}, r"least-nodes must be from 1 to nodes \(5\), not 6"),
-        ({"least-nodes": 0}, "least-nodes must be from 1"),
-        ({"groups": 5}, r"groups must be from 1 to least-nodes \(4\), not 5"),
-        ({"seconds": 0}, "seconds must be above 0"),
-        ({"output": 5}, "output must be a file's name"),
+        (node_settings, GOOD_NODE, {"table": None}, "table is missing"),
+        (node_settings, GOOD_NODE, {"ledger": ""}, "ledger is missing"),
+        (node_settings, GOOD_NODE, {"campaign-id": 5}, "campaign-id is missing"),
+        (node_settings, GOOD_NODE, {"max-epsilon": "1"}, "max-epsilon must be a finite number"),
+        (node_settings, GOOD_NODE, {"max-epsilon": True}, "max-epsilon must be a finite number"),
+        (node_settings, GOOD_NODE, {"max-epsilon": float("inf")}, "max-epsilon must be a finite number"),
+        (node_settings, GOOD_NODE, {"max-epsilon": 0}, "max-epsilon must be above 0"),
+        (round_settings, GOOD_RUN, {"nodes": 2.0}, "nodes must be a whole number"),
+        (round_settings, GOOD_RUN, {"least-nodes": 6}, r"least-nodes must be from 1 to nodes \(5\), not 6"),
+        (round_settings, GOOD_RUN, {"least-nodes": 0}, "least-nodes must be from 1"),
+        (round_settings, GOOD_RUN, {"groups": 5}, r"groups must be from 1 to least-nodes \(4\), not 5"),
+        (round_settings, GOOD_RUN, {"seconds": 0}, "seconds must be above 0"),
+        (round_settings, GOOD_RUN, {"output": 5}, "output must be a file's name"),
     ],
 )
-def test_a_run_configuration_that_cannot_be_says_why(changes, message):
-    good = {"nodes": 5, "least-nodes": 4, "groups": 1, "seconds": 60, "output": ""}
-    assert round_settings(good).output is None
+def test_a_configuration_that_lacks_something_or_cannot_be_says_what(settings, good, changes, message):
+    assert (node_settings(GOOD_NODE).max_epsilon, round_settings(GOOD_RUN).output) == (1.0, None)
     with pytest.raises(SettingsError, match=message):
-        round_settings(good | changes)
+        settings(good | changes)
 
 
 def test_the_readme_of_the_example_names_every_setting_of_a_node():

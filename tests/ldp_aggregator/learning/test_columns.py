@@ -39,6 +39,7 @@ def test_numbers_are_an_array_of_their_own_and_dates_beyond_pythons_calendar_are
     column = pd.Series([1.0, 2.0])
     numbers(column)[:] = 0
     assert column.tolist() == [1.0, 2.0]
+    assert numbers(pd.Series([1, 2**60])).tolist() == [1.0, float(2**60)]
     column = pd.Series(np.array([10**9], dtype="datetime64[s]") + np.timedelta64(400_000_000_000, "s"))
     assert np.isnan(numbers(column)).all()
     assert declared_indices(FEATURES[0], column).tolist() == [-1]

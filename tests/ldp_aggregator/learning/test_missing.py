@@ -44,6 +44,7 @@ def people(count=6_000, seed=1):
 
 @pytest.mark.parametrize("post", ["posterior", "norm_sub", "floor"])
 def test_a_model_from_reports_is_that_of_the_table_in_which_missing_cells_are_skipped(post):
+    """A random value in place of a missing one drew every mean to the middle, and variances apart."""
     frame, labels = people()
     campaign = campaign_of()
     model = train(campaign, simulate(campaign, frame, labels, rng=2, fidelity="counts", devices=3_000_000), post=post)

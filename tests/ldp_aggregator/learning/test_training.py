@@ -52,15 +52,23 @@ def test_features_that_tell_nothing_seldom_outvote_a_class_of_seven_tenths():
     assert np.mean(said) > 0.87
 
 
-def test_the_model_states_its_guarantee_and_how_it_was_trained(make_campaign):
+def test_the_model_states_its_guarantee_how_it_was_trained_and_how_its_reports_came_where_that_is_known(make_campaign):
     campaign = make_campaign(BINARY, epsilon=1.5)
-    frame, labels = people(1_000)
-    model = train(campaign, simulate(campaign, frame, labels, rng=2), post="floor", prior="label")
+    tally = simulate(campaign, *people(1_000), rng=2)
+    model = train(campaign, tally, post="floor", prior="label")
     assert (model.guarantee_.epsilon, model.guarantee_.delta) == (1.5, 0)
     assert model.guarantee_.relation == LOCAL_RELATION
     training = json.loads(model.to_json())["training"]
     assert training["campaigns"] == [campaign.id]
     assert (training["reports"], training["post"], training["prior"]) == (1_000, "floor", "label")
+    assert not {"relayed", "counted_twice"} & training.keys()
+    known = train([(campaign, tally)], arrivals=[Arrivals(1_000, 1_000, 700, overlap=3, unchecked=2)])
+    training = json.loads(known.to_json())["training"]
+    assert training["counted_twice"] == {"known": 3, "at_most": 5}
+    assert training["relayed"][0]["guarantee"]["reports"] == 700 - 5
+    assert training["published"]["colluding"] == 10
+    with pytest.raises(ValueError, match="told of 2 campaigns, and there are 1"):
+        train([(campaign, tally)], arrivals=[Arrivals(), Arrivals()])
 
 
 def test_the_pooled_prior_has_less_variance_than_the_label_question(make_campaign):
@@ -192,19 +200,6 @@ def test_every_kind_of_feature_makes_one_model_and_the_device_agrees_with_it(ans
     assert (found == truth).mean() > 0.9 * (best == truth).mean() > 0.9 * 0.65
     device = Classifier(Model.from_json(model.to_json()))
     assert found.tolist() == [device.predict(record) for record in others.astype(object).to_dict("records")]
-
-
-def test_a_model_tells_how_its_reports_came_where_that_is_known(make_campaign):
-    campaign = make_campaign(BINARY)
-    tally = simulate(campaign, *people(1_000), rng=2)
-    assert not {"relayed", "counted_twice"} & json.loads(train(campaign, tally).to_json())["training"].keys()
-    known = train([(campaign, tally)], arrivals=[Arrivals(1_000, 1_000, 700, overlap=3, unchecked=2)])
-    training = json.loads(known.to_json())["training"]
-    assert training["counted_twice"] == {"known": 3, "at_most": 5}
-    assert training["relayed"][0]["guarantee"]["reports"] == 700 - 5
-    assert training["published"]["colluding"] == 10
-    with pytest.raises(ValueError, match="told of 2 campaigns, and there are 1"):
-        train([(campaign, tally)], arrivals=[Arrivals(), Arrivals()])
 
 
 def test_values_in_their_order_are_said_by_campaigns_and_not_by_their_models():

@@ -32,21 +32,17 @@ def points():
 
 
 @pytest.mark.parametrize("split", ["even", "optimal"])
-def test_it_finds_clusters_that_are_there(points, split):
+def test_it_finds_clusters_that_are_there_and_exposes_nothing_exact(points, split):
     fitted = PrivateKMeans(SCHEMA, n_clusters=3, epsilon=20.0, split=split, random_state=1).fit(points)
     found = fitted.cluster_centers_[np.argsort(fitted.cluster_centers_[:, 0])]
     assert found == pytest.approx(CENTRES[np.argsort(CENTRES[:, 0])], abs=0.2)
     assert fitted.predict(points).max() == 2
     assert sum(fitted.budget_.values()) == pytest.approx(20.0)
     assert len(fitted.budget_) == 10
-
-
-def test_nothing_exact_is_exposed(points):
-    fitted = PrivateKMeans(SCHEMA).fit(points)
+    assert str(fitted.guarantee_).startswith("epsilon = 20; relation: add or remove one row")
     assert not {"labels_", "inertia_", "n_iter_"} & set(vars(fitted))
     with pytest.raises(NotImplementedError, match="labels of the training rows are not private"):
         PrivateKMeans(SCHEMA).fit_predict(points)
-    assert str(fitted.guarantee_).startswith("epsilon = 1; relation: add or remove one row")
 
 
 def test_the_start_does_not_look_at_the_data(points):
@@ -56,7 +52,12 @@ def test_the_start_does_not_look_at_the_data(points):
     assert first == pytest.approx(moved, abs=0.05)
 
 
-def test_empty_and_far_away_points_are_no_trouble():
+def test_centres_are_on_the_grid_after_every_iteration_and_within_the_bounds_whatever_is_empty_or_far_away(points):
+    """What makes the distances integers; y has the bounds -1 and 1, so that its centres show the grid."""
+    for iterations in (1, 2, 5):
+        fitted = PrivateKMeans(SCHEMA, iterations=iterations, random_state=iterations).fit(points)
+        steps = fitted.cluster_centers_[:, 1] * GRID
+        assert (steps == np.rint(steps)).all()
     frame = pd.DataFrame({"x": [1e9, np.nan], "y": [-np.inf, 0.0]})
     centres = PrivateKMeans(SCHEMA, n_clusters=6, random_state=2).fit(frame).cluster_centers_
     assert ((centres >= [0, -1]) & (centres <= [10, 1])).all()
@@ -109,11 +110,3 @@ def test_an_improved_centre_is_the_mean_of_its_points_on_the_grid(monkeypatch):
     improved = _improved(points.T.copy(), centres, 1, 1, None)
     for cluster in range(4):
         assert improved[cluster] == pytest.approx(points[owners == cluster].mean(axis=0), abs=0.5)
-
-
-def test_centres_are_on_the_grid_after_every_iteration(points):
-    """What makes the distances integers; y has the bounds -1 and 1, so that its centres show the grid."""
-    for iterations in (1, 2, 5):
-        fitted = PrivateKMeans(SCHEMA, iterations=iterations, random_state=iterations).fit(points)
-        steps = fitted.cluster_centers_[:, 1] * GRID
-        assert (steps == np.rint(steps)).all()

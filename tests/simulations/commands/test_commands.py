@@ -1,4 +1,4 @@
-"""``accuracy``, ``plan`` and ``draft`` from a shell's point of view."""
+"""``accuracy``, ``plan`` and ``draft`` from a shell's point of view, and what every command says of a mistake."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ from evaluated import evaluation
 
 from protocols import Campaign
 from protocols.shell import FAILED, WRONG_USAGE
+from simulations.commands.population import TOKEN_VARIABLE
 from simulations.tables.sources import draft_of
 
-FOUND_LATER = ("no column", "cannot be", "not a journal")
+FOUND_LATER = ("no column", "cannot be", "not JSON", "not declared", "not a journal")
 """What is wrong with a table, a file or a server; everything else is the command line."""
 EVALUATING = ["accuracy", "--data", "TABLE", "--label", "sold", "--devices", "100", "--evaluating"]
+POPULATION = ["population", "--data", "TABLE", "--schema", "SCHEMA"]
+NOBODY = "http://127.0.0.1:9"
+"""The discard port: nothing listens there."""
 
 
 @pytest.fixture
@@ -134,10 +138,29 @@ def test_a_drafted_campaign_compiles_and_its_notes_are_loud(table, tmp_path, cap
         (["plan", "--schema", "nowhere.toml", "--devices", "10"], "nowhere.toml: cannot be read"),
         (["draft", "--data", "TABLE", "--label", "bought"], "no column 'bought'"),
         (["draft", "--data", "TABLE", "--label", "sold", "--output", "no/such/folder.json"], "cannot be written"),
+        ([], "required: COMMAND"),
+        (["census"], "invalid choice: 'census'"),
+        (["population"], "required: --data"),
+        (["population", "--data", "TABLE", "--label", "sold", "--devices", "0"], "at least 1, not '0'"),
+        (["population", "--data", "TABLE", "--label", "sold", "--liars", "1"], "above 0 and below 1"),
+        (["population", "--data", "TABLE", "--label", "bought"], "no column 'bought'"),
+        (["population", "--data", "TABLE", "--schema", "nowhere.json"], "nowhere.json: cannot be read"),
+        (["population", "--data", "TABLE", "--schema", "TABLE"], "not JSON"),
+        (["population", "--data", "OTHER", "--schema", "SCHEMA"], "row 1: 'green' is not declared"),
+        ([*POPULATION, "--url", NOBODY], "--url needs --aggregator-data"),
+        ([*POPULATION, "--url", NOBODY, "--admin-url", NOBODY], f"{NOBODY}/admin/v1/campaigns cannot be reached"),
+        ([*POPULATION, "--target", "no"], "--target goes with --liars"),
+        ([*POPULATION, "--liars", "0.5", "--target", "never"], "must be one of yes, no"),
     ],
 )
-def test_a_mistake_is_one_clear_line_and_one_of_two_exit_codes(arguments, problem, table, schema, tmp_path, capsys):
-    places = {"TABLE": table, "SCHEMA": schema, "FOLDER": tmp_path}
+def test_a_mistake_is_one_clear_line_and_one_of_two_exit_codes(
+    arguments, problem, table, schema, tmp_path, capsys, monkeypatch
+):
+    if "reached" in problem:
+        monkeypatch.setenv(TOKEN_VARIABLE, "x")
+    other = tmp_path / "other.csv"
+    other.write_text("colour,size,sold\ngreen,1,yes\nred,1,no\n", encoding="utf-8")
+    places = {"TABLE": table, "SCHEMA": schema, "FOLDER": tmp_path, "OTHER": other}
     code, out, err = run(capsys, *(places.get(argument, argument) for argument in arguments))
     assert code == (FAILED if any(part in problem for part in FOUND_LATER) else WRONG_USAGE)
     assert problem in err

@@ -17,11 +17,9 @@ from protocols.mechanisms import (
     MOMENTS,
     VALUE_BITS,
     AnyMechanism,
-    DirectEncoding,
     Moment,
     NoisyVector,
     OptimalUnaryEncoding,
-    SubsetSelection,
 )
 from simulations import SeededCoins
 from simulations.fidelities.items import Columns, Items, MomentBatch
@@ -92,15 +90,6 @@ def test_rounding_to_the_grid_keeps_the_expectation():
     assert set(np.unique(steps)) == {int(np.floor(exact)), int(np.ceil(exact))}
     standard_error = np.sqrt(share * (1 - share) / len(steps))
     assert abs(steps.mean() - exact) < 5 * standard_error  # False alarm: 6e-7.
-
-
-@pytest.mark.parametrize("mechanism", [DirectEncoding, SubsetSelection])
-def test_frequencies_are_the_integers_of_the_mechanism(mechanism):
-    made = mechanism.make(40, Fraction(2))
-    rows = analysis_of(made).perturb(np.full(400_000, 17), np.random.default_rng(3))
-    supported = np.array([17 in made.support(row.tobytes()) for row in rows[:50_000]])
-    p = float(made.p)
-    assert abs(supported.mean() - p) < 5 * np.sqrt(p * (1 - p) / 50_000)  # False alarm: 6e-7.
 
 
 def test_every_payload_is_one_that_a_device_can_have_sent(make_everything, make_people):

@@ -15,16 +15,10 @@ from buyers import run, write_draft, write_table
 from drafts import number
 
 import simulations.fleet.aggregator
-from protocols.shell import FAILED, WRONG_USAGE
+from protocols.shell import FAILED
 from simulations.__main__ import COMMANDS
 from simulations.commands.population import TOKEN_VARIABLE
 from simulations.fleet.aggregator import Daemon
-
-NOBODY = "http://127.0.0.1:9"
-"""The discard port: nothing listens there."""
-COMPLETE = ["population", "--data", "TABLE", "--schema", "SCHEMA"]
-FOUND_LATER = ("no column", "cannot be", "not JSON", "not declared")
-"""What is wrong with a table, a file or a server; everything else is the command line."""
 
 DRAFT = {**buyers.DRAFT, "features": [buyers.DRAFT["features"][0], number("size", high=60, bins=3, missing=True)]}
 
@@ -90,39 +84,6 @@ def test_a_running_aggregator_is_used_and_left_running(table, schema, tmp_path, 
         code, _, err = run(capsys, "population", *flags, *server[:4])
         assert code == FAILED
         assert "401" in err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ([], "required: COMMAND"),
-        (["census"], "invalid choice: 'census'"),
-        (["population"], "required: --data"),
-        (["population", "--data", "TABLE", "--label", "sold", "--devices", "0"], "at least 1, not '0'"),
-        (["population", "--data", "TABLE", "--label", "sold", "--liars", "1"], "above 0 and below 1"),
-        (["population", "--data", "TABLE", "--label", "bought"], "no column 'bought'"),
-        (["population", "--data", "TABLE", "--schema", "nowhere.json"], "nowhere.json: cannot be read"),
-        (["population", "--data", "TABLE", "--schema", "TABLE"], "not JSON"),
-        (["population", "--data", "OTHER", "--schema", "SCHEMA"], "row 1: 'green' is not declared"),
-        ([*COMPLETE, "--url", NOBODY], "--url needs --aggregator-data"),
-        ([*COMPLETE, "--url", NOBODY, "--admin-url", NOBODY], f"{NOBODY}/admin/v1/campaigns cannot be reached"),
-        ([*COMPLETE, "--target", "no"], "--target goes with --liars"),
-        ([*COMPLETE, "--liars", "0.5", "--target", "never"], "must be one of yes, no"),
-    ],
-)
-def test_a_mistake_is_one_clear_line_and_one_of_two_exit_codes(
-    arguments, problem, table, schema, tmp_path, capsys, monkeypatch
-):
-    if "reached" in problem:
-        monkeypatch.setenv(TOKEN_VARIABLE, "x")
-    other = tmp_path / "other.csv"
-    other.write_text("colour,size,sold\ngreen,1,yes\nred,1,no\n", encoding="utf-8")
-    places = {"TABLE": table, "SCHEMA": schema, "OTHER": other}
-    code, out, err = run(capsys, *(places.get(argument, argument) for argument in arguments))
-    assert code == (FAILED if any(part in problem for part in FOUND_LATER) else WRONG_USAGE)
-    assert problem in err
-    assert len(err.strip().splitlines()) == 1
-    assert out == ""
 
 
 @pytest.mark.parametrize("name", [module.__name__.rpartition(".")[2] for module in COMMANDS])
