@@ -16,7 +16,13 @@ from ldp_client import perturb
 from protocols import Campaign, decode_upload, encode_upload
 
 
-async def test_a_draft_is_checked_and_published_and_not_again_as_federated(dashboard, draft):
+async def test_columns_are_made_into_a_draft_that_is_checked_and_published_and_not_again_as_federated(dashboard, draft):
+    form = {"columns": "x: a | b\ny: yes | no", "label": "y", "epsilon": "1", "action": "columns"}
+    status, page, _ = await dashboard.send("/campaigns/new", form)
+    assert status == 200
+    assert "This is a campaign" in page
+    assert "What tells y?" in page
+    assert await dashboard.store.campaigns() == []
     written = json.dumps(draft)
     status, page, _ = await dashboard.send("/campaigns/check", {"draft": written, "devices": "5000"})
     assert status == 200
@@ -52,15 +58,6 @@ async def test_what_is_wrong_with_a_form_is_said_and_nothing_is_made(dashboard, 
     status, page, _ = await dashboard.send("/campaigns/new", given)
     assert status == 400
     assert says in page
-    assert await dashboard.store.campaigns() == []
-
-
-async def test_columns_are_made_into_a_draft_that_the_form_then_holds(dashboard):
-    form = {"columns": "x: a | b\ny: yes | no", "label": "y", "epsilon": "1", "action": "columns"}
-    status, page, _ = await dashboard.send("/campaigns/new", form)
-    assert status == 200
-    assert "This is a campaign" in page
-    assert "What tells y?" in page
     assert await dashboard.store.campaigns() == []
 
 

@@ -161,14 +161,17 @@ def test_of_more_than_two_classes_what_is_said_is_told_and_nothing_is_moved():
     assert figures.accuracy.value == pytest.approx(np.trace(law), abs=0.03)
 
 
-@pytest.mark.parametrize("devices", [0, 30])
-def test_too_few_answers_tell_nothing_and_break_nothing(devices):
+def test_too_few_answers_tell_nothing_and_of_a_model_from_elsewhere_nothing_is_known():
     campaign = evaluation()
-    tally = answers(campaign, told_nothing(campaign.evaluation), devices, 1)
-    told = evaluate(campaign, tally)
-    assert told.accuracy.value is None
-    assert told.threshold == 0
-    assert json.loads(evaluated_model(campaign, tally).to_json())["training"]["evaluated"]
+    tallies = [answers(campaign, told_nothing(campaign.evaluation), devices, 1) for devices in (0, 30, 10_000)]
+    for tally in tallies[:2]:
+        told = evaluate(campaign, tally)
+        assert told.accuracy.value is None
+        assert told.threshold == 0
+        assert json.loads(evaluated_model(campaign, tally).to_json())["training"]["evaluated"]
+    guarantee = evaluated_model(campaign, tallies[2]).guarantee_
+    assert guarantee.epsilon == campaign.privacy.epsilon
+    assert "does not say what it was learned from" in guarantee.public[-1]
 
 
 def test_a_moved_threshold_is_another_prior_and_another_campaign_is_no_evaluation():
@@ -210,10 +213,3 @@ def test_rounds_of_one_study_share_a_loss_and_those_of_two_add_up(learned, study
     before, own = trained.training["published"]["epsilon"], published_by([(asked, tally)]).epsilon
     assert training["published"]["epsilon"] == pytest.approx(max(before, own) if study == "s" else before + own)
     assert training["studies"] == ({"study s": 1.0} if study == "s" else {"study s": 1.0, "study another": 1.0})
-
-
-def test_a_model_from_elsewhere_is_evaluated_and_says_that_nothing_is_known_of_it():
-    campaign = evaluation()
-    guarantee = evaluated_model(campaign, answers(campaign, told_nothing(campaign.evaluation), 10_000, 1)).guarantee_
-    assert guarantee.epsilon == campaign.privacy.epsilon
-    assert "does not say what it was learned from" in guarantee.public[-1]

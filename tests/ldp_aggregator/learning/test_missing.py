@@ -58,20 +58,6 @@ def test_a_model_from_reports_is_that_of_the_table_in_which_missing_cells_are_sk
             assert mine.variance == pytest.approx(theirs.variance, abs=0.15)
 
 
-def test_a_missing_value_takes_no_part_in_a_prediction_and_an_undeclared_one_neither():
-    frame, labels = people()
-    campaign = campaign_of()
-    model = train(campaign, simulate(campaign, frame, labels, rng=2))
-    classifier = Classifier.from_json(model.to_json())
-    nothing = classifier.joint_log_likelihood({})
-    assert nothing == pytest.approx(np.log(model.class_prior_))
-    assert classifier.joint_log_likelihood({"c": "purple", "d": None, "x": "tall"}) == nothing
-    whole, lacking = {"c": "r", "d": 2, "x": 5.5}, {"c": "r", "x": 5.5}
-    assert classifier.joint_log_likelihood(whole) != classifier.joint_log_likelihood(lacking)
-    scores = model.predict_joint_log_proba(pd.DataFrame([{"c": "r", "d": np.nan, "x": 5.5}]))
-    assert scores[0] == pytest.approx(classifier.joint_log_likelihood(lacking))
-
-
 def test_who_wants_what_is_missing_as_evidence_lists_it_among_the_values():
     frame, labels = people()
     listed = campaign_of([{**FEATURES[0], "values": ["r", "g", "b", "missing"]}])

@@ -209,7 +209,7 @@ def test_it_is_simulated_and_estimated_without_bias(campaign, people, fidelity) 
     assert np.all(np.abs(colour.cells.value[:2] - red) < 5 * np.sqrt(colour.cells.variance[:2]))
 
 
-def test_it_is_trained_published_and_lied_about(campaign, people) -> None:
+def test_it_is_trained_published_lied_about_planned_and_audited(campaign, people) -> None:
     frame, labels = people
     model = train(campaign, simulate(campaign, frame, labels, 7, fidelity="counts", devices=200_000))
     assert json.loads(model.to_json())["training"]["lies"]
@@ -218,11 +218,7 @@ def test_it_is_trained_published_and_lied_about(campaign, people) -> None:
     reports = lying_reports(campaign, campaign.questions, TARGET, 1)
     for question, report in zip(campaign.questions, reports, strict=True):
         question.mechanism.check(report.payload)
-
-
-def test_it_is_planned_and_audited(campaign: Campaign) -> None:
-    errors = standard_errors(campaign, 100_000)
-    assert all((error > 0).all() and np.isfinite(error).all() for error in errors)
+    assert all((error > 0).all() and np.isfinite(error).all() for error in standard_errors(campaign, 100_000))
     result = audit(campaign.document.decode(), Client(), 300, rng=np.random.default_rng(1), wrong=1e-7)
     assert result.passed, "the client's coins are live: a sound one fails once in 10**7 runs"
     assert analysis_of(campaign.questions[0].mechanism).words == UniformFacts.words

@@ -13,7 +13,7 @@ from ldp_aggregator.learning.frames import feature_indices
 from ldp_client.answering import encode
 from protocols import Campaign, RecordError, ScriptedCoins
 from protocols.document.questions import INDEX, LABEL, PAIR, PRODUCT, VALUE
-from protocols.document.schema import CategoricalFeature, ContinuousFeature, Label
+from protocols.document.schema import ContinuousFeature, Label
 from simulations.fidelities.items import UNIT, Columns, MomentBatch, class_indices
 
 AWKWARD = [0, -0.0, 1e-320, 1e308, -1e308, math.inf, -math.inf, math.nan]
@@ -103,23 +103,6 @@ def test_what_is_missing_agrees_with_the_device(draft):
             assert 0 < moments.missing.mean() < 1
         seen.add(question.kind)
     assert seen >= ({LABEL, VALUE, PRODUCT} if draft is INCOMPLETE_ROUND else {LABEL, VALUE, PAIR})
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        ["red", "blue", None, "mauve", "RED", ""],
-        [1, 2, 3, "1", None],
-        [1, 2, 3],
-        [1.0, 2.0, math.nan],
-        [True, False],
-    ],
-)
-@pytest.mark.parametrize("declared", [("red", "blue", "1", "2"), ("1", "True", "missing")])
-def test_categories_agree_with_the_device_whatever_the_column_type(values, declared):
-    feature = CategoricalFeature("colour", declared)
-    for column in (pd.Series(values), pd.Series(values, dtype=object)):
-        assert feature_indices(feature, column).tolist() == device_indices(feature, values)
 
 
 def test_an_undeclared_label_names_its_row_and_rows_and_labels_must_be_as_many(make_everything, make_people):

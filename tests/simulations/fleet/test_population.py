@@ -95,15 +95,11 @@ def test_help_says_what_a_command_prints(name, capsys):
 
 
 def test_progress_is_for_a_terminal_and_a_pipe_gets_none(table, schema):
+    """The terminal is read all the while: one that nobody reads holds the program up."""
     words = ["python", "-m", "simulations", "population", "--data", str(table), "--schema", str(schema)]
     words += ["--devices", "5"]
     piped = subprocess.run(words, capture_output=True, text=True, check=True)
     assert "devices:" not in piped.stderr
-    assert b"devices:" in shown_on_a_terminal(words)
-
-
-def shown_on_a_terminal(words):
-    """Standard error of a command. It is read all the while: a terminal that nobody reads holds the program up."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 80))
     told, end = bytearray(), b"=== end"
@@ -121,4 +117,4 @@ def shown_on_a_terminal(words):
         reader.join()
         os.close(ours)
         os.close(theirs)
-    return bytes(told)
+    assert b"devices:" in told

@@ -202,15 +202,19 @@ def test_every_share_that_may_be_of_the_same_rows_costs_epsilon_again(campaign, 
             state.put(node, share)
         assert state.guarantee.epsilon == epsilon
     state = FederatedState(campaign, {"a": one})
-    state.withdraw("a")
-    state.put("a", one)
-    assert state.guarantee.epsilon == 2, "the same share again tells nothing new"
-    state.withdraw("a")
-    state.put("a", two)
+    for share, epsilon in ((one, 2), (two, 4)):
+        state.withdraw("a")
+        state.put("a", share)
+        assert state.guarantee.epsilon == epsilon, "the same share again tells nothing new"
     model = state.model()
     assert model.guarantee_.epsilon == 4
     assert model.model_.training["replacements"] == 1
     assert model.guarantee_ == type(model).from_json(model.to_json()).guarantee_
+    state = FederatedState(campaign, {"a": one}, {"a": Releases(3, 1), "gone": Releases(4)})
+    assert state.model().guarantee_.epsilon == 10, "a node that withdrew has shown its shares, too"
+    for node, share, epsilon in (("a", one, 10), ("gone", two, 12)):
+        state.put(node, share)
+        assert state.guarantee.epsilon == epsilon, "a state goes on from what was counted"
 
 
 def test_a_share_of_other_rows_costs_nothing_again_and_the_guarantee_says_so(campaign, table, shares):
@@ -227,16 +231,6 @@ def test_a_share_of_other_rows_costs_nothing_again_and_the_guarantee_says_so(cam
     ):
         state.put("a", share)
         assert (state.guarantee.epsilon, state.guarantee.relation) == (epsilon, relation)
-
-
-def test_a_state_goes_on_from_what_was_counted(campaign, shares):
-    counted = {"a": Releases(3, 1), "gone": Releases(4)}
-    state = FederatedState(campaign, {"a": shares["node-0"]}, counted)
-    assert state.model().guarantee_.epsilon == 10, "a node that withdrew has shown its shares, too"
-    state.put("a", shares["node-0"])
-    assert state.guarantee.epsilon == 10
-    state.put("gone", shares["node-1"])
-    assert state.guarantee.epsilon == 12
 
 
 def test_shares_of_other_rows_have_one_encoding_too(campaign, shares):

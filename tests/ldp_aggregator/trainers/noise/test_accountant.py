@@ -52,12 +52,6 @@ def test_the_pieces_add_up_to_epsilon_exactly(epsilon, share, tables, gaussians,
     assert spent == exact_epsilon(epsilon)
 
 
-def test_the_numerical_share_is_what_the_moments_get():
-    parts = allocate(2.0, tables=3, gaussians=5, numerical_share=0.75)
-    assert 10 * parts.moment == Fraction(3, 2)
-    assert parts.label == parts.table == Fraction(1, 8)
-
-
 @pytest.mark.parametrize(
     ("tables", "gaussians", "even", "label"),
     [
@@ -71,6 +65,11 @@ def test_class_counts_get_a_fifth_where_no_table_carries_the_class_sizes(tables,
     parts = allocate(1.0, tables=tables, gaussians=gaussians, even=even)
     assert parts.label == label
     assert parts.label + tables * parts.table + 2 * gaussians * parts.moment == 1
+
+
+def test_the_numerical_share_is_what_the_moments_get():
+    parts = allocate(2.0, tables=3, gaussians=5, numerical_share=0.75)
+    assert (10 * parts.moment, parts.label, parts.table) == (Fraction(3, 2), Fraction(1, 8), Fraction(1, 8))
 
 
 pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.noise.randomness.PrivacyWarning")
@@ -131,14 +130,6 @@ def test_cross_validation_spends_once_a_fit_from_the_same_accountant(schema, tab
         search.set_params(error_score="raise").fit(*table)
 
 
-def test_clones_copies_and_parameters_are_the_same_accountant(schema):
-    accountant = Accountant(1.0)
-    trainer = SufficientStatisticsNB(schema, accountant=accountant)
-    assert trainer.get_params()["accountant"] is accountant
-    for one in (clone(trainer), clone(make_pipeline(trainer)).steps[0][1], deepcopy(trainer), copy(trainer)):
-        assert one.accountant is accountant
-
-
 def test_threads_cannot_overspend(schema, table):
     accountant = Accountant(1.0)
 
@@ -154,11 +145,14 @@ def test_threads_cannot_overspend(schema, table):
     assert accountant.remaining == 0
 
 
-def test_what_arrives_in_another_process_has_nothing_left_and_still_predicts(schema, table):
+def test_clones_and_copies_are_of_one_accountant_and_what_arrives_in_another_process_has_nothing_left(schema, table):
     accountant = Accountant(3.0)
-    fitted = SufficientStatisticsNB(schema, accountant=accountant).fit(*table)
-    elsewhere = pickle.loads(pickle.dumps(fitted))
-    assert (elsewhere.predict(table[0]) == fitted.predict(table[0])).all()
+    trainer = SufficientStatisticsNB(schema, accountant=accountant)
+    assert trainer.get_params()["accountant"] is accountant
+    for one in (clone(trainer), clone(make_pipeline(trainer)).steps[0][1], deepcopy(trainer), copy(trainer)):
+        assert one.accountant is accountant
+    elsewhere = pickle.loads(pickle.dumps(trainer.fit(*table)))
+    assert (elsewhere.predict(table[0]) == trainer.predict(table[0])).all(), "it still predicts"
     with pytest.raises(BudgetError, match="0 of 3 is left"):
         elsewhere.fit(*table)
     assert accountant.remaining == 2, "the original counts on"
