@@ -148,13 +148,10 @@ def test_nodes_that_join_while_the_round_runs_are_asked(tmp_path):
     assert clock.now < 10
 
 
-def test_one_node_under_two_names_counts_once(tmp_path):
+def test_one_node_under_two_names_or_twice_counts_once_and_a_new_share_is_counted_against_it(tmp_path):
     _, collection = run({name: honest(tmp_path, seed) for name, seed in ((1, 1), (2, 1), (3, 3), (4, 4))})
     assert collection.told() == ["node 2: sent the share that node 1 sent"]
     assert collection.model(least_nodes=3).to_json() == model_of(shares_on_disk(tmp_path, (1, 3, 4)))
-
-
-def test_a_node_that_sends_its_share_twice_counts_once_and_a_new_one_is_counted_against_it(tmp_path):
     first, other = shares_on_disk(tmp_path, (1, 2)).values()
     collection = Collection(CAMPAIGN)
     for share in (first, first):
@@ -222,12 +219,16 @@ def test_the_server_app_prints_the_guarantee_and_writes_the_model(tmp_path, caps
     assert '"groups":3' in (tmp_path / "model.json").read_text()
 
 
-def test_without_a_file_the_model_is_printed(tmp_path, capsys):
+def test_without_a_file_the_model_is_printed_and_too_few_shares_are_told_before_the_run_fails(tmp_path, capsys):
     _, collection = run({seed: honest(tmp_path, seed) for seed in (1, 2, 3, 4)})
     model = finish(collection, SETTINGS)
     publish(model, SETTINGS)
     assert model.to_json() in capsys.readouterr().out
     assert Campaign.parse(CAMPAIGN.document).id in model.model_.training["campaigns"]
+    _, collection = run({1: honest(tmp_path, 1), 2: None})
+    with pytest.raises(CollectionError, match="1 nodes sent a share, 3 are needed; node 2: no answer"):
+        finish(collection, SETTINGS)
+    assert "node 2: no answer" in capsys.readouterr().out
 
 
 def test_an_example_node_makes_up_a_table_in_a_simulation_only(monkeypatch, tmp_path):
@@ -242,10 +243,3 @@ def test_an_example_node_makes_up_a_table_in_a_simulation_only(monkeypatch, tmp_
     for config in ({}, {"partition-id": 1}, {"partition-id": 1, "num-partitions": 5, "max-epsilon": 1.0}):
         with pytest.raises(SettingsError, match="table is missing"):
             settings_of(context(config))
-
-
-def test_too_few_shares_are_told_before_the_run_fails(tmp_path, capsys):
-    _, collection = run({1: honest(tmp_path, 1), 2: None})
-    with pytest.raises(CollectionError, match="1 nodes sent a share, 3 are needed; node 2: no answer"):
-        finish(collection, SETTINGS)
-    assert "node 2: no answer" in capsys.readouterr().out

@@ -8,7 +8,6 @@ import sys
 
 import numpy as np
 import pytest
-from audited import Client
 from audited_campaigns import campaign, question
 from leaking_answers import LEAKING
 
@@ -68,10 +67,6 @@ def test_the_result_says_what_was_asked_and_seen():
     assert "under" in told["findings"][0]["text"]
     assert told["floor"]["delta_one"] < 0.05
     assert told["unseen"]
-
-
-def test_lengths_that_differ_between_questions_only_are_right():
-    assert audit(SEVERAL, Client(), 60).passed
 
 
 @pytest.mark.long  # starts sixty Pythons

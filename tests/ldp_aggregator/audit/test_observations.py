@@ -32,13 +32,18 @@ def upload(number, payload, version=1, identifier=None):
     return msgpack.packb([version, [[number, os.urandom(16) if identifier is None else identifier, payload]]])
 
 
-def test_every_byte_of_an_upload_is_header_id_or_payload():
+def test_every_byte_of_an_upload_is_header_id_or_payload_and_there_is_a_column_for_everything():
     sent = msgpack.packb([1, [[0, b"i" * 16, b"pp"], [3, b"j" * 16, b"q"]]])
     (table,) = read_tables([(sent,)])
     assert table.shape.questions == (0, 3)
     assert table.payloads.tobytes() == b"ppq"
     assert table.ids.tobytes() == b"i" * 16 + b"j" * 16
     assert len(table.shape.header) + table.ids.size + table.payloads.size == len(sent)
+    (table,) = read_tables([(upload(0, bytes(8)),), (upload(0, bytes(range(8))),)])
+    columns = list(columns_of(table, np.ones(2, dtype=np.bool_)))
+    names = {column.name for column in columns}
+    assert {"byte 7", "id: byte 15", "range of word 1", "fineness of double 0", "parity of the set bits"} <= names
+    assert all(column.codes.max() < column.values for column in columns)
 
 
 @pytest.mark.parametrize(
@@ -155,14 +160,6 @@ def test_an_unreadable_record_raises_where_it_is_read():
     for read in (record.get, record.__getitem__):
         with pytest.raises(RuntimeError, match="cannot be read"):
             read("colour")
-
-
-def test_there_is_a_column_for_everything():
-    (table,) = read_tables([(upload(0, bytes(8)),), (upload(0, bytes(range(8))),)])
-    columns = list(columns_of(table, np.ones(2, dtype=np.bool_)))
-    names = {column.name for column in columns}
-    assert {"byte 7", "id: byte 15", "range of word 1", "fineness of double 0", "parity of the set bits"} <= names
-    assert all(column.codes.max() < column.values for column in columns)
 
 
 def test_words_of_a_mersenne_twister_follow_from_those_before_and_others_do_not():

@@ -55,16 +55,12 @@ def test_a_coin_that_public_bytes_give_is_found(stream):
     assert "answers follow from public bytes" in found
 
 
-def test_coins_of_a_key_that_nobody_has_are_not():
+def test_coins_of_a_key_that_nobody_has_are_not_and_a_sound_client_is_suspected_as_seldom_as_is_stated():
+    """False alarm of the test: 1e-6, if the tail is as is stated; seeds are fixed."""
     ids = random_ids(2)
     payloads = [hmac.digest(b"a secret", one, "sha256")[:1] for one in ids]
     assert public_noise(DOCUMENT, seen_of(ids, payloads), [0], 0, 1e-3) is None
-
-
-def test_a_sound_client_is_suspected_as_seldom_as_is_stated():
-    """False alarm of the test: 1e-6, if the tail is as is stated; seeds are fixed."""
-    times, alpha = 10, 0.02
-    rng = np.random.default_rng(3)
+    times, alpha, rng = 10, 0.02, np.random.default_rng(3)
     answers = [seen_of(random_ids(100 + n, 120), [rng.bytes(1) for _ in range(120)]) for n in range(times)]
     suspected = sum(public_noise(DOCUMENT, seen, [0], 0, alpha) is not None for seen in answers)
     assert suspected <= binom.ppf(1 - 1e-6, times, alpha)

@@ -98,7 +98,9 @@ async def test_every_kind_of_campaign_has_its_pages(dashboard, draft, changes):
     assert campaign.title in await dashboard.people_page(campaign)
 
 
-async def test_the_public_page_is_open_to_everybody_and_says_nothing_of_what_was_counted(dashboard):
+async def test_the_public_page_is_open_to_everybody_and_says_values_in_their_order_and_nothing_that_was_counted(
+    dashboard,
+):
     campaign = await dashboard.publish()
     before = await dashboard.people_page(campaign)
     await dashboard.answer(campaign, 13)
@@ -106,6 +108,10 @@ async def test_the_public_page_is_open_to_everybody_and_says_nothing_of_what_was
     for path in (f"/c/{'A' * 43}", "/tokens"):
         async with dashboard.session.get(dashboard.public + path) as answer:
             assert answer.status == 404
+    for ordered in (False, True):
+        feature = text("age", "young", "medium", "old", missing=True, ordered=ordered)
+        page = await dashboard.people_page(await dashboard.publish(features=[feature]))
+        assert ("<td>one of young, medium, old, in this order</td>" in page) is ordered
 
 
 async def test_the_public_page_is_drawn_once_for_each_state_of_its_campaign(dashboard, monkeypatch):
@@ -133,13 +139,6 @@ async def test_the_public_page_is_drawn_once_for_each_state_of_its_campaign(dash
     closed = await ask()
     assert closed[1] != tag
     assert len(drawn) == 2
-
-
-async def test_the_public_page_says_which_values_are_in_their_order(dashboard):
-    for ordered in (False, True):
-        feature = text("age", "young", "medium", "old", missing=True, ordered=ordered)
-        page = await dashboard.people_page(await dashboard.publish(features=[feature]))
-        assert ("<td>one of young, medium, old, in this order</td>" in page) is ordered
 
 
 DRAFT_FIELD = re.compile(r'<textarea id="draft"[^>]*>(.*?)</textarea>', re.DOTALL)

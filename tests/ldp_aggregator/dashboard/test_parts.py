@@ -75,14 +75,11 @@ def drawn(bars, **more):
     return found
 
 
-def test_a_dot_stands_where_its_value_is_on_the_axis():
+def test_a_dot_stands_where_its_value_is_and_an_arrow_where_an_interval_goes_on_beyond_the_axis_and_nowhere_else():
     found = drawn([Bar(None, "a", 0, 0.25, 0.0, 0.5)])
     ticks = {t.text: float(t.attrib["x"]) for t in found["text"] if t.attrib["class"] == "tick"}
     dot = float(found["circle"][0].attrib["cx"])
     assert dot == pytest.approx(ticks["0"] + 0.25 * (ticks["1"] - ticks["0"]), abs=0.1)
-
-
-def test_an_arrow_stands_where_an_interval_goes_on_beyond_the_axis_and_nowhere_else():
     bars = [Bar(None, label, 0, 0.5, low, high) for label, low, high in (("a", 0, 1), ("b", -9, 1), ("c", -9, 9))]
     found = drawn(bars, beyond=(-0.5, 1.5))
     tips = [one.attrib["d"].split("L")[1].split()[1] for one in found["path"]]

@@ -48,9 +48,7 @@ async def test_what_relays_vouched_for_is_stated_only_where_it_holds_for_every_r
     assert "at least 1 of 2 reports came otherwise" in text
 
 
-async def test_shares_within_a_class_are_on_the_page_with_their_intervals_unless_too_few_reports_tell_it_from_none(
-    dashboard,
-):
+async def test_shares_within_a_class_are_on_the_page_with_their_intervals_or_unknown_where_too_few_report(dashboard):
     campaign = await dashboard.publish(people=900)
     text = await dashboard.page(campaign)
     cells = conditional_table(estimate(campaign, await dashboard.store.tally(campaign.id)), "age").cells

@@ -60,7 +60,7 @@ async def test_a_campaign_shows_what_it_refused_with_the_sentence_of_each_code(d
     assert told in await dashboard.page(other), "what comes too late is told of as uploads and not as reports"
 
 
-async def test_what_names_no_campaign_is_counted_for_none(dashboard):
+async def test_what_names_no_campaign_is_counted_for_none_and_so_many_campaigns_at_most_are_told_apart(dashboard):
     campaign = await dashboard.publish()
     for name in ("A" * 43, "x"):
         async with dashboard.session.post(f"{dashboard.public}/v1/campaigns/{name}/reports", data=b"") as answer:
@@ -68,9 +68,6 @@ async def test_what_names_no_campaign_is_counted_for_none(dashboard):
     async with dashboard.session.get(f"{dashboard.operations}/metrics") as answer:
         assert "ldp_campaign_refusals_total{" not in await answer.text()
     assert "Nothing was refused." in await dashboard.page(campaign)
-
-
-def test_campaigns_that_are_told_of_one_by_one_are_so_many_at_most():
     metrics = Metrics()
     for number in range(MOST_CAMPAIGNS + 5):
         metrics.count_refused(f"campaign {number}", UPLOAD, "malformed-upload")

@@ -41,12 +41,9 @@ def test_norm_sub_is_the_nearest_point_of_the_simplex():
     assert norm_sub(values) == pytest.approx(nearest, abs=1e-6)
 
 
-def test_floor_turns_negative_counts_into_one_and_without_reports_is_uniform():
+def test_floor_turns_negative_counts_into_one_none_leaves_all_alone_and_an_unknown_mode_is_refused():
     assert floor(np.array([0.5, -0.3, 0.8]), 100).tolist() == pytest.approx([50 / 131, 1 / 131, 80 / 131])
     assert floor(np.array([0.25, 0.25, 0.25, 0.25]), 0).tolist() == [0.25] * 4
-
-
-def test_none_leaves_the_estimates_alone_and_an_unknown_mode_is_refused_with_the_known_ones():
     assert post_process(np.array([-0.5, 1.5]), 10, "none").tolist() == [-0.5, 1.5]
     with pytest.raises(ValueError, match="floor, norm_sub, none"):
         post_process(np.array([1.0]), 1, "clip")

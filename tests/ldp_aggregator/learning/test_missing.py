@@ -66,7 +66,7 @@ def test_who_wants_what_is_missing_as_evidence_lists_it_among_the_values():
     assert shares["a"] > 0.8  # .4 of class a lack it, and .05 of class b
 
 
-def test_a_projection_of_a_private_round_with_missing_inputs_is_that_of_the_complete_records():
+def test_a_projection_of_a_private_round_with_missing_inputs_is_that_of_the_complete_records_where_there_are_any():
     rng = np.random.default_rng(3)
     count = 4_000
     labels = np.where(rng.random(count) < 0.5, "a", "b")
@@ -80,9 +80,6 @@ def test_a_projection_of_a_private_round_with_missing_inputs_is_that_of_the_comp
     assert moments.covariance == pytest.approx(np.cov(frame.T.to_numpy()), abs=0.02)
     outputs = fit_projection(moments, "pca", 2)["outputs"]
     assert [output["missing"] for output in outputs] == [True, True]
-
-
-def test_a_round_in_which_nobody_holds_an_input_fits_no_projection():
     campaign = campaign_of([number(name) for name in "uv"], asks="moments", study="s")
     frame = pd.DataFrame({"u": [0.5] * 400, "v": [np.nan] * 400})
     with pytest.raises(ProjectionError, match="leave it out"):

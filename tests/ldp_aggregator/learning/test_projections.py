@@ -22,9 +22,8 @@ from ldp_aggregator.learning.projections import (
 from protocols import Campaign, DraftError
 from simulations import simulate
 
-LABEL = {"name": "class", "classes": ["a", "b", "c"]}
-NUMBERS = [number(f"x{i}", high=10 * (i + 1)) for i in range(4)]
-DRAFT = draft(*NUMBERS, label=LABEL, privacy={"epsilon": 2}, study="s")
+NUMBERS = (number(f"x{i}", high=10 * (i + 1)) for i in range(4))
+DRAFT = draft(*NUMBERS, label={"name": "class", "classes": ["a", "b", "c"]}, privacy={"epsilon": 2}, study="s")
 
 
 def people(n, seed=0):
@@ -110,9 +109,7 @@ def test_the_second_round_names_the_first_and_shares_its_study(private_round):
     assert accuracy > 0.55  # The largest class alone has 0.40.
 
 
-def test_a_projection_of_a_private_round_carries_its_study_and_its_epsilon_and_is_refused_without_a_study(
-    private_round,
-):
+def test_a_projection_of_a_private_round_carries_study_and_epsilon_and_is_refused_without_a_study(private_round):
     asking, moments = private_round
     projection = fit_projection(moments, "pca", 1)
     told = {"fitted_on": asking.id, "fitted_study": "s", "fitted_epsilon": asking.privacy.epsilon}

@@ -77,16 +77,13 @@ def test_campaigns_of_one_study_do_not_add_up_and_others_do():
     assert both.reports == 20_000
 
 
-def test_a_relay_gives_who_runs_the_server_the_same_with_its_batch():
+def test_a_relay_gives_who_runs_the_server_the_same_with_its_batch_and_the_sentence_names_its_conditions():
     campaign = compiled()
     behind, published = relay_guarantee(campaign, 5000), published_guarantee(campaign, 5000)
     assert (behind.epsilon, behind.delta) == (published.epsilon, published.delta)
     assert "collude" in str(behind)
     assert behind.relation != published.relation
-
-
-def test_the_sentence_names_its_conditions_and_the_json_has_them():
-    found = published_guarantee(compiled(), 10_000, colluding=10)
+    found = published_guarantee(campaign, 10_000, colluding=10)
     assert all(condition in str(found) for condition in found.conditions)
     assert "10,000, 10 of them colluding" in str(found)
     told = found.to_json()

@@ -83,7 +83,7 @@ def test_the_pooled_prior_has_less_variance_than_the_label_question(make_campaig
     assert pooled.var() == pytest.approx(stated, rel=0.35)  # 200 runs: 10 % standard error.
 
 
-def test_several_campaigns_are_combined_by_inverse_variance(make_campaign):
+def test_several_campaigns_are_combined_by_inverse_variance_and_rounds_of_one_study_cost_one_round(make_campaign):
     few, many = make_campaign(BINARY, epsilon=0.5), make_campaign(BINARY, epsilon=4, discrete="oue")
     frame, labels = people(4_000)
     pairs = [(few, simulate(few, frame, labels, rng=3)), (many, simulate(many, frame, labels, rng=4))]
@@ -91,9 +91,6 @@ def test_several_campaigns_are_combined_by_inverse_variance(make_campaign):
     assert together.class_prior_ == pytest.approx(best.class_prior_, abs=0.05)
     assert together.guarantee_.epsilon == 4.5  # Without a common study a device may have answered both.
     assert json.loads(together.to_json())["training"]["reports"] == 8_000
-
-
-def test_rounds_of_one_study_cost_a_device_one_round():
     campaigns = [
         Campaign.compile(draft(text("x", "a", "b", weight=weight), privacy={"epsilon": epsilon}, study="s"))
         for weight, epsilon in ((1, 1), (5, 2))
@@ -129,29 +126,22 @@ def test_a_class_hardly_seen_is_insufficient_and_never_divides_by_almost_nothing
     assert abs(moments.variance[0] - 225) < 5 * np.sqrt(moments.variance_variance[0])
 
 
-def test_the_variance_floor_is_relative_to_the_range_and_stated(make_campaign):
+def test_the_variance_floor_is_relative_to_the_range_and_stated_and_options_that_cannot_be_are_refused(make_campaign):
     campaign = make_campaign(GAUSSIAN, label_weight=0)
     frame = pd.DataFrame({"x": np.full(30_000, 50.0)})
     labels = np.array(["c0", "c1"] * 15_000)
     model = train(campaign, simulate(campaign, frame, labels, rng=7), variance_floor=0.01)
     assert min(model.model_.likelihoods[0].variance) >= 0.01 * 100**2 * (1 - 1e-12)
     assert json.loads(model.to_json())["training"]["variance_floor"] == 0.01
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+    for options, message in (
         ({"post": "none"}, "posterior, norm_sub or floor"),
         ({"prior": "guess"}, "pooled or label"),
         ({"variance_floor": 0}, "above 0 and below 0.25"),
         ({"variance_floor": 0.3}, "above 0 and below 0.25"),
         ({"prior": "label"}, "needs a label question"),
-    ],
-)
-def test_options_that_cannot_be_are_refused(make_campaign, options, message):
-    campaign = make_campaign(BINARY, label_weight=0)
-    with pytest.raises(ValueError, match=message):
-        train(campaign, Tally(campaign), **options)
+    ):
+        with pytest.raises(ValueError, match=message):
+            train(campaign, Tally(campaign), **options)
 
 
 MIXED = draft(

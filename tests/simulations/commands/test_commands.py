@@ -56,7 +56,7 @@ def test_accuracy_gives_every_trial_with_its_seed_as_json(table, schema, capsys)
     assert document["summary"][0]["total_epsilon"] == 3.0
 
 
-def test_a_plan_without_a_pilot_says_why_and_how_many(schema, capsys):
+def test_a_plan_says_why_and_how_many_and_what_the_answers_of_an_evaluation_would_tell(schema, tmp_path, capsys):
     code, out, err = run(capsys, "plan", "--schema", schema, "--devices", 30_000)
     assert (code, err) == (0, "")
     assert "30,000 devices, each with a total loss of at most 3, answer one question" in out
@@ -65,6 +65,13 @@ def test_a_plan_without_a_pilot_says_why_and_how_many(schema, capsys):
     assert "sign by " in out
     assert "least noise; " in out
     assert "at half the epsilon" in out
+    schema = write_draft(tmp_path / "which.json", draft_of(evaluation()))
+    code, out, err = run(capsys, "plan", "--schema", schema, "--devices", 20_000)
+    assert (code, err) == (0, "")
+    assert "whether the model is right" in out
+    assert re.search(r"accuracy +0\.00\d\d\n", out)
+    assert "area under the ROC curve" in out
+    assert "recall of b" in out
 
 
 def test_a_plan_with_a_pilot_finds_the_devices_for_a_loss(table, schema, capsys, monkeypatch):
@@ -98,16 +105,6 @@ def test_evaluating_is_simulated_from_learning_to_publishing(table, schema, tmp_
     assert (document["epsilon"], document["seeds"], summary["trials"], len(document["trials"])) == (1, [0, 1, 2], 3, 3)
     assert summary["majority"] < summary["published"] <= 1
     assert 0 < summary["told"] < 1.1
-
-
-def test_a_plan_of_an_evaluation_says_what_its_answers_would_tell(tmp_path, capsys):
-    schema = write_draft(tmp_path / "which.json", draft_of(evaluation()))
-    code, out, err = run(capsys, "plan", "--schema", schema, "--devices", 20_000)
-    assert (code, err) == (0, "")
-    assert "whether the model is right" in out
-    assert re.search(r"accuracy +0\.00\d\d\n", out)
-    assert "area under the ROC curve" in out
-    assert "recall of b" in out
 
 
 def test_a_drafted_campaign_compiles_and_its_notes_are_loud(table, tmp_path, capsys):

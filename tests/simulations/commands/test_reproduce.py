@@ -30,18 +30,13 @@ def made_up_figure() -> Figure:
     return Figure("made-up", "nothing", 2, "", lambda _: pd.DataFrame(rows), (plot,))
 
 
-def test_a_plot_names_every_curve_and_its_page_has_every_number(tmp_path):
-    _, plot, page = made_up_figure().run(Execution(runs=2), tmp_path)
-    drawn = plot.read_text()
-    for text in ("new", "old", "majority class", "Made up."):
-        assert f"<!-- {text} -->" in drawn
-    assert "### b\n\n| accuracy | epsilon 0.1 | epsilon 1 |\n" in page.read_text()
-    assert "| old | 1.357 | 1.500 |\n| majority class | 0.400 | 0.400 |" in page.read_text()
-
-
-def test_the_same_table_gives_the_same_bytes_and_the_text_of_a_page_stays(tmp_path):
+def test_a_figure_has_every_curve_and_number_the_same_table_gives_the_same_bytes_and_the_text_of_a_page_stays(tmp_path):
     paths = made_up_figure().run(Execution(runs=2), tmp_path / "a")
     assert [path.name for path in paths] == ["made-up.csv", "made-up-all.svg", "made-up.md"]
+    _, plot, page = (path.read_text() for path in paths)
+    assert all(f"<!-- {text} -->" in plot for text in ("new", "old", "majority class", "Made up."))
+    assert "### b\n\n| accuracy | epsilon 0.1 | epsilon 1 |\n" in page
+    assert "| old | 1.357 | 1.500 |\n| majority class | 0.400 | 0.400 |" in page
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "made-up.csv").write_bytes(paths[0].read_bytes())
     again = made_up_figure().redraw(tmp_path / "b")
@@ -65,13 +60,13 @@ def test_every_file_of_the_figures_belongs_to_one_of_them():
     assert all(path.name.startswith(tuple(FIGURES)) for path in COMMITTED.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("execution", "problem"),
-    [(Execution(runs=1), "take --runs 2 or more"), (Execution(runs=2, peer="python"), "leave --peer out")],
-)
-def test_what_a_figure_cannot_do_is_refused_before_anything_is_measured(execution, problem, tmp_path):
-    with pytest.raises(TableError, match=problem):
-        replace(continuous.FIGURE, measure=None).run(execution, tmp_path)
+def test_what_a_figure_cannot_do_is_refused_before_anything_is_measured(tmp_path):
+    for execution, problem in (
+        (Execution(1), "take --runs 2 or more"),
+        (Execution(2, peer="python"), "leave --peer out"),
+    ):
+        with pytest.raises(TableError, match=problem):
+            replace(continuous.FIGURE, measure=None).run(execution, tmp_path)
 
 
 def test_finished_runs_are_not_run_again(uci_folder, monkeypatch, tmp_path):

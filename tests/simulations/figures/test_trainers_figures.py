@@ -40,7 +40,7 @@ def of_feature(split: Split, place: int) -> Split:
     return split_of(Data("one feature", schema, split.data.people), 0)
 
 
-def test_a_split_has_every_trainer_at_every_epsilon_and_the_references(split, monkeypatch):
+def test_a_split_has_every_trainer_at_every_epsilon_the_references_and_every_share_of_the_budget(split, monkeypatch):
     monkeypatch.setattr(central, "EPSILONS", (0.1, 1000.0))
     rows = pd.DataFrame(central.measure_curves(None, split))
     private = rows[rows["epsilon"].notna()]
@@ -53,9 +53,6 @@ def test_a_split_has_every_trainer_at_every_epsilon_and_the_references(split, mo
     assert guaranteed["sums, replace", 0.1] == 0.1
     assert guaranteed["global, published", 0.1] > 0.1
     assert np.isnan(guaranteed["smooth, published", 0.1])
-
-
-def test_a_split_has_every_share_of_the_budget(split):
     rows = pd.DataFrame(central.measure_budget(split))
     assert len(rows) == len(central.DIVIDED) * len(central.BUDGET_EPSILONS) * len(central.SHARES)
     assert set(rows["numerical_share"]) == set(central.SHARES)

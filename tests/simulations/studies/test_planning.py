@@ -87,7 +87,7 @@ def test_without_a_pilot_they_are_those_of_evenly_spread_people(discrete, contin
     check(campaign, people, DEVICES, standard_errors(campaign, DEVICES))
 
 
-def test_a_missing_value_of_the_pilot_is_any_value(make_everything):
+def test_a_missing_value_of_the_pilot_is_any_value_and_without_a_pilot_the_answers_are_spread_evenly(make_everything):
     campaign = make_everything(continuous="laplace")
     nothing = pd.DataFrame({"colour": [None] * 4, "age": [None] * 4, "shape": ["round"] * 4, "hours": [3.0] * 4})
     found = expectations(campaign, Table(nothing, pd.Series(["yes", "yes", "yes", "no"])))
@@ -97,9 +97,6 @@ def test_a_missing_value_of_the_pilot_is_any_value(make_everything):
     assert shape.tolist() == [0.75, 0.25, 0, 0]
     assert age == pytest.approx([0.1875, 0.0625] * 4, rel=0.25)
     assert hours.tolist() == [0, 0]
-
-
-def test_without_a_pilot_the_answers_are_spread_evenly(make_everything):
     campaign = make_everything(continuous="laplace")
     for question, expected in zip(campaign.questions, expectations(campaign), strict=True):
         if question.encoding == "index":

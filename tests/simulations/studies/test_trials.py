@@ -53,7 +53,7 @@ def test_two_processes_give_the_rows_of_one_in_the_order_of_the_seeds(source):
     assert [row["seed"] for row in one] == [4] * 3 + [2] * 3 + [3] * 3
 
 
-def test_an_interrupted_experiment_goes_on_where_it_was(source, tmp_path):
+def test_an_interrupted_experiment_goes_on_where_it_was_and_another_one_does_not_take_its_trials(source, tmp_path):
     def refuse(seed: int):
         raise AssertionError(f"trial {seed} was finished and must not run again")
 
@@ -68,10 +68,6 @@ def test_an_interrupted_experiment_goes_on_where_it_was(source, tmp_path):
         run_trials(refuse, [1, 2, 3], again, workers=1)
     again.add(3, rows[:1])
     assert Journal(path, fingerprint(source, SETTINGS, design)).finished()[3] == rows[:1]
-
-
-def test_another_experiment_does_not_take_these_trials(source, tmp_path):
-    design = Design()
     other = Source("other", source.people.take(np.arange(150)), DRAFT)
     names = {
         fingerprint(source, SETTINGS, design),
@@ -81,9 +77,7 @@ def test_another_experiment_does_not_take_these_trials(source, tmp_path):
         fingerprint(other, SETTINGS, design),
     }
     assert len(names) == 5
-    path = tmp_path / "trials.jsonl"
-    Journal(path, "first").add(1, [{"seed": 1}])
-    assert Journal(path, "second").finished() == {}
+    assert Journal(path, "another").finished() == {}
 
 
 def test_the_summary_has_means_and_standard_errors():

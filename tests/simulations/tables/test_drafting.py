@@ -30,7 +30,7 @@ def table() -> pd.DataFrame:
     )
 
 
-def test_columns_become_the_features_they_look_like(table):
+def test_columns_become_the_features_they_look_like_and_everything_that_was_read_off_the_data_is_noted(table):
     derived = draft_from_table(table, "sold", source="t.csv", epsilon=1.5, bins=4)
     features = {feature["name"]: feature for feature in derived.draft["features"]}
     assert features["colour"] == text("colour", "blue", "red")
@@ -41,10 +41,7 @@ def test_columns_become_the_features_they_look_like(table):
     campaign = Campaign.compile(derived.draft)
     assert campaign.privacy.epsilon == 1.5
     assert campaign.label.classes == ("no", "yes")
-
-
-def test_everything_that_was_read_off_the_data_is_noted(table):
-    notes = "\n".join(draft_from_table(table, "sold", source="t.csv").notes)
+    notes = "\n".join(derived.notes)
     for note in (
         "sold: the classes no, yes were read off the data",
         "weight: the bounds 40 to 80 were read off the data",

@@ -24,7 +24,7 @@ def path(tmp_path):
     return file
 
 
-def test_text_stays_text_and_only_an_empty_number_is_missing(path):
+def test_text_stays_text_only_an_empty_number_is_missing_and_records_are_plain_python_values(path, tmp_path):
     table = read_table(path, FEATURES, LABEL)
     assert table.frame["code"].tolist() == ["01", "?", "NA"]
     assert list(table.frame.columns) == ["code", "size"]
@@ -32,13 +32,10 @@ def test_text_stays_text_and_only_an_empty_number_is_missing(path):
     assert (first, third) == (0.1, 10.0)
     assert math.isnan(second)
     assert table.labels.tolist() == ["yes", "no", "no"]
-
-
-def test_a_compressed_table_is_the_same_table_and_records_are_plain_python_values(path, tmp_path):
-    packed, frame = tmp_path / "table.csv.gz", read_table(path, FEATURES, LABEL).frame
+    packed = tmp_path / "table.csv.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert read_table(packed, FEATURES, LABEL).frame.equals(frame)
-    found = list(records(frame))
+    assert read_table(packed, FEATURES, LABEL).frame.equals(table.frame)
+    found = list(records(table.frame))
     assert found[1] == {"code": "?", "size": None}
     assert type(found[0]["code"]) is str
     assert type(found[0]["size"]) is float

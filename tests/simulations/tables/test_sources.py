@@ -40,15 +40,12 @@ def test_a_draft_is_the_same_in_json_and_toml_and_a_wrong_one_is_refused_by_its_
         read_draft(tmp_path / "d.json")
 
 
-def test_clipped_numbers_are_noted_and_nothing_else(table, tmp_path):
+def test_clipped_numbers_are_noted_and_nothing_else_and_a_derived_campaign_fits_its_table(table, tmp_path):
     (tmp_path / "d.json").write_text(json.dumps(DRAFT), encoding="utf-8")
     source = source_with_schema(table, tmp_path / "d.json")
     assert source.notes == ("x: 45.0% of the numbers lie beyond the declared bounds; devices clip them",)
     assert source.with_epsilon(3.0).draft["privacy"]["epsilon"] == 3.0
     assert source.draft["privacy"]["epsilon"] == 1.0
-
-
-def test_a_derived_campaign_fits_its_table(table):
     source = source_without_schema(table, "y", epsilon=0.5, bins=3)
     campaign = Campaign.compile(source.draft)
     assert (campaign.privacy.epsilon, campaign.features[0].size) == (0.5, 3)

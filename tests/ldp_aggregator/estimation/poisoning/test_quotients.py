@@ -65,17 +65,14 @@ def test_no_lie_moves_a_mean_further_than_is_stated(privacy, missing, liars):
     assert (furthest > 0.4 * bound).any()
 
 
-def test_where_one_lie_can_make_a_class_insufficient_nothing_bounds_its_mean():
+def test_a_quotient_moves_as_far_as_the_formula_says_and_nothing_bounds_that_of_a_class_one_lie_makes_insufficient():
+    s, p, a, h = np.array([0.3]), np.array([0.5]), np.array([0.05]), 0.1
+    ends = [(s + ds) / (p + dp) for ds in (-a, 0, a) for dp in (-h, 0, h)]
+    assert np.abs(np.array(ends) - s / p).max() == pytest.approx(quotient_reach(s / p, a, p, h)[0])
+    assert np.isinf(quotient_reach(s / p, a, p, 0.5)[0])
     campaign = campaign_of(continuous="sign")
     frame, _ = people(300)
     found = estimate(campaign, simulate(campaign, frame, np.where(np.arange(300) < 4, "b", "a"), rng=2))
     assert np.isfinite(found.mean_reach("x", 1)[0])
     assert np.isinf(found.mean_reach("x", 1)[1])
     assert np.isinf(found.mean_reach("x", 300)).all()
-
-
-def test_a_quotient_moves_as_far_as_the_formula_says_and_no_further():
-    s, p, a, h = np.array([0.3]), np.array([0.5]), np.array([0.05]), 0.1
-    ends = [(s + ds) / (p + dp) for ds in (-a, 0, a) for dp in (-h, 0, h)]
-    assert np.abs(np.array(ends) - s / p).max() == pytest.approx(quotient_reach(s / p, a, p, h)[0])
-    assert np.isinf(quotient_reach(s / p, a, p, 0.5)[0])

@@ -144,17 +144,6 @@ def test_noise_alone_is_not_taken_for_effects_that_no_table_has():
     assert np.mean(believed) < 0.04
 
 
-def test_without_reports_nothing_is_believed():
-    campaign = complete_campaign((2, 4), classes=3)
-    rng = np.random.default_rng(0)
-    found = reported(campaign, population(campaign, rng)[2], 0, rng)
-    posterior = believed(campaign, found)
-    assert posterior.classes.value == pytest.approx(np.full(3, 1 / 3))
-    for size, feature in zip((2, 4), posterior.features.values(), strict=True):
-        assert feature.table == pytest.approx(np.full((size, 3), 1 / size))
-        assert feature.mean == pytest.approx(0)
-
-
 @pytest.mark.parametrize("discrete", sorted(DISCRETE))
 def test_with_endlessly_many_reports_the_tables_are_the_population(discrete):
     campaign = complete_campaign((2, 3, 5), classes=3, epsilon=2.0, discrete=discrete)
@@ -166,10 +155,14 @@ def test_with_endlessly_many_reports_the_tables_are_the_population(discrete):
         assert feature.table == pytest.approx(table, abs=0.01)
 
 
-def test_the_tables_are_probabilities_and_nothing_is_impossible():
-    campaign = complete_campaign((2, 9, 3), classes=4)
-    rng = np.random.default_rng(9)
+def test_without_reports_nothing_is_believed_and_with_any_the_tables_are_probabilities_and_nothing_is_impossible():
+    campaign, rng = complete_campaign((2, 9, 3), classes=4), np.random.default_rng(9)
     _, _, joints = population(campaign, rng)
+    posterior = believed(campaign, reported(campaign, joints, 0, rng))
+    assert posterior.classes.value == pytest.approx(np.full(4, 1 / 4))
+    for size, feature in zip((2, 9, 3), posterior.features.values(), strict=True):
+        assert feature.table == pytest.approx(np.full((size, 4), 1 / size))
+        assert feature.mean == pytest.approx(0)
     for n in (1, 3, 40, 3000):
         posterior = believed(campaign, reported(campaign, joints, n, rng))
         assert posterior.classes.value.min() > 0

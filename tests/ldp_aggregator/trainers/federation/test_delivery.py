@@ -52,11 +52,8 @@ def scripted():
 
 
 def problem(code, status, **headers):
-    return (
-        status,
-        {"Content-Type": "application/problem+json", **headers},
-        json.dumps({"code": code, "title": "no"}).encode(),
-    )
+    headers = {"Content-Type": "application/problem+json", **headers}
+    return status, headers, json.dumps({"code": code, "title": "no"}).encode()
 
 
 DONE = (200, {}, b'{"node": "north"}')

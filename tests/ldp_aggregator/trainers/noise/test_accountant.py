@@ -108,7 +108,7 @@ def test_nothing_is_drawn_before_a_refusal(schema, table, trainer, monkeypatch):
             trainer(numbers, epsilon=2.0, relation="replace", accountant=Accountant(1.0)).fit(*table)
 
 
-def test_trainers_of_all_kinds_share_one(schema, table):
+def test_trainers_of_all_kinds_and_the_fits_of_a_cross_validation_spend_from_one_accountant(schema, table):
     accountant = Accountant(5.0)
     for trainer in TRAINERS:
         trainer(schema, epsilon=1.0, accountant=accountant).fit(*table)
@@ -116,9 +116,6 @@ def test_trainers_of_all_kinds_share_one(schema, table):
     assert accountant.remaining == 0
     with pytest.raises(BudgetError):
         SufficientStatisticsNB(schema, epsilon=1e-9, accountant=accountant).fit_chunks([table])
-
-
-def test_cross_validation_spends_once_a_fit_from_the_same_accountant(schema, table):
     accountant = Accountant(1.0)
     trainer = SufficientStatisticsNB(schema, epsilon=0.2, accountant=accountant)
     cross_val_score(trainer, *table, cv=5)
