@@ -1,35 +1,31 @@
 """A node's half: it answers the one campaign that it agreed to, within its cap, and always with the same bytes."""
 
 import multiprocessing
-from fractions import Fraction
+import sys
+from pathlib import Path
 
 import pytest
-from flower_nodes import CAMPAIGN, OTHER, node, rows, write_table
+from drafts import draft, number
+from flower_nodes import CAMPAIGN, LABEL, OTHER, node, rows, write_table
 
 from ldp_aggregator.flower.answering import answer
 from ldp_aggregator.flower.ledger import Ledger
 from ldp_aggregator.flower.messages import NodeRefusalError, refusal
-from ldp_aggregator.flower.settings import node_settings, round_settings
+from ldp_aggregator.flower.settings import NODE_KEYS, node_settings, round_settings
 from ldp_aggregator.node_statistics import decode_share
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import statistics_of
 from protocols import Campaign
+from protocols.document.campaign import document_id
 
 ASKED = {"campaign": CAMPAIGN.document}
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "flower"
 
 
 def refused(settings, values=ASKED):
     with pytest.raises(NodeRefusalError) as caught:
         answer(settings, values)
     return caught.value
-
-
-def test_a_node_answers_every_repeat_with_the_same_stored_bytes(tmp_path):
-    settings = node(tmp_path)
-    first = answer(settings, ASKED)
-    assert decode_share(first["share"], CAMPAIGN).shape == (12,)
-    settings.table.unlink()
-    assert [answer(settings, ASKED) for _ in range(3)] == [first] * 3
 
 
 def _answer_in_a_process(folder, results):
@@ -49,14 +45,18 @@ def test_processes_on_one_ledger_hand_out_one_share(tmp_path):
     assert len(shares) == 1
 
 
-def test_the_share_is_the_tables_statistics_with_noise(tmp_path):
+def test_the_share_is_the_tables_statistics_with_noise_and_every_repeat_is_the_same_stored_bytes(tmp_path):
     """At epsilon 1 the noise of a count has a standard deviation of at most 6; 100 are more than 16 of them."""
-    schema = Schema.of_campaign(CAMPAIGN)
+    schema, settings = Schema.of_campaign(CAMPAIGN), node(tmp_path)
     frame, labels = rows(1)
     exact = statistics_of(schema, frame, schema.classes_of(labels, len(frame)))
-    noisy = decode_share(answer(node(tmp_path), ASKED)["share"], CAMPAIGN)
+    first = answer(settings, ASKED)
+    noisy = decode_share(first["share"], CAMPAIGN)
+    assert noisy.shape == exact.shape == (12,)
     assert (noisy != exact).any()
     assert abs(noisy - exact)[:2].max() < 100
+    settings.table.unlink()
+    assert [answer(settings, ASKED) for _ in range(3)] == [first] * 3
 
 
 def test_another_campaign_than_the_agreed_one_is_refused_whatever_it_costs(tmp_path):
@@ -66,46 +66,27 @@ def test_another_campaign_than_the_agreed_one_is_refused_whatever_it_costs(tmp_p
     assert not settings.ledger.exists()
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {},
-        {"campaign": "text"},
-        {"campaign": CAMPAIGN.document, "table": "/etc/passwd"},
-        {"document": CAMPAIGN.document},
-    ],
-)
-def test_a_query_that_is_none_is_refused(tmp_path, values):
-    assert refused(node(tmp_path), values).code == "unreadable-document"
-
-
-def test_a_document_that_the_node_agreed_to_and_cannot_read_is_refused(tmp_path):
-    from protocols.document.campaign import document_id
-
+def test_a_query_that_is_none_and_a_document_that_the_node_agreed_to_and_cannot_read_are_refused(tmp_path):
     broken = CAMPAIGN.document[:-1]
-    assert refused(node(tmp_path, campaign_id=document_id(broken)), {"campaign": broken}).code == "unreadable-document"
+    for campaign_id, values in (
+        (CAMPAIGN.id, {}),
+        (CAMPAIGN.id, {"campaign": "text"}),
+        (CAMPAIGN.id, {**ASKED, "table": "/etc/passwd"}),
+        (CAMPAIGN.id, {"document": CAMPAIGN.document}),
+        (document_id(broken), {"campaign": broken}),
+    ):
+        assert refused(node(tmp_path, campaign_id=campaign_id), values).code == "unreadable-document"
 
 
-def test_a_campaign_above_the_cap_is_refused_and_costs_nothing(tmp_path):
+def test_a_campaign_above_the_cap_is_refused_and_costs_nothing_and_the_cap_counts_all_campaigns_of_the_ledger(tmp_path):
     settings = node(tmp_path, max_epsilon=0.99)
     error = refused(settings)
     assert error.code == "above-cap"
     assert "costs epsilon 1; 0 of this node's 0.99 is spent" in str(error)
     assert Ledger(settings.ledger).share(CAMPAIGN.id) is None
-
-
-def test_the_cap_counts_all_campaigns_of_the_ledger(tmp_path):
     settings = node(tmp_path)
     answer(settings, ASKED)
-    again = Campaign.compile(
-        {
-            "version": 1,
-            "title": "Again",
-            "label": {"name": "readmitted", "classes": ["yes", "no"]},
-            "features": [{"name": "age", "kind": "continuous", "low": 18, "high": 90}],
-            "privacy": {"epsilon": 0.1},
-        }
-    )
+    again = Campaign.compile(draft(number("age", 18, 90), label=LABEL, privacy={"epsilon": 0.1}))
     second = node(tmp_path, campaign_id=again.id, max_epsilon=1.0999)
     assert refused(second, {"campaign": again.document}).code == "above-cap"
     enough = node(tmp_path, campaign_id=again.id, max_epsilon=1.1)
@@ -114,19 +95,17 @@ def test_the_cap_counts_all_campaigns_of_the_ledger(tmp_path):
 
 def test_caps_are_exact_sums(tmp_path):
     ledger = Ledger(tmp_path / "ledger.db")
-    for number in range(10):
-        ledger.keep(f"campaign {number}", 0.1, b"share", max_epsilon=1.0)
+    for place in range(10):
+        ledger.keep(f"campaign {place}", 0.1, b"share", max_epsilon=1.0)
     with pytest.raises(NodeRefusalError):
         ledger.keep("one more", 1e-12, b"share", max_epsilon=1.0)
     assert ledger.keep("campaign 0", 0.1, b"another share", max_epsilon=1.0) == b"share", "the first one decides"
-    assert Fraction("0.1") * 10 == 1
 
 
 def test_a_table_without_a_column_is_told_by_the_documents_name_alone(tmp_path):
     table = tmp_path / "other.csv"
     table.write_text("secret_column,ward,readmitted\n1,heart,yes\n")
     error = refused(node(tmp_path, table=table))
-    assert error.code == "other-schema"
     assert refusal(error) == {"refused": "other-schema", "why": "the node's table has no column 'age'"}
 
 
@@ -143,6 +122,15 @@ def test_what_is_wrong_with_a_table_stays_at_the_node(tmp_path, text):
     assert set(answer(settings, ASKED)) == {"share"}
 
 
+def test_a_damaged_ledger_is_not_overwritten(tmp_path):
+    settings, damaged = node(tmp_path), b"no database" * 100
+    settings.ledger.write_bytes(damaged)
+    error = refused(settings)
+    assert error.code == "not-ready"
+    assert "ledger" in error.detail
+    assert settings.ledger.read_bytes() == damaged
+
+
 @pytest.mark.parametrize(
     "rows", ["", "50,heart,private label", "private number,heart,yes", "50", ",heart,yes\n300,unheard of,yes\n54,,yes"]
 )
@@ -154,47 +142,47 @@ def test_whether_a_node_answers_does_not_depend_on_a_row(tmp_path, rows):
     assert (share != 0).any()
 
 
-def test_a_damaged_ledger_is_not_overwritten(tmp_path):
-    settings = node(tmp_path)
-    settings.ledger.write_bytes(b"no database" * 100)
-    error = refused(settings)
-    assert error.code == "not-ready"
-    assert "ledger" in error.detail
-    assert settings.ledger.read_bytes() == b"no database" * 100
+GOOD_NODE = {"table": "t.csv", "ledger": "l.db", "campaign-id": CAMPAIGN.id, "max-epsilon": 1}
+GOOD_RUN = {"nodes": 5, "least-nodes": 4, "groups": 1, "seconds": 60, "output": ""}
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("settings", "good", "changes", "message"),
     [
-        ({"table": None}, "table is missing"),
-        ({"ledger": ""}, "ledger is missing"),
-        ({"campaign-id": 5}, "campaign-id is missing"),
-        ({"max-epsilon": "1"}, "max-epsilon must be a finite number"),
-        ({"max-epsilon": True}, "max-epsilon must be a finite number"),
-        ({"max-epsilon": float("inf")}, "max-epsilon must be a finite number"),
-        ({"max-epsilon": 0}, "max-epsilon must be above 0"),
+        (node_settings, GOOD_NODE, {"table": None}, "table is missing"),
+        (node_settings, GOOD_NODE, {"ledger": ""}, "ledger is missing"),
+        (node_settings, GOOD_NODE, {"campaign-id": 5}, "campaign-id is missing"),
+        (node_settings, GOOD_NODE, {"max-epsilon": "1"}, "max-epsilon must be a finite number"),
+        (node_settings, GOOD_NODE, {"max-epsilon": True}, "max-epsilon must be a finite number"),
+        (node_settings, GOOD_NODE, {"max-epsilon": float("inf")}, "max-epsilon must be a finite number"),
+        (node_settings, GOOD_NODE, {"max-epsilon": 0}, "max-epsilon must be above 0"),
+        (round_settings, GOOD_RUN, {"nodes": 2.0}, "nodes must be a whole number"),
+        (round_settings, GOOD_RUN, {"least-nodes": 6}, r"least-nodes must be from 1 to nodes \(5\), not 6"),
+        (round_settings, GOOD_RUN, {"least-nodes": 0}, "least-nodes must be from 1"),
+        (round_settings, GOOD_RUN, {"groups": 5}, r"groups must be from 1 to least-nodes \(4\), not 5"),
+        (round_settings, GOOD_RUN, {"seconds": 0}, "seconds must be above 0"),
+        (round_settings, GOOD_RUN, {"output": 5}, "output must be a file's name"),
     ],
 )
-def test_a_node_configuration_that_lacks_something_says_what(changes, message):
-    good = {"table": "t.csv", "ledger": "l.db", "campaign-id": CAMPAIGN.id, "max-epsilon": 1}
-    assert node_settings(good).max_epsilon == 1.0
+def test_a_configuration_that_lacks_something_or_cannot_be_says_what(settings, good, changes, message):
+    assert (node_settings(GOOD_NODE).max_epsilon, round_settings(GOOD_RUN).output) == (1.0, None)
     with pytest.raises(ValueError, match=message):
-        node_settings(good | changes)
+        settings(good | changes)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"nodes": 2.0}, "nodes must be a whole number"),
-        ({"least-nodes": 6}, r"least-nodes must be from 1 to nodes \(5\), not 6"),
-        ({"least-nodes": 0}, "least-nodes must be from 1"),
-        ({"groups": 5}, r"groups must be from 1 to least-nodes \(4\), not 5"),
-        ({"seconds": 0}, "seconds must be above 0"),
-        ({"output": 5}, "output must be a file's name"),
-    ],
-)
-def test_a_run_configuration_that_cannot_be_says_why(changes, message):
-    good = {"nodes": 5, "least-nodes": 4, "groups": 1, "seconds": 60, "output": ""}
-    assert round_settings(good).output is None
-    with pytest.raises(ValueError, match=message):
-        round_settings(good | changes)
+def test_the_example_names_every_setting_of_a_node_and_makes_up_tables_of_its_campaign(monkeypatch, tmp_path):
+    readme = (EXAMPLE / "README.md").read_text(encoding="utf-8")
+    for key in NODE_KEYS:
+        assert f"{key}=" in readme
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    try:
+        from hospitals import made_up
+
+        settings = made_up.simulated_node(1, 2)
+        assert settings.table.is_relative_to(tmp_path)
+        assert set(answer(settings, {"campaign": made_up.CAMPAIGN.document})) == {"share"}
+    finally:
+        for name in [name for name in sys.modules if name.startswith("hospitals")]:
+            del sys.modules[name]

@@ -42,16 +42,8 @@ def free_port():
 @contextmanager
 def started(log, command, environment):
     """A process group, stopped with all that it started."""
-    with (
-        log.open("wb") as output,
-        subprocess.Popen(
-            [PROGRAMS / command[0], *command[1:]],
-            env=environment,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        ) as process,
-    ):
+    program, streams = [PROGRAMS / command[0], *command[1:]], {"stderr": subprocess.STDOUT, "start_new_session": True}
+    with log.open("wb") as output, subprocess.Popen(program, env=environment, stdout=output, **streams) as process:
         try:
             yield process
         finally:

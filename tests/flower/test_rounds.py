@@ -67,6 +67,11 @@ def shares_on_disk(folder, seeds):
     return {str(seed): answer(node(folder, seed), {"campaign": CAMPAIGN.document})["share"] for seed in seeds}
 
 
+def model_of(shares, **how):
+    """The text of the model that has to come of these shares."""
+    return FederatedState(CAMPAIGN, shares).model(**how).to_json()
+
+
 def test_nodes_that_are_wrong_are_named_with_the_reason_and_the_others_make_the_model(tmp_path):
     table = tmp_path / "other.csv"
     table.write_text("weight,readmitted\n70,yes\n")
@@ -87,8 +92,7 @@ def test_nodes_that_are_wrong_are_named_with_the_reason_and_the_others_make_the_
         22: sending({"refused": "not-ready", "why": "a \x1b[2Jclear"}),
     }
     grid, collection = run(apps, RoundSettings(nodes=15, least_nodes=3, groups=1, seconds=3.0, output=None))
-    expected = FederatedState(CAMPAIGN, shares_on_disk(tmp_path, (1, 2, 3))).model()
-    assert collection.model(least_nodes=3).to_json() == expected.to_json()
+    assert collection.model(least_nodes=3).to_json() == model_of(shares_on_disk(tmp_path, (1, 2, 3)))
     told = "\n".join(collection.told())
     for line in (
         "node 10: no answer",
@@ -126,8 +130,7 @@ def test_a_node_that_is_late_is_asked_again_and_answers_the_same(tmp_path):
     _, collection = run({**{seed: honest(tmp_path, seed) for seed in range(1, 5)}, 5: app})
     assert len(calls) == 3
     assert len(set(calls)) == 1
-    expected = FederatedState(CAMPAIGN, shares_on_disk(tmp_path, range(1, 6))).model()
-    assert collection.model(least_nodes=5).to_json() == expected.to_json()
+    assert collection.model(least_nodes=5).to_json() == model_of(shares_on_disk(tmp_path, range(1, 6)))
     assert collection.told() == []
 
 
@@ -145,21 +148,15 @@ def test_nodes_that_join_while_the_round_runs_are_asked(tmp_path):
     assert clock.now < 10
 
 
-def test_one_node_under_two_names_counts_once(tmp_path):
-    _, collection = run(
-        {1: honest(tmp_path, 1), 2: honest(tmp_path, 1), 3: honest(tmp_path, 3), 4: honest(tmp_path, 4)}
-    )
+def test_one_node_under_two_names_or_twice_counts_once_and_a_new_share_is_counted_against_it(tmp_path):
+    _, collection = run({name: honest(tmp_path, seed) for name, seed in ((1, 1), (2, 1), (3, 3), (4, 4))})
     assert collection.told() == ["node 2: sent the share that node 1 sent"]
-    shares = shares_on_disk(tmp_path, (1, 3, 4))
-    assert collection.model(least_nodes=3).to_json() == FederatedState(CAMPAIGN, shares).model().to_json()
-
-
-def test_a_node_that_sends_its_share_twice_counts_once_and_a_new_one_is_counted_against_it(tmp_path):
+    assert collection.model(least_nodes=3).to_json() == model_of(shares_on_disk(tmp_path, (1, 3, 4)))
     first, other = shares_on_disk(tmp_path, (1, 2)).values()
     collection = Collection(CAMPAIGN)
     for share in (first, first):
         collection.take(Reply("1", {"share": share}))
-    assert collection.model(least_nodes=1).to_json() == FederatedState(CAMPAIGN, {"1": first}).model().to_json()
+    assert collection.model(least_nodes=1).to_json() == model_of({"1": first})
     collection.take(Reply("1", {"share": other}))
     state = FederatedState(CAMPAIGN, {"1": first})
     state.put("1", other)
@@ -176,7 +173,7 @@ def test_answers_in_any_order_give_the_same_bytes(tmp_path):
         for name in names:
             collection.take(Reply(name, {"share": shares[name]}))
         texts.add(collection.model(least_nodes=4, groups=2, salt=b"salt").to_json())
-    assert texts == {FederatedState(CAMPAIGN, shares).model(groups=2, salt=b"salt").to_json()}
+    assert texts == {model_of(shares, groups=2, salt=b"salt")}
 
 
 def test_nothing_that_a_node_sends_raises():
@@ -222,12 +219,16 @@ def test_the_server_app_prints_the_guarantee_and_writes_the_model(tmp_path, caps
     assert '"groups":3' in (tmp_path / "model.json").read_text()
 
 
-def test_without_a_file_the_model_is_printed(tmp_path, capsys):
+def test_without_a_file_the_model_is_printed_and_too_few_shares_are_told_before_the_run_fails(tmp_path, capsys):
     _, collection = run({seed: honest(tmp_path, seed) for seed in (1, 2, 3, 4)})
     model = finish(collection, SETTINGS)
     publish(model, SETTINGS)
     assert model.to_json() in capsys.readouterr().out
     assert Campaign.parse(CAMPAIGN.document).id in model.model_.training["campaigns"]
+    _, collection = run({1: honest(tmp_path, 1), 2: None})
+    with pytest.raises(ValueError, match="1 nodes sent a share, 3 are needed; node 2: no answer"):
+        finish(collection, SETTINGS)
+    assert "node 2: no answer" in capsys.readouterr().out
 
 
 def test_an_example_node_makes_up_a_table_in_a_simulation_only(monkeypatch, tmp_path):
@@ -242,10 +243,3 @@ def test_an_example_node_makes_up_a_table_in_a_simulation_only(monkeypatch, tmp_
     for config in ({}, {"partition-id": 1}, {"partition-id": 1, "num-partitions": 5, "max-epsilon": 1.0}):
         with pytest.raises(ValueError, match="table is missing"):
             settings_of(context(config))
-
-
-def test_too_few_shares_are_told_before_the_run_fails(tmp_path, capsys):
-    _, collection = run({1: honest(tmp_path, 1), 2: None})
-    with pytest.raises(ValueError, match="1 nodes sent a share, 3 are needed; node 2: no answer"):
-        finish(collection, SETTINGS)
-    assert "node 2: no answer" in capsys.readouterr().out

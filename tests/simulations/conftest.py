@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from drafts import draft, number, text
 from scipy.stats import chi2_contingency
 
 from protocols import Campaign
@@ -41,20 +42,15 @@ def same_distribution() -> Callable[[Iterable[Hashable], Iterable[Hashable]], No
 
 def everything(*, missing: bool = False, **privacy: Any) -> Campaign:
     """A campaign with every kind of question; ``missing`` says that all features but one, which lists it, may be."""
-    return Campaign.compile(
-        {
-            "version": 1,
-            "title": "Everything",
-            "label": {"name": "outcome", "classes": ["yes", "no"], "weight": 2},
-            "features": [
-                {"name": "colour", "kind": "categorical", "missing": missing, "values": ["red", "green", "blue"]},
-                {"name": "shape", "kind": "categorical", "missing": False, "values": ["round", "missing"], "weight": 3},
-                {"name": "age", "kind": "continuous", "missing": missing, "low": 0, "high": 100, "bins": 4},
-                {"name": "hours", "kind": "continuous", "missing": missing, "low": -1, "high": 7},
-            ],
-            "privacy": {"epsilon": 4.0, **privacy},
-        }
+    described = draft(
+        text("colour", "red", "green", "blue", missing=missing),
+        text("shape", "round", "missing", weight=3),
+        number("age", high=100, bins=4, missing=missing),
+        number("hours", -1, 7, missing=missing),
+        label={"name": "outcome", "classes": ["yes", "no"], "weight": 2},
+        privacy={"epsilon": 4.0, **privacy},
     )
+    return Campaign.compile(described)
 
 
 @pytest.fixture

@@ -38,11 +38,9 @@ def test_no_probability_is_below_the_exact_one(trials: int, p: Fraction) -> None
 @pytest.mark.parametrize("width", [1, 3, 20])
 @pytest.mark.parametrize("p", PROBABILITIES)
 def test_no_interval_is_below_the_exact_one(width: int, p: Fraction) -> None:
-    law = exact_law(200, p)
-    first = np.arange(0.0, 201.0, width)
+    law, first = exact_law(200, p), np.arange(0.0, 201.0, width)
     exact = [float(sum(law[int(at) : int(at) + width])) for at in first]
-    found = interval_probability(first, width, 200, float(p))
-    assert (found * INFLATION >= np.array(exact)).all()
+    assert (interval_probability(first, width, 200, float(p)) * INFLATION >= np.array(exact)).all()
 
 
 @pytest.mark.parametrize("trials", [1, 2, 9, 200, 1001])

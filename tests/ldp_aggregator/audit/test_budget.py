@@ -1,4 +1,6 @@
-"""Every part of the probability to be wrong is an exact tail, and the parts add up to the whole."""
+"""Every part of the probability to be wrong is an exact tail, and the parts add up to the whole; the bounds are wrong
+as seldom as they say, whatever the true probabilities are.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,19 @@ from ldp_aggregator.audit.budget import SHARES
 from ldp_aggregator.audit.rules import twister
 from ldp_aggregator.audit.rules.repeats import Alike, ids_of, repeated_ids
 from ldp_aggregator.audit.searching.crowds import games
-from ldp_aggregator.audit.searching.events import CONFIDENCE, guess_bound, share_bound
+from ldp_aggregator.audit.searching.events import CONFIDENCE, fair_rounds, guess_bound, loss_bound, share_bound
 from ldp_aggregator.audit.searching.guesses import Guesser, fixed_guesses
 from ldp_aggregator.audit.searching.upload_features import columns_of
 
 
-def upload(question: int, payload: bytes, tag: bytes = bytes(16)) -> bytes:
-    return msgpack.packb([1, [[question, tag, payload]]])
+def upload(number, payload):
+    return (msgpack.packb([1, [[number, bytes(16), payload]]]),)
+
+
+def in_guesses(people, claim, guesses, alpha):
+    """The bound of so many guesses among people, the chance of the best guesser, and the claim."""
+    right = math.exp(claim) / (math.exp(claim) + people - 1)
+    return lambda n, trials, alpha: guess_bound(n, trials - n, alpha, people), right, claim, guesses, alpha
 
 
 def test_the_kinds_of_evidence_share_one_thousandth():
@@ -33,25 +41,25 @@ def test_the_kinds_of_evidence_share_one_thousandth():
     assert min(SHARES.values()) > 0
 
 
-@pytest.mark.parametrize("people", [3, 8, 72])
-@pytest.mark.parametrize("claim", [0.0, 1.0])
-def test_guesses_among_many_exceed_the_claim_as_seldom_as_stated(people, claim):
-    """Exactly, for the best guesser that the claim allows."""
-    right, guesses, alpha = math.exp(claim) / (math.exp(claim) + people - 1), 400, 1e-3
-    least = next(n for n in range(guesses + 1) if guess_bound(n, guesses - n, alpha, people) > claim)
-    assert 0 < binom.sf(least - 1, guesses, right) <= alpha
-
-
-@pytest.mark.parametrize("share", [1 / 2, 1 / 256])
-@pytest.mark.parametrize("trials", [50, 5000])
-def test_bits_and_bytes_of_uniform_ids_exceed_their_share_as_seldom_as_stated(share, trials):
-    alpha = 1e-4
-    least = next(n for n in range(trials + 1) if share_bound(n, trials, alpha) > share)
-    assert 0 < binom.sf(least - 1, trials, share) <= alpha
+@pytest.mark.parametrize(
+    ("bound", "chance", "most", "trials", "alpha"),
+    [
+        *(in_guesses(people, claim, 400, 1e-3) for people, claim in product((3, 8, 72), (0.0, 1.0))),
+        *(in_guesses(2, *rest) for rest in product((0.1, 1.0, 4.0), (5, 60, 2000), (0.05, 0.001))),
+        *((share_bound, share, share, trials, 1e-4) for share, trials in product((1 / 2, 1 / 256), (50, 5000))),
+    ],
+)
+def test_guesses_among_many_and_bits_and_bytes_of_uniform_ids_exceed_what_is_right_as_seldom_as_stated(
+    bound, chance, most, trials, alpha
+):
+    """Exactly: of guesses, for the best guesser that the claim allows. Few guesses can be too few to exceed it."""
+    exceeding = [n for n in range(trials + 1) if bound(n, trials, alpha) > most]
+    assert binom.pmf(exceeding, trials, chance).sum() <= alpha
+    assert exceeding or trials in (5, 60)
 
 
 @pytest.mark.parametrize("equal", [0.5, 0.05])
-def test_answers_that_are_as_alike_as_usual_are_excessive_as_seldom_as_stated(equal):
+def test_answers_that_are_as_alike_as_usual_are_excessive_as_seldom_as_stated_and_repeated_ids_alike(equal):
     pairs, alpha = 24, 0.02
     chances = binom.pmf(np.arange(pairs + 1), pairs, equal)
     wrong = sum(
@@ -60,26 +68,21 @@ def test_answers_that_are_as_alike_as_usual_are_excessive_as_seldom_as_stated(eq
         if Alike("", one, pairs, other, pairs).excessive(alpha)
     )
     assert 0 < wrong <= alpha
+    assert repeated_ids([bytes(16)] * 2, 1e-5) is not None
+    assert repeated_ids([bytes(16)] * 2, 2.0**-129) is None
+    assert repeated_ids([], 1e-5) is None
 
 
 @pytest.mark.parametrize("count", [2000, 40_000])
 def test_words_of_uniform_ids_follow_a_twisters_recurrence_as_seldom_as_stated(monkeypatch, count):
     """A word follows with probability 2^-32: so many right ones are needed that chance has less than its share."""
     alpha = 1e-5
-    one_by_one = np.arange(count, dtype=np.int64)
-    seen = Seen(1, np.zeros(count, dtype=np.int64), one_by_one * 0, ())
+    zeros = np.zeros(count, dtype=np.int64)
+    seen = Seen(1, zeros, zeros, ())
     for right in range(4):
-        monkeypatch.setattr(
-            "ldp_aggregator.audit.rules.twister.followed", lambda words, right=right: right * (len(words) > 0)
-        )
+        monkeypatch.setattr(twister, "followed", lambda words, right=right: right * (len(words) > 0))
         by_chance = binom.sf(right - 1, 4 * count, 2.0**-32) if right else 1.0
         assert (twister.twisted_ids(seen, alpha) is not None) == (by_chance <= alpha / 4)
-
-
-def test_ids_that_repeat_say_nothing_where_uniform_ones_would():
-    assert repeated_ids([bytes(16)] * 2, 1e-5) is not None
-    assert repeated_ids([bytes(16)] * 2, 2.0**-129) is None
-    assert repeated_ids([], 1e-5) is None
 
 
 @pytest.mark.parametrize("name", ["oue", "one of several", "all of several"])
@@ -106,25 +109,26 @@ def test_what_a_column_is_only_the_choosing_half_says():
     other[~chooses] = rng.integers(-9000, 9000, (100, 4))
     found = []
     for payloads in (rows, other):
-        (table,) = read_tables([(upload(0, row.tobytes()),) for row in payloads])
+        (table,) = read_tables([upload(0, row.tobytes()) for row in payloads])
         found.append([(c.name, c.values, c.codes[chooses].tolist()) for c in columns_of(table, chooses)])
     assert found[0] == found[1]
 
 
-def test_a_campaign_of_many_questions_has_a_table_for_each():
+def test_a_campaign_of_many_questions_has_a_table_for_each_and_answers_are_numbered_within_their_persons():
     document = campaign(*[2] * 80, label=1)
     people = people_of(json.loads(document), np.random.default_rng(1))[:2]
     tables = read_tables(Vectorised(5)(document, [person for person in people for _ in range(1500)]))
     assert len(tables) == len({table.shape.questions for table in tables}) == 81
     assert len(set(ids_of(tables))) == 3000
+    assert within(np.array([1, 0, 1, 1, 0]), 2).tolist() == [0, 0, 1, 2, 1]
 
 
 def test_shapes_beyond_the_most_are_those_that_the_choosing_half_has_least():
     """Everybody's headers differ: the half that tests may be in any table, but it makes none."""
-    answers = [(upload(number, b"x"),) for number in (*range(128, 256), *range(256, 1600)) for _ in range(2)]
+    answers = [upload(number, b"x") for number in (*range(128, 256), *range(256, 1600)) for _ in range(2)]
     chooses = np.arange(len(answers)) % 2 == 0
     changed = [
-        answer if chosen else (upload(60_000 + number, b"x"),)
+        answer if chosen else upload(60_000 + number, b"x")
         for number, (answer, chosen) in enumerate(zip(answers, chooses, strict=True))
     ]
     shapes = []
@@ -135,5 +139,46 @@ def test_shapes_beyond_the_most_are_those_that_the_choosing_half_has_least():
     assert shapes[0] == shapes[1]
 
 
-def test_answers_are_numbered_within_their_persons():
-    assert within(np.array([1, 0, 1, 1, 0]), 2).tolist() == [0, 0, 1, 2, 1]
+@pytest.mark.parametrize(("one", "other"), [(0.5, 0.2), (0.02, 0.01), (0.9, 0.9)])
+def test_an_event_exceeds_its_ratio_as_seldom_as_stated(one, other):
+    trials, alpha = 80, 0.02
+    ones = np.arange(trials + 1)
+    bounds = loss_bound(ones[:, None], trials, ones[None, :], trials, alpha)
+    chances = binom.pmf(ones, trials, one)[:, None] * binom.pmf(ones, trials, other)[None, :]
+    assert chances[bounds > math.log(one / other)].sum() <= alpha
+
+
+def test_nothing_seen_proves_nothing_and_what_was_never_seen_of_the_other_a_loss_that_grows_with_the_trials():
+    assert loss_bound(0, 100, 0, 100, 0.01) == -np.inf
+    assert loss_bound(100, 100, 100, 100, 0.01) < 0, "everything seen of both proves nothing"
+    assert guess_bound(0, 10, 0.01) == guess_bound(0, 0, 0.01) == -math.inf
+    assert guess_bound(10, 10, 0.01) < 0
+    few, many = (float(loss_bound(n // 2, n, 0, n, 0.01)) for n in (100, 10_000))
+    assert 1 < few < many - 4
+
+
+def test_guesses_prove_more_than_either_event_alone():
+    """Direct encoding over 32 cells at epsilon 0.5, at the counts to be expected."""
+    p, q, trials = 0.0505, 0.0306, 100_000
+    guessed = guess_bound(round(2 * trials * p), round(2 * trials * q), 1e-3)
+    event = float(loss_bound(round(trials * p), trials, round(trials * q), trials, 1e-3))
+    assert 0.85 * 0.5 < guessed < 0.5
+    assert event < 0.85 * 0.5
+
+
+def test_rounds_are_as_fair_coins_would_have_them_and_take_almost_all_uploads_or_are_not_played():
+    class Heads:
+        def binomial(self, rounds, probability):
+            return rounds
+
+    assert fair_rounds(1000, Heads()) is None
+    assert fair_rounds(4, np.random.default_rng(1)) is None
+    rng = np.random.default_rng(1)
+    drawn = [fair_rounds(10_000, rng) for _ in range(2000)]
+    assert None not in drawn
+    ones = np.array([ones for ones, _ in drawn])
+    assert {one + other for one, other in drawn} == {2 * 9717}
+    assert ones.max() <= 10_000
+    # False alarm 1e-5 each: a binomial's mean, and its standard deviation.
+    assert abs(ones.mean() - 9717) < 4.5 * math.sqrt(9717 / 2 / 2000)
+    assert abs(ones.std() / math.sqrt(9717 / 2) - 1) < 0.08

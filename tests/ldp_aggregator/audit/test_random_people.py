@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pytest
 from audited_campaigns import campaign
+from drafts import number
 
 from ldp_aggregator.audit.asking.people import key_of, people_of
 from ldp_aggregator.audit.asking.random_people import DRAWN, RANGES, drawn_people
 
-NUMBER = {
-    "label": {"classes": ["a", "b"]},
-    "features": [{"name": "x", "kind": "continuous", "low": -10, "high": 10, "bins": None, "missing": False}],
-}
-
 
 def drawn(document, seed, asked=()):
     return drawn_people(document, asked, np.random.default_rng(seed))
+
+
+def readable(people):
+    return [person.record for person in people if not hasattr(person.record, "unreadable")]
 
 
 def test_with_those_asked_in_any_case_they_hold_nearly_all_pairs_of_two_features_of_five_values():
@@ -27,47 +26,41 @@ def test_with_those_asked_in_any_case_they_hold_nearly_all_pairs_of_two_features
     missed = []
     for seed in range(5):
         asked = people_of(document, np.random.default_rng(seed))
-        people = [*asked, *drawn(document, seed, asked)]
-        readable = [person.record for person in people if not hasattr(person.record, "unreadable")]
-        missed.append(wanted - {(repr(record.get("f0")), repr(record.get("f1"))) for record in readable})
+        records = readable([*asked, *drawn(document, seed, asked)])
+        missed.append(wanted - {(repr(record.get("f0")), repr(record.get("f1"))) for record in records})
     assert max(map(len, missed)) <= 2
     assert not set.intersection(*missed[:2])
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_no_part_of_a_numbers_range_is_left_out(seed):
-    numbers = [person.record["x"] for person in drawn(NUMBER, seed)]
-    assert {int((number + 10) / 20 * RANGES) for number in numbers} == set(range(RANGES))
-
-
-def test_of_many_values_each_audit_draws_others():
+def test_of_many_values_each_audit_draws_others_and_no_part_of_a_numbers_range_is_left_out():
     document = json.loads(campaign(200))
     met = [{person.record["f0"] for person in drawn(document, seed)} for seed in range(3)]
     assert [len(values) for values in met] == [DRAWN] * 3
     assert len(set.union(*met)) > 2 * DRAWN
+    document = {"label": {"classes": ["a", "b"]}, "features": [number("x", -10, 10, bins=None)]}
+    for seed in range(5):
+        numbers = [person.record["x"] for person in drawn(document, seed)]
+        assert {int((x + 10) / 20 * RANGES) for x in numbers} == set(range(RANGES))
 
 
 def test_between_its_ends_the_values_that_are_asked_in_turn_are_drawn_too():
     document = json.loads(campaign(40))
-    asked = [
+    first, second = (
         {
-            person.record.get("f0")
-            for person in people_of(document, np.random.default_rng(seed))
-            if not hasattr(person.record, "unreadable") and isinstance(person.record.get("f0"), str)
+            value
+            for record in readable(people_of(document, np.random.default_rng(seed)))
+            if type(value := record.get("f0")) is str
         }
         for seed in range(2)
-    ]
-    assert asked[0] != asked[1]
-    assert {"0", "39"} <= asked[0] & asked[1]
+    )
+    assert first != second
+    assert {"0", "39"} <= first & second
 
 
-def test_nobody_is_drawn_who_is_asked_in_any_case():
+def test_nobody_is_drawn_who_is_asked_in_any_case_and_everything_of_very_many_features_is():
     document = json.loads(campaign(2))
     asked = people_of(document, np.random.default_rng(1))
     keys = [key_of(person) for person in [*asked, *drawn(document, 2, asked)]]
     assert len(set(keys)) == len(keys)
-
-
-def test_a_campaign_of_very_many_features_is_drawn_too():
     document = json.loads(campaign(*[3] * 60))
     assert all(len(person.record) == 60 for person in drawn(document, 1))

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
 
 import aiohttp
+import drafts
 import pytest
 from exact_coins import SeededCoins
 
@@ -24,18 +24,15 @@ from protocols import Campaign, decode_upload, encode_upload
 from protocols.wire import MEDIA_TYPE
 
 FORM_TOKEN = re.compile(r'name="form_token" value="([0-9a-f]{64})"')
-DRAFT: dict[str, Any] = {
-    "version": 1,
-    "title": "Will a customer miss a payment?",
-    "purpose": "credit-risk model 3",
-    "label": {"name": "missed_payment", "classes": ["yes", "no"]},
-    "features": [
-        {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"]},
-        {"name": "income", "kind": "continuous", "low": 0, "high": 200000, "bins": 4},
-        {"name": "hours", "kind": "continuous", "low": 0, "high": 100},
-    ],
-    "privacy": {"epsilon": 2.0},
-}
+DRAFT = drafts.draft(
+    drafts.text("age", "young", "medium", "old", missing=True),
+    drafts.number("income", high=200_000, bins=4, missing=True),
+    drafts.number("hours", high=100, missing=True),
+    title="Will a customer miss a payment?",
+    purpose="credit-risk model 3",
+    label={"name": "missed_payment", "classes": ["yes", "no"]},
+    privacy={"epsilon": 2.0},
+)
 
 
 @dataclass

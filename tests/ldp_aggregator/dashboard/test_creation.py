@@ -7,6 +7,7 @@ import re
 import threading
 
 import pytest
+from drafts import number, text
 from exact_coins import SeededCoins
 
 from ldp_aggregator.dashboard.handlers import public
@@ -15,17 +16,21 @@ from ldp_client import perturb
 from protocols import Campaign, decode_upload, encode_upload
 
 
-async def test_a_draft_is_checked_and_published(dashboard, draft):
-    text = json.dumps(draft)
-    status, page, _ = await dashboard.send("/campaigns/check", {"draft": text, "devices": "5000"})
+async def test_a_draft_is_checked_and_published_and_not_again_as_federated(dashboard, draft):
+    written = json.dumps(draft)
+    status, page, _ = await dashboard.send("/campaigns/check", {"draft": written, "devices": "5000"})
     assert status == 200
     assert "This is a campaign" in page
     assert "5\u202f000" in page
     campaign = Campaign.compile(draft)
-    form = {"draft": text, "action": "publish", "max_reports": "7"}
+    form = {"draft": written, "action": "publish", "max_reports": "7"}
     for _ in range(2):
         assert await dashboard.send("/campaigns/new", form) == (303, "", f"/campaigns/{campaign.id}")
     assert (await dashboard.store.state(campaign.id)).max_reports == 7
+    form = {"draft": written, "action": "publish", "federated": "yes"}
+    status, page, _ = await dashboard.send("/campaigns/new", form)
+    assert status == 400
+    assert "was published before and not as federated" in page
 
 
 @pytest.mark.parametrize(
@@ -43,7 +48,7 @@ async def test_a_draft_is_checked_and_published(dashboard, draft):
     ],
 )
 async def test_what_is_wrong_with_a_form_is_said_and_nothing_is_made(dashboard, draft, form, says):
-    given = {"action": "publish", **form}
+    given = {"action": "publish", "epsilon": "1", **form}
     if given.get("draft") == "DRAFT":
         given["draft"] = json.dumps(draft)
     status, page, _ = await dashboard.send("/campaigns/new", given)
@@ -76,14 +81,6 @@ async def test_columns_become_a_draft_to_go_on_with_which_counts_from_then_on(da
     assert onward == f"/campaigns/{Campaign.compile(draft).id}"
 
 
-async def test_a_campaign_that_takes_reports_is_not_published_again_as_federated(dashboard, draft):
-    form = {"draft": json.dumps(draft), "action": "publish"}
-    assert (await dashboard.send("/campaigns/new", form))[0] == 303
-    status, page, _ = await dashboard.send("/campaigns/new", {**form, "federated": "yes"})
-    assert status == 400
-    assert "was published before and not as federated" in page
-
-
 async def test_a_federated_campaign_has_pages_without_reports(dashboard, draft):
     form = {"draft": json.dumps(draft), "action": "publish", "federated": "yes"}
     _, _, onward = await dashboard.send("/campaigns/new", form)
@@ -91,32 +88,22 @@ async def test_a_federated_campaign_has_pages_without_reports(dashboard, draft):
         assert (await dashboard.get(path))[0] == 200
     assert (await dashboard.get(f"{onward}/model"))[0] == 404
     assert "No node has sent a share yet" in (await dashboard.get(onward))[1]
-    text = await dashboard.people_page(Campaign.compile(draft))
-    assert "Devices are not asked." in text
-    assert "Devices that take part are being asked" not in text
-    assert "over all devices" not in text
-    assert f"ε = {draft['privacy']['epsilon']:.2f}, differential privacy" in text
-
-
-COMPLETE = [
-    {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"]},
-    {"name": "hours", "kind": "continuous", "low": 0, "high": 100, "missing": False},
-]
+    page = await dashboard.people_page(Campaign.compile(draft))
+    assert "Devices are not asked." in page
+    assert "Devices that take part are being asked" not in page
+    assert "over all devices" not in page
+    assert f"ε = {draft['privacy']['epsilon']:.2f}, differential privacy" in page
 
 
 @pytest.mark.parametrize(
     "changes",
     [
         {"privacy": {"epsilon": 1.0, "answers": "all"}},
-        {"features": COMPLETE, "privacy": {"epsilon": 1.0, "discrete": "oue", "continuous": "laplace"}},
-        {"features": COMPLETE, "privacy": {"epsilon": 1.0, "discrete": "she", "continuous": "onebit"}},
+        {"privacy": {"epsilon": 1.0, "discrete": "oue", "continuous": "laplace"}},
+        {"privacy": {"epsilon": 1.0, "discrete": "she", "continuous": "onebit"}},
         {"privacy": {"epsilon": 1.0, "release_every": 50}},
         {"opens": "2090-01-01T00:00:00Z", "closes": "2091-01-01T00:00:00Z"},
-        {
-            "asks": "moments",
-            "study": "s",
-            "features": [{"name": n, "kind": "continuous", "low": 0, "high": 1} for n in ("income", "hours")],
-        },
+        {"asks": "moments", "study": "s", "features": [number("income", missing=True), number("hours", missing=True)]},
     ],
     ids=["all", "oue-laplace", "she-onebit", "releases", "waiting", "moments"],
 )
@@ -126,12 +113,14 @@ async def test_every_kind_of_campaign_has_its_pages(dashboard, draft, changes):
     campaign = await dashboard.publish(people=0 if "opens" in changes else 40, **changes)
     page = f"/campaigns/{campaign.id}"
     for path in ("/", page, f"{page}?liars=2", f"{page}/live"):
-        status, text = await dashboard.get(path)
-        assert (status, "cannot be read" in text) == (200, False), text
+        status, shown = await dashboard.get(path)
+        assert (status, "cannot be read" in shown) == (200, False), shown
     assert campaign.title in await dashboard.people_page(campaign)
 
 
-async def test_the_public_page_is_open_to_everybody_and_says_nothing_of_what_was_counted(dashboard):
+async def test_the_public_page_is_open_to_everybody_and_says_values_in_their_order_and_nothing_that_was_counted(
+    dashboard,
+):
     campaign = await dashboard.publish()
     before = await dashboard.people_page(campaign)
     await dashboard.answer(campaign, 13)
@@ -139,6 +128,10 @@ async def test_the_public_page_is_open_to_everybody_and_says_nothing_of_what_was
     for path in (f"/c/{'A' * 43}", "/tokens"):
         async with dashboard.session.get(dashboard.public + path) as answer:
             assert answer.status == 404
+    for ordered in (False, True):
+        feature = text("age", "young", "medium", "old", missing=True, ordered=ordered)
+        page = await dashboard.people_page(await dashboard.publish(features=[feature]))
+        assert ("<td>one of young, medium, old, in this order</td>" in page) is ordered
 
 
 async def test_the_public_page_is_drawn_once_for_each_state_of_its_campaign(dashboard, monkeypatch):
@@ -168,15 +161,8 @@ async def test_the_public_page_is_drawn_once_for_each_state_of_its_campaign(dash
     assert len(drawn) == 2
 
 
-async def test_the_public_page_says_which_values_are_in_their_order(dashboard):
-    for ordered in (False, True):
-        feature = {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"], "ordered": ordered}
-        text = await dashboard.people_page(await dashboard.publish(features=[feature]))
-        assert ("<td>one of young, medium, old, in this order</td>" in text) is ordered
-
-
 DRAFT_FIELD = re.compile(r'<textarea id="draft"[^>]*>(.*?)</textarea>', re.DOTALL)
-FEATURES = [{"name": "age", "kind": "categorical", "values": ["young", "medium", "old"], "missing": False}]
+FEATURES = [text("age", "young", "medium", "old")]
 
 
 def person(number):
@@ -191,36 +177,36 @@ async def count(dashboard, campaign, numbers):
     await dashboard.store.count([Submission(campaign, decode_upload(encode_upload(reports), campaign))])
 
 
-async def drafted(dashboard, campaign):
-    """The draft in the form that the button answers with."""
-    status, text, _ = await dashboard.send(f"/campaigns/{campaign.id}/round", {})
-    assert status == 200, text
-    assert "This is a campaign" in text
-    return html.unescape(DRAFT_FIELD.search(text)[1])
+async def published_round(dashboard, campaign):
+    """The evaluation round of the draft in the form that the button answers with."""
+    status, page, _ = await dashboard.send(f"/campaigns/{campaign.id}/round", {})
+    assert status == 200, page
+    assert "This is a campaign" in page
+    draft = html.unescape(DRAFT_FIELD.search(page)[1])
+    asked = Campaign.compile(draft)
+    form = {"draft": draft, "action": "publish"}
+    assert (await dashboard.send("/campaigns/new", form)) == (303, "", f"/campaigns/{asked.id}")
+    return asked
 
 
 async def test_an_evaluation_is_drafted_answered_drawn_and_its_model_published(dashboard):
     first = await dashboard.publish(features=FEATURES, study="s", privacy={"epsilon": 3.0})
     await count(dashboard, first, range(6_000))
     assert (await dashboard.send(f"/campaigns/{first.id}/train", {}))[0] == 303
-    draft = await drafted(dashboard, first)
-    status, _, onward = await dashboard.send("/campaigns/new", {"draft": draft, "action": "publish"})
-    assert status == 303
-    asked = Campaign.compile(draft)
-    assert onward == f"/campaigns/{asked.id}"
-    assert "fewer than 100 answers tell nothing" in (await dashboard.get(onward))[1]
+    asked = await published_round(dashboard, first)
+    assert "fewer than 100 answers tell nothing" in await dashboard.page(asked)
 
     await count(dashboard, asked, range(6_000))
-    text = (await dashboard.get(onward))[1]
-    assert "Accuracy " in text
+    page = await dashboard.page(asked)
+    assert "Accuracy " in page
     for title in ("Recall and precision", "ROC curve", "Calibration"):
-        assert f'aria-label="Table of {title}"' in text
-    assert f'href="/campaigns/{first.id}"' in text
+        assert f'aria-label="Table of {title}"' in page
+    assert f'href="/campaigns/{first.id}"' in page
 
-    assert (await dashboard.send(f"{onward}/choose", {}))[0] == 303
+    assert (await dashboard.act(asked, "choose"))[0] == 303
     evaluated = json.loads((await dashboard.store.model(first.id)).document)["training"]["evaluated"]
     assert evaluated["campaign"] == asked.id
-    shown = (await dashboard.get(f"/campaigns/{first.id}"))[1]
+    shown = await dashboard.page(first)
     value, low, high = (f"{100 * evaluated['accuracy'][end]:.1f}\u00a0%" for end in ("value", "low", "high"))
     assert f"{value} ({low} to {high})" in shown
     assert f'by <a href="/campaigns/{asked.id}">its round</a>' in shown
@@ -229,34 +215,21 @@ async def test_an_evaluation_is_drafted_answered_drawn_and_its_model_published(d
     assert acts[-2:] == [("publish model", first.id), ("publish model", asked.id)]
 
 
-@pytest.fixture
-async def round_of(dashboard):
-    """A campaign that was answered, and its evaluation round, which nobody has answered."""
+async def test_a_round_without_answers_publishes_its_model_and_one_whose_campaigns_are_not_here_is_refused(dashboard):
     first = await dashboard.publish(features=FEATURES, study="s", privacy={"epsilon": 3.0})
     await count(dashboard, first, range(3_000))
-    draft = await drafted(dashboard, first)
-    await dashboard.send("/campaigns/new", {"draft": draft, "action": "publish"})
-    return first, Campaign.compile(draft)
-
-
-async def test_a_round_without_answers_publishes_its_model_and_says_that_too_few_answered(dashboard, round_of):
-    _, asked = round_of
+    asked = await published_round(dashboard, first)
     assert (await dashboard.act(asked, "choose"))[0] == 303
     assert "too few answers" in await dashboard.page(asked)
-
-
-async def test_a_choice_whose_campaigns_are_not_here_is_refused_in_words(dashboard, round_of):
-    first, asked = round_of
     await dashboard.store.close_campaign(first.id)
     await dashboard.store.delete_campaign(first.id)
-    status, text = await dashboard.act(asked, "choose")
-    assert (status, first.id in text) == (409, True)
+    status, page = await dashboard.act(asked, "choose")
+    assert (status, first.id in page) == (409, True)
     assert (await dashboard.act(first, "choose"))[0] == 404
 
 
 async def test_a_round_of_nothing_is_not_drafted_and_only_an_evaluation_round_has_a_choice(dashboard):
     campaign = await dashboard.publish(features=FEATURES)
-    status, text = await dashboard.act(campaign, "round")
-    assert (status, "no report has been counted yet" in text) == (409, True)
-    status, text = await dashboard.act(campaign, "choose")
-    assert (status, "an evaluation has" in html.unescape(text)) == (409, True)
+    for act, says in (("round", "no report has been counted yet"), ("choose", "an evaluation has")):
+        status, page = await dashboard.act(campaign, act)
+        assert (status, says in html.unescape(page)) == (409, True)

@@ -25,15 +25,17 @@ from protocols import Campaign
 KEY, OTHER_KEY = b"k" * 32, b"l" * 32
 DIGEST = bytes(range(32))
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
-BUNDLE = Path(__file__).resolve().parents[3] / "javascript" / "dist" / "ldp-bayes-client.min.js"
 
 
-def test_a_session_is_read_as_it_was_opened_until_its_time_is_over():
-    session = open_session(DIGEST, NOW, KEY)
+def test_a_session_is_read_as_it_was_opened_until_its_time_is_over_and_a_forms_token_is_of_one_session():
+    session, other = (open_session(DIGEST, NOW, KEY) for _ in range(2))
     assert read_session(session.cookie, NOW, KEY) == session
     assert read_session(session.cookie, NOW + LIFETIME - timedelta(seconds=1), KEY) == session
     assert read_session(session.cookie, NOW + LIFETIME, KEY) is None
     assert read_session(session.cookie, NOW, OTHER_KEY) is None
+    assert session.sent_by(session.form_token(KEY), KEY)
+    for token in (other.form_token(KEY), "", "ü\ud800"):
+        assert not session.sent_by(token, KEY)
 
 
 def test_a_cookie_with_any_letter_changed_opens_nothing():
@@ -44,14 +46,6 @@ def test_a_cookie_with_any_letter_changed_opens_nothing():
                 assert read_session(cookie[:place] + other + cookie[place + 1 :], NOW, KEY) is None
     for other in (None, "", ".", "...", "a.b.c.d", cookie + "0", cookie[:-1], "\x00"):
         assert read_session(other, NOW, KEY) is None
-
-
-def test_a_forms_token_is_of_one_session():
-    first, second = (open_session(DIGEST, NOW, KEY) for _ in range(2))
-    assert first.sent_by(first.form_token(KEY), KEY)
-    assert not first.sent_by(second.form_token(KEY), KEY)
-    assert not first.sent_by("", KEY)
-    assert not first.sent_by("ü\ud800", KEY)
 
 
 @pytest.mark.parametrize(
@@ -73,19 +67,29 @@ def test_a_plot_is_well_formed_and_draws_no_number_that_is_none(bars):
     assert found.attrib["aria-label"] == '<t>"&'
 
 
-def test_a_dot_stands_where_its_value_is_on_the_axis():
-    text = interval_plot([Bar(None, "a", 0, 0.25, 0.0, 0.5)], title="t", axis="a", least=0.0, most=1.0)
-    found = ElementTree.fromstring(text)
-    space = "{http://www.w3.org/2000/svg}"
-    ticks = {t.text: float(t.attrib["x"]) for t in found.iter(space + "text") if t.attrib["class"] == "tick"}
-    dot = next(iter(found.iter(space + "circle")))
-    assert float(dot.attrib["cx"]) == pytest.approx(ticks["0"] + 0.25 * (ticks["1"] - ticks["0"]), abs=0.1)
+def drawn(bars, **more):
+    """The elements of a plot between 0 and 1, by their names."""
+    found = {}
+    for element in ElementTree.fromstring(interval_plot(bars, title="t", axis="a", least=0.0, most=1.0, **more)).iter():
+        found.setdefault(element.tag.removeprefix("{http://www.w3.org/2000/svg}"), []).append(element)
+    return found
+
+
+def test_a_dot_stands_where_its_value_is_and_an_arrow_where_an_interval_goes_on_beyond_the_axis_and_nowhere_else():
+    found = drawn([Bar(None, "a", 0, 0.25, 0.0, 0.5)])
+    ticks = {t.text: float(t.attrib["x"]) for t in found["text"] if t.attrib["class"] == "tick"}
+    dot = float(found["circle"][0].attrib["cx"])
+    assert dot == pytest.approx(ticks["0"] + 0.25 * (ticks["1"] - ticks["0"]), abs=0.1)
+    bars = [Bar(None, label, 0, 0.5, low, high) for label, low, high in (("a", 0, 1), ("b", -9, 1), ("c", -9, 9))]
+    found = drawn(bars, beyond=(-0.5, 1.5))
+    tips = [one.attrib["d"].split("L")[1].split()[1] for one in found["path"]]
+    rows = [one.attrib["y1"] for one in found["line"] if one.attrib["class"] == "mark0"]
+    assert tips == [rows[1], rows[2], rows[2]]
 
 
 def test_a_curve_needs_two_points_in_time():
-    assert curve([], title="t") == ""
-    assert curve([(NOW, 3)], title="t") == ""
-    assert curve([(NOW, 3), (NOW, 4)], title="t") == ""
+    for points in ([], [(NOW, 3)], [(NOW, 3), (NOW, 4)]):
+        assert curve(points, title="t") == ""
     ElementTree.fromstring(curve([(NOW, 0), (NOW + timedelta(days=3), 0)], title="<"))
 
 
@@ -97,21 +101,15 @@ def test_ticks_are_few_round_and_enclose_both_ends(ends):
     assert 2 <= len(ticks) <= 8
 
 
-def test_a_header_becomes_a_line_for_every_column_that_says_what_is_missing():
+def test_a_header_becomes_lines_and_columns_a_draft_that_compiles_with_values_in_their_order():
     lines = spread_header("age, income ,missed\n")
     assert lines == "age: \nincome: \nmissed: "
     with pytest.raises(ColumnsError, match="age does not say what it can be; write"):
         draft_of(lines, "missed", "", "1")
-
-
-def test_columns_become_a_draft_that_compiles():
     columns = "age: young | old\nhours: 0 to 100\nincome: 0 to 200000 in 8\nmissed: yes | no"
     campaign = Campaign.compile(draft_of(columns, "missed", "A title", "1.5"))
     assert (campaign.title, campaign.privacy.epsilon) == ("A title", 1.5)
     assert [feature.name for feature in campaign.features] == ["age", "hours", "income"]
-
-
-def test_values_in_their_order_stand_with_less_than_between_them():
     columns = "age: <18 < 18-64 < 65+\nsize: <1 | 1 | >1\ny: yes | no"
     first, second = Campaign.compile(draft_of(columns, "y", "", "1")).features
     assert (first.values, first.ordered) == (("<18", "18-64", "65+"), True)
@@ -139,16 +137,6 @@ def test_what_columns_lack_is_said(columns, says):
         draft_of(columns, "y", "", "1")
 
 
-def test_an_arrow_stands_where_an_interval_goes_on_beyond_the_axis_and_nowhere_else():
-    bars = [Bar(None, label, 0, 0.5, low, high) for label, low, high in (("a", 0, 1), ("b", -9, 1), ("c", -9, 9))]
-    text = interval_plot(bars, title="t", axis="a", least=0.0, most=1.0, beyond=(-0.5, 1.5))
-    found = ElementTree.fromstring(text)
-    tips = [one.attrib["d"].split("L")[1].split()[1] for one in found.iter("{http://www.w3.org/2000/svg}path")]
-    lines = [one.attrib for one in found.iter("{http://www.w3.org/2000/svg}line")]
-    rows = [one["y1"] for one in lines if one["class"] == "mark0"]
-    assert tips == [rows[1], rows[2], rows[2]]
-
-
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 0.5, 1.0, 2.0, 3.0, 3.3295, 5.0, 8.0, 14.0, 64.0])
 def test_words_never_promise_more_than_epsilon_does(epsilon):
     sure = int(words.even_odds(epsilon).removesuffix(" %"))
@@ -159,20 +147,16 @@ def test_words_never_promise_more_than_epsilon_does(epsilon):
     assert epsilon * 1.23456 <= float(stated.removeprefix("ε = ")) <= epsilon * 1.236
 
 
-def test_a_bound_that_is_round_already_stays_as_it_is():
-    told = [words.upward(value) for value in (1.0, 0.1, 0.3, 2.0, 100.0, 0.7 + 0.1)]
-    assert told == ["1.00", "0.100", "0.300", "2.00", "100", "0.800"]
-    assert words.upward(0.1 + 0.2, 4) == "0.3000"
-    assert words.upward(20.0855) == "20.1"
-
-
-def test_numbers_have_their_sign_and_what_is_unknown_is_a_dash():
+def test_numbers_have_their_sign_what_is_unknown_is_a_dash_and_a_bound_that_is_round_already_stays_as_it_is():
     assert words.percent(-0.0421) == "\u22124.2\u00a0%"
     assert words.percent(0.5) == "50.0\u00a0%"
     assert [words.counted(n, "report") for n in (0, 1, 2)] == ["0\u00a0reports", "1\u00a0report", "2\u00a0reports"]
     assert words.number(1234567) == "1\u202f234\u202f567"
     for unknown in (None, math.inf, math.nan):
         assert {words.percent(unknown), words.number(unknown), words.plain(unknown)} == {"–"}
+    told = [words.upward(value) for value in (1.0, 0.1, 0.3, 2.0, 100.0, 0.7 + 0.1, 20.0855)]
+    assert told == ["1.00", "0.100", "0.300", "2.00", "100", "0.800", "20.1"]
+    assert words.upward(0.1 + 0.2, 4) == "0.3000"
 
 
 def test_samples_stay_few_and_keep_the_first():
@@ -206,6 +190,7 @@ def test_a_model_that_says_nothing_of_its_training_is_shown_all_the_same():
 
 
 def test_the_labs_encoder_is_the_one_that_the_package_builds():
-    if not BUNDLE.exists():
+    bundle = Path(__file__).resolve().parents[3] / "javascript" / "dist" / "ldp-bayes-client.min.js"
+    if not bundle.exists():
         pytest.skip("javascript/dist is not built; npm run build makes it")
-    assert asset("ldp-bayes-client.min.js") == (BUNDLE.read_bytes(), "text/javascript")
+    assert asset(bundle.name) == (bundle.read_bytes(), "text/javascript")

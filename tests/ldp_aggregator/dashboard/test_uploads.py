@@ -19,6 +19,10 @@ from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
 from ldp_client import perturb
 from protocols import encode_upload
 
+# The second kind is answered by aiohttp; the first takes the short way once the campaign is known to be open.
+on_both_ways = pytest.mark.parametrize(
+    "headers", [{}, {"Origin": "https://app.example.org"}], ids=["short way", "long way"]
+)
 RECORD = {"age": "young", "income": 3, "hours": 4}
 
 
@@ -35,8 +39,7 @@ def conflicting(campaign):
     return encode_upload([first]), encode_upload([second])
 
 
-# The second kind is answered by aiohttp; the first takes the short way once the campaign is known to be open.
-@pytest.mark.parametrize("headers", [{}, {"Origin": "https://app.example.org"}], ids=["short way", "long way"])
+@on_both_ways
 async def test_a_campaign_shows_what_it_refused_with_the_sentence_of_each_code(dashboard, headers):
     campaign, other = await dashboard.publish(), await dashboard.publish(title="Another one")
     first, second = conflicting(campaign)
@@ -50,18 +53,14 @@ async def test_a_campaign_shows_what_it_refused_with_the_sentence_of_each_code(d
     text = await dashboard.page(other)
     assert "conflicting-report" not in text
     assert "Nothing was refused." in text
+    await dashboard.store.close_campaign(other.id)
+    late = encode_upload(perturb(other, RECORD, "yes"))
+    assert [await dashboard.upload(other, late, **headers) for _ in range(2)] == [409, 409]
+    told = row("campaign-closed", "2\u00a0uploads", PROBLEMS["campaign-closed"].title)
+    assert told in await dashboard.page(other), "what comes too late is told of as uploads and not as reports"
 
 
-async def test_uploads_that_come_too_late_are_told_of_as_uploads_and_not_as_reports(dashboard):
-    campaign = await dashboard.publish(people=1)
-    await dashboard.store.close_campaign(campaign.id)
-    body = encode_upload(perturb(campaign, RECORD, "yes"))
-    assert [await dashboard.upload(campaign, body) for _ in range(2)] == [409, 409]
-    text = await dashboard.page(campaign)
-    assert row("campaign-closed", "2\u00a0uploads", PROBLEMS["campaign-closed"].title) in text
-
-
-async def test_what_names_no_campaign_is_counted_for_none(dashboard):
+async def test_what_names_no_campaign_is_counted_for_none_and_so_many_campaigns_at_most_are_told_apart(dashboard):
     campaign = await dashboard.publish()
     for name in ("A" * 43, "x"):
         async with dashboard.session.post(f"{dashboard.public}/v1/campaigns/{name}/reports", data=b"") as answer:
@@ -69,9 +68,6 @@ async def test_what_names_no_campaign_is_counted_for_none(dashboard):
     async with dashboard.session.get(f"{dashboard.operations}/metrics") as answer:
         assert "ldp_campaign_refusals_total{" not in await answer.text()
     assert "Nothing was refused." in await dashboard.page(campaign)
-
-
-def test_campaigns_that_are_told_of_one_by_one_are_so_many_at_most():
     metrics = Metrics()
     for number in range(MOST_CAMPAIGNS + 5):
         metrics.count_refused(f"campaign {number}", UPLOAD, "malformed-upload")
@@ -115,8 +111,7 @@ def traced(ran):
         threading.setprofile(None)
 
 
-# The second kind is answered by aiohttp; the first takes the short way once the campaign is known to be open.
-@pytest.mark.parametrize("headers", [{}, {"Origin": "https://app.example.org"}], ids=["short way", "long way"])
+@on_both_ways
 async def test_no_line_of_the_dashboard_runs_while_an_upload_is_answered(dashboards, headers):
     ran: set[str] = set()
     # From the start on, so that the threads that the store writes in are seen, too.

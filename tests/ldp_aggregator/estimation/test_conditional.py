@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from drafts import draft, text
 
 from ldp_aggregator import Tally, estimate
 from ldp_aggregator.estimation.ratios import conditional_reach, conditional_table
@@ -17,25 +18,13 @@ VALUES = {"u": ["p", "q"], "w": ["1", "2", "3"]}
 
 
 def campaign(classes=("a", "b", "c"), **privacy):
-    return Campaign.compile(
-        {
-            "version": 1,
-            "title": "t",
-            "label": {"name": "y", "classes": list(classes)},
-            "features": [
-                {"name": name, "kind": "categorical", "values": values, "missing": False}
-                for name, values in VALUES.items()
-            ],
-            "privacy": {"epsilon": 2, **privacy},
-        }
-    )
+    label, features = {"name": "y", "classes": list(classes)}, (text(name, *values) for name, values in VALUES.items())
+    return Campaign.compile(draft(*features, label=label, privacy={"epsilon": 2, **privacy}))
 
 
 def people(classes=("a", "b", "c")):
-    rng = np.random.default_rng(3)
-    label = rng.choice(
-        len(classes), PEOPLE, p=np.array([0.5, 0.3, 0.2])[: len(classes)] / sum([0.5, 0.3, 0.2][: len(classes)])
-    )
+    rng, shares = np.random.default_rng(3), np.array([0.5, 0.3, 0.2])[: len(classes)]
+    label = rng.choice(len(classes), PEOPLE, p=shares / shares.sum())
     u = np.where(rng.random(PEOPLE) < 0.8, label == 0, label != 0)
     w = np.where(rng.random(PEOPLE) < 0.5, label + 1, rng.integers(1, 4, PEOPLE)).astype(str)
     return pd.DataFrame({"u": np.where(u, "q", "p"), "w": w}), np.array(classes)[label]
@@ -93,12 +82,9 @@ def test_liars_move_no_conditional_share_by_more_than_is_stated(classes, liars):
     honest = estimate(asked, tally)
     for question in asked.questions:
         for supports in (0, 1):
-            lied = Tally(asked)
-            for other in asked.questions:
-                counts = np.array(tally.counts[other.index])
-                if other is question:
-                    counts = np.clip(counts + (2 * supports - 1) * liars, 0, tally.n[other.index])
-                lied.add(other.index, int(tally.n[other.index]), counts)
+            lied = Tally(asked) + tally
+            counts = lied.counts[question.index]
+            counts[:] = np.clip(counts + (2 * supports - 1) * liars, 0, tally.n[question.index])
             moved = estimate(asked, lied)
             for name in VALUES:
                 table = conditional_table(honest, name)

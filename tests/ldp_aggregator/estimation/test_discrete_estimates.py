@@ -46,21 +46,15 @@ def predicted_variance(question: Question) -> np.ndarray:
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("mechanism", DISCRETE)
-def test_frequencies_are_estimated_without_bias(mechanism, epsilon):
+def test_frequencies_and_classes_are_estimated_without_bias_with_the_predicted_variance(mechanism, epsilon):
     question = question_of(mechanism, epsilon)
     found = learn(question, ask(question, USERS, np.random.default_rng(1)))
     z = (found.cells.value - FREQUENCIES) / np.sqrt(predicted_variance(question) / USERS)
     assert np.abs(z).max() < norm.isf(FALSE_ALARM / (2 * len(FREQUENCIES)))
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
-@pytest.mark.parametrize("mechanism", DISCRETE)
-def test_the_classes_of_a_pair_question_are_estimated_without_bias(mechanism, epsilon):
-    question = question_of(mechanism, epsilon)
-    found = learn(question, ask(question, USERS, np.random.default_rng(2)))
     truth = FREQUENCIES.reshape(-1, CLASSES).sum(axis=0)
     z = (found.classes.value - truth) / np.sqrt(found.classes.variance)
     assert np.abs(z).max() < norm.isf(FALSE_ALARM / (2 * CLASSES))
+    assert found.cells.variance * USERS == pytest.approx(predicted_variance(question), rel=0.05)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
@@ -81,13 +75,6 @@ def test_the_empirical_variance_is_the_predicted_one(mechanism, epsilon):
     classes = np.var([found.classes.value for found in groups], axis=0) * group
     whole = learn(question, rows)
     assert classes / (whole.classes.variance * len(rows)) == pytest.approx(1, abs=0.07)
-
-
-@pytest.mark.parametrize("mechanism", DISCRETE)
-def test_the_stated_variance_is_the_predicted_one(mechanism):
-    question = question_of(mechanism, 1.0)
-    found = learn(question, ask(question, USERS, np.random.default_rng(4)))
-    assert found.cells.variance * USERS == pytest.approx(predicted_variance(question), rel=0.05)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])

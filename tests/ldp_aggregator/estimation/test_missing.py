@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from drafts import draft, number, text
 from scipy.stats import norm
 
 from ldp_aggregator import Tally, estimate
@@ -27,12 +28,8 @@ PRIVACIES = [
 
 
 def campaign_of(**privacy):
-    features = [
-        {"name": "c", "kind": "categorical", "values": ["r", "g", "b"]},
-        {"name": "x", "kind": "continuous", "low": 0, "high": 10},
-    ]
-    label = {"name": "y", "classes": ["a", "b"]}
-    return Campaign.compile({"version": 1, "title": "t", "label": label, "features": features, "privacy": privacy})
+    features = text("c", "r", "g", "b", missing=True), number("x", high=10, missing=True)
+    return Campaign.compile(draft(*features, privacy=privacy))
 
 
 @pytest.fixture(scope="module")
@@ -85,16 +82,6 @@ def test_shares_of_the_missing_and_frequencies_among_the_others_are_unbiased_and
     assert covered.mean() == pytest.approx(0.95, abs=0.01)
 
 
-def test_values_that_nobody_holds_do_not_change_the_moments_of_those_who_hold_one(people):
-    """A random value in place of a missing one drew every mean to the middle, and variances apart."""
-    frame, labels = people
-    campaign = campaign_of(epsilon=30)
-    found = estimate(campaign, simulate(campaign, frame, labels, rng=3, fidelity="counts", devices=2_000_000))
-    assert found.moments["x"].mean == pytest.approx(truth_of(people)["mean"], abs=0.05)
-    deviations = [frame["x"][labels == k].std() for k in "ab"]
-    assert np.sqrt(found.moments["x"].variance) == pytest.approx(deviations, abs=0.1)
-
-
 def test_estimates_tell_the_missing_share_and_the_frequencies_among_the_others(people):
     campaign = campaign_of(epsilon=2)
     found = estimate(campaign, simulate(campaign, *people, rng=4))
@@ -110,24 +97,13 @@ def test_estimates_tell_the_missing_share_and_the_frequencies_among_the_others(p
     assert len(frame[frame["kind"] == "present"]) == 6
 
 
-def test_of_complete_features_nothing_is_told_to_be_missing():
-    features = [{"name": "c", "kind": "categorical", "values": ["r", "g"], "missing": False}]
-    draft = {"version": 1, "title": "t", "label": {"name": "y", "classes": ["a", "b"]}, "features": features}
-    campaign = Campaign.compile({**draft, "privacy": {"epsilon": 4}})
-    told = estimate(campaign, Tally(campaign)).to_json()
-    assert (told["missing"], told["present"]) == ({}, {})
-
-
 @pytest.mark.parametrize("discrete", ["de", "ss", "oue", "she"])
-def test_without_reports_nothing_is_known_and_nothing_fails(discrete):
+def test_without_reports_and_among_nobody_nothing_is_known_and_nothing_fails(discrete):
     campaign = campaign_of(epsilon=1, discrete=discrete)
     told = estimate(campaign, Tally(campaign)).to_json()
     assert json.loads(json.dumps(told, allow_nan=False)) == told
     assert told["missing"]["x"] == {"estimate": 0.0, "variance": None, "low": 0.0, "high": 1.0, "per_liar": None}
     assert {row["per_liar"] for row in told["present"]["c"]} == {None}
-
-
-def test_frequencies_among_nobody_are_unknown():
     campaign = campaign_of(epsilon=8)
     nobody = pd.DataFrame({"c": [None] * 500, "x": [np.nan] * 500})
     found = estimate(campaign, simulate(campaign, nobody, ["a", "b"] * 250, rng=5))
@@ -148,10 +124,8 @@ def test_no_lie_moves_what_is_told_of_the_missing_and_of_the_others_further_than
         counts = tally.counts[asked.index]
         counts += extreme(asked, rng) - extreme(asked, rng)
         after = estimate(campaign, tally)
-        moved = np.abs(after.missing["c"].cells.value - before.missing["c"].cells.value)
-        assert (moved <= before.missing["c"].per_liar * (1 + 1e-9)).all()
-        moved = np.abs(after.present["c"].cells.value - before.present["c"].cells.value)
-        assert (moved <= before.present["c"].per_liar * (1 + 1e-9)).all()
+        for told, moved in ((before.missing["c"], after.missing["c"]), (before.present["c"], after.present["c"])):
+            assert (np.abs(moved.cells.value - told.cells.value) <= told.per_liar * (1 + 1e-9)).all()
     assert int(tally.n[asked.index]) == n
 
 
@@ -166,10 +140,9 @@ def extreme(question, rng):
     return np.isin(np.arange(cells), rng.choice(cells, size, replace=False)).astype(np.int64)
 
 
-def test_frequencies_among_present_are_told_of_features_that_may_be_missing_alone(people):
-    features = [{"name": "c", "kind": "categorical", "values": ["r", "g", "b"], "missing": False}]
-    draft = {"version": 1, "title": "t", "label": {"name": "y", "classes": ["a", "b"]}, "features": features}
-    campaign = Campaign.compile({**draft, "privacy": {"epsilon": 4, "discrete": "de"}})
+def test_of_complete_features_nothing_is_told_to_be_missing_and_no_frequencies_among_the_others():
+    campaign = Campaign.compile(draft(text("c", "r", "g", "b"), privacy={"epsilon": 4, "discrete": "de"}))
     found = estimate(campaign, Tally(campaign))
+    assert (found.to_json()["missing"], found.to_json()["present"]) == ({}, {})
     with pytest.raises(TypeError, match="complete"):
         among_present(found.asking("c", "pair"), found.per_liar[1], 2)

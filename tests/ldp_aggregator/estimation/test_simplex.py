@@ -15,15 +15,10 @@ estimates = arrays(np.float64, st.integers(1, 12), elements=st.floats(-2, 2))
 
 
 @given(estimates)
-def test_norm_sub_gives_non_negative_entries_that_add_up_to_1(values):
+def test_norm_sub_gives_probabilities_in_the_same_order_and_changes_probabilities_not_at_all(values):
     found = norm_sub(values)
     assert found.min() >= 0
     assert found.sum() == pytest.approx(1)
-
-
-@given(estimates)
-def test_norm_sub_keeps_the_order_and_changes_probabilities_not_at_all(values):
-    found = norm_sub(values)
     assert (np.diff(found[np.argsort(values)]) >= -1e-12).all()
     assert norm_sub(found) == pytest.approx(found, abs=1e-12)
 
@@ -46,18 +41,9 @@ def test_norm_sub_is_the_nearest_point_of_the_simplex():
     assert norm_sub(values) == pytest.approx(nearest, abs=1e-6)
 
 
-def test_floor_turns_negative_counts_into_one():
+def test_floor_turns_negative_counts_into_one_none_leaves_all_alone_and_an_unknown_mode_is_refused():
     assert floor(np.array([0.5, -0.3, 0.8]), 100).tolist() == pytest.approx([50 / 131, 1 / 131, 80 / 131])
-
-
-def test_floor_without_reports_is_uniform():
     assert floor(np.array([0.25, 0.25, 0.25, 0.25]), 0).tolist() == [0.25] * 4
-
-
-def test_none_leaves_the_estimates_alone():
     assert post_process(np.array([-0.5, 1.5]), 10, "none").tolist() == [-0.5, 1.5]
-
-
-def test_an_unknown_mode_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match="floor, norm_sub, none"):
         post_process(np.array([1.0]), 1, "clip")

@@ -53,54 +53,44 @@ def answers(campaign, law, devices, seed):
 
 
 def said_of(asked, threshold=0.0):
-    return (
-        (np.arange(asked.places) > asked.edges.index(threshold)).astype(int) if asked.edges else np.arange(asked.places)
-    )
+    places = np.arange(asked.places)
+    return (places > asked.edges.index(threshold)).astype(int) if asked.edges else places
+
+
+def told_nothing(asked):
+    """The law of people of whom the model tells nothing."""
+    return np.full((asked.places, 2), 1 / (2 * asked.places))
 
 
 def test_figures_are_unbiased_and_their_intervals_cover():
     campaign = evaluation(privacy={"epsilon": 2.0})
     law = truth(campaign, *people(4_000))
     said = said_of(campaign.evaluation)
+    first, second = law[:, 0] / law[:, 0].sum(), law[:, 1] / law[:, 1].sum()
     expected = {
         "accuracy": law[np.arange(len(said)), said].sum(),
         "recall": law[said == 1, 1].sum() / law[:, 1].sum(),
         "precision": law[said == 1, 1].sum() / law[said == 1].sum(),
         "class": law[:, 1].sum(),
         "confusion": law[said == 0, 1].sum(),
-        "area": area_of(law),
+        "area": sum(second[i] * (first[:i].sum() + first[i] / 2) for i in range(len(law))),
         "bin": law[-1, 1] / law[-1].sum(),
         "true positive": law[1:, 1].sum() / law[:, 1].sum(),
     }
     found = []
     for seed in range(RUNS):
         told = evaluate(campaign, answers(campaign, law, 40_000, seed))
-        found.append(
-            {
-                "accuracy": told.as_trained,
-                "class": told.classes["b"],
-                "area": told.area,
-                "bin": told.calibration[-1]["measured"],
-                "true positive": told.roc[0]["true_positive"],
-                # Those of the published threshold are of another one where it was moved.
-                **(
-                    {"recall": told.recall["b"], "precision": told.precision["b"], "confusion": told.confusion[0][1]}
-                    if not told.threshold
-                    else {}
-                ),
-            }
-        )
+        found.append({"accuracy": told.as_trained, "class": told.classes["b"], "area": told.area})
+        found[-1] |= {"bin": told.calibration[-1]["measured"], "true positive": told.roc[0]["true_positive"]}
+        if not told.threshold:  # Those of the published threshold are of another one where it was moved.
+            found[-1] |= {"recall": told.recall["b"], "precision": told.precision["b"]}
+            found[-1] |= {"confusion": told.confusion[0][1]}
     for name, value in expected.items():
         figures = [one[name] for one in found if name in one]
         values = np.array([one.value for one in figures])
         covered = np.mean([one.low <= value <= one.high for one in figures])
         assert abs(values.mean() - value) < 4 * values.std() / math.sqrt(len(values)) + 0.01, name
         assert covered > 0.9, name
-
-
-def area_of(law):
-    first, second = law[:, 0] / law[:, 0].sum(), law[:, 1] / law[:, 1].sum()
-    return sum(second[i] * (first[:i].sum() + first[i] / 2) for i in range(len(law)))
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
@@ -141,10 +131,9 @@ def test_where_no_threshold_is_better_a_moved_one_is_rare_and_told_without_the_w
     told = [evaluate(campaign, answers(campaign, law, 20_000, seed)) for seed in range(4 * RUNS)]
     moved = [one for one in told if one.threshold]
     assert 0.02 < len(moved) / len(told) < 0.2
-    plain = [one.as_trained for one in moved]
     assert np.mean([one.accuracy.low <= 0.5 <= one.accuracy.high for one in moved]) > 0.88
     assert np.median([one.accuracy.value for one in moved]) < 0.51
-    assert all(one.value is not None for one in plain)
+    assert all(one.as_trained.value is not None for one in moved)
 
 
 def test_the_mean_that_is_told_is_the_one_of_the_cut_normal_law_that_has_as_much_below():
@@ -161,8 +150,7 @@ def test_of_more_than_two_classes_what_is_said_is_told_and_nothing_is_moved():
     label = {"name": "y", "classes": ["a", "b", "c"]}
     told = {**model(), "classes": ["a", "b", "c"], "prior": [0.5, 0.3, 0.2]}
     told["features"] = [{**FEATURES[0], "likelihood": [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]}]
-    for extra in ("missing", "weight"):
-        told["features"][0].pop(extra, None)
+    told["features"][0].pop("missing")
     campaign = Campaign.compile(draft(label=label, asks="score", evaluation={"model": told}, privacy={"epsilon": 3}))
     law = np.diag([0.4, 0.2, 0.1]) + np.full((3, 3), 0.3 / 9)
     figures = evaluate(campaign, answers(campaign, law, 60_000, 1))
@@ -173,28 +161,28 @@ def test_of_more_than_two_classes_what_is_said_is_told_and_nothing_is_moved():
     assert figures.accuracy.value == pytest.approx(np.trace(law), abs=0.03)
 
 
-@pytest.mark.parametrize("devices", [0, 30])
-def test_too_few_answers_tell_nothing_and_break_nothing(devices):
+def test_too_few_answers_tell_nothing_and_of_a_model_from_elsewhere_nothing_is_known():
     campaign = evaluation()
-    law = np.full((campaign.evaluation.places, 2), 1 / (2 * campaign.evaluation.places))
-    told = evaluate(campaign, answers(campaign, law, devices, 1))
-    assert told.accuracy.value is None
-    assert told.threshold == 0
-    assert json.loads(evaluated_model(campaign, answers(campaign, law, devices, 1)).to_json())["training"]["evaluated"]
+    tallies = [answers(campaign, told_nothing(campaign.evaluation), devices, 1) for devices in (0, 30, 10_000)]
+    for tally in tallies[:2]:
+        told = evaluate(campaign, tally)
+        assert told.accuracy.value is None
+        assert told.threshold == 0
+        assert json.loads(evaluated_model(campaign, tally).to_json())["training"]["evaluated"]
+    guarantee = evaluated_model(campaign, tallies[2]).guarantee_
+    assert guarantee.epsilon == campaign.privacy.epsilon
+    assert "does not say what it was learned from" in guarantee.public[-1]
 
 
-def test_another_campaign_is_no_evaluation():
-    with pytest.raises(ValueError, match='"asks": "model"'):
-        evaluate(Campaign.compile(draft()), Tally(Campaign.compile(draft())))
-
-
-def test_a_moved_threshold_is_another_prior():
+def test_a_moved_threshold_is_another_prior_and_another_campaign_is_no_evaluation():
     kept = Model.from_json(json.dumps(model(U, V)))
     moved = with_threshold(kept, 0.7)
     frame, _ = people(500)
     before, after = NaiveBayes.from_model(kept).scores(frame), NaiveBayes.from_model(moved).predict(frame)
     assert list(after) == ["b" if odds > 0.7 else "a" for odds in before[:, 1] - before[:, 0]]
     assert with_threshold(kept, 0.0) is kept
+    with pytest.raises(ValueError, match='"asks": "model"'):
+        evaluate(Campaign.compile(draft()), Tally(Campaign.compile(draft())))
 
 
 @pytest.fixture
@@ -218,19 +206,10 @@ def test_the_draft_is_of_the_same_study_and_the_model_of_the_campaign(learned):
 def test_rounds_of_one_study_share_a_loss_and_those_of_two_add_up(learned, study, epsilon):
     campaign, trained = learned
     asked = Campaign.compile({**evaluation_draft([campaign], trained), "study": study})
-    law = np.full((asked.evaluation.places, 2), 1 / (2 * asked.evaluation.places))
-    tally = answers(asked, law, 10_000, 1)
+    tally = answers(asked, told_nothing(asked.evaluation), 10_000, 1)
     published = evaluated_model(asked, tally)
     assert published.guarantee_.epsilon == epsilon
     training = published.model_.training
     before, own = trained.training["published"]["epsilon"], published_by([(asked, tally)]).epsilon
     assert training["published"]["epsilon"] == pytest.approx(max(before, own) if study == "s" else before + own)
     assert training["studies"] == ({"study s": 1.0} if study == "s" else {"study s": 1.0, "study another": 1.0})
-
-
-def test_a_model_from_elsewhere_is_evaluated_and_says_that_nothing_is_known_of_it():
-    campaign = evaluation()
-    law = np.full((campaign.evaluation.places, 2), 1 / (2 * campaign.evaluation.places))
-    guarantee = evaluated_model(campaign, answers(campaign, law, 10_000, 1)).guarantee_
-    assert guarantee.epsilon == campaign.privacy.epsilon
-    assert "does not say what it was learned from" in guarantee.public[-1]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from drafts import draft, text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,12 +21,10 @@ EPSILONS = {"one campaign": (2.0,), "two campaigns": (1.0, 4.0)}
 
 def campaign_of(features, classes, epsilon):
     described = [
-        {"name": f"x{i}", "kind": "categorical", "values": [f"v{j}" for j in range(size)], "missing": missing}
-        for i, (size, missing) in enumerate(features)
+        text(f"x{i}", *(f"v{j}" for j in range(size)), missing=missing) for i, (size, missing) in enumerate(features)
     ]
     label = {"name": "y", "classes": [f"c{i}" for i in range(classes)]}
-    privacy = {"epsilon": epsilon}
-    return Campaign.compile({"version": 1, "title": "t", "label": label, "features": described, "privacy": privacy})
+    return Campaign.compile(draft(*described, label=label, privacy={"epsilon": epsilon}))
 
 
 def tally_of(campaign, rng):
@@ -63,18 +62,7 @@ def test_features_of_mixed_shapes_are_what_they_are_alone_in_their_groups(epsilo
         assert found.present == pytest.approx(feature.present, rel=1e-12)
 
 
-def test_what_is_large_is_computed_in_parts_and_comes_out_the_same(monkeypatch):
-    campaign = campaign_of([(3, False)] * 5, 2, 1.0)
-    found = estimate(campaign, tally_of(campaign, np.random.default_rng(1)))
-    whole = learn([found])
-    monkeypatch.setattr(tables, "MOST_NUMBERS", 2 * 6**2)
-    divided = learn([found])
-    assert [len(group.names) for group, _ in divided.groups] == [2, 2, 1]
-    for name, feature in whole.features.items():
-        assert divided.features[name].table == pytest.approx(feature.table, rel=1e-12)
-
-
-def test_a_row_of_a_group_is_the_feature_without_the_axis_and_rows_are_a_smaller_group():
+def test_a_row_of_a_group_is_the_feature_without_the_axis_and_what_is_large_is_computed_in_parts(monkeypatch):
     campaign = campaign_of([(3, True)] * 3, 2, 1.0)
     found = estimate(campaign, tally_of(campaign, np.random.default_rng(0)))
     ((_, group),) = learn([found]).groups
@@ -84,3 +72,11 @@ def test_a_row_of_a_group_is_the_feature_without_the_axis_and_rows_are_a_smaller
     assert (two.effective == group.effective[[2, 0]]).all()
     assert (one.mean == group.mean[1]).all()
     assert one.cells_of(one.mean[None]).shape == (1, 4, 2)
+    campaign = campaign_of([(3, False)] * 5, 2, 1.0)
+    found = estimate(campaign, tally_of(campaign, np.random.default_rng(1)))
+    whole = learn([found])
+    monkeypatch.setattr(tables, "MOST_NUMBERS", 2 * 6**2)
+    divided = learn([found])
+    assert [len(group.names) for group, _ in divided.groups] == [2, 2, 1]
+    for name, feature in whole.features.items():
+        assert divided.features[name].table == pytest.approx(feature.table, rel=1e-12)

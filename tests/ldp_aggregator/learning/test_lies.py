@@ -28,6 +28,9 @@ def test_one_device_in_a_hundred_is_taken_to_lie_and_every_feature_has_its_chang
     assert set(told["features"]) == {"u", "v", "size"}
     assert all(moved > 0 for moved in told["features"].values())
     assert 0 < told["classes"] <= 1
+    told = train(campaign, Tally(campaign)).model_.training["lies"]
+    assert told["liars"] == 1, "without reports one liar can have made the classes anything"
+    assert told["classes"] in (None, 1.0)
 
 
 def test_what_is_told_is_the_larger_of_the_changes_that_lies_for_either_class_make():
@@ -45,10 +48,3 @@ def test_what_is_told_is_the_larger_of_the_changes_that_lies_for_either_class_ma
         counts[:] = np.rint(counts * (1 - told["liars"] / n)) + told["liars"] * report_that_names(asked, item)
         moved.append(np.abs(np.array(train(campaign, lied).model_.likelihoods[0].table) - table).max())
     assert max(moved) == pytest.approx(told["features"]["u"], rel=0.35)
-
-
-def test_without_reports_one_liar_can_have_made_the_classes_anything():
-    campaign = campaign_of()
-    told = train(campaign, Tally(campaign)).model_.training["lies"]
-    assert told["liars"] == 1
-    assert told["classes"] in (None, 1.0)

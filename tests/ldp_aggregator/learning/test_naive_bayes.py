@@ -73,13 +73,18 @@ def test_device_and_server_agree_on_10_000_records_of_every_kind():
     assert np.abs(model.predict_proba(frame) - on_device).max() < 1e-9
 
 
-def test_gaussian_features_match_scikit_learn():
+def test_gaussian_features_match_scikit_learn_and_a_class_without_rows_has_defined_moments():
     rng = np.random.default_rng(4)
     X = pd.DataFrame(rng.normal(size=(400, 3)), columns=["u", "v", "w"])
     y = pd.Series(np.where(X["u"] + X["v"] > 0, "yes", "no"))
     ours, theirs = NaiveBayes().fit(X, y), GaussianNB().fit(X, y)
     assert ours.classes_.tolist() == theirs.classes_.tolist()
     assert ours.predict_proba(X) == pytest.approx(theirs.predict_proba(X), abs=1e-6)
+    X = pd.DataFrame({"hours": [1.0, 2.0, 3.0]})
+    schema = {"label": MIXED["label"], "features": [MIXED["features"][3]]}
+    model = NaiveBayes(schema).fit(X, ["a", "a", "b"])
+    assert np.isfinite(model.predict_joint_log_proba(X)[:, :2]).all()
+    assert model.predict_proba(X)[:, 2].tolist() == [0, 0, 0]
 
 
 def test_probabilities_add_up_to_one_even_where_every_class_is_impossible(paper_table, paper_schema):
@@ -94,40 +99,22 @@ def test_probabilities_add_up_to_one_even_where_every_class_is_impossible(paper_
     assert device.predict({**impossible, "age": "young"}) == "no"
 
 
-def test_a_record_without_any_known_value_gets_the_prior(paper_table, paper_schema):
+def test_a_record_without_known_values_gets_the_prior_and_a_model_from_fit_protects_nothing(paper_table, paper_schema):
     model = NaiveBayes(paper_schema).fit(*paper_table)
     proba = model.predict_proba(pd.DataFrame([{"age": None, "income": "none", "gender": 3}]))
     assert proba[0] == pytest.approx([0.4, 0.6])
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        (
-            lambda frame, _: (frame, ["yes"] * 9 + ["perhaps"]),
-            ValueError,
-            "'perhaps'; the declared classes are yes, no",
-        ),
-        (lambda frame, _: (frame, ["yes"] * 9), ValueError, "10 rows and y has 9"),
-        (lambda frame, labels: (frame.drop(columns="age"), labels), ValueError, "no column 'age'"),
-        (lambda frame, labels: (frame[:0], labels[:0]), ValueError, "at least one row"),
-        (lambda frame, labels: (frame.to_numpy(), labels), TypeError, "DataFrame"),
-    ],
-)
-def test_tables_that_do_not_fit_are_refused(paper_table, paper_schema, change, error, message):
-    with pytest.raises(error, match=message):
-        NaiveBayes(paper_schema).fit(*change(*paper_table))
-
-
-def test_a_class_without_rows_has_defined_moments():
-    X = pd.DataFrame({"hours": [1.0, 2.0, 3.0]})
-    schema = {"label": MIXED["label"], "features": [MIXED["features"][3]]}
-    model = NaiveBayes(schema).fit(X, ["a", "a", "b"])
-    assert np.isfinite(model.predict_joint_log_proba(X)[:, :2]).all()
-    assert model.predict_proba(X)[:, 2].tolist() == [0, 0, 0]
-
-
-def test_a_model_from_fit_says_that_it_protects_nothing(paper_table, paper_schema):
-    model = NaiveBayes(paper_schema).fit(*paper_table)
     assert model.guarantee_.epsilon is None
     assert str(model.guarantee_).startswith("no privacy")
+
+
+def test_tables_that_do_not_fit_are_refused(paper_table, paper_schema):
+    frame, labels = paper_table
+    for X, y, error, message in (
+        (frame, ["yes"] * 9 + ["perhaps"], ValueError, "'perhaps'; the declared classes are yes, no"),
+        (frame, ["yes"] * 9, ValueError, "10 rows and y has 9"),
+        (frame.drop(columns="age"), labels, ValueError, "no column 'age'"),
+        (frame[:0], labels[:0], ValueError, "at least one row"),
+        (frame.to_numpy(), labels, TypeError, "DataFrame"),
+    ):
+        with pytest.raises(error, match=message):
+            NaiveBayes(paper_schema).fit(X, y)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from drafts import draft, number
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
@@ -21,16 +21,8 @@ from ldp_aggregator.learning.projections import (
 from protocols import Campaign, DraftError
 from simulations import simulate
 
-DRAFT: dict[str, Any] = {
-    "version": 1,
-    "title": "Projected",
-    "label": {"name": "class", "classes": ["a", "b", "c"]},
-    "features": [
-        {"name": f"x{i}", "kind": "continuous", "missing": False, "low": 0, "high": 10 * (i + 1)} for i in range(4)
-    ],
-    "privacy": {"epsilon": 2},
-    "study": "s",
-}
+NUMBERS = (number(f"x{i}", high=10 * (i + 1)) for i in range(4))
+DRAFT = draft(*NUMBERS, label={"name": "class", "classes": ["a", "b", "c"]}, privacy={"epsilon": 2}, study="s")
 
 
 def people(n, seed=0):
@@ -56,20 +48,19 @@ def exact(campaign, frame):
     return moments_of_table(campaign.features, campaign.label, frame)
 
 
-def test_pca_of_a_public_table_is_that_of_scikit_learn(campaign):
-    frame = people(5_000)
-    ours = np.array(fit_projection(exact(campaign, frame), "pca", 4)["matrix"])
-    theirs = PCA().fit(scaled(frame)).components_
-    assert np.abs((ours * theirs).sum(axis=1)) == pytest.approx(np.ones(4), abs=1e-9)
-
-
-def test_the_first_dca_components_span_what_linear_discriminant_analysis_finds(campaign):
+def test_pca_of_a_public_table_is_that_of_scikit_learn_and_dca_spans_what_linear_discriminant_analysis_finds(campaign):
     """Without ridges DCA maximises the same ratio (S_B against the total scatter); two classes' worth of directions."""
     frame = people(5_000)
-    ours = np.array(fit_projection(exact(campaign, frame), "dca", 2, ridge=0.0)["matrix"])
+    moments = exact(campaign, frame)
+    ours = np.array(fit_projection(moments, "pca", 4)["matrix"])
+    theirs = PCA().fit(scaled(frame)).components_
+    assert np.abs((ours * theirs).sum(axis=1)) == pytest.approx(np.ones(4), abs=1e-9)
+    ours = np.array(fit_projection(moments, "dca", 2, ridge=0.0)["matrix"])
     theirs = LinearDiscriminantAnalysis(solver="eigen").fit(scaled(frame), frame["class"]).scalings_[:, :2].T
     theirs /= np.linalg.norm(theirs, axis=1, keepdims=True)
     assert np.abs((ours * theirs).sum(axis=1)) == pytest.approx(np.ones(2), abs=1e-6)
+    broken = pd.concat([frame, frame.assign(x0=np.nan), frame.assign(**{"class": "z"})])
+    assert exact(campaign, broken).mean == pytest.approx(moments.mean), "without an input or a declared class"
 
 
 def test_outputs_lie_within_their_bounds_and_outputs_of_everything_within_the_hard_ones(campaign):
@@ -86,8 +77,7 @@ def test_outputs_lie_within_their_bounds_and_outputs_of_everything_within_the_ha
 
 def test_a_private_round_finds_the_directions_of_the_population(campaign):
     """200,000 devices at epsilon 2: the first direction within 10 degrees, without any raw record."""
-    draft = {**DRAFT, "asks": "moments"}
-    asking = Campaign.compile(draft)
+    asking = Campaign.compile({**DRAFT, "asks": "moments"})
     frame = people(200_000)
     private = moments_of_round(asking, simulate(asking, frame, frame["class"], rng=1))
     public = exact(campaign, frame)
@@ -99,10 +89,16 @@ def test_a_private_round_finds_the_directions_of_the_population(campaign):
         assert abs(ours @ theirs) > np.cos(np.radians(10)), method
 
 
-def test_the_second_round_names_the_first_and_shares_its_study():
+@pytest.fixture(scope="module")
+def private_round():
+    """A private round of study s at epsilon 2, and its moments."""
     asking = Campaign.compile({**DRAFT, "asks": "moments"})
     frame = people(20_000)
-    moments = moments_of_round(asking, simulate(asking, frame, frame["class"], rng=2))
+    return asking, moments_of_round(asking, simulate(asking, frame, frame["class"], rng=2))
+
+
+def test_the_second_round_names_the_first_and_shares_its_study(private_round):
+    asking, moments = private_round
     second = add_to_draft({**DRAFT, "study": None}, fit_projection(moments, "dca", 1, bins=6), asking.study)
     campaign = Campaign.compile(second)
     assert (campaign.study, campaign.projection.fitted_on) == ("s", asking.id)
@@ -112,24 +108,13 @@ def test_the_second_round_names_the_first_and_shares_its_study():
     assert accuracy > 0.55  # The largest class alone has 0.40.
 
 
-@pytest.fixture(scope="module")
-def private_projection():
-    """Fitted on a private round of study s at epsilon 2."""
-    asking = Campaign.compile({**DRAFT, "asks": "moments"})
-    frame = people(20_000)
-    return fit_projection(moments_of_round(asking, simulate(asking, frame, frame["class"], rng=2)), "pca", 1), asking
-
-
-def test_a_projection_of_a_private_round_carries_its_study_and_its_epsilon(private_projection):
-    projection, asking = private_projection
+def test_a_projection_of_a_private_round_carries_study_and_epsilon_and_is_refused_without_a_study(private_round):
+    asking, moments = private_round
+    projection = fit_projection(moments, "pca", 1)
     told = {"fitted_on": asking.id, "fitted_study": "s", "fitted_epsilon": asking.privacy.epsilon}
     assert {name: projection[name] for name in told} == told
     compiled = Campaign.compile({**DRAFT, "projection": projection, "study": "s"})
     assert {name: json.loads(compiled.document)["projection"][name] for name in told} == told
-
-
-def test_a_draft_that_fits_on_another_campaign_without_a_study_is_refused(private_projection):
-    projection, _ = private_projection
     with pytest.raises(DraftError, match="devices could answer both rounds") as refused:
         Campaign.compile({**DRAFT, "projection": projection, "study": None})
     assert refused.value.field == "study"
@@ -139,46 +124,36 @@ def test_a_draft_that_fits_on_another_campaign_without_a_study_is_refused(privat
     ("study", "epsilon", "total"), [("s", 1.0, 2.0), ("s", 3.0, 3.0), ("another", 1.0, 3.0), ("another", 3.0, 5.0)]
 )
 def test_the_guarantee_adds_the_private_round_where_a_device_may_have_answered_both(
-    private_projection, study, epsilon, total
+    private_round, study, epsilon, total
 ):
     """The round cost 2. In one study a device answers one of the two, and has lost the larger."""
-    projection, _ = private_projection
-    campaign = Campaign.compile(
-        {**DRAFT, "projection": projection, "study": study, "privacy": {"epsilon": epsilon, "continuous": "sign"}}
-    )
+    _, moments = private_round
+    changes = {"projection": fit_projection(moments, "pca", 1), "study": study}
+    campaign = Campaign.compile({**DRAFT, **changes, "privacy": {"epsilon": epsilon, "continuous": "sign"}})
     frame = people(500)
     model = train(campaign, simulate(campaign, frame, frame["class"], rng=4))
     assert model.guarantee_.epsilon == total
     assert json.loads(model.to_json())["training"]["guarantee"]["epsilon"] == total
 
 
-def test_rows_without_an_input_or_a_declared_class_are_left_out(campaign):
-    frame = people(1_000)
-    broken = pd.concat([frame, frame.assign(x0=np.nan), frame.assign(**{"class": "z"})])
-    assert exact(campaign, broken).mean == pytest.approx(exact(campaign, frame).mean)
-
-
 def test_impossible_fits_say_what_would_be_right(campaign):
     frame = people(100)
-    moments = exact(campaign, frame)
-    with pytest.raises(ValueError, match="4 inputs have 1 to 4 components, not 5"):
-        fit_projection(moments, "pca", 5)
-    with pytest.raises(ValueError, match="must be one of pca, dca"):
-        fit_projection(moments, "ica", 1)
-    with pytest.raises(ValueError, match="ridges must be at least 0"):
-        fit_projection(moments, "dca", 1, ridge=-1)
-    with pytest.raises(ValueError, match="use a ridge above 0"):
-        fit_projection(exact(campaign, frame.assign(x1=5.0)), "dca", 1, ridge=0)
-    with pytest.raises(ValueError, match="0 of 100 rows"):
-        exact(campaign, frame.assign(x0=np.nan))
-    with pytest.raises(ValueError, match="no column 'class'"):
-        exact(campaign, frame.drop(columns="class"))
-    with pytest.raises(ValueError, match="private round has"):
-        moments_of_round(campaign, Tally(campaign))
-    asking = Campaign.compile({**DRAFT, "asks": "moments"})
-    with pytest.raises(ValueError, match="have no reports yet"):
-        moments_of_round(asking, Tally(asking))
-    with pytest.raises(ValueError, match="must be the private round's"):
-        add_to_draft({**DRAFT, "study": "t"}, fit_projection(moments, "pca", 1), "s")
+    moments, asking = exact(campaign, frame), Campaign.compile({**DRAFT, "asks": "moments"})
+    for fit, message in (
+        (lambda: fit_projection(moments, "pca", 5), "4 inputs have 1 to 4 components, not 5"),
+        (lambda: fit_projection(moments, "ica", 1), "must be one of pca, dca"),
+        (lambda: fit_projection(moments, "dca", 1, ridge=-1), "ridges must be at least 0"),
+        (lambda: fit_projection(exact(campaign, frame.assign(x1=5.0)), "dca", 1, ridge=0), "use a ridge above 0"),
+        (lambda: exact(campaign, frame.assign(x0=np.nan)), "0 of 100 rows"),
+        (lambda: exact(campaign, frame.drop(columns="class")), "no column 'class'"),
+        (lambda: moments_of_round(campaign, Tally(campaign)), "private round has"),
+        (lambda: moments_of_round(asking, Tally(asking)), "have no reports yet"),
+        (
+            lambda: add_to_draft({**DRAFT, "study": "t"}, fit_projection(moments, "pca", 1), "s"),
+            "must be the private round's",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fit()
     with pytest.raises(ValueError, match="not for a model"):
         train(asking, Tally(asking))

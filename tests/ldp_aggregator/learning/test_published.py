@@ -8,34 +8,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from drafts import draft, number, text
 from evaluated import U, V, evaluation, model
 
 from ldp_aggregator.counting.tally import devices_counted
-from ldp_aggregator.learning.published import (
-    published_guarantee,
-    published_together,
-    relay_guarantee,
-)
+from ldp_aggregator.learning.published import published_guarantee, published_together, relay_guarantee
 from protocols import Campaign
 
-
-def draft(epsilon=1.0, **changes):
-    privacy = {"epsilon": epsilon, **changes.pop("privacy", {})}
-    return {
-        "version": 1,
-        "title": "Small",
-        "label": {"name": "late", "classes": ["yes", "no"]},
-        "features": [
-            {"name": "age", "kind": "categorical", "missing": False, "values": ["young", "medium", "old"]},
-            {"name": "hours", "kind": "continuous", "missing": False, "low": 0, "high": 100},
-        ],
-        "privacy": privacy,
-        **changes,
-    }
+SMALL = (text("age", "young", "medium", "old"), number("hours", high=100))
+EIGHT = [text(f"f{i}", "a", "b", "c", "d") for i in range(8)]
 
 
-def compiled(epsilon=1.0, **changes):
-    return Campaign.compile(draft(epsilon, **changes))
+def compiled(epsilon=1.0, *, features=SMALL, privacy=None, **changes):
+    return Campaign.compile(draft(*features, privacy={"epsilon": epsilon, **(privacy or {})}, **changes))
 
 
 @pytest.mark.parametrize("discrete", ["auto", "de", "sue", "oue", "she", "the", "ss"])
@@ -49,18 +34,18 @@ def test_every_mechanism_has_a_guarantee_below_its_local_one(discrete, continuou
     assert found.delta == 1e-9
 
 
-def test_answers_all_add_up_over_the_groups_and_say_so():
-    campaign = compiled(privacy={"answers": "all", "discrete": "de"})
-    found = published_guarantee(campaign, 100_000)
-    assert any("basic composition" in condition for condition in found.conditions)
-    assert not any("composition" in condition for condition in published_guarantee(compiled(), 100_000).conditions)
+def test_answers_all_add_up_over_the_groups_and_their_crowd_is_that_of_the_smallest_group():
+    one, everything = compiled(), compiled(privacy={"answers": "all", "discrete": "de"})
+    assert any("basic composition" in condition for condition in published_guarantee(everything, 100_000).conditions)
+    assert not any("composition" in condition for condition in published_guarantee(one, 100_000).conditions)
+    assert devices_counted(one, [5, 7, 2, 3]) == 17
+    assert devices_counted(everything, [5, 7, 2, 3]) == 5
 
 
 def test_colluding_devices_hide_nobody():
     campaign = compiled()
-    assert (
-        published_guarantee(campaign, 30_000, colluding=20_000).epsilon == published_guarantee(campaign, 10_000).epsilon
-    )
+    alone = published_guarantee(campaign, 10_000)
+    assert published_guarantee(campaign, 30_000, colluding=20_000).epsilon == alone.epsilon
     for colluding in (30_000, 29_999, 40_000):
         alone = published_guarantee(campaign, 30_000, colluding=colluding)
         assert (alone.epsilon, alone.delta) == (campaign.realised_epsilon, 0.0)
@@ -73,7 +58,7 @@ def test_colluding_devices_hide_nobody():
 def test_what_cannot_be_meant_is_refused():
     for wrong in ({"delta": 0.0}, {"delta": 1.0}, {"delta": float("nan")}, {"colluding": -1}):
         with pytest.raises(ValueError, match=r"must be|numbers"):
-            published_guarantee(compiled(), 10, **wrong)  # type: ignore[arg-type]
+            published_guarantee(compiled(), 10, **wrong)
     with pytest.raises(ValueError, match="numbers of devices"):
         published_guarantee(compiled(), -1)
 
@@ -92,22 +77,13 @@ def test_campaigns_of_one_study_do_not_add_up_and_others_do():
     assert both.reports == 20_000
 
 
-def test_the_crowd_of_answers_all_is_that_of_the_smallest_group():
-    one, everything = compiled(), compiled(privacy={"answers": "all"})
-    assert devices_counted(one, [5, 7, 2, 3]) == 17
-    assert devices_counted(everything, [5, 7, 2, 3]) == 5
-
-
-def test_a_relay_gives_who_runs_the_server_the_same_with_its_batch():
+def test_a_relay_gives_who_runs_the_server_the_same_with_its_batch_and_the_sentence_names_its_conditions():
     campaign = compiled()
     behind, published = relay_guarantee(campaign, 5000), published_guarantee(campaign, 5000)
     assert (behind.epsilon, behind.delta) == (published.epsilon, published.delta)
     assert "collude" in str(behind)
     assert behind.relation != published.relation
-
-
-def test_the_sentence_names_its_conditions_and_the_json_has_them():
-    found = published_guarantee(compiled(), 10_000, colluding=10)
+    found = published_guarantee(campaign, 10_000, colluding=10)
     assert all(condition in str(found) for condition in found.conditions)
     assert "10,000, 10 of them colluding" in str(found)
     told = found.to_json()
@@ -129,7 +105,7 @@ def shuffled_counts(cells, ratio, others, own):
     low = 1 / (ratio + cells - 1)
     counts = {(0,) * cells: 1.0}
     for cell in (*others, own):
-        grown: dict[tuple[int, ...], float] = {}
+        grown = {}
         for state, probability in counts.items():
             for told in range(cells):
                 after = (*state[:told], state[told] + 1, *state[told + 1 :])
@@ -144,19 +120,12 @@ def test_releases_of_answers_all_reveal_no_more_than_is_said():
     Only the difference of releases that an answer is in depends on it, and the groups' coins are independent.
     """
     every, delta = 40, 1e-2
-    campaign = compiled(
-        2.0,
-        label={"name": "late", "classes": ["yes", "no"]},
-        features=[{"name": "age", "kind": "categorical", "missing": False, "values": ["young", "old"]}],
-        privacy={"answers": "all", "discrete": "de", "release_every": every},
-    )
+    privacy = {"answers": "all", "discrete": "de", "release_every": every}
+    campaign = compiled(2.0, features=[text("age", "young", "old")], privacy=privacy)
     found = published_guarantee(campaign, 10 * every, delta=delta)
     assert 0.5 < found.epsilon < campaign.realised_epsilon - 0.5, "the bound says something here"
     ratio = math.exp(campaign.realised_epsilon / 2)
-    alone = [
-        (shuffled_counts(cells, ratio, [1] * (every - 1), 0), shuffled_counts(cells, ratio, [1] * (every - 1), 1))
-        for cells in (2, 4)
-    ]
+    alone = [[shuffled_counts(cells, ratio, [1] * (every - 1), own) for own in (0, 1)] for cells in (2, 4)]
     pairs = [np.array([[one[state], other[state]] for state in one]) for one, other in alone]
     p, q = (np.multiply.outer(pairs[0][:, side], pairs[1][:, side]) for side in (0, 1))
     for first, second in ((p, q), (q, p)):
@@ -166,10 +135,7 @@ def test_releases_of_answers_all_reveal_no_more_than_is_said():
 
 def test_the_table_of_the_privacy_page_is_what_comes_out():
     page = (Path(__file__).parents[3] / "docs" / "privacy.md").read_text(encoding="utf-8")
-    features = [
-        {"name": f"f{i}", "kind": "categorical", "missing": False, "values": ["a", "b", "c", "d"]} for i in range(8)
-    ]
-    campaigns = [compiled(epsilon, features=features) for epsilon in (0.5, 1.0, 2.0, 4.0)]
+    campaigns = [compiled(epsilon, features=EIGHT) for epsilon in (0.5, 1.0, 2.0, 4.0)]
     for devices in (1_000, 10_000, 100_000, 1_000_000):
         found = [published_guarantee(campaign, devices).epsilon for campaign in campaigns]
         cells = " | ".join(f"{epsilon:.3g}" for epsilon in found)
@@ -181,12 +147,8 @@ def test_the_readmes_range_holds_what_campaigns_of_one_question_a_device_reveal(
     """100,000 devices at epsilon 1: cells, a number by sign or Laplace noise, and the one bit of an evaluation."""
     readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
     low, high = (float(number) for number in re.findall(r"\((0\.0\d\d), 1e-9\)", readme))
-    number = [{"name": "x", "kind": "continuous", "low": 0, "high": 1, "missing": False}]
-    four = [
-        {"name": f"f{i}", "kind": "categorical", "missing": False, "values": ["a", "b", "c", "d"]} for i in range(8)
-    ]
-    found = [published_guarantee(compiled(1.0, features=features), 100_000).epsilon for features in (four, number)]
     bit = evaluation(evaluation={"model": model(U, V), "weights": [1, 0]})
-    found.append(published_guarantee(bit, 100_000).epsilon)
+    campaigns = (compiled(features=EIGHT), compiled(features=[number("x")]), bit)
+    found = [published_guarantee(campaign, 100_000).epsilon for campaign in campaigns]
     assert min(found) == pytest.approx(low, abs=5e-4)
     assert max(found) == pytest.approx(high, abs=5e-4)

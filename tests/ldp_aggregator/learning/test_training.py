@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from drafts import draft, number, text
 
 from ldp_aggregator import NaiveBayes, Tally, estimate, train
 from ldp_aggregator.counting.arrivals import Arrivals
@@ -39,10 +40,8 @@ def test_features_that_tell_nothing_seldom_outvote_a_class_of_seven_tenths():
     publishes none of these models.
     """
     classes, values = [f"c{i}" for i in range(4)], [f"v{i}" for i in range(4)]
-    features = [{"name": f"x{i}", "kind": "categorical", "values": values, "missing": False} for i in range(6)]
     label = {"name": "y", "classes": classes, "weight": 0}
-    draft = {"version": 1, "title": "t", "label": label, "features": features, "privacy": {"epsilon": 1.0}}
-    campaign, said = Campaign.compile(draft), []
+    campaign, said = Campaign.compile(draft(*(text(f"x{i}", *values) for i in range(6)), label=label)), []
     for seed in range(10):
         rng = np.random.default_rng(seed)
         frame = pd.DataFrame({f"x{i}": rng.choice(values, 1_500) for i in range(6)})
@@ -53,15 +52,23 @@ def test_features_that_tell_nothing_seldom_outvote_a_class_of_seven_tenths():
     assert np.mean(said) > 0.87
 
 
-def test_the_model_states_its_guarantee_and_how_it_was_trained(make_campaign):
+def test_the_model_states_its_guarantee_how_it_was_trained_and_how_its_reports_came_where_that_is_known(make_campaign):
     campaign = make_campaign(BINARY, epsilon=1.5)
-    frame, labels = people(1_000)
-    model = train(campaign, simulate(campaign, frame, labels, rng=2), post="floor", prior="label")
+    tally = simulate(campaign, *people(1_000), rng=2)
+    model = train(campaign, tally, post="floor", prior="label")
     assert (model.guarantee_.epsilon, model.guarantee_.delta) == (1.5, 0)
     assert model.guarantee_.relation == LOCAL_RELATION
     training = json.loads(model.to_json())["training"]
     assert training["campaigns"] == [campaign.id]
     assert (training["reports"], training["post"], training["prior"]) == (1_000, "floor", "label")
+    assert not {"relayed", "counted_twice"} & training.keys()
+    known = train([(campaign, tally)], arrivals=[Arrivals(1_000, 1_000, 700, overlap=3, unchecked=2)])
+    training = json.loads(known.to_json())["training"]
+    assert training["counted_twice"] == {"known": 3, "at_most": 5}
+    assert training["relayed"][0]["guarantee"]["reports"] == 700 - 5
+    assert training["published"]["colluding"] == 10
+    with pytest.raises(ValueError, match="told of 2 campaigns, and there are 1"):
+        train([(campaign, tally)], arrivals=[Arrivals(), Arrivals()])
 
 
 def test_the_pooled_prior_has_less_variance_than_the_label_question(make_campaign):
@@ -76,7 +83,7 @@ def test_the_pooled_prior_has_less_variance_than_the_label_question(make_campaig
     assert pooled.var() == pytest.approx(stated, rel=0.35)  # 200 runs: 10 % standard error.
 
 
-def test_several_campaigns_are_combined_by_inverse_variance(make_campaign):
+def test_several_campaigns_are_combined_by_inverse_variance_and_rounds_of_one_study_cost_one_round(make_campaign):
     few, many = make_campaign(BINARY, epsilon=0.5), make_campaign(BINARY, epsilon=4, discrete="oue")
     frame, labels = people(4_000)
     pairs = [(few, simulate(few, frame, labels, rng=3)), (many, simulate(many, frame, labels, rng=4))]
@@ -84,32 +91,21 @@ def test_several_campaigns_are_combined_by_inverse_variance(make_campaign):
     assert together.class_prior_ == pytest.approx(best.class_prior_, abs=0.05)
     assert together.guarantee_.epsilon == 4.5  # Without a common study a device may have answered both.
     assert json.loads(together.to_json())["training"]["reports"] == 8_000
-
-
-def test_rounds_of_one_study_cost_a_device_one_round():
-    drafts = [
-        {
-            "version": 1,
-            "title": "Round",
-            "label": {"name": "class", "classes": ["c0", "c1"]},
-            "features": [{"name": "x", **BINARY, "weight": weight}],
-            "privacy": {"epsilon": epsilon},
-            "study": "s",
-        }
+    campaigns = [
+        Campaign.compile(draft(text("x", "a", "b", weight=weight), privacy={"epsilon": epsilon}, study="s"))
         for weight, epsilon in ((1, 1), (5, 2))
     ]
-    campaigns = [Campaign.compile(draft) for draft in drafts]
-    model = train([(campaign, Tally(campaign)) for campaign in campaigns])
-    assert model.guarantee_.epsilon == 2
+    assert train([(campaign, Tally(campaign)) for campaign in campaigns]).guarantee_.epsilon == 2
 
 
-@pytest.mark.parametrize("feature", [BINARY, {**GAUSSIAN, "bins": 5}, GAUSSIAN])
+@pytest.mark.parametrize("feature", [BINARY, {**BINARY, "missing": True}, {**GAUSSIAN, "bins": 5}, GAUSSIAN])
 def test_a_model_of_no_reports_is_uninformed_but_finite(make_campaign, feature):
     campaign = make_campaign(feature, classes=3)
     model = train(campaign, Tally(campaign))
     assert model.class_prior_ == pytest.approx([1 / 3] * 3)
     proba = model.predict_proba(pd.DataFrame({"x": [3.0, np.nan, "a"]}))
     assert proba == pytest.approx(np.full((3, 3), 1 / 3))
+    assert all(len(one.table) == one.feature.size for one in model.model_.likelihoods if hasattr(one, "table"))
 
 
 @pytest.mark.parametrize("continuous", ["laplace", "onebit", "sign"])
@@ -130,52 +126,41 @@ def test_a_class_hardly_seen_is_insufficient_and_never_divides_by_almost_nothing
     assert abs(moments.variance[0] - 225) < 5 * np.sqrt(moments.variance_variance[0])
 
 
-def test_the_variance_floor_is_relative_to_the_range_and_stated(make_campaign):
+def test_the_variance_floor_is_relative_to_the_range_and_stated_and_options_that_cannot_be_are_refused(make_campaign):
     campaign = make_campaign(GAUSSIAN, label_weight=0)
     frame = pd.DataFrame({"x": np.full(30_000, 50.0)})
     labels = np.array(["c0", "c1"] * 15_000)
     model = train(campaign, simulate(campaign, frame, labels, rng=7), variance_floor=0.01)
     assert min(model.model_.likelihoods[0].variance) >= 0.01 * 100**2 * (1 - 1e-12)
     assert json.loads(model.to_json())["training"]["variance_floor"] == 0.01
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+    for options, message in (
         ({"post": "none"}, "posterior, norm_sub or floor"),
         ({"prior": "guess"}, "pooled or label"),
         ({"variance_floor": 0}, "above 0 and below 0.25"),
         ({"variance_floor": 0.3}, "above 0 and below 0.25"),
         ({"prior": "label"}, "needs a label question"),
-    ],
-)
-def test_options_that_cannot_be_are_refused(make_campaign, options, message):
-    campaign = make_campaign(BINARY, label_weight=0)
-    with pytest.raises(ValueError, match=message):
-        train(campaign, Tally(campaign), **options)
+    ):
+        with pytest.raises(ValueError, match=message):
+            train(campaign, Tally(campaign), **options)
 
 
-MIXED = {
-    "version": 1,
-    "title": "Mixed",
-    "label": {"name": "class", "classes": ["c0", "c1", "c2"]},
-    "features": [
-        {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "blue", "missing"]},
-        {"name": "income", "kind": "continuous", "missing": False, "low": 0, "high": 9, "bins": 3},
-        {"name": "hours", "kind": "continuous", "missing": False, "low": -5, "high": 5},
-        {"name": "p", "kind": "continuous", "missing": False, "low": 0, "high": 1},
-        {"name": "q", "kind": "continuous", "missing": False, "low": -1, "high": 2},
-    ],
-    "projection": {
+MIXED = draft(
+    text("colour", "red", "blue", "missing"),
+    number("income", 0, 9, bins=3),
+    number("hours", -5, 5),
+    number("p"),
+    number("q", -1, 2),
+    label={"name": "class", "classes": ["c0", "c1", "c2"]},
+    projection={
         "method": "dca",
         "inputs": ["p", "q"],
         "mean": [0.4, 0.1],
         "scale": [0.5, 1.5],
         "matrix": [[0.3, 0.7]],
-        "outputs": [{"name": "dca1", "kind": "continuous", "missing": False, "low": -1, "high": 1.2}],
+        "outputs": [number("dca1", -1, 1.2)],
         "fitted_on": "public",
     },
-}
+)
 
 
 def mixed_people(n, seed):
@@ -204,70 +189,26 @@ def test_every_kind_of_feature_makes_one_model_and_the_device_agrees_with_it(ans
     best = NaiveBayes(json.loads(campaign.document)).fit(frame, labels).predict(others)
     assert (found == truth).mean() > 0.9 * (best == truth).mean() > 0.9 * 0.65
     device = Classifier(Model.from_json(model.to_json()))
-    records = others.astype(object).to_dict("records")
-    assert found.tolist() == [device.predict(record) for record in records]
-    on_device = np.array([list(device.predict_proba(record).values()) for record in records])
-    assert np.abs(model.predict_proba(others) - on_device).max() < 1e-9
+    assert found.tolist() == [device.predict(record) for record in others.astype(object).to_dict("records")]
 
 
-def test_a_model_tells_how_its_reports_came_where_that_is_known(make_campaign):
-    campaign = make_campaign(BINARY)
-    tally = simulate(campaign, *people(1_000), rng=2)
-    assert not {"relayed", "counted_twice"} & json.loads(train(campaign, tally).to_json())["training"].keys()
-    known = train([(campaign, tally)], arrivals=[Arrivals(1_000, 1_000, 700, overlap=3, unchecked=2)])
-    training = json.loads(known.to_json())["training"]
-    assert training["counted_twice"] == {"known": 3, "at_most": 5}
-    assert training["relayed"][0]["guarantee"]["reports"] == 700 - 5
-    assert training["published"]["colluding"] == 10
-    with pytest.raises(ValueError, match="told of 2 campaigns, and there are 1"):
-        train([(campaign, tally)], arrivals=[Arrivals(), Arrivals()])
-
-
-@pytest.fixture(scope="module")
-def campaign():
-    return Campaign.compile(
-        {
-            "version": 1,
-            "title": "t",
-            "study": "s",
-            "label": {"name": "y", "classes": ["yes", "no"]},
-            "features": [
-                {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"], "ordered": True},
-                {"name": "size", "kind": "continuous", "low": 0, "high": 9, "bins": 3},
-            ],
-            "privacy": {"epsilon": 4.0},
-        }
+def test_values_in_their_order_are_said_by_campaigns_and_not_by_their_models():
+    age, size = text("age", "young", "medium", "old"), number("size", high=9, bins=3)
+    ordered, unordered = (
+        Campaign.compile(draft({**age, "ordered": said}, size, study="s", privacy={"epsilon": 4.0}))
+        for said in (True, False)
     )
-
-
-@pytest.fixture(scope="module")
-def pairs(campaign):
     rng = np.random.default_rng(5)
     frame = pd.DataFrame({"age": rng.choice(["young", "medium", "old"], 2000), "size": rng.uniform(0, 9, 2000)})
-    labels = np.where((frame["age"] == "old") ^ (rng.random(2000) < 0.1), "yes", "no")
-    return [(campaign, simulate(campaign, frame, labels, rng=7))]
-
-
-def without_order(campaign):
-    draft = json.loads(campaign.document)
-    del draft["questions"], draft["features"][0]["ordered"]
-    return Campaign.compile(draft)
-
-
-def test_a_model_does_not_say_it_and_is_read_by_servers_and_devices(pairs):
-    text = train(pairs).to_json()
-    assert "ordered" not in json.dumps(json.loads(text)["features"])
-    assert NaiveBayes.from_json(text).to_json() == text
-    assert Classifier.from_json(text).predict({"age": "old"}) == "yes"
-
-
-def test_a_model_is_of_campaigns_that_say_the_same(pairs):
-    ((campaign, tally),) = pairs
+    labels = np.where((frame["age"] == "old") ^ (rng.random(2000) < 0.1), "a", "b")
+    tally = simulate(ordered, frame, labels, rng=7)
+    model = train(ordered, tally)
+    text_of_model = model.to_json()
+    assert "ordered" not in json.dumps(json.loads(text_of_model)["features"])
+    assert NaiveBayes.from_json(text_of_model).to_json() == text_of_model
+    assert Classifier.from_json(text_of_model).predict({"age": "old"}) == "a"
     with pytest.raises(ValueError, match="do not have the same label and features"):
-        train([(campaign, tally), (without_order(campaign), tally)])
-
-
-def test_an_evaluation_round_says_it_again_and_holds_its_model(pairs):
-    following = Campaign.compile(evaluation_draft([pairs[0][0]], train(pairs).model_))
+        train([(ordered, tally), (unordered, tally)])
+    following = Campaign.compile(evaluation_draft([ordered], model.model_))
     assert [feature.ordered for feature in following.features] == [True, True]
     assert following.asks == "score"

@@ -4,6 +4,7 @@ import json
 from fractions import Fraction
 
 import pytest
+from drafts import draft, number, text
 
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.enumeration import ENUMERATION, verify_thoroughly, worst_case
@@ -16,18 +17,10 @@ from protocols.mechanisms import DISCRETE, MOMENTS, DirectEncoding, NoisyVector
 ALL = {**DISCRETE, **MOMENTS}
 
 
-def draft(**privacy):
-    return {
-        "version": 1,
-        "title": "t",
-        "label": {"name": "y", "classes": ["a", "b", "c"]},
-        "features": [
-            {"name": "u", "kind": "categorical", "missing": False, "values": ["1", "2", "missing"]},
-            {"name": "v", "kind": "continuous", "missing": False, "low": 0, "high": 1},
-            {"name": "w", "kind": "continuous", "missing": False, "low": -3, "high": 8, "bins": 40},
-        ],
-        "privacy": {"epsilon": 1.0, **privacy},
-    }
+def campaign_of(**privacy):
+    features = text("u", "1", "2", "missing"), number("v"), number("w", -3, 8, bins=40)
+    label = {"name": "y", "classes": ["a", "b", "c"]}
+    return Campaign.compile(draft(*features, label=label, privacy={"epsilon": 1.0, **privacy}))
 
 
 @pytest.mark.parametrize("name", [name for name, kind in ALL.items() if not issubclass(kind, NoisyVector)])
@@ -38,35 +31,26 @@ def test_enumeration_and_closed_form_give_the_same_ratio(name):
             assert worst_case(mechanism) == (mechanism.worst_case(), ENUMERATION)
 
 
-def test_a_device_enumerates_nothing_and_finds_what_the_enumeration_finds():
-    campaign = Campaign.compile(draft(discrete="oue", answers="all"))
+def test_a_device_enumerates_nothing_and_finds_what_the_enumeration_finds_whose_json_form_is_plain_data():
+    campaign = campaign_of(discrete="oue", answers="all")
     thorough, quick = verify_thoroughly(campaign), verify(campaign)
     assert {check.method for check in quick.questions} == {CLOSED_FORM}
     assert ENUMERATION in {check.method for check in thorough.questions}
     assert [check.worst.loss for check in quick.questions] == [check.worst.loss for check in thorough.questions]
     assert quick.loss == thorough.loss
-
-
-def test_what_has_too_many_outputs_is_not_enumerated():
-    assert analysis_of(DISCRETE["oue"].make(8, Fraction(1))).law_size == 8 * 2**8
-    assert analysis_of(DISCRETE["she"].make(2, Fraction(1))).law_size == 0
-    assert analysis_of(DISCRETE["oue"].make(65536, Fraction(1))).law_size == 0
-
-
-def test_large_domains_take_the_closed_form():
-    assert worst_case(DISCRETE["oue"].make(1024, Fraction(1)))[1] == CLOSED_FORM
-    assert worst_case(DISCRETE["ss"].make(1024, Fraction(1)))[1] == CLOSED_FORM
-
-
-def test_a_mechanism_that_excludes_an_output_has_no_finite_ratio():
-    for prove in (worst_case, DirectEncoding.worst_case):
-        with pytest.raises(ZeroDivisionError):
-            prove(DirectEncoding(4, ONE))
-
-
-def test_the_json_form_is_plain_data():
-    told = verify_thoroughly(Campaign.compile(draft(discrete="the"))).to_json()
+    told = verify_thoroughly(campaign_of(discrete="the")).to_json()
     assert json.loads(json.dumps(told)) == told
     assert told["holds"]
     assert told["realised_epsilon"] <= told["epsilon"]
     assert {row["method"] for row in told["questions"]} == {ENUMERATION, CLOSED_FORM}
+
+
+def test_large_domains_take_the_closed_form_and_a_mechanism_that_excludes_an_output_has_no_finite_ratio():
+    assert analysis_of(DISCRETE["oue"].make(8, Fraction(1))).law_size == 8 * 2**8
+    assert analysis_of(DISCRETE["she"].make(2, Fraction(1))).law_size == 0
+    assert analysis_of(DISCRETE["oue"].make(65536, Fraction(1))).law_size == 0
+    assert worst_case(DISCRETE["oue"].make(1024, Fraction(1)))[1] == CLOSED_FORM
+    assert worst_case(DISCRETE["ss"].make(1024, Fraction(1)))[1] == CLOSED_FORM
+    for prove in (worst_case, DirectEncoding.worst_case):
+        with pytest.raises(ZeroDivisionError):
+            prove(DirectEncoding(4, ONE))

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from audited import Client
+from drafts import draft, number, text
 
 from ldp_aggregator import estimate, train
 from ldp_aggregator.audit import audit
@@ -33,17 +34,12 @@ from simulations import simulate
 from simulations.fleet.lying import TARGET, lying_reports
 from simulations.studies.planning import standard_errors
 
-DRAFT = {
-    "version": 1,
-    "title": "Toy",
-    "label": {"name": "y", "classes": ["a", "b"]},
-    "features": [
-        {"name": "colour", "kind": "categorical", "missing": True, "values": ["red", "green", "blue"]},
-        {"name": "hours", "kind": "continuous", "missing": False, "low": 0, "high": 10},
-        {"name": "age", "kind": "continuous", "missing": False, "low": 0, "high": 90, "bins": 5},
-    ],
-    "privacy": {"epsilon": 2.0, "discrete": "toy", "continuous": "sign"},
-}
+DRAFT = draft(
+    text("colour", "red", "green", "blue", missing=True),
+    number("hours", high=10),
+    number("age", high=90, bins=5),
+    privacy={"epsilon": 2.0, "discrete": "toy", "continuous": "sign"},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,16 +165,8 @@ def people() -> tuple[pd.DataFrame, pd.Series]:
     late = labels == "b"
     colours = np.where(rng.random(6000) < 0.2 + 0.5 * late, "red", rng.choice(["green", "blue"], 6000)).astype(object)
     colours[rng.random(6000) < 0.1] = None
-    frame = pd.DataFrame(
-        {"colour": colours, "hours": rng.uniform(0, 6, 6000) + 4 * late, "age": rng.uniform(0, 90, 6000)}
-    )
-    return frame, pd.Series(labels)
-
-
-def test_every_question_is_asked_with_it(campaign: Campaign) -> None:
-    assert {question.mechanism.name for question in campaign.questions} == {"toy"}
-    assert Campaign.parse(campaign.document) == campaign
-    assert {question.encoding for question in campaign.questions} == {"index", "sign"}
+    hours, age = rng.uniform(0, 6, 6000) + 4 * late, rng.uniform(0, 90, 6000)
+    return pd.DataFrame({"colour": colours, "hours": hours, "age": age}), pd.Series(labels)
 
 
 def test_it_is_counted_as_it_says_itself(campaign: Campaign) -> None:
@@ -186,8 +174,7 @@ def test_it_is_counted_as_it_says_itself(campaign: Campaign) -> None:
     uploads = [encode_upload(perturb(campaign, record, "ab"[i % 2])) for i in range(500)]
     tally = Tally.of_uploads(campaign, uploads)
     assert int(tally.n.sum()) == 500
-    questions = np.array([0, 0, 1, len(campaign.questions) - 1])
-    payloads = [b"\0\0\1", b"\1\0\0", b"\0\0\2", b"\0\0\0"]
+    questions, payloads = [0, 0, 1, len(campaign.questions) - 1], [b"\0\0\1", b"\1\0\0", b"\0\0\2", b"\0\0\0"]
     for copies in (1, 100):  # A few reports to each of many questions, and many reports to each.
         laid_out = lay_out(campaign, np.repeat(questions, copies), b"".join(one * copies for one in payloads))
         codes = {place: code for sheet in laid_out for place, code in sheet.refusals().items()}
@@ -198,7 +185,10 @@ def test_it_is_counted_as_it_says_itself(campaign: Campaign) -> None:
         assert sums[1][1][2] == copies
 
 
-def test_its_laws_are_its_closed_form(campaign: Campaign) -> None:
+def test_every_question_is_asked_with_it_and_its_laws_are_its_closed_form(campaign: Campaign) -> None:
+    assert {question.mechanism.name for question in campaign.questions} == {"toy"}
+    assert Campaign.parse(campaign.document) == campaign
+    assert {question.encoding for question in campaign.questions} == {"index", "sign"}
     thorough = verify_thoroughly(campaign)
     assert thorough.holds
     assert {check.method for check in thorough.questions} == {ENUMERATION}
@@ -219,7 +209,7 @@ def test_it_is_simulated_and_estimated_without_bias(campaign, people, fidelity) 
     assert np.all(np.abs(colour.cells.value[:2] - red) < 5 * np.sqrt(colour.cells.variance[:2]))
 
 
-def test_it_is_trained_published_and_lied_about(campaign, people) -> None:
+def test_it_is_trained_published_lied_about_planned_and_audited(campaign, people) -> None:
     frame, labels = people
     model = train(campaign, simulate(campaign, frame, labels, 7, fidelity="counts", devices=200_000))
     assert json.loads(model.to_json())["training"]["lies"]
@@ -228,11 +218,7 @@ def test_it_is_trained_published_and_lied_about(campaign, people) -> None:
     reports = lying_reports(campaign, campaign.questions, TARGET, 1)
     for question, report in zip(campaign.questions, reports, strict=True):
         question.mechanism.check(report.payload)
-
-
-def test_it_is_planned_and_audited(campaign: Campaign) -> None:
-    errors = standard_errors(campaign, 100_000)
-    assert all((error > 0).all() and np.isfinite(error).all() for error in errors)
+    assert all((error > 0).all() and np.isfinite(error).all() for error in standard_errors(campaign, 100_000))
     result = audit(campaign.document.decode(), Client(), 300, rng=np.random.default_rng(1), wrong=1e-7)
     assert result.passed, "the client's coins are live: a sound one fails once in 10**7 runs"
     assert analysis_of(campaign.questions[0].mechanism).words == UniformFacts.words

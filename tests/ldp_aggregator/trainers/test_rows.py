@@ -5,6 +5,7 @@
 
 import csv
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -30,9 +31,10 @@ from ldp_aggregator.trainers import (
 )
 from ldp_aggregator.trainers.csv_tables import read_chunks
 from ldp_aggregator.trainers.federation import federated
+from ldp_aggregator.trainers.kmeans import _points
 from ldp_aggregator.trainers.noise.randomness import PrivacyWarning
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.statistics import grid_values, statistics_of, statistics_of_chunks
+from ldp_aggregator.trainers.statistics import statistics_of, statistics_of_chunks
 from protocols import Campaign
 
 LABEL = {"name": "y", "classes": ["0", "true", "red"]}
@@ -89,8 +91,12 @@ def tables(draw):
     return (frame, labels), (row, its_label), (longer, longer_labels)
 
 
+def schema_of(draft):
+    return Schema.read({name: draft.get(name) for name in ("label", "features", "projection")})
+
+
 def vector_of(draft, table):
-    schema = Schema.read({name: draft.get(name) for name in ("label", "features", "projection")})
+    schema = schema_of(draft)
     return statistics_of(schema, table[0], schema.classes_of(table[1], len(table[0])))
 
 
@@ -166,11 +172,20 @@ TRAINERS = {
 }
 
 
-@pytest.mark.parametrize("trainer", TRAINERS.values(), ids=TRAINERS)
+def share_of(table):
+    campaign = Campaign.compile(DRAFT)
+    with pytest.MonkeyPatch.context() as patch:
+        no_noise(patch)
+        return decode_share(node_statistics(campaign, *table), campaign)
+
+
+@pytest.mark.parametrize(
+    "sent_by", [*(partial(released_by, one) for one in TRAINERS.values()), share_of], ids=[*TRAINERS, "node"]
+)
 @given(tables())
-def test_every_trainer_takes_a_row_for_itself(trainer, case):
+def test_every_trainer_and_every_node_takes_a_row_for_itself(sent_by, case):
     table, row, longer = case
-    assert (released_by(trainer, longer) - released_by(trainer, table)).tolist() == vector_of(DRAFT, row).tolist()
+    assert (sent_by(longer) - sent_by(table)).tolist() == vector_of(DRAFT, row).tolist()
 
 
 @pytest.mark.filterwarnings(f"ignore::{PrivacyWarning.__module__}.{PrivacyWarning.__name__}")
@@ -184,37 +199,21 @@ def test_a_row_goes_to_one_group_of_nodes_and_moves_no_other_row_to_another(case
     assert sorted(moved) == sorted([own, [0] * len(own)])
 
 
-@given(tables())
-def test_the_share_of_a_node_takes_a_row_for_itself(case):
-    campaign = Campaign.compile(DRAFT)
-
-    def share_of(table):
-        with pytest.MonkeyPatch.context() as patch:
-            no_noise(patch)
-            return decode_share(node_statistics(campaign, *table), campaign)
-
-    table, row, longer = map(share_of, case)
-    assert (longer - table).tolist() == row.tolist()
-
-
 @pytest.mark.parametrize("draft", DRAFTS.values(), ids=DRAFTS)
 @given(tables())
 def test_means_and_variances_and_clusters_are_of_the_same_numbers_and_one_more(draft, case):
-    schema = Schema.read({name: draft.get(name) for name in ("label", "features", "projection")})
+    schema = schema_of(draft)
 
     def numbers_of(table):
         frame, labels = table
         classes = schema.classes_of(labels, len(frame))
-        names = [feature.name for feature in schema.gaussians]
         found = Counter(
-            (name, c, step)
-            for name in names
-            for c, column in enumerate(moment_training._columns(schema, name, frame, classes))
+            (feature.name, c, step)
+            for feature in schema.gaussians
+            for c, column in enumerate(moment_training._columns(schema, feature.name, frame, classes))
             for step in column.steps.tolist()
         )
-        prepared = schema.prepare(frame)
-        coordinates = [grid_values(feature, prepared[feature.name]).tolist() for feature in schema.gaussians]
-        return found, Counter(zip(*coordinates, strict=True))
+        return found, Counter(map(tuple, _points(schema.gaussians, schema.prepare(frame)).T.tolist()))
 
     for before, own, after in zip(*map(numbers_of, case), strict=True):
         assert after == before + own
@@ -290,10 +289,5 @@ def test_a_sparse_column_of_time_spans_is_missing_like_any_other():
     """Of such a column pandas takes no rows: ``frame.loc`` raises."""
     spans = pd.concat([pd.Series(pd.arrays.SparseArray([0])), pd.Series([pd.Timedelta(1)])], ignore_index=True)
     frame = pd.DataFrame({"more": spans})
-    schema = Schema.read(
-        {
-            "label": {"name": "y", "classes": ["a", "b"]},
-            "features": [{"name": "more", "kind": "continuous", "low": 0, "high": 1}],
-        }
-    )
-    assert statistics_of(schema, frame, np.array([-1, 0])).tolist()[:2] == [1, 0]
+    schema = Schema.read({"label": LABEL, "features": FEATURES[-1:]})
+    assert statistics_of(schema, frame, np.array([-1, 0])).tolist()[:3] == [1, 0, 0]

@@ -8,7 +8,13 @@ import pandas as pd
 import pytest
 
 from ldp_aggregator import NaiveBayes
-from ldp_aggregator.trainers import GlobalSensitivityNB, SmoothSensitivityNB, SufficientStatisticsNB
+from ldp_aggregator.trainers import (
+    FederatedNB,
+    GlobalSensitivityNB,
+    PrivateKMeans,
+    SmoothSensitivityNB,
+    SufficientStatisticsNB,
+)
 from ldp_aggregator.trainers.moment_training import SPAN, MomentColumn
 from ldp_aggregator.trainers.noise.randomness import PrivacyWarning
 from ldp_aggregator.trainers.smooth_sensitivity import published_sensitivities
@@ -41,38 +47,29 @@ def test_with_hardly_any_noise_it_is_the_model_without_noise(schema, table, trai
             assert np.array(mine.table) == pytest.approx(np.array(right.table), abs=off)
 
 
-def test_the_guarantee_and_the_budget_are_stated(schema, table):
+def test_the_guarantee_and_the_budget_are_stated_and_without_a_schema_there_is_no_guarantee(schema, table):
     fitted = SufficientStatisticsNB(schema, epsilon=0.5).fit(*table)
     assert str(fitted.guarantee_) == (
         "epsilon = 0.5; relation: add or remove one row; public: the schema: classes, values, bounds"
     )
     assert sum(fitted.budget_.values()) == pytest.approx(0.5)
     assert list(fitted.budget_)[:3] == ["class counts", "colour", "hours: sum and square"]
-    back = NaiveBayes.from_json(fitted.to_json())
-    assert back.guarantee_ == fitted.guarantee_
+    assert NaiveBayes.from_json(fitted.to_json()).guarantee_ == fitted.guarantee_
     replaced = SufficientStatisticsNB(schema, relation="replace").fit(*table)
     assert "labels and class counts" in str(replaced.guarantee_)
     assert "class counts" not in replaced.budget_
-
-
-def test_without_a_schema_there_is_no_guarantee(table):
     with pytest.warns(PrivacyWarning, match="were read off the table"):
-        fitted = SufficientStatisticsNB(epsilon=1.0).fit(*table)
-    assert fitted.guarantee_.epsilon is None
+        assert SufficientStatisticsNB(epsilon=1.0).fit(*table).guarantee_.epsilon is None
 
 
 def test_pieces_of_a_table_give_the_model_of_the_whole(schema, table):
     frame, labels = table
     pieces = [(frame.iloc[i : i + 100], labels.iloc[i : i + 100]) for i in range(0, len(frame), 100)]
-    whole = SufficientStatisticsNB(schema, random_state=4).fit(frame, labels)
-    chunked = SufficientStatisticsNB(schema, random_state=4).fit_chunks(pieces)
-    assert chunked.to_json() == whole.to_json()
+    for chunks, rows in ((pieces, len(frame)), ([], 0)):
+        whole = SufficientStatisticsNB(schema, random_state=4).fit(frame.head(rows), labels.head(rows))
+        assert SufficientStatisticsNB(schema, random_state=4).fit_chunks(chunks).to_json() == whole.to_json()
     with pytest.raises(ValueError, match="need a schema"):
         SufficientStatisticsNB().fit_chunks(pieces)
-    nothing = SufficientStatisticsNB(schema, random_state=4).fit_chunks([])
-    assert (
-        nothing.to_json() == SufficientStatisticsNB(schema, random_state=4).fit(frame.head(0), labels.head(0)).to_json()
-    )
 
 
 def odd_tables():
@@ -97,20 +94,27 @@ def test_odd_tables_give_a_model_that_a_device_accepts(schema, case, frame, labe
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    ("trainer", "parameters", "message"),
     [
-        ({"epsilon": 0}, "epsilon must be a finite number above 0"),
-        ({"relation": "swap"}, "relation must be add-remove or replace"),
-        ({"variant": "published"}, "its only variant is 'sound'"),
-        ({"variant": "fast"}, "variant must be sound or published"),
-        ({"variance_floor": 0}, "variance_floor must be above 0"),
-        ({"numerical_share": 2}, "numerical_share must be above 0 and below 1"),
-        ({"smoothing": -1}, "smoothing must be at least 0"),
+        (SufficientStatisticsNB, {"epsilon": 0}, "epsilon must be a finite number above 0"),
+        (SufficientStatisticsNB, {"relation": "swap"}, "relation must be add-remove or replace"),
+        (SufficientStatisticsNB, {"variant": "published"}, "its only variant is 'sound'"),
+        (SufficientStatisticsNB, {"variant": "fast"}, "variant must be sound or published"),
+        (SufficientStatisticsNB, {"variance_floor": 0}, "variance_floor must be above 0"),
+        (SufficientStatisticsNB, {"numerical_share": 2}, "numerical_share must be above 0 and below 1"),
+        (SufficientStatisticsNB, {"smoothing": -1}, "smoothing must be at least 0"),
+        (PrivateKMeans, {"schema": None}, "needs a schema"),
+        (PrivateKMeans, {"split": "odd"}, "split must be even or optimal"),
+        (PrivateKMeans, {"n_clusters": 0}, "at least 1"),
+        (PrivateKMeans, {"epsilon": -1}, "finite number above 0"),
+        (FederatedNB, {"nodes": 0}, "nodes"),
+        (FederatedNB, {"nodes": 2, "groups": 3}, "nodes"),
+        (FederatedNB, {"relation": "replace"}, "nodes"),
     ],
 )
-def test_wrong_parameters_are_refused_with_what_would_be_right(schema, table, parameters, message):
+def test_wrong_parameters_are_refused_with_what_would_be_right(schema, table, trainer, parameters, message):
     with pytest.raises(ValueError, match=message):
-        SufficientStatisticsNB(schema, **parameters).fit(*table)
+        trainer(**{"schema": schema, **parameters}).fit(*table)
 
 
 @pytest.mark.parametrize(("trainer", "parameters"), MOMENTS)

@@ -71,22 +71,15 @@ def test_no_rows_and_one_row_meet_the_same_queries_and_the_same_guarantee(schema
     assert list(models[0].budget_.items()) == list(models[1].budget_.items())
 
 
-def test_what_is_released_of_no_rows_is_noise(schema):
+def test_of_no_rows_a_trainer_releases_noise_k_means_finds_centres_and_a_node_sends_a_share_like_any(schema, table):
     frame, labels = EMPTY["no columns' types"]
     models = {SufficientStatisticsNB(schema, random_state=i).fit(frame, labels).to_json() for i in range(8)}
     assert len(models) == 8
-
-
-def test_k_means_finds_centres_of_no_rows(schema):
-    fitted = PrivateKMeans(schema, n_clusters=4, random_state=1).fit(EMPTY["no columns' types"][0])
-    assert fitted.cluster_centers_.shape == (4, 2)
-    assert sum(fitted.budget_.values()) == pytest.approx(1.0)
-
-
-def test_a_node_without_rows_sends_noise_of_the_same_length_as_any(schema, table):
+    clusters = PrivateKMeans(schema, n_clusters=4, random_state=1).fit(frame)
+    assert clusters.cluster_centers_.shape == (4, 2)
+    assert sum(clusters.budget_.values()) == pytest.approx(1.0)
     campaign = Campaign.compile({"version": 1, "title": "Federated", **schema, "privacy": {"epsilon": 2}})
-    frame, labels = pd.DataFrame(columns=COLUMNS), pd.Series([], dtype=object)
-    share = decode_share(node_statistics(campaign, frame, labels), campaign)
+    share = decode_share(node_statistics(campaign, frame, pd.Series(labels, dtype=object)), campaign)
     assert len(share) == len(decode_share(node_statistics(campaign, *table), campaign))
     assert share.any()
 
@@ -116,13 +109,7 @@ def test_a_feature_that_no_row_expresses_is_named_and_no_other(trainer):
             made(trainer, SCHEMA, random_state=1).fit(frame, labels)
 
 
-def test_a_node_is_told_before_it_sends():
-    campaign = Campaign.compile({"version": 1, "title": "t", **SCHEMA, "privacy": {"epsilon": 1}})
-    with pytest.warns(SilentFeatureWarning, match="'smoker'"):
-        node_statistics(campaign, FRAME, LABELS, random_state=1)
-
-
-def test_what_is_told_follows_from_the_noisy_numbers_alone():
+def test_what_is_told_follows_from_the_noisy_numbers_alone_and_a_node_is_told_before_it_sends():
     schema = Schema.read(SCHEMA)
     plans = plan_noise(schema, 1.0, "add-remove")
     exact = statistics_of(schema, FRAME, schema.classes_of(LABELS, ROWS))
@@ -135,3 +122,6 @@ def test_what_is_told_follows_from_the_noisy_numbers_alone():
         noisy[smoker.part.start] = round(total * spread)
         assert silent_features(noisy, plans) == (("smoker",) if silent else ())
     assert silent_features(np.zeros_like(exact), plans) == ()
+    campaign = Campaign.compile({"version": 1, "title": "t", **SCHEMA, "privacy": {"epsilon": 1}})
+    with pytest.warns(SilentFeatureWarning, match="'smoker'"):
+        node_statistics(campaign, FRAME, LABELS, random_state=1)

@@ -1,4 +1,4 @@
-"""``accuracy``, ``plan`` and ``draft`` from a shell's point of view."""
+"""``accuracy``, ``plan`` and ``draft`` from a shell's point of view, and what every command says of a mistake."""
 
 from __future__ import annotations
 
@@ -11,18 +11,15 @@ from evaluated import evaluation
 
 from protocols import Campaign
 from protocols.shell import FAILED, WRONG_USAGE
+from simulations.commands.population import TOKEN_VARIABLE
 from simulations.tables.sources import draft_of
 
-FOUND_LATER = (
-    "no column",
-    "no such file",
-    "cannot be",
-    "not JSON",
-    "not declared",
-    "not a journal",
-)
+FOUND_LATER = ("no column", "cannot be", "not JSON", "not declared", "not a journal")
 """What is wrong with a table, a file or a server; everything else is the command line."""
 EVALUATING = ["accuracy", "--data", "TABLE", "--label", "sold", "--devices", "100", "--evaluating"]
+POPULATION = ["population", "--data", "TABLE", "--schema", "SCHEMA"]
+NOBODY = "http://127.0.0.1:9"
+"""The discard port: nothing listens there."""
 
 
 @pytest.fixture
@@ -35,19 +32,18 @@ def schema(tmp_path):
     return write_draft(tmp_path / "draft.json")
 
 
-def test_accuracy_prints_every_combination_under_its_total_loss(table, schema, capsys):
-    flags = ["--data", table, "--schema", schema, "--mechanism", "de", "oue", "--epsilon", 1, 2, "--repeats", 3]
-    code, out, _ = run(capsys, "accuracy", *flags, "--workers", 1)
+def test_accuracy_prints_every_combination_under_its_total_loss_and_asks_as_the_draft_says(
+    table, schema, tmp_path, capsys
+):
+    flags = ["--data", table, "--mechanism", "de", "oue", "--epsilon", 1, 2, "--repeats", 3, "--workers", 1]
+    code, out, _ = run(capsys, "accuracy", *flags, "--schema", schema)
     assert code == 0
     lines = [line.split() for line in out.splitlines() if line.startswith(("de ", "oue "))]
     assert [line[:3] for line in lines] == [["de", "1", "1"], ["de", "2", "2"], ["oue", "1", "1"], ["oue", "2", "2"]]
     assert "3 trials, 96 devices each, which answer one question" in out
-
-
-def test_accuracy_asks_as_the_draft_says(table, tmp_path, capsys):
-    everything = {**DRAFT, "privacy": {"epsilon": 3.0, "answers": "all"}}
-    flags = ["--data", table, "--schema", write_draft(tmp_path / "all.json", everything), "--repeats", 2]
-    assert "which answer every question" in run(capsys, "accuracy", *flags, "--workers", 1)[1]
+    everything = write_draft(tmp_path / "all.json", {**DRAFT, "privacy": {"epsilon": 3.0, "answers": "all"}})
+    flags = ["--data", table, "--schema", everything, "--repeats", 2, "--workers", 1]
+    assert "which answer every question" in run(capsys, "accuracy", *flags)[1]
 
 
 def test_accuracy_gives_every_trial_with_its_seed_as_json(table, schema, capsys):
@@ -60,7 +56,7 @@ def test_accuracy_gives_every_trial_with_its_seed_as_json(table, schema, capsys)
     assert document["summary"][0]["total_epsilon"] == 3.0
 
 
-def test_a_plan_without_a_pilot_says_why_and_how_many(schema, capsys):
+def test_a_plan_says_why_and_how_many_and_what_the_answers_of_an_evaluation_would_tell(schema, tmp_path, capsys):
     code, out, err = run(capsys, "plan", "--schema", schema, "--devices", 30_000)
     assert (code, err) == (0, "")
     assert "30,000 devices, each with a total loss of at most 3, answer one question" in out
@@ -69,6 +65,13 @@ def test_a_plan_without_a_pilot_says_why_and_how_many(schema, capsys):
     assert "sign by " in out
     assert "least noise; " in out
     assert "at half the epsilon" in out
+    schema = write_draft(tmp_path / "which.json", draft_of(evaluation()))
+    code, out, err = run(capsys, "plan", "--schema", schema, "--devices", 20_000)
+    assert (code, err) == (0, "")
+    assert "whether the model is right" in out
+    assert re.search(r"accuracy +0\.00\d\d\n", out)
+    assert "area under the ROC curve" in out
+    assert "recall of b" in out
 
 
 def test_a_plan_with_a_pilot_finds_the_devices_for_a_loss(table, schema, capsys, monkeypatch):
@@ -88,31 +91,20 @@ def test_a_plan_with_a_pilot_finds_the_devices_for_a_loss(table, schema, capsys,
 
 
 def test_evaluating_is_simulated_from_learning_to_publishing(table, schema, tmp_path, capsys):
-    flags = ["--data", table, "--schema", schema, "--devices", 40_000, "--evaluating", 0.1, "--repeats", 3]
-    flags += ["--workers", 1]
+    flags = ["--data", table, "--schema", schema, "--devices", 40_000, "--evaluating", 0.1]
+    flags += ["--repeats", 3, "--workers", 1]
     journal = ("--journal", tmp_path / "journal")
     code, out, _ = run(capsys, "accuracy", *flags, *journal)
     assert code == 0
     assert "40,000 devices at a total epsilon of 3, 4,000 of them evaluate; 3 trials" in out
     assert "the threshold was moved in " in out
     assert "it buys the knowledge of" in out or "the round pays" in out
-    code, again, _ = run(capsys, "accuracy", *flags, *journal)
-    assert again == out
+    assert run(capsys, "accuracy", *flags, *journal)[1] == out
     code, out, _ = run(capsys, "accuracy", *flags, "--epsilon", 1, "--json")
     document, summary = json.loads(out), json.loads(out)["summary"]
     assert (document["epsilon"], document["seeds"], summary["trials"], len(document["trials"])) == (1, [0, 1, 2], 3, 3)
     assert summary["majority"] < summary["published"] <= 1
     assert 0 < summary["told"] < 1.1
-
-
-def test_a_plan_of_an_evaluation_says_what_its_answers_would_tell(tmp_path, capsys):
-    schema = write_draft(tmp_path / "which.json", draft_of(evaluation()))
-    code, out, err = run(capsys, "plan", "--schema", schema, "--devices", 20_000)
-    assert (code, err) == (0, "")
-    assert "whether the model is right" in out
-    assert re.search(r"accuracy +0\.00\d\d\n", out)
-    assert "area under the ROC curve" in out
-    assert "recall of b" in out
 
 
 def test_a_drafted_campaign_compiles_and_its_notes_are_loud(table, tmp_path, capsys):
@@ -143,10 +135,29 @@ def test_a_drafted_campaign_compiles_and_its_notes_are_loud(table, tmp_path, cap
         (["plan", "--schema", "nowhere.toml", "--devices", "10"], "nowhere.toml: cannot be read"),
         (["draft", "--data", "TABLE", "--label", "bought"], "no column 'bought'"),
         (["draft", "--data", "TABLE", "--label", "sold", "--output", "no/such/folder.json"], "cannot be written"),
+        ([], "required: COMMAND"),
+        (["census"], "invalid choice: 'census'"),
+        (["population"], "required: --data"),
+        (["population", "--data", "TABLE", "--label", "sold", "--devices", "0"], "at least 1, not '0'"),
+        (["population", "--data", "TABLE", "--label", "sold", "--liars", "1"], "above 0 and below 1"),
+        (["population", "--data", "TABLE", "--label", "bought"], "no column 'bought'"),
+        (["population", "--data", "TABLE", "--schema", "nowhere.json"], "nowhere.json: cannot be read"),
+        (["population", "--data", "TABLE", "--schema", "TABLE"], "not JSON"),
+        (["population", "--data", "OTHER", "--schema", "SCHEMA"], "row 1: 'green' is not declared"),
+        ([*POPULATION, "--url", NOBODY], "--url needs --aggregator-data"),
+        ([*POPULATION, "--url", NOBODY, "--admin-url", NOBODY], f"{NOBODY}/admin/v1/campaigns cannot be reached"),
+        ([*POPULATION, "--target", "no"], "--target goes with --liars"),
+        ([*POPULATION, "--liars", "0.5", "--target", "never"], "must be one of yes, no"),
     ],
 )
-def test_a_mistake_is_one_clear_line_and_one_of_two_exit_codes(arguments, problem, table, schema, tmp_path, capsys):
-    places = {"TABLE": table, "SCHEMA": schema, "FOLDER": tmp_path}
+def test_a_mistake_is_one_clear_line_and_one_of_two_exit_codes(
+    arguments, problem, table, schema, tmp_path, capsys, monkeypatch
+):
+    if "reached" in problem:
+        monkeypatch.setenv(TOKEN_VARIABLE, "x")
+    other = tmp_path / "other.csv"
+    other.write_text("colour,size,sold\ngreen,1,yes\nred,1,no\n", encoding="utf-8")
+    places = {"TABLE": table, "SCHEMA": schema, "FOLDER": tmp_path, "OTHER": other}
     code, out, err = run(capsys, *(places.get(argument, argument) for argument in arguments))
     assert code == (FAILED if any(part in problem for part in FOUND_LATER) else WRONG_USAGE)
     assert problem in err

@@ -16,34 +16,27 @@ from simulations.figures import continuous
 from simulations.figures.figure import TABLES, Execution, Figure, Plot
 from simulations.tables.frames import TableError
 
+COMMITTED = Path(__file__).parents[3] / "docs" / "figures"
 
-def made_up_table() -> pd.DataFrame:
+
+def made_up_figure() -> Figure:
     """Two tables of data and two curves; the references have no epsilon."""
     rows = [
         {"data": data, "trainer": trainer, "epsilon": epsilon, "accuracy": 0.5 + place / 7, "standard_error": 0.01}
         for place, (data, trainer, epsilon) in enumerate(product("ab", ("new", "old"), (0.1, 1.0)))
     ]
     rows += [{"data": data, "trainer": "majority", "accuracy": 0.4, "standard_error": 0.0} for data in "ab"]
-    return pd.DataFrame(rows)
-
-
-def made_up_figure() -> Figure:
     plot = Plot(name="-all", caption="Made up.", panels=("data",), curves=("trainer",))
-    return Figure("made-up", "nothing", 2, "", lambda _: made_up_table(), (plot,))
+    return Figure("made-up", "nothing", 2, "", lambda _: pd.DataFrame(rows), (plot,))
 
 
-def test_a_plot_names_every_curve_and_its_page_has_every_number(tmp_path):
-    _, plot, page = made_up_figure().run(Execution(runs=2), tmp_path)
-    drawn = plot.read_text()
-    for text in ("new", "old", "majority class", "Made up."):
-        assert f"<!-- {text} -->" in drawn
-    assert "### b\n\n| accuracy | epsilon 0.1 | epsilon 1 |\n" in page.read_text()
-    assert "| old | 1.357 | 1.500 |\n| majority class | 0.400 | 0.400 |" in page.read_text()
-
-
-def test_the_same_table_gives_the_same_bytes_and_the_text_of_a_page_stays(tmp_path):
+def test_a_figure_has_every_curve_and_number_the_same_table_gives_the_same_bytes_and_the_text_of_a_page_stays(tmp_path):
     paths = made_up_figure().run(Execution(runs=2), tmp_path / "a")
     assert [path.name for path in paths] == ["made-up.csv", "made-up-all.svg", "made-up.md"]
+    _, plot, page = (path.read_text() for path in paths)
+    assert all(f"<!-- {text} -->" in plot for text in ("new", "old", "majority class", "Made up."))
+    assert "### b\n\n| accuracy | epsilon 0.1 | epsilon 1 |\n" in page
+    assert "| old | 1.357 | 1.500 |\n| majority class | 0.400 | 0.400 |" in page
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "made-up.csv").write_bytes(paths[0].read_bytes())
     again = made_up_figure().redraw(tmp_path / "b")
@@ -57,30 +50,23 @@ def test_the_same_table_gives_the_same_bytes_and_the_text_of_a_page_stays(tmp_pa
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_committed_page_has_the_tables_of_its_table(name):
-    figure, folder = FIGURES[name], Path(__file__).parents[3] / "docs" / "figures"
-    page = (folder / f"{name}.md").read_text(encoding="utf-8")
-    assert page.partition(TABLES)[2].strip() == figure.tables(figure.read(folder))
+    figure, page = FIGURES[name], (COMMITTED / f"{name}.md").read_text(encoding="utf-8")
+    assert page.partition(TABLES)[2].strip() == figure.tables(figure.read(COMMITTED))
     for plot in re.findall(r"\]\((\S+\.(?:svg|csv))\)", page):
-        assert (folder / plot).is_file()
+        assert (COMMITTED / plot).is_file()
 
 
 def test_every_file_of_the_figures_belongs_to_one_of_them():
-    folder = Path(__file__).parents[3] / "docs" / "figures"
-    assert all(path.name.startswith(tuple(FIGURES)) for path in folder.iterdir())
+    assert all(path.name.startswith(tuple(FIGURES)) for path in COMMITTED.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("execution", "problem"),
-    [(Execution(runs=1), "take --runs 2 or more"), (Execution(runs=2, peer="python"), "leave --peer out")],
-)
-def test_what_a_figure_cannot_do_is_refused_before_anything_is_measured(execution, problem, tmp_path):
-    with pytest.raises(TableError, match=problem):
-        replace(continuous.FIGURE, measure=None).run(execution, tmp_path)
-
-
-def test_there_is_nothing_to_draw_again_without_a_table(tmp_path, capsys):
-    assert main(["reproduce", continuous.FIGURE.name, "--redraw", "--output", str(tmp_path)]) == 1
-    assert "ldp-figures-3-and-4.csv: cannot be read" in capsys.readouterr().err
+def test_what_a_figure_cannot_do_is_refused_before_anything_is_measured(tmp_path):
+    for execution, problem in (
+        (Execution(1), "take --runs 2 or more"),
+        (Execution(2, peer="python"), "leave --peer out"),
+    ):
+        with pytest.raises(TableError, match=problem):
+            replace(continuous.FIGURE, measure=None).run(execution, tmp_path)
 
 
 def test_finished_runs_are_not_run_again(uci_folder, monkeypatch, tmp_path):
@@ -104,8 +90,10 @@ def test_one_run_of_the_experiment_has_every_combination(uci_folder, monkeypatch
     assert set(private.loc[private["accounting"] == "total", "total_epsilon"]) == {2.0}
 
 
-def test_an_unknown_figure_is_told_in_one_line(capsys):
+def test_an_unknown_figure_is_told_in_one_line_and_there_is_nothing_to_draw_again_without_a_table(tmp_path, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["reproduce", "figure-99"])
     assert stopped.value.code == 2
     assert capsys.readouterr().err.count("\n") == 1
+    assert main(["reproduce", continuous.FIGURE.name, "--redraw", "--output", str(tmp_path)]) == 1
+    assert "ldp-figures-3-and-4.csv: cannot be read" in capsys.readouterr().err

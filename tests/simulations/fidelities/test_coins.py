@@ -45,14 +45,11 @@ def test_a_bit_tells_nothing_about_its_neighbours():
         assert abs(correlation) < 5 / np.sqrt(len(bits))
 
 
-def test_a_probability_below_one_byte_is_not_rounded_away():
+def test_a_probability_below_one_byte_is_not_rounded_away_and_impossible_and_certain_flags_take_no_coin():
     """P = 2**50 is a 16384th: only the words after a first byte of zero can decide it."""
     flags = bernoulli(1 << 50, 1 << 24, np.random.default_rng(4))
     expected = (1 << 24) / (1 << 14)
     assert abs(flags.sum() - expected) < 5 * np.sqrt(expected)
-
-
-def test_impossible_and_certain_flags_take_no_coin():
     assert not bernoulli(0, 100, np.random.default_rng(0)).any()
     assert bernoulli(ONE, 100, np.random.default_rng(0)).all()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -16,14 +17,12 @@ from protocols.mechanisms import (
     MOMENTS,
     VALUE_BITS,
     AnyMechanism,
-    DirectEncoding,
     Moment,
     NoisyVector,
     OptimalUnaryEncoding,
-    SubsetSelection,
 )
 from simulations import SeededCoins
-from simulations.fidelities.items import Items, MomentBatch
+from simulations.fidelities.items import Columns, Items, MomentBatch
 
 DEVICES = 6_000
 SIMULATED = 60_000
@@ -83,10 +82,8 @@ def test_rounding_to_the_grid_keeps_the_expectation():
     """Rounding noise alone: at a vast epsilon the Laplace noise is zero, and every value lies between grid points."""
     mechanism = MOMENTS["laplace"].make(2, Fraction(2**20))
     fixed = int(0.3 * (1 << VALUE_BITS))
-    rows = analysis_of(mechanism).perturb(
-        MomentBatch(np.zeros(200_000, dtype=int), np.full(200_000, fixed), np.zeros(200_000, dtype=bool)),
-        np.random.default_rng(5),
-    )
+    many = MomentBatch(np.zeros(200_000, dtype=int), np.full(200_000, fixed), np.zeros(200_000, dtype=bool))
+    rows = analysis_of(mechanism).perturb(many, np.random.default_rng(5))
     steps = np.ascontiguousarray(rows).view("<i4")[:, 0]
     exact = fixed / 2.0 ** (VALUE_BITS - mechanism.grid)
     share = exact - np.floor(exact)
@@ -95,35 +92,20 @@ def test_rounding_to_the_grid_keeps_the_expectation():
     assert abs(steps.mean() - exact) < 5 * standard_error  # False alarm: 6e-7.
 
 
-@pytest.mark.parametrize("mechanism", [DirectEncoding, SubsetSelection])
-def test_frequencies_are_the_integers_of_the_mechanism(mechanism):
-    made = mechanism.make(40, Fraction(2))
-    rows = analysis_of(made).perturb(np.full(400_000, 17), np.random.default_rng(3))
-    supported = np.array([17 in made.support(row.tobytes()) for row in rows[:50_000]])
-    p = float(made.p)
-    assert abs(supported.mean() - p) < 5 * np.sqrt(p * (1 - p) / 50_000)  # False alarm: 6e-7.
-
-
 def test_every_payload_is_one_that_a_device_can_have_sent(make_everything, make_people):
-    from simulations.fidelities.items import Columns
-
     frame, labels = make_people(2_000, 8)
     rng = np.random.default_rng(8)
-    for privacy in ({"discrete": name} for name in DISCRETE):
-        for continuous in ("laplace", "onebit", "sign"):
-            campaign = make_everything(continuous=continuous, **privacy)
-            columns = Columns.of(campaign, frame, labels)
-            for question in campaign.questions:
-                rows = analysis_of(question.mechanism).perturb(columns.items(question, np.arange(2_000), rng), rng)
-                assert refusals(question, rows) == {}
-                question.mechanism.check(rows[0].tobytes())
+    for discrete, continuous in itertools.product(DISCRETE, ("laplace", "onebit", "sign")):
+        campaign = make_everything(continuous=continuous, discrete=discrete)
+        columns = Columns.of(campaign, frame, labels)
+        for question in campaign.questions:
+            rows = analysis_of(question.mechanism).perturb(columns.items(question, np.arange(2_000), rng), rng)
+            assert refusals(question, rows) == {}
+            question.mechanism.check(rows[0].tobytes())
 
 
 def test_the_product_in_halves_is_the_exact_integer():
     rng = np.random.default_rng(1)
-    values = np.concatenate(
-        [rng.integers(0, 2**53 + 1, size=500, dtype=np.uint64), np.array([0, 1, 2**53], dtype=np.uint64)]
-    )
+    values = np.append(rng.integers(0, 2**53 + 1, size=500, dtype=np.uint64), np.array([0, 1, 2**53], dtype=np.uint64))
     for factor in (1, 2**32 - 1, 2**32, 2**63 + 12345, 2**64 - 1):
-        expected = [factor * int(value) >> 53 for value in values]
-        assert multiply_shift(factor, values).tolist() == expected
+        assert multiply_shift(factor, values).tolist() == [factor * int(value) >> 53 for value in values]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from drafts import draft, number
 from scipy.stats import ks_2samp
 
 from protocols import Campaign, RecordError
@@ -25,7 +26,7 @@ SETTINGS = [
     ("ss", "onebit", "all"),
     ("sue", "sign", "all"),
 ]
-OPEN = [("de", "one"), ("oue", "all"), ("ss", "one"), ("she", "all")]
+OPEN = [(name, "sign", answers) for name, answers in (("de", "one"), ("oue", "all"), ("ss", "one"), ("she", "all"))]
 """Of features that may be missing, whose numbers are asked as signs."""
 
 
@@ -52,27 +53,18 @@ def assert_same_tallies(real: np.ndarray, drawn: np.ndarray) -> None:
     assert min(p_values) > FALSE_ALARM / len(p_values), p_values
 
 
-@pytest.mark.parametrize(("discrete", "continuous", "answers"), SETTINGS)
+@pytest.mark.parametrize(
+    ("discrete", "continuous", "answers", "missing"),
+    [*((*one, False) for one in SETTINGS), *((*one, True) for one in OPEN)],
+)
 def test_every_fidelity_draws_from_the_distribution_of_the_device(
-    discrete, continuous, answers, make_everything, make_people
+    discrete, continuous, answers, missing, make_everything, make_people
 ):
     """The same people, with missing, undeclared and out-of-bounds values, answer over and over."""
-    campaign = make_everything(discrete=discrete, continuous=continuous, answers=answers)
+    campaign = make_everything(discrete=discrete, continuous=continuous, answers=answers, missing=missing)
     frame, labels = make_people(PEOPLE, 4)
     real = tallies(campaign, frame, labels, "device")
-    for fidelity in FIDELITIES:
-        if fidelity != "device":
-            assert_same_tallies(real, tallies(campaign, frame, labels, fidelity))
-
-
-@pytest.mark.parametrize(("discrete", "answers"), OPEN)
-def test_every_fidelity_draws_from_the_distribution_of_the_device_where_values_may_be_missing(
-    discrete, answers, make_everything, make_people
-):
-    campaign = make_everything(missing=True, discrete=discrete, answers=answers)
-    frame, labels = make_people(PEOPLE, 4)
-    real = tallies(campaign, frame, labels, "device")
-    for fidelity in ("vector", "counts"):
+    for fidelity in SIMULATORS:
         assert_same_tallies(real, tallies(campaign, frame, labels, fidelity))
 
 
@@ -82,12 +74,8 @@ def test_devices_drawn_among_few_people_agree_as_well(discrete, continuous, answ
     campaign = make_everything(discrete=discrete, continuous=continuous, answers=answers, epsilon=6.0)
     frame, labels = make_people(30, 5)
     one_by_one = tallies(campaign, frame, labels, "vector", 200)
-    assert (one_by_one[:, : len(campaign.questions)].sum(axis=1) == 200 * answers_per_device(campaign)).all()
+    assert (one_by_one[:, : len(campaign.questions)].sum(axis=1) == 200 * len(campaign.pools)).all()
     assert_same_tallies(one_by_one, tallies(campaign, frame, labels, "counts", 200))
-
-
-def answers_per_device(campaign) -> int:
-    return len(campaign.groups) if campaign.privacy.answers == "all" else 1
 
 
 def test_a_tally_of_other_people_is_told_apart(make_everything, make_people):
@@ -103,32 +91,26 @@ def test_a_tally_of_other_people_is_told_apart(make_everything, make_people):
 def test_a_seed_repeats_the_tally_and_every_device_answers_once(fidelity, make_everything, make_people):
     frame, labels = make_people(50, 2)
     one, every = make_everything(), make_everything(answers="all")
-    assert simulate(one, frame, labels, 5, fidelity=fidelity) == simulate(one, frame, labels, 5, fidelity=fidelity)
-    assert simulate(one, frame, labels, 5, fidelity=fidelity) != simulate(one, frame, labels, 6, fidelity=fidelity)
-    assert simulate(one, frame, labels, 5, fidelity=fidelity).n.sum() == 50
+    first, again, other = (simulate(one, frame, labels, seed, fidelity=fidelity) for seed in (5, 5, 6))
+    assert first == again != other
+    assert first.n.sum() == 50
     answered = simulate(every, frame, labels, 5, fidelity=fidelity).n
     assert [sum(answered[q.index] for q in group) for group in every.groups] == [50] * len(every.groups)
+    if fidelity in SIMULATORS:  # It is its simulator on the columns of the table.
+        drawn = SIMULATORS[fidelity](Columns.of(one, frame, labels), np.random.default_rng(5), 30)
+        assert simulate(one, frame, labels, 5, fidelity=fidelity, devices=30) == drawn
 
 
-@pytest.mark.parametrize("fidelity", SIMULATORS)
-def test_a_fidelity_is_its_simulator_on_the_columns_of_the_table(fidelity, make_everything, make_people):
-    campaign, (frame, labels) = make_everything(), make_people(50, 2)
-    drawn = SIMULATORS[fidelity](Columns.of(campaign, frame, labels), np.random.default_rng(5), 30)
-    assert simulate(campaign, frame, labels, 5, fidelity=fidelity, devices=30) == drawn
-
-
-@pytest.mark.parametrize("fidelity", FIDELITIES)
-def test_an_undeclared_label_is_refused_at_every_fidelity(fidelity, make_everything, make_people):
-    frame, labels = make_people(5, 2)
-    labels.iloc[3] = "perhaps"
-    with pytest.raises(RecordError, match="must be one of yes, no"):
-        simulate(make_everything(), frame, labels, 1, fidelity=fidelity)
-
-
-def test_an_unknown_fidelity_says_which_there_are(make_everything, make_people):
+def test_an_undeclared_label_is_refused_at_every_fidelity_and_an_unknown_one_says_which_there_are(
+    make_everything, make_people
+):
     frame, labels = make_people(5, 2)
     with pytest.raises(ValueError, match="device, vector, counts"):
         simulate(make_everything(), frame, labels, 1, fidelity="perfect")
+    labels.iloc[3] = "perhaps"
+    for fidelity in FIDELITIES:
+        with pytest.raises(RecordError, match="must be one of yes, no"):
+            simulate(make_everything(), frame, labels, 1, fidelity=fidelity)
 
 
 def test_questions_are_drawn_by_weight(make_everything, make_people):
@@ -145,33 +127,21 @@ def test_missing_numbers_of_a_projection_are_what_they_are_on_every_device(make_
     """Half of the people lack one input: ``counts`` must replace it per device, as the device does, or by its mean. Of
     those who lack both there is no output.
     """
-    campaign = Campaign.compile(
-        {
-            "version": 1,
-            "title": "Projected",
-            "label": {"name": "outcome", "classes": ["yes", "no"]},
-            "features": [
-                {"name": "age", "kind": "continuous", "missing": missing, "low": 0, "high": 100},
-                {"name": "hours", "kind": "continuous", "missing": missing, "low": -1, "high": 7},
-            ],
-            "projection": {
-                "method": "pca",
-                "inputs": ["age", "hours"],
-                "mean": [50, 3],
-                "scale": [25, 2],
-                "matrix": [[0.6, 0.8], [0.8, -0.6]],
-                "outputs": [
-                    {"name": "first", "kind": "continuous", "missing": missing, "low": -3, "high": 3},
-                    {"name": "second", "kind": "continuous", "missing": missing, "low": -3, "high": 3, "bins": 3},
-                ],
-                "fitted_on": "public",
-            },
-            "privacy": {"epsilon": 8.0, "answers": "all"},
-        }
-    )
+    projection = {
+        "method": "pca",
+        "inputs": ["age", "hours"],
+        "mean": [50, 3],
+        "scale": [25, 2],
+        "matrix": [[0.6, 0.8], [0.8, -0.6]],
+        "outputs": [number("first", -3, 3, missing=missing), number("second", -3, 3, bins=3, missing=missing)],
+        "fitted_on": "public",
+    }
+    features = number("age", high=100, missing=missing), number("hours", -1, 7, missing=missing)
+    label, privacy = {"name": "outcome", "classes": ["yes", "no"]}, {"epsilon": 8.0, "answers": "all"}
+    campaign = Campaign.compile(draft(*features, label=label, projection=projection, privacy=privacy))
     frame, labels = make_people(40, 6)
     frame.loc[::2, "hours"] = None
     frame.loc[::5, "age"] = None
     real = tallies(campaign, frame, labels, "device", 60)
-    for fidelity in ("vector", "counts"):
+    for fidelity in SIMULATORS:
         assert_same_tallies(real, tallies(campaign, frame, labels, fidelity, 60))

@@ -28,12 +28,8 @@ def question_with(mechanism, kind: str, encoding: str) -> Question:
 
 def assert_same_tallies(question: Question, items, drawn: list[np.ndarray], same_distribution) -> None:
     """``items`` are reported together, over and over; noisy cells are compared in steps of half a scale."""
-    reports = (
-        analysis_of(question.mechanism)
-        .perturb(items, np.random.default_rng(1))
-        .reshape(COUNTED, -1, question.mechanism.width)
-    )
-    real = np.array([count(question, rows) for rows in reports])
+    reports = analysis_of(question.mechanism).perturb(items, np.random.default_rng(1))
+    real = np.array([count(question, rows) for rows in reports.reshape(COUNTED, -1, question.mechanism.width)])
     made = np.array(drawn)
     assert real.shape[1] == made.shape[1] == tally_length(question)
     if isinstance(question.mechanism, NoisyVector):
@@ -90,11 +86,8 @@ def test_noise_of_no_report_is_none_and_of_many_has_the_stated_variance():
 
 
 def test_a_mechanism_without_a_tally_is_named():
+    rng, moments = np.random.default_rng(0), MomentBatch(np.zeros(1), np.zeros(1), THERE[:1])
     with pytest.raises(TypeError, match="laplace"):
-        analysis_of(MOMENTS["laplace"].make(2, Fraction(1))).tally(np.zeros(2, dtype=int), np.random.default_rng(0))
+        analysis_of(MOMENTS["laplace"].make(2, Fraction(1))).tally(np.zeros(2, dtype=int), rng)
     with pytest.raises(TypeError, match="oue"):
-        analysis_of(DISCRETE["oue"].make(2, Fraction(1))).tally_moments(
-            MomentBatch(np.zeros(1), np.zeros(1), THERE[:1]),
-            np.ones(1),
-            np.random.default_rng(0),
-        )
+        analysis_of(DISCRETE["oue"].make(2, Fraction(1))).tally_moments(moments, np.ones(1), rng)

@@ -5,18 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from drafts import number
 
 from ldp_aggregator.trainers import GlobalSensitivityNB
 from simulations.figures import cross_validation
-from simulations.figures.cross_validation import (
-    FOLDS,
-    Data,
-    Split,
-    cross_validate,
-    data_of,
-    split_of,
-    summarise,
-)
+from simulations.figures.cross_validation import FOLDS, Data, Split, cross_validate, data_of, split_of, summarise
 from simulations.figures.figure import Execution
 from simulations.tables.frames import Table
 
@@ -28,20 +21,22 @@ def data() -> Data:
     right = rng.random(400) < 0.9
     labels = np.where(np.arange(400) % 4 == 0, "yes", "no")
     x = np.where((labels == "yes") == right, 8.0, 2.0) + rng.normal(0, 0.5, 400)
-    schema = {
-        "label": {"name": "class", "classes": ["yes", "no"]},
-        "features": [{"name": "x", "kind": "continuous", "missing": False, "low": 0, "high": 10}],
-    }
+    schema = {"label": {"name": "class", "classes": ["yes", "no"]}, "features": [number("x", high=10)]}
     return Data("small", schema, Table(pd.DataFrame({"x": x}), pd.Series(labels)))
 
 
-def test_every_row_is_held_out_once_in_each_repeat(data):
+def test_every_row_is_held_out_once_in_each_repeat_and_no_two_fits_have_one_seed(data):
     for repeat in range(2):
         splits = [split_of(data, repeat * FOLDS + fold) for fold in range(FOLDS)]
         held_out = pd.concat([split.held_out.frame for split in splits])
         assert sorted(held_out["x"]) == sorted(data.people.frame["x"])
         assert all(len(split.training) + len(split.held_out) == len(data.people) for split in splits)
     assert split_of(data, 0).held_out.frame["x"].tolist() != split_of(data, FOLDS).held_out.frame["x"].tolist()
+    splits = [split_of(data, place) for place in (0, 1)]
+    plain, majority = splits[0].references()  # The model without noise, and the most frequent class.
+    assert plain["accuracy"] == pytest.approx(0.9, abs=0.1)
+    assert majority["accuracy"] == 0.75
+    assert len({split.seed(fit) for split in splits for fit in range(100)}) == 200
 
 
 def test_a_fit_says_its_accuracy_and_what_it_guarantees(data):
@@ -53,31 +48,19 @@ def test_a_fit_says_its_accuracy_and_what_it_guarantees(data):
     assert split.fit(trainer, trainer="global")["guaranteed_epsilon"] > 1
 
 
-def test_references_are_the_model_without_noise_and_the_most_frequent_class(data):
-    plain, majority = split_of(data, 0).references()
-    assert plain["accuracy"] == pytest.approx(0.9, abs=0.1)
-    assert majority["accuracy"] == 0.75
-
-
-def test_fits_of_one_split_and_of_several_have_different_seeds(data):
-    splits = [split_of(data, number) for number in (0, 1)]
-    assert len({split.seed(fit) for split in splits for fit in range(100)}) == 200
-
-
 def test_texts_become_categories_and_mean_the_same(uci_folder):
-    assert data_of("adult").people.frame["sex"].dtype == "category"
-    assert set(data_of("adult").people.frame["sex"].unique()) == {"Male", "Female"}
-    assert not data_of("adult").is_numeric
-    assert data_of("adult").has_numbers
+    adult = data_of("adult")
+    assert adult.people.frame["sex"].dtype == "category"
+    assert set(adult.people.frame["sex"].unique()) == {"Male", "Female"}
+    assert (adult.is_numeric, adult.has_numbers) == (False, True)
     assert data_of("adult-numeric").is_numeric
     assert not data_of("mushroom").has_numbers
 
 
-def count_rows(split: Split) -> list[dict[str, object]]:
-    return [split.row(len(split.held_out) / 100, trainer="rows")]
-
-
 def test_finished_splits_are_not_measured_again(data, monkeypatch, tmp_path):
+    def count_rows(split: Split):
+        return [split.row(len(split.held_out) / 100, trainer="rows")]
+
     monkeypatch.setattr(cross_validation, "data_of", lambda _name: data)
     execution = Execution(runs=2, journal=tmp_path / "journal", workers=1)
     rows = cross_validate(execution, ["small"], count_rows, "rows")

@@ -6,16 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from simulations.figures.discrete import (
-    AS_DRAWN,
-    CHECKED_DATA,
-    CHOICES,
-    DESIGN,
-    EPSILONS,
-    FIGURE,
-    MECHANISMS,
-    THETA,
-)
+from simulations.figures.discrete import AS_DRAWN, CHECKED_DATA, CHOICES, DESIGN, EPSILONS, FIGURE, MECHANISMS, THETA
 from simulations.studies.trials import Setting, run_trial, summarise
 from simulations.tables.sources import Source
 from simulations.tables.uci import draft_of, people_of

@@ -19,20 +19,14 @@ from simulations.figures.honest_accuracy import (
 )
 
 
-def row(dataset=DATASETS[0], variant=BASE, seed=0, accuracy=0.8, epsilon=1.0, devices=DEVICES[0]):
-    place = {"seed": seed, "dataset": dataset, "epsilon": epsilon, "devices": devices, "variant": variant}
+def row(variant, seed, accuracy):
+    place = {"seed": seed, "dataset": DATASETS[0], "epsilon": 1.0, "devices": DEVICES[0], "variant": variant}
     return {**place, "accuracy": accuracy, "majority": 0.5, "non_private": 0.9}
 
 
 def test_the_gain_is_of_the_same_split():
-    told = summarise(
-        [
-            row(variant=v, seed=s, accuracy=0.5 + 0.1 * s + 0.02 * (v == DEFAULT))
-            for v in (BASE, DEFAULT)
-            for s in (0, 1, 2)
-        ]
-    )
-    gain = told.set_index("variant").loc[DEFAULT]
+    rows = [row(v, s, accuracy=0.5 + 0.1 * s + 0.02 * (v == DEFAULT)) for v in (BASE, DEFAULT) for s in (0, 1, 2)]
+    gain = summarise(rows).set_index("variant").loc[DEFAULT]
     assert gain["above_base"] == pytest.approx(0.02)
     assert gain["above_base_error"] == pytest.approx(0, abs=1e-12)
     assert gain["splits"] == 3

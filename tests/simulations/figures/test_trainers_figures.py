@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from drafts import number, text
 
 from simulations.__main__ import main
 from simulations.figures import central, federated
@@ -29,23 +29,23 @@ def split() -> Split:
             "colour": pd.Categorical(np.where((labels == "yes") == (rng.random(600) < 0.8), "red", "blue")),
         }
     )
-    schema = {
-        "label": {"name": "class", "classes": ["yes", "no"]},
-        "features": [
-            {"name": "x", "kind": "continuous", "missing": False, "low": 0, "high": 10},
-            {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "blue"]},
-        ],
-    }
+    features = [number("x", high=10), text("colour", "red", "blue")]
+    schema = {"label": {"name": "class", "classes": ["yes", "no"]}, "features": features}
     return split_of(Data("small", schema, Table(frame, pd.Series(labels))), 0)
 
 
-def test_a_split_has_every_trainer_at_every_epsilon_and_the_references(split, monkeypatch):
+def of_feature(split: Split, place: int) -> Split:
+    """The same of one feature alone."""
+    schema = {**split.data.schema, "features": [split.data.schema["features"][place]]}
+    return split_of(Data("one feature", schema, split.data.people), 0)
+
+
+def test_a_split_has_every_trainer_at_every_epsilon_the_references_and_every_share_of_the_budget(split, monkeypatch):
     monkeypatch.setattr(central, "EPSILONS", (0.1, 1000.0))
     rows = pd.DataFrame(central.measure_curves(None, split))
     private = rows[rows["epsilon"].notna()]
-    assert set(zip(private["trainer"], private["epsilon"], strict=True)) == set(
-        product(central.TRAINERS, (0.1, 1000.0))
-    )
+    measured = set(zip(private["trainer"], private["epsilon"], strict=True))
+    assert measured == set(product(central.TRAINERS, (0.1, 1000.0)))
     found = private[private["epsilon"] == 1000.0].set_index("trainer")["accuracy"]
     assert (found[["global, add-remove", "smooth, replace", "sums, add-remove"]] > 0.9).all()
     assert set(rows.loc[rows["epsilon"].isna(), "trainer"]) == {"non-private", "majority"}
@@ -53,9 +53,6 @@ def test_a_split_has_every_trainer_at_every_epsilon_and_the_references(split, mo
     assert guaranteed["sums, replace", 0.1] == 0.1
     assert guaranteed["global, published", 0.1] > 0.1
     assert np.isnan(guaranteed["smooth, published", 0.1])
-
-
-def test_a_split_has_every_share_of_the_budget(split):
     rows = pd.DataFrame(central.measure_budget(split))
     assert len(rows) == len(central.DIVIDED) * len(central.BUDGET_EPSILONS) * len(central.SHARES)
     assert set(rows["numerical_share"]) == set(central.SHARES)
@@ -68,49 +65,42 @@ def test_a_federated_split_has_every_number_of_nodes_and_variants_where_they_dif
     private = rows[rows["epsilon"].notna()]
     assert set(zip(private["trainer"], private["nodes"], strict=True)) == set(product(("sound", "published"), (1, 5)))
     assert (private["accuracy"] > 0.9).all()
-    texts = Data("texts", {**split.data.schema, "features": [split.data.schema["features"][1]]}, split.data.people)
-    assert {row["trainer"] for row in federated.measure_split(split_of(texts, 0))} == {
-        "sound",
-        "non-private",
-        "majority",
-    }
+    trainers = {row["trainer"] for row in federated.measure_split(of_feature(split, 1))}
+    assert trainers == {"sound", "non-private", "majority"}
+
+
+PROGRAM = f"""#!{sys.executable}
+import json, sys
+import numpy as np
+if sys.argv[1] == '-c':
+    print('9.9')
+else:
+    split = np.load(sys.argv[2])
+    sizes = [len(split['train']), len(split['test']), int(split['test_classes'].sum()), split['high'][0]]
+    print(json.dumps([float(size) for size in sizes]))
+"""
 
 
 @pytest.fixture
 def interpreter(tmp_path) -> str:
     """What stands in for an interpreter with diffprivlib: it tells a version, and as accuracies what it was given."""
     program = tmp_path / "python"
-    program.write_text(
-        f"#!{sys.executable}\n"
-        "import json, sys\n"
-        "import numpy as np\n"
-        "if sys.argv[1] == '-c':\n"
-        "    print('9.9')\n"
-        "else:\n"
-        "    split = np.load(sys.argv[2])\n"
-        "    sizes = [len(split['train']), len(split['test']), int(split['test_classes'].sum()), split['high'][0]]\n"
-        "    print(json.dumps([float(size) for size in sizes]))\n"
-    )
+    program.write_text(PROGRAM)
     program.chmod(0o755)
     return str(program)
 
 
-def test_the_peer_gets_the_numbers_of_the_split_in_a_process_of_its_own(split, interpreter):
-    numeric = {**split.data.schema, "features": split.data.schema["features"][:1]}
-    peer = find_peer(interpreter)
+def test_the_peer_gets_the_numbers_of_the_split_in_a_process_of_its_own_where_all_features_are_numbers(
+    split, interpreter, monkeypatch
+):
+    epsilons, peer, numbers = (0.1, 1.0, 2.0, 3.0), find_peer(interpreter), of_feature(split, 0)
     assert peer.name == "diffprivlib 9.9"
-    here = split_of(Data("numbers", numeric, split.data.people), 0)
-    assert peer.accuracies(here, (0.1, 1.0, 2.0, 3.0)) == [540.0, 60.0, 40.0, 10.0]
-
-
-def test_the_peer_takes_part_where_all_features_are_numbers(split, interpreter, monkeypatch):
-    monkeypatch.setattr(central, "EPSILONS", (0.1, 1.0, 2.0, 3.0))
+    assert peer.accuracies(numbers, epsilons) == [540.0, 60.0, 40.0, 10.0]
+    monkeypatch.setattr(central, "EPSILONS", epsilons)
     monkeypatch.setattr(central, "TRAINERS", {})
-    measure = partial(central.measure_curves, find_peer(interpreter))
-    assert {row["trainer"] for row in measure(split)} == {"non-private", "majority"}
-    numeric = {**split.data.schema, "features": split.data.schema["features"][:1]}
-    rows = summarise(measure(split_of(Data("numbers", numeric, split.data.people), 0)))
-    assert rows.loc[rows["trainer"] == "diffprivlib 9.9", "epsilon"].tolist() == [0.1, 1.0, 2.0, 3.0]
+    assert {row["trainer"] for row in central.measure_curves(peer, split)} == {"non-private", "majority"}
+    rows = summarise(central.measure_curves(peer, numbers))
+    assert rows.loc[rows["trainer"] == "diffprivlib 9.9", "epsilon"].tolist() == list(epsilons)
 
 
 def test_an_interpreter_without_the_peer_is_told_in_one_line(tmp_path, capsys):
@@ -135,9 +125,7 @@ def test_sums_are_clearly_above_diffprivlib_somewhere_and_clearly_below_it_nowhe
     assert set(peer["data"]) == {"adult-numeric", "skin", "seeds", "diabetes"}
     for name in set(peer["data"]):
         both = sums[sums["data"] == name].merge(peer[peer["data"] == name], on="epsilon", suffixes=("", "_peer"))
-        gain, error = (
-            both["accuracy"] - both["accuracy_peer"],
-            np.hypot(both["standard_error"], both["standard_error_peer"]),
-        )
+        gain = both["accuracy"] - both["accuracy_peer"]
+        error = np.hypot(both["standard_error"], both["standard_error_peer"])
         assert (gain > 3 * error).any()
         assert not (gain < -3 * error).any()

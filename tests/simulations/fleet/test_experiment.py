@@ -1,9 +1,15 @@
-"""An experiment of which some devices run the client, and the answers of the others come in as a relay's uploads."""
+"""An experiment of which some devices run the client, and the answers of the others come in as a relay's uploads; its
+accidents on the way happen as often as asked, and only to uploads.
+"""
+
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
 from ldp_aggregator import Tally, estimate
+from ldp_client import TransportError
+from ldp_client.network.transport import Request, Response
 from protocols import Campaign
 from simulations.fidelities.items import Columns
 from simulations.fidelities.simulation import relayed_upload
@@ -54,3 +60,37 @@ def test_a_relayed_upload_has_the_law_of_the_devices_reports(privacy):
     # The seed is fixed. Errors of a question's cells are correlated; their sum has at most twice the variance of all.
     assert len(found) == 2 * len(campaign.features)
     assert np.all(np.abs(found["estimate"] - true) < 6 * np.sqrt(2 * found["variance"]))
+
+
+class Server:
+    """Answers everything, and remembers the bodies."""
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes | None] = []
+
+    def send(self, request: Request, timeout: float, cancellation: object = None) -> Response:
+        self.bodies.append(request.body)
+        return Response(200, {}, b"{}")
+
+
+def test_a_lost_answer_was_counted_by_the_server_and_is_an_error_on_the_device_and_only_uploads_meet_accidents():
+    server = Server()
+    network = Network(server, lost_answers=1.0)
+    with pytest.raises(TransportError):
+        network.send(Request("POST", "http://x", {}, b"report"), 1.0)
+    assert server.bodies == [b"report"]
+    assert network.first_upload == b"report"
+    assert network.send(Request("GET", "http://x", {}), 1.0).status == 200
+    assert (network.traffic().uploads, network.traffic().lost_answers) == (1, 1)
+    assert server.bodies == [b"report", None]
+
+
+def test_accidents_are_as_frequent_as_asked():
+    """2,000 uploads, a fifth lost; false alarm below 1e-6."""
+    network = Network(Server(), lost_answers=0.2, seed=1)
+    for _ in range(2_000):
+        with suppress(TransportError):
+            network.send(Request("POST", "http://x", {}, b"12345", attempt=2), 1.0)
+    traffic = network.traffic()
+    assert (traffic.uploads, traffic.retries, traffic.upload_bytes) == (2_000, 2_000, 10_000)
+    assert abs(traffic.lost_answers - 400) < 5 * (2_000 * 0.2 * 0.8) ** 0.5

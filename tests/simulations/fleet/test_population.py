@@ -12,28 +12,15 @@ import threading
 import buyers
 import pytest
 from buyers import run, write_draft, write_table
+from drafts import number
 
 import simulations.fleet.aggregator
-from protocols.shell import FAILED, WRONG_USAGE
+from protocols.shell import FAILED
 from simulations.__main__ import COMMANDS
 from simulations.commands.population import TOKEN_VARIABLE
 from simulations.fleet.aggregator import Daemon
 
-NOBODY = "http://127.0.0.1:9"
-"""The discard port: nothing listens there."""
-UNREACHABLE = ["--url", NOBODY, "--admin-url", NOBODY]
-FOUND_LATER = (
-    "no column",
-    "no such file",
-    "cannot be",
-    "not JSON",
-    "not declared",
-    "not a journal",
-)
-"""What is wrong with a table, a file or a server; everything else is the command line."""
-
-SIZE_IN_BINS = {"name": "size", "kind": "continuous", "low": 0, "high": 60, "bins": 3}
-DRAFT = {**buyers.DRAFT, "features": [buyers.DRAFT["features"][0], SIZE_IN_BINS]}
+DRAFT = {**buyers.DRAFT, "features": [buyers.DRAFT["features"][0], number("size", high=60, bins=3, missing=True)]}
 
 
 @pytest.fixture(autouse=True)
@@ -57,8 +44,8 @@ def test_devices_answer_once_each_whatever_gets_lost_on_the_way(table, schema, c
     assert code == 0
     assert "note" not in err
     figures = json.loads(out)
-    assert (figures["devices"], figures["accepted"], figures["refused"]) == (150, 150, {})
-    assert (figures["people"], figures["held_out"], figures["resampled"]) == (96, 24, True)
+    counted = {"devices": 150, "accepted": 150, "refused": {}, "people": 96, "held_out": 24, "resampled": True}
+    assert figures.items() >= counted.items()
     assert figures["retries"] > 10
     assert figures["bytes_per_report"] > 26
     assert figures["seconds"] > 0
@@ -99,45 +86,6 @@ def test_a_running_aggregator_is_used_and_left_running(table, schema, tmp_path, 
         assert "401" in err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ([], "required: COMMAND"),
-        (["census"], "invalid choice: 'census'"),
-        (["population"], "required: --data"),
-        (["population", "--data", "TABLE", "--label", "sold", "--devices", "0"], "at least 1, not '0'"),
-        (["population", "--data", "TABLE", "--label", "sold", "--liars", "1"], "above 0 and below 1"),
-        (["population", "--data", "TABLE", "--label", "bought"], "no column 'bought'"),
-        (["population", "--data", "TABLE", "--schema", "nowhere.json"], "nowhere.json: cannot be read"),
-        (["population", "--data", "TABLE", "--schema", "TABLE"], "not JSON"),
-        (["population", "--data", "OTHER", "--schema", "SCHEMA"], "row 1: 'green' is not declared"),
-        (["population", "--data", "TABLE", "--schema", "SCHEMA", "--url", NOBODY], "--url needs --aggregator-data"),
-        (
-            ["population", "--data", "TABLE", "--schema", "SCHEMA", *UNREACHABLE],
-            f"{NOBODY}/admin/v1/campaigns cannot be reached",
-        ),
-        (["population", "--data", "TABLE", "--schema", "SCHEMA", "--target", "no"], "--target goes with --liars"),
-        (
-            ["population", "--data", "TABLE", "--schema", "SCHEMA", "--liars", "0.5", "--target", "never"],
-            "must be one of yes, no",
-        ),
-    ],
-)
-def test_a_mistake_is_one_clear_line_and_one_of_two_exit_codes(
-    arguments, problem, table, schema, tmp_path, capsys, monkeypatch
-):
-    if "reached" in problem:
-        monkeypatch.setenv(TOKEN_VARIABLE, "x")
-    other = tmp_path / "other.csv"
-    other.write_text("colour,size,sold\ngreen,1,yes\nred,1,no\n", encoding="utf-8")
-    places = {"TABLE": table, "SCHEMA": schema, "OTHER": other}
-    code, out, err = run(capsys, *(places.get(argument, argument) for argument in arguments))
-    assert code == (FAILED if any(part in problem for part in FOUND_LATER) else WRONG_USAGE)
-    assert problem in err
-    assert len(err.strip().splitlines()) == 1
-    assert out == ""
-
-
 @pytest.mark.parametrize("name", [module.__name__.rpartition(".")[2] for module in COMMANDS])
 def test_help_says_what_a_command_prints(name, capsys):
     code, out, _ = run(capsys, name, "--help")
@@ -147,15 +95,11 @@ def test_help_says_what_a_command_prints(name, capsys):
 
 
 def test_progress_is_for_a_terminal_and_a_pipe_gets_none(table, schema):
+    """The terminal is read all the while: one that nobody reads holds the program up."""
     words = ["python", "-m", "simulations", "population", "--data", str(table), "--schema", str(schema)]
     words += ["--devices", "5"]
     piped = subprocess.run(words, capture_output=True, text=True, check=True)
     assert "devices:" not in piped.stderr
-    assert b"devices:" in shown_on_a_terminal(words)
-
-
-def shown_on_a_terminal(words):
-    """Standard error of a command. It is read all the while: a terminal that nobody reads holds the program up."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 80))
     told, end = bytearray(), b"=== end"
@@ -173,4 +117,4 @@ def shown_on_a_terminal(words):
         reader.join()
         os.close(ours)
         os.close(theirs)
-    return bytes(told)
+    assert b"devices:" in told

@@ -15,7 +15,7 @@ def question_about(campaign: Campaign, name: str | None):
     return next(question for question in campaign.questions if question.feature == name)
 
 
-def test_an_index_is_named_with_its_class_and_its_chance_of_being_true(make_everything):
+def test_an_index_is_named_with_its_class_and_its_chance_of_being_true_and_a_set_as_a_set(make_everything):
     campaign = make_everything(discrete="de", epsilon=2.0)
     colour = question_about(campaign, "colour")
     said = read_report(campaign, colour, bytes([3]))
@@ -23,14 +23,10 @@ def test_an_index_is_named_with_its_class_and_its_chance_of_being_true(make_ever
     age = question_about(campaign, "age")
     assert read_report(campaign, age, bytes([2])).startswith("age is from 25 to 50 and outcome is yes")
     assert read_report(campaign, question_about(campaign, None), bytes([1])).startswith("outcome is no (true")
-
-
-def test_a_set_is_named_as_a_set(make_everything):
     campaign = make_everything(discrete="oue")
     said = read_report(campaign, question_about(campaign, "colour"), bytes([0b101]))
-    assert said.startswith(
-        "2 of 6 answers are marked: colour is red and outcome is yes; colour is green and outcome is yes"
-    )
+    marked = "colour is red and outcome is yes; colour is green and outcome is yes"
+    assert said.startswith(f"2 of 6 answers are marked: {marked}")
     assert said.endswith("(the true one is among them with probability 0.50)")
 
 

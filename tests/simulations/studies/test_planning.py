@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from drafts import draft, text
 
 from ldp_aggregator.estimation.estimators import estimate_question
 from ldp_aggregator.estimation.expected import answers, variance_per_answer
@@ -26,6 +27,7 @@ from simulations.studies.planning import (
 )
 from simulations.studies.scores import accuracy, learned, non_private
 from simulations.tables.frames import Table
+from simulations.tables.sources import source_without_schema
 
 RUNS = 1_000
 DEVICES = 4_000
@@ -34,10 +36,8 @@ WITHIN = 0.1
 10 % once in 1.3e5, one of the 240 cells below once in 500; the seeds are fixed."""
 
 
-def simulated_over_predicted(
-    campaign: Campaign, people: Table, devices: int, predicted: list[np.ndarray]
-) -> np.ndarray:
-    """The standard deviation of every cell's unbiased estimate over the runs, over what was predicted."""
+def check(campaign: Campaign, people: Table, devices: int, predicted: list[np.ndarray]) -> None:
+    """The standard deviation of every cell's unbiased estimate over the runs is what was predicted."""
     columns, rng = Columns.of(campaign, people.frame, people.labels), np.random.default_rng(1)
     values = []
     for _ in range(RUNS):
@@ -45,7 +45,8 @@ def simulated_over_predicted(
         counted = zip(campaign.questions, tally.n.tolist(), tally.counts, strict=True)
         found = [estimate_question(*reports, len(campaign.label.classes), NONE) for reports in counted]
         values.append(np.concatenate([question.cells.value for question in found]))
-    return np.std(values, axis=0, ddof=1) / np.concatenate(predicted)
+    ratio = np.std(values, axis=0, ddof=1) / np.concatenate(predicted)
+    assert (np.abs(ratio - 1) < WITHIN).all(), ratio
 
 
 @pytest.mark.parametrize(
@@ -67,8 +68,7 @@ def test_with_a_pilot_every_predicted_standard_error_is_within_ten_percent(
     """With 500 devices a question has some 50 answers, so that the chance in their number shows."""
     campaign = make_everything(discrete=discrete, continuous=continuous, answers=chosen)
     people = Table(*make_people(60, 9))
-    ratio = simulated_over_predicted(campaign, people, devices, standard_errors(campaign, devices, people))
-    assert (np.abs(ratio - 1) < WITHIN).all(), ratio
+    check(campaign, people, devices, standard_errors(campaign, devices, people))
 
 
 @pytest.mark.parametrize(("discrete", "continuous"), [("oue", "laplace"), ("auto", "sign")])
@@ -84,15 +84,12 @@ def test_without_a_pilot_they_are_those_of_evenly_spread_people(discrete, contin
         }
     )
     people = Table(pd.concat([one_class] * 2, ignore_index=True), pd.Series(["yes"] * 24 + ["no"] * 24))
-    ratio = simulated_over_predicted(campaign, people, DEVICES, standard_errors(campaign, DEVICES))
-    assert (np.abs(ratio - 1) < WITHIN).all(), ratio
+    check(campaign, people, DEVICES, standard_errors(campaign, DEVICES))
 
 
-def test_a_missing_value_of_the_pilot_is_any_value(make_everything):
+def test_a_missing_value_of_the_pilot_is_any_value_and_without_a_pilot_the_answers_are_spread_evenly(make_everything):
     campaign = make_everything(continuous="laplace")
-    nothing = pd.DataFrame(
-        {name: [None] * 4 for name in ("colour", "age")} | {"shape": ["round"] * 4, "hours": [3.0] * 4}
-    )
+    nothing = pd.DataFrame({"colour": [None] * 4, "age": [None] * 4, "shape": ["round"] * 4, "hours": [3.0] * 4})
     found = expectations(campaign, Table(nothing, pd.Series(["yes", "yes", "yes", "no"])))
     label, colour, shape, age, hours, _ = (expected.mean for expected in found)
     assert label.tolist() == [0.75, 0.25]
@@ -100,9 +97,6 @@ def test_a_missing_value_of_the_pilot_is_any_value(make_everything):
     assert shape.tolist() == [0.75, 0.25, 0, 0]
     assert age == pytest.approx([0.1875, 0.0625] * 4, rel=0.25)
     assert hours.tolist() == [0, 0]
-
-
-def test_without_a_pilot_the_answers_are_spread_evenly(make_everything):
     campaign = make_everything(continuous="laplace")
     for question, expected in zip(campaign.questions, expectations(campaign), strict=True):
         if question.encoding == "index":
@@ -114,13 +108,10 @@ def test_without_a_pilot_the_answers_are_spread_evenly(make_everything):
     assert square.second.sum() == pytest.approx(((2 * t**2 - 1) ** 2).mean(), rel=1e-4)
 
 
-def test_answers_follow_the_weights_and_the_answers_mode(make_everything):
-    assert answers(make_everything(), 900) == [200, 100, 300, 100, 100, 100]
-    assert answers(make_everything(answers="all"), 900) == [900, 900, 900, 900, 450, 450]
-
-
-def test_four_times_the_devices_halve_every_error(make_everything):
+def test_answers_follow_the_weights_and_the_answers_mode_and_four_times_the_devices_halve_every_error(make_everything):
     campaign = make_everything()
+    assert answers(campaign, 900) == [200, 100, 300, 100, 100, 100]
+    assert answers(make_everything(answers="all"), 900) == [900, 900, 900, 900, 450, 450]
     for few, many in zip(standard_errors(campaign, 1_000), standard_errors(campaign, 4_000), strict=True):
         assert few == pytest.approx(2 * many, rel=5e-3)  # The chance in the number of answers makes few a little worse.
 
@@ -136,11 +127,10 @@ def test_the_chosen_mechanism_is_the_best_of_its_alternatives(make_everything):
 def test_devices_for_an_error_give_that_error_in_the_worst_question(make_everything):
     campaign = make_everything(continuous="sign")
     devices = devices_for_error(campaign, 0.1)
+    asked = zip(campaign.questions, expectations(campaign), answers(campaign, devices), strict=True)
     errors = [
         np.sqrt(np.mean(variance_per_answer(question, expected)) / number) * len(expected.mean)
-        for question, expected, number in zip(
-            campaign.questions, expectations(campaign), answers(campaign, devices), strict=True
-        )
+        for question, expected, number in asked
     ]
     assert max(errors) == pytest.approx(0.1, rel=1e-3)
 
@@ -160,26 +150,17 @@ def test_the_devices_for_a_loss_give_that_loss(name, loss, uci_folder):
     A run's accuracy has a standard deviation of 0.025 or so: the curve of 24 runs a standard error of 0.005, the mean
     of the fresh ones 0.0046; the false alarm is about 0.01, once, because the seeds are fixed.
     """
-    from simulations.tables.sources import source_without_schema
-
     source = source_without_schema(str(uci_folder / f"{name}.csv.gz"), "class", epsilon=2.0)
     campaign = Campaign.compile(source.draft)
     devices = accuracy_curve(campaign, source.people, loss, repeats=24).devices_for(loss)
-    fresh = accuracy_curve_at(campaign, source.people, devices, repeats=30, seed=1_000)
-    assert abs(fresh - loss) < 0.018, (devices, fresh)
-
-
-def accuracy_curve_at(campaign: Campaign, people: Table, devices: int, *, repeats: int, seed: int) -> float:
-    """Mean loss against the model without privacy."""
     losses = []
-    for number in range(repeats):
-        rng = np.random.default_rng(seed + number)
-        training, held_out = people.split(0.8, rng)
+    for number in range(30):
+        rng = np.random.default_rng(1_000 + number)
+        training, held_out = source.people.split(0.8, rng)
         tally = simulate(campaign, training.frame, training.labels, rng, devices=devices, fidelity="counts")
-        losses.append(
-            accuracy(non_private(campaign, training), held_out) - accuracy(learned(campaign, tally), held_out)
-        )
-    return float(np.mean(losses))
+        models = non_private(campaign, training), learned(campaign, tally)
+        losses.append(np.subtract(*(accuracy(model, held_out) for model in models)))
+    assert abs(np.mean(losses) - loss) < 0.018, (devices, losses)
 
 
 def test_the_readmes_table_of_devices_is_what_planning_gives():
@@ -188,17 +169,9 @@ def test_the_readmes_table_of_devices_is_what_planning_gives():
     rows = re.findall(row, readme, re.MULTILINE)
     assert len(rows) == 4
     for features, values, classes, *told in rows:
-        draft = {
-            "version": 1,
-            "title": "t",
-            "label": {"name": "y", "classes": [f"c{i}" for i in range(int(classes))]},
-            "features": [
-                {"name": f"f{i}", "kind": "categorical", "values": [f"v{j}" for j in range(int(values))]}
-                for i in range(int(features))
-            ],
-        }
-        found = [
-            devices_for_error(Campaign.compile({**draft, "privacy": {"epsilon": epsilon}}), 0.2)
-            for epsilon in (1.0, 2.0, 4.0)
+        label = {"name": "y", "classes": [f"c{i}" for i in range(int(classes))]}
+        asked = [text(f"f{i}", *(f"v{j}" for j in range(int(values))), missing=True) for i in range(int(features))]
+        campaigns = [
+            Campaign.compile(draft(*asked, label=label, privacy={"epsilon": epsilon})) for epsilon in (1.0, 2.0, 4.0)
         ]
-        assert [f"{devices:,}" for devices in found] == told
+        assert [f"{devices_for_error(campaign, 0.2):,}" for campaign in campaigns] == told

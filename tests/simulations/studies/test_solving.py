@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from drafts import draft, text
 
 from ldp_aggregator.learning.published import published_guarantee
 from protocols import Campaign
 from simulations.studies.solving import MOST_EPSILON, fewest_devices, largest_local_epsilon
 
-DRAFT: dict[str, Any] = {
-    "version": 1,
-    "title": "Small",
-    "label": {"name": "late", "classes": ["yes", "no"]},
-    "features": [{"name": "age", "kind": "categorical", "missing": False, "values": ["young", "medium", "old"]}],
-    "privacy": {"epsilon": 1.0},
-}
+DRAFT = draft(text("age", "young", "medium", "old"))
 
 
 def published(epsilon: float, devices: int) -> float:
@@ -35,15 +28,6 @@ def test_the_largest_local_epsilon_keeps_the_published_one_and_a_larger_one_does
     assert local == MOST_EPSILON or published(local * 1.02, devices) > wanted
 
 
-def test_a_crowd_of_one_leaves_what_is_published() -> None:
-    assert largest_local_epsilon(DRAFT, 1, 0.7) == 0.7
-    assert largest_local_epsilon(DRAFT, 0, 0.7) == 0.7
-
-
-def test_a_wish_that_nothing_can_break_leaves_the_most_there_is() -> None:
-    assert largest_local_epsilon(DRAFT, 10, 20.0) == MOST_EPSILON
-
-
 def test_the_fewest_devices_are_enough_and_fewer_are_not() -> None:
     campaign = Campaign.compile(DRAFT)
     devices = fewest_devices(campaign, 0.02)
@@ -55,7 +39,7 @@ def test_the_fewest_devices_are_enough_and_fewer_are_not() -> None:
     assert more == pytest.approx(devices + 50_000, rel=2e-3)
 
 
-def test_a_wish_beyond_all_devices_is_answered_with_none_and_one_without_meaning_refused() -> None:
+def test_a_wish_beyond_all_devices_is_answered_with_none_one_that_nothing_can_break_with_the_most_there_is() -> None:
     campaign = Campaign.compile(DRAFT)
     assert fewest_devices(campaign, 1e-9) is None
     for wrong in (0.0, -1.0, float("nan")):
@@ -63,3 +47,5 @@ def test_a_wish_beyond_all_devices_is_answered_with_none_and_one_without_meaning
             fewest_devices(campaign, wrong)
         with pytest.raises(ValueError, match="published epsilon"):
             largest_local_epsilon(DRAFT, 10, wrong)
+    assert largest_local_epsilon(DRAFT, 1, 0.7) == largest_local_epsilon(DRAFT, 0, 0.7) == 0.7, "there is no crowd"
+    assert largest_local_epsilon(DRAFT, 10, 20.0) == MOST_EPSILON

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from buyers import DRAFT
 
 from simulations.studies.journal import Journal
 from simulations.studies.trials import Design, Setting, fingerprint, run_trial, summarise
@@ -14,16 +15,6 @@ from simulations.studies.workers import run_trials
 from simulations.tables.frames import Table
 from simulations.tables.sources import Source
 
-DRAFT = {
-    "version": 1,
-    "title": "t",
-    "label": {"name": "sold", "classes": ["yes", "no"]},
-    "features": [
-        {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "blue"]},
-        {"name": "size", "kind": "continuous", "missing": False, "low": 0, "high": 60},
-    ],
-    "privacy": {"epsilon": 1.0},
-}
 SETTINGS = (Setting("de", 1.0), Setting("oue", 8.0), Setting("de", 1.0, per_question=True))
 
 
@@ -35,19 +26,11 @@ def source() -> Source:
     return Source("people", Table(frame, labels), DRAFT)
 
 
-def refuse(seed: int) -> list[dict[str, object]]:
-    raise AssertionError(f"trial {seed} was finished and must not run again")
-
-
-def test_every_setting_states_its_true_total_loss(source):
-    rows = run_trial(source, SETTINGS, Design(), 1)
+def test_every_setting_states_its_true_total_loss_and_shares_the_split_and_its_references(source):
+    rows = run_trial(source, SETTINGS, Design(), 2)
     assert [(row["answers"], row["total_epsilon"]) for row in rows] == [("one", 1.0), ("one", 8.0), ("all", 3.0)]
     campaign = SETTINGS[2].campaign(DRAFT)
     assert all(question.epsilon == pytest.approx(1.0) for question in campaign.questions)
-
-
-def test_settings_of_a_trial_share_the_split_and_its_references(source):
-    rows = run_trial(source, SETTINGS, Design(), 2)
     assert len({(row["majority"], row["non_private"]) for row in rows}) == 1
     assert rows[0]["non_private"] == 1.0
     assert [row["devices"] for row in rows] == [160] * 3
@@ -70,9 +53,11 @@ def test_two_processes_give_the_rows_of_one_in_the_order_of_the_seeds(source):
     assert [row["seed"] for row in one] == [4] * 3 + [2] * 3 + [3] * 3
 
 
-def test_an_interrupted_experiment_goes_on_where_it_was(source, tmp_path):
-    path = tmp_path / "trials.jsonl"
-    design = Design(devices=200)
+def test_an_interrupted_experiment_goes_on_where_it_was_and_another_one_does_not_take_its_trials(source, tmp_path):
+    def refuse(seed: int):
+        raise AssertionError(f"trial {seed} was finished and must not run again")
+
+    path, design = tmp_path / "trials.jsonl", Design(devices=200)
     journal = Journal(path, fingerprint(source, SETTINGS, design))
     rows = run_trials(partial(run_trial, source, SETTINGS, design), [1, 2], journal, workers=1)
     with path.open("a", encoding="utf-8") as file:
@@ -83,10 +68,6 @@ def test_an_interrupted_experiment_goes_on_where_it_was(source, tmp_path):
         run_trials(refuse, [1, 2, 3], again, workers=1)
     again.add(3, rows[:1])
     assert Journal(path, fingerprint(source, SETTINGS, design)).finished()[3] == rows[:1]
-
-
-def test_another_experiment_does_not_take_these_trials(source, tmp_path):
-    design = Design()
     other = Source("other", source.people.take(np.arange(150)), DRAFT)
     names = {
         fingerprint(source, SETTINGS, design),
@@ -96,18 +77,13 @@ def test_another_experiment_does_not_take_these_trials(source, tmp_path):
         fingerprint(other, SETTINGS, design),
     }
     assert len(names) == 5
-    path = tmp_path / "trials.jsonl"
-    Journal(path, "first").add(1, [{"seed": 1}])
-    assert Journal(path, "second").finished() == {}
+    assert Journal(path, "another").finished() == {}
 
 
 def test_the_summary_has_means_and_standard_errors():
     shared = {"mechanism": "de", "continuous": "auto", "epsilon": 1.0, "per_question": False, "answers": "one"}
-    scores = [(0.5, 0.4, 0.9), (0.7, 0.4, 0.9), (0.6, 0.4, 0.9)]
-    rows = [
-        {"seed": seed, **shared, "total_epsilon": 1.0, "devices": 10, "accuracy": a, "majority": m, "non_private": n}
-        for seed, (a, m, n) in enumerate(scores)
-    ]
+    shared |= {"total_epsilon": 1.0, "devices": 10, "majority": 0.4, "non_private": 0.9}
+    rows = [{"seed": seed, **shared, "accuracy": accuracy} for seed, accuracy in enumerate((0.5, 0.7, 0.6))]
     (row,) = summarise(rows).to_dict("records")
     assert (row["trials"], row["accuracy"]) == (3, pytest.approx(0.6))
     assert row["standard_error"] == pytest.approx(0.1 / 3**0.5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from drafts import number, text
 
 from protocols import Campaign
 from simulations.tables.drafting import draft_from_table, round_bounds
@@ -29,36 +30,28 @@ def table() -> pd.DataFrame:
     )
 
 
-def test_columns_become_the_features_they_look_like(table):
+def test_columns_become_the_features_they_look_like_and_everything_that_was_read_off_the_data_is_noted(table):
     derived = draft_from_table(table, "sold", source="t.csv", epsilon=1.5, bins=4)
     features = {feature["name"]: feature for feature in derived.draft["features"]}
-    assert features["colour"] == {"name": "colour", "kind": "categorical", "missing": False, "values": ["blue", "red"]}
+    assert features["colour"] == text("colour", "blue", "red")
     assert features["code"]["values"] == [str(value) for value in range(11)]
-    assert features["weight"] == {
-        "name": "weight",
-        "kind": "continuous",
-        "missing": False,
-        "low": 40,
-        "high": 80,
-        "bins": 4,
-    }
+    assert features["weight"] == number("weight", 40, 80, bins=4)
     assert (features["holes"]["values"], features["holes"]["missing"]) == (["a", "b"], True)
     assert derived.left_out == ("name", "same", "empty")
     campaign = Campaign.compile(derived.draft)
     assert campaign.privacy.epsilon == 1.5
     assert campaign.label.classes == ("no", "yes")
-
-
-def test_everything_that_was_read_off_the_data_is_noted(table):
-    notes = "\n".join(draft_from_table(table, "sold", source="t.csv").notes)
-    assert "sold: the classes no, yes were read off the data" in notes
-    assert "weight: the bounds 40 to 80 were read off the data" in notes
-    for name in ("colour", "code", "holes"):
-        assert f"{name}: the " in notes
-    assert "holes: the 2 values were read off the data; list those that can occur; some rows are empty" in notes
-    assert "colour: the 2 values were read off the data; list those that can occur; no row is empty: it is" in notes
-    assert "name: left out: 40 different texts" in notes
-    assert "same: left out: it has the same value in every row" in notes
+    notes = "\n".join(derived.notes)
+    for note in (
+        "sold: the classes no, yes were read off the data",
+        "weight: the bounds 40 to 80 were read off the data",
+        "code: the ",
+        "holes: the 2 values were read off the data; list those that can occur; some rows are empty",
+        "colour: the 2 values were read off the data; list those that can occur; no row is empty: it is",
+        "name: left out: 40 different texts",
+        "same: left out: it has the same value in every row",
+    ):
+        assert note in notes
 
 
 def test_an_ordered_column_gives_its_values_in_their_order(table):
@@ -76,7 +69,7 @@ def test_an_ordered_column_gives_its_values_in_their_order(table):
     )
     derived = draft_from_table(as_texts(columns), "sold", source="t.parquet")
     size, grade, told, kind = derived.draft["features"]
-    assert size == {"name": "size", "kind": "categorical", "values": sizes, "missing": True, "ordered": True}
+    assert size == text("size", *sizes, missing=True, ordered=True)
     assert (grade["values"], grade["missing"], grade["ordered"]) == (grades, False, True)
     assert (told["values"], "ordered" in told) == (["yes", "no", "missing"], False)
     assert (kind["values"], "ordered" in kind) == (["a", "b"], False)

@@ -24,7 +24,7 @@ def path(tmp_path):
     return file
 
 
-def test_text_stays_text_and_only_an_empty_number_is_missing(path):
+def test_text_stays_text_only_an_empty_number_is_missing_and_records_are_plain_python_values(path, tmp_path):
     table = read_table(path, FEATURES, LABEL)
     assert table.frame["code"].tolist() == ["01", "?", "NA"]
     assert list(table.frame.columns) == ["code", "size"]
@@ -32,16 +32,10 @@ def test_text_stays_text_and_only_an_empty_number_is_missing(path):
     assert (first, third) == (0.1, 10.0)
     assert math.isnan(second)
     assert table.labels.tolist() == ["yes", "no", "no"]
-
-
-def test_a_compressed_table_is_the_same_table(path, tmp_path):
     packed = tmp_path / "table.csv.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert read_table(packed, FEATURES, LABEL).frame.equals(read_table(path, FEATURES, LABEL).frame)
-
-
-def test_records_are_plain_python_values(path):
-    found = list(records(read_table(path, FEATURES, LABEL).frame))
+    assert read_table(packed, FEATURES, LABEL).frame.equals(table.frame)
+    found = list(records(table.frame))
     assert found[1] == {"code": "?", "size": None}
     assert type(found[0]["code"]) is str
     assert type(found[0]["size"]) is float
@@ -69,22 +63,18 @@ def test_a_table_that_cannot_be_used_is_told_in_one_line(text, problem, tmp_path
     assert "\n" not in str(raised.value)
 
 
-def test_an_empty_text_is_missing_where_that_may_be_and_undeclared_where_the_feature_is_complete():
-    table = Table(pd.DataFrame({"code": ["a", "", "b"]}), pd.Series(["x", "y", "x"]))
-    label = Label("y", ("x", "y"))
-    check_declared(table, (CategoricalFeature("code", ("a", "b")),), label, "t.csv")
-    with pytest.raises(TableError, match="row 2: '' is not declared"):
-        check_declared(table, (CategoricalFeature("code", ("a", "b"), missing=False),), label, "t.csv")
-
-
-def test_undeclared_values_and_labels_are_named_with_their_row():
-    features = (CategoricalFeature("code", ("a", "b")),)
-    frame = pd.DataFrame({"code": ["a", "b", "c"]})
-    with pytest.raises(TableError, match=r"t: column 'code', row 3: 'c' is not declared; the schema has a, b"):
-        check_declared(Table(frame, pd.Series(["yes", "no", "no"])), features, LABEL, "t")
-    with pytest.raises(TableError, match=r"t: column 'class', row 2: 'perhaps' is not declared"):
-        check_declared(Table(frame.iloc[:2], pd.Series(["yes", "perhaps"])), features, LABEL, "t")
-    check_declared(Table(frame.iloc[:2], pd.Series(["yes", "no"])), features, LABEL, "t")
+def test_undeclared_values_and_labels_are_named_with_their_row_and_an_empty_text_is_one_where_none_may_be_missing():
+    open_to_all, complete = (CategoricalFeature("code", ("a", "b"), missing=missing) for missing in (True, False))
+    labels = pd.Series(["yes", "no", "no"])
+    for values, feature, told, problem in (
+        (["a", "b", "c"], open_to_all, labels, "column 'code', row 3: 'c' is not declared; the schema has a, b"),
+        (["a", "", "b"], complete, labels, "row 2: '' is not declared"),
+        (["a", "b"], open_to_all, pd.Series(["yes", "perhaps"]), "column 'class', row 2: 'perhaps' is not declared"),
+    ):
+        with pytest.raises(TableError, match=f"t: .*{problem}"):
+            check_declared(Table(pd.DataFrame({"code": values}), told), (feature,), LABEL, "t")
+    for values in (["a", "b", "a"], ["a", "", "b"]):
+        check_declared(Table(pd.DataFrame({"code": values}), labels), (open_to_all,), LABEL, "t")
 
 
 def test_numbers_beyond_the_bounds_are_counted_per_feature():
@@ -93,7 +83,7 @@ def test_numbers_beyond_the_bounds_are_counted_per_feature():
     assert clipped_share(frame, features) == {"size": 0.4}
 
 
-def test_a_split_gives_every_person_to_exactly_one_side():
+def test_a_split_gives_every_person_to_one_side_and_devices_are_of_different_people_while_there_are_enough():
     people = Table(pd.DataFrame({"x": range(10)}), pd.Series([str(i) for i in range(10)]))
     training, held_out = people.split(0.8, np.random.default_rng(1))
     assert (len(training), len(held_out)) == (8, 2)
@@ -101,9 +91,5 @@ def test_a_split_gives_every_person_to_exactly_one_side():
     assert training.labels.tolist() == [str(x) for x in training.frame["x"]]
     one, rest = people.split(0.0001, np.random.default_rng(1))
     assert (len(one), len(rest)) == (1, 9)
-
-
-def test_devices_belong_to_different_people_while_there_are_enough():
-    people = Table(pd.DataFrame({"x": range(10)}), pd.Series(["a"] * 10))
     assert sorted(people.draw(10, np.random.default_rng(2)).frame["x"]) == list(range(10))
     assert len(people.draw(1000, np.random.default_rng(2))) == 1000

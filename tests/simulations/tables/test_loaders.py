@@ -17,29 +17,18 @@ from simulations.tables.loaders import BUNDLED, as_texts, read_text_table
 from simulations.tables.sources import source_without_schema
 
 
-def test_values_become_texts_that_read_back_as_them():
-    frame = pd.DataFrame({"a": [0.1, 3.0, math.nan], "b": [1, 2, 3], "c": ["x", None, "?"], "d": [True, False, True]})
-    texts = as_texts(frame)
-    assert texts["a"].tolist() == ["0.1", "3", ""]
-    assert texts["b"].tolist() == ["1", "2", "3"]
-    assert texts["c"].tolist() == ["x", "", "?"]
-    assert texts["d"].tolist() == ["True", "False", "True"]
-    assert float(as_texts(pd.DataFrame({"a": [1 / 3]}))["a"][0]) == 1 / 3
-
-
 def test_an_ordered_column_keeps_its_order_and_is_of_texts_like_all_others(tmp_path):
     ages = pd.Categorical([30, None, 10], categories=[30, 20, 10], ordered=True)
     assert list(as_texts(pd.DataFrame({"age": ages}))["age"].cat.categories) == ["30", "20", "10", ""]
     texts = ages.rename_categories(str)  # Parquet keeps the categories of texts alone.
-    pd.DataFrame({"age": texts, "self": pd.Categorical(["yes", "no", "yes"], ordered=True)}).to_parquet(
-        tmp_path / "t.parquet"
-    )
-    table = read_text_table(tmp_path / "t.parquet")
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"age": texts, "self": pd.Categorical(["yes", "no", "yes"], ordered=True)}).to_parquet(path)
+    table = read_text_table(path)
     assert table["age"].tolist() == ["30", "", "10"]
     assert (list(table["age"].cat.categories), table["age"].cat.ordered) == (["30", "20", "10", ""], True)
-    source = source_without_schema(str(tmp_path / "t.parquet"), "self", epsilon=1.0)
-    assert source.draft["features"][0]["values"] == ["30", "20", "10"]
-    assert (source.draft["features"][0]["ordered"], source.draft["features"][0]["missing"]) == (True, True)
+    source = source_without_schema(str(path), "self", epsilon=1.0)
+    (age,) = source.draft["features"]
+    assert (age["values"], age["ordered"], age["missing"]) == (["30", "20", "10"], True, True)
     campaign = Campaign.compile(source.draft)
     check_declared(source.people, campaign.features, campaign.label, "t.parquet")
     assert int(simulate(campaign, source.people.frame, source.people.labels, rng=1).n.sum()) == 3
@@ -80,6 +69,7 @@ def test_a_parquet_file_is_the_table_that_its_csv_file_would_be(tmp_path):
             "flag": ["True", "False", "True"],
             "day": ["2026-01-31 00:00:00", "", "2026-02-28 00:00:00"],
         }
+    assert float(as_texts(pd.DataFrame({"a": [1 / 3]}))["a"][0]) == 1 / 3
     numbers = frame[["count", "ratio"]]
     numbers.to_parquet(tmp_path / "n.parquet")
     numbers.to_csv(tmp_path / "n.csv", index=False)
@@ -88,23 +78,16 @@ def test_a_parquet_file_is_the_table_that_its_csv_file_would_be(tmp_path):
     assert parquet["count"].tolist() == csv["count"].tolist()
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [(b"x,y\n1,2\n", "not a Parquet file"), (None, "no such file")],
-)
-def test_what_is_no_parquet_file_is_told_in_one_line(content, problem, tmp_path):
+def test_what_is_no_parquet_file_is_told_in_one_line_and_one_without_rows(tmp_path):
     path = tmp_path / "t.parquet"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(TableError, match=f"t.parquet: {problem}") as raised:
-        read_text_table(path)
-    assert "\n" not in str(raised.value)
-
-
-def test_a_parquet_file_without_rows_is_told(tmp_path):
-    pd.DataFrame({"x": pd.array([], dtype="int64")}).to_parquet(tmp_path / "t.parquet")
+    for problem in ("no such file", "not a Parquet file"):
+        with pytest.raises(TableError, match=f"t.parquet: {problem}") as raised:
+            read_text_table(path)
+        assert "\n" not in str(raised.value)
+        path.write_bytes(b"x,y\n1,2\n")
+    pd.DataFrame({"x": pd.array([], dtype="int64")}).to_parquet(path)
     with pytest.raises(TableError, match="holds no rows"):
-        read_text_table(tmp_path / "t.parquet")
+        read_text_table(path)
 
 
 def test_without_pyarrow_it_says_what_to_install(tmp_path):

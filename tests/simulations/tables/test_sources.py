@@ -5,23 +5,18 @@ from __future__ import annotations
 import json
 
 import pytest
+from drafts import draft, number
 
 from protocols import Campaign, DraftError
 from simulations.tables.breast_cancer import BINS, BOUNDS, EPSILON, demonstration_source
 from simulations.tables.sources import draft_of, read_draft, source_with_schema, source_without_schema
 
-DRAFT = {
-    "version": 1,
-    "title": "t",
-    "label": {"name": "y", "classes": ["a", "b"]},
-    "features": [{"name": "x", "kind": "continuous", "low": 0, "high": 10, "bins": 2}],
-    "privacy": {"epsilon": 1.0},
-}
+DRAFT = draft(number("x", high=10, bins=2))
 TOML = """
 version = 1
 title = "t"
 label = {name = "y", classes = ["a", "b"]}
-features = [{name = "x", kind = "continuous", low = 0, high = 10, bins = 2}]
+features = [{name = "x", kind = "continuous", low = 0, high = 10, bins = 2, missing = false}]
 privacy = {epsilon = 1.0}
 """
 
@@ -33,30 +28,24 @@ def table(tmp_path):
     return str(path)
 
 
-def test_a_draft_is_the_same_in_json_and_toml_and_compiles_to_the_same_campaign(tmp_path):
+def test_a_draft_is_the_same_in_json_and_toml_and_a_wrong_one_is_refused_by_its_field(tmp_path):
     (tmp_path / "d.json").write_text(json.dumps(DRAFT), encoding="utf-8")
     (tmp_path / "d.toml").write_text(TOML, encoding="utf-8")
-    draft = read_draft(tmp_path / "d.toml")
-    assert draft == read_draft(tmp_path / "d.json")
-    assert Campaign.compile(draft).id == Campaign.compile(DRAFT).id
-    assert draft_of(Campaign.compile(draft)) == draft
-
-
-def test_a_wrong_draft_is_refused_by_its_field(tmp_path):
+    read = read_draft(tmp_path / "d.toml")
+    assert read == read_draft(tmp_path / "d.json")
+    assert Campaign.compile(read).id == Campaign.compile(DRAFT).id
+    assert draft_of(Campaign.compile(read)) == read
     (tmp_path / "d.json").write_text(json.dumps({**DRAFT, "privacy": {"epsilon": -1}}), encoding="utf-8")
     with pytest.raises(DraftError, match=r"privacy\.epsilon"):
         read_draft(tmp_path / "d.json")
 
 
-def test_clipped_numbers_are_noted_and_nothing_else(table, tmp_path):
+def test_clipped_numbers_are_noted_and_nothing_else_and_a_derived_campaign_fits_its_table(table, tmp_path):
     (tmp_path / "d.json").write_text(json.dumps(DRAFT), encoding="utf-8")
     source = source_with_schema(table, tmp_path / "d.json")
     assert source.notes == ("x: 45.0% of the numbers lie beyond the declared bounds; devices clip them",)
     assert source.with_epsilon(3.0).draft["privacy"]["epsilon"] == 3.0
     assert source.draft["privacy"]["epsilon"] == 1.0
-
-
-def test_a_derived_campaign_fits_its_table(table):
     source = source_without_schema(table, "y", epsilon=0.5, bins=3)
     campaign = Campaign.compile(source.draft)
     assert (campaign.privacy.epsilon, campaign.features[0].size) == (0.5, 3)

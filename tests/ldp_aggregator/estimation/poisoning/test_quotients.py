@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from drafts import draft, number
 from payloads import possible_payloads
 
 from ldp_aggregator import Tally, estimate
@@ -21,10 +22,8 @@ SETTINGS = [
 
 
 def campaign_of(*, missing=False, **privacy):
-    feature = {"name": "x", "kind": "continuous", "low": 0, "high": 100, "missing": missing}
-    label = {"name": "y", "classes": ["a", "b"]}
     privacy = {"epsilon": 6 if privacy["continuous"] != "laplace" else 30, **privacy}
-    return Campaign.compile({"version": 1, "title": "t", "label": label, "features": [feature], "privacy": privacy})
+    return Campaign.compile(draft(number("x", high=100, missing=missing), privacy=privacy))
 
 
 def people(n, *, missing=False):
@@ -41,11 +40,6 @@ def counted(campaign, question, payload):
     return tally.counts[question.index]
 
 
-def extremes(campaign, question):
-    """The counts of made-up reports, the corners of what a server counts."""
-    return [counted(campaign, question, payload) for payload in possible_payloads(question)][:40]
-
-
 @pytest.mark.parametrize("missing", [False, True], ids=["complete", "may be missing"])
 @pytest.mark.parametrize("privacy", SETTINGS, ids=lambda privacy: "-".join(privacy.values()))
 @pytest.mark.parametrize("liars", [1, 6])
@@ -59,31 +53,26 @@ def test_no_lie_moves_a_mean_further_than_is_stated(privacy, missing, liars):
     bound, furthest = honest.mean_reach("x", liars), np.zeros(2)
     assert np.isfinite(bound).all()
     for question in campaign.questions:
-        corners = extremes(campaign, question)
+        corners = [counted(campaign, question, payload) for payload in possible_payloads(question)][:40]
         for said, made_up in ((corners[i], corners[j]) for i in range(len(corners)) for j in range(0, len(corners), 3)):
-            lied = Tally(campaign)
-            lied.merge(tally)
+            lied = Tally(campaign) + tally
             lied.counts[question.index] += liars * (made_up - said)
             if lied.counts[question.index].min() < 0 and question.mechanism.name not in ("she", "laplace"):
                 continue
-            furthest = np.maximum(
-                furthest, np.abs(estimate(campaign, lied).moments["x"].mean - honest.moments["x"].mean)
-            )
+            moved = np.abs(estimate(campaign, lied).moments["x"].mean - honest.moments["x"].mean)
+            furthest = np.maximum(furthest, moved)
     assert (furthest <= bound * (1 + 1e-9)).all()
     assert (furthest > 0.4 * bound).any()
 
 
-def test_where_one_lie_can_make_a_class_insufficient_nothing_bounds_its_mean():
+def test_a_quotient_moves_as_far_as_the_formula_says_and_nothing_bounds_that_of_a_class_one_lie_makes_insufficient():
+    s, p, a, h = np.array([0.3]), np.array([0.5]), np.array([0.05]), 0.1
+    ends = [(s + ds) / (p + dp) for ds in (-a, 0, a) for dp in (-h, 0, h)]
+    assert np.abs(np.array(ends) - s / p).max() == pytest.approx(quotient_reach(s / p, a, p, h)[0])
+    assert np.isinf(quotient_reach(s / p, a, p, 0.5)[0])
     campaign = campaign_of(continuous="sign")
     frame, _ = people(300)
     found = estimate(campaign, simulate(campaign, frame, np.where(np.arange(300) < 4, "b", "a"), rng=2))
     assert np.isfinite(found.mean_reach("x", 1)[0])
     assert np.isinf(found.mean_reach("x", 1)[1])
     assert np.isinf(found.mean_reach("x", 300)).all()
-
-
-def test_a_quotient_moves_as_far_as_the_formula_says_and_no_further():
-    s, p, a, h = np.array([0.3]), np.array([0.5]), np.array([0.05]), 0.1
-    ends = [(s + ds) / (p + dp) for ds in (-a, 0, a) for dp in (-h, 0, h)]
-    assert np.abs(np.array(ends) - s / p).max() == pytest.approx(quotient_reach(s / p, a, p, h)[0])
-    assert np.isinf(quotient_reach(s / p, a, p, 0.5)[0])

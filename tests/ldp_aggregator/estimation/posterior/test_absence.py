@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from drafts import draft, text
 
 from ldp_aggregator import estimate
 from ldp_aggregator.estimation.estimators import estimate_question
@@ -16,16 +17,13 @@ from ldp_aggregator.mechanisms import analysis_of
 from protocols import Campaign
 from simulations import simulate
 
-FEATURES = 8
+FEATURES = [text(f"x{i}", "v0", "v1", "v2", missing=True) for i in range(8)]
+TABLE = np.array([[0.5, 0.2], [0.3, 0.3], [0.2, 0.5]])
+"""P(value | class) of every feature."""
 
 
-def campaign_of(classes=2, values=3, features=FEATURES, epsilon=1.0, **label):
-    described = [
-        {"name": f"x{i}", "kind": "categorical", "values": [f"v{j}" for j in range(values)]} for i in range(features)
-    ]
-    named = {"name": "y", "classes": [f"c{i}" for i in range(classes)], **label}
-    privacy = {"epsilon": epsilon, "discrete": "ss"}
-    return Campaign.compile({"version": 1, "title": "t", "label": named, "features": described, "privacy": privacy})
+def campaign_of(features=FEATURES, epsilon=1.0):
+    return Campaign.compile(draft(*features, privacy={"epsilon": epsilon, "discrete": "ss"}))
 
 
 def answers(campaign, missing, n, seed):
@@ -36,8 +34,7 @@ def answers(campaign, missing, n, seed):
     for question in campaign.questions:
         joint = prior
         if question.feature is not None:
-            table = np.array([[0.5, 0.2], [0.3, 0.3], [0.2, 0.5]])
-            joint = (np.vstack([table * (1 - missing), missing]) * prior).ravel()
+            joint = (np.vstack([TABLE * (1 - missing), missing]) * prior).ravel()
         counts = analysis_of(question.mechanism).tally(rng.multinomial(n, joint), rng)
         found.append(estimate_question(question, n, np.asarray(counts), 2, "none"))
     return found
@@ -50,11 +47,7 @@ def test_where_nothing_is_missing_a_model_is_nearly_the_one_of_who_knows_that(mo
         found = answers(campaign, np.zeros(2), n, seed=n)
         believed = posterior_of(campaign.asked, 2, found, found)
         with monkeypatch.context() as known:
-            known.setattr(
-                tables,
-                "absences",
-                lambda told, pi: [0 * one for one in absences(told, pi)],
-            )
+            known.setattr(tables, "absences", lambda told, pi: [0 * one for one in absences(told, pi)])
             knowing = posterior_of(campaign.asked, 2, found, found)
         for name in believed.features:
             assert believed.features[name].table == pytest.approx(knowing.features[name].table, abs=0.015)
@@ -68,7 +61,7 @@ def test_what_is_missing_is_found_class_by_class_and_the_tables_are_of_the_other
     believed = posterior_of(campaign.asked, 2, found, found)
     for one in believed.features.values():
         assert one.absence / believed.classes.value == pytest.approx(missing, abs=0.015)
-        assert one.table == pytest.approx(np.array([[0.5, 0.2], [0.3, 0.3], [0.2, 0.5]]), abs=0.04)
+        assert one.table == pytest.approx(TABLE, abs=0.04)
         cells = one.cells_of(one.mean[None])[0]
         assert cells.sum(axis=0) == pytest.approx(1)
         assert cells[-1] == pytest.approx(missing, abs=0.015)
@@ -81,10 +74,8 @@ def test_without_reports_and_where_everything_is_missing_somebody_is_taken_to_ho
     assert nothing.sum() < 0.5
     campaign = campaign_of(epsilon=4.0)
     found = answers(campaign, np.ones(2), 100_000, seed=5)
-    (every,) = absences(
-        [FeatureGroup(list("abcdefgh"), [[one] for one in found if one.question.feature], 8, True, False).told()],
-        classes,
-    )
+    group = FeatureGroup(list("abcdefgh"), [[one] for one in found if one.question.feature], 8, True, False)
+    (every,) = absences([group.told()], classes)
     assert (every <= MOST_MISSING * classes).all()
     assert (every.sum(axis=1) > 0.95).all()
     believed = posterior_of(campaign.asked, 2, found, found)
@@ -93,10 +84,8 @@ def test_without_reports_and_where_everything_is_missing_somebody_is_taken_to_ho
 
 def test_the_share_that_is_missing_is_read_without_bias_by_what_is_printed():
     """Beliefs serve the model; `estimates` prints the unbiased share still."""
-    campaign = campaign_of(features=1)
+    campaign = campaign_of(FEATURES[:1])
     frame = pd.DataFrame({"x0": ["v0"] * 900 + [None] * 100})
-    shares = [
-        estimate(campaign, simulate(campaign, frame, ["c0", "c1"] * 500, rng=seed)).missing["x0"].cells.value[0]
-        for seed in range(60)
-    ]
+    found = [estimate(campaign, simulate(campaign, frame, ["a", "b"] * 500, rng=seed)) for seed in range(60)]
+    shares = [one.missing["x0"].cells.value[0] for one in found]
     assert np.mean(shares) == pytest.approx(0.1, abs=4 * np.std(shares) / np.sqrt(60))  # Fails 1 in 16,000.

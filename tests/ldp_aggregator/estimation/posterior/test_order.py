@@ -28,12 +28,9 @@ def believed(campaign, found, *, in_order=True):
     return posterior_of(features, len(campaign.label.classes), found, found)
 
 
-def test_two_values_have_no_order():
+def test_two_values_have_no_order_and_where_the_values_are_not_known_none_is_believed():
     shares = np.array([0.3, 0.7])
     assert ordered_factor(shares, MANY) == pytest.approx(factor(shares))
-
-
-def test_where_the_values_are_not_known_no_order_is_believed():
     shares = np.random.default_rng(1).dirichlet(np.ones(8))
     covariance = [made @ made.T for made in (ordered_factor(shares, np.array(0.0)), factor(shares))]
     assert covariance[0] == pytest.approx(covariance[1])

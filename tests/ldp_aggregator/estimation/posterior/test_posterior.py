@@ -21,6 +21,7 @@ from ldp_aggregator.estimation.posterior.evidence import (
     unit_variance,
 )
 from ldp_aggregator.estimation.posterior.tables import posterior_of
+from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_aggregator.mechanisms import analysis_of
 from protocols.mechanisms import DISCRETE
 
@@ -58,15 +59,11 @@ def test_the_information_of_cells_is_the_inverse_of_the_covariance_that_is_seen(
     """1,500 estimates: an information is off by 3.7 % (one standard error); 20 of them within 18 % fail 1 in 40,000."""
     campaign = complete_campaign((3,), discrete=name, epsilon=epsilon)
     question = campaign.questions[1]
-    rng = np.random.default_rng(3)
+    rng, n, values = np.random.default_rng(3), 50, []
     joint = rng.dirichlet(np.full(6, 2.0))
-    n = 50
-    values = [
-        estimate_question(
-            question, n, np.asarray(analysis_of(question.mechanism).tally(rng.multinomial(n, joint), rng)), 2, "none"
-        ).cells.value
-        for _ in range(1_500)
-    ]
+    for _ in range(1_500):
+        counts = analysis_of(question.mechanism).tally(rng.multinomial(n, joint), rng)
+        values.append(estimate_question(question, n, np.asarray(counts), 2, "none").cells.value)
     basis = contrasts(6)
     seen = np.linalg.inv(basis.T @ np.cov(np.array(values).T) @ basis)
     told = basis.T @ information_of_cells(question, n, joint) @ basis
@@ -125,8 +122,7 @@ def test_where_reports_tell_nothing_scales_are_the_usual_ones_and_where_they_tel
     assert USUAL.sum() == pytest.approx(1)
     nothing = believed_scales([np.zeros(3)] * 4, [np.zeros(3)] * 4)
     assert nothing == pytest.approx(np.tile(USUAL, (4, 1)))
-    rng = np.random.default_rng(5)
-    information = [np.full(2, 1e5)] * 60
+    rng, information = np.random.default_rng(5), [np.full(2, 1e5)] * 60
     for scale in (1e-4, 1e-2, 1.0):
         effects = [rng.normal(0, np.sqrt(s + scale * s**2)) for s in information]
         found = believed_scales(information, effects).mean(axis=0)
@@ -148,17 +144,6 @@ def test_noise_alone_is_not_taken_for_effects_that_no_table_has():
     assert np.mean(believed) < 0.04
 
 
-def test_without_reports_nothing_is_believed():
-    campaign = complete_campaign((2, 4), classes=3)
-    rng = np.random.default_rng(0)
-    found = reported(campaign, population(campaign, rng)[2], 0, rng)
-    posterior = believed(campaign, found)
-    assert posterior.classes.value == pytest.approx(np.full(3, 1 / 3))
-    for size, feature in zip((2, 4), posterior.features.values(), strict=True):
-        assert feature.table == pytest.approx(np.full((size, 3), 1 / size))
-        assert feature.mean == pytest.approx(0)
-
-
 @pytest.mark.parametrize("discrete", sorted(DISCRETE))
 def test_with_endlessly_many_reports_the_tables_are_the_population(discrete):
     campaign = complete_campaign((2, 3, 5), classes=3, epsilon=2.0, discrete=discrete)
@@ -170,10 +155,14 @@ def test_with_endlessly_many_reports_the_tables_are_the_population(discrete):
         assert feature.table == pytest.approx(table, abs=0.01)
 
 
-def test_the_tables_are_probabilities_and_nothing_is_impossible():
-    campaign = complete_campaign((2, 9, 3), classes=4)
-    rng = np.random.default_rng(9)
+def test_without_reports_nothing_is_believed_and_with_any_the_tables_are_probabilities_and_nothing_is_impossible():
+    campaign, rng = complete_campaign((2, 9, 3), classes=4), np.random.default_rng(9)
     _, _, joints = population(campaign, rng)
+    posterior = believed(campaign, reported(campaign, joints, 0, rng))
+    assert posterior.classes.value == pytest.approx(np.full(4, 1 / 4))
+    for size, feature in zip((2, 9, 3), posterior.features.values(), strict=True):
+        assert feature.table == pytest.approx(np.full((size, 4), 1 / size))
+        assert feature.mean == pytest.approx(0)
     for n in (1, 3, 40, 3000):
         posterior = believed(campaign, reported(campaign, joints, n, rng))
         assert posterior.classes.value.min() > 0
@@ -184,8 +173,6 @@ def test_the_tables_are_probabilities_and_nothing_is_impossible():
 
 def test_what_is_believed_is_nearer_to_the_truth_than_the_nearest_probabilities():
     """Twelve features, of which one tells the class: 20 populations, seeded; the mean error is below three quarters."""
-    from ldp_aggregator.estimation.simplex import norm_sub
-
     campaign = complete_campaign((3,) * 12)
     rng = np.random.default_rng(11)
     shrunk, nearest = 0.0, 0.0

@@ -14,12 +14,9 @@ from ldp_aggregator.estimation.simplex import norm_sub
 VALUES, FEATURES = 3, 8
 
 
-def test_even_classes_are_not_rare_however_many():
+def test_a_class_of_a_tenth_is_rare_and_one_of_a_third_and_even_classes_are_not():
     for classes in (2, 5, 26):
         assert not rarity(np.full(classes, 1 / classes)).any()
-
-
-def test_a_class_of_a_tenth_is_rare_and_one_of_a_third_is_not():
     assert rarity(np.array([0.9, 0.1])).tolist() == [0, 1]
     assert rarity(np.array([0.66, 0.34])).tolist() == [0, 0]
 
@@ -41,6 +38,13 @@ def test_likeness_is_learned_from_effects_that_are_too_small_or_too_large():
     assert likeness(information, [[near] * 2] * 5) == pytest.approx(0.5)
 
 
+def learned(campaign, prior, reports, rng):
+    """Tables of a population, its estimates, and the tables that are learned from these."""
+    truth = [rng.dirichlet(np.ones(VALUES), 2).T for _ in range(FEATURES)]
+    told = reported(campaign, [prior, *((one * prior).ravel() for one in truth)], reports, rng)
+    return truth, told, [one.table for one in posterior_of(campaign.asked, 2, told, told).features.values()]
+
+
 def ranked(prior, tables, cells):
     """AUC of the rare class among people who are as ``cells`` say."""
     rng = np.random.default_rng(9)
@@ -57,11 +61,8 @@ def test_a_rare_class_of_which_little_is_known_is_ranked_as_well_as_by_nearest_p
     campaign, prior = complete_campaign([VALUES] * FEATURES), np.array([1 - share, share])
     of_posterior, of_base = [], []
     for seed in range(12):
-        rng = np.random.default_rng(seed)
-        truth = [rng.dirichlet(np.ones(VALUES), 2).T for _ in range(FEATURES)]
-        told = reported(campaign, [prior, *((one * prior).ravel() for one in truth)], 4_000, rng)
-        believed = posterior_of(campaign.asked, 2, told, told)
-        of_posterior.append(ranked(prior, [one.table for one in believed.features.values()], truth))
+        truth, told, tables = learned(campaign, prior, 4_000, np.random.default_rng(seed))
+        of_posterior.append(ranked(prior, tables, truth))
         base = [(norm_sub(one.cells.value) * one.n + 1).reshape(-1, 2) for one in told[1:]]
         of_base.append(ranked(prior, [one / one.sum(axis=0) for one in base], truth))
     assert np.mean(of_posterior) > np.mean(of_base)
@@ -69,9 +70,6 @@ def test_a_rare_class_of_which_little_is_known_is_ranked_as_well_as_by_nearest_p
 
 def test_with_many_reports_the_centre_does_not_matter():
     campaign, prior = complete_campaign([VALUES] * FEATURES, epsilon=4.0), np.array([0.97, 0.03])
-    rng = np.random.default_rng(1)
-    truth = [rng.dirichlet(np.ones(VALUES), 2).T for _ in range(FEATURES)]
-    told = reported(campaign, [prior, *((one * prior).ravel() for one in truth)], 5_000_000, rng)
-    believed = posterior_of(campaign.asked, 2, told, told)
-    for one, table in zip(believed.features.values(), truth, strict=True):
-        assert one.table == pytest.approx(table, abs=0.02)
+    truth, _, tables = learned(campaign, prior, 5_000_000, np.random.default_rng(1))
+    for found, table in zip(tables, truth, strict=True):
+        assert found == pytest.approx(table, abs=0.02)

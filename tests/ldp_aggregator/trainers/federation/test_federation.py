@@ -6,7 +6,6 @@ from pathlib import Path
 
 import msgpack
 import numpy as np
-import pandas as pd
 import pytest
 
 from ldp_aggregator.node_statistics import Releases, campaign_of, has_other_rows, most_bytes, parts_of
@@ -80,44 +79,32 @@ def test_a_repeated_share_counts_once_a_replaced_one_leaves_nothing_and_a_withdr
         FederatedState(campaign).model()
 
 
-def other_campaign(campaign):
-    return Campaign.compile({"version": 1, "title": "Other", **_draft(campaign), "privacy": {"epsilon": 2}})
-
-
-def _draft(campaign):
-    features = [{k: v for k, v in f.to_json().items() if k != "weight"} for f in campaign.features]
-    return {"label": {"name": "class", "classes": ["a", "b", "c"]}, "features": features}
-
-
-def refused(campaign, good):
-    version, campaign_id, values = msgpack.unpackb(good)
-    yield "not one msgpack value", good + b"\x00"
-    yield "not one msgpack value", good[:-1]
-    yield "not one msgpack value", b""
-    yield "a share is", msgpack.packb([2, campaign_id, values])
-    yield "a share is", msgpack.packb([True, campaign_id, values])
-    yield "a share is", msgpack.packb([version, campaign_id])
-    yield "another campaign", msgpack.packb([version, other_campaign(campaign).id, values])
-    yield "list of integers", msgpack.packb([version, campaign_id, 7])
-    yield f"has {len(values)} integers", msgpack.packb([version, campaign_id, values[:-1]])
-    yield "entry 0 must be an integer", msgpack.packb([version, campaign_id, [1.0, *values[1:]]])
-    yield "entry 0 must be an integer", msgpack.packb([version, campaign_id, [True, *values[1:]]])
-    yield "entry 0 must be an integer", msgpack.packb([version, campaign_id, [(1 << 62) + 1, *values[1:]]])
-    longer = b"\x93\xcc\x01" + good[2:]
-    yield "not the shortest", longer
-
-
-def test_everything_but_the_one_encoding_is_refused_and_nothing_is_merged(campaign, shares):
-    state = FederatedState(campaign, shares)
-    before = state.totals
-    for message, data in refused(campaign, shares["node-0"]):
+def test_everything_but_the_one_encoding_is_refused_and_nothing_is_merged(campaign, schema, shares):
+    good, state = shares["node-0"], FederatedState(campaign, shares)
+    before, (version, campaign_id, values) = state.totals, msgpack.unpackb(good)
+    other = Campaign.compile({"version": 1, "title": "Other", **schema, "privacy": {"epsilon": 2}})
+    for message, data in (
+        ("not one msgpack value", good + b"\x00"),
+        ("not one msgpack value", good[:-1]),
+        ("not one msgpack value", b""),
+        ("a share is", msgpack.packb([2, campaign_id, values])),
+        ("a share is", msgpack.packb([True, campaign_id, values])),
+        ("a share is", msgpack.packb([version, campaign_id])),
+        ("another campaign", msgpack.packb([version, other.id, values])),
+        ("list of integers", msgpack.packb([version, campaign_id, 7])),
+        (f"has {len(values)} integers", msgpack.packb([version, campaign_id, values[:-1]])),
+        *(
+            ("entry 0 must be an integer", msgpack.packb([version, campaign_id, [first, *values[1:]]]))
+            for first in (1.0, True, (1 << 62) + 1)
+        ),
+        ("not the shortest", b"\x93\xcc\x01" + good[2:]),
+    ):
         with pytest.raises(ShareError, match=message) as caught:
             state.put("node-9", data)
         assert caught.value.code == "malformed-share"
     assert state.totals == before
     assert "node-9" not in state.nodes
-    vector = decode_share(shares["node-0"], campaign)
-    assert encode_share(campaign, vector) == shares["node-0"]
+    assert encode_share(campaign, decode_share(good, campaign)) == good
 
 
 def test_the_median_of_groups_outlives_a_minority_that_lies(campaign, shares, table):
@@ -150,25 +137,19 @@ def test_many_nodes_learn_when_epsilon_is_large(schema, table, nodes, variant, g
     fitted = trainer.fit(*table)
     reference = SufficientStatisticsNB(schema, epsilon=1e5, random_state=0).fit(*table).score(*table)
     assert fitted.score(*table) == pytest.approx(reference, abs=0.03)
+    relation = (
+        "add or remove one row" if variant == "sound" else "none: the noise follows each node's own largest value"
+    )
+    assert fitted.guarantee_.relation.startswith(relation)
     assert fitted.guarantee_.epsilon == (None if variant == "published" else 500.0)
     assert sum(fitted.budget_.values()) == pytest.approx(500.0)
 
 
-def test_the_published_noise_is_none_where_a_node_has_no_rows(schema):
-    """Two nodes; class c has no rows at all: its sums carry no noise of their own, which anybody can see."""
-    frame = pd.DataFrame({"colour": ["red"] * 8, "hours": [0.0] * 8, "income": [0.0] * 8, "age": [18.0] * 8})
-    fitted = FederatedNB(schema, nodes=2, variant="published", epsilon=1.0).fit(frame, ["a", "b"] * 4)
-    assert fitted.guarantee_.relation.startswith("none: the noise follows each node's own largest value")
-
-
-@pytest.mark.parametrize("parameters", [{"nodes": 0}, {"nodes": 2, "groups": 3}, {"relation": "replace"}])
-def test_impossible_federations_are_refused(schema, table, parameters):
-    with pytest.raises(ValueError, match="nodes"):
-        FederatedNB(schema, **parameters).fit(*table)
-
-
-def rounds_needed(vectors, seed):
+def rounds_needed(kind, nodes, seed):
     """Until no node is further than 1e-3 of the mean from it, in any number."""
+    vectors = (
+        np.random.default_rng([1, seed]).normal(10, 3, size=(nodes, 5)) if kind == "alike" else np.eye(nodes)[:, :1]
+    )
     mean = vectors.mean(axis=0)
     return next(
         rounds
@@ -177,18 +158,12 @@ def rounds_needed(vectors, seed):
     )
 
 
-def vectors_of(kind, nodes, seed):
-    if kind == "alike":
-        return np.random.default_rng([1, seed]).normal(10, 3, size=(nodes, 5))
-    return np.eye(nodes)[:, :1]
-
-
 @pytest.mark.parametrize(("kind", "place"), [("alike", 0), ("one has everything", 1)])
 @pytest.mark.parametrize(("column", "nodes"), [(0, 10), (1, 100)])
 def test_push_sum_takes_as_many_rounds_as_the_page_says(kind, place, column, nodes):
     """The page has medians of 500 runs and more; 99.9 % of the medians of 25 runs, resampled, were within 2 of them."""
     stated = re.findall(r"(\d+), (\d+) and (\d+) rounds", PAGE.read_text(encoding="utf-8"))[place]
-    needed = [rounds_needed(vectors_of(kind, nodes, seed), seed) for seed in range(25)]
+    needed = [rounds_needed(kind, nodes, seed) for seed in range(25)]
     assert abs(np.median(needed) - int(stated[column])) <= 2
 
 
@@ -213,13 +188,6 @@ def test_a_share_has_noise_in_classes_without_rows(campaign, table):
     assert all((share[part.start : part.stop] != 0).all() for part in sums)
 
 
-def epsilon_after(campaign, *sent):
-    state = FederatedState(campaign)
-    for node, share in sent:
-        state.put(node, share)
-    return state.guarantee.epsilon
-
-
 def test_every_share_that_may_be_of_the_same_rows_costs_epsilon_again(campaign, shares):
     one, two, three = (shares[f"node-{i}"] for i in range(3))
     for sent, epsilon in (
@@ -229,17 +197,24 @@ def test_every_share_that_may_be_of_the_same_rows_costs_epsilon_again(campaign, 
         ((("a", one), ("a", two), ("a", one), ("b", one)), 4),
         ((("a", one), ("a", two), ("a", three), ("b", one), ("b", two)), 6),
     ):
-        assert epsilon_after(campaign, *sent) == epsilon
+        state = FederatedState(campaign)
+        for node, share in sent:
+            state.put(node, share)
+        assert state.guarantee.epsilon == epsilon
     state = FederatedState(campaign, {"a": one})
-    state.withdraw("a")
-    state.put("a", one)
-    assert state.guarantee.epsilon == 2, "the same share again tells nothing new"
-    state.withdraw("a")
-    state.put("a", two)
+    for share, epsilon in ((one, 2), (two, 4)):
+        state.withdraw("a")
+        state.put("a", share)
+        assert state.guarantee.epsilon == epsilon, "the same share again tells nothing new"
     model = state.model()
     assert model.guarantee_.epsilon == 4
     assert model.model_.training["replacements"] == 1
     assert model.guarantee_ == type(model).from_json(model.to_json()).guarantee_
+    state = FederatedState(campaign, {"a": one}, {"a": Releases(3, 1), "gone": Releases(4)})
+    assert state.model().guarantee_.epsilon == 10, "a node that withdrew has shown its shares, too"
+    for node, share, epsilon in (("a", one, 10), ("gone", two, 12)):
+        state.put(node, share)
+        assert state.guarantee.epsilon == epsilon, "a state goes on from what was counted"
 
 
 def test_a_share_of_other_rows_costs_nothing_again_and_the_guarantee_says_so(campaign, table, shares):
@@ -256,16 +231,6 @@ def test_a_share_of_other_rows_costs_nothing_again_and_the_guarantee_says_so(cam
     ):
         state.put("a", share)
         assert (state.guarantee.epsilon, state.guarantee.relation) == (epsilon, relation)
-
-
-def test_a_state_goes_on_from_what_was_counted(campaign, shares):
-    counted = {"a": Releases(3, 1), "gone": Releases(4)}
-    state = FederatedState(campaign, {"a": shares["node-0"]}, counted)
-    assert state.model().guarantee_.epsilon == 10, "a node that withdrew has shown its shares, too"
-    state.put("a", shares["node-0"])
-    assert state.guarantee.epsilon == 10
-    state.put("gone", shares["node-1"])
-    assert state.guarantee.epsilon == 12
 
 
 def test_shares_of_other_rows_have_one_encoding_too(campaign, shares):

@@ -33,15 +33,15 @@ def test_what_is_too_much_is_refused_and_not_booked():
     assert accountant.to_budget() == {"counts": pytest.approx(2 / 3), "sums": pytest.approx(1 / 3)}
 
 
-def test_a_query_must_spend_something():
+def test_what_spends_nothing_or_has_no_end_is_refused():
     with pytest.raises(ValueError, match="more than 0"):
         Accountant(1.0).spend("counts", Fraction(0))
-
-
-@pytest.mark.parametrize("epsilon", [0, -1.0, float("nan"), float("inf"), True])
-def test_epsilon_must_be_finite_and_above_zero(epsilon):
-    with pytest.raises(ValueError, match="finite number above 0"):
-        Accountant(epsilon)
+    for epsilon in (0, -1.0, float("nan"), float("inf"), True):
+        with pytest.raises(ValueError, match="finite number above 0"):
+            Accountant(epsilon)
+    for share in (0.0, 1.0, -0.5):
+        with pytest.raises(ValueError, match="numerical_share must be above 0 and below 1"):
+            allocate(1.0, tables=1, gaussians=1, numerical_share=share)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 7.7])
@@ -51,18 +51,6 @@ def test_the_pieces_add_up_to_epsilon_exactly(epsilon, share, tables, gaussians,
     parts = allocate(epsilon, tables=tables, gaussians=gaussians, label=label, numerical_share=share)
     spent = label * parts.label + tables * parts.table + 2 * gaussians * parts.moment
     assert spent == exact_epsilon(epsilon)
-
-
-def test_the_numerical_share_is_what_the_moments_get():
-    parts = allocate(2.0, tables=3, gaussians=5, numerical_share=0.75)
-    assert 10 * parts.moment == Fraction(3, 2)
-    assert parts.label == parts.table == Fraction(1, 8)
-
-
-@pytest.mark.parametrize("share", [0.0, 1.0, -0.5])
-def test_a_share_that_leaves_nothing_is_refused(share):
-    with pytest.raises(ValueError, match="numerical_share must be above 0 and below 1"):
-        allocate(1.0, tables=1, gaussians=1, numerical_share=share)
 
 
 @pytest.mark.parametrize(
@@ -80,20 +68,14 @@ def test_class_counts_get_a_fifth_where_no_table_carries_the_class_sizes(tables,
     assert parts.label + tables * parts.table + 2 * gaussians * parts.moment == 1
 
 
+def test_the_numerical_share_is_what_the_moments_get():
+    parts = allocate(2.0, tables=3, gaussians=5, numerical_share=0.75)
+    assert (10 * parts.moment, parts.label, parts.table) == (Fraction(3, 2), Fraction(1, 8), Fraction(1, 8))
+
+
 pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.noise.randomness.PrivacyWarning")
 
 TRAINERS = (SufficientStatisticsNB, GlobalSensitivityNB, SmoothSensitivityNB, FederatedNB, PrivateKMeans)
-
-
-@pytest.fixture
-def no_coins(monkeypatch):
-    """Any draw is an error, wherever the coins come from."""
-
-    def drawn(*_):
-        raise AssertionError("noise was drawn")
-
-    monkeypatch.setattr("ldp_aggregator.trainers.noise.integers.word_array", drawn)
-    monkeypatch.setattr("protocols.exact.coins.SystemCoins.words", drawn)
 
 
 @pytest.mark.parametrize("trainer", TRAINERS)
@@ -109,24 +91,25 @@ def test_fits_are_booked_and_refused_beyond_the_total(schema, table, trainer):
 
 
 @pytest.mark.parametrize("trainer", TRAINERS)
-def test_nothing_is_drawn_before_a_refusal(schema, table, trainer, no_coins):
+def test_nothing_is_drawn_before_a_refusal(schema, table, trainer, monkeypatch):
+    """Any draw is an error, wherever the coins come from; also where there are moments only."""
+
+    def drawn(*_):
+        raise AssertionError("noise was drawn")
+
+    monkeypatch.setattr("ldp_aggregator.trainers.noise.integers.word_array", drawn)
+    monkeypatch.setattr("protocols.exact.coins.SystemCoins.words", drawn)
     with pytest.raises(BudgetError):
         trainer(schema, epsilon=2.0, accountant=Accountant(1.0)).fit(*table)
     with pytest.raises(AssertionError, match="noise was drawn"):
         trainer(schema, epsilon=0.5, accountant=Accountant(1.0)).fit(*table)
+    if trainer in (SmoothSensitivityNB, GlobalSensitivityNB):
+        numbers = {**schema, "features": schema["features"][1:2]}
+        with pytest.raises(BudgetError):
+            trainer(numbers, epsilon=2.0, relation="replace", accountant=Accountant(1.0)).fit(*table)
 
 
-@pytest.mark.parametrize("trainer", [SmoothSensitivityNB, GlobalSensitivityNB])
-def test_nothing_is_drawn_before_a_refusal_where_there_are_moments_only(trainer, table, no_coins):
-    numbers = {
-        "label": {"name": "class", "classes": ["a", "b", "c"]},
-        "features": [{"name": "hours", "kind": "continuous", "low": 0, "high": 100}],
-    }
-    with pytest.raises(BudgetError):
-        trainer(numbers, epsilon=2.0, relation="replace", accountant=Accountant(1.0)).fit(*table)
-
-
-def test_trainers_of_all_kinds_share_one(schema, table):
+def test_trainers_of_all_kinds_and_the_fits_of_a_cross_validation_spend_from_one_accountant(schema, table):
     accountant = Accountant(5.0)
     for trainer in TRAINERS:
         trainer(schema, epsilon=1.0, accountant=accountant).fit(*table)
@@ -134,9 +117,6 @@ def test_trainers_of_all_kinds_share_one(schema, table):
     assert accountant.remaining == 0
     with pytest.raises(BudgetError):
         SufficientStatisticsNB(schema, epsilon=1e-9, accountant=accountant).fit_chunks([table])
-
-
-def test_cross_validation_spends_once_a_fit_from_the_same_accountant(schema, table):
     accountant = Accountant(1.0)
     trainer = SufficientStatisticsNB(schema, epsilon=0.2, accountant=accountant)
     cross_val_score(trainer, *table, cv=5)
@@ -161,14 +141,6 @@ def test_a_second_fit_on_the_same_rows_warns_unless_an_accountant_adds_up(schema
         SufficientStatisticsNB(schema).fit_chunks([(frame[:9], labels[:9]), (frame[9:], labels[9:])])
 
 
-def test_clones_copies_and_parameters_are_the_same_accountant(schema):
-    accountant = Accountant(1.0)
-    trainer = SufficientStatisticsNB(schema, accountant=accountant)
-    assert trainer.get_params()["accountant"] is accountant
-    for one in (clone(trainer), clone(make_pipeline(trainer)).steps[0][1], deepcopy(trainer), copy(trainer)):
-        assert one.accountant is accountant
-
-
 def test_threads_cannot_overspend(schema, table):
     accountant = Accountant(1.0)
 
@@ -184,25 +156,24 @@ def test_threads_cannot_overspend(schema, table):
     assert accountant.remaining == 0
 
 
-def test_what_arrives_in_another_process_has_nothing_left_and_still_predicts(schema, table):
+def test_clones_and_copies_are_of_one_accountant_and_what_arrives_in_another_process_has_nothing_left(schema, table):
     accountant = Accountant(3.0)
-    fitted = SufficientStatisticsNB(schema, accountant=accountant).fit(*table)
-    elsewhere = pickle.loads(pickle.dumps(fitted))
-    assert (elsewhere.predict(table[0]) == fitted.predict(table[0])).all()
+    trainer = SufficientStatisticsNB(schema, accountant=accountant)
+    assert trainer.get_params()["accountant"] is accountant
+    for one in (clone(trainer), clone(make_pipeline(trainer)).steps[0][1], deepcopy(trainer), copy(trainer)):
+        assert one.accountant is accountant
+    elsewhere = pickle.loads(pickle.dumps(trainer.fit(*table)))
+    assert (elsewhere.predict(table[0]) == trainer.predict(table[0])).all(), "it still predicts"
     with pytest.raises(BudgetError, match="0 of 3 is left"):
         elsewhere.fit(*table)
     assert accountant.remaining == 2, "the original counts on"
 
 
-def test_a_fit_that_fails_before_its_queries_spends_nothing(schema, table):
-    accountant = Accountant(1.0)
+def test_a_fit_that_fails_before_its_queries_spends_nothing_and_relations_do_not_add_up(schema, table):
+    accountant = Accountant(2.0)
     with pytest.raises(ValueError, match="no column 'colour'"):
         SufficientStatisticsNB(schema, accountant=accountant).fit(table[0].drop(columns="colour"), table[1])
     assert accountant.spent == 0
-
-
-def test_relations_do_not_add_up(schema, table):
-    accountant = Accountant(2.0)
     GlobalSensitivityNB(schema, relation="replace", accountant=accountant).fit(*table)
     with pytest.raises(BudgetError, match="its relation is add-remove, but what this accountant has booked is under"):
         GlobalSensitivityNB(schema, accountant=accountant).fit(*table)
@@ -212,8 +183,7 @@ def test_relations_do_not_add_up(schema, table):
 @pytest.mark.parametrize("trainer", [GlobalSensitivityNB, SmoothSensitivityNB, FederatedNB])
 def test_what_keeps_no_epsilon_is_not_booked(schema, table, trainer):
     accountant = Accountant(2.0)
-    with pytest.raises(ValueError, match="this fit would not keep epsilon"):
-        trainer(schema, variant="published", accountant=accountant).fit(*table)
-    with pytest.raises(ValueError, match="this fit would not keep epsilon"):
-        trainer(accountant=accountant).fit(*table)
+    for parameters in ({"schema": schema, "variant": "published"}, {}):
+        with pytest.raises(ValueError, match="this fit would not keep epsilon"):
+            trainer(**parameters, accountant=accountant).fit(*table)
     assert accountant.spent == 0

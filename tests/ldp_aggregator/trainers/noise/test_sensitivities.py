@@ -32,47 +32,36 @@ def largest_change(query, pairs):
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 5])
-def test_replacing_moves_mean_and_variance_exactly_this_far(rows):
+def test_replacing_and_adding_move_mean_variance_and_deviation_exactly_this_far(rows):
+    """The published sensitivities are those of adding."""
     mean = sensitivities.mean_replacing(rows, Fraction(1))
     variance = sensitivities.variance_replacing(rows, Fraction(1))
     assert largest_change(np.mean, replaced(rows)) == pytest.approx(float(mean))
     assert largest_change(np.var, replaced(rows)) == pytest.approx(float(variance), abs=1e-15)
-
-
-@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5])
-def test_the_published_sensitivities_are_those_of_adding(rows):
     assert largest_change(np.mean, extended(rows)) == pytest.approx(sensitivities.mean_adding(rows, 1.0))
     assert largest_change(np.std, extended(rows)) == pytest.approx(sensitivities.deviation_adding(rows, 1.0))
 
 
 @pytest.mark.parametrize("rows", [2, 3, 4, 5])
 def test_removing_moves_further_than_published(rows):
-    pairs = [(first, second) for second, first in extended(rows - 1)]
-    assert largest_change(np.mean, pairs) == pytest.approx(1 / rows)
+    """What is removed from a table is what is added to the smaller one."""
+    mean, deviation = (largest_change(query, extended(rows - 1)) for query in (np.mean, np.std))
+    assert mean == pytest.approx(1 / rows)
     assert 1 / rows > sensitivities.mean_adding(rows, 1.0)
-    assert largest_change(np.std, pairs) == pytest.approx(math.sqrt(rows - 1) / rows)
+    assert deviation == pytest.approx(math.sqrt(rows - 1) / rows)
     assert math.sqrt(rows - 1) / rows > sensitivities.deviation_adding(rows, 1.0)
 
 
 @pytest.mark.parametrize("relation", sensitivities.RELATIONS)
-def test_tables_move_exactly_this_far(relation):
-    rows = np.linspace(-1, 1, 9)
-    neighbours = [(p, q) for p in rows for q in rows] if relation == "replace" else [(p, None) for p in rows]
+def test_tables_and_sum_and_square_together_move_exactly_this_far(relation):
+    def most_moved(of_rows):
+        moved = of_rows[:, None] - of_rows[None] if relation == "replace" else of_rows
+        return np.abs(moved).sum(axis=-1).max()
 
-    def cells(value):
-        return np.bincount([round(4 * (value + 1))], minlength=9)
-
-    table = max(np.abs(cells(p) - (0 if q is None else cells(q))).sum() for p, q in neighbours)
-    assert table == sensitivities.table_cells(relation)
-
-
-@pytest.mark.parametrize("relation", sensitivities.RELATIONS)
-def test_sum_and_square_together_move_exactly_this_far(relation):
+    assert most_moved(np.eye(9)) == sensitivities.table_cells(relation)
     t = np.linspace(-1, 1, 401)
     pair = np.stack([t, float(sensitivities.SQUARE_WEIGHT) * (1 - t**2)], axis=1)
-    moved = pair[:, None] - pair[None] if relation == "replace" else pair
-    worst = np.abs(moved).sum(axis=-1).max()
-    assert worst == pytest.approx(float(sensitivities.sum_and_square(relation)), abs=1e-12)
+    assert most_moved(pair) == pytest.approx(float(sensitivities.sum_and_square(relation)), abs=1e-12)
     assert sensitivities.sum_and_square("add-remove") == Fraction(25, 24)
 
 
@@ -90,9 +79,12 @@ def test_resampling_loses_what_is_stated(epsilon):
     assert sensitivities.resampling_loss(1.0) == pytest.approx(1.49, abs=0.005)
 
 
-def test_an_unknown_relation_is_refused():
+def test_an_unknown_relation_is_refused_and_no_rows_or_one_row_have_nothing_to_move():
     with pytest.raises(ValueError, match="relation must be add-remove or replace, not 'both'"):
         sensitivities.sum_and_square("both")
+    assert smoothness.smooth_mean(np.array([]), 1.0) == 0
+    assert smoothness.smooth_mean(np.array([0.3]), 1.0) == pytest.approx(0.7)
+    assert smoothness.smooth_variance(np.array([0.3]), 1.0) == 0
 
 
 def local(query, values):
@@ -185,9 +177,3 @@ def test_long_columns_stop_early_and_agree_with_every_k(spread, beta):
     ascending = np.sort(np.clip(0.4 + spread * rng.standard_normal(200), 0, 1))
     every = max(math.exp(-beta * k) * change_after(ascending, k) for k in range(201)) * 199 / 200**2
     assert smoothness.smooth_variance(ascending, beta) == pytest.approx(every, rel=1e-12)
-
-
-def test_no_rows_or_one_row_have_nothing_to_move():
-    assert smoothness.smooth_mean(np.array([]), 1.0) == 0
-    assert smoothness.smooth_mean(np.array([0.3]), 1.0) == pytest.approx(0.7)
-    assert smoothness.smooth_variance(np.array([0.3]), 1.0) == 0
