@@ -90,8 +90,7 @@ def test_a_consent_keeps_when_to_whom_and_to_what(join, server, clock):
 
 
 @pytest.mark.parametrize(
-    ("caps", "code"),
-    [({"max_epsilon": 0.99}, "loss-above-cap"), ({"max_total_epsilon": 0.5}, "total-above-cap")],
+    ("caps", "code"), [({"max_epsilon": 0.99}, "loss-above-cap"), ({"max_total_epsilon": 0.5}, "total-above-cap")]
 )
 def test_a_campaign_above_a_cap_is_refused_before_anybody_is_asked_and_before_the_record_is_read(
     join, server, caps, code, tmp_path

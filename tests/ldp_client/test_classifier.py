@@ -92,11 +92,7 @@ def test_a_gaussian_feature_multiplies_in_its_density_at_the_clipped_value(x, cl
     assert proba == pytest.approx({"yes": yes / (yes + no), "no": no / (yes + no)}, rel=1e-9)
 
 
-@given(
-    st.floats(-1e140, 1e140),
-    st.floats(min_value=0, exclude_min=True, max_value=1e300),
-    st.floats(allow_nan=False),
-)
+@given(st.floats(-1e140, 1e140), st.floats(min_value=0, exclude_min=True, max_value=1e300), st.floats(allow_nan=False))
 def test_no_number_of_a_valid_model_overflows_or_gives_a_probability_that_is_none(mean, variance, x):
     wide = {**GAUSSIAN, "low": -1e140, "high": 1e140, "mean": [mean, 0.0], "variance": [variance, 1.0]}
     proba = Classifier(model_of([wide])).predict_proba({"x": x})

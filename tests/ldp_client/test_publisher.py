@@ -35,11 +35,7 @@ def pinned(server, campaign, clock, monkeypatch):
     monkeypatch.setattr("ldp_client.network.publisher.CLOCK_TOLERANCE", 0.0)
 
     def make(storage=None, publisher=KEY):
-        device = Device(
-            MemoryStorage() if storage is None else storage,
-            max_total_epsilon=8,
-            clock=clock,
-        )
+        device = Device(MemoryStorage() if storage is None else storage, max_total_epsilon=8, clock=clock)
         return device.campaign(server.url, campaign.id, max_epsilon=4, publisher=publisher)
 
     return make

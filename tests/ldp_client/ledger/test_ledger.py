@@ -124,22 +124,10 @@ THIRD = "1970-01-03T00:00:00Z"
     ("changes", "device", "now", "code", "text"),
     [
         ({}, Installation(SECRET, enabled=False), 0.0, "switched-off", "contributing is switched off on this device"),
-        (
-            {"opens": THIRD},
-            Installation(SECRET),
-            0.0,
-            "campaign-not-open",
-            "opens at 1970-01-03 00:00 UTC",
-        ),
+        ({"opens": THIRD}, Installation(SECRET), 0.0, "campaign-not-open", "opens at 1970-01-03 00:00 UTC"),
         ({"opens": THIRD}, Installation(SECRET), DAY, None, ""),
         ({"closes": THIRD}, Installation(SECRET), 3 * DAY, None, ""),
-        (
-            {"closes": THIRD},
-            Installation(SECRET),
-            3 * DAY + 1,
-            "campaign-closed",
-            "at 1970-01-03 00:00 UTC",
-        ),
+        ({"closes": THIRD}, Installation(SECRET), 3 * DAY + 1, "campaign-closed", "at 1970-01-03 00:00 UTC"),
         (
             {"study": "sleep"},
             Installation(SECRET).with_receipt(Receipt("other", "Other", "sleep", 1.0, (0,), 0.0)),

@@ -182,12 +182,7 @@ def test_a_product_asked_as_a_sign_is_one_bit_without_the_class():
         ({"privacy": {"epsilon": 1, "release_every": 100}}, "privacy.release_every"),
         ({"projection": PROJECTION}, "projection"),
         ({"features": DRAFT["features"]}, "features[1].kind"),
-        (
-            {
-                "features": [number(f"x{i}") for i in range(128)],
-            },
-            "features",
-        ),
+        ({"features": [number(f"x{i}") for i in range(128)]}, "features"),
     ],
 )
 def test_a_moments_round_that_cannot_be_is_refused(changes, field):

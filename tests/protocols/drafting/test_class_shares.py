@@ -32,11 +32,7 @@ def shares(asked):
 def test_of_a_label_that_is_left_open_a_twentieth_of_the_devices_answer_the_class_alone():
     twice = {"name": "c", "kind": "categorical", "values": ["p", "q", "r"], "weight": 2}
     asked = shares(draft(BINNED, twice, weight=None))
-    assert asked == {
-        ("label", None): Fraction(1, 20),
-        ("pair", "b"): Fraction(19, 60),
-        ("pair", "c"): Fraction(19, 30),
-    }
+    assert asked == {("label", None): Fraction(1, 20), ("pair", "b"): Fraction(19, 60), ("pair", "c"): Fraction(19, 30)}
     sparse = [{**BINNED, "name": f"b{place}"} for place in range(40)]
     assert shares(draft(*sparse, weight=None))["label", None] == Fraction(1, 20)
 
