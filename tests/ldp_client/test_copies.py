@@ -23,8 +23,7 @@ def original(join, tmp_path, other):
     """A ledger that has agreed to two campaigns and answered one."""
     path = tmp_path / "original" / "ldp.sqlite"
     path.parent.mkdir()
-    device, part = join(storage=path)
-    part.contribute(RECORD, "yes")
+    device, _ = join(storage=path, answered=True)
     join(device=device, of=other)
     return path
 
@@ -155,7 +154,7 @@ def test_a_file_that_was_moved_is_taken_up_when_the_app_vouches_for_it(join, ori
     assert refused(join, moved, other) is None
 
 
-def test_users_of_a_copied_backend_are_refused_too(join, other, tmp_path):
+def test_users_of_a_copied_backend_are_refused_too(join, other, tmp_path, code_of):
     path = tmp_path / "users.db"
     device, _ = join(storage=path, granted=False)
     join(device=device.scope("user"), of=other)
@@ -163,9 +162,7 @@ def test_users_of_a_copied_backend_are_refused_too(join, other, tmp_path):
     copy, _ = join(storage=tmp_path / "copy.db", granted=False)
     _, part = join(device=copy.scope("user"), of=other, granted=False)
     part.load(other.document)
-    with pytest.raises(RefusedError) as caught:
-        part.contribute(RECORD, "yes")
-    assert caught.value.code == "copied-storage"
+    assert code_of(RefusedError, part.contribute, RECORD, "yes") == "copied-storage"
 
 
 def test_a_power_cut_between_marker_and_ledger_strands_nobody(join, original, other, monkeypatch):

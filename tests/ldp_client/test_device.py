@@ -120,10 +120,11 @@ def test_many_queues_with_different_fates_are_delivered_by_one_sender(join, serv
 # The person's switch
 
 
-def test_switched_off_nothing_is_asked_answered_or_sent_until_it_is_switched_on_again(join, server, campaign, tmp_path):
+def test_switched_off_nothing_is_asked_answered_or_sent_until_it_is_switched_on_again(
+    join, server, campaign, tmp_path, code_of
+):
     path = tmp_path / "device.db"
-    device, part = join(storage=path)
-    part.contribute(RECORD, "yes")
+    device, _ = join(storage=path, answered=True)
     device.enabled = False
     restarted, again = join(storage=path, granted=False)
     assert not restarted.enabled
@@ -131,9 +132,7 @@ def test_switched_off_nothing_is_asked_answered_or_sent_until_it_is_switched_on_
     assert restarted.run_once(5)
     assert not server.uploads
     _, of_user = join(device=restarted.scope("user"), granted=False)
-    with pytest.raises(RefusedError) as caught:
-        of_user.grant()
-    assert caught.value.code == of_user.refusal().code == "switched-off"
+    assert code_of(RefusedError, of_user.grant) == of_user.refusal().code == "switched-off"
     assert of_user.next_step() == "nothing"
     assert restarted.scope("user").ledger().total_epsilon == 0
     restarted.enabled = True
@@ -146,8 +145,7 @@ def test_switched_off_nothing_is_asked_answered_or_sent_until_it_is_switched_on_
 
 
 def test_the_log_says_what_was_asked_what_was_said_when_and_to_whom(join, server, all_campaign, clock):
-    device, part = join(of=all_campaign)
-    part.contribute(RECORD, "yes")
+    device, _ = join(of=all_campaign, answered=True)
     assert device.sent() == ()
     assert device.run_once(5)
     log = device.sent()
@@ -174,8 +172,7 @@ def test_the_log_says_what_was_asked_what_was_said_when_and_to_whom(join, server
 def test_the_log_holds_what_left_whatever_the_server_says_of_it(join, server, campaign, answer, reply):
     """A server that counts a report and says that it refused it is whom the log is for."""
     server.answer_with = lambda _: answer
-    device, part = join()
-    part.contribute(RECORD, "yes")
+    device, part = join(answered=True)
     device.run_once(0.5)
     (one,) = device.sent()
     assert (one.reply, one.payload) == (reply, *server.reports(campaign.id).values())
@@ -190,8 +187,7 @@ def test_a_report_that_is_refused_by_name_in_a_success_stands_in_the_log_with_it
         return Answer(body=json.dumps({"rejected": [[first.hex(), "conflicting-report"]]}).encode(), commit=True)
 
     server.answer_with = refuse_one
-    device, part = join(of=all_campaign)
-    part.contribute(RECORD, "yes")
+    device, part = join(of=all_campaign, answered=True)
     assert device.run_once(5)
     assert sorted(str(one.reply) for one in device.sent()) == ["arrived"] * 3 + ["conflicting-report"]
     assert (part.status().sent, part.status().dropped) == (3, {"conflicting-report": 1})
@@ -200,14 +196,12 @@ def test_a_report_that_is_refused_by_name_in_a_success_stands_in_the_log_with_it
 def test_the_log_tells_when_a_report_left_first_and_nothing_of_what_never_left(join, server, clock):
     answers = [Answer(503), None]
     server.answer_with = lambda number: answers[number]
-    device, part = join()
-    part.contribute(RECORD, "yes")
+    device, _ = join(answered=True)
     began = clock.now
     assert device.run_once(1e6)
     assert clock.now > began
     assert [(one.at, one.reply) for one in device.sent()] == [(began, "arrived")]
-    other, unsent = join()
-    unsent.contribute(RECORD, "yes")
+    other, unsent = join(answered=True)
     unsent.withdraw()
     assert other.sent() == ()
 
@@ -216,8 +210,7 @@ def test_the_log_tells_when_a_report_left_first_and_nothing_of_what_never_left(j
 @pytest.mark.parametrize("continuous", ["laplace", "onebit", "sign"])
 def test_every_kind_of_answer_has_words(join, server, draft, discrete, continuous):
     privacy = {"epsilon": 4.0, "answers": "all", "discrete": discrete, "continuous": continuous}
-    device, part = join(of=server.publish({**draft, "privacy": privacy}))
-    part.contribute(RECORD, "yes")
+    device, _ = join(of=server.publish({**draft, "privacy": privacy}), answered=True)
     assert device.run_once(5)
     assert all(one.asked and one.said for one in device.sent())
 
@@ -225,8 +218,7 @@ def test_every_kind_of_answer_has_words(join, server, draft, discrete, continuou
 def test_the_copy_holds_everything_but_the_secret_and_is_json(join, server, all_campaign):
     server.answer_with = lambda _: Answer(400, "malformed-upload")
     storage = MemoryStorage()
-    device, part = join(of=all_campaign, storage=storage)
-    part.contribute(RECORD, "yes")
+    device, _ = join(of=all_campaign, storage=storage, answered=True)
     copy = json.loads(json.dumps(device.export()))
     assert len(copy["waiting"]) == 4
     assert copy["receipts"][0]["fate"] == "waiting"
@@ -240,8 +232,7 @@ def test_the_copy_holds_everything_but_the_secret_and_is_json(join, server, all_
 
 def test_the_eraser_leaves_nothing_and_what_follows_is_a_new_device(join, server, campaign, tmp_path):
     path = tmp_path / "device.db"
-    device, part = join(storage=path)
-    part.contribute(RECORD, "yes")
+    device, part = join(storage=path, answered=True)
     join(device=device.scope("user"))[1].contribute(RECORD, "yes")
     device.erase()
     assert device.export() == Device(":memory:", max_total_epsilon=8).export()
@@ -258,8 +249,7 @@ def test_the_eraser_leaves_nothing_and_what_follows_is_a_new_device(join, server
 
 
 def test_erasing_while_something_is_sent_stops_it_or_waits_and_leaves_no_trace(join, held_answer, tmp_path):
-    device, part = join(storage=tmp_path / "device.db", clock=time)
-    part.contribute(RECORD, "yes")
+    device, _ = join(storage=tmp_path / "device.db", clock=time, answered=True)
     thread = threading.Thread(target=device.run_once, args=(5,))
     thread.start()
     assert held_answer.arrived.wait(10)
@@ -275,8 +265,7 @@ def test_erasing_while_something_is_sent_stops_it_or_waits_and_leaves_no_trace(j
 
 def test_what_a_server_would_not_take_is_listed_and_can_be_tried_again(join, server, campaign):
     server.answer_with = lambda _: Answer(400, "malformed-upload")
-    device, part = join()
-    part.contribute(RECORD, "yes")
+    device, part = join(answered=True)
     assert device.run_once(5)
     assert [(one.campaign_id, one.code) for one in device.quarantined()] == [(campaign.id, "malformed-upload")]
     server.answer_with = lambda _: None

@@ -44,7 +44,7 @@ def connect(monkeypatch):
 
 
 def test_a_full_disk_stops_the_contribution_and_an_answer_that_was_not_stored_was_never_observed(
-    join, server, wide_campaign, tmp_path, connect
+    join, server, wide_campaign, tmp_path, connect, code_of
 ):
     """What is drawn anew is the noise; the question is the same at every try."""
     real = sqlite3.connect
@@ -58,9 +58,7 @@ def test_a_full_disk_stops_the_contribution_and_an_answer_that_was_not_stored_wa
     device, part = join(of=wide_campaign, storage=tmp_path / "device.db")
     connect(full)
     for _ in range(3):
-        with pytest.raises(StorageError) as caught:
-            part.contribute({"age": "value 7"}, "yes")
-        assert caught.value.code == "storage-full"
+        assert code_of(StorageError, part.contribute, {"age": "value 7"}, "yes") == "storage-full"
         status = part.status()
         assert (status.contributed, status.queued, status.total_epsilon) == (False, 0, 0)
         assert device.run_once(1)
@@ -81,8 +79,7 @@ def test_a_disk_that_fills_up_after_the_upload_sends_the_same_bytes_again(join, 
                 raise sqlite3.OperationalError("database or disk is full")
             return super().execute(statement, *arguments)
 
-    device, part = join(storage=tmp_path / "device.db")
-    part.contribute(RECORD, "yes")
+    device, part = join(storage=tmp_path / "device.db", answered=True)
     connect(lambda *arguments, **options: real(*arguments, factory=Full, **options))
     assert not device.run_once(30)
     assert part.status().problem == "storage-full"
@@ -96,8 +93,7 @@ def test_a_disk_that_fills_up_after_the_upload_sends_the_same_bytes_again(join, 
 def test_nothing_is_sent_where_it_cannot_be_noted_that_it_begins(join, server, tmp_path, connect):
     real = sqlite3.connect
     path = tmp_path / "device.db"
-    device, part = join(storage=path)
-    part.contribute(RECORD, "yes")
+    device, part = join(storage=path, answered=True)
     connect(lambda name, **options: real(f"file:{name}?mode=ro", uri=True, **options))
     assert not device.run_once(5)
     assert part.status().problem == "storage-read-only"
@@ -228,7 +224,7 @@ def test_a_damaged_file_is_told_and_never_answers_again(join, server, campaign, 
 
 
 def test_a_file_that_is_no_database_is_told_and_left_alone_and_does_not_stop_the_classifier(
-    join, server, campaign, model, tmp_path
+    join, server, campaign, model, tmp_path, code_of
 ):
     server.publish_model(campaign.id, model)
     path = tmp_path / "device.db"
@@ -236,9 +232,7 @@ def test_a_file_that_is_no_database_is_told_and_left_alone_and_does_not_stop_the
     before = path.read_bytes()
     device, part = join(storage=path, granted=False)
     part.load(campaign.document)
-    with pytest.raises(StorageError) as caught:
-        part.grant()
-    assert caught.value.code == "storage-corrupt"
+    assert code_of(StorageError, part.grant) == "storage-corrupt"
     assert device.status().problem == part.status().problem == "storage-corrupt"
     assert not part.consented
     assert not device.run_once(0.1)

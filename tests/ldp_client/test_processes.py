@@ -158,8 +158,7 @@ def test_a_fork_while_threads_send_leaves_no_lock_behind(join, server, campaign,
 
     def busy(number):
         while not stop.is_set():
-            device, part = join(storage=MemoryStorage() if number else tmp_path / "busy.db", clock=time)
-            part.contribute(RECORD, "yes")
+            device, _ = join(storage=MemoryStorage() if number else tmp_path / "busy.db", clock=time, answered=True)
             device.run_once(5)
 
     threads = [threading.Thread(target=busy, args=(number,)) for number in range(3)]
@@ -170,8 +169,7 @@ def test_a_fork_while_threads_send_leaves_no_lock_behind(join, server, campaign,
 
             def delivers(number=number):
                 signal.alarm(20)
-                device, part = join(storage=tmp_path / f"child-{number}.db", clock=time)
-                part.contribute(RECORD, "yes")
+                device, _ = join(storage=tmp_path / f"child-{number}.db", clock=time, answered=True)
                 return device.run_once(10)
 
             assert holds_in_a_child(delivers)

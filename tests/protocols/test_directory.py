@@ -105,14 +105,10 @@ NO_TEXT = b'{"statement": "\\ud800", "signature": ""}'
 
 
 @pytest.mark.parametrize("document", [b"", b"\xff", b"[" * 5000, b" " * (LARGEST_DIRECTORY + 1), NO_TEXT])
-def test_what_is_no_directory_is_refused(document):
-    with pytest.raises(DocumentError) as refused:
-        read_directory(document, KEY)
-    assert refused.value.code == "malformed-directory"
+def test_what_is_no_directory_is_refused(document, code_of):
+    assert code_of(DocumentError, read_directory, document, KEY) == "malformed-directory"
 
 
 @pytest.mark.parametrize("key", ["", "A" * 42, "A" * 44, KEY + "=", KEY[:-1] + "é", KEY[:-1] + "+"])
-def test_what_is_no_key_is_refused(key):
-    with pytest.raises(DocumentError) as refused:
-        read_key(key)
-    assert refused.value.code == "wrong-key"
+def test_what_is_no_key_is_refused(key, code_of):
+    assert code_of(DocumentError, read_key, key) == "wrong-key"

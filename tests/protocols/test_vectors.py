@@ -55,10 +55,8 @@ def test_a_document_that_says_the_same_in_other_words_asks_the_same(case):
 
 
 @pytest.mark.parametrize("case", named(DOCUMENTS["refused"]))
-def test_a_document_that_must_be_refused_is_refused_with_its_code(case):
-    with pytest.raises(ProtocolError) as refusal:
-        Campaign.parse(case["document"].encode(), case["id"])
-    assert refusal.value.code == case["code"]
+def test_a_document_that_must_be_refused_is_refused_with_its_code(case, code_of):
+    assert code_of(ProtocolError, Campaign.parse, case["document"].encode(), case["id"]) == case["code"]
 
 
 @pytest.mark.parametrize("name", CAMPAIGNS)
@@ -124,12 +122,10 @@ def test_an_upload_that_must_be_refused_is_refused_with_its_code(case):
 
 
 @pytest.mark.parametrize("case", UPLOADS["impossible"], ids=lambda case: f"{case['document']}-{case['code']}")
-def test_a_report_that_no_device_sends_is_refused_with_its_code(case):
+def test_a_report_that_no_device_sends_is_refused_with_its_code(case, code_of):
     campaign = CAMPAIGNS[case["document"]]
     (block,) = decode_upload(bytes.fromhex(case["upload"]), campaign)
-    with pytest.raises(PayloadError) as refusal:
-        campaign.questions[block.question].mechanism.check(block.payloads)
-    assert refusal.value.code == case["code"]
+    assert code_of(PayloadError, campaign.questions[block.question].mechanism.check, block.payloads) == case["code"]
 
 
 @pytest.mark.parametrize("case", TRAINING["accepted"], ids=lambda case: case["document"])
@@ -166,10 +162,8 @@ def test_a_record_that_is_impossible_in_every_class_is_of_the_class_that_the_pri
 
 
 @pytest.mark.parametrize("case", named(TRAINING["refused"]))
-def test_a_model_that_must_be_refused_is_refused_with_its_code(case):
-    with pytest.raises(ProtocolError) as refusal:
-        Model.from_json(case["model"])
-    assert refusal.value.code == case["code"]
+def test_a_model_that_must_be_refused_is_refused_with_its_code(case, code_of):
+    assert code_of(ProtocolError, Model.from_json, case["model"]) == case["code"]
 
 
 def test_the_files_are_what_the_documented_command_makes(tmp_path):
@@ -215,7 +209,5 @@ def test_a_directory_says_what_the_vector_says(case):
 
 
 @pytest.mark.parametrize("case", named(DIRECTORIES["refused"]))
-def test_a_directory_that_must_be_refused_is_refused_with_its_code(case):
-    with pytest.raises(ProtocolError) as refusal:
-        read_directory(case["document"].encode(), DIRECTORIES["key"])
-    assert refusal.value.code == case["code"]
+def test_a_directory_that_must_be_refused_is_refused_with_its_code(case, code_of):
+    assert code_of(ProtocolError, read_directory, case["document"].encode(), DIRECTORIES["key"]) == case["code"]

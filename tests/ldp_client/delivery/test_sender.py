@@ -20,8 +20,7 @@ from protocols import decode_upload
 def test_a_retry_sends_the_same_bytes(join, server, campaign):
     answers = [Answer(503), Answer(drop=True), Answer(drop=True, commit=True), Answer(500), Answer(429, "overloaded")]
     server.answer_with = lambda number: answers[number] if number < len(answers) else None
-    device, part = join()
-    part.contribute(RECORD, "yes")
+    device, part = join(answered=True)
     assert device.run_once(1e6)
     assert len(server.uploads) == len(answers) + 1
     assert len(set(server.uploads)) == 1
@@ -31,8 +30,7 @@ def test_a_retry_sends_the_same_bytes(join, server, campaign):
 
 def test_a_report_the_server_refuses_is_dropped_and_counted(join, server):
     server.answer_with = lambda _: Answer(409, "campaign-closed")
-    device, part = join()
-    part.contribute(RECORD, "yes")
+    device, part = join(answered=True)
     assert device.run_once(5)
     assert (part.status().dropped, part.fate) == ({"campaign-closed": 1}, "refused")
     assert device.run_once(5)
@@ -67,8 +65,7 @@ def test_poison_is_quarantined_and_the_rest_arrives(join, server, all_campaign):
         return Answer(400, "malformed-upload") if poisoned else None
 
     server.answer_with = refuse_question_2
-    device, part = join(of=all_campaign)
-    part.contribute(RECORD, "yes")
+    device, part = join(of=all_campaign, answered=True)
     assert device.run_once(1e6)
     status = part.status()
     assert (status.sent, status.queued, status.quarantined) == (3, 0, {"malformed-upload": 1})
@@ -78,8 +75,7 @@ def test_poison_is_quarantined_and_the_rest_arrives(join, server, all_campaign):
 def test_beyond_its_quota_the_quarantine_drops_and_counts(join, server, all_campaign, monkeypatch):
     monkeypatch.setattr("ldp_client.delivery.queue.MOST_QUARANTINED_REPORTS", 1)
     server.answer_with = lambda _: Answer(400, "malformed-upload")
-    device, part = join(of=all_campaign)
-    part.contribute(RECORD, "yes")
+    device, part = join(of=all_campaign, answered=True)
     assert device.run_once(1e6)
     assert (part.status().quarantined, part.status().dropped) == ({"malformed-upload": 1}, {"malformed-upload": 3})
     assert len(device.quarantined()) == 1
@@ -89,8 +85,7 @@ def test_beyond_its_quota_the_quarantine_drops_and_counts(join, server, all_camp
 
 
 def test_a_host_that_chooses_the_moment_itself_has_everything_sent_at_once(join, server, clock, campaign, all_campaign):
-    device, part = join(max_epsilon=4)
-    part.contribute(RECORD, "yes")
+    device, _ = join(max_epsilon=4, answered=True)
     join(device=device, of=all_campaign)[1].contribute(RECORD, "yes")
     assert isinstance(device.next_task(600.0), Wait)
     clock.advance(86_400.0)
@@ -133,8 +128,9 @@ def test_what_can_no_longer_arrive_is_given_up_and_counted_after_its_time(
         closing = datetime.fromtimestamp(clock.now + closes, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         draft = {**draft, "closes": closing}
     events = []
-    device, part = join(of=server.publish(draft), on_event=events.append, limits={"report_age": age * 86_400.0})
-    part.contribute(RECORD, "yes")
+    device, part = join(
+        of=server.publish(draft), on_event=events.append, limits={"report_age": age * 86_400.0}, answered=True
+    )
     assert not device.run_once(seconds - 2 * 86_400.0)
     assert part.status().queued == 1
     assert device.run_once(3 * 86_400.0)
@@ -150,16 +146,14 @@ def test_what_can_no_longer_arrive_is_given_up_and_counted_after_its_time(
 
 def test_a_clock_that_was_wrong_when_the_answer_was_given_throws_nothing_away(join, server, clock, campaign):
     clock.now = 0.0
-    device, part = join()
-    part.contribute(RECORD, "yes")
+    device, _ = join(answered=True)
     clock.jump(1.8e9)
     assert device.run_once(10)
     assert server.counted(campaign.id) == 1
 
 
 def test_a_first_delay_is_drawn_once_and_survives_a_restart(join, tmp_path):
-    device, part = join(storage=tmp_path / "device.db")
-    part.contribute(RECORD, "yes")
+    device, _ = join(storage=tmp_path / "device.db", answered=True)
     first = device.next_task(600)
     assert 0 < first.seconds < 600
     again = join(storage=tmp_path / "device.db", granted=False)[0].next_task(600)
@@ -168,8 +162,7 @@ def test_a_first_delay_is_drawn_once_and_survives_a_restart(join, tmp_path):
 
 def test_whether_anything_is_due_is_asked_before_any_report_is_read(join, server, monkeypatch):
     server.answer_with = lambda _: Answer(503, "overloaded", {"Retry-After": "60"})
-    device, part = join()
-    part.contribute(RECORD, "yes")
+    device, _ = join(answered=True)
     assert not device.run_once(1)
     monkeypatch.delattr(ldp_client.delivery.queue.Outbox, "front")
     assert isinstance(device.next_task(), Wait)
@@ -202,8 +195,7 @@ def test_events_tell_what_happened_and_a_failing_callback_harms_nothing(join, se
         raise ZeroDivisionError
 
     server.answer_with = lambda number: Answer(503, "overloaded") if number == 0 else None
-    device, part = join(on_event=note)
-    part.contribute(RECORD, "yes")
+    device, part = join(on_event=note, answered=True)
     assert device.run_once(1e6)
     told = [
         Event("queued", None, 1, part.id),
@@ -214,8 +206,7 @@ def test_events_tell_what_happened_and_a_failing_callback_harms_nothing(join, se
 
 
 def test_somebody_who_never_starts_the_delivery_is_told(join):
-    device, part = join()
-    part.contribute(RECORD, "yes")
+    device, part = join(answered=True)
     assert device.status().problem == part.status().problem == "delivery-not-started"
     device.run_once(5)
     assert device.status().problem is None
@@ -226,8 +217,7 @@ def test_threads_never_send_the_same_batch_at_once(join, server, campaign):
         time.sleep(0.1)
 
     server.answer_with = slow
-    device, part = join(clock=time)
-    part.contribute(RECORD, "yes")
+    device, _ = join(clock=time, answered=True)
     device.start(first_delay=0.0)
     threads = [threading.Thread(target=device.run_once, args=(10,)) for _ in range(4)]
     for thread in threads:
@@ -259,8 +249,7 @@ def test_a_policy_that_cannot_work_is_refused_by_name(name, value):
 def test_a_storage_of_an_earlier_try_is_understood_by_name(join, campaign):
     """A field that a later version added does not keep this one from going on."""
     storage = MemoryStorage()
-    device, part = join(storage=storage)
-    part.contribute(RECORD, "yes")
+    device, _ = join(storage=storage, answered=True)
     key = f"delivery/{campaign.id}"
     with storage.transaction(write=True) as transaction:
         stored = transaction.get(key)

@@ -168,13 +168,11 @@ def test_a_proxy_that_cannot_be_used_is_refused_with_a_typed_error(address):
 
 
 @pytest.mark.parametrize("address", BAD)
-def test_an_environments_proxy_that_cannot_be_used_is_told_when_it_is_needed(monkeypatch, address):
+def test_an_environments_proxy_that_cannot_be_used_is_told_when_it_is_needed(monkeypatch, address, code_of):
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("http_proxy", address)
-    with pytest.raises(TransportError) as caught:
-        HttpTransport().send(Request("GET", HIDDEN, {}), 5)
-    assert caught.value.code == "bad-proxy"
+    assert code_of(TransportError, HttpTransport().send, Request("GET", HIDDEN, {}), 5) == "bad-proxy"
 
 
 def test_a_proxys_password_is_in_no_message_and_no_representation():

@@ -129,8 +129,7 @@ def test_a_relay_shows_its_token_with_uploads_and_with_nothing_else(server, camp
 
 def test_a_relay_and_a_device_share_a_file(join, relay, server, campaign, tmp_path):
     relay.collect(upload(campaign))
-    _, part = join(storage=tmp_path / "relay.db")
-    part.contribute(RECORD, "yes")
+    _, part = join(storage=tmp_path / "relay.db", answered=True)
     part.withdraw()
     assert relay.run_once(5)
     assert server.counted(campaign.id) == 1
@@ -175,8 +174,7 @@ def test_a_relay_process_killed_at_any_time_loses_nothing_it_acknowledged(server
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         url = "http://" + process.stdout.readline().split()[-1]
         for _ in range(10):
-            device, part = join(url=url, clock=time)
-            part.contribute(RECORD, "yes")
+            device, _ = join(url=url, clock=time, answered=True)
             assert device.run_once(5)
             devices.append(device)
         if number < 2:

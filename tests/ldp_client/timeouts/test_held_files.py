@@ -93,8 +93,7 @@ def test_the_tables_name_every_method_that_takes_a_timeout():
 
 @pytest.mark.parametrize("name", DEVICE_CALLS)
 def test_no_call_of_a_device_waits_longer_than_its_timeout_for_a_held_file(name, join, server, tmp_path):
-    device, part = join(storage=tmp_path / "device.db", clock=time)
-    part.contribute(RECORD, "yes")
+    device, _ = join(storage=tmp_path / "device.db", clock=time, answered=True)
     task = device.next_task()
     before = (tmp_path / "device.db").read_bytes()
     call, expected = DEVICE_CALLS[name]
@@ -165,8 +164,7 @@ def test_a_withdrawal_that_cannot_see_whether_an_upload_arrived_says_that_it_may
             return super().transaction(write=write)
 
     storage = Forgetful()
-    device, part = join(storage=storage)
-    part.contribute(RECORD, "yes")
+    device, part = join(storage=storage, answered=True)
     device.request(device.next_task())
     storage.fails = True
     assert part.withdraw(timeout=SHORT) == Withdrawal(deleted=1, on_its_way=1, refunded=0.0)

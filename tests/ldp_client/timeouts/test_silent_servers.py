@@ -37,8 +37,7 @@ def test_a_try_whose_seconds_were_over_before_it_began_is_no_try_that_failed(joi
         clock.advance(10)
         return {}
 
-    device, part = join(headers=slow)
-    part.contribute(RECORD, "yes")
+    device, part = join(headers=slow, answered=True)
     assert not device.run_once(5)
     assert (part.status().retries, part.fate, server.uploads) == (0, "waiting", [])
     assert device.run_once(30)

@@ -30,12 +30,10 @@ IMPOSSIBLE = ["", "0", "-1", "01", "+5", "1e3", " 5", "５", "9" * 41, 0, -1, 1.
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_numbers_that_are_no_positive_integers_are_refused(name):
+def test_numbers_that_are_no_positive_integers_are_refused(name, code_of):
     parameters = ALL[name].make(10, Fraction(1)).parameters()
     for key, value in itertools.product(parameters, IMPOSSIBLE):
-        with pytest.raises(DocumentError) as refused:
-            from_parameters(name, 10, {**parameters, key: value})
-        assert refused.value.code == "invalid-parameters"
+        assert code_of(DocumentError, from_parameters, name, 10, {**parameters, key: value}) == "invalid-parameters"
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -67,10 +65,8 @@ def test_missing_and_unknown_parameters_are_refused(name):
         ("she", {"scale": str(1 << 67)}),
     ],
 )
-def test_parameters_that_carry_no_signal_or_hide_nothing_are_refused(name, parameters):
-    with pytest.raises(DocumentError) as refused:
-        from_parameters(name, 10, parameters)
-    assert refused.value.code == "invalid-parameters"
+def test_parameters_that_carry_no_signal_or_hide_nothing_are_refused(name, parameters, code_of):
+    assert code_of(DocumentError, from_parameters, name, 10, parameters) == "invalid-parameters"
 
 
 def test_an_unknown_mechanism_is_refused_with_the_known_ones():
