@@ -54,11 +54,6 @@ def test_a_document_that_says_the_same_in_other_words_asks_the_same(case):
     assert asked.asked == CAMPAIGNS[case["like"]].asked
 
 
-@pytest.mark.parametrize("case", named(DOCUMENTS["refused"]))
-def test_a_document_that_must_be_refused_is_refused_with_its_code(case, code_of):
-    assert code_of(ProtocolError, Campaign.parse, case["document"].encode(), case["id"]) == case["code"]
-
-
 @pytest.mark.parametrize("name", CAMPAIGNS)
 def test_a_secret_is_asked_these_questions(name):
     cases = [case for case in REPORTS["draws"] if case["document"] == name]
@@ -114,13 +109,6 @@ def test_a_record_that_must_be_refused_is_refused_before_a_word_is_taken(case):
     assert refusal.value.code == case["code"]
 
 
-@pytest.mark.parametrize("case", named(UPLOADS["malformed"]))
-def test_an_upload_that_must_be_refused_is_refused_with_its_code(case):
-    with pytest.raises(ProtocolError) as refusal:
-        decode_upload(bytes.fromhex(case["upload"]), CAMPAIGNS[UPLOADS["document"]])
-    assert refusal.value.code == case["code"]
-
-
 @pytest.mark.parametrize("case", UPLOADS["impossible"], ids=lambda case: f"{case['document']}-{case['code']}")
 def test_a_report_that_no_device_sends_is_refused_with_its_code(case, code_of):
     campaign = CAMPAIGNS[case["document"]]
@@ -159,11 +147,6 @@ def test_a_record_that_is_impossible_in_every_class_is_of_the_class_that_the_pri
     for case in TRAINING["impossible"]["predictions"]:
         scores = [None if math.isinf(score) else score for score in classifier.scores(case["record"])]
         assert approximately(scores, case["scores"])
-
-
-@pytest.mark.parametrize("case", named(TRAINING["refused"]))
-def test_a_model_that_must_be_refused_is_refused_with_its_code(case, code_of):
-    assert code_of(ProtocolError, Model.from_json, case["model"]) == case["code"]
 
 
 def test_the_files_are_what_the_documented_command_makes(tmp_path):
@@ -208,6 +191,17 @@ def test_a_directory_says_what_the_vector_says(case):
     assert directory.campaigns == case["campaigns"]
 
 
-@pytest.mark.parametrize("case", named(DIRECTORIES["refused"]))
-def test_a_directory_that_must_be_refused_is_refused_with_its_code(case, code_of):
-    assert code_of(ProtocolError, read_directory, case["document"].encode(), DIRECTORIES["key"]) == case["code"]
+REFUSED = (
+    (DOCUMENTS["refused"], lambda case: Campaign.parse(case["document"].encode(), case["id"])),
+    (UPLOADS["malformed"], lambda case: decode_upload(bytes.fromhex(case["upload"]), CAMPAIGNS[UPLOADS["document"]])),
+    (TRAINING["refused"], lambda case: Model.from_json(case["model"])),
+    (DIRECTORIES["refused"], lambda case: read_directory(case["document"].encode(), DIRECTORIES["key"])),
+)
+
+
+@pytest.mark.parametrize(
+    ("case", "read"),
+    [pytest.param(case, read, id=case.get("name", case["code"])) for cases, read in REFUSED for case in cases],
+)
+def test_what_must_be_refused_is_refused_with_its_code(case, read, code_of):
+    assert code_of(ProtocolError, read, case) == case["code"]

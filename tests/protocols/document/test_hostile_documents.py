@@ -5,6 +5,7 @@ import time
 
 import pytest
 from credit_draft import DOCUMENT, DRAFT, EVERY_KIND, HALF, Q, attempt, changed, encoded, json_values, places
+from drafts import number
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,46 +13,26 @@ from protocols import Campaign, DocumentError, DraftError
 from protocols.document.campaign import LARGEST_DOCUMENT
 from protocols.exact.rationals import exact_epsilon
 
+HOSTILE = {
+    "too long": b" " * (LARGEST_DOCUMENT + 1),
+    "deeply nested": b"[" * LARGEST_DOCUMENT,
+    "many keys and one twice": b"{" + b",".join(b'"%d":0' % n for n in range(200_000)) + b',"199999":0}',
+    "many values and one twice": encoded(
+        changed(DOCUMENT, ("features", 0, "values"), [*map(str, range(16_382)), "16381"])
+    ),
+    "many bins": encoded(changed(DOCUMENT, ("features",), [number(f"x{n}", bins=16_384) for n in range(1000)])),
+    "an enormous number": encoded(changed(DOCUMENT, (Q, 0, "parameters", "p"), "9" * 1_000_000)),
+    "an enormous integer": b'{"version":' + b"9" * 1_000_000 + b"}",
+}
 
-def seconds_to_refuse(document):
-    """Processor time, so that a busy machine fails nothing."""
+
+@pytest.mark.parametrize("document", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_document_is_refused_within_two_seconds_of_work(document):
+    """Of the processor's time, so that a busy machine fails nothing."""
     start = time.process_time()
     with pytest.raises(DocumentError):
         Campaign.parse(document)
-    return time.process_time() - start
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        pytest.param(b" " * (LARGEST_DOCUMENT + 1), id="too-long"),
-        pytest.param(b"[" * LARGEST_DOCUMENT, id="deeply-nested"),
-        pytest.param(
-            b"{" + b",".join(b'"%d":0' % n for n in range(200_000)) + b',"199999":0}', id="many-keys-and-one-twice"
-        ),
-        pytest.param(
-            encoded(changed(DOCUMENT, ("features", 0, "values"), [*map(str, range(16_382)), "16381"])),
-            id="many-values-and-one-twice",
-        ),
-        pytest.param(
-            encoded(
-                changed(
-                    DOCUMENT,
-                    ("features",),
-                    [
-                        {"name": f"x{n}", "kind": "continuous", "missing": False, "low": 0, "high": 1, "bins": 16_384}
-                        for n in range(1000)
-                    ],
-                )
-            ),
-            id="many-bins",
-        ),
-        pytest.param(encoded(changed(DOCUMENT, (Q, 0, "parameters", "p"), "9" * 1_000_000)), id="an-enormous-number"),
-        pytest.param(b'{"version":' + b"9" * 1_000_000 + b"}", id="an-enormous-integer"),
-    ],
-)
-def test_a_hostile_document_is_refused_within_two_seconds_of_work(document):
-    assert seconds_to_refuse(document) < 2
+    assert time.process_time() - start < 2
 
 
 @pytest.mark.parametrize("depth", [500, *range(900, 1000, 4), 2000])
@@ -92,26 +73,9 @@ def test_a_draft_with_anything_anywhere_compiles_or_is_refused_as_a_draft(place,
     assert Campaign.parse(campaign.document, campaign.id) == campaign
 
 
+WORDS = ("all", "one", "de", "ss", "she", "sign", "moment", "index")
 hostile_values = json_values | st.sampled_from(
-    [
-        1,
-        2,
-        3,
-        1 << 63,
-        "1",
-        HALF,
-        str((1 << 64) - 1),
-        "all",
-        "one",
-        "de",
-        "ss",
-        "she",
-        "sign",
-        "moment",
-        "index",
-        1e-300,
-        1e300,
-    ]
+    [1, 2, 3, 1 << 63, "1", HALF, str((1 << 64) - 1), 1e-300, 1e300, *WORDS],
 )
 
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from credit_draft import ABSENT, DRAFT, attempt, changed, draft_with, names
+from drafts import number
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -121,13 +122,9 @@ def test_an_evaluation_without_a_model_and_a_projection_without_a_list_are_told_
 
 
 def test_bins_narrower_than_a_double_are_refused():
-    draft = draft_with(
-        "features",
-        1,
-        value={"name": "t", "kind": "continuous", "missing": False, "low": 2**52, "high": 2**52 + 8, "bins": 9},
-    )
+    narrow = number("t", 2**52, 2**52 + 8, bins=9)
     with pytest.raises(DraftError, match="narrower than a double resolves") as refused:
-        Campaign.compile(draft)
+        Campaign.compile(draft_with("features", 1, value=narrow))
     assert refused.value.field == "features[1].bins"
 
 
@@ -137,7 +134,7 @@ def test_bins_narrower_than_a_double_are_refused():
     st.integers(min_value=2, max_value=500),
 )
 def test_every_bin_of_an_accepted_feature_can_be_reached(low, span, bins):
-    feature = {"name": "t", "kind": "continuous", "missing": False, "low": low, "high": low + span, "bins": bins}
+    feature = number("t", low, low + span, bins=bins)
     campaign, refused = attempt(lambda: Campaign.compile(draft_with("features", value=[feature])), DraftError)
     if refused:
         assert refused.field.startswith("features[0].")
@@ -148,16 +145,12 @@ def test_every_bin_of_an_accepted_feature_can_be_reached(low, span, bins):
 
 
 def test_too_many_cells_in_one_question_or_in_all_are_refused():
-    def feature(name, bins):
-        return {"name": name, "kind": "continuous", "missing": False, "low": 0, "high": 1, "bins": bins}
-
-    classes = [str(number) for number in range(8)]
-    draft = draft_with("label", "classes", value=classes)
+    draft = draft_with("label", "classes", value=[*"abcdefgh"])
     with pytest.raises(DraftError, match="at most 65536") as refused:
-        Campaign.compile({**draft, "features": [feature("x", 8193)]})
+        Campaign.compile({**draft, "features": [number("x", bins=8193)]})
     assert refused.value.field == "features[0].bins"
     with pytest.raises(DraftError, match=str(MOST_CAMPAIGN_CELLS)) as refused:
-        Campaign.compile({**draft, "features": [feature(f"x{number}", 8192) for number in range(4)]})
+        Campaign.compile({**draft, "features": [number(f"x{n}", bins=8192) for n in range(4)]})
     assert refused.value.field == "features"
 
 

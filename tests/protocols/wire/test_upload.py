@@ -1,5 +1,7 @@
-"""The upload codec: one valid encoding, and an UploadError for every other byte string."""
+"""Report ids, and the upload codec: one valid encoding, and an UploadError for every other byte string."""
 
+import hashlib
+import hmac
 import struct
 import time
 
@@ -10,21 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols import Campaign, Report, UploadError, decode_upload, encode_upload
-from protocols.wire import Block, encode_blocks
+from protocols.wire import Block, encode_blocks, report_id
 
 PRIVACY = {"epsilon": 1.0, "discrete": "oue", "continuous": "laplace"}
 CAMPAIGN = Campaign.compile(draft(text("u", "1", "2", "3"), number("v"), privacy=PRIVACY))
 WIDTHS = [question.mechanism.width for question in CAMPAIGN.questions]
-
-
-def blocks_of(counts):
-    """One block per entry: question and number of reports, each byte different from its neighbours."""
-    return [
-        Block(
-            question, bytes(n % 251 for n in range(16 * count)), bytes(n % 241 for n in range(WIDTHS[question] * count))
-        )
-        for question, count in counts
-    ]
 
 
 def packed(value):
@@ -38,7 +30,10 @@ def refused(data):
     return str(error.value)
 
 
-VALID = encode_blocks(blocks_of([(0, 2), (1, 1), (3, 1)]))
+VALID = encode_blocks(
+    Block(question, bytes(range(16 * count)), bytes(range(WIDTHS[question] * count)))
+    for question, count in ((0, 2), (1, 1), (3, 1))
+)
 
 some_blocks = st.lists(st.integers(0, len(WIDTHS) - 1), min_size=1, unique=True).flatmap(
     lambda questions: st.tuples(
@@ -111,28 +106,11 @@ GOOD = [0, bytes(16), bytes(WIDTHS[0])]
 @pytest.mark.parametrize(
     "value",
     [
-        None,
-        b"",
-        "text",
-        [],
-        [1, []],
-        [0, [GOOD]],
-        [True, [GOOD]],
-        [1.0, [GOOD]],
-        [1, GOOD],
-        [1, [None]],
-        [1, [[*GOOD, 1]]],
-        [1, [[-1, *GOOD[1:]]]],
-        [1, [[2**63, *GOOD[1:]]]],
-        [1, [[0.0, *GOOD[1:]]]],
-        [1, [[0, bytes(17), bytes(WIDTHS[0])]]],
-        [1, [[0, bytes(16), bytes(WIDTHS[0] + 1)]]],
-        [1, [[0, "i" * 16, bytes(WIDTHS[0])]]],
-        [1, [[0, [0] * 16, bytes(WIDTHS[0])]]],
-        {1: [GOOD]},
-        [1, {0: GOOD}],
-        msgpack.ExtType(5, b""),
-        [1, [[msgpack.ExtType(0, b"\0"), *GOOD[1:]]]],
+        *(None, b"", "text", [], [1, []], [0, [GOOD]], [True, [GOOD]], [1.0, [GOOD]], [1, GOOD], [1, [None]]),
+        *([1, [[*GOOD, 1]]], [1, [[-1, *GOOD[1:]]]], [1, [[2**63, *GOOD[1:]]]], [1, [[0.0, *GOOD[1:]]]]),
+        *([1, [[0, bytes(17), bytes(WIDTHS[0])]]], [1, [[0, bytes(16), bytes(WIDTHS[0] + 1)]]]),
+        *([1, [[0, "i" * 16, bytes(WIDTHS[0])]]], [1, [[0, [0] * 16, bytes(WIDTHS[0])]]]),
+        *({1: [GOOD]}, [1, {0: GOOD}], msgpack.ExtType(5, b""), [1, [[msgpack.ExtType(0, b"\0"), *GOOD[1:]]]]),
     ],
 )
 def test_any_other_value_is_refused(value):
@@ -200,18 +178,12 @@ def test_a_megabyte_of_lying_array_lengths_is_refused_at_once():
     assert time.process_time() - start < 0.5
 
 
+scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text(max_size=5)
 anything = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**64 - 1)
-    | st.floats()
-    | st.binary(max_size=40)
-    | st.text(max_size=5),
+    scalars | st.binary(max_size=40),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.integers(0, 9), inner, max_size=2),
     max_leaves=8,
 )
-
-
 messages = (
     anything | anything.map(lambda value: [1, [value]]) | anything.map(lambda value: [1, [[0, bytes(16), value]]])
 )
@@ -224,3 +196,19 @@ def test_bytes_are_refused_or_the_one_encoding_of_what_they_say(data):
     except UploadError:
         return
     assert encode_blocks(blocks) == data
+
+
+SECRET = bytes(range(32))
+
+
+def documented_id(campaign, slot):
+    message = campaign.id.encode("ascii") + slot.to_bytes(4, "little")
+    return hmac.new(SECRET, message, hashlib.sha256).digest()[:16]
+
+
+def test_a_device_that_answers_one_question_has_one_id_whatever_it_was_asked_and_otherwise_one_per_group():
+    assert {report_id(SECRET, CAMPAIGN, one) for one in CAMPAIGN.questions} == {documented_id(CAMPAIGN, 0)}
+    everything = Campaign.compile(draft(text("u", "1", "2"), number("v"), privacy={"epsilon": 1.0, "answers": "all"}))
+    for question in everything.questions:
+        assert report_id(SECRET, everything, question) == documented_id(everything, question.group)
+    assert len({report_id(SECRET, everything, one) for one in everything.questions}) == len(everything.groups) == 3
