@@ -26,18 +26,13 @@ ARRIVED = Settled(Outcome.ARRIVED)
 REPORTS = tuple(Report(0, bytes([number]) * 16, b"\x01") for number in range(8))
 
 
-def task_of(count):
-    return batch(Delivery(queued=count), REPORTS[:count], POLICY)
-
-
 def problem(status, code="some-code", **headers):
     return Response(status, {"content-type": PROBLEM_TYPE, **headers}, json.dumps({"code": code}).encode())
 
 
-def verdict_on(answer, count=1, **options):
-    delivery = options.get("delivery", Delivery(queued=count))
-    jitter = options.get("jitter", 0.5)
-    return judge(delivery, task_of(count), answer, NOW, jitter, POLICY)
+def verdict_on(answer, count=1, *, delivery=None, jitter=0.5):
+    task = batch(Delivery(queued=count), REPORTS[:count], POLICY)
+    return judge(delivery or Delivery(queued=count), task, answer, NOW, jitter, POLICY)
 
 
 def test_the_sets_of_statuses_do_not_overlap():

@@ -128,16 +128,10 @@ def certificate(tmp_path_factory):
         pytest.skip("needs openssl to make a certificate")
     path = tmp_path_factory.mktemp("tls") / "both.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    command += [
-        "-addext",
-        "subjectAltName=DNS:localhost,DNS:collect.example.org",
-        "-keyout",
-        str(path),
-        "-out",
-        str(path) + ".crt",
-    ]
+    command += ["-addext", "subjectAltName=DNS:localhost,DNS:collect.example.org"]
+    command += ["-keyout", str(path), "-out", f"{path}.crt"]
     subprocess.run(command, check=True, capture_output=True)
-    path.write_bytes(path.read_bytes() + Path(str(path) + ".crt").read_bytes())
+    path.write_bytes(path.read_bytes() + Path(f"{path}.crt").read_bytes())
     return path
 
 
