@@ -42,20 +42,14 @@ def refused(join, path, other):
     return None
 
 
-def test_a_ledger_restored_from_a_backup_without_its_marker_is_recognised(join, original, other, tmp_path):
-    restored = tmp_path / "ldp.sqlite"
-    shutil.copy(original, restored)
-    assert refused(join, restored, other) == "copied-storage"
-
-
-def test_a_folder_copied_with_the_marker_is_recognised(join, original, other, tmp_path):
-    shutil.copytree(original.parent, tmp_path / "clone")
-    assert refused(join, tmp_path / "clone" / "ldp.sqlite", other) == "copied-storage"
-    assert refused(join, original, other) is None
-
-
-def test_an_older_state_put_back_into_the_same_file_is_recognised(join, original, other, tmp_path):
+def test_a_backup_without_its_marker_a_folder_with_it_and_an_older_state_put_back_are_recognised(
+    join, original, other, tmp_path
+):
     before = original.read_bytes()
+    shutil.copy(original, tmp_path / "ldp.sqlite")
+    shutil.copytree(original.parent, tmp_path / "clone")
+    for copy in (tmp_path / "ldp.sqlite", tmp_path / "clone" / "ldp.sqlite"):
+        assert refused(join, copy, other) == "copied-storage"
     assert refused(join, original, other) is None
     original.write_bytes(before)
     assert refused(join, original, other) == "copied-storage"

@@ -87,9 +87,7 @@ def test_users_of_a_backend_have_ledgers_of_their_own_and_share_cache_and_sender
 )
 def test_a_user_who_leaves_takes_nobody_along(join, server, campaign, act, counted):
     device, _ = join(granted=False)
-    (scope, part), (_, other) = (join(device=device.scope(name)) for name in ("1", "10"))
-    for one in (part, other):
-        one.contribute(RECORD, "yes")
+    (scope, part), (_, other) = (join(device=device.scope(name), answered=True) for name in ("1", "10"))
     act(scope, part)
     assert device.run_once(5)
     assert (other.status().sent, part.status().sent, server.counted(campaign.id)) == (1, 0, 1)
@@ -109,15 +107,12 @@ def test_many_queues_with_different_fates_are_delivered_by_one_sender(join, serv
     device, _ = join(granted=False)
     campaigns = [server.publish({**draft, "title": f"Campaign {number}"}) for number in range(4)]
     for one in campaigns:
-        join(device=device, of=one)[1].contribute(RECORD, "yes")
+        join(device=device, of=one, answered=True)
     server.answer_with = lambda number: Answer(503, "overloaded", {"Retry-After": "60"}) if number == 0 else None
     assert not device.run_once(1)
     assert sum(server.counted(one.id) for one in campaigns) == 3
     assert device.run_once(100)
     assert sum(server.counted(one.id) for one in campaigns) == 4
-
-
-# The person's switch
 
 
 def test_switched_off_nothing_is_asked_answered_or_sent_until_it_is_switched_on_again(
@@ -144,17 +139,23 @@ def test_switched_off_nothing_is_asked_answered_or_sent_until_it_is_switched_on_
 # The person's copy and eraser
 
 
-def test_the_log_says_what_was_asked_what_was_said_when_and_to_whom(join, server, all_campaign, clock):
-    device, _ = join(of=all_campaign, answered=True)
+@pytest.mark.parametrize("discrete", ["de", "sue", "oue", "the", "ss", "she"])
+@pytest.mark.parametrize("continuous", ["laplace", "onebit", "sign"])
+def test_the_log_says_of_every_kind_of_answer_what_was_asked_what_was_said_when_and_to_whom(
+    join, server, draft, clock, discrete, continuous
+):
+    privacy = {"epsilon": 4.0, "answers": "all", "discrete": discrete, "continuous": continuous}
+    campaign = server.publish({**draft, "privacy": privacy})
+    device, _ = join(of=campaign, answered=True)
     assert device.sent() == ()
     assert device.run_once(5)
     log = device.sent()
-    assert len(log) == len(all_campaign.groups)
+    assert len(log) == len(campaign.groups)
     assert len(server.uploads) == 1
     assert {one.asked.split(" ")[0] for one in log} == {"missed_payment", "age", "income", "hours"}
-    assert {(one.title, one.url, one.at) for one in log} == {(all_campaign.title, server.url, clock.now)}
+    assert {(one.title, one.url, one.at) for one in log} == {(campaign.title, server.url, clock.now)}
     assert all(one.said for one in log)
-    assert {one.payload for one in log} == set(server.reports(all_campaign.id).values())
+    assert {one.payload for one in log} == set(server.reports(campaign.id).values())
 
 
 @pytest.mark.parametrize(
@@ -194,8 +195,7 @@ def test_a_report_that_is_refused_by_name_in_a_success_stands_in_the_log_with_it
 
 
 def test_the_log_tells_when_a_report_left_first_and_nothing_of_what_never_left(join, server, clock):
-    answers = [Answer(503), None]
-    server.answer_with = lambda number: answers[number]
+    server.answer_with = [Answer(503), None].__getitem__
     device, _ = join(answered=True)
     began = clock.now
     assert device.run_once(1e6)
@@ -204,15 +204,6 @@ def test_the_log_tells_when_a_report_left_first_and_nothing_of_what_never_left(j
     other, unsent = join(answered=True)
     unsent.withdraw()
     assert other.sent() == ()
-
-
-@pytest.mark.parametrize("discrete", ["de", "sue", "oue", "the", "ss", "she"])
-@pytest.mark.parametrize("continuous", ["laplace", "onebit", "sign"])
-def test_every_kind_of_answer_has_words(join, server, draft, discrete, continuous):
-    privacy = {"epsilon": 4.0, "answers": "all", "discrete": discrete, "continuous": continuous}
-    device, _ = join(of=server.publish({**draft, "privacy": privacy}), answered=True)
-    assert device.run_once(5)
-    assert all(one.asked and one.said for one in device.sent())
 
 
 def test_the_copy_holds_everything_but_the_secret_and_is_json(join, server, all_campaign):
@@ -233,7 +224,7 @@ def test_the_copy_holds_everything_but_the_secret_and_is_json(join, server, all_
 def test_the_eraser_leaves_nothing_and_what_follows_is_a_new_device(join, server, campaign, tmp_path):
     path = tmp_path / "device.db"
     device, part = join(storage=path, answered=True)
-    join(device=device.scope("user"))[1].contribute(RECORD, "yes")
+    join(device=device.scope("user"), answered=True)
     device.erase()
     assert device.export() == Device(":memory:", max_total_epsilon=8).export()
     assert campaign.id.encode() not in path.read_bytes() + (tmp_path / "device.db.cache").read_bytes()
@@ -260,9 +251,6 @@ def test_erasing_while_something_is_sent_stops_it_or_waits_and_leaves_no_trace(j
     assert device.status().problem is None
 
 
-# Quarantine
-
-
 def test_what_a_server_would_not_take_is_listed_and_can_be_tried_again(join, server, campaign):
     server.answer_with = lambda _: Answer(400, "malformed-upload")
     device, part = join(answered=True)
@@ -276,18 +264,13 @@ def test_what_a_server_would_not_take_is_listed_and_can_be_tried_again(join, ser
     assert len(set(server.uploads)) == 1
 
 
-# Forks
-
-
 @needs_fork
-def test_a_device_in_memory_refuses_to_answer_in_a_forked_child(join, server):
+def test_a_device_in_memory_refuses_to_answer_in_a_forked_child(join, server, code_of):
     device, part = join(clock=time)
 
     def is_refused():
-        with pytest.raises(StorageError) as caught:
-            part.contribute(RECORD, "yes")
-        told = (caught.value.code, device.status().problem, device.run_once(0.1))
-        return told == ("storage-forked", "storage-forked", False)
+        code = code_of(StorageError, part.contribute, RECORD, "yes")
+        return (code, device.status().problem, device.run_once(0.1)) == ("storage-forked", "storage-forked", False)
 
     assert holds_in_a_child(is_refused)
     part.contribute(RECORD, "yes")

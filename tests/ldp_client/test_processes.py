@@ -99,9 +99,8 @@ print(receipt.at, receipt.questions, delivered)
 
 def test_processes_on_one_file_contribute_once(server, campaign, tmp_path):
     arguments = [sys.executable, "-c", _ONE, server.url, campaign.id, str(tmp_path / "device.db")]
-    processes = [
-        subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)
-    ]
+    piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    processes = [subprocess.Popen(arguments, **piped) for _ in range(3)]
     for process in processes:
         assert process.stdout.readline() == "ready\n"
     for process in processes:
@@ -133,7 +132,7 @@ def test_a_fork_on_one_file_contributes_once(join, server, campaign, tmp_path):
 
 
 @needs_fork
-def test_a_child_starts_its_own_background_thread(join, server, campaign, tmp_path):
+def test_a_child_starts_its_own_background_thread(join, server, campaign, tmp_path, eventually):
     device, part = join(storage=tmp_path / "device.db", clock=time)
     device.start(first_delay=0.0)
     assert device.status().running
@@ -141,10 +140,7 @@ def test_a_child_starts_its_own_background_thread(join, server, campaign, tmp_pa
     def delivers():
         ran_before = device.status().running
         part.contribute(RECORD, "yes")
-        until = time.monotonic() + 20
-        while part.status().queued and time.monotonic() < until:
-            time.sleep(0.01)
-        return not ran_before and part.status().sent == 1
+        return eventually(lambda: part.status().sent == 1) and not ran_before
 
     assert holds_in_a_child(delivers)
     assert part.status().sent == 1

@@ -17,14 +17,10 @@ WRONG = ("must be https", "campaign_id must be", "max_total_epsilon must be")
 
 @pytest.fixture
 def storage(tmp_path):
+    """Options that name it; the record to contribute lies beside it."""
+    record = '{"record": {"age": "young", "hours": 3}, "label": "yes"}'
+    (tmp_path / "record.json").write_text(record, encoding="utf-8")
     return ["--storage", str(tmp_path / "device.db")]
-
-
-@pytest.fixture
-def given(tmp_path):
-    path = tmp_path / "record.json"
-    path.write_text('{"record": {"age": "young", "hours": 3}, "label": "yes"}', encoding="utf-8")
-    return str(path)
 
 
 @pytest.fixture
@@ -55,7 +51,6 @@ def test_the_whole_flow_works_from_a_shell(server, campaign, model, storage):
     assert sum(json.loads(asked)["probabilities"].values()) == pytest.approx(1)
 
 
-@pytest.mark.usefixtures("given")
 def test_contributing_twice_sends_once_and_says_the_same(server, campaign, storage, capsys):
     outputs = []
     for _ in range(2):
@@ -67,7 +62,6 @@ def test_contributing_twice_sends_once_and_says_the_same(server, campaign, stora
     assert len(server.uploads) == 1
 
 
-@pytest.mark.usefixtures("given")
 def test_what_cannot_be_delivered_is_kept_and_sent_by_the_next_run(server, campaign, storage, capsys):
     server.answer_with = lambda _: Answer(503, "overloaded", {"Retry-After": "1"})
     assert contribute(server, campaign, storage, "--timeout", "0.2") == FAILED
@@ -80,14 +74,12 @@ def test_what_cannot_be_delivered_is_kept_and_sent_by_the_next_run(server, campa
     assert server.counted(campaign.id) == 1
 
 
-@pytest.mark.usefixtures("given")
 def test_a_refused_report_is_an_error(server, campaign, storage, capsys):
     server.answer_with = lambda _: Answer(409, "campaign-closed")
     assert contribute(server, campaign, storage) == FAILED
     assert "(campaign-closed)" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("given")
 def test_status_tells_in_plain_words_and_as_json(server, campaign, storage, capsys):
     assert main(["status", server.url, campaign.id, *storage]) == 0
     assert "no campaign" in capsys.readouterr().out
@@ -99,7 +91,6 @@ def test_status_tells_in_plain_words_and_as_json(server, campaign, storage, caps
     assert json.loads(capsys.readouterr().out)["sent"] == 1
 
 
-@pytest.mark.usefixtures("given")
 def test_a_withdrawal_holds_until_consent_is_given_again(server, campaign, storage, capsys):
     assert main(["withdraw", server.url, campaign.id, *storage]) == 0
     assert contribute(server, campaign, storage) == FAILED

@@ -16,14 +16,6 @@ def receipt(title="A campaign", epsilon=1.0, **options):
     return Receipt(options.pop("campaign_id", title), title, None, epsilon, (0,), 1_800_000_000.0, **options)
 
 
-def test_a_ledger_tells_a_person_what_was_spent_where_and_when():
-    assert "no campaign" in str(Ledger((), CAP))
-    text = str(Ledger((receipt("Sleep study", 0.5), receipt("Missed payments", 0.99999999999)), CAP))
-    assert "2 campaigns" in text
-    assert "epsilon 1.5 of at most 8" in text
-    assert '"Sleep study" on 2027-01-15: 1 answer, with noise added on this device; epsilon 0.5; ' in text
-
-
 def test_what_is_printed_is_never_below_what_was_spent():
     assert "epsilon 0.3334 " in str(Ledger((receipt(epsilon=1 / 3),), CAP))
 
@@ -67,10 +59,6 @@ def test_a_title_cannot_forge_a_line_or_move_the_cursor(trick):
     assert text.count('"') == 2
 
 
-def test_a_clock_beyond_all_calendars_breaks_no_ledger():
-    assert "an unknown day" in str(Ledger((Receipt("c", "t", None, 1.0, (0,), 1e300),), CAP))
-
-
 def test_a_storage_that_lost_its_device_is_damaged():
     storage = MemoryStorage()
     with storage.transaction(write=True) as transaction:
@@ -92,15 +80,18 @@ def test_every_flipped_bit_of_a_stored_device_is_noticed():
                 read_installation(transaction)
 
 
-def test_the_ledger_to_the_letter():
+def test_a_ledger_tells_a_person_to_the_letter_what_was_spent_where_and_when():
+    assert "no campaign" in str(Ledger((), CAP))
     one = receipt("Sleep", 0.5, fate="arrived")
-    two = Receipt("b", 'A "quoted"\ttitle', None, 1.0, (0, 3), 1e300, fate="waiting")
+    two = Receipt("b", 'A "quoted"\ttitle', None, 0.99999999999, (0, 3), 1e300, fate="waiting")
     assert str(Ledger((one,), CAP)) == (
         "This device has contributed to 1 campaign. Privacy loss so far: epsilon 0.5 of at most 8.\n"
         '* "Sleep" on 2027-01-15: 1 answer, with noise added on this device; epsilon 0.5; '
         f"{FATES['arrived']}."
     )
-    assert str(Ledger((one, two), CAP)).splitlines()[2] == (
+    head, _, last = str(Ledger((one, two), CAP)).splitlines()
+    assert head == "This device has contributed to 2 campaigns. Privacy loss so far: epsilon 1.5 of at most 8."
+    assert last == (
         "* \"A 'quoted'\\ttitle\" on an unknown day: 2 answers, with noise added on this device; epsilon 1; "
         f"{FATES['waiting']}."
     )

@@ -7,9 +7,11 @@ import ssl
 import sys
 import threading
 import time
+from functools import partial
 
 import pytest
 from forking import needs_fork
+from holding import code_of
 from sockets import Raw, Scripted, exactly, until_blank_line
 
 from ldp_client import TransportError
@@ -29,7 +31,7 @@ def transport():
 
 
 @pytest.fixture
-def stuck(monkeypatch):
+def stuck(monkeypatch, eventually):
     """A resolver that answers nobody before the test is over; the names it was asked for."""
     asked = []
     over = threading.Event()
@@ -44,22 +46,7 @@ def stuck(monkeypatch):
     monkeypatch.setattr(lookups, "LOOKUPS", fresh)
     yield asked
     over.set()
-    until = time.monotonic() + GENEROUS
-    while fresh._under_way and time.monotonic() < until:
-        time.sleep(0.005)
-
-
-def code_of(call):
-    with pytest.raises(TransportError) as caught:
-        call()
-    return caught.value.code
-
-
-def eventually(condition):
-    until = time.monotonic() + GENEROUS
-    while not condition() and time.monotonic() < until:
-        time.sleep(0.002)
-    return condition()
+    eventually(lambda: not fresh._under_way)
 
 
 @pytest.fixture
@@ -121,43 +108,38 @@ def test_four_dead_addresses_take_the_time_of_one_exchange(transport, silent, mo
     assert sum(given) <= 0.2
 
 
-def stopped(transport, url, ready):
+@pytest.fixture
+def stopped(eventually):
     """What cancel() said, and how the exchange ended, once it had come as far as ``ready``."""
-    cancellation = Cancellation()
-    ended = []
-    request = Request("POST", url, {}, b"the report")
-    send = threading.Thread(target=lambda: ended.append(code_of(lambda: transport.send(request, 60, cancellation))))
-    send.start()
-    assert eventually(ready)
-    time.sleep(0.02)
-    told = cancellation.cancel()
-    send.join(GENEROUS)
-    assert not send.is_alive()
-    return told, ended[0]
+
+    def told(transport, url, ready):
+        cancellation, ended = Cancellation(), []
+        exchange = partial(transport.send, Request("POST", url, {}, b"the report"), 60, cancellation)
+        send = threading.Thread(target=lambda: ended.append(code_of(exchange)))
+        send.start()
+        assert eventually(ready)
+        time.sleep(0.02)
+        said = cancellation.cancel()
+        send.join(GENEROUS)
+        assert not send.is_alive()
+        return said, ended[0]
+
+    return told
 
 
-def test_cancelling_ends_the_wait_for_a_name(transport, stuck):
+def test_cancelling_ends_the_wait_for_a_name(transport, stuck, stopped):
     assert stopped(transport, "http://collect.example.org/", lambda: bool(stuck)) == (True, "cancelled")
 
 
-def test_cancelling_ends_the_wait_for_a_connection(transport, silent):
+def test_cancelling_ends_the_wait_for_a_connection_a_tls_handshake_or_a_proxy(transport, silent, stopped):
     assert stopped(transport, f"http://127.0.0.1:{silent}/", lambda: True) == (True, "cancelled")
-
-
-def test_cancelling_ends_a_tls_handshake(transport):
     with Raw(close=False) as server:
-        url = server.url.replace("http", "https")
-        assert stopped(transport, url, lambda: bool(server.heard)) == (True, "cancelled")
-        assert b"the report" not in b"".join(server.heard)
-
-
-def test_cancelling_ends_the_wait_for_a_proxy():
-    with Raw(close=False) as proxy:
-        for address in (proxy.url, proxy.url.replace("http", "socks5h")):
-            proxy.heard.clear()
-            transport = HttpTransport(proxies={"all": address})
-            told = stopped(transport, "https://collect.example.org/", lambda: bool(proxy.heard))
-            assert told == (True, "cancelled")
+        proxied = [HttpTransport(proxies={"all": server.url.replace("http", kind)}) for kind in ("http", "socks5h")]
+        waiting = [(transport, server.url.replace("http", "https"))]
+        for through, url in [*waiting, *((each, "https://collect.example.org/") for each in proxied)]:
+            server.heard.clear()
+            assert stopped(through, url, lambda: bool(server.heard)) == (True, "cancelled")
+            assert b"the report" not in b"".join(server.heard)
 
 
 def test_no_byte_leaves_after_a_cancellation_that_said_so(transport):
@@ -239,7 +221,7 @@ def test_what_is_registered_after_a_cancellation_is_closed_at_once():
 
 
 @needs_fork
-def test_a_child_looks_names_up_although_its_parent_was_doing_so(transport, monkeypatch):
+def test_a_child_looks_names_up_although_its_parent_was_doing_so(transport, monkeypatch, eventually):
     over = threading.Event()
     parent = os.getpid()
 
