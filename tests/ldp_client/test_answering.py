@@ -9,7 +9,7 @@ from exact_coins import SeededCoins, enumerate_outcomes
 from records import Watched
 
 from ldp_client import answering, perturb
-from ldp_client.answering import draw
+from ldp_client.answering import draw, draw_questions
 from protocols import Campaign, Coins, RecordError, decode_upload, encode_upload
 from protocols.exact.rationals import exp_bounds
 
@@ -85,14 +85,15 @@ def test_an_undeclared_label_is_refused_before_any_coin_is_drawn_or_the_record_i
     "record", [RECORD, {}, {"colour": "violet", "size": float("nan")}, dict.fromkeys(RECORD, 10**5000)]
 )
 @pytest.mark.parametrize("campaign", [ONE_QUESTION, ALL_QUESTIONS])
-def test_neither_the_question_nor_the_length_depends_on_the_record_or_the_label(campaign, record):
-    for seed in range(25):
+def test_neither_question_id_nor_length_depends_on_the_record_the_label_and_the_coins(campaign, record):
+    for device in range(40):
+        secret = device.to_bytes(32, "little")
         answers = [
-            perturb(campaign, values, label, secret=SECRET, coins=SeededCoins(seed))
-            for values in (RECORD, record)
-            for label in ("a", "b")
+            perturb(campaign, values, label, secret=secret, coins=SeededCoins(seed))
+            for values, label, seed in itertools.product((RECORD, record), ("a", "b"), range(3))
         ]
-        assert len({tuple(report.question for report in reports) for reports in answers}) == 1
+        drawn = tuple(question.index for question in draw_questions(campaign, secret))
+        assert {tuple(report.question for report in reports) for reports in answers} == {drawn}
         assert len({tuple(report.id for report in reports) for reports in answers}) == 1
         assert len({len(encode_upload(reports)) for reports in answers}) == 1
         decode_upload(encode_upload(answers[0]), campaign)

@@ -42,9 +42,7 @@ def refused(join, path, other):
     return None
 
 
-def test_a_backup_without_its_marker_a_folder_with_it_and_an_older_state_put_back_are_recognised(
-    join, original, other, tmp_path
-):
+def test_a_backup_without_marker_a_folder_with_it_and_an_older_state_are_recognised(join, original, other, tmp_path):
     before = original.read_bytes()
     shutil.copy(original, tmp_path / "ldp.sqlite")
     shutil.copytree(original.parent, tmp_path / "clone")
@@ -79,9 +77,7 @@ CONTAINER = {"machine": "m", "serial": "s", "layer": "upperdir=/layers/7/diff"}
 
 
 @pytest.mark.parametrize("fact", [{"machine": "n"}, {"serial": "t"}, {"layer": "upperdir=/layers/8/diff"}])
-def test_a_clone_of_the_machine_the_board_or_the_container_with_the_files_inside_is_recognised(
-    join, machine, request, other, fact
-):
+def test_a_clone_of_the_machine_the_board_or_the_container_with_its_files_is_known(join, machine, request, other, fact):
     machine(**CONTAINER)
     original = request.getfixturevalue("original")
     machine(**{**CONTAINER, **fact})
@@ -100,9 +96,7 @@ def test_a_clone_of_the_machine_the_board_or_the_container_with_the_files_inside
     ],
     ids=["no longer readable", "readable only now", "a volume on another machine", "other facts"],
 )
-def test_what_cannot_be_read_or_does_not_belong_to_the_file_locks_nobody_out(
-    join, machine, request, other, then_and_now
-):
+def test_what_cannot_be_read_or_is_not_about_the_file_locks_nobody_out(join, machine, request, other, then_and_now):
     then, now = then_and_now
     machine(**then)
     original = request.getfixturevalue("original")

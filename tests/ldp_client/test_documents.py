@@ -1,6 +1,7 @@
 """The campaign's document on a device: verified, kept, and never asked for by a contribution."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -35,8 +36,11 @@ def test_a_document_that_lies_about_its_loss_is_refused(join, campaign, perturba
     assert not perturbations
 
 
-def test_a_document_with_another_hash_is_refused(join, campaign, code_of):
-    assert code_of(DocumentError, join(granted=False)[1].load, campaign.document + b" ") == "wrong-hash"
+def test_a_document_with_another_hash_is_refused_whoever_hands_it_over(join, server, campaign, code_of):
+    _, part = join(granted=False)
+    assert code_of(DocumentError, part.load, campaign.document + b" ") == "wrong-hash"
+    server._campaigns[campaign.id] = replace(campaign, document=b"{}")
+    assert code_of(DocumentError, part.next_step) == "wrong-hash"
 
 
 def test_a_server_that_cannot_be_reached_is_a_clear_error_and_nothing_is_granted(join, tmp_path, code_of):

@@ -126,17 +126,6 @@ def test_the_slot_of_a_group_is_part_of_the_hash():
 # --- every try meets the same question -------------------------------------------------------------------------------
 
 
-def test_every_call_with_a_secret_meets_the_same_question_whatever_the_record_the_label_and_the_coins():
-    for secret in secrets(40):
-        asked = {
-            perturb(CAMPAIGN, record, label, secret=secret, coins=SeededCoins(seed))[0].question
-            for record in (RECORD, {}, {"colour": "violet", "size": "tall"})
-            for label in ("a", "b")
-            for seed in range(3)
-        }
-        assert asked == {question_of(secret)}
-
-
 class Duration:
     """A number by registration that is none when it is converted, as ``numpy.timedelta64`` is."""
 

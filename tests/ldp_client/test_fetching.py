@@ -8,7 +8,6 @@ import pytest
 
 from ldp_client import Classifier, ModelError, ModelUnavailableError, TransportError
 from ldp_client.delivery import background
-from ldp_client.storage.location import open_storage
 
 NOWHERE = "http://127.0.0.1:9"
 
@@ -56,16 +55,6 @@ def test_a_bad_model_never_replaces_a_good_one(server, campaign, model, tmp_path
         assert kept.predict({"age": "old"}) == "no"
 
 
-def test_a_stored_model_that_cannot_be_read_is_fetched_again(server, campaign, model, tmp_path):
-    server.publish_model(campaign.id, model)
-    kept = open_storage(tmp_path / "models")
-    Classifier.fetch(server.url, campaign.id, storage=kept)
-    with kept.transaction(write=True) as transaction:
-        for key, _ in transaction.items(""):
-            transaction.put(key, b"a model of another version")
-    assert Classifier.fetch(server.url, campaign.id, storage=kept).predict({"age": "old"}) == "no"
-
-
 def test_before_somebody_agrees_a_model_is_used_and_nothing_is_written(join, server, campaign, model, tmp_path):
     server.publish_model(campaign.id, model)
     _, part = join(storage=tmp_path / "device.db", granted=False)
@@ -77,7 +66,7 @@ def test_before_somebody_agrees_a_model_is_used_and_nothing_is_written(join, ser
     assert offline.classifier(timeout=0.1).predict({"age": "old"}) == "no"
 
 
-def test_with_the_background_running_a_stored_model_is_renewed_at_a_moment_of_its_own(
+def test_in_the_background_a_stored_model_is_renewed_at_a_moment_of_its_own(
     join, server, campaign, model, draft, eventually
 ):
     """Of two campaigns that an app asks for at its start, neither question leaves with the other."""

@@ -1,11 +1,9 @@
 """What an app has to do at a start, and that nobody is asked twice."""
 
-from dataclasses import replace
-
 import pytest
 from records import RECORD
 
-from ldp_client import DocumentError, RefusedError
+from ldp_client import RefusedError
 from ldp_client.testing import FakeServer
 
 
@@ -31,23 +29,18 @@ def test_a_person_is_asked_once_and_answers_once(start, server, campaign):
 
 
 @pytest.mark.parametrize("agreed_before", [False, True])
-def test_a_no_is_remembered_and_a_later_yes_counts(start, agreed_before):
+def test_a_no_is_remembered_without_a_request_and_a_later_yes_counts(start, server, agreed_before):
     _, part = start()
     if agreed_before:
         part.grant()
     part.withdraw()
+    before = len(server.requests)
     assert part.next_step() == "nothing"
     _, part = start()
     assert part.next_step() == "nothing"
+    assert len(server.requests) == before
     part.grant()
     assert part.next_step() == "contribute"
-
-
-def test_a_no_costs_no_request_at_the_next_start(start, server):
-    start()[1].withdraw()
-    before = len(server.requests)
-    assert start()[1].next_step() == "nothing"
-    assert len(server.requests) == before
 
 
 def test_nobody_is_asked_for_what_would_be_refused(start):
@@ -78,9 +71,3 @@ def test_without_a_network_there_is_nothing_to_do_but_what_was_agreed_to(join, s
     _, part = start()
     assert part.next_step(timeout=1) == "contribute"
     part.contribute(RECORD, "yes")
-
-
-def test_a_document_that_is_not_the_ids_is_told(start, server, campaign):
-    server._campaigns[campaign.id] = replace(campaign, document=b"{}")
-    with pytest.raises(DocumentError):
-        start()[1].next_step()

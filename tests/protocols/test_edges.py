@@ -5,9 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from ldp_client import answering
 from protocols import DocumentError, PayloadError
-from protocols.exact.coins import ONE, Coins, ScriptedCoins
+from protocols.exact.coins import ONE, ScriptedCoins
 from protocols.exact.rationals import exp_bounds
 from protocols.mechanisms import DISCRETE, MOMENTS
 from protocols.mechanisms.base import WorstCase
@@ -23,26 +22,6 @@ def test_a_draw_equal_to_its_bound_is_drawn_again(bound):
     coins = ScriptedCoins([word for value in as_words for word in value])
     assert coins.below(bound) == bound - 1
     assert coins.taken == 2 * words
-
-
-class Recorded(Coins):
-    """Coins that note which bounds they were asked for, and draw the largest number below."""
-
-    def __init__(self):
-        self.bounds = []
-
-    def words(self, count):
-        return [0] * count
-
-    def below(self, bound):
-        self.bounds.append(bound)
-        return bound - 1
-
-
-def test_a_random_number_is_uniform_on_both_ends_and_what_is_between():
-    coins = Recorded()
-    assert answering._random_t(coins) == 1.0
-    assert coins.bounds == [2**53 + 1]
 
 
 RATIO, REST = exp_bounds(Fraction(1))
@@ -140,11 +119,8 @@ def test_independent_noise_adds_up_over_cells(name):
     assert math.isfinite(made.sum_variance(1, 0.0))
 
 
-def test_an_index_of_two_bytes_is_little_endian():
+def test_an_index_of_two_bytes_is_little_endian_and_one_bit_of_many_classes_checked_in_whole():
     assert tuple(DISCRETE["de"].make(1000, Fraction(1)).support(b"\x02\x01")) == (258,)
-
-
-def test_one_bit_of_many_classes_is_checked_in_whole():
     made = MOMENTS["onebit"].make(1000, Fraction(1))
     for sound in (b"\x03\x01\x00", b"\x03\x01\x01", b"\xe7\x03\x01"):
         made.check(sound)

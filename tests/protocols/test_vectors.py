@@ -172,16 +172,14 @@ def test_a_value_has_this_text_and_this_number(case):
     assert number == (case["number"] if case["number"] is None else float(case["number"]))
 
 
-@pytest.mark.parametrize("case", VALUES["features"], ids=lambda case: case["name"])
-def test_a_value_has_this_index_in_a_feature(case):
-    feature = feature_of(case)
-    assert [feature.index_of(of_json(other["value"])) for other in VALUES["cases"]] == case["indices"]
-    assert {*range(feature.size)} <= set(case["indices"]), "every value has its case"
-
-
-def test_a_value_has_this_index_in_a_label():
+def test_a_value_has_this_index_in_a_feature_and_in_a_label():
+    values = [of_json(case["value"]) for case in VALUES["cases"]]
+    for case in VALUES["features"]:
+        feature = feature_of(case)
+        assert [feature.index_of(value) for value in values] == case["indices"], case["name"]
+        assert {*range(feature.size)} <= set(case["indices"]), "every value has its case"
     label = Label("answer", tuple(VALUES["label"]["classes"]))
-    assert [label.index_of(of_json(case["value"])) for case in VALUES["cases"]] == VALUES["label"]["indices"]
+    assert [label.index_of(value) for value in values] == VALUES["label"]["indices"]
 
 
 @pytest.mark.parametrize("case", named(DIRECTORIES["accepted"]))

@@ -23,13 +23,6 @@ def storage(tmp_path):
     return ["--storage", str(tmp_path / "device.db")]
 
 
-@pytest.fixture
-def old(tmp_path):
-    path = tmp_path / "old.json"
-    path.write_text('{"record": {"age": "old"}}', encoding="utf-8")
-    return str(path)
-
-
 def contribute(server, campaign, storage, *options):
     given = str(Path(storage[1]).with_name("record.json"))
     return main(["contribute", server.url, campaign.id, "--record-file", given, *storage, *options])
@@ -117,7 +110,7 @@ def test_a_withdrawal_holds_until_consent_is_given_again(server, campaign, stora
         ({"--storage": "/nowhere/device.db"}, "storage cannot be opened"),
     ],
 )
-def test_what_is_wrong_is_one_line_without_anybodys_values_and_one_of_two_exit_codes(
+def test_what_is_wrong_is_one_line_without_anybodys_values_and_an_exit_code(
     server, campaign, storage, capsys, changes, message
 ):
     path = Path(storage[1]).with_name("input.json")
@@ -135,14 +128,15 @@ def test_what_is_wrong_is_one_line_without_anybodys_values_and_one_of_two_exit_c
     assert not server.uploads
 
 
-def test_a_prediction_without_a_model_is_an_error(server, campaign, old, capsys):
-    assert main(["predict", server.url, campaign.id, "--record-file", old]) == FAILED
+def test_a_prediction_without_a_model_is_an_error_and_offline_the_stored_one_serves(
+    server, campaign, model, storage, tmp_path, capsys
+):
+    old = tmp_path / "old.json"
+    old.write_text('{"record": {"age": "old"}}', encoding="utf-8")
+    arguments = [campaign.id, "--record-file", str(old), *storage]
+    assert main(["predict", server.url, *arguments]) == FAILED
     assert "no published model" in capsys.readouterr().err
-
-
-def test_offline_the_stored_model_serves(server, campaign, model, storage, old, capsys):
     server.publish_model(campaign.id, model)
-    arguments = [campaign.id, "--record-file", old, *storage]
     assert main(["predict", server.url, *arguments]) == 0
     assert main(["predict", "http://127.0.0.1:9", *arguments]) == 0
     assert capsys.readouterr().out == "no\nno\n"
@@ -150,7 +144,7 @@ def test_offline_the_stored_model_serves(server, campaign, model, storage, old, 
 
 @pytest.mark.parametrize("option", ["--record", "--label"])
 @pytest.mark.parametrize("command", ["contribute", "predict"])
-def test_nothing_of_a_record_can_be_given_where_every_user_of_the_machine_sees_it(
+def test_nothing_of_a_record_is_given_where_every_user_of_the_machine_sees_it(
     command, option, campaign, storage, capsys
 ):
     with pytest.raises(SystemExit):

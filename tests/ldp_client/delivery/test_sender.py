@@ -109,9 +109,7 @@ def test_a_clock_that_jumps_changes_only_the_time_of_the_next_try_of_many_queues
 
 
 @pytest.mark.parametrize(("closes", "age", "seconds"), [(None, 3.0, 4 * 86_400.0), (3 * 86_400.0, 30.0, 11 * 86_400.0)])
-def test_what_can_no_longer_arrive_is_given_up_and_counted_after_its_time(
-    join, server, clock, draft, closes, age, seconds
-):
+def test_what_can_no_longer_arrive_is_given_up_and_counted_in_time(join, server, clock, draft, closes, age, seconds):
     server.answer_with = lambda _: Answer(503)
     if closes is not None:
         closing = datetime.fromtimestamp(clock.now + closes, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -16,13 +16,9 @@ def receipt(title="A campaign", epsilon=1.0, **options):
     return Receipt(options.pop("campaign_id", title), title, None, epsilon, (0,), 1_800_000_000.0, **options)
 
 
-def test_what_is_printed_is_never_below_what_was_spent():
+def test_what_is_printed_is_never_below_what_was_spent_and_the_total_is_exact():
     assert "epsilon 0.3334 " in str(Ledger((receipt(epsilon=1 / 3),), CAP))
-
-
-def test_the_total_is_exact():
-    many = tuple(receipt(str(number), 0.1) for number in range(10))
-    assert Ledger(many, CAP).total_epsilon >= 1.0
+    assert Ledger(tuple(receipt(str(number), 0.1) for number in range(10)), CAP).total_epsilon >= 1.0
 
 
 def test_a_cap_is_held_to_the_last_bit(draft):
@@ -44,6 +40,8 @@ def test_the_device_is_stored_whole_and_its_secret_never_printed():
     with storage.transaction(write=False) as transaction:
         assert read_installation(transaction) == device
     assert repr(device.secret) not in repr(device)
+    undecided = Installation().withdrawn("c", "https://a", 6.0)
+    assert undecided.consents == {"c": Consent("https://a", "", "", 0.0, None, 6.0)}
 
 
 @pytest.mark.parametrize("fate", FATES)
@@ -132,9 +130,3 @@ def test_a_refusal_says_why(draft, changes, device, now, code, text):
     found = refusal(device, Campaign.compile({**draft, **changes}), Caps(1, 8), now)
     assert (None if found is None else found.code) == code
     assert text in str(found)
-
-
-def test_who_never_agreed_may_withdraw():
-    assert Installation().withdrawn("c", "https://a", 6.0).consents == {
-        "c": Consent("https://a", "", "", 0.0, None, 6.0)
-    }

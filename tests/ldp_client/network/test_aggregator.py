@@ -150,12 +150,9 @@ def test_an_apps_headers_go_with_uploads_only_and_are_asked_for_each_time(campai
     assert len(first.headers) == 3
     assert first.headers["Content-Type"] == "application/vnd.ldp-bayes.reports+msgpack"
     assert first.isolate == campaign.id
+    assert aggregator(Scripted(PAGE), isolate="user-7").upload(b"", 1).isolate == "user-7"
     # The third token is not to be had.
     assert code_of(lambda: made.upload(b"body", 3)) == "no-headers"
-
-
-def test_requests_of_a_key_say_so():
-    assert aggregator(Scripted(PAGE), isolate="user-7").upload(b"", 1).isolate == "user-7"
 
 
 @pytest.mark.parametrize("campaign_id", ["", "A" * 42, "A" * 44, "é" * 43, "/" * 43])
@@ -169,14 +166,14 @@ def test_a_cache_forgets_what_was_damaged():
     assert cache.get("key") is None
     cache.put("key", b"value")
     assert cache.get("key") == b"value"
-    with storage.transaction(write=True) as transaction:
-        kept = [key for key, _ in transaction.items("")]
-        stored = transaction.get("key")
-        transaction.put("key", stored[:-1] + b"x")
-    assert kept == ["key"]
-    assert cache.get("key") is None
-    cache.put("key", b"again")
-    assert cache.get("key") == b"again"
+    for damage in (lambda stored: stored[:-1] + b"x", lambda _: b"a model of another version"):
+        with storage.transaction(write=True) as transaction:
+            ((kept, stored),) = transaction.items("")
+            transaction.put("key", damage(stored))
+        assert kept == "key"
+        assert cache.get("key") is None
+        cache.put("key", b"again")
+        assert cache.get("key") == b"again"
 
 
 def test_a_cache_is_waited_for_half_of_what_a_call_has_left(monkeypatch):

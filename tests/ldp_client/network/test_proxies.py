@@ -154,7 +154,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("address", BAD)
-def test_a_proxy_that_cannot_be_used_is_refused_with_a_typed_error_at_once_or_where_the_environments_is_needed(
+def test_a_proxy_that_cannot_be_used_is_refused_at_once_or_where_the_environments_is_needed(
     monkeypatch, address, code_of
 ):
     with pytest.raises(ConfigurationError, match="must be like") as caught:

@@ -67,9 +67,7 @@ def test_a_report_that_is_queued_already_is_a_success(relay, server, campaign):
     assert server.counted(campaign.id) == 1
 
 
-def test_another_answer_under_a_queued_id_and_a_payload_no_device_can_have_sent_are_refused_and_the_rest_queued(
-    relay, campaign
-):
+def test_another_answer_under_a_queued_id_and_a_payload_that_no_device_sends_are_refused_alone(relay, campaign):
     width = campaign.questions[0].mechanism.width
     first, other = (Report(0, b"\x07" * 16, bytes([n]).ljust(width, b"\0")) for n in (0, 1))
     bad, good = Report(0, b"\x01" * 16, b"\xff" * width), Report(0, b"\x02" * 16, b"\0" * width)

