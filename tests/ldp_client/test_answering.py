@@ -24,6 +24,7 @@ FEATURES = [
     number("weight", -1, 1),
 ]
 RECORD = {"colour": "green", "answer": "no", "size": 5, "weight": 0.5}
+EVERY_ANSWER = ["red", "green", "blue", "violet", None]
 
 
 def campaign_with(*names, **privacy):
@@ -100,8 +101,6 @@ def test_neither_question_id_nor_length_depends_on_the_record_the_label_and_the_
 
 
 # --- the promise, end to end -----------------------------------------------------------------------------------------
-
-EVERY_ANSWER = ["red", "green", "blue", "violet", None]
 
 
 @pytest.mark.parametrize("discrete", ["de", "ss", "oue", "sue", "the"])

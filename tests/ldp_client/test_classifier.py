@@ -13,6 +13,8 @@ from protocols.model import Model
 
 CLASSES = ("yes", "no")
 VALUES = {"age": ("young", "medium", "old"), "income": ("low", "medium", "high"), "gender": ("male", "female")}
+PERSON = {"age": "young", "income": "medium", "gender": "female"}
+GAUSSIAN = {"name": "x", "kind": "gaussian", "low": 0, "high": 10, "mean": [2.0, 7.0], "variance": [4.0, 1.0]}
 
 
 def model_of(features, prior=(0.5, 0.5)):
@@ -38,7 +40,6 @@ def paper_model():
 
 
 PAPER = Classifier(paper_model())
-PERSON = {"age": "young", "income": "medium", "gender": "female"}
 
 
 def test_the_papers_example_gives_its_products_and_the_class_they_imply():
@@ -76,9 +77,6 @@ def test_numbers_are_binned_and_clipped_like_on_the_device():
     classifier = Classifier(model_of([binned]))
     assert [classifier.predict({"x": x}) for x in (-5, 0, 3.99, 4, 8, 1e300)] == ["yes"] * 3 + ["no"] * 3
     assert classifier.predict_proba({"x": "three"}) == {"yes": 0.5, "no": 0.5}
-
-
-GAUSSIAN = {"name": "x", "kind": "gaussian", "low": 0, "high": 10, "mean": [2.0, 7.0], "variance": [4.0, 1.0]}
 
 
 def density(x, mean, variance):

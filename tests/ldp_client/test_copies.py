@@ -12,6 +12,8 @@ import ldp_client.delivery.install
 from ldp_client import RefusedError
 from ldp_client.storage import marker
 
+CONTAINER = {"machine": "m", "serial": "s", "layer": "upperdir=/layers/7/diff"}
+
 
 @pytest.fixture
 def other(server, draft):
@@ -71,9 +73,6 @@ def machine(tmp_path, monkeypatch):
         monkeypatch.setattr(Path, "stat", lambda path, **how: here if str(path) == "/" else stat(path, **how))
 
     return is_now
-
-
-CONTAINER = {"machine": "m", "serial": "s", "layer": "upperdir=/layers/7/diff"}
 
 
 @pytest.mark.parametrize("fact", [{"machine": "n"}, {"serial": "t"}, {"layer": "upperdir=/layers/8/diff"}])

@@ -36,6 +36,8 @@ DEVICES = 5200
 ONE_IN_A_MILLION = {3: 30.67, 15: 58.09}
 """Degrees of freedom to the chi-square that a right law exceeds once in a million times, rounded up."""
 
+WEIGHTED = {index: weight / sum(WEIGHTS) for index, weight in enumerate(WEIGHTS)}
+
 
 def all_of(count):
     """A campaign that answers one of two questions on each of ``count`` Gaussian features."""
@@ -59,9 +61,6 @@ def follow(counts, shares):
     assert set(counts) <= set(shares)
     surprise = sum((counts[key] - total * share) ** 2 / (total * share) for key, share in shares.items())
     return surprise < ONE_IN_A_MILLION[len(shares) - 1]
-
-
-WEIGHTED = {index: weight / sum(WEIGHTS) for index, weight in enumerate(WEIGHTS)}
 
 
 # --- the law ---------------------------------------------------------------------------------------------------------

@@ -49,6 +49,12 @@ _SLOW = {
 }
 """An app's start has no need of them: they would take it from less than four times a bare interpreter to six."""
 
+DEVICE = "from ldp_client import Device"
+IMPORTS = (
+    *(DEVICE, "from ldp_client import perturb", "from ldp_client import Classifier"),
+    *(f"import ldp_client.{module}" for module in ("aio", "relay", "testing", "command")),
+)
+
 
 def run(code, *flags, **options):
     command = [sys.executable, *flags, "-c", code]
@@ -89,13 +95,6 @@ def test_the_benchmark_measures_every_figure_and_an_upload_is_near_its_bound():
         assert told["perturb_and_encode_us"] > told["least_randomness_us"] > 0
         assert told["payload_entropy_bytes"] <= told["payload_bytes"]
         assert told["bound_bytes"] <= told["upload_bytes"] <= 16 + told["payload_bytes"] + FRAMING
-
-
-DEVICE = "from ldp_client import Device"
-IMPORTS = (
-    *(DEVICE, "from ldp_client import perturb", "from ldp_client import Classifier"),
-    *(f"import ldp_client.{module}" for module in ("aio", "relay", "testing", "command")),
-)
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,17 @@ NEVER = 600.0
 """Seconds, more than any test takes; what waits so long has not kept its timeout."""
 
 ANSWER = Response(200, {}, b'{"rejected": []}')
+IMMEDIATE = {
+    DeviceCampaign: {"load"},
+    Device: {"default_path", "scope", "campaign", "start", "give_up"},
+    Classifier: {"from_json", "predict", "predict_proba", "joint_log_likelihood", "scores"},
+}
+"""Public methods that wait for nobody: they compute, or tell a thread."""
+
+BUSY = "storage-busy"
+ASKED = ("ledger", "sent", "quarantined", "export", "erase", "adopt", "scopes_waiting")
+DECIDED = ("next_step", "refusal", "grant", "receipt", "withdraw", "requeue")
+KEY = "K" * 43
 
 
 @pytest.fixture(autouse=True)
@@ -42,14 +53,6 @@ def no_timeout_but_the_calls(monkeypatch):
     """The limit of a call that is given none would hide one that is not kept."""
     for module in (ldp_client.storage.sqlite, ldp_client.storage.memory):
         monkeypatch.setattr(module, "STORAGE_WAIT", NEVER)
-
-
-IMMEDIATE = {
-    DeviceCampaign: {"load"},
-    Device: {"default_path", "scope", "campaign", "start", "give_up"},
-    Classifier: {"from_json", "predict", "predict_proba", "joint_log_likelihood", "scores"},
-}
-"""Public methods that wait for nobody: they compute, or tell a thread."""
 
 
 @pytest.mark.parametrize("kind", IMMEDIATE)
@@ -62,8 +65,6 @@ def test_every_public_method_takes_a_timeout_or_waits_for_nobody(kind):
     assert methods == IMMEDIATE[kind]
 
 
-BUSY = "storage-busy"
-ASKED = ("ledger", "sent", "quarantined", "export", "erase", "adopt", "scopes_waiting")
 DEVICE_CALLS = {
     **{name: (lambda device, _, name=name: getattr(device, name)(timeout=SHORT), BUSY) for name in ASKED},
     "switch": (lambda device, _: device.switch(False, timeout=SHORT), BUSY),
@@ -74,7 +75,6 @@ DEVICE_CALLS = {
     "status": (lambda device, _: device.status(timeout=SHORT).problem, BUSY),
     "close": (lambda device, _: device.close(timeout=SHORT), None),
 }
-DECIDED = ("next_step", "refusal", "grant", "receipt", "withdraw", "requeue")
 CAMPAIGN_CALLS = {
     **{name: (lambda part, seconds, name=name: getattr(part, name)(timeout=seconds), BUSY) for name in DECIDED},
     "contribute": (lambda part, seconds: part.contribute(RECORD, "yes", timeout=seconds), BUSY),
@@ -238,7 +238,6 @@ def test_a_try_whose_seconds_were_over_before_it_began_is_no_try_that_failed(joi
     assert len(server.uploads) == 1
 
 
-KEY = "K" * 43
 RELAY_CALLS = {
     "campaign": (lambda relay, _: relay.campaign(timeout=SHORT), "timeout"),
     "model": (lambda relay, _: relay.model(timeout=SHORT), "timeout"),

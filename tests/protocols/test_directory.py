@@ -42,6 +42,7 @@ SEED = bytes(range(32))
 KEY = public_key(SEED)
 IDS = ("A" * 43, "B" * 43)
 UNTIL = datetime(2027, 1, 1, tzinfo=timezone.utc)
+NO_TEXT = b'{"statement": "\\ud800", "signature": ""}'
 
 
 @pytest.mark.parametrize(("secret", "key", "message", "signature"), VECTORS)
@@ -99,9 +100,6 @@ def test_no_byte_of_a_directory_can_be_changed():
             assert read_directory(bytes(changed), KEY) == right, "an escape that means the same text"
         except DocumentError as error:
             assert error.code in ("malformed-directory", "wrong-signature")  # noqa: PT017 - or the same meaning
-
-
-NO_TEXT = b'{"statement": "\\ud800", "signature": ""}'
 
 
 @pytest.mark.parametrize("document", [b"", b"\xff", b"[" * 5000, b" " * (LARGEST_DIRECTORY + 1), NO_TEXT])

@@ -13,6 +13,7 @@ from protocols.mechanisms.base import WorstCase
 from protocols.mechanisms.noisy_vector import SCALE_BITS
 
 LARGEST_INT32 = 2**31 - 1
+RATIO, REST = exp_bounds(Fraction(1))
 
 
 @pytest.mark.parametrize("bound", [5, 2**64 - 1, 2**64 + 1, 3 * 2**70])
@@ -22,9 +23,6 @@ def test_a_draw_equal_to_its_bound_is_drawn_again(bound):
     coins = ScriptedCoins([word for value in as_words for word in value])
     assert coins.below(bound) == bound - 1
     assert coins.taken == 2 * words
-
-
-RATIO, REST = exp_bounds(Fraction(1))
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,8 @@ COMPLETE = {"missing": False}
 NOTHING = [None, float("nan"), "blue", "", object(), [1], b"red", 1j]
 """What is neither a declared text nor a number."""
 
+UNUSABLE = [dict.fromkeys(("colour", "size", "weight"), value) for value in NOTHING]
+
 
 class Unreadable(dict):
     def get(self, name, default=None):
@@ -96,9 +98,6 @@ def test_the_loss_of_questions_about_what_may_be_missing_holds(discrete, epsilon
         checked = verify(compiled(COLOUR, SIZE, WEIGHT, privacy=privacy))
         assert checked.holds
         assert float(checked.loss) <= epsilon
-
-
-UNUSABLE = [dict.fromkeys(("colour", "size", "weight"), value) for value in NOTHING]
 
 
 @pytest.mark.parametrize("record", [*UNUSABLE, {}, Unreadable(colour="red", size=1, weight=1)])

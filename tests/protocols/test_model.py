@@ -30,6 +30,7 @@ DOCUMENT = {
     "projection": None,
     "training": {"reports": 10},
 }
+ENORMOUS = "an integer of 5,001 digits, which Python does not write out"
 
 
 def test_a_model_document_reads_as_plain_probabilities_and_its_text_is_stable():
@@ -45,8 +46,6 @@ def test_a_model_document_reads_as_plain_probabilities_and_its_text_is_stable():
     assert Model.from_json(model.to_json()) == model
     assert Model.from_json(model.to_json().encode()).to_json() == model.to_json()
 
-
-ENORMOUS = "an integer of 5,001 digits, which Python does not write out"
 
 REFUSED = [
     (("label",), "", "label"),

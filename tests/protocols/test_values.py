@@ -23,6 +23,8 @@ from protocols.values import composed, held, number_of, text_of
 
 numpy = pytest.importorskip("numpy")
 pandas = pytest.importorskip("pandas")
+FLAG = {"name": "flag", "kind": "categorical", "values": ["0", "1"]}
+NAMES = {module.__name__: module for module in (datetime, numpy, pandas)} | {"Decimal": Decimal, "Fraction": Fraction}
 
 
 class Hostile:
@@ -162,9 +164,6 @@ def test_a_text_subclass_is_its_text():
     assert number_of(HostileText("2")) == 2
 
 
-FLAG = {"name": "flag", "kind": "categorical", "values": ["0", "1"]}
-
-
 @pytest.mark.parametrize(
     "error", [KeyError("x"), RuntimeError("x"), RecursionError(), MemoryError(), OSError()], ids=repr
 )
@@ -175,7 +174,6 @@ def test_a_value_that_cannot_be_read_is_missing_but_an_interrupt_is_none(error):
 
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "values.md").read_text(encoding="utf-8")
-NAMES = {module.__name__: module for module in (datetime, numpy, pandas)} | {"Decimal": Decimal, "Fraction": Fraction}
 ROWS = [line.strip("|").split("|") for line in PAGE.partition("\n## ")[0].splitlines() if line.startswith("| `")]
 
 

@@ -24,6 +24,7 @@ NOW = 1_800_000_000.0
 POLICY = Policy()
 ARRIVED = Settled(Outcome.ARRIVED)
 REPORTS = tuple(Report(0, bytes([number]) * 16, b"\x01") for number in range(8))
+SUCCESS = Response(200, {}, b'{"rejected": []}')
 
 
 def problem(status, code="some-code", **headers):
@@ -153,9 +154,6 @@ def test_backoff_is_full_jitter_below_an_exponential_window_with_a_cap(attempts,
 def test_retry_after_is_a_floor_up_to_its_cap_and_as_a_date_measured_on_the_servers_clock(text, floor):
     headers = {"retry-after": text, "date": "Mon, 01 Jan 2001 00:00:00 GMT"}
     assert verdict_on(problem(503, **headers), jitter=0.0).delivery.schedule == NOW + floor
-
-
-SUCCESS = Response(200, {}, b'{"rejected": []}')
 
 
 def test_a_search_for_poison_widens_again():

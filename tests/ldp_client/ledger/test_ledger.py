@@ -10,6 +10,8 @@ from protocols import Campaign
 
 CAP = 8.0
 SECRET = bytes(range(32))
+DAY = 86400.0
+THIRD = "1970-01-03T00:00:00Z"
 
 
 def receipt(title="A campaign", epsilon=1.0, **options):
@@ -103,10 +105,6 @@ def test_a_day_is_that_of_utc(monkeypatch):
     finally:
         monkeypatch.undo()
         time.tzset()
-
-
-DAY = 86400.0
-THIRD = "1970-01-03T00:00:00Z"
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ GENEROUS = 5.0
 """Seconds within which what takes a fraction of one has ended, also on a busy machine."""
 
 SERVED = b"HTTP/1.1 204 No Content\r\n\r\n"
+TLS = b"\x16\x03\x03\x3f\xff"
+"""The head of a record of TLS that is always about to be complete."""
 
 
 @pytest.fixture
@@ -246,10 +248,6 @@ def test_a_child_looks_names_up_although_its_parent_was_doing_so(transport, monk
         over.set()
         waiting.join()
     assert os.waitstatus_to_exitcode(status) == 0
-
-
-TLS = b"\x16\x03\x03\x3f\xff"
-"""The head of a record of TLS that is always about to be complete."""
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,10 @@ HOSTILE = {
     "an enormous number": encoded(changed(DOCUMENT, (Q, 0, "parameters", "p"), "9" * 1_000_000)),
     "an enormous integer": b'{"version":' + b"9" * 1_000_000 + b"}",
 }
+WORDS = ("all", "one", "de", "ss", "she", "sign", "moment", "index")
+hostile_values = json_values | st.sampled_from(
+    [1, 2, 3, 1 << 63, "1", HALF, str((1 << 64) - 1), 1e-300, 1e300, *WORDS],
+)
 
 
 @pytest.mark.parametrize("document", HOSTILE.values(), ids=HOSTILE)
@@ -71,12 +75,6 @@ def test_a_draft_with_anything_anywhere_compiles_or_is_refused_as_a_draft(place,
         return
     assert campaign.loss <= exact_epsilon(campaign.privacy.epsilon)
     assert Campaign.parse(campaign.document, campaign.id) == campaign
-
-
-WORDS = ("all", "one", "de", "ss", "she", "sign", "moment", "index")
-hostile_values = json_values | st.sampled_from(
-    [1, 2, 3, 1 << 63, "1", HALF, str((1 << 64) - 1), 1e-300, 1e300, *WORDS],
-)
 
 
 @given(st.sampled_from(list(places(DOCUMENT))), hostile_values)

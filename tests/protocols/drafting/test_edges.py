@@ -11,13 +11,12 @@ from protocols.document.evaluation import MOST_BINS
 from protocols.drafting.edges import score_edges
 from protocols.model import Model
 
+NUMBER = {"name": "size", "kind": "gaussian", "low": 0, "high": 10, "mean": [3.0, 6.0], "variance": [4.0, 4.0]}
+RARE = (0.98, 0.02)
+
 
 def read(described):
     return Model.from_json(json.dumps(described))
-
-
-NUMBER = {"name": "size", "kind": "gaussian", "low": 0, "high": 10, "mean": [3.0, 6.0], "variance": [4.0, 4.0]}
-RARE = (0.98, 0.02)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from protocols import DocumentError
 from protocols.exact.rationals import exact_epsilon
 from protocols.mechanisms import from_parameters
 
+IMPOSSIBLE = ["", "0", "-1", "01", "+5", "1e3", " 5", "５", "9" * 41, 0, -1, 1.5, True, None, [], {}]
+
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0])
 @pytest.mark.parametrize("name", ALL)
@@ -18,9 +20,6 @@ def test_parameters_round_trip_and_those_of_64_bits_are_text_because_json_number
         mechanism = ALL[name].make(size, exact_epsilon(epsilon))
         assert from_parameters(name, size, mechanism.parameters()) == mechanism
         assert all(isinstance(value, str) or value < 2**53 for value in mechanism.parameters().values())
-
-
-IMPOSSIBLE = ["", "0", "-1", "01", "+5", "1e3", " 5", "５", "9" * 41, 0, -1, 1.5, True, None, [], {}]
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -17,6 +17,22 @@ from protocols.wire import Block, encode_blocks, report_id
 PRIVACY = {"epsilon": 1.0, "discrete": "oue", "continuous": "laplace"}
 CAMPAIGN = Campaign.compile(draft(text("u", "1", "2", "3"), number("v"), privacy=PRIVACY))
 WIDTHS = [question.mechanism.width for question in CAMPAIGN.questions]
+VALID = encode_blocks(
+    Block(question, bytes(range(16 * count)), bytes(range(WIDTHS[question] * count)))
+    for question, count in ((0, 2), (1, 1), (3, 1))
+)
+GOOD = [0, bytes(16), bytes(WIDTHS[0])]
+ID, PAYLOAD = b"\xc4\x10" + bytes(16), b"\xc4\x01\x00"
+scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text(max_size=5)
+anything = st.recursive(
+    scalars | st.binary(max_size=40),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.integers(0, 9), inner, max_size=2),
+    max_leaves=8,
+)
+messages = (
+    anything | anything.map(lambda value: [1, [value]]) | anything.map(lambda value: [1, [[0, bytes(16), value]]])
+)
+SECRET = bytes(range(32))
 
 
 def packed(value):
@@ -29,11 +45,6 @@ def refused(data):
     assert error.value.code == "malformed-upload"
     return str(error.value)
 
-
-VALID = encode_blocks(
-    Block(question, bytes(range(16 * count)), bytes(range(WIDTHS[question] * count)))
-    for question, count in ((0, 2), (1, 1), (3, 1))
-)
 
 some_blocks = st.lists(st.integers(0, len(WIDTHS) - 1), min_size=1, unique=True).flatmap(
     lambda questions: st.tuples(
@@ -100,9 +111,6 @@ def test_a_flipped_byte_is_refused_or_is_content():
     assert accepted == content * 255 + 1
 
 
-GOOD = [0, bytes(16), bytes(WIDTHS[0])]
-
-
 @pytest.mark.parametrize(
     "value",
     [
@@ -125,9 +133,6 @@ def test_the_reason_names_the_question_and_what_would_be_right():
         packed([1, [[2, bytes(32), bytes(3)]]])
     )
     assert "strictly increasing" in refused(packed([1, [GOOD, GOOD]]))
-
-
-ID, PAYLOAD = b"\xc4\x10" + bytes(16), b"\xc4\x01\x00"
 
 
 @pytest.mark.parametrize(
@@ -175,17 +180,6 @@ def test_a_megabyte_of_lying_array_lengths_is_refused_at_once():
     assert time.process_time() - start < 0.5
 
 
-scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text(max_size=5)
-anything = st.recursive(
-    scalars | st.binary(max_size=40),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.integers(0, 9), inner, max_size=2),
-    max_leaves=8,
-)
-messages = (
-    anything | anything.map(lambda value: [1, [value]]) | anything.map(lambda value: [1, [[0, bytes(16), value]]])
-)
-
-
 @given(st.binary(max_size=60) | messages.map(packed))
 def test_bytes_are_refused_or_the_one_encoding_of_what_they_say(data):
     try:
@@ -193,9 +187,6 @@ def test_bytes_are_refused_or_the_one_encoding_of_what_they_say(data):
     except UploadError:
         return
     assert encode_blocks(blocks) == data
-
-
-SECRET = bytes(range(32))
 
 
 def documented_id(campaign, slot):
