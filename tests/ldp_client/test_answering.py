@@ -49,9 +49,6 @@ class Recording(Coins):
         return self.source.words(count)
 
 
-# --- order -----------------------------------------------------------------------------------------------------------
-
-
 def test_the_question_is_drawn_before_the_record_is_read_and_only_the_asked_feature_is_read():
     asked = set()
     for seed in range(60):
@@ -98,9 +95,6 @@ def test_neither_question_id_nor_length_depends_on_the_record_the_label_and_the_
         assert len({tuple(report.id for report in reports) for reports in answers}) == 1
         assert len({len(encode_upload(reports)) for reports in answers}) == 1
         decode_upload(encode_upload(answers[0]), campaign)
-
-
-# --- the promise, end to end -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("discrete", ["de", "ss", "oue", "sue", "the"])

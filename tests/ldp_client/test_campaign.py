@@ -86,9 +86,6 @@ def test_a_consent_keeps_when_to_whom_and_to_what(join, server, clock):
     }
 
 
-# Refusals
-
-
 @pytest.mark.parametrize(
     ("caps", "code"), [({"max_epsilon": 0.99}, "loss-above-cap"), ({"max_total_epsilon": 0.5}, "total-above-cap")]
 )
@@ -177,9 +174,6 @@ def test_an_answer_goes_to_the_url_that_was_agreed_to_and_to_no_other(join, serv
         assert not other.uploads
 
 
-# The record
-
-
 @pytest.mark.parametrize(("record", "label"), [(Untouchable(), "perhaps"), ([("age", "old")], "yes")])
 def test_a_wrong_label_or_record_is_refused_before_a_coin_is_drawn(join, record, label):
     _, part = join(coins=ScriptedCoins(range(4)))
@@ -230,9 +224,6 @@ def test_a_full_queue_refuses_before_anything_is_drawn(join):
     with pytest.raises(QuotaError):
         part.contribute(Untouchable(), "yes")
     assert part.receipt() is None
-
-
-# What an app hands over
 
 
 @pytest.mark.parametrize("cap", [0, -1, float("inf"), float("nan"), "1", True, None])

@@ -86,7 +86,7 @@ def test_a_clone_of_the_machine_the_board_or_the_container_with_its_files_is_kno
 
 
 @pytest.mark.parametrize(
-    "then_and_now",
+    ("then", "now"),
     [
         (CONTAINER, {}),
         ({}, CONTAINER),
@@ -95,8 +95,7 @@ def test_a_clone_of_the_machine_the_board_or_the_container_with_its_files_is_kno
     ],
     ids=["no longer readable", "readable only now", "a volume on another machine", "other facts"],
 )
-def test_what_cannot_be_read_or_is_not_about_the_file_locks_nobody_out(join, machine, request, other, then_and_now):
-    then, now = then_and_now
+def test_what_cannot_be_read_or_is_not_about_the_file_locks_nobody_out(join, machine, request, other, then, now):
     machine(**then)
     original = request.getfixturevalue("original")
     machine(**now)

@@ -54,9 +54,6 @@ def test_the_default_path_is_for_its_owner_and_for_this_machine(tmp_path, monkey
     assert Device.default_path("my-app") == tmp_path / ".local/state/my-app/ldp.sqlite"
 
 
-# Users of a backend
-
-
 def test_users_of_a_backend_have_ledgers_of_their_own_and_share_cache_and_sender(join, server, campaign, tmp_path):
     device, _ = join(storage=tmp_path / "users.db", granted=False)
     for user in range(5):
@@ -134,9 +131,6 @@ def test_switched_off_nothing_is_asked_answered_or_sent_until_switched_on_again(
     assert restarted.run_once(5)
     assert server.counted(campaign.id) == 1
     assert again.fate == "arrived"
-
-
-# The person's copy and eraser
 
 
 @pytest.mark.parametrize("discrete", ["de", "sue", "oue", "the", "ss", "she"])

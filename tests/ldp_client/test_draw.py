@@ -63,9 +63,6 @@ def follow(counts, shares):
     return surprise < ONE_IN_A_MILLION[len(shares) - 1]
 
 
-# --- the law ---------------------------------------------------------------------------------------------------------
-
-
 def test_uniform_words_give_every_question_exactly_its_share_of_the_weights():
     drawn = enumerate_outcomes(lambda coins: draw(CAMPAIGN.questions, coins).index)
     assert drawn == {index: Fraction(weight, 13) for index, weight in enumerate(WEIGHTS)}
@@ -91,9 +88,6 @@ def test_the_question_tells_nothing_about_the_report_id_of_the_same_secret():
     assert follow(drawn, {(i, top): WEIGHTED[i] / 4 for i in range(4) for top in range(4)})
 
 
-# --- the hash --------------------------------------------------------------------------------------------------------
-
-
 def words_of(secret, campaign, slot):
     """The documented hash, written anew."""
     for position in range(100):
@@ -117,12 +111,8 @@ def test_the_slot_of_a_group_is_part_of_the_hash():
     campaign = all_of(3)
     for secret in secrets(50):
         bits = [next(words_of(secret, campaign, slot)) & 1 for slot in (1, 2, 3)]
-        assert [question.kind for question in draw_questions(campaign, secret)[1:]] == [
-            ("value", "square")[bit] for bit in bits
-        ]
-
-
-# --- every try meets the same question -------------------------------------------------------------------------------
+        drawn = [question.kind for question in draw_questions(campaign, secret)[1:]]
+        assert drawn == [("value", "square")[bit] for bit in bits]
 
 
 class Duration:
@@ -181,9 +171,6 @@ def test_a_record_that_fails_is_answered_as_one_that_holds_nothing():
             for record in ({}, *failing)
         }
         assert len(answers) == 1
-
-
-# --- refused before anything -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("secret", [b"", b"x", bytes(31), bytes(33), bytes(64), "x" * 32, bytearray(32), 0, ()])

@@ -62,9 +62,8 @@ def test_a_feature_may_be_missing_unless_its_author_says_false_or_lists_missing_
     ],
 )
 def test_whether_a_feature_may_be_missing_is_true_or_false_and_not_said_twice(feature, said, problem):
-    with pytest.raises(DraftError, match=problem) as caught:
+    with pytest.raises(DraftError, match=rf"^features\[0\]\.missing: .*{problem}"):
         compiled({**feature, "missing": said})
-    assert caught.value.field == "features[0].missing"
 
 
 @pytest.mark.parametrize("classes", [("a", "b"), ("a", "b", "c")])
@@ -81,9 +80,8 @@ def test_a_pair_has_a_value_more_and_a_sign_a_third_place_for_every_class(classe
 
 @pytest.mark.parametrize("continuous", ["laplace", "onebit"])
 def test_noisy_sums_are_refused_for_what_may_be_missing_and_by_auto_never_chosen(continuous):
-    with pytest.raises(DraftError, match=r"weight is missing; take sign or auto") as caught:
+    with pytest.raises(DraftError, match=r"^privacy\.continuous: .*weight is missing; take sign or auto"):
         compiled(WEIGHT, privacy={"epsilon": 1, "continuous": continuous})
-    assert caught.value.field == "privacy.continuous"
     compiled({**WEIGHT, **COMPLETE}, SIZE, privacy={"epsilon": 1, "continuous": continuous})
     for epsilon in (0.1, 1, 8, 40):
         asked = compiled(WEIGHT, privacy={"epsilon": epsilon}).questions

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from records import RECORD
@@ -136,15 +137,12 @@ def test_threads_that_contribute_first_at_once_start_one_thread(make, senders, e
         gate = threading.Barrier(4)
         device._install.driver._wanted = True
 
-        def first(device=device, gate=gate):
+        def first(_, device=device, gate=gate):
             gate.wait()
             device._install.driver.wake()
 
-        threads = [threading.Thread(target=first) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(first, range(4)))
         assert senders() == 1
         device.close()
         assert eventually(lambda: senders() == 0)

@@ -39,12 +39,9 @@ def test_a_report_the_server_refuses_is_dropped_and_counted(join, server):
 
 def test_an_address_that_a_stricter_policy_refuses_stops_that_campaign_alone(join, server, campaign, all_campaign):
     storage, clock, told = MemoryStorage(), FakeClock(), []
-    loose, insecure = join(
-        url="http://aggregator.example", storage=storage, clock=clock, limits={"allow_plain_http": True}
-    )
-    _, other = join(of=all_campaign, device=loose)
-    insecure.contribute(RECORD, "yes")
-    other.contribute(RECORD, "yes")
+    plain = {"url": "http://aggregator.example", "limits": {"allow_plain_http": True}}
+    loose, insecure = join(storage=storage, clock=clock, answered=True, **plain)
+    join(of=all_campaign, device=loose, answered=True)
 
     stricter = Device(storage, clock=clock, max_total_epsilon=8, on_event=told.append)
     assert not stricter.run_once(60)
@@ -81,12 +78,9 @@ def test_beyond_its_quota_the_quarantine_drops_and_counts(join, server, all_camp
     assert len(device.quarantined()) == 1
 
 
-# Time
-
-
 def test_a_host_that_chooses_the_moment_itself_has_everything_sent_at_once(join, server, clock, campaign, all_campaign):
     device, _ = join(max_epsilon=4, answered=True)
-    join(device=device, of=all_campaign)[1].contribute(RECORD, "yes")
+    join(device=device, of=all_campaign, answered=True)
     assert isinstance(device.next_task(600.0), Wait)
     clock.advance(86_400.0)
     assert device.run_once(1.0)
@@ -153,9 +147,6 @@ def test_whether_anything_is_due_is_asked_before_any_report_is_read(join, server
     assert not device.run_once(1)
     monkeypatch.delattr(ldp_client.delivery.queue.Outbox, "front")
     assert isinstance(device.next_task(), Wait)
-
-
-# Hosts and their callbacks
 
 
 def test_a_host_with_its_own_network_code_drives_next_task_and_on_result(join, server, campaign):

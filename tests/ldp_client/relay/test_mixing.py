@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections.abc import Callable
 
 import pytest
 from records import RECORD
@@ -13,8 +12,6 @@ from ldp_client.network.stdlib import HttpTransport
 from ldp_client.relay import BATCH_HEADER, Mixing, Relay
 from ldp_client.testing import Answer
 from protocols import decode_upload, encode_upload
-
-Build = Callable[..., Relay]
 
 
 class Noting:

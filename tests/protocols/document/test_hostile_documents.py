@@ -55,9 +55,6 @@ def test_a_message_about_a_hostile_text_is_short_and_fits_utf_8():
         assert len(str(refused.value).encode()) < 1000
 
 
-# --- fuzzing ---------------------------------------------------------------------------------------------------------
-
-
 @given(json_values)
 def test_random_json_raises_nothing_but_the_typed_errors(value):
     for text in (json.dumps(value), json.dumps(value).encode()):

@@ -18,7 +18,6 @@ WRONG_COUNTS = (0, 1, -5, 1.5, "100", True, (1 << 40) + 1)
 """Numbers of devices that hide nobody, or are none."""
 
 REFUSED = [
-    (("version",), ABSENT, "version", "must be 1"),
     (("version",), True, "version", "must be 1"),
     (("title",), "", "title", "non-empty text"),
     (("title",), "\ud800", "title", "surrogates"),
@@ -31,7 +30,6 @@ REFUSED = [
     (("purpose",), 5, "purpose", "text"),
     (("purpose",), "x" * 2001, "purpose", "at most 2000"),
     (("label",), 5, "label", "must be an object, not 5"),
-    (("label", "name"), ABSENT, "label.name", "non-empty text"),
     (("label", "classes"), [], "label.classes", "2 to 1024"),
     (("label", "classes"), ["yes", "yes"], "label.classes", "twice"),
     (("label", "classes"), ["yes", 1], "label.classes[1]", "non-empty text"),
@@ -49,7 +47,6 @@ REFUSED = [
     (("features", 0, "weight"), 0, "features[0].weight", "integer from 1"),
     (("features", 1, "bins"), 1, "features[1].bins", "integer from 2"),
     (("features", 1, "bins"), 1 << 15, "features[1].bins", "16384"),
-    (("features", 2, "low"), ABSENT, "features[2].low", "number"),
     (("features", 2, "low"), True, "features[2].low", "number"),
     (("features", 2, "low"), float("nan"), "features[2].low", "finite"),
     (("features", 2, "high"), 10**400, "features[2].high", "finite"),
@@ -58,7 +55,6 @@ REFUSED = [
     (("features", 2, "high"), 1e-200, "features[2].high", "choose other units"),
     (("features", 2, "values"), ["a", "b"], "features[2].values", "the keys here are"),
     (("privacy",), [], "privacy", "must be an object, not []"),
-    (("privacy", "epsilon"), ABSENT, "privacy.epsilon", "number"),
     (("privacy", "epsilon"), 0, "privacy.epsilon", "above 0"),
     (("privacy", "epsilon"), float("nan"), "privacy.epsilon", "finite"),
     (("privacy", "epsilon"), 1e-9, "privacy.epsilon", "below 1e-06 nothing can be learned"),
@@ -108,7 +104,8 @@ MISSING = [
 def test_a_key_that_is_missing_is_told_as_missing_with_what_it_looks_like(place, right, value):
     with pytest.raises(DraftError) as refused:
         Campaign.compile(changed(DRAFT, place, value))
-    assert refused.value.problem == right
+    field = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)[1:]
+    assert (refused.value.field, refused.value.problem) == (field, right)
     if "looks like" in right:
         assert Campaign.compile({**DRAFT, place[0]: json.loads(right.split("looks like ", 1)[1])})
 
@@ -123,9 +120,8 @@ def test_an_evaluation_without_a_model_and_a_projection_without_a_list_are_told_
 
 def test_bins_narrower_than_a_double_are_refused():
     narrow = number("t", 2**52, 2**52 + 8, bins=9)
-    with pytest.raises(DraftError, match="narrower than a double resolves") as refused:
+    with pytest.raises(DraftError, match=r"^features\[1\]\.bins: .*narrower than a double resolves"):
         Campaign.compile(draft_with("features", 1, value=narrow))
-    assert refused.value.field == "features[1].bins"
 
 
 @given(
@@ -146,12 +142,10 @@ def test_every_bin_of_an_accepted_feature_can_be_reached(low, span, bins):
 
 def test_too_many_cells_in_one_question_or_in_all_are_refused():
     draft = draft_with("label", "classes", value=[*"abcdefgh"])
-    with pytest.raises(DraftError, match="at most 65536") as refused:
+    with pytest.raises(DraftError, match=r"^features\[0\]\.bins: .*at most 65536"):
         Campaign.compile({**draft, "features": [number("x", bins=8193)]})
-    assert refused.value.field == "features[0].bins"
-    with pytest.raises(DraftError, match=str(MOST_CAMPAIGN_CELLS)) as refused:
+    with pytest.raises(DraftError, match=f"^features: .*{MOST_CAMPAIGN_CELLS}"):
         Campaign.compile({**draft, "features": [number(f"x{n}", bins=8192) for n in range(4)]})
-    assert refused.value.field == "features"
 
 
 @pytest.mark.parametrize(
