@@ -64,12 +64,6 @@ def test_without_consent_nothing_is_drawn_sent_or_written_not_even_the_secret(
     assert {path.name for path in tmp_path.iterdir()} == {"device.db", "device.db.cache", "device.db.here"}
 
 
-def test_a_person_who_says_no_at_once_is_remembered_without_a_secret(join, tmp_path):
-    _, part = join(storage=tmp_path / "device.db", granted=False)
-    assert part.withdraw().deleted == 0
-    assert join(storage=tmp_path / "device.db", granted=False)[1].status().consent is False
-
-
 def test_a_consent_keeps_when_to_whom_and_to_what(join, server, clock):
     device, part = join()
     granted_at = clock.now

@@ -30,9 +30,10 @@ def original(join, tmp_path, other):
     return path
 
 
-def refused(join, path, other):
-    """Why the device in a file would not answer the campaign that it has not answered."""
-    _, part = join(storage=path, of=other, granted=False)
+def refused(join, path, other, user=None):
+    """Why the device in a file, or a user of it, would not answer the campaign that it has not answered."""
+    device, _ = join(storage=path, granted=False)
+    _, part = join(device=device.scope(user) if user else device, of=other, granted=False)
     part.load(other.document)
     refusal = part.refusal()
     if refusal is not None:
@@ -140,15 +141,12 @@ def test_a_file_that_was_moved_is_taken_up_when_the_app_vouches_for_it(join, ori
     assert refused(join, moved, other) is None
 
 
-def test_users_of_a_copied_backend_are_refused_too(join, other, tmp_path, code_of):
+def test_users_of_a_copied_backend_are_refused_too(join, other, tmp_path):
     path = tmp_path / "users.db"
     device, _ = join(storage=path, granted=False)
     join(device=device.scope("user"), of=other)
     shutil.copy(path, tmp_path / "copy.db")
-    copy, _ = join(storage=tmp_path / "copy.db", granted=False)
-    _, part = join(device=copy.scope("user"), of=other, granted=False)
-    part.load(other.document)
-    assert code_of(RefusedError, part.contribute, RECORD, "yes") == "copied-storage"
+    assert refused(join, tmp_path / "copy.db", other, "user") == "copied-storage"
 
 
 def test_a_power_cut_between_marker_and_ledger_strands_nobody(join, original, other, monkeypatch):

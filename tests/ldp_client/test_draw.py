@@ -76,13 +76,10 @@ def test_a_campaign_that_asks_everything_draws_of_every_group_on_its_own():
     assert follow(drawn, {("label", *kinds): 1 / 4 for kinds in product(("value", "square"), repeat=2)})
 
 
-def test_one_devices_questions_in_two_campaigns_are_independent():
+def test_a_question_tells_nothing_about_the_one_of_another_campaign_and_the_report_id_of_the_same_secret():
     other = Campaign.compile({**DRAFT, "title": "another"})
     drawn = Counter((question_of(secret), question_of(secret, other)) for secret in secrets(DEVICES))
     assert follow(drawn, {(i, j): WEIGHTED[i] * WEIGHTED[j] for i in range(4) for j in range(4)})
-
-
-def test_the_question_tells_nothing_about_the_report_id_of_the_same_secret():
     reports = [perturb(CAMPAIGN, RECORD, "a", secret=secret)[0] for secret in secrets(DEVICES)]
     drawn = Counter((report.question, report.id[0] >> 6) for report in reports)
     assert follow(drawn, {(i, top): WEIGHTED[i] / 4 for i in range(4) for top in range(4)})

@@ -12,11 +12,6 @@ from ldp_client.delivery import background
 NOWHERE = "http://127.0.0.1:9"
 
 
-def test_there_may_be_no_model_yet(server, campaign):
-    with pytest.raises(ModelUnavailableError):
-        Classifier.fetch(server.url, campaign.id)
-
-
 def test_a_classifier_needs_no_device_no_consent_and_no_file(server, campaign, model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     server.publish_model(campaign.id, model)
@@ -28,7 +23,11 @@ def test_a_classifier_needs_no_device_no_consent_and_no_file(server, campaign, m
     assert [path for _, path in server.requests] == [f"/v1/campaigns/{campaign.id}/model"]
 
 
-def test_a_stored_model_serves_offline_and_a_new_one_replaces_it(server, campaign, model, tmp_path):
+def test_where_there_is_a_model_a_stored_one_serves_offline_and_a_new_one_replaces_it(
+    server, campaign, model, tmp_path
+):
+    with pytest.raises(ModelUnavailableError):
+        Classifier.fetch(server.url, campaign.id)
     server.publish_model(campaign.id, model)
     kept = tmp_path / "models"
     Classifier.fetch(server.url, campaign.id, storage=kept)

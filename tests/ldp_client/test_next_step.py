@@ -33,11 +33,12 @@ def test_a_no_is_remembered_without_a_request_and_a_later_yes_counts(start, serv
     _, part = start()
     if agreed_before:
         part.grant()
-    part.withdraw()
+    assert part.withdraw().deleted == 0
     before = len(server.requests)
     assert part.next_step() == "nothing"
     _, part = start()
     assert part.next_step() == "nothing"
+    assert part.status().consent is False
     assert len(server.requests) == before
     part.grant()
     assert part.next_step() == "contribute"

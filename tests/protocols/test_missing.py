@@ -116,14 +116,6 @@ def test_what_is_there_is_answered_as_without_missing_values():
     assert answers(campaign, 4, record) == {3: Fraction(3, 4), 4: Fraction(1, 4)}  # 2 t^2 - 1 = -1/2
 
 
-def test_of_a_feature_that_is_called_complete_a_missing_value_is_uniformly_random():
-    campaign = compiled(*({**one, **COMPLETE} for one in (COLOUR, SIZE, WEIGHT)), privacy={"epsilon": 2})
-    assert answers(campaign, 1, {}) == {1: Fraction(1, 2), 3: Fraction(1, 2)}
-    assert answers(campaign, 2, {}) == {cell: Fraction(1, 4) for cell in (1, 3, 5, 7)}
-    draws = [encode(campaign, campaign.questions[3], {}, 1, ScriptedCoins([place, 0])) for place in (0, 2**53 - 1)]
-    assert draws == [2, 3]
-
-
 def test_a_product_is_missing_where_either_value_is():
     numbers = [{**WEIGHT, "name": name} for name in ("u", "v")] + [{**WEIGHT, **COMPLETE, "name": "w"}]
     campaign = compiled(*numbers, asks="moments", study="s")
@@ -173,7 +165,10 @@ def test_a_device_answers_about_the_same_output_that_it_classifies_by(record):
     assert float(found[4]) == pytest.approx((1 + t) / 2, abs=1e-12)
 
 
-def test_an_output_without_any_input_is_missing_and_an_input_that_is_called_complete_is_random():
+def test_an_output_without_any_input_is_missing_and_what_is_called_complete_is_random():
+    """Of what is asked in cells and as moments, ``test_encoding`` has the law."""
+    signs = compiled({**WEIGHT, **COMPLETE}, privacy={"epsilon": 2})
+    assert [encode(signs, signs.questions[1], {}, 1, ScriptedCoins([place, 0])) for place in (0, 2**53 - 1)] == [2, 3]
     assert answers(projected(), 1, {}) == {5: 1}
     campaign = projected(missing=False)
     assert answers(campaign, 1, {"u": float("nan")}) == {5: 1}

@@ -40,11 +40,17 @@ def test_what_is_contributed_is_delivered_and_retried_without_the_host(make, ser
     assert not device.status().running
 
 
-def test_what_a_former_run_left_is_delivered_at_start(make, server, campaign, tmp_path, eventually):
-    make(storage=tmp_path / "device.db")[1].contribute(RECORD, "yes")
+def test_what_a_former_run_left_is_delivered_at_start_and_a_closed_device_can_be_started_again(
+    make, server, campaign, tmp_path, eventually
+):
+    make(storage=tmp_path / "device.db", answered=True)
     device, _ = make(storage=tmp_path / "device.db", granted=False)
     device.start(first_delay=0.0)
     assert eventually(lambda: server.counted(campaign.id) == 1)
+    device.close()
+    make(device=device.scope("user"), answered=True)
+    device.start(first_delay=0.0)
+    assert eventually(lambda: server.counted(campaign.id) == 2)
     device.close()
 
 
@@ -58,16 +64,6 @@ def test_close_is_bounded_while_a_send_hangs(make, held_answer, eventually):
     held_answer.leave.set()
     assert eventually(lambda: not device.status().running)
     assert part.status().sent == 1
-
-
-def test_a_closed_device_can_be_started_again(make, server, campaign, eventually):
-    device, part = make()
-    device.start(first_delay=0.0)
-    device.close()
-    part.contribute(RECORD, "yes")
-    device.start(first_delay=0.0)
-    assert eventually(lambda: server.counted(campaign.id) == 1)
-    device.close()
 
 
 def test_nothing_raised_inside_reaches_the_host(make, campaign, monkeypatch, eventually):

@@ -52,9 +52,11 @@ def test_a_batch_keeps_to_the_limits_on_count_and_bytes():
     assert batch(Delivery(), REPORTS, replace(POLICY, most_bytes_per_upload=1)).reports == REPORTS[:1]
 
 
-def test_a_first_send_is_spread_over_the_first_delay():
+def test_a_first_send_is_spread_over_the_first_delay_for_which_a_host_that_asks_without_does_not_wait():
     assert schedule(Delivery(), NOW, 600, 0.25, POLICY).schedule == NOW + 150
     assert schedule(Delivery(), NOW, 0, 0.25, POLICY).schedule == DUE
+    assert schedule(Delivery(schedule=NOW + 500), NOW, 0, 0.5, POLICY).schedule == NOW
+    assert schedule(Delivery(attempts=1, schedule=NOW + 500), NOW, 0, 0.5, POLICY).schedule == NOW + 500
 
 
 def test_a_scheduled_try_waits_for_its_time():
@@ -69,19 +71,11 @@ def test_a_clock_set_back_brings_the_next_try_near():
     assert schedule(Delivery(schedule=NOW + 86_400), NOW, 600, 0.5, POLICY).schedule == NOW + 600
 
 
-def test_a_host_that_asks_without_delay_does_not_wait_for_the_drawn_one():
-    assert schedule(Delivery(schedule=NOW + 500), NOW, 0, 0.5, POLICY).schedule == NOW
-    assert schedule(Delivery(attempts=1, schedule=NOW + 500), NOW, 0, 0.5, POLICY).schedule == NOW + 500
-
-
-def test_a_success_settles_every_report():
-    verdict = verdict_on(Response(200, {}, b'{"rejected": []}'), 3)
+def test_a_success_settles_every_report_and_drops_a_rejected_one_with_its_reason():
+    verdict = verdict_on(SUCCESS, 3)
     assert verdict.settled == {report.id: ARRIVED for report in REPORTS[:3]}
     assert verdict.delivery.attempts == 0
     assert verdict.problem is None
-
-
-def test_a_rejected_report_is_dropped_with_its_reason_and_the_others_arrive():
     body = json.dumps({"rejected": [[REPORTS[1].id.hex(), "padding-bits-set"], ["ff" * 16, "not-ours"]]}).encode()
     verdict = verdict_on(Response(200, {}, body), 2)
     assert verdict.settled == {REPORTS[0].id: ARRIVED, REPORTS[1].id: Settled(Outcome.REFUSED, "padding-bits-set")}
@@ -156,14 +150,11 @@ def test_retry_after_is_a_floor_up_to_its_cap_and_as_a_date_measured_on_the_serv
     assert verdict_on(problem(503, **headers), jitter=0.0).delivery.schedule == NOW + floor
 
 
-def test_a_search_for_poison_widens_again():
-    task = batch(Delivery(search_limit=2), REPORTS, POLICY)
-    assert judge(Delivery(search_limit=2), task, SUCCESS, NOW, 0.5, POLICY).delivery.search_limit == 4
-
-
-def test_a_size_limit_recovers_when_the_way_has_been_repaired():
+def test_a_search_for_poison_widens_and_a_size_limit_recovers_when_the_way_has_been_repaired():
     """Twelve refusals by a proxy with a wrong limit must not cost one request per report for life."""
     delivery, waiting = Delivery(), [Report(0, bytes([n]) * 16, b"\x01") for n in range(200)]
+    task = batch(Delivery(search_limit=2), REPORTS, POLICY)
+    assert judge(Delivery(search_limit=2), task, SUCCESS, NOW, 0.5, POLICY).delivery.search_limit == 4
     while delivery.size_limit != 1:
         delivery = judge(delivery, batch(delivery, waiting, POLICY), problem(413), NOW, 0.5, POLICY).delivery
     successes = 0

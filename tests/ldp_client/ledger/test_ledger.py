@@ -59,15 +59,7 @@ def test_a_title_cannot_forge_a_line_or_move_the_cursor(trick):
     assert text.count('"') == 2
 
 
-def test_a_storage_that_lost_its_device_is_damaged():
-    storage = MemoryStorage()
-    with storage.transaction(write=True) as transaction:
-        transaction.put("delivery/x", b"")
-        with pytest.raises(StorageError):
-            read_installation(transaction)
-
-
-def test_every_flipped_bit_of_a_stored_device_is_noticed():
+def test_every_flipped_bit_of_a_stored_device_is_noticed_and_that_a_storage_lost_it():
     storage = MemoryStorage()
     with storage.transaction(write=True) as transaction:
         write_installation(transaction, Installation(SECRET).with_receipt(receipt()))
@@ -78,6 +70,10 @@ def test_every_flipped_bit_of_a_stored_device_is_noticed():
             transaction.put("device", bytes(flipped))
             with pytest.raises(StorageError):
                 read_installation(transaction)
+        transaction.delete("device")
+        transaction.put("delivery/x", b"")
+        with pytest.raises(StorageError):
+            read_installation(transaction)
 
 
 def test_a_ledger_tells_a_person_to_the_letter_what_was_spent_where_and_when():

@@ -86,14 +86,16 @@ def test_who_asks_for_the_same_name_shares_the_answer_and_threads_are_bounded(tr
     assert len(stuck) == len(set(stuck)) == lookups.MOST_LOOKUPS
 
 
-def test_addresses_that_are_dead_leave_time_for_one_that_is_not(transport, silent, monkeypatch):
-    with Raw(SERVED) as server:
-        found = [(socket.AF_INET, None, None, None, ("127.0.0.1", port)) for port in (silent, 9, silent, server.port)]
+def test_dead_addresses_leave_time_for_one_that_is_not_and_four_take_the_time_of_one_exchange(
+    transport, silent, monkeypatch
+):
+    def leads_to(*ports):
+        found = [(socket.AF_INET, None, None, None, ("127.0.0.1", port)) for port in ports]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+
+    with Raw(SERVED) as server:
+        leads_to(silent, 9, silent, server.port)
         assert transport.send(Request("GET", "http://collect.example.org/", {}), 1.0).status == 204
-
-
-def test_four_dead_addresses_take_the_time_of_one_exchange(transport, silent, monkeypatch):
     given = []
 
     class Noting(socket.socket):
@@ -101,8 +103,7 @@ def test_four_dead_addresses_take_the_time_of_one_exchange(transport, silent, mo
             given.append(value or 1e9)
             super().settimeout(value)
 
-    found = [(socket.AF_INET, None, None, None, ("127.0.0.1", silent))] * 4
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    leads_to(silent, silent, silent, silent)
     monkeypatch.setattr(socket, "socket", Noting)
     assert code_of(lambda: transport.send(Request("GET", "http://collect.example.org/", {}), 0.2)) == "timeout"
     assert len(given) == 4

@@ -101,14 +101,6 @@ class Broken(Mapping[str, object]):
         return 1
 
 
-def test_a_record_that_cannot_be_read_is_a_problem_and_no_error():
-    found = record_problems(CAMPAIGN, Broken())
-    assert {problem.wrong for problem in found} == {"reading it raises OSError", "reading its names raises OSError"}
-    assert len(found) == 5
-    wrong = [("flag", 1)]
-    assert record_problems(CAMPAIGN, wrong)[0].wrong == "this list is no mapping"
-
-
 class Silent:
     def _refuse(self, *_):
         raise RuntimeError
@@ -117,7 +109,12 @@ class Silent:
     __hash__ = None
 
 
-def test_a_value_that_cannot_even_be_shown_is_a_problem_and_no_error():
+def test_a_record_that_cannot_be_read_and_a_value_that_cannot_be_shown_are_problems_and_no_error():
+    found = record_problems(CAMPAIGN, Broken())
+    assert {problem.wrong for problem in found} == {"reading it raises OSError", "reading its names raises OSError"}
+    assert len(found) == 5
+    wrong = [("flag", 1)]
+    assert record_problems(CAMPAIGN, wrong)[0].wrong == "this list is no mapping"
     found = record_problems(CAMPAIGN, dict.fromkeys(GOOD, Silent()), Silent())
     assert [problem.feature for problem in found] == ["flag", "colour", "age", "hours", "paid"]
     assert all("this Silent" in problem.wrong for problem in found)

@@ -51,15 +51,12 @@ def test_outputs_are_asked_in_place_of_the_inputs_and_the_document_carries_the_p
     assert Campaign.parse(campaign.document, campaign.id) == campaign
 
 
-def test_the_device_clips_centres_scales_and_adds_from_left_to_right():
-    projection = compiled().projection
+def test_the_device_clips_centres_scales_and_adds_from_left_to_right_to_answer_about_an_output():
+    campaign = compiled()
+    projection = campaign.projection
     assert projection.output(0, [10, 20]) == 0.6 * 1.0 + 0.8 * 1.0
     assert projection.output(1, [1e300, -math.inf]) == 0.8 * 1.0 + -0.6 * -1.0
     assert projection.output(0, [5, 10]) == 0.0
-
-
-def test_an_output_question_is_answered_from_the_inputs():
-    campaign = compiled()
     binned, gaussian = campaign.questions[2], campaign.questions[3]
     record = {"x": 7.5, "y": 10, "colour": object()}  # u = (0.5, 0)
     no_coins = ScriptedCoins([])

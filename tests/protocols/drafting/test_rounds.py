@@ -19,10 +19,13 @@ def refused(asked, privacy, **changes):
     return told.value
 
 
-def test_a_mechanism_for_numbers_is_refused_in_an_evaluation_round_which_asks_for_none():
+def test_a_mechanism_for_numbers_is_refused_in_an_evaluation_round_and_bins_are_in_one_of_moments():
     told = refused(SCORE, {"continuous": "sign"})
     assert told.field == "privacy.continuous"
     assert "is sign, and an evaluation round asks about no feature" in told.problem
+    told = refused(MOMENTS, {}, features=[NUMBERS[0], {**NUMBERS[1], "bins": 4}])
+    assert told.field == "features[1].bins"
+    assert "is 4, and a round of moments asks for the number itself. Leave it out here" in told.problem
 
 
 @pytest.mark.parametrize("privacy", [{"discrete": "oue"}, {"theta": 0.5}, {"discrete": "the", "theta": 0.5}])
@@ -31,12 +34,6 @@ def test_a_mechanism_for_the_label_is_refused_in_a_round_of_moments_that_never_a
     assert told.field == f"privacy.{next(iter(privacy))}"
     assert "label.weight 1" in told.problem
     assert Campaign.compile(draft(**MOMENTS, privacy={"epsilon": 3, **privacy}))
-
-
-def test_bins_are_refused_in_a_round_of_moments_which_asks_for_the_number_itself():
-    told = refused(MOMENTS, {}, features=[NUMBERS[0], {**NUMBERS[1], "bins": 4}])
-    assert told.field == "features[1].bins"
-    assert "is 4, and a round of moments asks for the number itself. Leave it out here" in told.problem
 
 
 @pytest.mark.parametrize("asked", [SCORE, MOMENTS], ids=["score", "moments"])

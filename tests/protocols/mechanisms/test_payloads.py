@@ -75,6 +75,9 @@ def test_exactly_the_impossible_payloads_are_refused_with_the_documented_code(na
             assert code == possible(mechanism, payload)
             if code is None and name in PURE:
                 assert list(mechanism.support(payload)) == sorted(mechanism.support(payload))
+            elif name in PURE:
+                with pytest.raises(PayloadError):
+                    mechanism.support(payload)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -90,13 +93,6 @@ def test_what_clamping_takes_from_a_mean_is_lost_in_the_noise_of_a_thousand_mill
 
     bias = (excess(beyond) - excess(beyond + 2 * unit)) / unit
     assert 0 < bias < math.sqrt(mechanism.noise_variance(0.0) / 1e9) / 790
-
-
-@pytest.mark.parametrize("name", PURE)
-def test_the_support_of_a_payload_refuses_what_the_check_refuses(name):
-    mechanism = PURE[name].make(5, Fraction(1, 2))
-    with pytest.raises(PayloadError):
-        mechanism.support(b"\xff")
 
 
 @pytest.mark.parametrize("name", [name for name in PURE if name != "de"])
