@@ -13,6 +13,23 @@ from ldp_client import ConsentError
 from ldp_client.aio import AsyncDriver
 from ldp_client.testing import Answer
 
+_HANGING = """
+import asyncio, sys
+from ldp_client import Device
+from ldp_client.aio import AsyncDriver
+async def main():
+    device = Device(sys.argv[3], max_total_epsilon=4)
+    part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
+    async with AsyncDriver(device, first_delay=0.0) as driver:
+        await driver.call(part.grant)
+        await driver.call(part.contribute, {"age": "young"}, "yes")
+        print("contributed", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+    print("closed", flush=True)
+asyncio.run(main())
+print("ended", flush=True)
+"""
+
 
 @pytest.fixture
 def made(join, monkeypatch):
@@ -91,24 +108,6 @@ async def test_a_task_that_is_cancelled_sends_nothing_further(made, server, beco
     with pytest.raises(asyncio.CancelledError):
         await running
     assert await becomes(lambda: not any(one.name == "ldp-client-call" for one in threading.enumerate()))
-
-
-_HANGING = """
-import asyncio, sys
-from ldp_client import Device
-from ldp_client.aio import AsyncDriver
-async def main():
-    device = Device(sys.argv[3], max_total_epsilon=4)
-    part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
-    async with AsyncDriver(device, first_delay=0.0) as driver:
-        await driver.call(part.grant)
-        await driver.call(part.contribute, {"age": "young"}, "yes")
-        print("contributed", flush=True)
-        await asyncio.to_thread(sys.stdin.readline)
-    print("closed", flush=True)
-asyncio.run(main())
-print("ended", flush=True)
-"""
 
 
 def test_asyncio_run_ends_although_a_send_hangs(server, campaign, tmp_path, eventually):

@@ -18,6 +18,44 @@ import ldp_client.storage.sqlite
 from ldp_client import ConsentError, StorageError
 from ldp_client.errors import STORAGE_PROBLEMS
 
+_READ_ONLY = """
+import os, sys
+from ldp_client import Device, StorageError
+import ldp_client.network.stdlib, ldp_client.storage.sqlite, ldp_client.answering, ldp_client.problems
+import protocols.document.verification, ldp_client.network.aggregator
+device = Device(sys.argv[3], max_total_epsilon=4)
+part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
+part.fetch()
+if os.geteuid() == 0:
+    os.seteuid(65534)
+try:
+    part.contribute({"age": "young"}, "yes")
+except StorageError as error:
+    print(error.code, part.status().contributed, part.status().consent, device.run_once(1))
+try:
+    part.withdraw()
+except StorageError:
+    print(part.consented)
+"""
+_NO_ROOM = """
+import resource, sys
+from ldp_client import Device, StorageError
+device = Device(sys.argv[3], max_total_epsilon=4)
+client = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
+client.grant()
+size = __import__("os").path.getsize(sys.argv[3])
+resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+codes = []
+for _ in range(2):
+    try:
+        client.contribute({"age": "value 7"}, "yes")
+    except StorageError as error:
+        codes.append(error.code)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+client.contribute({"age": "value 7"}, "yes")
+print(codes, device.run_once(5))
+"""
+
 
 @pytest.fixture
 def wide_campaign(server, draft):
@@ -103,27 +141,6 @@ def test_nothing_is_sent_where_it_cannot_be_noted_that_it_begins(join, server, t
     assert len(server.uploads) == 1
 
 
-_READ_ONLY = """
-import os, sys
-from ldp_client import Device, StorageError
-import ldp_client.network.stdlib, ldp_client.storage.sqlite, ldp_client.answering, ldp_client.problems
-import protocols.document.verification, ldp_client.network.aggregator
-device = Device(sys.argv[3], max_total_epsilon=4)
-part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
-part.fetch()
-if os.geteuid() == 0:
-    os.seteuid(65534)
-try:
-    part.contribute({"age": "young"}, "yes")
-except StorageError as error:
-    print(error.code, part.status().contributed, part.status().consent, device.run_once(1))
-try:
-    part.withdraw()
-except StorageError:
-    print(part.consented)
-"""
-
-
 @pytest.mark.skipif(not hasattr(os, "seteuid"), reason="needs POSIX permissions")
 def test_a_file_without_write_permission_is_told(join, server, campaign):
     with tempfile.TemporaryDirectory() as folder:
@@ -135,26 +152,6 @@ def test_a_file_without_write_permission_is_told(join, server, campaign):
         ran = subprocess.run(arguments, capture_output=True, text=True, timeout=30)
         Path(folder).chmod(0o755)
     assert ran.stdout.split() == ["storage-read-only", "False", "True", "True", "False"], ran.stderr
-
-
-_NO_ROOM = """
-import resource, sys
-from ldp_client import Device, StorageError
-device = Device(sys.argv[3], max_total_epsilon=4)
-client = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
-client.grant()
-size = __import__("os").path.getsize(sys.argv[3])
-resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-codes = []
-for _ in range(2):
-    try:
-        client.contribute({"age": "value 7"}, "yes")
-    except StorageError as error:
-        codes.append(error.code)
-resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-client.contribute({"age": "value 7"}, "yes")
-print(codes, device.run_once(5))
-"""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs resource limits")

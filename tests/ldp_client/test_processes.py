@@ -42,6 +42,18 @@ for device in range(first, last):
     client.close()
 print("done", flush=True)
 """
+_ONE = """
+import sys
+from ldp_client import Device
+device = Device(sys.argv[3], max_total_epsilon=4)
+part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
+part.grant()
+print("ready", flush=True)
+sys.stdin.readline()
+receipt = part.contribute({"age": "young"}, "yes")
+delivered = device.run_once(20)
+print(receipt.at, receipt.questions, delivered)
+"""
 
 
 def _start(server, campaign, folder, devices):
@@ -81,20 +93,6 @@ def test_a_client_killed_at_random_instants_counts_every_device_exactly_once(ser
         by_id.setdefault(block.ids, set()).add(upload)
     assert len(by_id) == last
     assert {len(uploads) for uploads in by_id.values()} == {1}
-
-
-_ONE = """
-import sys
-from ldp_client import Device
-device = Device(sys.argv[3], max_total_epsilon=4)
-part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
-part.grant()
-print("ready", flush=True)
-sys.stdin.readline()
-receipt = part.contribute({"age": "young"}, "yes")
-delivered = device.run_once(20)
-print(receipt.at, receipt.questions, delivered)
-"""
 
 
 def test_processes_on_one_file_contribute_once(server, campaign, tmp_path):

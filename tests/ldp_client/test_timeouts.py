@@ -47,15 +47,6 @@ BUSY = "storage-busy"
 ASKED = ("ledger", "sent", "quarantined", "export", "erase", "adopt", "scopes_waiting")
 DECIDED = ("next_step", "refusal", "grant", "receipt", "withdraw", "requeue")
 KEY = "K" * 43
-
-
-@pytest.fixture(autouse=True)
-def no_timeout_but_the_calls(monkeypatch):
-    """The limit of a call that is given none would hide one that is not kept."""
-    for module in (ldp_client.storage.sqlite, ldp_client.storage.memory):
-        monkeypatch.setattr(module, "STORAGE_WAIT", NEVER)
-
-
 DEVICE_CALLS = {
     **{name: (lambda device, _, name=name: getattr(device, name)(timeout=SHORT), BUSY) for name in ASKED},
     "switch": (lambda device, _: device.switch(False, timeout=SHORT), BUSY),
@@ -75,6 +66,24 @@ CAMPAIGN_CALLS = {
     "problems": (lambda part, seconds: part.problems(RECORD, timeout=seconds), ()),
     "classifier": (lambda part, seconds: part.classifier(timeout=seconds).predict(RECORD), "yes"),
 }
+RELAY_CALLS = {
+    "campaign": (lambda relay, _: relay.campaign(timeout=SHORT), "timeout"),
+    "model": (lambda relay, _: relay.model(timeout=SHORT), "timeout"),
+    "directory": (lambda relay, _: relay.directory(KEY, timeout=SHORT), "timeout"),
+    "collect": (lambda relay, upload: relay.collect(upload, timeout=SHORT), "timeout"),
+    "run_once": (lambda relay, _: relay.run_once(SHORT), False),
+    "gathering": (lambda relay, _: relay.gathering(timeout=SHORT), BUSY),
+    "delivery": (lambda relay, _: relay.delivery(timeout=SHORT), BUSY),
+    "close": (lambda relay, _: relay.close(timeout=SHORT), None),
+}
+CALLS = {DeviceCampaign: CAMPAIGN_CALLS, Device: DEVICE_CALLS, Classifier: {"fetch"}, Relay: RELAY_CALLS}
+
+
+@pytest.fixture(autouse=True)
+def no_timeout_but_the_calls(monkeypatch):
+    """The limit of a call that is given none would hide one that is not kept."""
+    for module in (ldp_client.storage.sqlite, ldp_client.storage.memory):
+        monkeypatch.setattr(module, "STORAGE_WAIT", NEVER)
 
 
 @pytest.mark.parametrize("name", DEVICE_CALLS)
@@ -221,21 +230,6 @@ def test_a_try_whose_seconds_were_over_before_it_began_is_no_try_that_failed(joi
     assert (part.status().retries, part.fate, server.uploads) == (0, "waiting", [])
     assert device.run_once(30)
     assert len(server.uploads) == 1
-
-
-RELAY_CALLS = {
-    "campaign": (lambda relay, _: relay.campaign(timeout=SHORT), "timeout"),
-    "model": (lambda relay, _: relay.model(timeout=SHORT), "timeout"),
-    "directory": (lambda relay, _: relay.directory(KEY, timeout=SHORT), "timeout"),
-    "collect": (lambda relay, upload: relay.collect(upload, timeout=SHORT), "timeout"),
-    "run_once": (lambda relay, _: relay.run_once(SHORT), False),
-    "gathering": (lambda relay, _: relay.gathering(timeout=SHORT), BUSY),
-    "delivery": (lambda relay, _: relay.delivery(timeout=SHORT), BUSY),
-    "close": (lambda relay, _: relay.close(timeout=SHORT), None),
-}
-
-
-CALLS = {DeviceCampaign: CAMPAIGN_CALLS, Device: DEVICE_CALLS, Classifier: {"fetch"}, Relay: RELAY_CALLS}
 
 
 @pytest.mark.parametrize("kind", CALLS)

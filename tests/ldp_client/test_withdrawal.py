@@ -12,6 +12,24 @@ from ldp_client import ConsentError, MemoryStorage, StorageError, TransportError
 from ldp_client.network.transport import Response
 from ldp_client.testing import Answer
 
+_KILLED = """
+import os, sys
+from ldp_client import Device
+from ldp_client.network.transport import Cancellation
+class Killed:
+    begins_body = sys.argv[4] == "begun"
+    def send(self, request, timeout, cancellation=None):
+        if self.begins_body:
+            cancellation.begin_body()
+        os._exit(9)
+device = Device(sys.argv[3], max_total_epsilon=4, transport=Killed())
+part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
+part.load(sys.stdin.buffer.read())
+part.grant()
+part.contribute({"age": "young"}, "yes")
+device.run_once(5)
+"""
+
 
 class Slow:
     """A transport that takes its time to connect."""
@@ -193,25 +211,6 @@ def test_a_withdrawal_that_cannot_be_stored_holds_in_this_process_until_a_later_
     clock.advance(1)
     part.grant()
     assert part.consented
-
-
-_KILLED = """
-import os, sys
-from ldp_client import Device
-from ldp_client.network.transport import Cancellation
-class Killed:
-    begins_body = sys.argv[4] == "begun"
-    def send(self, request, timeout, cancellation=None):
-        if self.begins_body:
-            cancellation.begin_body()
-        os._exit(9)
-device = Device(sys.argv[3], max_total_epsilon=4, transport=Killed())
-part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
-part.load(sys.stdin.buffer.read())
-part.grant()
-part.contribute({"age": "young"}, "yes")
-device.run_once(5)
-"""
 
 
 @pytest.mark.parametrize("transport", ["begun", "does not say"])

@@ -26,6 +26,15 @@ NOTHING = [None, float("nan"), "blue", "", object(), [1], b"red", 1j]
 """What is neither a declared text nor a number."""
 
 UNUSABLE = [dict.fromkeys(("colour", "size", "weight"), value) for value in NOTHING]
+PROJECTION = {
+    "method": "pca",
+    "inputs": ["u", "v"],
+    "mean": [0.25, -0.5],
+    "scale": [1, 2],
+    "matrix": [[0.6, 0.8]],
+    "outputs": [{"name": "out", "kind": "continuous", "low": -1, "high": 1}],
+    "fitted_on": "public",
+}
 
 
 class Unreadable(dict):
@@ -129,17 +138,6 @@ def test_a_product_is_missing_where_either_value_is():
     assert answers(campaign, products["u", "w"], record) == {1: 1}
     halves = encode(campaign, campaign.questions[products["u", "w"]], {"u": 1}, 0, ScriptedCoins([0, ONE - 1]))
     assert halves == 0  # w is complete and replaced by the lowest number
-
-
-PROJECTION = {
-    "method": "pca",
-    "inputs": ["u", "v"],
-    "mean": [0.25, -0.5],
-    "scale": [1, 2],
-    "matrix": [[0.6, 0.8]],
-    "outputs": [{"name": "out", "kind": "continuous", "low": -1, "high": 1}],
-    "fitted_on": "public",
-}
 
 
 def projected(**of_v):

@@ -31,22 +31,6 @@ DOCUMENT = {
     "training": {"reports": 10},
 }
 ENORMOUS = "an integer of 5,001 digits, which Python does not write out"
-
-
-def test_a_model_document_reads_as_plain_probabilities_and_its_text_is_stable():
-    model = Model.from_json(json.dumps(DOCUMENT))
-    assert (model.label, model.classes, model.prior) == ("missed_payment", ("yes", "no"), (0.4, 0.6))
-    assert model.likelihoods == (
-        DiscreteLikelihood(CategoricalFeature("age", ("young", "old")), ((0.5, 0.0), (0.5, 1.0))),
-        DiscreteLikelihood(ContinuousFeature("wage", 0, 9, 2), ((0.3, 0.9), (0.7, 0.1))),
-        GaussianLikelihood(ContinuousFeature("hours", 0, 100), (40.0, 38.5), (90.0, 81.0)),
-    )
-    assert model.training == {"reports": 10}
-    assert json.loads(model.to_json()) == DOCUMENT
-    assert Model.from_json(model.to_json()) == model
-    assert Model.from_json(model.to_json().encode()).to_json() == model.to_json()
-
-
 REFUSED = [
     (("label",), "", "label"),
     (("label",), "age", "features"),
@@ -77,6 +61,20 @@ REFUSED = [
     (("training",), [1], "training"),
     (("comment",), "hi", "comment"),
 ]
+
+
+def test_a_model_document_reads_as_plain_probabilities_and_its_text_is_stable():
+    model = Model.from_json(json.dumps(DOCUMENT))
+    assert (model.label, model.classes, model.prior) == ("missed_payment", ("yes", "no"), (0.4, 0.6))
+    assert model.likelihoods == (
+        DiscreteLikelihood(CategoricalFeature("age", ("young", "old")), ((0.5, 0.0), (0.5, 1.0))),
+        DiscreteLikelihood(ContinuousFeature("wage", 0, 9, 2), ((0.3, 0.9), (0.7, 0.1))),
+        GaussianLikelihood(ContinuousFeature("hours", 0, 100), (40.0, 38.5), (90.0, 81.0)),
+    )
+    assert model.training == {"reports": 10}
+    assert json.loads(model.to_json()) == DOCUMENT
+    assert Model.from_json(model.to_json()) == model
+    assert Model.from_json(model.to_json().encode()).to_json() == model.to_json()
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,12 @@ DOCUMENTS, REPORTS, UPLOADS, TRAINING, VALUES, DIRECTORIES = (
     json.loads((FOLDER / name).read_text(encoding="utf-8")) for name in FILES
 )
 CAMPAIGNS = {case["name"]: Campaign.parse(case["document"].encode(), case["id"]) for case in DOCUMENTS["accepted"]}
+REFUSED = (
+    (DOCUMENTS["refused"], lambda case: Campaign.parse(case["document"].encode(), case["id"])),
+    (UPLOADS["malformed"], lambda case: decode_upload(bytes.fromhex(case["upload"]), CAMPAIGNS[UPLOADS["document"]])),
+    (TRAINING["refused"], lambda case: Model.from_json(case["model"])),
+    (DIRECTORIES["refused"], lambda case: read_directory(case["document"].encode(), DIRECTORIES["key"])),
+)
 
 
 def named(cases):
@@ -187,14 +193,6 @@ def test_a_directory_says_what_the_vector_says(case):
     directory = read_directory(case["document"].encode(), DIRECTORIES["key"])
     assert (directory.version, f"{directory.expires:%Y-%m-%dT%H:%M:%SZ}") == (case["version"], case["expires"])
     assert directory.campaigns == case["campaigns"]
-
-
-REFUSED = (
-    (DOCUMENTS["refused"], lambda case: Campaign.parse(case["document"].encode(), case["id"])),
-    (UPLOADS["malformed"], lambda case: decode_upload(bytes.fromhex(case["upload"]), CAMPAIGNS[UPLOADS["document"]])),
-    (TRAINING["refused"], lambda case: Model.from_json(case["model"])),
-    (DIRECTORIES["refused"], lambda case: read_directory(case["document"].encode(), DIRECTORIES["key"])),
-)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,19 @@ from records import RECORD
 from ldp_client.delivery import background
 from ldp_client.testing import Answer
 
+_FORGETFUL = """
+import sys, time
+from ldp_client import Device
+device = Device(sys.argv[3], max_total_epsilon=4)
+part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
+part.grant()
+device.start(first_delay=0.0)
+part.contribute({"age": "young"}, "yes")
+until = time.monotonic() + 10
+while not part.status().retries and time.monotonic() < until:
+    time.sleep(0.01)
+"""
+
 
 @pytest.fixture
 def senders():
@@ -84,20 +97,6 @@ def test_nothing_raised_inside_reaches_the_host(make, campaign, monkeypatch, eve
     assert device.status().running
     device.close()
     assert not raised
-
-
-_FORGETFUL = """
-import sys, time
-from ldp_client import Device
-device = Device(sys.argv[3], max_total_epsilon=4)
-part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
-part.grant()
-device.start(first_delay=0.0)
-part.contribute({"age": "young"}, "yes")
-until = time.monotonic() + 10
-while not part.status().retries and time.monotonic() < until:
-    time.sleep(0.01)
-"""
 
 
 def test_an_app_that_forgets_to_close_exits_quickly_and_silently(server, campaign, tmp_path):

@@ -16,6 +16,18 @@ SERVED = b"HTTP/1.1 204 No Content\r\n\r\n"
 REFUSALS = (b"HTTP/1.1 407 No\r\n\r\n", b"HTTP/1.1 502 No\r\n\r\n", b"nonsense\r\n\r\n")
 ENDLESS = b"HTTP/1.1 200 OK\r\n" + b"Name: x\r\n" * 20_000
 HIDDEN = "http://collect.example.org:81/x"
+BAD = [
+    *(
+        "http://host:99999",
+        "http://host:0",
+        "http://[::1",
+        "socks4://host:1",
+        "https://host:1",
+        "ftp://host",
+        "http://",
+    ),
+    *("//", "//host:81", "host name:80", "socks5h://" + "u" * 256 + ":p@host:1"),
+]
 
 
 class Socks:
@@ -132,20 +144,6 @@ def test_a_tunnel_that_is_refused_is_told_apart(said):
         b"CONNECT collect.example.org:443 HTTP/1.1\r\nHost: collect.example.org:443\r\n"
         b"Proxy-Authorization: Basic bWU6cEBzcw==\r\n\r\n"
     )
-
-
-BAD = [
-    *(
-        "http://host:99999",
-        "http://host:0",
-        "http://[::1",
-        "socks4://host:1",
-        "https://host:1",
-        "ftp://host",
-        "http://",
-    ),
-    *("//", "//host:81", "host name:80", "socks5h://" + "u" * 256 + ":p@host:1"),
-]
 
 
 @pytest.mark.parametrize("address", BAD)

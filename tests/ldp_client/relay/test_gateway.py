@@ -18,6 +18,21 @@ from ldp_client.relay.gateway import LARGEST_REQUEST_HEAD
 from protocols import encode_upload
 from protocols.wire import MEDIA_TYPE
 
+LENGTHS = {
+    (413, "body-too-large"): [
+        *([f"Content-Length: {length}"] for length in (LARGEST_UPLOAD + 1, "0" * 18 + str(60 << 20), "9" * 5000)),
+    ],
+    (400, "malformed-length"): [
+        *([f"Content-Length: {length}"] for length in ("-5", "5_0", "\xb2")),
+        *(["Content-Length:"], ["Content-Length: 5", "Content-Length: 5"], ["Content-Length: 5", " 62914560"]),
+        ["Content-Length: 5", "content-length: 62914560"],
+    ],
+    (411, "length-required"): [
+        *([], ["Content-Length : 5"], ["Transfer-Encoding: chunked"]),
+        ["Content-Length: 5", "Transfer-Encoding: chunked"],
+    ],
+}
+
 
 @pytest.fixture
 def relay(server, campaign):
@@ -73,22 +88,6 @@ def said(gateway, data):
 
 def status_and_code(answer):
     return int(answer.split()[1]), json.loads(answer.partition(b"\r\n\r\n")[2]).get("code", "")
-
-
-LENGTHS = {
-    (413, "body-too-large"): [
-        *([f"Content-Length: {length}"] for length in (LARGEST_UPLOAD + 1, "0" * 18 + str(60 << 20), "9" * 5000)),
-    ],
-    (400, "malformed-length"): [
-        *([f"Content-Length: {length}"] for length in ("-5", "5_0", "\xb2")),
-        *(["Content-Length:"], ["Content-Length: 5", "Content-Length: 5"], ["Content-Length: 5", " 62914560"]),
-        ["Content-Length: 5", "content-length: 62914560"],
-    ],
-    (411, "length-required"): [
-        *([], ["Content-Length : 5"], ["Transfer-Encoding: chunked"]),
-        ["Content-Length: 5", "Transfer-Encoding: chunked"],
-    ],
-}
 
 
 @pytest.mark.parametrize("refusal", LENGTHS)

@@ -60,6 +60,21 @@ TAMPERED = [
     ((Q, 1, "mechanism"), "de", "invalid-parameters"),
     *((place, value, "invalid-document") for place, values in INVALID.items() for value in values),
 ]
+HOSTILE = {
+    "too long": b" " * (LARGEST_DOCUMENT + 1),
+    "deeply nested": b"[" * LARGEST_DOCUMENT,
+    "many keys and one twice": b"{" + b",".join(b'"%d":0' % n for n in range(200_000)) + b',"199999":0}',
+    "many values and one twice": encoded(
+        changed(DOCUMENT, ("features", 0, "values"), [*map(str, range(16_382)), "16381"])
+    ),
+    "many bins": encoded(changed(DOCUMENT, ("features",), [number(f"x{n}", bins=16_384) for n in range(1000)])),
+    "an enormous number": encoded(changed(DOCUMENT, (Q, 0, "parameters", "p"), "9" * 1_000_000)),
+    "an enormous integer": b'{"version":' + b"9" * 1_000_000 + b"}",
+}
+WORDS = ("all", "one", "de", "ss", "she", "sign", "moment", "index")
+hostile_values = json_values | st.sampled_from(
+    [1, 2, 3, 1 << 63, "1", HALF, str((1 << 64) - 1), 1e-300, 1e300, *WORDS],
+)
 
 
 @pytest.mark.parametrize(("place", "value", "code"), TAMPERED, ids=names(TAMPERED))
@@ -92,23 +107,6 @@ def test_with_all_answers_the_worst_question_of_every_group_counts(code_of):
     louder = changed(square, ("parameters", "scale"), str(int(square["parameters"]["scale"]) // 2))
     louder["epsilon"] = 2 * louder["epsilon"]
     assert code_of(DocumentError, Campaign.parse, encoded(changed(document, (Q, 4), louder))) == "loss-above-epsilon"
-
-
-HOSTILE = {
-    "too long": b" " * (LARGEST_DOCUMENT + 1),
-    "deeply nested": b"[" * LARGEST_DOCUMENT,
-    "many keys and one twice": b"{" + b",".join(b'"%d":0' % n for n in range(200_000)) + b',"199999":0}',
-    "many values and one twice": encoded(
-        changed(DOCUMENT, ("features", 0, "values"), [*map(str, range(16_382)), "16381"])
-    ),
-    "many bins": encoded(changed(DOCUMENT, ("features",), [number(f"x{n}", bins=16_384) for n in range(1000)])),
-    "an enormous number": encoded(changed(DOCUMENT, (Q, 0, "parameters", "p"), "9" * 1_000_000)),
-    "an enormous integer": b'{"version":' + b"9" * 1_000_000 + b"}",
-}
-WORDS = ("all", "one", "de", "ss", "she", "sign", "moment", "index")
-hostile_values = json_values | st.sampled_from(
-    [1, 2, 3, 1 << 63, "1", HALF, str((1 << 64) - 1), 1e-300, 1e300, *WORDS],
-)
 
 
 @pytest.mark.parametrize("document", HOSTILE.values(), ids=HOSTILE)

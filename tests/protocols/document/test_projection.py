@@ -31,6 +31,13 @@ DRAFT = draft(
     privacy={"epsilon": 1, "discrete": "de", "continuous": "laplace"},
     projection=PROJECTION,
 )
+ROUND = {
+    **DRAFT,
+    "features": [DRAFT["features"][0], DRAFT["features"][2]],
+    "projection": None,
+    "asks": "moments",
+    "study": "credit",
+}
 
 
 def compiled(**changes):
@@ -119,15 +126,6 @@ def test_a_projection_of_a_private_round_is_written_with_its_study_and_epsilon_a
 def test_more_components_than_inputs_are_refused_with_the_number_that_fits():
     with pytest.raises(DraftError, match="2 inputs have at most 2 components, not 3"):
         compiled(outputs=[{**GAUSSIAN, "name": f"o{i}"} for i in range(3)], matrix=[[1, 0]] * 3)
-
-
-ROUND = {
-    **DRAFT,
-    "features": [DRAFT["features"][0], DRAFT["features"][2]],
-    "projection": None,
-    "asks": "moments",
-    "study": "credit",
-}
 
 
 def test_a_moments_round_asks_class_sums_and_the_product_of_every_pair():

@@ -17,6 +17,15 @@ from protocols.mechanisms import DISCRETE, MOMENTS, PURE, DirectEncoding, Optima
 NUMBER = drafts.number("x")
 BINNED = {**NUMBER, "name": "b", "bins": 4}
 EPSILONS = (0.01, 0.5, 1.0, 2.0, 4.0, 6.0, 8.0, 16.0)
+GAINS = {
+    (8, 0.5): 1.33,
+    (16, 0.5): 1.15,
+    (8, 1.0): 1.25,
+    (16, 1.0): 1.18,
+    (32, 1.0): 1.08,
+    (16, 2.0): 1.14,
+    (128, 4.0): 1.20,
+}
 
 
 def draft(*features, weight=1, classes=2, **privacy):
@@ -137,17 +146,6 @@ def test_direct_encoding_beats_optimal_unary_encoding_below_three_e_plus_two_cel
         direct = DirectEncoding.make(size, exact_epsilon(epsilon)).noise_variance(0.0)
         unary = OptimalUnaryEncoding.make(size, exact_epsilon(epsilon)).noise_variance(0.0)
         assert (direct < unary) == (size < turn)
-
-
-GAINS = {
-    (8, 0.5): 1.33,
-    (16, 0.5): 1.15,
-    (8, 1.0): 1.25,
-    (16, 1.0): 1.18,
-    (32, 1.0): 1.08,
-    (16, 2.0): 1.14,
-    (128, 4.0): 1.20,
-}
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 0.5, 1.0, 2.0, 4.0])

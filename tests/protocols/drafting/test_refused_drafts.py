@@ -72,18 +72,6 @@ REFUSED = [
     (("questions",), [], "questions", "unknown key"),
     (("epsilon",), 1, "epsilon", "unknown key"),
 ]
-
-
-@pytest.mark.parametrize(("place", "value", "field", "right"), REFUSED, ids=names(REFUSED))
-def test_a_wrong_draft_is_refused_with_the_field_and_what_would_be_right(place, value, field, right):
-    with pytest.raises(DraftError) as refused:
-        Campaign.compile(changed(DRAFT, place, value))
-    assert refused.value.code == "invalid-draft"
-    assert refused.value.field == field
-    assert right in refused.value.problem
-    assert str(refused.value).startswith(f"{field}: ")
-
-
 MISSING = [
     (("version",), "is missing; it must be 1"),
     (("title",), "is missing; it must be a non-empty text"),
@@ -97,6 +85,16 @@ MISSING = [
     (("privacy",), 'is missing; it looks like {"epsilon": 1.0}'),
     (("privacy", "epsilon"), "is missing; it must be a number"),
 ]
+
+
+@pytest.mark.parametrize(("place", "value", "field", "right"), REFUSED, ids=names(REFUSED))
+def test_a_wrong_draft_is_refused_with_the_field_and_what_would_be_right(place, value, field, right):
+    with pytest.raises(DraftError) as refused:
+        Campaign.compile(changed(DRAFT, place, value))
+    assert refused.value.code == "invalid-draft"
+    assert refused.value.field == field
+    assert right in refused.value.problem
+    assert str(refused.value).startswith(f"{field}: ")
 
 
 @pytest.mark.parametrize("value", [ABSENT, None], ids=["absent", "null"])

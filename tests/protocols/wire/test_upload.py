@@ -33,19 +33,6 @@ messages = (
     anything | anything.map(lambda value: [1, [value]]) | anything.map(lambda value: [1, [[0, bytes(16), value]]])
 )
 SECRET = bytes(range(32))
-
-
-def packed(value):
-    return msgpack.packb(value, use_bin_type=True)
-
-
-def refused(data):
-    with pytest.raises(UploadError) as error:
-        decode_upload(data, CAMPAIGN)
-    assert error.value.code == "malformed-upload"
-    return str(error.value)
-
-
 some_blocks = st.lists(st.integers(0, len(WIDTHS) - 1), min_size=1, unique=True).flatmap(
     lambda questions: st.tuples(
         *(
@@ -61,6 +48,17 @@ some_blocks = st.lists(st.integers(0, len(WIDTHS) - 1), min_size=1, unique=True)
         )
     )
 )
+
+
+def packed(value):
+    return msgpack.packb(value, use_bin_type=True)
+
+
+def refused(data):
+    with pytest.raises(UploadError) as error:
+        decode_upload(data, CAMPAIGN)
+    assert error.value.code == "malformed-upload"
+    return str(error.value)
 
 
 @given(some_blocks)
