@@ -91,12 +91,9 @@ def test_a_wrong_model_document_is_refused_with_the_field(place, value, field):
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "null", '{"version": NaN}', '{"a": 1, "a": 2}', b"\xff", "[" * 100_000]
 )
-def test_text_that_is_no_json_object_is_refused(text):
+def test_text_that_is_no_json_object_and_an_infinite_number_which_json_has_not_are_refused(text):
     with pytest.raises(ModelError):
         Model.from_json(text)
-
-
-def test_an_infinite_number_in_the_training_notes_is_refused_because_json_has_none():
     with pytest.raises(ModelError, match="finite"):
         Model.from_json(json.dumps(DOCUMENT).replace('"reports": 10', '"reports": 1e999'))
 

@@ -191,17 +191,15 @@ def test_a_report_expires_by_time_and_tries_together():
 
 
 def test_poison_among_many_costs_few_uploads():
-    waiting, delivery, uploads = list(range(64)), Delivery(), 0
-    reports = {number: Report(0, bytes([number]) * 16, b"\x01") for number in waiting}
-    poison = reports[37].id
+    waiting, delivery, uploads = [Report(0, bytes([n]) * 16, b"\x01") for n in range(64)], Delivery(), 0
+    poison = waiting[37].id
     while waiting:
-        task = batch(delivery, [reports[number] for number in waiting], POLICY)
+        task = batch(delivery, waiting, POLICY)
         uploads += 1
         poisoned = poison in {report.id for report in task.reports}
-        answer = problem(400, "malformed-upload") if poisoned else Response(200, {}, b'{"rejected": []}')
+        answer = problem(400, "malformed-upload") if poisoned else SUCCESS
         verdict = judge(delivery, task, answer, NOW, 0.5, POLICY)
-        delivery = verdict.delivery
-        gone = set(verdict.settled)
-        assert (verdict.settled.get(poison) == Settled(Outcome.QUARANTINED, "malformed-upload")) == (poison in gone)
-        waiting = [number for number in waiting if reports[number].id not in gone]
+        delivery, gone = verdict.delivery, verdict.settled
+        assert (gone.get(poison) == Settled(Outcome.QUARANTINED, "malformed-upload")) == (poison in gone)
+        waiting = [report for report in waiting if report.id not in gone]
     assert uploads < 25

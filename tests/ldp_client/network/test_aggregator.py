@@ -170,7 +170,8 @@ def test_a_cache_forgets_what_was_damaged():
         assert cache.get("key") == b"again"
 
 
-def test_a_cache_is_waited_for_half_of_what_a_call_has_left(monkeypatch):
+@pytest.mark.parametrize("code", ["storage-busy", "storage-full"])
+def test_a_cache_that_cannot_be_used_is_done_without_and_waited_for_half_of_what_a_call_has_left(monkeypatch, code):
     """The other half is for what is fetched in its place."""
     clock, left = FakeClock(), []
     monkeypatch.setattr("ldp_client.runtime.time", clock)
@@ -179,20 +180,10 @@ def test_a_cache_is_waited_for_half_of_what_a_call_has_left(monkeypatch):
         def transaction(self, *, write):
             left.append(seconds_left(1e9))
             clock.advance(left[-1])
-            raise StorageError("storage-busy")
+            raise StorageError(code)
 
     cache = Cache(Held())
     with within(8.0):
         assert cache.get("key") is None
         cache.put("key", b"value")
     assert left == [4.0, 2.0]
-
-
-def test_a_cache_that_cannot_be_used_is_done_without():
-    class Full:
-        def transaction(self, *, write):
-            raise StorageError("storage-full")
-
-    cache = Cache(Full())
-    cache.put("key", b"value")
-    assert cache.get("key") is None

@@ -10,7 +10,7 @@ import time
 from functools import partial
 
 import pytest
-from forking import needs_fork
+from forking import holds_in_a_child, needs_fork
 from holding import code_of
 from sockets import Raw, Scripted, exactly, until_blank_line
 
@@ -239,16 +239,10 @@ def test_a_child_looks_names_up_although_its_parent_was_doing_so(transport, monk
         waiting = threading.Thread(target=lambda: transport.send(request, 60))
         waiting.start()
         assert eventually(lambda: bool(lookups.LOOKUPS._under_way))
-        child = os.fork()
-        if not child:
-            try:
-                os._exit(0 if transport.send(request, 20).status == 204 else 1)
-            finally:
-                os._exit(2)
-        _, status = os.waitpid(child, 0)
+        is_served = holds_in_a_child(lambda: transport.send(request, 20).status == 204)
         over.set()
         waiting.join()
-    assert os.waitstatus_to_exitcode(status) == 0
+    assert is_served
 
 
 @pytest.mark.parametrize(

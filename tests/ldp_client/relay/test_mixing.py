@@ -4,6 +4,7 @@ import os
 import time
 
 import pytest
+from forking import holds_in_a_child, needs_fork
 from records import RECORD
 
 from ldp_client import MemoryStorage, TransportError, perturb
@@ -243,17 +244,18 @@ def test_a_mixing_that_cannot_be_is_refused(build, mixing, named):
         build(mixing=Mixing(*mixing))
 
 
+@needs_fork
 def test_a_relay_that_is_stopped_between_pool_and_batch_loses_and_doubles_nothing(server, campaign, tmp_path):
     """Every step of making a batch is one transaction: a process that ends at any write leaves one or the other."""
     relay = Relay(server.url, campaign.id, storage=tmp_path / "relay.db", mixing=Mixing(10))
     collect(relay, 10)
-    child = os.fork() if hasattr(os, "fork") else None
-    if child == 0:
+
+    def is_stopped():
         with relay._storage.transaction(write=True) as transaction:
             relay._outbox.put(transaction, relay._pool.take(transaction))
             os._exit(0)
-    if child is not None:
-        os.waitpid(child, 0)
+
+    assert holds_in_a_child(is_stopped)
     again = Relay(server.url, campaign.id, storage=tmp_path / "relay.db", mixing=Mixing(10))
     assert (again.gathering(), again.delivery().queued) == (10, 0)
     assert again.run_once(10)

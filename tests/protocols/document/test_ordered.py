@@ -16,6 +16,7 @@ INCOME = {"name": "income", "kind": "continuous", "low": 0, "high": 9, "bins": 3
 HOURS = {"name": "hours", "kind": "continuous", "low": 0, "high": 100}
 ORDERED = {"ordered": True}
 LISTED = {**AGE, "values": ["young", "old", "missing"]}
+PRIVACY = [{"epsilon": 1}, {"epsilon": 3, "answers": "all"}, {"epsilon": 2, "discrete": "de"}, {"epsilon": 4}]
 RECORDS = [{"age": "old", "income": 2, "hours": 7}, {"age": "young"}, {"age": "ancient"}, {}]
 
 
@@ -77,18 +78,10 @@ def test_missing_has_no_place_in_an_order(missing):
     assert not compiled({**LISTED, "ordered": False}).features[0].ordered
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"privacy": {"epsilon": 3, "answers": "all"}},
-        {"privacy": {"epsilon": 2, "discrete": "de"}},
-        {"privacy": {"epsilon": 4}},
-    ],
-)
+@pytest.mark.parametrize("said", PRIVACY)
 @pytest.mark.parametrize("feature", [AGE, {**AGE, "missing": False}, {**AGE, "values": ["p", "q"], "missing": False}])
-def test_nothing_that_is_asked_or_answered_depends_on_it(feature, changes):
-    without, with_order = (compiled(one, INCOME, HOURS, **changes) for one in (feature, {**feature, **ORDERED}))
+def test_nothing_that_is_asked_or_answered_depends_on_it(feature, said):
+    without, with_order = (compiled(one, INCOME, HOURS, privacy=said) for one in (feature, {**feature, **ORDERED}))
     assert with_order.questions == without.questions
     assert with_order.loss == without.loss
     for seed, record in enumerate(RECORDS * 6):

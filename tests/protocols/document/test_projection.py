@@ -31,13 +31,8 @@ DRAFT = draft(
     privacy={"epsilon": 1, "discrete": "de", "continuous": "laplace"},
     projection=PROJECTION,
 )
-ROUND = {
-    **DRAFT,
-    "features": [DRAFT["features"][0], DRAFT["features"][2]],
-    "projection": None,
-    "asks": "moments",
-    "study": "credit",
-}
+NUMBERS = [DRAFT["features"][0], DRAFT["features"][2]]
+ROUND = {**DRAFT, "features": NUMBERS, "projection": None, "asks": "moments", "study": "credit"}
 
 
 def compiled(**changes):
@@ -47,12 +42,8 @@ def compiled(**changes):
 def test_outputs_are_asked_in_place_of_the_inputs_and_the_document_carries_the_projection():
     campaign = compiled()
     assert [feature.name for feature in campaign.asked] == ["colour", "pca1", "pca2"]
-    assert [(q.kind, q.feature, q.group) for q in campaign.questions[1:]] == [
-        (PAIR, "colour", 1),
-        (PAIR, "pca1", 2),
-        (VALUE, "pca2", 3),
-        (SQUARE, "pca2", 3),
-    ]
+    asked = [(q.kind, q.feature, q.group) for q in campaign.questions[1:]]
+    assert asked == [(PAIR, "colour", 1), (PAIR, "pca1", 2), (VALUE, "pca2", 3), (SQUARE, "pca2", 3)]
     # The document carries the projection.
     assert json.loads(campaign.document)["projection"]["matrix"] == [[0.6, 0.8], [0.8, -0.6]]
     assert Campaign.parse(campaign.document, campaign.id) == campaign

@@ -113,9 +113,5 @@ def test_weights_of_the_draft_are_those_of_the_draw():
     weighted = draft_with("features", 0, "weight", value=5)
     assert [q.weight for q in Campaign.compile(changed(weighted, ("label", "weight"), 3)).questions] == [3, 5, 1, 1, 1]
     unasked = Campaign.compile(draft_with("label", "weight", value=0))
-    assert [(question.kind, question.group) for question in unasked.questions] == [
-        ("pair", 1),
-        ("pair", 2),
-        ("value", 3),
-        ("square", 3),
-    ]
+    asked = [(question.kind, question.group) for question in unasked.questions]
+    assert asked == [("pair", 1), ("pair", 2), ("value", 3), ("square", 3)]
