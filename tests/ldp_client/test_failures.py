@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 from records import RECORD
 
-import ldp_client.storage.sqlite
 from ldp_client import ConsentError, StorageError
 from ldp_client.errors import STORAGE_PROBLEMS
+
+CONNECT = sqlite3.connect
+"""How the storage opens its file."""
 
 _READ_ONLY = """
 import os, sys
@@ -69,48 +71,33 @@ def wide_campaign(server, draft):
     return server.publish({**draft, **asked})
 
 
-@pytest.fixture
-def connect(monkeypatch):
-    """Replaces how the storage opens its file; ``sqlite3.connect`` puts it back."""
-
-    def replace(opener):
-        monkeypatch.setattr(ldp_client.storage.sqlite.sqlite3, "connect", opener)
-
-    real = sqlite3.connect
-    yield replace
-    replace(real)
-
-
 def test_a_full_disk_stops_the_contribution_and_what_was_not_stored_was_never_observed(
-    join, server, wide_campaign, tmp_path, connect, code_of
+    join, server, wide_campaign, tmp_path, monkeypatch, code_of
 ):
     """What is drawn anew is the noise; the question is the same at every try."""
-    real = sqlite3.connect
 
     def full(*arguments, **options):
-        connection = real(*arguments, **options)
+        connection = CONNECT(*arguments, **options)
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {pages}")
         return connection
 
     device, part = join(of=wide_campaign, storage=tmp_path / "device.db")
-    connect(full)
+    monkeypatch.setattr(sqlite3, "connect", full)
     for _ in range(3):
         assert code_of(StorageError, part.contribute, {"age": "value 7"}, "yes") == "storage-full"
         status = part.status()
         assert (status.contributed, status.queued, status.total_epsilon) == (False, 0, 0)
         assert device.run_once(1)
     assert not server.uploads
-    connect(real)
+    monkeypatch.setattr(sqlite3, "connect", CONNECT)
     assert part.refusal() is None
     part.contribute({"age": "value 8"}, "no")
     assert device.run_once(5)
     assert len(server.uploads) == server.counted(wide_campaign.id) == 1
 
 
-def test_a_disk_that_fills_up_after_the_upload_sends_the_same_bytes_again(join, server, campaign, tmp_path, connect):
-    real = sqlite3.connect
-
+def test_a_disk_that_fills_up_after_the_upload_sends_the_same_bytes(join, server, campaign, tmp_path, monkeypatch):
     class Full(sqlite3.Connection):
         def execute(self, statement, *arguments):
             if statement.startswith("DELETE"):
@@ -118,25 +105,24 @@ def test_a_disk_that_fills_up_after_the_upload_sends_the_same_bytes_again(join, 
             return super().execute(statement, *arguments)
 
     device, part = join(storage=tmp_path / "device.db", answered=True)
-    connect(lambda *arguments, **options: real(*arguments, factory=Full, **options))
+    monkeypatch.setattr(sqlite3, "connect", lambda *names, **options: CONNECT(*names, factory=Full, **options))
     assert not device.run_once(30)
     assert part.status().problem == "storage-full"
     assert 2 <= len(server.uploads) < 40
-    connect(real)
+    monkeypatch.setattr(sqlite3, "connect", CONNECT)
     assert device.run_once(1e5)
     assert len(set(server.uploads)) == 1
     assert server.counted(campaign.id) == 1
 
 
-def test_nothing_is_sent_where_it_cannot_be_noted_that_it_begins(join, server, tmp_path, connect):
-    real = sqlite3.connect
+def test_nothing_is_sent_where_it_cannot_be_noted_that_it_begins(join, server, tmp_path, monkeypatch):
     path = tmp_path / "device.db"
     device, part = join(storage=path, answered=True)
-    connect(lambda name, **options: real(f"file:{name}?mode=ro", uri=True, **options))
+    monkeypatch.setattr(sqlite3, "connect", lambda name, **how: CONNECT(f"file:{name}?mode=ro", uri=True, **how))
     assert not device.run_once(5)
     assert part.status().problem == "storage-read-only"
     assert not server.uploads
-    connect(real)
+    monkeypatch.setattr(sqlite3, "connect", CONNECT)
     assert device.run_once(1e5)
     assert len(server.uploads) == 1
 

@@ -53,19 +53,15 @@ def test_bins_are_in_their_order_and_a_number_without_bins_has_no_values_to_orde
 
 
 @pytest.mark.parametrize(
-    ("feature", "value", "problem"),
-    [
-        (INCOME, True, "unknown key"),
-        (HOURS, False, "unknown key"),
-        (AGE, 0, "must be true or false"),
-        (AGE, "true", "must be true or false"),
-    ],
+    ("problem", "cases"),
+    [("unknown key", [(INCOME, True), (HOURS, False)]), ("must be true or false", [(AGE, 0), (AGE, "true")])],
 )
-def test_only_texts_have_an_order_and_it_is_true_or_false(feature, value, problem):
-    with pytest.raises(DraftError, match=rf"^features\[0\]\.ordered: .*{problem}"):
-        compiled({**feature, "ordered": value})
-    with pytest.raises(DocumentError, match=problem):
-        Campaign.parse(tampered(compiled(feature), 0, ordered=value))
+def test_only_texts_have_an_order_and_it_is_true_or_false(problem, cases):
+    for feature, value in cases:
+        with pytest.raises(DraftError, match=rf"^features\[0\]\.ordered: .*{problem}"):
+            compiled({**feature, "ordered": value})
+        with pytest.raises(DocumentError, match=problem):
+            Campaign.parse(tampered(compiled(feature), 0, ordered=value))
 
 
 @pytest.mark.parametrize("missing", [{}, {"missing": False}])

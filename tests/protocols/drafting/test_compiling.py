@@ -57,17 +57,14 @@ def test_the_key_order_of_the_draft_does_not_matter():
     ("place", "value"),
     [
         (("privacy", "epsilon"), 1),
-        (("features", 2, "low"), 0.0),
-        (("features", 2, "low"), -0.0),
+        *((("features", 2, "low"), zero) for zero in (0.0, -0.0)),
         (("features", 2, "high"), 1e2),
         (("features", 2, "bins"), None),
-        (("features", 0, "weight"), 1),
-        (("features", 0, "weight"), 1.0),
+        *((("features", 0, "weight"), one) for one in (1, 1.0)),
         (("features", 1, "bins"), 8.0),
         (("version",), 1.0),
         (("label", "weight"), None),
-        (("study",), ABSENT),
-        (("privacy", "answers"), ABSENT),
+        *((place, ABSENT) for place in (("study",), ("privacy", "answers"))),
     ],
 )
 def test_spelling_out_a_default_or_writing_a_number_differently_does_not_change_the_id(place, value):
