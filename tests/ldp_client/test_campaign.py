@@ -45,7 +45,7 @@ def test_a_second_contribution_returns_the_first_receipt_and_spends_nothing(join
     assert device.ledger().total_epsilon == first.epsilon
 
 
-def test_without_consent_nothing_is_drawn_sent_or_written_not_even_the_secret(
+def test_without_consent_nothing_is_drawn_or_sent_or_written_not_even_the_secret_or_a_public_document(
     join, server, campaign, perturbations, tmp_path
 ):
     device, part = join(storage=tmp_path / "device.db", granted=False)
@@ -83,7 +83,7 @@ def test_a_consent_keeps_when_to_whom_and_to_what(join, server, clock):
 @pytest.mark.parametrize(
     ("caps", "code"), [({"max_epsilon": 0.99}, "loss-above-cap"), ({"max_total_epsilon": 0.5}, "total-above-cap")]
 )
-def test_a_campaign_above_a_cap_is_refused_before_anybody_is_asked_or_the_record_read(
+def test_a_campaign_above_a_cap_is_refused_before_anybody_is_asked_and_before_the_record_is_read(
     join, server, caps, code, tmp_path
 ):
     device, part = join(granted=False, storage=tmp_path / "device.db", **caps)
@@ -136,7 +136,7 @@ def test_a_device_answers_one_campaign_of_a_study(join, server, draft, code_of):
         (-3600, 3600, None),
     ],
 )
-def test_nothing_is_spent_where_it_is_not_open_and_a_clock_may_be_a_day_wrong(
+def test_nothing_is_spent_on_a_campaign_that_is_not_open_and_a_clock_may_be_a_day_wrong(
     join, server, clock, draft, opens, closes, code
 ):
     times = {"opens": opens, "closes": closes}

@@ -112,7 +112,7 @@ def test_many_queues_with_different_fates_are_delivered_by_one_sender(join, serv
     assert sum(server.counted(one.id) for one in campaigns) == 4
 
 
-def test_switched_off_nothing_is_asked_answered_or_sent_until_switched_on_again(
+def test_switched_off_nothing_is_asked_answered_or_sent_until_it_is_switched_on_again(
     join, server, campaign, tmp_path, code_of
 ):
     path = tmp_path / "device.db"
@@ -135,7 +135,7 @@ def test_switched_off_nothing_is_asked_answered_or_sent_until_switched_on_again(
 
 @pytest.mark.parametrize("discrete", ["de", "sue", "oue", "the", "ss", "she"])
 @pytest.mark.parametrize("continuous", ["laplace", "onebit", "sign"])
-def test_the_log_says_of_every_kind_what_was_asked_and_said_when_and_to_whom(
+def test_the_log_says_of_every_kind_of_answer_what_was_asked_what_was_said_when_and_to_whom(
     join, server, draft, clock, discrete, continuous
 ):
     privacy = {"epsilon": 4.0, "answers": "all", "discrete": discrete, "continuous": continuous}

@@ -71,7 +71,7 @@ def wide_campaign(server, draft):
     return server.publish({**draft, **asked})
 
 
-def test_a_full_disk_stops_the_contribution_and_what_was_not_stored_was_never_observed(
+def test_a_full_disk_stops_the_contribution_and_an_answer_that_was_not_stored_was_never_observed(
     join, server, wide_campaign, tmp_path, monkeypatch, code_of
 ):
     """What is drawn anew is the noise; the question is the same at every try."""
@@ -206,7 +206,7 @@ def test_a_damaged_file_is_told_and_never_answers_again(join, server, campaign, 
     shutil.rmtree(tmp_path)
 
 
-def test_a_file_that_is_no_database_is_told_left_alone_and_stops_no_classifier(
+def test_a_file_that_is_no_database_is_told_and_left_alone_and_does_not_stop_the_classifier(
     join, server, campaign, model, tmp_path, code_of
 ):
     server.publish_model(campaign.id, model)

@@ -22,7 +22,7 @@ def test_a_classifier_needs_no_device_no_consent_and_no_file(server, campaign, m
     assert [path for _, path in server.requests] == [f"/v1/campaigns/{campaign.id}/model"]
 
 
-def test_where_there_is_a_model_a_stored_one_serves_offline_and_a_new_one_replaces_it(
+def test_there_may_be_no_model_yet_a_stored_one_serves_offline_and_a_new_one_replaces_it(
     server, campaign, model, tmp_path
 ):
     with pytest.raises(ModelUnavailableError):
@@ -62,7 +62,7 @@ def test_before_somebody_agrees_a_model_is_used_and_nothing_is_written(join, ser
     assert offline.classifier(timeout=0.1).predict({"age": "old"}) == "no"
 
 
-def test_in_the_background_a_stored_model_is_renewed_at_a_moment_of_its_own(
+def test_with_the_background_running_a_stored_model_is_renewed_at_a_moment_of_its_own(
     join, server, campaign, model, draft, eventually
 ):
     """Of two campaigns that an app asks for at its start, neither question leaves with the other."""

@@ -101,7 +101,7 @@ def test_no_call_of_a_device_waits_longer_than_its_timeout_for_a_held_file(name,
 
 
 @pytest.mark.parametrize("name", CAMPAIGN_CALLS)
-def test_no_call_of_a_campaign_waits_longer_than_its_time_for_a_held_file(
+def test_no_call_of_a_campaign_waits_longer_than_its_timeout_for_a_held_file(
     name, join, server, campaign, model, tmp_path
 ):
     server.publish_model(campaign.id, model)

@@ -112,7 +112,7 @@ def test_connections_that_were_never_made_do_not_count_as_a_try(join, campaign, 
 
 
 @pytest.mark.parametrize("answer", [Answer(503), Answer(413, "body-too-large"), Answer(drop=True)])
-def test_once_an_upload_has_begun_the_budget_stays_spent_and_the_receipt_says_why(
+def test_after_an_upload_has_begun_the_budget_stays_spent_and_the_receipt_says_why(
     join, server, answer, perturbations, monkeypatch
 ):
     monkeypatch.setattr("ldp_client.delivery.queue.MOST_QUARANTINED_REPORTS", 0)

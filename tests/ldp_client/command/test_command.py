@@ -110,7 +110,7 @@ def test_a_withdrawal_holds_until_consent_is_given_again(server, campaign, stora
         ({"--storage": "/nowhere/device.db"}, "storage cannot be opened"),
     ],
 )
-def test_what_is_wrong_is_one_line_without_anybodys_values_and_an_exit_code(
+def test_what_is_wrong_is_one_line_without_anybodys_values_and_one_of_two_exit_codes(
     server, campaign, storage, capsys, changes, message
 ):
     path = Path(storage[1]).with_name("input.json")
@@ -144,7 +144,7 @@ def test_a_prediction_without_a_model_is_an_error_and_offline_the_stored_one_ser
 
 @pytest.mark.parametrize("option", ["--record", "--label"])
 @pytest.mark.parametrize("command", ["contribute", "predict"])
-def test_nothing_of_a_record_is_given_where_every_user_of_the_machine_sees_it(
+def test_nothing_of_a_record_can_be_given_where_every_user_of_the_machine_sees_it(
     command, option, campaign, storage, capsys
 ):
     with pytest.raises(SystemExit):

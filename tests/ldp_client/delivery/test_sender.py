@@ -109,9 +109,8 @@ def test_what_can_no_longer_arrive_is_given_up_and_counted_in_time(join, server,
         closing = datetime.fromtimestamp(clock.now + closes, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         draft = {**draft, "closes": closing}
     events = []
-    device, part = join(
-        of=server.publish(draft), on_event=events.append, limits={"report_age": age * 86_400.0}, answered=True
-    )
+    limits = {"report_age": age * 86_400.0}
+    device, part = join(of=server.publish(draft), on_event=events.append, limits=limits, answered=True)
     assert not device.run_once(seconds - 2 * 86_400.0)
     assert part.status().queued == 1
     assert device.run_once(3 * 86_400.0)

@@ -17,16 +17,8 @@ REFUSALS = (b"HTTP/1.1 407 No\r\n\r\n", b"HTTP/1.1 502 No\r\n\r\n", b"nonsense\r
 ENDLESS = b"HTTP/1.1 200 OK\r\n" + b"Name: x\r\n" * 20_000
 HIDDEN = "http://collect.example.org:81/x"
 BAD = [
-    *(
-        "http://host:99999",
-        "http://host:0",
-        "http://[::1",
-        "socks4://host:1",
-        "https://host:1",
-        "ftp://host",
-        "http://",
-    ),
-    *("//", "//host:81", "host name:80", "socks5h://" + "u" * 256 + ":p@host:1"),
+    *("http://host:99999", "http://host:0", "http://[::1", "socks4://host:1", "https://host:1", "ftp://host"),
+    *("http://", "//", "//host:81", "host name:80", "socks5h://" + "u" * 256 + ":p@host:1"),
 ]
 
 
@@ -147,7 +139,7 @@ def test_a_tunnel_that_is_refused_is_told_apart(said):
 
 
 @pytest.mark.parametrize("address", BAD)
-def test_a_proxy_that_cannot_be_used_is_refused_at_once_or_where_the_environments_is_needed(
+def test_a_proxy_that_cannot_be_used_is_refused_with_a_typed_error_at_once_or_where_the_environments_is_needed(
     monkeypatch, address, code_of
 ):
     with pytest.raises(ConfigurationError, match="must be like") as caught:

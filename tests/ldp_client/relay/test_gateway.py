@@ -192,7 +192,7 @@ def test_a_gateway_hands_out_what_the_aggregator_has_and_no_tag_to_come_back_wit
         assert not {"etag", "last-modified", "set-cookie"} & answer.headers.keys()
 
 
-def test_a_device_behind_the_gateway_believes_what_its_publisher_signed_which_is_fetched_once(
+def test_a_device_behind_the_gateway_believes_what_its_publisher_signed_and_asks_the_aggregator_once(
     serving, server, campaign
 ):
     seed = bytes(32)

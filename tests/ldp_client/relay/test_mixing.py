@@ -78,7 +78,7 @@ def test_nothing_leaves_before_the_least_batch_is_there_however_long_it_takes(bu
     assert relay.gathering() == 0
 
 
-def test_after_the_longest_wait_fewer_leave_nobody_vouches_for_them_and_none_leaves_alone(
+def test_after_the_longest_wait_fewer_leave_for_whom_nobody_vouches_and_nobody_alone_unless_they_may(
     build, server, clock, network
 ):
     relay = build(10, 100.0)
