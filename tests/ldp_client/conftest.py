@@ -1,27 +1,20 @@
 """A campaign, a fake server, and devices that take part."""
 
+import copy
 import json
 import threading
+import time
 from dataclasses import replace
 
+import credit_draft
 import pytest
+from records import RECORD
 
 import ldp_client.answering
 from ldp_client import Device, MemoryStorage, Policy
 from ldp_client.testing import FakeClock, FakeServer
 
-DRAFT = {
-    "version": 1,
-    "title": "Will a customer miss a payment?",
-    "purpose": "credit-risk model 3",
-    "label": {"name": "missed_payment", "classes": ["yes", "no"]},
-    "features": [
-        {"name": "age", "kind": "categorical", "missing": False, "values": ["young", "medium", "old"]},
-        {"name": "income", "kind": "continuous", "missing": False, "low": 0, "high": 200000, "bins": 8},
-        {"name": "hours", "kind": "continuous", "missing": False, "low": 0, "high": 100},
-    ],
-    "privacy": {"epsilon": 1.0},
-}
+DRAFT = {**credit_draft.DRAFT, "privacy": {"epsilon": 1.0}, "closes": None}
 
 MODEL = {
     "version": 1,
@@ -39,12 +32,37 @@ MODEL = {
 
 @pytest.fixture
 def draft():
-    return json.loads(json.dumps(DRAFT))
+    return copy.deepcopy(DRAFT)
 
 
 @pytest.fixture
 def model():
     return json.dumps(MODEL)
+
+
+@pytest.fixture
+def code_of():
+    """The code of the error of this kind that a call raises."""
+
+    def code(kind, call, *given, **named):
+        with pytest.raises(kind) as caught:
+            call(*given, **named)
+        return caught.value.code
+
+    return code
+
+
+@pytest.fixture
+def eventually():
+    """Whether something holds before long: seconds that only what is stuck takes, on any machine."""
+
+    def becomes(holds, seconds=20.0):
+        until = time.monotonic() + seconds
+        while not holds() and time.monotonic() < until:
+            time.sleep(0.005)
+        return holds()
+
+    return becomes
 
 
 @pytest.fixture
@@ -102,9 +120,14 @@ def clock():
 
 @pytest.fixture
 def join(server, campaign, clock):
-    """A device and its part in a campaign, granted unless told otherwise, on a memory storage of its own."""
+    """A device and its part in a campaign, granted unless told otherwise, on a memory storage of its own.
 
-    def make(*, of=campaign, device=None, granted=True, url=None, max_epsilon=4, limits=None, **options):
+    Where it has ``answered``, it has contributed ``RECORD``, of the class "yes".
+    """
+
+    def make(
+        *, of=campaign, device=None, granted=True, answered=False, url=None, max_epsilon=4, limits=None, **options
+    ):
         if device is None:
             options = {"storage": MemoryStorage(), "clock": clock, "max_total_epsilon": 8, **options}
             device = Device(options.pop("storage"), policy=replace(Policy(), **(limits or {})), **options)
@@ -112,6 +135,8 @@ def join(server, campaign, clock):
         if granted:
             part.load(of.document)
             part.grant()
+        if answered:
+            part.contribute(RECORD, "yes")
         return device, part
 
     return make

@@ -7,12 +7,28 @@ import threading
 import time
 
 import pytest
+from records import RECORD
 
 from ldp_client import ConsentError
 from ldp_client.aio import AsyncDriver
 from ldp_client.testing import Answer
 
-RECORD = {"age": "young"}
+_HANGING = """
+import asyncio, sys
+from ldp_client import Device
+from ldp_client.aio import AsyncDriver
+async def main():
+    device = Device(sys.argv[3], max_total_epsilon=4)
+    part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
+    async with AsyncDriver(device, first_delay=0.0) as driver:
+        await driver.call(part.grant)
+        await driver.call(part.contribute, {"age": "young"}, "yes")
+        print("contributed", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+    print("closed", flush=True)
+asyncio.run(main())
+print("ended", flush=True)
+"""
 
 
 @pytest.fixture
@@ -22,13 +38,10 @@ def made(join, monkeypatch):
     return join(clock=time, limits={"backoff_base": 0.01})
 
 
-async def eventually(holds, seconds=10.0):
-    until = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > until:
-            return False
-        await asyncio.sleep(0.005)
-    return True
+@pytest.fixture
+def becomes(eventually):
+    """The same for the event loop's own thread, which goes on meanwhile."""
+    return lambda holds: asyncio.to_thread(eventually, holds)
 
 
 async def test_everything_that_blocks_can_be_awaited(join, server, campaign, model):
@@ -57,17 +70,17 @@ async def test_run_once_delivers_and_retries(made, server, campaign):
     assert server.counted(campaign.id) == 1
 
 
-async def test_a_background_thread_delivers_what_is_contributed(made, server, campaign):
+async def test_a_background_thread_delivers_what_is_contributed(made, server, campaign, becomes):
     device, part = made
     async with AsyncDriver(device, first_delay=0.0) as driver:
         await asyncio.sleep(0.02)
         await driver.call(part.contribute, RECORD, "yes")
-        assert await eventually(lambda: part.status().sent == 1)
+        assert await becomes(lambda: part.status().sent == 1)
     assert server.counted(campaign.id) == 1
-    assert await eventually(lambda: not device.status().running)
+    assert await becomes(lambda: not device.status().running)
 
 
-async def test_the_event_loop_goes_on_while_a_send_hangs_and_close_gives_it_up(made, server):
+async def test_the_event_loop_goes_on_while_a_send_hangs_and_close_gives_it_up(made, server, becomes):
     leave = threading.Event()
     server.answer_with = lambda _: leave.wait(20) and None
     device, part = made
@@ -75,7 +88,7 @@ async def test_the_event_loop_goes_on_while_a_send_hangs_and_close_gives_it_up(m
     await driver.call(part.contribute, RECORD, "yes")
     driver.start()
     running = asyncio.ensure_future(driver.run_once(20))
-    assert await eventually(lambda: len(server.uploads) == 1)
+    assert await becomes(lambda: len(server.uploads) == 1)
     await driver.close()
     assert not leave.is_set()
     assert part.status().queued == 1
@@ -84,47 +97,27 @@ async def test_the_event_loop_goes_on_while_a_send_hangs_and_close_gives_it_up(m
     assert len(server.uploads) == 1
 
 
-async def test_a_task_that_is_cancelled_sends_nothing_further(made, server):
+async def test_a_task_that_is_cancelled_sends_nothing_further(made, server, becomes):
     server.answer_with = lambda _: Answer(503)
     device, part = made
     driver = AsyncDriver(device)
     await driver.call(part.contribute, RECORD, "yes")
     running = asyncio.ensure_future(driver.run_once(60))
-    assert await eventually(lambda: len(server.uploads) >= 2)
+    assert await becomes(lambda: len(server.uploads) >= 2)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert await eventually(lambda: not any(one.name == "ldp-client-call" for one in threading.enumerate()))
+    assert await becomes(lambda: not any(one.name == "ldp-client-call" for one in threading.enumerate()))
 
 
-_HANGING = """
-import asyncio, sys
-from ldp_client import Device
-from ldp_client.aio import AsyncDriver
-async def main():
-    device = Device(sys.argv[3], max_total_epsilon=4)
-    part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
-    async with AsyncDriver(device, first_delay=0.0) as driver:
-        await driver.call(part.grant)
-        await driver.call(part.contribute, {"age": "young"}, "yes")
-        print("contributed", flush=True)
-        await asyncio.to_thread(sys.stdin.readline)
-    print("closed", flush=True)
-asyncio.run(main())
-print("ended", flush=True)
-"""
-
-
-def test_asyncio_run_ends_although_a_send_hangs(server, campaign, tmp_path):
+def test_asyncio_run_ends_although_a_send_hangs(server, campaign, tmp_path, eventually):
     """The server answers only after the program has ended: a program that waited for it would wait for ever."""
     ended = threading.Event()
     server.answer_with = lambda _: ended.wait(60) and None
     arguments = [sys.executable, "-c", _HANGING, server.url, campaign.id, str(tmp_path / "device.db")]
     process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "contributed\n"
-    until = time.monotonic() + 20
-    while not server.uploads and time.monotonic() < until:
-        time.sleep(0.01)
+    assert eventually(lambda: server.uploads)
     try:
         told, _ = process.communicate("go\n", timeout=50)
     finally:

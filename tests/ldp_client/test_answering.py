@@ -9,7 +9,7 @@ from exact_coins import SeededCoins, enumerate_outcomes
 from records import Watched
 
 from ldp_client import answering, perturb
-from ldp_client.answering import draw
+from ldp_client.answering import draw, draw_questions
 from protocols import Campaign, Coins, RecordError, decode_upload, encode_upload
 from protocols.exact.rationals import exp_bounds
 
@@ -24,6 +24,7 @@ FEATURES = [
     number("weight", -1, 1),
 ]
 RECORD = {"colour": "green", "answer": "no", "size": 5, "weight": 0.5}
+EVERY_ANSWER = ["red", "green", "blue", "violet", None]
 
 
 def campaign_with(*names, **privacy):
@@ -46,9 +47,6 @@ class Recording(Coins):
     def words(self, count):
         self.log.append("coins")
         return self.source.words(count)
-
-
-# --- order -----------------------------------------------------------------------------------------------------------
 
 
 def test_the_question_is_drawn_before_the_record_is_read_and_only_the_asked_feature_is_read():
@@ -85,22 +83,18 @@ def test_an_undeclared_label_is_refused_before_any_coin_is_drawn_or_the_record_i
     "record", [RECORD, {}, {"colour": "violet", "size": float("nan")}, dict.fromkeys(RECORD, 10**5000)]
 )
 @pytest.mark.parametrize("campaign", [ONE_QUESTION, ALL_QUESTIONS])
-def test_neither_the_question_nor_the_length_depends_on_the_record_or_the_label(campaign, record):
-    for seed in range(25):
+def test_neither_question_id_nor_length_depends_on_the_record_the_label_and_the_coins(campaign, record):
+    for device in range(40):
+        secret = device.to_bytes(32, "little")
         answers = [
-            perturb(campaign, values, label, secret=SECRET, coins=SeededCoins(seed))
-            for values in (RECORD, record)
-            for label in ("a", "b")
+            perturb(campaign, values, label, secret=secret, coins=SeededCoins(seed))
+            for values, label, seed in itertools.product((RECORD, record), ("a", "b"), range(3))
         ]
-        assert len({tuple(report.question for report in reports) for reports in answers}) == 1
+        drawn = tuple(question.index for question in draw_questions(campaign, secret))
+        assert {tuple(report.question for report in reports) for reports in answers} == {drawn}
         assert len({tuple(report.id for report in reports) for reports in answers}) == 1
         assert len({len(encode_upload(reports)) for reports in answers}) == 1
         decode_upload(encode_upload(answers[0]), campaign)
-
-
-# --- the promise, end to end -----------------------------------------------------------------------------------------
-
-EVERY_ANSWER = ["red", "green", "blue", "violet", None]
 
 
 @pytest.mark.parametrize("discrete", ["de", "ss", "oue", "sue", "the"])

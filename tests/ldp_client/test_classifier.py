@@ -13,6 +13,8 @@ from protocols.model import Model
 
 CLASSES = ("yes", "no")
 VALUES = {"age": ("young", "medium", "old"), "income": ("low", "medium", "high"), "gender": ("male", "female")}
+PERSON = {"age": "young", "income": "medium", "gender": "female"}
+GAUSSIAN = {"name": "x", "kind": "gaussian", "low": 0, "high": 10, "mean": [2.0, 7.0], "variance": [4.0, 1.0]}
 
 
 def model_of(features, prior=(0.5, 0.5)):
@@ -38,7 +40,6 @@ def paper_model():
 
 
 PAPER = Classifier(paper_model())
-PERSON = {"age": "young", "income": "medium", "gender": "female"}
 
 
 def test_the_papers_example_gives_its_products_and_the_class_they_imply():
@@ -78,9 +79,6 @@ def test_numbers_are_binned_and_clipped_like_on_the_device():
     assert classifier.predict_proba({"x": "three"}) == {"yes": 0.5, "no": 0.5}
 
 
-GAUSSIAN = {"name": "x", "kind": "gaussian", "low": 0, "high": 10, "mean": [2.0, 7.0], "variance": [4.0, 1.0]}
-
-
 def density(x, mean, variance):
     return math.exp(-((x - mean) ** 2) / (2 * variance)) / math.sqrt(2 * math.pi * variance)
 
@@ -92,11 +90,7 @@ def test_a_gaussian_feature_multiplies_in_its_density_at_the_clipped_value(x, cl
     assert proba == pytest.approx({"yes": yes / (yes + no), "no": no / (yes + no)}, rel=1e-9)
 
 
-@given(
-    st.floats(-1e140, 1e140),
-    st.floats(min_value=0, exclude_min=True, max_value=1e300),
-    st.floats(allow_nan=False),
-)
+@given(st.floats(-1e140, 1e140), st.floats(min_value=0, exclude_min=True, max_value=1e300), st.floats(allow_nan=False))
 def test_no_number_of_a_valid_model_overflows_or_gives_a_probability_that_is_none(mean, variance, x):
     wide = {**GAUSSIAN, "low": -1e140, "high": 1e140, "mean": [mean, 0.0], "variance": [variance, 1.0]}
     proba = Classifier(model_of([wide])).predict_proba({"x": x})

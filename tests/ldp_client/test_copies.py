@@ -12,6 +12,8 @@ import ldp_client.delivery.install
 from ldp_client import RefusedError
 from ldp_client.storage import marker
 
+CONTAINER = {"machine": "m", "serial": "s", "layer": "upperdir=/layers/7/diff"}
+
 
 @pytest.fixture
 def other(server, draft):
@@ -23,15 +25,15 @@ def original(join, tmp_path, other):
     """A ledger that has agreed to two campaigns and answered one."""
     path = tmp_path / "original" / "ldp.sqlite"
     path.parent.mkdir()
-    device, part = join(storage=path)
-    part.contribute(RECORD, "yes")
+    device, _ = join(storage=path, answered=True)
     join(device=device, of=other)
     return path
 
 
-def refused(join, path, other):
-    """Why the device in a file would not answer the campaign that it has not answered."""
-    _, part = join(storage=path, of=other, granted=False)
+def refused(join, path, other, user=None):
+    """Why the device in a file, or a user of it, would not answer the campaign that it has not answered."""
+    device, _ = join(storage=path, granted=False)
+    _, part = join(device=device.scope(user) if user else device, of=other, granted=False)
     part.load(other.document)
     refusal = part.refusal()
     if refusal is not None:
@@ -43,20 +45,12 @@ def refused(join, path, other):
     return None
 
 
-def test_a_ledger_restored_from_a_backup_without_its_marker_is_recognised(join, original, other, tmp_path):
-    restored = tmp_path / "ldp.sqlite"
-    shutil.copy(original, restored)
-    assert refused(join, restored, other) == "copied-storage"
-
-
-def test_a_folder_copied_with_the_marker_is_recognised(join, original, other, tmp_path):
-    shutil.copytree(original.parent, tmp_path / "clone")
-    assert refused(join, tmp_path / "clone" / "ldp.sqlite", other) == "copied-storage"
-    assert refused(join, original, other) is None
-
-
-def test_an_older_state_put_back_into_the_same_file_is_recognised(join, original, other, tmp_path):
+def test_a_backup_without_marker_a_folder_with_it_and_an_older_state_are_recognised(join, original, other, tmp_path):
     before = original.read_bytes()
+    shutil.copy(original, tmp_path / "ldp.sqlite")
+    shutil.copytree(original.parent, tmp_path / "clone")
+    for copy in (tmp_path / "ldp.sqlite", tmp_path / "clone" / "ldp.sqlite"):
+        assert refused(join, copy, other) == "copied-storage"
     assert refused(join, original, other) is None
     original.write_bytes(before)
     assert refused(join, original, other) == "copied-storage"
@@ -82,13 +76,8 @@ def machine(tmp_path, monkeypatch):
     return is_now
 
 
-CONTAINER = {"machine": "m", "serial": "s", "layer": "upperdir=/layers/7/diff"}
-
-
 @pytest.mark.parametrize("fact", [{"machine": "n"}, {"serial": "t"}, {"layer": "upperdir=/layers/8/diff"}])
-def test_a_clone_of_the_machine_the_board_or_the_container_with_the_files_inside_is_recognised(
-    join, machine, request, other, fact
-):
+def test_a_clone_of_the_machine_the_board_or_the_container_with_its_files_is_known(join, machine, request, other, fact):
     machine(**CONTAINER)
     original = request.getfixturevalue("original")
     machine(**{**CONTAINER, **fact})
@@ -98,7 +87,7 @@ def test_a_clone_of_the_machine_the_board_or_the_container_with_the_files_inside
 
 
 @pytest.mark.parametrize(
-    "then_and_now",
+    ("then", "now"),
     [
         (CONTAINER, {}),
         ({}, CONTAINER),
@@ -107,10 +96,7 @@ def test_a_clone_of_the_machine_the_board_or_the_container_with_the_files_inside
     ],
     ids=["no longer readable", "readable only now", "a volume on another machine", "other facts"],
 )
-def test_what_cannot_be_read_or_does_not_belong_to_the_file_locks_nobody_out(
-    join, machine, request, other, then_and_now
-):
-    then, now = then_and_now
+def test_what_cannot_be_read_or_is_not_about_the_file_locks_nobody_out(join, machine, request, other, then, now):
     machine(**then)
     original = request.getfixturevalue("original")
     machine(**now)
@@ -160,12 +146,7 @@ def test_users_of_a_copied_backend_are_refused_too(join, other, tmp_path):
     device, _ = join(storage=path, granted=False)
     join(device=device.scope("user"), of=other)
     shutil.copy(path, tmp_path / "copy.db")
-    copy, _ = join(storage=tmp_path / "copy.db", granted=False)
-    _, part = join(device=copy.scope("user"), of=other, granted=False)
-    part.load(other.document)
-    with pytest.raises(RefusedError) as caught:
-        part.contribute(RECORD, "yes")
-    assert caught.value.code == "copied-storage"
+    assert refused(join, tmp_path / "copy.db", other, "user") == "copied-storage"
 
 
 def test_a_power_cut_between_marker_and_ledger_strands_nobody(join, original, other, monkeypatch):

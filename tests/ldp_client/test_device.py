@@ -54,9 +54,6 @@ def test_the_default_path_is_for_its_owner_and_for_this_machine(tmp_path, monkey
     assert Device.default_path("my-app") == tmp_path / ".local/state/my-app/ldp.sqlite"
 
 
-# Users of a backend
-
-
 def test_users_of_a_backend_have_ledgers_of_their_own_and_share_cache_and_sender(join, server, campaign, tmp_path):
     device, _ = join(storage=tmp_path / "users.db", granted=False)
     for user in range(5):
@@ -87,9 +84,7 @@ def test_users_of_a_backend_have_ledgers_of_their_own_and_share_cache_and_sender
 )
 def test_a_user_who_leaves_takes_nobody_along(join, server, campaign, act, counted):
     device, _ = join(granted=False)
-    (scope, part), (_, other) = (join(device=device.scope(name)) for name in ("1", "10"))
-    for one in (part, other):
-        one.contribute(RECORD, "yes")
+    (scope, part), (_, other) = (join(device=device.scope(name), answered=True) for name in ("1", "10"))
     act(scope, part)
     assert device.run_once(5)
     assert (other.status().sent, part.status().sent, server.counted(campaign.id)) == (1, 0, 1)
@@ -109,7 +104,7 @@ def test_many_queues_with_different_fates_are_delivered_by_one_sender(join, serv
     device, _ = join(granted=False)
     campaigns = [server.publish({**draft, "title": f"Campaign {number}"}) for number in range(4)]
     for one in campaigns:
-        join(device=device, of=one)[1].contribute(RECORD, "yes")
+        join(device=device, of=one, answered=True)
     server.answer_with = lambda number: Answer(503, "overloaded", {"Retry-After": "60"}) if number == 0 else None
     assert not device.run_once(1)
     assert sum(server.counted(one.id) for one in campaigns) == 3
@@ -117,13 +112,11 @@ def test_many_queues_with_different_fates_are_delivered_by_one_sender(join, serv
     assert sum(server.counted(one.id) for one in campaigns) == 4
 
 
-# The person's switch
-
-
-def test_switched_off_nothing_is_asked_answered_or_sent_until_it_is_switched_on_again(join, server, campaign, tmp_path):
+def test_switched_off_nothing_is_asked_answered_or_sent_until_it_is_switched_on_again(
+    join, server, campaign, tmp_path, code_of
+):
     path = tmp_path / "device.db"
-    device, part = join(storage=path)
-    part.contribute(RECORD, "yes")
+    device, _ = join(storage=path, answered=True)
     device.enabled = False
     restarted, again = join(storage=path, granted=False)
     assert not restarted.enabled
@@ -131,9 +124,7 @@ def test_switched_off_nothing_is_asked_answered_or_sent_until_it_is_switched_on_
     assert restarted.run_once(5)
     assert not server.uploads
     _, of_user = join(device=restarted.scope("user"), granted=False)
-    with pytest.raises(RefusedError) as caught:
-        of_user.grant()
-    assert caught.value.code == of_user.refusal().code == "switched-off"
+    assert code_of(RefusedError, of_user.grant) == of_user.refusal().code == "switched-off"
     assert of_user.next_step() == "nothing"
     assert restarted.scope("user").ledger().total_epsilon == 0
     restarted.enabled = True
@@ -142,21 +133,23 @@ def test_switched_off_nothing_is_asked_answered_or_sent_until_it_is_switched_on_
     assert again.fate == "arrived"
 
 
-# The person's copy and eraser
-
-
-def test_the_log_says_what_was_asked_what_was_said_when_and_to_whom(join, server, all_campaign, clock):
-    device, part = join(of=all_campaign)
-    part.contribute(RECORD, "yes")
+@pytest.mark.parametrize("discrete", ["de", "sue", "oue", "the", "ss", "she"])
+@pytest.mark.parametrize("continuous", ["laplace", "onebit", "sign"])
+def test_the_log_says_of_every_kind_of_answer_what_was_asked_what_was_said_when_and_to_whom(
+    join, server, draft, clock, discrete, continuous
+):
+    privacy = {"epsilon": 4.0, "answers": "all", "discrete": discrete, "continuous": continuous}
+    campaign = server.publish({**draft, "privacy": privacy})
+    device, _ = join(of=campaign, answered=True)
     assert device.sent() == ()
     assert device.run_once(5)
     log = device.sent()
-    assert len(log) == len(all_campaign.groups)
+    assert len(log) == len(campaign.groups)
     assert len(server.uploads) == 1
     assert {one.asked.split(" ")[0] for one in log} == {"missed_payment", "age", "income", "hours"}
-    assert {(one.title, one.url, one.at) for one in log} == {(all_campaign.title, server.url, clock.now)}
+    assert {(one.title, one.url, one.at) for one in log} == {(campaign.title, server.url, clock.now)}
     assert all(one.said for one in log)
-    assert {one.payload for one in log} == set(server.reports(all_campaign.id).values())
+    assert {one.payload for one in log} == set(server.reports(campaign.id).values())
 
 
 @pytest.mark.parametrize(
@@ -174,8 +167,7 @@ def test_the_log_says_what_was_asked_what_was_said_when_and_to_whom(join, server
 def test_the_log_holds_what_left_whatever_the_server_says_of_it(join, server, campaign, answer, reply):
     """A server that counts a report and says that it refused it is whom the log is for."""
     server.answer_with = lambda _: answer
-    device, part = join()
-    part.contribute(RECORD, "yes")
+    device, part = join(answered=True)
     device.run_once(0.5)
     (one,) = device.sent()
     assert (one.reply, one.payload) == (reply, *server.reports(campaign.id).values())
@@ -190,43 +182,28 @@ def test_a_report_that_is_refused_by_name_in_a_success_stands_in_the_log_with_it
         return Answer(body=json.dumps({"rejected": [[first.hex(), "conflicting-report"]]}).encode(), commit=True)
 
     server.answer_with = refuse_one
-    device, part = join(of=all_campaign)
-    part.contribute(RECORD, "yes")
+    device, part = join(of=all_campaign, answered=True)
     assert device.run_once(5)
     assert sorted(str(one.reply) for one in device.sent()) == ["arrived"] * 3 + ["conflicting-report"]
     assert (part.status().sent, part.status().dropped) == (3, {"conflicting-report": 1})
 
 
 def test_the_log_tells_when_a_report_left_first_and_nothing_of_what_never_left(join, server, clock):
-    answers = [Answer(503), None]
-    server.answer_with = lambda number: answers[number]
-    device, part = join()
-    part.contribute(RECORD, "yes")
+    server.answer_with = [Answer(503), None].__getitem__
+    device, _ = join(answered=True)
     began = clock.now
     assert device.run_once(1e6)
     assert clock.now > began
     assert [(one.at, one.reply) for one in device.sent()] == [(began, "arrived")]
-    other, unsent = join()
-    unsent.contribute(RECORD, "yes")
+    other, unsent = join(answered=True)
     unsent.withdraw()
     assert other.sent() == ()
-
-
-@pytest.mark.parametrize("discrete", ["de", "sue", "oue", "the", "ss", "she"])
-@pytest.mark.parametrize("continuous", ["laplace", "onebit", "sign"])
-def test_every_kind_of_answer_has_words(join, server, draft, discrete, continuous):
-    privacy = {"epsilon": 4.0, "answers": "all", "discrete": discrete, "continuous": continuous}
-    device, part = join(of=server.publish({**draft, "privacy": privacy}))
-    part.contribute(RECORD, "yes")
-    assert device.run_once(5)
-    assert all(one.asked and one.said for one in device.sent())
 
 
 def test_the_copy_holds_everything_but_the_secret_and_is_json(join, server, all_campaign):
     server.answer_with = lambda _: Answer(400, "malformed-upload")
     storage = MemoryStorage()
-    device, part = join(of=all_campaign, storage=storage)
-    part.contribute(RECORD, "yes")
+    device, _ = join(of=all_campaign, storage=storage, answered=True)
     copy = json.loads(json.dumps(device.export()))
     assert len(copy["waiting"]) == 4
     assert copy["receipts"][0]["fate"] == "waiting"
@@ -240,9 +217,8 @@ def test_the_copy_holds_everything_but_the_secret_and_is_json(join, server, all_
 
 def test_the_eraser_leaves_nothing_and_what_follows_is_a_new_device(join, server, campaign, tmp_path):
     path = tmp_path / "device.db"
-    device, part = join(storage=path)
-    part.contribute(RECORD, "yes")
-    join(device=device.scope("user"))[1].contribute(RECORD, "yes")
+    device, part = join(storage=path, answered=True)
+    join(device=device.scope("user"), answered=True)
     device.erase()
     assert device.export() == Device(":memory:", max_total_epsilon=8).export()
     assert campaign.id.encode() not in path.read_bytes() + (tmp_path / "device.db.cache").read_bytes()
@@ -258,8 +234,7 @@ def test_the_eraser_leaves_nothing_and_what_follows_is_a_new_device(join, server
 
 
 def test_erasing_while_something_is_sent_stops_it_or_waits_and_leaves_no_trace(join, held_answer, tmp_path):
-    device, part = join(storage=tmp_path / "device.db", clock=time)
-    part.contribute(RECORD, "yes")
+    device, _ = join(storage=tmp_path / "device.db", clock=time, answered=True)
     thread = threading.Thread(target=device.run_once, args=(5,))
     thread.start()
     assert held_answer.arrived.wait(10)
@@ -270,13 +245,9 @@ def test_erasing_while_something_is_sent_stops_it_or_waits_and_leaves_no_trace(j
     assert device.status().problem is None
 
 
-# Quarantine
-
-
 def test_what_a_server_would_not_take_is_listed_and_can_be_tried_again(join, server, campaign):
     server.answer_with = lambda _: Answer(400, "malformed-upload")
-    device, part = join()
-    part.contribute(RECORD, "yes")
+    device, part = join(answered=True)
     assert device.run_once(5)
     assert [(one.campaign_id, one.code) for one in device.quarantined()] == [(campaign.id, "malformed-upload")]
     server.answer_with = lambda _: None
@@ -287,18 +258,13 @@ def test_what_a_server_would_not_take_is_listed_and_can_be_tried_again(join, ser
     assert len(set(server.uploads)) == 1
 
 
-# Forks
-
-
 @needs_fork
-def test_a_device_in_memory_refuses_to_answer_in_a_forked_child(join, server):
+def test_a_device_in_memory_refuses_to_answer_in_a_forked_child(join, server, code_of):
     device, part = join(clock=time)
 
     def is_refused():
-        with pytest.raises(StorageError) as caught:
-            part.contribute(RECORD, "yes")
-        told = (caught.value.code, device.status().problem, device.run_once(0.1))
-        return told == ("storage-forked", "storage-forked", False)
+        code = code_of(StorageError, part.contribute, RECORD, "yes")
+        return (code, device.status().problem, device.run_once(0.1)) == ("storage-forked", "storage-forked", False)
 
     assert holds_in_a_child(is_refused)
     part.contribute(RECORD, "yes")

@@ -42,6 +42,18 @@ for device in range(first, last):
     client.close()
 print("done", flush=True)
 """
+_ONE = """
+import sys
+from ldp_client import Device
+device = Device(sys.argv[3], max_total_epsilon=4)
+part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
+part.grant()
+print("ready", flush=True)
+sys.stdin.readline()
+receipt = part.contribute({"age": "young"}, "yes")
+delivered = device.run_once(20)
+print(receipt.at, receipt.questions, delivered)
+"""
 
 
 def _start(server, campaign, folder, devices):
@@ -83,25 +95,10 @@ def test_a_client_killed_at_random_instants_counts_every_device_exactly_once(ser
     assert {len(uploads) for uploads in by_id.values()} == {1}
 
 
-_ONE = """
-import sys
-from ldp_client import Device
-device = Device(sys.argv[3], max_total_epsilon=4)
-part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
-part.grant()
-print("ready", flush=True)
-sys.stdin.readline()
-receipt = part.contribute({"age": "young"}, "yes")
-delivered = device.run_once(20)
-print(receipt.at, receipt.questions, delivered)
-"""
-
-
 def test_processes_on_one_file_contribute_once(server, campaign, tmp_path):
     arguments = [sys.executable, "-c", _ONE, server.url, campaign.id, str(tmp_path / "device.db")]
-    processes = [
-        subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)
-    ]
+    piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    processes = [subprocess.Popen(arguments, **piped) for _ in range(3)]
     for process in processes:
         assert process.stdout.readline() == "ready\n"
     for process in processes:
@@ -133,7 +130,7 @@ def test_a_fork_on_one_file_contributes_once(join, server, campaign, tmp_path):
 
 
 @needs_fork
-def test_a_child_starts_its_own_background_thread(join, server, campaign, tmp_path):
+def test_a_child_starts_its_own_background_thread(join, server, campaign, tmp_path, eventually):
     device, part = join(storage=tmp_path / "device.db", clock=time)
     device.start(first_delay=0.0)
     assert device.status().running
@@ -141,10 +138,7 @@ def test_a_child_starts_its_own_background_thread(join, server, campaign, tmp_pa
     def delivers():
         ran_before = device.status().running
         part.contribute(RECORD, "yes")
-        until = time.monotonic() + 20
-        while part.status().queued and time.monotonic() < until:
-            time.sleep(0.01)
-        return not ran_before and part.status().sent == 1
+        return eventually(lambda: part.status().sent == 1) and not ran_before
 
     assert holds_in_a_child(delivers)
     assert part.status().sent == 1
@@ -158,8 +152,7 @@ def test_a_fork_while_threads_send_leaves_no_lock_behind(join, server, campaign,
 
     def busy(number):
         while not stop.is_set():
-            device, part = join(storage=MemoryStorage() if number else tmp_path / "busy.db", clock=time)
-            part.contribute(RECORD, "yes")
+            device, _ = join(storage=MemoryStorage() if number else tmp_path / "busy.db", clock=time, answered=True)
             device.run_once(5)
 
     threads = [threading.Thread(target=busy, args=(number,)) for number in range(3)]
@@ -170,8 +163,7 @@ def test_a_fork_while_threads_send_leaves_no_lock_behind(join, server, campaign,
 
             def delivers(number=number):
                 signal.alarm(20)
-                device, part = join(storage=tmp_path / f"child-{number}.db", clock=time)
-                part.contribute(RECORD, "yes")
+                device, _ = join(storage=tmp_path / f"child-{number}.db", clock=time, answered=True)
                 return device.run_once(10)
 
             assert holds_in_a_child(delivers)

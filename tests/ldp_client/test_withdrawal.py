@@ -12,6 +12,24 @@ from ldp_client import ConsentError, MemoryStorage, StorageError, TransportError
 from ldp_client.network.transport import Response
 from ldp_client.testing import Answer
 
+_KILLED = """
+import os, sys
+from ldp_client import Device
+from ldp_client.network.transport import Cancellation
+class Killed:
+    begins_body = sys.argv[4] == "begun"
+    def send(self, request, timeout, cancellation=None):
+        if self.begins_body:
+            cancellation.begin_body()
+        os._exit(9)
+device = Device(sys.argv[3], max_total_epsilon=4, transport=Killed())
+part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
+part.load(sys.stdin.buffer.read())
+part.grant()
+part.contribute({"age": "young"}, "yes")
+device.run_once(5)
+"""
+
 
 class Slow:
     """A transport that takes its time to connect."""
@@ -58,8 +76,7 @@ def test_an_answer_that_was_refunded_is_never_sent_beside_the_new_one(join):
     That forty answers are all the first one's is rarer than one in a million: .73^40 / 5, where the label is asked.
     """
     transport = Slow()
-    device, part = join(transport=transport)
-    part.contribute(RECORD, "yes")
+    device, part = join(transport=transport, answered=True)
     stale = device.next_task()
     for _ in range(40):
         part.withdraw()
@@ -88,8 +105,7 @@ def test_before_anything_has_left_the_budget_comes_back_and_the_person_may_agree
 
 
 def test_connections_that_were_never_made_do_not_count_as_a_try(join, campaign, clock):
-    device, part = join(url="http://127.0.0.1:9")
-    part.contribute(RECORD, "yes")
+    device, part = join(url="http://127.0.0.1:9", answered=True)
     assert not device.run_once(30)
     assert part.status().retries > 1
     assert part.withdraw().refunded == campaign.realised_epsilon
@@ -120,8 +136,7 @@ def test_after_an_upload_has_begun_the_budget_stays_spent_and_the_receipt_says_w
 
 
 def test_what_has_begun_to_leave_is_waited_for_and_counted(join, server, campaign, held_answer):
-    device, part = join(clock=time)
-    part.contribute(RECORD, "yes")
+    device, part = join(clock=time, answered=True)
     thread = sending(device)
     assert held_answer.arrived.wait(10)
     threading.Timer(0.1, held_answer.leave.set).start()
@@ -131,8 +146,7 @@ def test_what_has_begun_to_leave_is_waited_for_and_counted(join, server, campaig
 
 
 def test_what_could_not_be_awaited_is_told_and_counted_when_it_arrives(join, server, held_answer, tmp_path):
-    device, part = join(clock=time, storage=tmp_path / "device.db")
-    part.contribute(RECORD, "yes")
+    device, part = join(clock=time, storage=tmp_path / "device.db", answered=True)
     thread = sending(device)
     assert held_answer.arrived.wait(10)
     assert part.withdraw(timeout=0.1) == Withdrawal(deleted=1, on_its_way=1, refunded=0.0)
@@ -147,8 +161,7 @@ def test_what_could_not_be_awaited_is_told_and_counted_when_it_arrives(join, ser
 
 def test_a_withdrawal_deletes_the_answer_from_the_file_and_survives_a_restart(join, server, tmp_path):
     path = tmp_path / "device.db"
-    device, part = join(storage=path)
-    part.contribute(RECORD, "yes")
+    device, part = join(storage=path, answered=True)
     task = device.next_task()
     identifier = task.reports[0].id.hex().encode()
     assert identifier in path.read_bytes()
@@ -187,8 +200,7 @@ def test_a_withdrawal_that_cannot_be_stored_holds_in_this_process_until_a_later_
             return super().transaction(write=write)
 
     storage = Breaking()
-    device, part = join(storage=storage)
-    part.contribute(RECORD, "yes")
+    device, part = join(storage=storage, answered=True)
     storage.broken = True
     with pytest.raises(StorageError):
         part.withdraw()
@@ -199,25 +211,6 @@ def test_a_withdrawal_that_cannot_be_stored_holds_in_this_process_until_a_later_
     clock.advance(1)
     part.grant()
     assert part.consented
-
-
-_KILLED = """
-import os, sys
-from ldp_client import Device
-from ldp_client.network.transport import Cancellation
-class Killed:
-    begins_body = sys.argv[4] == "begun"
-    def send(self, request, timeout, cancellation=None):
-        if self.begins_body:
-            cancellation.begin_body()
-        os._exit(9)
-device = Device(sys.argv[3], max_total_epsilon=4, transport=Killed())
-part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
-part.load(sys.stdin.buffer.read())
-part.grant()
-part.contribute({"age": "young"}, "yes")
-device.run_once(5)
-"""
 
 
 @pytest.mark.parametrize("transport", ["begun", "does not say"])
@@ -244,8 +237,7 @@ def test_an_upload_that_begins_at_a_later_try_counts_as_begun_from_then_on(join)
             fates.append(part.fate)
             raise TransportError("connection-lost")
 
-    device, part = join(transport=Flaky())
-    part.contribute(RECORD, "yes")
+    device, part = join(transport=Flaky(), answered=True)
     while len(fates) < 4:
         assert not device.run_once(60)
     del fates[4:]
@@ -254,8 +246,7 @@ def test_an_upload_that_begins_at_a_later_try_counts_as_begun_from_then_on(join)
 
 
 def test_an_app_that_sends_by_itself_counts_as_having_begun_when_it_takes_the_request(join):
-    device, part = join()
-    part.contribute(RECORD, "yes")
+    device, part = join(answered=True)
     task = device.next_task()
     part.withdraw()
     with pytest.raises(TransportError, match="stopped"):

@@ -42,6 +42,7 @@ SEED = bytes(range(32))
 KEY = public_key(SEED)
 IDS = ("A" * 43, "B" * 43)
 UNTIL = datetime(2027, 1, 1, tzinfo=timezone.utc)
+NO_TEXT = b'{"statement": "\\ud800", "signature": ""}'
 
 
 @pytest.mark.parametrize(("secret", "key", "message", "signature"), VECTORS)
@@ -101,18 +102,11 @@ def test_no_byte_of_a_directory_can_be_changed():
             assert error.code in ("malformed-directory", "wrong-signature")  # noqa: PT017 - or the same meaning
 
 
-NO_TEXT = b'{"statement": "\\ud800", "signature": ""}'
-
-
 @pytest.mark.parametrize("document", [b"", b"\xff", b"[" * 5000, b" " * (LARGEST_DIRECTORY + 1), NO_TEXT])
-def test_what_is_no_directory_is_refused(document):
-    with pytest.raises(DocumentError) as refused:
-        read_directory(document, KEY)
-    assert refused.value.code == "malformed-directory"
+def test_what_is_no_directory_is_refused(document, code_of):
+    assert code_of(DocumentError, read_directory, document, KEY) == "malformed-directory"
 
 
 @pytest.mark.parametrize("key", ["", "A" * 42, "A" * 44, KEY + "=", KEY[:-1] + "é", KEY[:-1] + "+"])
-def test_what_is_no_key_is_refused(key):
-    with pytest.raises(DocumentError) as refused:
-        read_key(key)
-    assert refused.value.code == "wrong-key"
+def test_what_is_no_key_is_refused(key, code_of):
+    assert code_of(DocumentError, read_key, key) == "wrong-key"

@@ -1,19 +1,24 @@
-"""The last number that is taken and the first that is not, where coins, losses and parameters are decided."""
+"""The last number that is taken and the first that is not, where coins, losses and parameters are decided, and
+parameters in a document: there and back.
+"""
 
+import itertools
 import math
 from fractions import Fraction
 
 import pytest
+from mechanism_grid import ALL
 
-from ldp_client import answering
 from protocols import DocumentError, PayloadError
-from protocols.exact.coins import ONE, Coins, ScriptedCoins
-from protocols.exact.rationals import exp_bounds
-from protocols.mechanisms import DISCRETE, MOMENTS
+from protocols.exact.coins import ONE, ScriptedCoins
+from protocols.exact.rationals import exact_epsilon, exp_bounds
+from protocols.mechanisms import DISCRETE, MOMENTS, from_parameters
 from protocols.mechanisms.base import WorstCase
 from protocols.mechanisms.noisy_vector import SCALE_BITS
 
 LARGEST_INT32 = 2**31 - 1
+RATIO, REST = exp_bounds(Fraction(1))
+IMPOSSIBLE = ["", "0", "-1", "01", "+5", "1e3", " 5", "５", "9" * 41, 0, -1, 1.5, True, None, [], {}]
 
 
 @pytest.mark.parametrize("bound", [5, 2**64 - 1, 2**64 + 1, 3 * 2**70])
@@ -25,50 +30,25 @@ def test_a_draw_equal_to_its_bound_is_drawn_again(bound):
     assert coins.taken == 2 * words
 
 
-class Recorded(Coins):
-    """Coins that note which bounds they were asked for, and draw the largest number below."""
-
-    def __init__(self):
-        self.bounds = []
-
-    def words(self, count):
-        return [0] * count
-
-    def below(self, bound):
-        self.bounds.append(bound)
-        return bound - 1
-
-
-def test_a_random_number_is_uniform_on_both_ends_and_what_is_between():
-    coins = Recorded()
-    assert answering._random_t(coins) == 1.0
-    assert coins.bounds == [2**53 + 1]
-
-
-RATIO, REST = exp_bounds(Fraction(1))
-
-
 @pytest.mark.parametrize(
-    ("worst", "epsilon", "within"),
+    ("epsilon", "within", "beyond"),
     [
-        (WorstCase(RATIO), 1, True),
-        (WorstCase((RATIO + REST) / 2), 1, False),
-        (WorstCase(REST * 2), 1, False),
-        (WorstCase(Fraction(1), Fraction(1)), 1, True),
-        (WorstCase(Fraction(1), Fraction(1) + Fraction(1, 2**80)), 1, False),
-        (WorstCase(Fraction(101, 100)), 0, False),
-        (WorstCase(Fraction(3, 2), Fraction(1)), 1, False),
-        (WorstCase(Fraction(2), Fraction(1)), 2, True),
-        (WorstCase(Fraction(3), Fraction(1)), 2, False),
-        (WorstCase(Fraction(2) ** 92), 64, True),
-        (WorstCase(Fraction(2) ** 93), 64, False),
-        (WorstCase(Fraction(2) ** 100), 70, True),
-        (WorstCase(Fraction(2) ** 101), 70, False),
-        (WorstCase(Fraction(1), Fraction(70)), 1, False),
+        (0, [], [(Fraction(101, 100), 0)]),
+        (
+            1,
+            [(RATIO, 0), (1, 1)],
+            [((RATIO + REST) / 2, 0), (REST, 0), (1, 1 + Fraction(1, 10**60)), (Fraction(3, 2), 1), (1, 70)],
+        ),
+        (2, [(2, 1)], [(3, 1)]),
+        (64, [(2**92, 0)], [(2**93, 0)]),
+        (70, [(2**100, 0)], [(2**101, 0)]),
     ],
 )
-def test_a_loss_is_within_epsilon_only_where_that_is_certain(worst, epsilon, within):
-    assert worst.stays_within(Fraction(epsilon)) is within
+def test_a_loss_is_within_epsilon_only_where_that_is_certain(epsilon, within, beyond):
+    for worst in within:
+        assert WorstCase(*map(Fraction, worst)).stays_within(Fraction(epsilon))
+    for worst in beyond:
+        assert not WorstCase(*map(Fraction, worst)).stays_within(Fraction(epsilon))
 
 
 @pytest.mark.parametrize(
@@ -84,12 +64,18 @@ def test_a_loss_is_within_epsilon_only_where_that_is_certain(worst, epsilon, wit
         ("de", 4, {"p": "9" * 40}, "probability p must be below 2\\*\\*64, not 9999"),
         ("de", 4, {"p": "1", "q": "2"}, 'parameters must be exactly p; got .*"q"'),
         ("oue", 4, {"p": "1"}, "parameters must be exactly p, q; got"),
+        ("ss", 4, {"w": 5, "p": str(ONE // 2)}, "w must be below the domain size 4, not 5"),
+        ("ss", 4, {"w": 2, "p": str(ONE)}, "probability p must be below"),
+        ("oue", 4, {"p": str(ONE), "q": "1"}, "probability p must be below"),
+        ("sue", 4, {"p": "4", "q": "5"}, "p must be above q"),
+        ("the", 4, {"p": str(ONE - 1), "q": str(ONE)}, "probability q must be below"),
+        ("onebit", 4, {"p": str(ONE)}, "probability p must be below"),
         ("laplace", 4, {"grid": 13, "scale": "1"}, "grid must be at most 12, not 13"),
     ],
 )
 def test_what_defines_no_mechanism_is_refused_with_what_would_be_right(name, cells, parameters, told):
     with pytest.raises(DocumentError, match=told) as refused:
-        (DISCRETE | MOMENTS)[name].from_parameters(cells, parameters)
+        ALL[name].from_parameters(cells, parameters)
     assert refused.value.code == "invalid-parameters"
 
 
@@ -105,14 +91,14 @@ def test_what_defines_no_mechanism_is_refused_with_what_would_be_right(name, cel
     ],
 )
 def test_the_next_number_defines_one(name, cells, parameters):
-    assert (DISCRETE | MOMENTS)[name].from_parameters(cells, parameters).parameters() == parameters
+    assert ALL[name].from_parameters(cells, parameters).parameters() == parameters
 
 
 @pytest.mark.parametrize(("name", "grid"), [("she", 0), ("laplace", 3)])
 def test_noise_fits_the_wire_to_the_last_step(name, grid):
     widest = (LARGEST_INT32 - (1 << grid)) * (1 << SCALE_BITS) // 16
     more = {"grid": grid} if name == "laplace" else {}
-    kind = (DISCRETE | MOMENTS)[name]
+    kind = ALL[name]
     assert kind.from_parameters(3, {**more, "scale": str(widest)}).bound == LARGEST_INT32
     with pytest.raises(DocumentError, match="beyond 32-bit integers"):
         kind.from_parameters(3, {**more, "scale": str(widest + 1)})
@@ -130,30 +116,43 @@ def test_the_laplace_grid_is_the_finest_whose_noise_is_narrow_enough(epsilon):
 
 @pytest.mark.parametrize("name", ["she", "laplace"])
 def test_independent_noise_adds_up_over_cells(name):
-    made = (DISCRETE | MOMENTS)[name].make(5, Fraction(1))
+    made = ALL[name].make(5, Fraction(1))
     assert made.sum_variance(3, 0.5) == pytest.approx(3 * made.noise_variance(0.1))
     assert made.signs_variance(3, 0.5) == made.sum_variance(3, 0.5)
     assert math.isfinite(made.sum_variance(1, 0.0))
 
 
-def test_an_index_of_two_bytes_is_little_endian():
+def test_an_index_of_two_bytes_is_little_endian_and_one_bit_of_many_classes_checked_in_whole():
     assert tuple(DISCRETE["de"].make(1000, Fraction(1)).support(b"\x02\x01")) == (258,)
-
-
-@pytest.mark.parametrize(
-    ("payload", "sound"),
-    [
-        (b"\x03\x01\x00", True),
-        (b"\x03\x01\x01", True),
-        (b"\x03\x01\x02", False),
-        (b"\xe8\x03\x00", False),
-        (b"\xe7\x03\x01", True),
-    ],
-)
-def test_one_bit_of_many_classes_is_checked_in_whole(payload, sound):
     made = MOMENTS["onebit"].make(1000, Fraction(1))
-    if sound:
-        made.check(payload)
-        return
-    with pytest.raises(PayloadError):
-        made.check(payload)
+    for sound in (b"\x03\x01\x00", b"\x03\x01\x01", b"\xe7\x03\x01"):
+        made.check(sound)
+    for wrong in (b"\x03\x01\x02", b"\xe8\x03\x00"):
+        with pytest.raises(PayloadError):
+            made.check(wrong)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0])
+@pytest.mark.parametrize("name", ALL)
+def test_parameters_round_trip_and_those_of_64_bits_are_text_because_json_numbers_are_doubles(name, epsilon):
+    for size in (2, 3, 100, 1024):
+        mechanism = ALL[name].make(size, exact_epsilon(epsilon))
+        assert from_parameters(name, size, mechanism.parameters()) == mechanism
+        assert all(isinstance(value, str) or value < 2**53 for value in mechanism.parameters().values())
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_numbers_that_are_no_positive_integers_and_missing_and_unknown_parameters_are_refused(name, code_of):
+    parameters = ALL[name].make(10, Fraction(1)).parameters()
+    for key, value in itertools.product(parameters, IMPOSSIBLE):
+        assert code_of(DocumentError, from_parameters, name, 10, {**parameters, key: value}) == "invalid-parameters"
+    for wrong in ({}, {**parameters, "extra": 1}, dict(list(parameters.items())[1:])):
+        with pytest.raises(DocumentError, match="must be exactly") as refused:
+            from_parameters(name, 10, wrong)
+        assert refused.value.code == "invalid-parameters"
+
+
+def test_an_unknown_mechanism_is_refused_with_the_known_ones():
+    with pytest.raises(DocumentError, match="de, laplace, onebit") as refused:
+        from_parameters("rappor", 10, {})
+    assert refused.value.code == "unknown-mechanism"

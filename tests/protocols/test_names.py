@@ -1,5 +1,6 @@
 """Packages hand names on, each loaded when it is first used."""
 
+import inspect
 import os
 import subprocess
 import sys
@@ -10,15 +11,11 @@ from pathlib import Path
 import pytest
 
 import protocols
+from protocols import LdpError, errors
 
 PACKAGES = (
-    "ldp_aggregator",
-    "ldp_aggregator.trainers",
-    "ldp_client",
-    "ldp_client.relay",
-    "ldp_client.testing",
-    "protocols",
-    "simulations",
+    *("ldp_aggregator", "ldp_aggregator.trainers", "ldp_client", "ldp_client.relay", "ldp_client.testing"),
+    *("protocols", "simulations"),
 )
 
 
@@ -31,6 +28,15 @@ def test_a_package_has_every_name_that_it_hands_on_and_no_other(name):
     assert set(package.__all__) <= set(dir(package))
     with pytest.raises(AttributeError, match=rf"module '{name}' has no attribute 'absent'"):
         _ = package.absent
+
+
+@pytest.mark.parametrize("kind", [kind for _, kind in inspect.getmembers(errors, inspect.isclass)])
+def test_every_error_has_the_one_base_and_a_code_and_is_imported_from_the_package(kind):
+    """One ``except`` catches whatever ``protocols`` raises about its input."""
+    assert issubclass(kind, LdpError)
+    assert kind.code == kind.code.lower()
+    assert getattr(protocols, kind.__name__) is kind
+    assert kind.__name__ in protocols.__all__
 
 
 def test_a_module_is_loaded_with_its_first_name():

@@ -1,24 +1,30 @@
-"""What a value means follows from the value, and nothing that a record can hold raises."""
+"""What a value means follows from the value, as docs/values.md says, and nothing that a record can hold raises."""
 
 import datetime
 import enum
 import math
+import re
 import struct
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from drafts import draft
 from hypothesis import given
 from hypothesis import strategies as st
+from page_draft import TABLE_DRAFT
 from records import Watched
 
+from ldp_client.problems import record_problems
 from protocols import Campaign, DraftError
 from protocols.document.schema import CategoricalFeature, Label
 from protocols.values import composed, held, number_of, text_of
 
 numpy = pytest.importorskip("numpy")
 pandas = pytest.importorskip("pandas")
+FLAG = {"name": "flag", "kind": "categorical", "values": ["0", "1"]}
+NAMES = {module.__name__: module for module in (datetime, numpy, pandas)} | {"Decimal": Decimal, "Fraction": Fraction}
 
 
 class Hostile:
@@ -57,14 +63,8 @@ class Colour(str, enum.Enum):
 
 NO_MEANING = [
     *(None, float("nan"), Decimal("NaN"), Decimal("sNaN"), [], ["1"], {}, {"1"}, b"1", 1j, object(), Hostile),
-    *(
-        datetime.date(2020, 1, 1),
-        datetime.timedelta(1),
-        pandas.NA,
-        pandas.NaT,
-        pandas.Timedelta(1),
-        pandas.Interval(0, 1),
-    ),
+    *(datetime.date(2020, 1, 1), datetime.timedelta(1)),
+    *(pandas.NA, pandas.NaT, pandas.Timedelta(1), pandas.Interval(0, 1)),
     *(numpy.timedelta64(1, "ns"), numpy.timedelta64(1, "D"), numpy.datetime64("2020-01-01"), numpy.complex128(1 + 1j)),
     *(numpy.float32("nan"), numpy.array([1]), numpy.array(1), pandas.Series([1]), type, len, bool, HostileFloat(1)),
 ]
@@ -86,20 +86,9 @@ def test_what_is_neither_a_text_nor_a_number_is_missing_and_raises_nothing(value
 @pytest.mark.parametrize(
     "value",
     [
-        *(
-            "1",
-            1,
-            1.0,
-            True,
-            Decimal(1),
-            Decimal("1.0"),
-            Decimal("10E-1"),
-            Fraction(1),
-            Fraction(2, 2),
-            HostileText("1"),
-        ),
+        *("1", 1, 1.0, True, Decimal(1), Decimal("1.0"), Decimal("10E-1"), Fraction(1), Fraction(2, 2)),
         *(numpy.int8(1), numpy.uint64(1), numpy.float16(1), numpy.float32(1), numpy.float64(1), numpy.longdouble(1)),
-        *(1 + 0j, numpy.complex64(1)),
+        *(1 + 0j, numpy.complex64(1), HostileText("1")),
         *(numpy.bool_(True), numpy.str_("1"), pandas.array([1], dtype="Int64")[0], HostileInteger(1)),
         *(pandas.array([True], dtype="boolean")[0], pandas.array([1], dtype="float64[pyarrow]")[0]),
     ],
@@ -164,9 +153,6 @@ def test_a_text_subclass_is_its_text():
     assert number_of(HostileText("2")) == 2
 
 
-FLAG = {"name": "flag", "kind": "categorical", "values": ["0", "1"]}
-
-
 @pytest.mark.parametrize(
     "error", [KeyError("x"), RuntimeError("x"), RecursionError(), MemoryError(), OSError()], ids=repr
 )
@@ -174,3 +160,27 @@ def test_a_value_that_cannot_be_read_is_missing_but_an_interrupt_is_none(error):
     assert held(Watched({"flag": error}), "flag") is None
     with pytest.raises(KeyboardInterrupt):
         held(Watched({"flag": KeyboardInterrupt()}), "flag")
+
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "values.md").read_text(encoding="utf-8")
+ROWS = [line.strip("|").split("|") for line in PAGE.partition("\n## ")[0].splitlines() if line.startswith("| `")]
+
+
+def evaluated(cell):
+    """The values between backticks; ``none`` is None."""
+    return [None] if cell.strip() == "none" else [eval(code, dict(NAMES)) for code in re.findall(r"`([^`]*)`", cell)]
+
+
+@pytest.mark.parametrize(("held", "text", "number"), ROWS)
+def test_every_row_of_the_pages_table_is_true(held, text, number):
+    values, texts, (wanted,) = evaluated(held), evaluated(text), evaluated(number)
+    texts = texts * len(values) if len(texts) == 1 else texts
+    assert [text_of(value) for value in values] == texts
+    assert [number_of(value) for value in values] == [wanted] * len(values)
+
+
+def test_the_pages_table_has_rows_and_its_example_prints_what_it_says(capsys):
+    assert len(ROWS) == 14
+    (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    exec(example, {"campaign": Campaign.compile(TABLE_DRAFT), "record_problems": record_problems})
+    assert capsys.readouterr().out.splitlines() == re.findall(r"# (.*)", example)

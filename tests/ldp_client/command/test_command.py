@@ -17,21 +17,10 @@ WRONG = ("must be https", "campaign_id must be", "max_total_epsilon must be")
 
 @pytest.fixture
 def storage(tmp_path):
+    """Options that name it; the record to contribute lies beside it."""
+    record = '{"record": {"age": "young", "hours": 3}, "label": "yes"}'
+    (tmp_path / "record.json").write_text(record, encoding="utf-8")
     return ["--storage", str(tmp_path / "device.db")]
-
-
-@pytest.fixture
-def given(tmp_path):
-    path = tmp_path / "record.json"
-    path.write_text('{"record": {"age": "young", "hours": 3}, "label": "yes"}', encoding="utf-8")
-    return str(path)
-
-
-@pytest.fixture
-def old(tmp_path):
-    path = tmp_path / "old.json"
-    path.write_text('{"record": {"age": "old"}}', encoding="utf-8")
-    return str(path)
 
 
 def contribute(server, campaign, storage, *options):
@@ -55,7 +44,6 @@ def test_the_whole_flow_works_from_a_shell(server, campaign, model, storage):
     assert sum(json.loads(asked)["probabilities"].values()) == pytest.approx(1)
 
 
-@pytest.mark.usefixtures("given")
 def test_contributing_twice_sends_once_and_says_the_same(server, campaign, storage, capsys):
     outputs = []
     for _ in range(2):
@@ -67,7 +55,6 @@ def test_contributing_twice_sends_once_and_says_the_same(server, campaign, stora
     assert len(server.uploads) == 1
 
 
-@pytest.mark.usefixtures("given")
 def test_what_cannot_be_delivered_is_kept_and_sent_by_the_next_run(server, campaign, storage, capsys):
     server.answer_with = lambda _: Answer(503, "overloaded", {"Retry-After": "1"})
     assert contribute(server, campaign, storage, "--timeout", "0.2") == FAILED
@@ -80,14 +67,12 @@ def test_what_cannot_be_delivered_is_kept_and_sent_by_the_next_run(server, campa
     assert server.counted(campaign.id) == 1
 
 
-@pytest.mark.usefixtures("given")
 def test_a_refused_report_is_an_error(server, campaign, storage, capsys):
     server.answer_with = lambda _: Answer(409, "campaign-closed")
     assert contribute(server, campaign, storage) == FAILED
     assert "(campaign-closed)" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("given")
 def test_status_tells_in_plain_words_and_as_json(server, campaign, storage, capsys):
     assert main(["status", server.url, campaign.id, *storage]) == 0
     assert "no campaign" in capsys.readouterr().out
@@ -99,7 +84,6 @@ def test_status_tells_in_plain_words_and_as_json(server, campaign, storage, caps
     assert json.loads(capsys.readouterr().out)["sent"] == 1
 
 
-@pytest.mark.usefixtures("given")
 def test_a_withdrawal_holds_until_consent_is_given_again(server, campaign, storage, capsys):
     assert main(["withdraw", server.url, campaign.id, *storage]) == 0
     assert contribute(server, campaign, storage) == FAILED
@@ -144,14 +128,15 @@ def test_what_is_wrong_is_one_line_without_anybodys_values_and_one_of_two_exit_c
     assert not server.uploads
 
 
-def test_a_prediction_without_a_model_is_an_error(server, campaign, old, capsys):
-    assert main(["predict", server.url, campaign.id, "--record-file", old]) == FAILED
+def test_a_prediction_without_a_model_is_an_error_and_offline_the_stored_one_serves(
+    server, campaign, model, storage, tmp_path, capsys
+):
+    old = tmp_path / "old.json"
+    old.write_text('{"record": {"age": "old"}}', encoding="utf-8")
+    arguments = [campaign.id, "--record-file", str(old), *storage]
+    assert main(["predict", server.url, *arguments]) == FAILED
     assert "no published model" in capsys.readouterr().err
-
-
-def test_offline_the_stored_model_serves(server, campaign, model, storage, old, capsys):
     server.publish_model(campaign.id, model)
-    arguments = [campaign.id, "--record-file", old, *storage]
     assert main(["predict", server.url, *arguments]) == 0
     assert main(["predict", "http://127.0.0.1:9", *arguments]) == 0
     assert capsys.readouterr().out == "no\nno\n"

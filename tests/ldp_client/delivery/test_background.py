@@ -4,22 +4,26 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from records import RECORD
 
 from ldp_client.delivery import background
 from ldp_client.testing import Answer
 
-RECORD = {"age": "young"}
-
-
-def eventually(holds, seconds=10.0):
-    until = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.005)
-    return True
+_FORGETFUL = """
+import sys, time
+from ldp_client import Device
+device = Device(sys.argv[3], max_total_epsilon=4)
+part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
+part.grant()
+device.start(first_delay=0.0)
+part.contribute({"age": "young"}, "yes")
+until = time.monotonic() + 10
+while not part.status().retries and time.monotonic() < until:
+    time.sleep(0.01)
+"""
 
 
 @pytest.fixture
@@ -37,7 +41,7 @@ def make(join):
     return made
 
 
-def test_what_is_contributed_is_delivered_and_retried_without_the_host(make, server, campaign):
+def test_what_is_contributed_is_delivered_and_retried_without_the_host(make, server, campaign, eventually):
     server.answer_with = lambda number: Answer(503) if number < 2 else None
     device, part = make()
     with device:
@@ -49,15 +53,21 @@ def test_what_is_contributed_is_delivered_and_retried_without_the_host(make, ser
     assert not device.status().running
 
 
-def test_what_a_former_run_left_is_delivered_at_start(make, server, campaign, tmp_path):
-    make(storage=tmp_path / "device.db")[1].contribute(RECORD, "yes")
+def test_what_a_former_run_left_is_delivered_at_start_and_a_closed_device_can_be_started_again(
+    make, server, campaign, tmp_path, eventually
+):
+    make(storage=tmp_path / "device.db", answered=True)
     device, _ = make(storage=tmp_path / "device.db", granted=False)
     device.start(first_delay=0.0)
     assert eventually(lambda: server.counted(campaign.id) == 1)
     device.close()
+    make(device=device.scope("user"), answered=True)
+    device.start(first_delay=0.0)
+    assert eventually(lambda: server.counted(campaign.id) == 2)
+    device.close()
 
 
-def test_close_is_bounded_while_a_send_hangs(make, held_answer):
+def test_close_is_bounded_while_a_send_hangs(make, held_answer, eventually):
     device, part = make()
     device.start(first_delay=0.0)
     part.contribute(RECORD, "yes")
@@ -69,17 +79,7 @@ def test_close_is_bounded_while_a_send_hangs(make, held_answer):
     assert part.status().sent == 1
 
 
-def test_a_closed_device_can_be_started_again(make, server, campaign):
-    device, part = make()
-    device.start(first_delay=0.0)
-    device.close()
-    part.contribute(RECORD, "yes")
-    device.start(first_delay=0.0)
-    assert eventually(lambda: server.counted(campaign.id) == 1)
-    device.close()
-
-
-def test_nothing_raised_inside_reaches_the_host(make, campaign, monkeypatch):
+def test_nothing_raised_inside_reaches_the_host(make, campaign, monkeypatch, eventually):
     raised = []
     monkeypatch.setattr(threading, "excepthook", raised.append)
 
@@ -97,20 +97,6 @@ def test_nothing_raised_inside_reaches_the_host(make, campaign, monkeypatch):
     assert device.status().running
     device.close()
     assert not raised
-
-
-_FORGETFUL = """
-import sys, time
-from ldp_client import Device
-device = Device(sys.argv[3], max_total_epsilon=4)
-part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
-part.grant()
-device.start(first_delay=0.0)
-part.contribute({"age": "young"}, "yes")
-until = time.monotonic() + 10
-while not part.status().retries and time.monotonic() < until:
-    time.sleep(0.01)
-"""
 
 
 def test_an_app_that_forgets_to_close_exits_quickly_and_silently(server, campaign, tmp_path):
@@ -140,36 +126,31 @@ def test_at_exit_all_devices_together_wait_for_as_long_as_one(monkeypatch):
     assert waited == ["stopped", "stopped", "stopped", 2.0, 0.0, 0.0]
 
 
-def test_threads_that_contribute_first_at_once_start_one_thread(make, senders):
+def test_threads_that_contribute_first_at_once_start_one_thread(make, senders, eventually):
     for _ in range(30):
         device, _ = make()
         gate = threading.Barrier(4)
         device._install.driver._wanted = True
 
-        def first(device=device, gate=gate):
+        def first(_, device=device, gate=gate):
             gate.wait()
             device._install.driver.wake()
 
-        threads = [threading.Thread(target=first) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(first, range(4)))
         assert senders() == 1
         device.close()
         assert eventually(lambda: senders() == 0)
 
 
-def test_campaigns_and_users_of_one_device_share_one_thread(make, server, campaign, senders):
+def test_campaigns_and_users_of_one_device_share_one_thread(make, server, campaign, senders, eventually):
     device, part = make()
     device.start(first_delay=0.0)
     part.contribute(RECORD, "yes")
     for user in range(3):
-        join_scope = device.scope(str(user))
-        other = join_scope.campaign(server.url, campaign.id, max_epsilon=4)
-        other.grant()
-        join_scope.start(first_delay=0.0)
-        other.contribute(RECORD, "yes")
+        scope = device.scope(str(user))
+        scope.start(first_delay=0.0)
+        make(device=scope, answered=True)
     assert senders() == 1
     assert eventually(lambda: server.counted(campaign.id) == 4)
     device.close()

@@ -24,20 +24,16 @@ NOW = 1_800_000_000.0
 POLICY = Policy()
 ARRIVED = Settled(Outcome.ARRIVED)
 REPORTS = tuple(Report(0, bytes([number]) * 16, b"\x01") for number in range(8))
-
-
-def task_of(count):
-    return batch(Delivery(queued=count), REPORTS[:count], POLICY)
+SUCCESS = Response(200, {}, b'{"rejected": []}')
 
 
 def problem(status, code="some-code", **headers):
     return Response(status, {"content-type": PROBLEM_TYPE, **headers}, json.dumps({"code": code}).encode())
 
 
-def verdict_on(answer, count=1, **options):
-    delivery = options.get("delivery", Delivery(queued=count))
-    jitter = options.get("jitter", 0.5)
-    return judge(delivery, task_of(count), answer, NOW, jitter, POLICY)
+def verdict_on(answer, count=1, *, delivery=None, jitter=0.5):
+    task = batch(Delivery(queued=count), REPORTS[:count], POLICY)
+    return judge(delivery or Delivery(queued=count), task, answer, NOW, jitter, POLICY)
 
 
 def test_the_sets_of_statuses_do_not_overlap():
@@ -56,9 +52,11 @@ def test_a_batch_keeps_to_the_limits_on_count_and_bytes():
     assert batch(Delivery(), REPORTS, replace(POLICY, most_bytes_per_upload=1)).reports == REPORTS[:1]
 
 
-def test_a_first_send_is_spread_over_the_first_delay():
+def test_a_first_send_is_spread_over_the_first_delay_unless_the_host_asks_without_one():
     assert schedule(Delivery(), NOW, 600, 0.25, POLICY).schedule == NOW + 150
     assert schedule(Delivery(), NOW, 0, 0.25, POLICY).schedule == DUE
+    assert schedule(Delivery(schedule=NOW + 500), NOW, 0, 0.5, POLICY).schedule == NOW
+    assert schedule(Delivery(attempts=1, schedule=NOW + 500), NOW, 0, 0.5, POLICY).schedule == NOW + 500
 
 
 def test_a_scheduled_try_waits_for_its_time():
@@ -73,19 +71,11 @@ def test_a_clock_set_back_brings_the_next_try_near():
     assert schedule(Delivery(schedule=NOW + 86_400), NOW, 600, 0.5, POLICY).schedule == NOW + 600
 
 
-def test_a_host_that_asks_without_delay_does_not_wait_for_the_drawn_one():
-    assert schedule(Delivery(schedule=NOW + 500), NOW, 0, 0.5, POLICY).schedule == NOW
-    assert schedule(Delivery(attempts=1, schedule=NOW + 500), NOW, 0, 0.5, POLICY).schedule == NOW + 500
-
-
-def test_a_success_settles_every_report():
-    verdict = verdict_on(Response(200, {}, b'{"rejected": []}'), 3)
+def test_a_success_settles_every_report_and_drops_a_rejected_one_with_its_reason():
+    verdict = verdict_on(SUCCESS, 3)
     assert verdict.settled == {report.id: ARRIVED for report in REPORTS[:3]}
     assert verdict.delivery.attempts == 0
     assert verdict.problem is None
-
-
-def test_a_rejected_report_is_dropped_with_its_reason_and_the_others_arrive():
     body = json.dumps({"rejected": [[REPORTS[1].id.hex(), "padding-bits-set"], ["ff" * 16, "not-ours"]]}).encode()
     verdict = verdict_on(Response(200, {}, body), 2)
     assert verdict.settled == {REPORTS[0].id: ARRIVED, REPORTS[1].id: Settled(Outcome.REFUSED, "padding-bits-set")}
@@ -151,29 +141,20 @@ def test_backoff_is_full_jitter_below_an_exponential_window_with_a_cap(attempts,
     assert verdict.delivery.attempts == attempts + 1
 
 
-@pytest.mark.parametrize(("text", "floor"), [("120", 120.0), ("999999999", RETRY_AFTER_LONGEST), ("-5", 0.0)])
-def test_retry_after_is_a_floor_up_to_its_cap(text, floor):
-    verdict = verdict_on(problem(503, **{"retry-after": text}), jitter=0.0)
-    assert verdict.delivery.schedule == NOW + floor
+@pytest.mark.parametrize(
+    ("text", "floor"),
+    [("120", 120.0), ("999999999", RETRY_AFTER_LONGEST), ("-5", 0.0), ("Mon, 01 Jan 2001 00:01:30 GMT", 90.0)],
+)
+def test_retry_after_is_a_floor_up_to_its_cap_and_as_a_date_measured_on_the_servers_clock(text, floor):
+    headers = {"retry-after": text, **({"date": "Mon, 01 Jan 2001 00:00:00 GMT"} if "GMT" in text else {})}
+    assert verdict_on(problem(503, **headers), jitter=0.0).delivery.schedule == NOW + floor
 
 
-def test_retry_after_as_a_date_is_measured_on_the_servers_clock():
-    headers = {"retry-after": "Mon, 01 Jan 2001 00:01:30 GMT", "date": "Mon, 01 Jan 2001 00:00:00 GMT"}
-    verdict = verdict_on(problem(503, **headers), jitter=0.0)
-    assert verdict.delivery.schedule == NOW + 90
-
-
-SUCCESS = Response(200, {}, b'{"rejected": []}')
-
-
-def test_a_search_for_poison_widens_again():
-    task = batch(Delivery(search_limit=2), REPORTS, POLICY)
-    assert judge(Delivery(search_limit=2), task, SUCCESS, NOW, 0.5, POLICY).delivery.search_limit == 4
-
-
-def test_a_size_limit_recovers_when_the_way_has_been_repaired():
+def test_a_search_for_poison_widens_and_a_size_limit_recovers_when_the_way_has_been_repaired():
     """Twelve refusals by a proxy with a wrong limit must not cost one request per report for life."""
     delivery, waiting = Delivery(), [Report(0, bytes([n]) * 16, b"\x01") for n in range(200)]
+    task = batch(Delivery(search_limit=2), REPORTS, POLICY)
+    assert judge(Delivery(search_limit=2), task, SUCCESS, NOW, 0.5, POLICY).delivery.search_limit == 4
     while delivery.size_limit != 1:
         delivery = judge(delivery, batch(delivery, waiting, POLICY), problem(413), NOW, 0.5, POLICY).delivery
     successes = 0
@@ -210,17 +191,15 @@ def test_a_report_expires_by_time_and_tries_together():
 
 
 def test_poison_among_many_costs_few_uploads():
-    waiting, delivery, uploads = list(range(64)), Delivery(), 0
-    reports = {number: Report(0, bytes([number]) * 16, b"\x01") for number in waiting}
-    poison = reports[37].id
+    waiting, delivery, uploads = [Report(0, bytes([n]) * 16, b"\x01") for n in range(64)], Delivery(), 0
+    poison = waiting[37].id
     while waiting:
-        task = batch(delivery, [reports[number] for number in waiting], POLICY)
+        task = batch(delivery, waiting, POLICY)
         uploads += 1
         poisoned = poison in {report.id for report in task.reports}
-        answer = problem(400, "malformed-upload") if poisoned else Response(200, {}, b'{"rejected": []}')
+        answer = problem(400, "malformed-upload") if poisoned else SUCCESS
         verdict = judge(delivery, task, answer, NOW, 0.5, POLICY)
-        delivery = verdict.delivery
-        gone = set(verdict.settled)
-        assert (verdict.settled.get(poison) == Settled(Outcome.QUARANTINED, "malformed-upload")) == (poison in gone)
-        waiting = [number for number in waiting if reports[number].id not in gone]
+        delivery, gone = verdict.delivery, verdict.settled
+        assert (gone.get(poison) == Settled(Outcome.QUARANTINED, "malformed-upload")) == (poison in gone)
+        waiting = [report for report in waiting if report.id not in gone]
     assert uploads < 25

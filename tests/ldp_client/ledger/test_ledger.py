@@ -10,27 +10,17 @@ from protocols import Campaign
 
 CAP = 8.0
 SECRET = bytes(range(32))
+DAY = 86400.0
+THIRD = "1970-01-03T00:00:00Z"
 
 
 def receipt(title="A campaign", epsilon=1.0, **options):
     return Receipt(options.pop("campaign_id", title), title, None, epsilon, (0,), 1_800_000_000.0, **options)
 
 
-def test_a_ledger_tells_a_person_what_was_spent_where_and_when():
-    assert "no campaign" in str(Ledger((), CAP))
-    text = str(Ledger((receipt("Sleep study", 0.5), receipt("Missed payments", 0.99999999999)), CAP))
-    assert "2 campaigns" in text
-    assert "epsilon 1.5 of at most 8" in text
-    assert '"Sleep study" on 2027-01-15: 1 answer, with noise added on this device; epsilon 0.5; ' in text
-
-
-def test_what_is_printed_is_never_below_what_was_spent():
+def test_what_is_printed_is_never_below_what_was_spent_and_the_total_is_exact():
     assert "epsilon 0.3334 " in str(Ledger((receipt(epsilon=1 / 3),), CAP))
-
-
-def test_the_total_is_exact():
-    many = tuple(receipt(str(number), 0.1) for number in range(10))
-    assert Ledger(many, CAP).total_epsilon >= 1.0
+    assert Ledger(tuple(receipt(str(number), 0.1) for number in range(10)), CAP).total_epsilon >= 1.0
 
 
 def test_a_cap_is_held_to_the_last_bit(draft):
@@ -52,6 +42,8 @@ def test_the_device_is_stored_whole_and_its_secret_never_printed():
     with storage.transaction(write=False) as transaction:
         assert read_installation(transaction) == device
     assert repr(device.secret) not in repr(device)
+    undecided = Installation().withdrawn("c", "https://a", 6.0)
+    assert undecided.consents == {"c": Consent("https://a", "", "", 0.0, None, 6.0)}
 
 
 @pytest.mark.parametrize("fate", FATES)
@@ -67,19 +59,7 @@ def test_a_title_cannot_forge_a_line_or_move_the_cursor(trick):
     assert text.count('"') == 2
 
 
-def test_a_clock_beyond_all_calendars_breaks_no_ledger():
-    assert "an unknown day" in str(Ledger((Receipt("c", "t", None, 1.0, (0,), 1e300),), CAP))
-
-
-def test_a_storage_that_lost_its_device_is_damaged():
-    storage = MemoryStorage()
-    with storage.transaction(write=True) as transaction:
-        transaction.put("delivery/x", b"")
-        with pytest.raises(StorageError):
-            read_installation(transaction)
-
-
-def test_every_flipped_bit_of_a_stored_device_is_noticed():
+def test_every_flipped_bit_of_a_stored_device_is_noticed_and_that_a_storage_lost_it():
     storage = MemoryStorage()
     with storage.transaction(write=True) as transaction:
         write_installation(transaction, Installation(SECRET).with_receipt(receipt()))
@@ -90,17 +70,24 @@ def test_every_flipped_bit_of_a_stored_device_is_noticed():
             transaction.put("device", bytes(flipped))
             with pytest.raises(StorageError):
                 read_installation(transaction)
+        transaction.delete("device")
+        transaction.put("delivery/x", b"")
+        with pytest.raises(StorageError):
+            read_installation(transaction)
 
 
-def test_the_ledger_to_the_letter():
+def test_a_ledger_tells_a_person_to_the_letter_what_was_spent_where_and_when():
+    assert "no campaign" in str(Ledger((), CAP))
     one = receipt("Sleep", 0.5, fate="arrived")
-    two = Receipt("b", 'A "quoted"\ttitle', None, 1.0, (0, 3), 1e300, fate="waiting")
+    two = Receipt("b", 'A "quoted"\ttitle', None, 0.99999999999, (0, 3), 1e300, fate="waiting")
     assert str(Ledger((one,), CAP)) == (
         "This device has contributed to 1 campaign. Privacy loss so far: epsilon 0.5 of at most 8.\n"
         '* "Sleep" on 2027-01-15: 1 answer, with noise added on this device; epsilon 0.5; '
         f"{FATES['arrived']}."
     )
-    assert str(Ledger((one, two), CAP)).splitlines()[2] == (
+    head, _, last = str(Ledger((one, two), CAP)).splitlines()
+    assert head == "This device has contributed to 2 campaigns. Privacy loss so far: epsilon 1.5 of at most 8."
+    assert last == (
         "* \"A 'quoted'\\ttitle\" on an unknown day: 2 answers, with noise added on this device; epsilon 1; "
         f"{FATES['waiting']}."
     )
@@ -116,30 +103,14 @@ def test_a_day_is_that_of_utc(monkeypatch):
         time.tzset()
 
 
-DAY = 86400.0
-THIRD = "1970-01-03T00:00:00Z"
-
-
 @pytest.mark.parametrize(
     ("changes", "device", "now", "code", "text"),
     [
         ({}, Installation(SECRET, enabled=False), 0.0, "switched-off", "contributing is switched off on this device"),
-        (
-            {"opens": THIRD},
-            Installation(SECRET),
-            0.0,
-            "campaign-not-open",
-            "opens at 1970-01-03 00:00 UTC",
-        ),
+        ({"opens": THIRD}, Installation(SECRET), 0.0, "campaign-not-open", "opens at 1970-01-03 00:00 UTC"),
         ({"opens": THIRD}, Installation(SECRET), DAY, None, ""),
         ({"closes": THIRD}, Installation(SECRET), 3 * DAY, None, ""),
-        (
-            {"closes": THIRD},
-            Installation(SECRET),
-            3 * DAY + 1,
-            "campaign-closed",
-            "at 1970-01-03 00:00 UTC",
-        ),
+        ({"closes": THIRD}, Installation(SECRET), 3 * DAY + 1, "campaign-closed", "at 1970-01-03 00:00 UTC"),
         (
             {"study": "sleep"},
             Installation(SECRET).with_receipt(Receipt("other", "Other", "sleep", 1.0, (0,), 0.0)),
@@ -153,9 +124,3 @@ def test_a_refusal_says_why(draft, changes, device, now, code, text):
     found = refusal(device, Campaign.compile({**draft, **changes}), Caps(1, 8), now)
     assert (None if found is None else found.code) == code
     assert text in str(found)
-
-
-def test_who_never_agreed_may_withdraw():
-    assert Installation().withdrawn("c", "https://a", 6.0).consents == {
-        "c": Consent("https://a", "", "", 0.0, None, 6.0)
-    }

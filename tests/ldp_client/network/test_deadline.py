@@ -7,9 +7,11 @@ import ssl
 import sys
 import threading
 import time
+from functools import partial
 
 import pytest
-from forking import needs_fork
+from forking import holds_in_a_child, needs_fork
+from holding import code_of
 from sockets import Raw, Scripted, exactly, until_blank_line
 
 from ldp_client import TransportError
@@ -21,6 +23,8 @@ GENEROUS = 5.0
 """Seconds within which what takes a fraction of one has ended, also on a busy machine."""
 
 SERVED = b"HTTP/1.1 204 No Content\r\n\r\n"
+TLS = b"\x16\x03\x03\x3f\xff"
+"""The head of a record of TLS that is always about to be complete."""
 
 
 @pytest.fixture
@@ -29,7 +33,7 @@ def transport():
 
 
 @pytest.fixture
-def stuck(monkeypatch):
+def stuck(monkeypatch, eventually):
     """A resolver that answers nobody before the test is over; the names it was asked for."""
     asked = []
     over = threading.Event()
@@ -44,22 +48,7 @@ def stuck(monkeypatch):
     monkeypatch.setattr(lookups, "LOOKUPS", fresh)
     yield asked
     over.set()
-    until = time.monotonic() + GENEROUS
-    while fresh._under_way and time.monotonic() < until:
-        time.sleep(0.005)
-
-
-def code_of(call):
-    with pytest.raises(TransportError) as caught:
-        call()
-    return caught.value.code
-
-
-def eventually(condition):
-    until = time.monotonic() + GENEROUS
-    while not condition() and time.monotonic() < until:
-        time.sleep(0.002)
-    return condition()
+    eventually(lambda: not fresh._under_way)
 
 
 @pytest.fixture
@@ -97,14 +86,16 @@ def test_who_asks_for_the_same_name_shares_the_answer_and_threads_are_bounded(tr
     assert len(stuck) == len(set(stuck)) == lookups.MOST_LOOKUPS
 
 
-def test_addresses_that_are_dead_leave_time_for_one_that_is_not(transport, silent, monkeypatch):
-    with Raw(SERVED) as server:
-        found = [(socket.AF_INET, None, None, None, ("127.0.0.1", port)) for port in (silent, 9, silent, server.port)]
+def test_dead_addresses_leave_time_for_one_that_is_not_and_four_take_the_time_of_one_exchange(
+    transport, silent, monkeypatch
+):
+    def leads_to(*ports):
+        found = [(socket.AF_INET, None, None, None, ("127.0.0.1", port)) for port in ports]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+
+    with Raw(SERVED) as server:
+        leads_to(silent, 9, silent, server.port)
         assert transport.send(Request("GET", "http://collect.example.org/", {}), 1.0).status == 204
-
-
-def test_four_dead_addresses_take_the_time_of_one_exchange(transport, silent, monkeypatch):
     given = []
 
     class Noting(socket.socket):
@@ -112,8 +103,7 @@ def test_four_dead_addresses_take_the_time_of_one_exchange(transport, silent, mo
             given.append(value or 1e9)
             super().settimeout(value)
 
-    found = [(socket.AF_INET, None, None, None, ("127.0.0.1", silent))] * 4
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    leads_to(silent, silent, silent, silent)
     monkeypatch.setattr(socket, "socket", Noting)
     assert code_of(lambda: transport.send(Request("GET", "http://collect.example.org/", {}), 0.2)) == "timeout"
     assert len(given) == 4
@@ -121,43 +111,38 @@ def test_four_dead_addresses_take_the_time_of_one_exchange(transport, silent, mo
     assert sum(given) <= 0.2
 
 
-def stopped(transport, url, ready):
+@pytest.fixture
+def stopped(eventually):
     """What cancel() said, and how the exchange ended, once it had come as far as ``ready``."""
-    cancellation = Cancellation()
-    ended = []
-    request = Request("POST", url, {}, b"the report")
-    send = threading.Thread(target=lambda: ended.append(code_of(lambda: transport.send(request, 60, cancellation))))
-    send.start()
-    assert eventually(ready)
-    time.sleep(0.02)
-    told = cancellation.cancel()
-    send.join(GENEROUS)
-    assert not send.is_alive()
-    return told, ended[0]
+
+    def told(transport, url, ready):
+        cancellation, ended = Cancellation(), []
+        exchange = partial(transport.send, Request("POST", url, {}, b"the report"), 60, cancellation)
+        send = threading.Thread(target=lambda: ended.append(code_of(exchange)))
+        send.start()
+        assert eventually(ready)
+        time.sleep(0.02)
+        said = cancellation.cancel()
+        send.join(GENEROUS)
+        assert not send.is_alive()
+        return said, ended[0]
+
+    return told
 
 
-def test_cancelling_ends_the_wait_for_a_name(transport, stuck):
+def test_cancelling_ends_the_wait_for_a_name(transport, stuck, stopped):
     assert stopped(transport, "http://collect.example.org/", lambda: bool(stuck)) == (True, "cancelled")
 
 
-def test_cancelling_ends_the_wait_for_a_connection(transport, silent):
+def test_cancelling_ends_the_wait_for_a_connection_a_tls_handshake_or_a_proxy(transport, silent, stopped):
     assert stopped(transport, f"http://127.0.0.1:{silent}/", lambda: True) == (True, "cancelled")
-
-
-def test_cancelling_ends_a_tls_handshake(transport):
     with Raw(close=False) as server:
-        url = server.url.replace("http", "https")
-        assert stopped(transport, url, lambda: bool(server.heard)) == (True, "cancelled")
-        assert b"the report" not in b"".join(server.heard)
-
-
-def test_cancelling_ends_the_wait_for_a_proxy():
-    with Raw(close=False) as proxy:
-        for address in (proxy.url, proxy.url.replace("http", "socks5h")):
-            proxy.heard.clear()
-            transport = HttpTransport(proxies={"all": address})
-            told = stopped(transport, "https://collect.example.org/", lambda: bool(proxy.heard))
-            assert told == (True, "cancelled")
+        proxied = [HttpTransport(proxies={"all": server.url.replace("http", kind)}) for kind in ("http", "socks5h")]
+        waiting = [(transport, server.url.replace("http", "https"))]
+        for through, url in [*waiting, *((each, "https://collect.example.org/") for each in proxied)]:
+            server.heard.clear()
+            assert stopped(through, url, lambda: bool(server.heard)) == (True, "cancelled")
+            assert b"the report" not in b"".join(server.heard)
 
 
 def test_no_byte_leaves_after_a_cancellation_that_said_so(transport):
@@ -239,7 +224,7 @@ def test_what_is_registered_after_a_cancellation_is_closed_at_once():
 
 
 @needs_fork
-def test_a_child_looks_names_up_although_its_parent_was_doing_so(transport, monkeypatch):
+def test_a_child_looks_names_up_although_its_parent_was_doing_so(transport, monkeypatch, eventually):
     over = threading.Event()
     parent = os.getpid()
 
@@ -254,20 +239,10 @@ def test_a_child_looks_names_up_although_its_parent_was_doing_so(transport, monk
         waiting = threading.Thread(target=lambda: transport.send(request, 60))
         waiting.start()
         assert eventually(lambda: bool(lookups.LOOKUPS._under_way))
-        child = os.fork()
-        if not child:
-            try:
-                os._exit(0 if transport.send(request, 20).status == 204 else 1)
-            finally:
-                os._exit(2)
-        _, status = os.waitpid(child, 0)
+        is_served = holds_in_a_child(lambda: transport.send(request, 20).status == 204)
         over.set()
         waiting.join()
-    assert os.waitstatus_to_exitcode(status) == 0
-
-
-TLS = b"\x16\x03\x03\x3f\xff"
-"""The head of a record of TLS that is always about to be complete."""
+    assert is_served
 
 
 @pytest.mark.parametrize(

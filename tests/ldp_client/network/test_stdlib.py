@@ -26,12 +26,6 @@ def get(url, **options):
     return Request("GET", url, {}, **options)
 
 
-def code_of(transport, url, timeout=5.0, **options):
-    with pytest.raises(TransportError) as caught:
-        transport.send(get(url, **options), timeout)
-    return caught.value.code
-
-
 def test_every_request_has_a_connection_of_its_own(transport):
     with Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", close=False) as server:
         for key in ("one", "one", "another", None):
@@ -53,11 +47,10 @@ def test_a_request_says_what_it_has_to_and_the_same_on_every_device():
 
 
 @pytest.mark.parametrize("value", ["a\r\nCookie: x", "a\nb", "\u2603"])
-def test_a_header_that_http_does_not_allow_is_refused_and_nothing_is_sent(transport, value):
+def test_a_header_that_http_does_not_allow_is_refused_and_nothing_is_sent(transport, value, code_of):
     with Raw(b"") as server:
-        with pytest.raises(TransportError) as caught:
-            transport.send(Request("POST", server.url, {"X-Token": value}, b"body"), 5)
-        assert caught.value.code == "bad-request"
+        request = Request("POST", server.url, {"X-Token": value}, b"body")
+        assert code_of(TransportError, transport.send, request, 5) == "bad-request"
         assert server.connections == 0
 
 
@@ -78,15 +71,16 @@ def test_headers_come_in_lower_case_and_redirects_are_not_followed(transport):
         ([b"HTTP/1.1 200 OK\r\n" + (b"Name: " + b"x" * 30_000 + b"\r\n") * 50], "answer-too-long"),
     ],
 )
-def test_an_answer_that_is_none_has_a_code(transport, said, code):
+def test_an_answer_that_is_none_has_a_code(transport, said, code, code_of):
     with Raw(*said) as server:
-        assert code_of(transport, server.url, largest_answer=50) == code
+        assert code_of(TransportError, transport.send, get(server.url, largest_answer=50), 5) == code
 
 
-def test_an_answer_that_never_begins_is_none(transport):
+def test_an_answer_that_never_begins_is_none(transport, code_of):
     """Whether the bytes become too many first, or Python's patience with interim answers ends."""
     with Raw(b"HTTP/1.1 100 Continue\r\n\r\n" * 100_000) as server:
-        assert code_of(transport, server.url, largest_answer=50) in {"answer-too-long", "connection-lost"}
+        code = code_of(TransportError, transport.send, get(server.url, largest_answer=50), 5)
+    assert code in {"answer-too-long", "connection-lost"}
 
 
 @pytest.mark.parametrize("buffer", [1 << 13, 1 << 17, 1 << 20])
@@ -99,9 +93,9 @@ def test_a_long_body_that_comes_at_once_is_not_taken_for_a_head(transport, monke
         assert transport.send(get(server.url, largest_answer=1 << 20), 5).body == body
 
 
-def test_nobody_listening_is_unreachable(transport):
-    assert code_of(transport, "http://127.0.0.1:9/") == "unreachable"
-    assert code_of(transport, "http://name.invalid/") == "unreachable"
+def test_nobody_listening_is_unreachable(transport, code_of):
+    assert code_of(TransportError, transport.send, get("http://127.0.0.1:9/"), 5) == "unreachable"
+    assert code_of(TransportError, transport.send, get("http://name.invalid/"), 5) == "unreachable"
 
 
 def test_plain_http_goes_through_the_proxy_with_its_password():
@@ -113,12 +107,12 @@ def test_plain_http_goes_through_the_proxy_with_its_password():
     assert b"\r\nProxy-Authorization: Basic dXNlcjpwQHNz\r\n" in heard
 
 
-def test_the_environments_proxy_is_honoured_and_loopback_goes_around_it(monkeypatch, server, campaign):
+def test_the_environments_proxy_is_honoured_and_loopback_goes_around_it(monkeypatch, server, campaign, code_of):
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     transport = HttpTransport()
-    assert code_of(transport, "http://collect.example.org/") == "unreachable"
+    assert code_of(TransportError, transport.send, get("http://collect.example.org/"), 5) == "unreachable"
     assert transport.send(get(f"{server.url}/v1/campaigns/{campaign.id}"), 5).status == 200
 
 
@@ -128,16 +122,10 @@ def certificate(tmp_path_factory):
         pytest.skip("needs openssl to make a certificate")
     path = tmp_path_factory.mktemp("tls") / "both.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    command += [
-        "-addext",
-        "subjectAltName=DNS:localhost,DNS:collect.example.org",
-        "-keyout",
-        str(path),
-        "-out",
-        str(path) + ".crt",
-    ]
+    command += ["-addext", "subjectAltName=DNS:localhost,DNS:collect.example.org"]
+    command += ["-keyout", str(path), "-out", f"{path}.crt"]
     subprocess.run(command, check=True, capture_output=True)
-    path.write_bytes(path.read_bytes() + Path(str(path) + ".crt").read_bytes())
+    path.write_bytes(path.read_bytes() + Path(f"{path}.crt").read_bytes())
     return path
 
 
@@ -175,16 +163,16 @@ def post(url):
     return Request("POST", url, {}, b"the report")
 
 
-def test_a_certificate_nobody_vouches_for_is_refused(certificate, tls_port):
+def test_a_certificate_nobody_vouches_for_is_refused(certificate, tls_port, code_of):
     url = f"https://localhost:{tls_port}/"
-    assert code_of(HttpTransport(proxies={}), url) == "tls-untrusted"
+    assert code_of(TransportError, HttpTransport(proxies={}).send, get(url), 5) == "tls-untrusted"
     transport = HttpTransport(proxies={}, context=ssl.create_default_context(cafile=str(certificate)))
     assert transport.send(post(url), 5).status == 200
-    assert code_of(transport, f"https://127.0.0.1:{tls_port}/") == "tls-untrusted"
+    assert code_of(TransportError, transport.send, get(f"https://127.0.0.1:{tls_port}/"), 5) == "tls-untrusted"
 
 
 @pytest.mark.parametrize("scheme", ["http", "socks5h"])
-def test_tls_goes_through_a_proxy_from_end_to_end(certificate, tls_port, scheme):
+def test_tls_goes_through_a_proxy_from_end_to_end(certificate, tls_port, scheme, code_of):
     """The proxy looks the name up and passes on what it cannot read."""
     passed = []
 
@@ -212,5 +200,6 @@ def test_tls_goes_through_a_proxy_from_end_to_end(certificate, tls_port, scheme)
         through = {"https": f"{scheme}://127.0.0.1:{proxy.port}"}
         answer = HttpTransport(proxies=through, context=trusting).send(post("https://collect.example.org/x"), 20)
         assert answer.body == b"collect.example.org the report"
-        assert code_of(HttpTransport(proxies=through), "https://collect.example.org/x") == "tls-untrusted"
+        refused = HttpTransport(proxies=through).send
+        assert code_of(TransportError, refused, get("https://collect.example.org/x"), 5) == "tls-untrusted"
     assert b"the report" not in b"".join(passed)

@@ -20,15 +20,14 @@ DRAFT = draft(
 )
 CAMPAIGN = Campaign.compile(DRAFT)
 GOOD = {"flag": 1.0, "colour": "red", "age": "41", "hours": Decimal("1e9")}
+ONE_OF = "must be one of 0, 1"
+AGE = "must be a number, from 18 to 90"
+NAMES = "the features are flag, colour, age, hours"
+VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(["red", "1", 40, []])
 
 
 def without(name):
     return {key: value for key, value in GOOD.items() if key != name}
-
-
-ONE_OF = "must be one of 0, 1"
-AGE = "must be a number, from 18 to 90"
-NAMES = "the features are flag, colour, age, hours"
 
 
 @pytest.mark.parametrize(
@@ -102,14 +101,6 @@ class Broken(Mapping[str, object]):
         return 1
 
 
-def test_a_record_that_cannot_be_read_is_a_problem_and_no_error():
-    found = record_problems(CAMPAIGN, Broken())
-    assert {problem.wrong for problem in found} == {"reading it raises OSError", "reading its names raises OSError"}
-    assert len(found) == 5
-    wrong = [("flag", 1)]
-    assert record_problems(CAMPAIGN, wrong)[0].wrong == "this list is no mapping"
-
-
 class Silent:
     def _refuse(self, *_):
         raise RuntimeError
@@ -118,13 +109,15 @@ class Silent:
     __hash__ = None
 
 
-def test_a_value_that_cannot_even_be_shown_is_a_problem_and_no_error():
+def test_a_record_that_cannot_be_read_and_a_value_that_cannot_be_shown_are_problems_and_no_error():
+    found = record_problems(CAMPAIGN, Broken())
+    assert {problem.wrong for problem in found} == {"reading it raises OSError", "reading its names raises OSError"}
+    assert len(found) == 5
+    wrong = [("flag", 1)]
+    assert record_problems(CAMPAIGN, wrong)[0].wrong == "this list is no mapping"
     found = record_problems(CAMPAIGN, dict.fromkeys(GOOD, Silent()), Silent())
     assert [problem.feature for problem in found] == ["flag", "colour", "age", "hours", "paid"]
     assert all("this Silent" in problem.wrong for problem in found)
-
-
-VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(["red", "1", 40, []])
 
 
 @settings(deadline=None)

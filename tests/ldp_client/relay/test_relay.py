@@ -67,20 +67,14 @@ def test_a_report_that_is_queued_already_is_a_success(relay, server, campaign):
     assert server.counted(campaign.id) == 1
 
 
-def test_another_answer_under_a_queued_id_is_refused(relay, campaign):
-    identifier = b"\x07" * 16
+def test_another_answer_under_a_queued_id_and_a_payload_that_no_device_sends_are_refused_alone(relay, campaign):
     width = campaign.questions[0].mechanism.width
-    first, second = (encode_upload([Report(0, identifier, bytes([n]).ljust(width, b"\0"))]) for n in (0, 1))
-    assert relay.collect(first) == {}
-    assert relay.collect(second) == {identifier.hex(): "conflicting-report"}
-    assert relay.gathering() == 1
-
-
-def test_a_payload_no_device_can_have_sent_is_refused_and_the_rest_queued(relay, campaign):
-    width = campaign.questions[0].mechanism.width
+    first, other = (Report(0, b"\x07" * 16, bytes([n]).ljust(width, b"\0")) for n in (0, 1))
     bad, good = Report(0, b"\x01" * 16, b"\xff" * width), Report(0, b"\x02" * 16, b"\0" * width)
-    assert relay.collect(encode_upload([bad, good])) == {bad.id.hex(): "index-out-of-range"}
-    assert relay.gathering() == 1
+    assert relay.collect(encode_upload([first])) == {}
+    told = relay.collect(encode_upload([other, bad, good]))
+    assert told == {first.id.hex(): "conflicting-report", bad.id.hex(): "index-out-of-range"}
+    assert relay.gathering() == 2
 
 
 @pytest.mark.parametrize("body", [b"", b"\x92\x01\x90", b"not msgpack"])
@@ -129,8 +123,7 @@ def test_a_relay_shows_its_token_with_uploads_and_with_nothing_else(server, camp
 
 def test_a_relay_and_a_device_share_a_file(join, relay, server, campaign, tmp_path):
     relay.collect(upload(campaign))
-    _, part = join(storage=tmp_path / "relay.db")
-    part.contribute(RECORD, "yes")
+    _, part = join(storage=tmp_path / "relay.db", answered=True)
     part.withdraw()
     assert relay.run_once(5)
     assert server.counted(campaign.id) == 1
@@ -167,7 +160,7 @@ def test_a_gateway_that_cannot_write_says_later(gateway, relay, campaign, monkey
     connection.close()
 
 
-def test_a_relay_process_killed_at_any_time_loses_nothing_it_acknowledged(server, campaign, tmp_path, join):
+def test_a_relay_process_killed_at_any_time_loses_nothing_it_acknowledged(server, campaign, tmp_path, join, eventually):
     command = [sys.executable, "-m", "ldp_client", "relay", server.url, campaign.id]
     command += ["--storage", str(tmp_path / "relay.db"), "--port", "0", "--gather", "0.02", "--least-batch", "1"]
     devices = []
@@ -175,16 +168,13 @@ def test_a_relay_process_killed_at_any_time_loses_nothing_it_acknowledged(server
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         url = "http://" + process.stdout.readline().split()[-1]
         for _ in range(10):
-            device, part = join(url=url, clock=time)
-            part.contribute(RECORD, "yes")
+            device, _ = join(url=url, clock=time, answered=True)
             assert device.run_once(5)
             devices.append(device)
         if number < 2:
             os.kill(process.pid, signal.SIGKILL)
         else:
-            until = time.monotonic() + 10
-            while server.counted(campaign.id) < len(devices) and time.monotonic() < until:
-                time.sleep(0.01)
+            assert eventually(lambda: server.counted(campaign.id) == len(devices))
             process.terminate()
         process.communicate(timeout=10)
     assert process.returncode == 0

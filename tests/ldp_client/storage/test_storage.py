@@ -4,6 +4,8 @@ import sqlite3
 import stat
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 from forking import holds_in_a_child, needs_fork
@@ -64,16 +66,13 @@ def test_items_have_the_prefix_and_ascend_up_to_the_limit(storage):
 
 
 def test_writing_transactions_of_many_threads_lose_no_update(storage):
-    def add():
+    def add(_):
         for _ in range(10):
             with storage.transaction(write=True) as transaction:
                 transaction.put("count", b"%d" % (int(transaction.get("count") or b"0") + 1))
 
-    threads = [threading.Thread(target=add) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(add, range(4)))
     with storage.transaction(write=False) as transaction:
         assert transaction.get("count") == b"40"
 
@@ -90,30 +89,24 @@ def test_the_file_is_readable_by_its_owner_only(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_file_of_a_later_version_is_refused_and_left_alone(tmp_path):
+@pytest.mark.parametrize(
+    ("statement", "write", "code"),
+    [
+        *(("PRAGMA user_version = 2", write, "storage-newer") for write in (False, True)),
+        ("CREATE TABLE entries (something)", True, "storage-corrupt"),
+    ],
+)
+def test_a_file_of_a_later_version_and_a_foreign_database_are_refused_and_left_alone(tmp_path, statement, write, code):
     path = tmp_path / "device.db"
-    with SqliteStorage(path).transaction(write=True) as transaction:
-        transaction.put("a", b"1")
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 2")
-    connection.close()
+    if code == "storage-newer":
+        with SqliteStorage(path).transaction(write=True) as transaction:
+            transaction.put("a", b"1")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
     before = path.read_bytes()
-    for write in (False, True):
-        with pytest.raises(StorageError) as caught, SqliteStorage(path).transaction(write=write):
-            pass
-        assert caught.value.code == "storage-newer"
-    assert path.read_bytes() == before
-
-
-def test_a_foreign_database_is_refused_and_left_alone(tmp_path):
-    path = tmp_path / "other.db"
-    connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE entries (something)")
-    connection.close()
-    before = path.read_bytes()
-    with pytest.raises(StorageError) as caught, SqliteStorage(path).transaction(write=True):
+    with pytest.raises(StorageError) as caught, SqliteStorage(path).transaction(write=write):
         pass
-    assert caught.value.code == "storage-corrupt"
+    assert caught.value.code == code
     assert path.read_bytes() == before
 
 

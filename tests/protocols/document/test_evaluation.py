@@ -28,7 +28,8 @@ def of_three(**changes):
 
 
 def test_two_questions_about_the_model_are_asked_of_nobodys_feature():
-    campaign = compiled({"model": BOTH, "edges": [-1, 0, 1], "weights": [3, 1]})
+    campaign = compiled({"model": BOTH, "edges": [-1, 0, 1], "weights": [3.0, 1e0]})
+    assert campaign.evaluation.weights == (3, 1), "whole numbers may have a point"
     asked = [(one.kind, one.group, one.feature, one.other, one.domain_size, one.weight) for one in campaign.questions]
     assert asked == [("right", 0, None, None, 2, 3), ("score", 0, None, None, 8, 1)]
     assert len(campaign.groups) == 1
@@ -39,11 +40,6 @@ def test_two_questions_about_the_model_are_asked_of_nobodys_feature():
 def test_a_question_of_weight_0_is_not_asked(weights, kinds):
     campaign = compiled({"model": BOTH, "weights": weights})
     assert [one.kind for one in campaign.questions] == kinds
-
-
-def test_whole_numbers_may_have_a_point():
-    campaign = compiled({"model": BOTH, "weights": [2.0, 1e0]})
-    assert campaign.evaluation.weights == (2, 1)
 
 
 def test_a_document_reads_as_it_was_compiled():
@@ -110,17 +106,12 @@ def test_a_model_may_say_less_than_the_campaign_of_a_feature_and_more_of_its_tra
     assert compiled({"model": {**BOTH, "training": {"reports": 7}}}, features=features).evaluation.model.training
 
 
-@pytest.mark.parametrize(
-    ("odds", "place"), [(-9, 0), (-1, 0), (-0.5, 1), (0, 1), (0.1, 2), (1, 2), (2, 3), (math.inf, 3)]
-)
-def test_the_place_of_a_score_is_the_number_of_edges_that_it_lies_above(odds, place):
+def test_the_place_of_a_score_is_the_number_of_edges_below_or_the_class_of_the_largest_the_first_of_equals():
     evaluation = compiled({"model": BOTH, "edges": [-1, 0, 1]}).evaluation
     assert evaluation.places == 4
-    assert evaluation.place_of([0.0, odds]) == place
-
-
-def test_of_three_classes_the_place_is_the_class_of_the_largest_score_the_first_of_equals():
-    evaluation, label = of_three()
-    read = compiled(evaluation, label=label).evaluation
+    odds = (-9, -1, -0.5, 0, 0.1, 1, 2, math.inf)
+    assert [evaluation.place_of([0.0, one]) for one in odds] == [0, 0, 1, 1, 2, 2, 3, 3]
+    three, label = of_three()
+    read = compiled(three, label=label).evaluation
     assert (read.edges, read.places) == (None, 3)
     assert [read.place_of(scores) for scores in ([0, 1, 2], [0, 2, 2], [1, 1, 1], [-math.inf, 0, -1])] == [2, 1, 0, 1]

@@ -16,6 +16,7 @@ INCOME = {"name": "income", "kind": "continuous", "low": 0, "high": 9, "bins": 3
 HOURS = {"name": "hours", "kind": "continuous", "low": 0, "high": 100}
 ORDERED = {"ordered": True}
 LISTED = {**AGE, "values": ["young", "old", "missing"]}
+PRIVACY = [{"epsilon": 1}, {"epsilon": 3, "answers": "all"}, {"epsilon": 2, "discrete": "de"}, {"epsilon": 4}]
 RECORDS = [{"age": "old", "income": 2, "hours": 7}, {"age": "young"}, {"age": "ancient"}, {}]
 
 
@@ -52,44 +53,31 @@ def test_bins_are_in_their_order_and_a_number_without_bins_has_no_values_to_orde
 
 
 @pytest.mark.parametrize(
-    ("feature", "value", "problem"),
-    [
-        (INCOME, True, "unknown key"),
-        (HOURS, False, "unknown key"),
-        (AGE, 0, "must be true or false"),
-        (AGE, "true", "must be true or false"),
-    ],
+    ("problem", "cases"),
+    [("unknown key", [(INCOME, True), (HOURS, False)]), ("must be true or false", [(AGE, 0), (AGE, "true")])],
 )
-def test_only_texts_have_an_order_and_it_is_true_or_false(feature, value, problem):
-    with pytest.raises(DraftError, match=problem) as caught:
-        compiled({**feature, "ordered": value})
-    assert caught.value.field == "features[0].ordered"
-    with pytest.raises(DocumentError, match=problem):
-        Campaign.parse(tampered(compiled(feature), 0, ordered=value))
+def test_only_texts_have_an_order_and_it_is_true_or_false(problem, cases):
+    for feature, value in cases:
+        with pytest.raises(DraftError, match=rf"^features\[0\]\.ordered: .*{problem}"):
+            compiled({**feature, "ordered": value})
+        with pytest.raises(DocumentError, match=problem):
+            Campaign.parse(tampered(compiled(feature), 0, ordered=value))
 
 
 @pytest.mark.parametrize("missing", [{}, {"missing": False}])
 def test_missing_has_no_place_in_an_order(missing):
-    with pytest.raises(DraftError, match=r"no place in an order; leave it out.* a cell of their own") as caught:
+    problem = r"^features\[0\]\.ordered: .*no place in an order; leave it out.* a cell of their own"
+    with pytest.raises(DraftError, match=problem):
         compiled({**LISTED, **ORDERED, **missing})
-    assert caught.value.field == "features[0].ordered"
     with pytest.raises(DocumentError, match="no place in an order"):
         Campaign.parse(tampered(compiled(LISTED), 0, ordered=True))
     assert not compiled({**LISTED, "ordered": False}).features[0].ordered
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"privacy": {"epsilon": 3, "answers": "all"}},
-        {"privacy": {"epsilon": 2, "discrete": "de"}},
-        {"privacy": {"epsilon": 4}},
-    ],
-)
+@pytest.mark.parametrize("said", PRIVACY)
 @pytest.mark.parametrize("feature", [AGE, {**AGE, "missing": False}, {**AGE, "values": ["p", "q"], "missing": False}])
-def test_nothing_that_is_asked_or_answered_depends_on_it(feature, changes):
-    without, with_order = (compiled(one, INCOME, HOURS, **changes) for one in (feature, {**feature, **ORDERED}))
+def test_nothing_that_is_asked_or_answered_depends_on_it(feature, said):
+    without, with_order = (compiled(one, INCOME, HOURS, privacy=said) for one in (feature, {**feature, **ORDERED}))
     assert with_order.questions == without.questions
     assert with_order.loss == without.loss
     for seed, record in enumerate(RECORDS * 6):

@@ -27,6 +27,8 @@ def test_a_draft_compiles_to_the_label_question_one_per_discrete_feature_and_two
     assert [q.index for q in campaign.questions] == list(range(5))
     assert [len(group) for group in campaign.groups] == [1, 1, 1, 2]
     assert campaign.closes == datetime(2027, 1, 1, tzinfo=timezone.utc)
+    everything = Campaign.compile(draft_with("privacy", "answers", value="all"))
+    assert {question.epsilon for question in everything.questions} == {0.25}, "split over the groups"
 
 
 def test_the_document_is_the_draft_and_its_resolved_questions():
@@ -55,17 +57,14 @@ def test_the_key_order_of_the_draft_does_not_matter():
     ("place", "value"),
     [
         (("privacy", "epsilon"), 1),
-        (("features", 2, "low"), 0.0),
-        (("features", 2, "low"), -0.0),
+        *((("features", 2, "low"), zero) for zero in (0.0, -0.0)),
         (("features", 2, "high"), 1e2),
         (("features", 2, "bins"), None),
-        (("features", 0, "weight"), 1),
-        (("features", 0, "weight"), 1.0),
+        *((("features", 0, "weight"), one) for one in (1, 1.0)),
         (("features", 1, "bins"), 8.0),
         (("version",), 1.0),
         (("label", "weight"), None),
-        (("study",), ABSENT),
-        (("privacy", "answers"), ABSENT),
+        *((place, ABSENT) for place in (("study",), ("privacy", "answers"))),
     ],
 )
 def test_spelling_out_a_default_or_writing_a_number_differently_does_not_change_the_id(place, value):
@@ -99,11 +98,6 @@ def test_a_campaign_never_loses_more_than_its_epsilon(discrete, continuous, answ
     assert mechanisms["value"] == continuous or (continuous, campaign.questions[3].encoding) == ("sign", "sign")
 
 
-def test_answering_everything_splits_epsilon_over_the_groups():
-    campaign = Campaign.compile(draft_with("privacy", "answers", value="all"))
-    assert {question.epsilon for question in campaign.questions} == {0.25}
-
-
 @pytest.mark.parametrize("answers", ["one", "all"])
 def test_when_anything_is_published_is_a_promise_of_the_document(answers):
     promising = Campaign.compile({**DRAFT, "privacy": {"epsilon": 1.0, "answers": answers, "release_every": 5000}})
@@ -116,9 +110,5 @@ def test_weights_of_the_draft_are_those_of_the_draw():
     weighted = draft_with("features", 0, "weight", value=5)
     assert [q.weight for q in Campaign.compile(changed(weighted, ("label", "weight"), 3)).questions] == [3, 5, 1, 1, 1]
     unasked = Campaign.compile(draft_with("label", "weight", value=0))
-    assert [(question.kind, question.group) for question in unasked.questions] == [
-        ("pair", 1),
-        ("pair", 2),
-        ("value", 3),
-        ("square", 3),
-    ]
+    asked = [(question.kind, question.group) for question in unasked.questions]
+    assert asked == [("pair", 1), ("pair", 2), ("value", 3), ("square", 3)]

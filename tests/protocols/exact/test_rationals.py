@@ -21,6 +21,7 @@ from protocols.exact.rationals import (
 
 _HALVINGS = 8
 _TERMS = 60
+EXPONENTS = [Fraction(text) for text in ("0", "1e-9", "0.01", "1/3", "0.5", "1", "2", "10", "63.999", "64")]
 
 
 def taylor_bounds(exponent):
@@ -68,9 +69,6 @@ def test_numpys_numbers_are_the_numbers_they_are(kind):
 def test_what_is_no_finite_number_is_no_epsilon(epsilon):
     with pytest.raises((ValueError, OverflowError, TypeError)):
         exact_epsilon(epsilon)
-
-
-EXPONENTS = [Fraction(text) for text in ("0", "1e-9", "0.01", "1/3", "0.5", "1", "2", "10", "63.999", "64")]
 
 
 @pytest.mark.parametrize("exponent", EXPONENTS + [-exponent for exponent in EXPONENTS])

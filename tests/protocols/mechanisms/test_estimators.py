@@ -21,6 +21,13 @@ from protocols.mechanisms import (
     SummingHistogramEncoding,
 )
 
+FREQUENCIES = {
+    2: (Fraction(3, 4), Fraction(1, 4)),
+    3: (Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)),
+    4: (Fraction(2, 5), Fraction(3, 10), Fraction(1, 5), Fraction(1, 10)),
+    5: (Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 8), Fraction(0)),
+}
+
 
 @pytest.mark.parametrize(
     ("name", "p", "q"),
@@ -73,14 +80,6 @@ def contribution_variance(mechanism, distributions, weights, frequencies):
         mean = sum(share * value for value, share in contributions)
         total += frequency * sum(share * (value - mean) ** 2 for value, share in contributions)
     return float(total)
-
-
-FREQUENCIES = {
-    2: (Fraction(3, 4), Fraction(1, 4)),
-    3: (Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)),
-    4: (Fraction(2, 5), Fraction(3, 10), Fraction(1, 5), Fraction(1, 10)),
-    5: (Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 8), Fraction(0)),
-}
 
 
 @pytest.mark.parametrize(("name", "size", "epsilon"), SMALL)

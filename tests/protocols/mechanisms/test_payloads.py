@@ -13,7 +13,7 @@ from protocols import SYSTEM_COINS, PayloadError, ScriptedCoins
 from protocols.errors import PAYLOAD_CODES
 from protocols.exact.coins import ONE
 from protocols.exact.rationals import exact_epsilon
-from protocols.mechanisms import DISCRETE, PURE, Moment, SubsetSelection, bitmap, from_parameters
+from protocols.mechanisms import DISCRETE, PURE, Moment, SubsetSelection, bitmap
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,9 @@ def test_exactly_the_impossible_payloads_are_refused_with_the_documented_code(na
             assert code == possible(mechanism, payload)
             if code is None and name in PURE:
                 assert list(mechanism.support(payload)) == sorted(mechanism.support(payload))
+            elif name in PURE:
+                with pytest.raises(PayloadError):
+                    mechanism.support(payload)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -90,13 +93,6 @@ def test_what_clamping_takes_from_a_mean_is_lost_in_the_noise_of_a_thousand_mill
 
     bias = (excess(beyond) - excess(beyond + 2 * unit)) / unit
     assert 0 < bias < math.sqrt(mechanism.noise_variance(0.0) / 1e9) / 790
-
-
-@pytest.mark.parametrize("name", PURE)
-def test_the_support_of_a_payload_refuses_what_the_check_refuses(name):
-    mechanism = PURE[name].make(5, Fraction(1, 2))
-    with pytest.raises(PayloadError):
-        mechanism.support(b"\xff")
 
 
 @pytest.mark.parametrize("name", [name for name in PURE if name != "de"])
@@ -121,22 +117,13 @@ def test_indices_survive_a_bitmap(size):
 
 
 @pytest.mark.parametrize("name", NOISY)
-def test_a_cell_beyond_the_noises_reach_is_refused(name):
+def test_a_cell_beyond_the_noises_reach_is_refused(name, code_of):
     mechanism = NOISY[name].make(3, Fraction(1))
     bound = mechanism.bound
     for cell in (bound, -bound, 0):
         mechanism.check(struct.pack("<3i", 0, 0, cell))
     for cell in (bound + 1, -bound - 1, 2**31 - 1, -(2**31)):
-        with pytest.raises(PayloadError) as refused:
-            mechanism.check(struct.pack("<3i", 0, cell, 0))
-        assert refused.value.code == "value-out-of-range"
-
-
-@pytest.mark.parametrize("name", NOISY)
-def test_the_least_epsilon_of_a_question_still_fits_the_wire(name):
-    mechanism = NOISY[name].make(2, Fraction(1, 10**6))
-    assert mechanism.bound <= 2**31 - 1
-    assert from_parameters(name, 2, mechanism.parameters()) == mechanism
+        assert code_of(PayloadError, mechanism.check, struct.pack("<3i", 0, cell, 0)) == "value-out-of-range"
 
 
 def test_a_subsets_bitmap_keeps_no_order():

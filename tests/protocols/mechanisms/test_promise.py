@@ -107,8 +107,10 @@ def test_the_laplace_grid_keeps_the_expectation_of_a_value_exactly(value, monkey
 
 
 @pytest.mark.parametrize("name", NOISY)
-def test_a_draw_beyond_the_reach_is_clamped_and_never_wraps(name, monkeypatch):
+def test_a_draw_beyond_the_reach_is_clamped_and_never_wraps_at_the_least_epsilon_of_a_question(name, monkeypatch):
     mechanism = NOISY[name].make(2, Fraction(1, 10**6))
+    assert mechanism.bound <= 2**31 - 1
+    assert from_parameters(name, 2, mechanism.parameters()) == mechanism
     item = 0 if name == "she" else Moment(0, UNIT)
     for extreme in (1 << 40, -(1 << 40)):
         monkeypatch.setattr(discrete_laplace, "sample", lambda scale, coins, extreme=extreme: extreme)

@@ -1,5 +1,7 @@
-"""The upload codec: one valid encoding, and an UploadError for every other byte string."""
+"""Report ids, and the upload codec: one valid encoding, and an UploadError for every other byte string."""
 
+import hashlib
+import hmac
 import struct
 import time
 
@@ -10,36 +12,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols import Campaign, Report, UploadError, decode_upload, encode_upload
-from protocols.wire import Block, encode_blocks
+from protocols.wire import Block, encode_blocks, report_id
 
 PRIVACY = {"epsilon": 1.0, "discrete": "oue", "continuous": "laplace"}
 CAMPAIGN = Campaign.compile(draft(text("u", "1", "2", "3"), number("v"), privacy=PRIVACY))
 WIDTHS = [question.mechanism.width for question in CAMPAIGN.questions]
-
-
-def blocks_of(counts):
-    """One block per entry: question and number of reports, each byte different from its neighbours."""
-    return [
-        Block(
-            question, bytes(n % 251 for n in range(16 * count)), bytes(n % 241 for n in range(WIDTHS[question] * count))
-        )
-        for question, count in counts
-    ]
-
-
-def packed(value):
-    return msgpack.packb(value, use_bin_type=True)
-
-
-def refused(data):
-    with pytest.raises(UploadError) as error:
-        decode_upload(data, CAMPAIGN)
-    assert error.value.code == "malformed-upload"
-    return str(error.value)
-
-
-VALID = encode_blocks(blocks_of([(0, 2), (1, 1), (3, 1)]))
-
+VALID = encode_blocks(
+    Block(question, bytes(range(16 * count)), bytes(range(WIDTHS[question] * count)))
+    for question, count in ((0, 2), (1, 1), (3, 1))
+)
+GOOD = [0, bytes(16), bytes(WIDTHS[0])]
+ID, PAYLOAD = b"\xc4\x10" + bytes(16), b"\xc4\x01\x00"
+scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text(max_size=5)
+anything = st.recursive(
+    scalars | st.binary(max_size=40),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.integers(0, 9), inner, max_size=2),
+    max_leaves=8,
+)
+messages = (
+    anything | anything.map(lambda value: [1, [value]]) | anything.map(lambda value: [1, [[0, bytes(16), value]]])
+)
+SECRET = bytes(range(32))
 some_blocks = st.lists(st.integers(0, len(WIDTHS) - 1), min_size=1, unique=True).flatmap(
     lambda questions: st.tuples(
         *(
@@ -55,6 +48,17 @@ some_blocks = st.lists(st.integers(0, len(WIDTHS) - 1), min_size=1, unique=True)
         )
     )
 )
+
+
+def packed(value):
+    return msgpack.packb(value, use_bin_type=True)
+
+
+def refused(data):
+    with pytest.raises(UploadError) as error:
+        decode_upload(data, CAMPAIGN)
+    assert error.value.code == "malformed-upload"
+    return str(error.value)
 
 
 @given(some_blocks)
@@ -73,11 +77,6 @@ def test_reports_round_trip_grouped_by_question_in_their_order(asked):
         members = [report for report in reports if report.question == block.question]
         assert block.ids == b"".join(report.id for report in members)
         assert block.payloads == b"".join(report.payload for report in members)
-
-
-def test_an_upload_without_reports_cannot_be_encoded():
-    with pytest.raises(UploadError, match="at least one report"):
-        encode_upload([])
 
 
 def test_every_truncation_is_refused():
@@ -105,34 +104,14 @@ def test_a_flipped_byte_is_refused_or_is_content():
     assert accepted == content * 255 + 1
 
 
-GOOD = [0, bytes(16), bytes(WIDTHS[0])]
-
-
 @pytest.mark.parametrize(
     "value",
     [
-        None,
-        b"",
-        "text",
-        [],
-        [1, []],
-        [0, [GOOD]],
-        [True, [GOOD]],
-        [1.0, [GOOD]],
-        [1, GOOD],
-        [1, [None]],
-        [1, [[*GOOD, 1]]],
-        [1, [[-1, *GOOD[1:]]]],
-        [1, [[2**63, *GOOD[1:]]]],
-        [1, [[0.0, *GOOD[1:]]]],
-        [1, [[0, bytes(17), bytes(WIDTHS[0])]]],
-        [1, [[0, bytes(16), bytes(WIDTHS[0] + 1)]]],
-        [1, [[0, "i" * 16, bytes(WIDTHS[0])]]],
-        [1, [[0, [0] * 16, bytes(WIDTHS[0])]]],
-        {1: [GOOD]},
-        [1, {0: GOOD}],
-        msgpack.ExtType(5, b""),
-        [1, [[msgpack.ExtType(0, b"\0"), *GOOD[1:]]]],
+        *(None, b"", "text", [], [1, []], [0, [GOOD]], [True, [GOOD]], [1.0, [GOOD]], [1, GOOD], [1, [None]]),
+        *([1, [[*GOOD, 1]]], [1, [[-1, *GOOD[1:]]]], [1, [[2**63, *GOOD[1:]]]], [1, [[0.0, *GOOD[1:]]]]),
+        *([1, [[0, bytes(17), bytes(WIDTHS[0])]]], [1, [[0, bytes(16), bytes(WIDTHS[0] + 1)]]]),
+        *([1, [[0, "i" * 16, bytes(WIDTHS[0])]]], [1, [[0, [0] * 16, bytes(WIDTHS[0])]]]),
+        *({1: [GOOD]}, [1, {0: GOOD}], msgpack.ExtType(5, b""), [1, [[msgpack.ExtType(0, b"\0"), *GOOD[1:]]]]),
     ],
 )
 def test_any_other_value_is_refused(value):
@@ -140,7 +119,9 @@ def test_any_other_value_is_refused(value):
     refused(packed(value))
 
 
-def test_the_reason_names_the_question_and_what_would_be_right():
+def test_the_reason_names_the_question_and_what_would_be_right_and_nothing_is_encoded_without_reports():
+    with pytest.raises(UploadError, match="at least one report"):
+        encode_upload([])
     assert "the campaign has 4" in refused(packed([1, [[4, *GOOD[1:]]]]))
     assert "one or more times 16 bytes, not 15" in refused(packed([1, [[0, bytes(15), b""]]]))
     assert f"question 2: payloads must be {2 * WIDTHS[2]} bytes, not 3" in refused(
@@ -149,19 +130,12 @@ def test_the_reason_names_the_question_and_what_would_be_right():
     assert "strictly increasing" in refused(packed([1, [GOOD, GOOD]]))
 
 
-ID, PAYLOAD = b"\xc4\x10" + bytes(16), b"\xc4\x01\x00"
-
-
 @pytest.mark.parametrize(
     "data",
     [
-        b"\x92\xcc\x01\x91\x93\x00" + ID + PAYLOAD,
-        b"\x92\xd0\x01\x91\x93\x00" + ID + PAYLOAD,
-        b"\xdc\x00\x02\x01\x91\x93\x00" + ID + PAYLOAD,
-        b"\xdd\x00\x00\x00\x02\x01\x91\x93\x00" + ID + PAYLOAD,
-        b"\x92\x01\xdc\x00\x01\x93\x00" + ID + PAYLOAD,
-        b"\x92\x01\x91\xdc\x00\x03\x00" + ID + PAYLOAD,
-        b"\x92\x01\x91\x93\xcd\x00\x00" + ID + PAYLOAD,
+        *(head + ID + PAYLOAD for head in (b"\x92\xd0\x01\x91\x93\x00", b"\xdc\x00\x02\x01\x91\x93\x00")),
+        *(head + ID + PAYLOAD for head in (b"\xdd\x00\x00\x00\x02\x01\x91\x93\x00", b"\x92\x01\xdc\x00\x01\x93\x00")),
+        *(head + ID + PAYLOAD for head in (b"\x92\x01\x91\xdc\x00\x03\x00", b"\x92\x01\x91\x93\xcd\x00\x00")),
         b"\x92\x01\x91\x93\x00\xc5\x00\x10" + bytes(16) + PAYLOAD,
         b"\x92\x01\x91\x93\x00\xc6\x00\x00\x00\x10" + bytes(16) + PAYLOAD,
         b"\x92\x01\x91\x93\x00" + ID + b"\xc5\x00\x01\x00",
@@ -177,15 +151,9 @@ def test_a_longer_encoding_of_a_valid_upload_is_refused(data):
 @pytest.mark.parametrize(
     "data",
     [
-        b"\x92\x01\xdd\xff\xff\xff\xff",
-        b"\x92\x01\xdf\xff\xff\xff\xff",
-        b"\x92\x01\x91\x93\x00\xc6\xff\xff\xff\xff",
-        b"\x92\x01\x91\x93\x00\xdb\xff\xff\xff\xff",
-        b"\x92\x01\x91\x93\x00\xc9\xff\xff\xff\xff\x01",
-        b"\x91" * 100_000 + b"\x01",
-        b"\x81\x01" * 100_000,
-        b"\xc1",
-        b"",
+        *(b"\x92\x01\xdf\xff\xff\xff\xff", b"\x92\x01\x91\x93\x00\xc6\xff\xff\xff\xff"),
+        *(b"\x92\x01\x91\x93\x00\xdb\xff\xff\xff\xff", b"\x92\x01\x91\x93\x00\xc9\xff\xff\xff\xff\x01"),
+        *(b"\x91" * 100_000 + b"\x01", b"\x81\x01" * 100_000, b"\xc1"),
     ],
 )
 def test_lying_lengths_deep_nesting_and_reserved_bytes_are_refused(data):
@@ -200,23 +168,6 @@ def test_a_megabyte_of_lying_array_lengths_is_refused_at_once():
     assert time.process_time() - start < 0.5
 
 
-anything = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**64 - 1)
-    | st.floats()
-    | st.binary(max_size=40)
-    | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.integers(0, 9), inner, max_size=2),
-    max_leaves=8,
-)
-
-
-messages = (
-    anything | anything.map(lambda value: [1, [value]]) | anything.map(lambda value: [1, [[0, bytes(16), value]]])
-)
-
-
 @given(st.binary(max_size=60) | messages.map(packed))
 def test_bytes_are_refused_or_the_one_encoding_of_what_they_say(data):
     try:
@@ -224,3 +175,16 @@ def test_bytes_are_refused_or_the_one_encoding_of_what_they_say(data):
     except UploadError:
         return
     assert encode_blocks(blocks) == data
+
+
+def documented_id(campaign, slot):
+    message = campaign.id.encode("ascii") + slot.to_bytes(4, "little")
+    return hmac.new(SECRET, message, hashlib.sha256).digest()[:16]
+
+
+def test_a_device_that_answers_one_question_has_one_id_whatever_it_was_asked_and_otherwise_one_per_group():
+    assert {report_id(SECRET, CAMPAIGN, one) for one in CAMPAIGN.questions} == {documented_id(CAMPAIGN, 0)}
+    everything = Campaign.compile(draft(text("u", "1", "2"), number("v"), privacy={"epsilon": 1.0, "answers": "all"}))
+    for question in everything.questions:
+        assert report_id(SECRET, everything, question) == documented_id(everything, question.group)
+    assert len({report_id(SECRET, everything, one) for one in everything.questions}) == len(everything.groups) == 3

@@ -1,5 +1,5 @@
-"""Every call that can block takes ``timeout``, and keeps it: here against a file that another process really holds,
-and a thread that does.
+"""Every call that can block takes ``timeout``, and keeps it, whatever it does one after the other: here against a file
+that another process really holds, a thread that does, and a server that is silent.
 
 What is waited for never comes before a call has returned: that is the check, and no test measures how long it took.
 """
@@ -9,9 +9,11 @@ import threading
 import time
 
 import pytest
-from holding import PATIENCE, code_of, held, returned
+from holding import PATIENCE, code_of, held, returned, silent_server
 from records import RECORD
 
+import ldp_client.storage.memory
+import ldp_client.storage.sqlite
 from ldp_client import (
     Classifier,
     ClientError,
@@ -25,76 +27,68 @@ from ldp_client import (
 )
 from ldp_client.delivery.machine import Wait
 from ldp_client.network.transport import Response
+from ldp_client.relay import Relay
 from ldp_client.storage.sqlite import SqliteStorage
 
 SHORT = 0.05
 NEVER = 600.0
-ANSWER = Response(200, {}, b'{"rejected": []}')
+"""Seconds, more than any test takes; what waits so long has not kept its timeout."""
 
+ANSWER = Response(200, {}, b'{"rejected": []}')
 IMMEDIATE = {
     DeviceCampaign: {"load"},
     Device: {"default_path", "scope", "campaign", "start", "give_up"},
     Classifier: {"from_json", "predict", "predict_proba", "joint_log_likelihood", "scores"},
+    Relay: {"start"},
 }
 """Public methods that wait for nobody: they compute, or tell a thread."""
 
-
-@pytest.mark.parametrize("kind", IMMEDIATE)
-def test_every_public_method_takes_a_timeout_or_waits_for_nobody(kind):
-    methods = {
-        name
-        for name, member in inspect.getmembers(kind)
-        if not name.startswith("_") and callable(member) and "timeout" not in inspect.signature(member).parameters
-    }
-    assert methods == IMMEDIATE[kind]
-
-
 BUSY = "storage-busy"
+ASKED = ("ledger", "sent", "quarantined", "export", "erase", "adopt", "scopes_waiting")
+DECIDED = ("next_step", "refusal", "grant", "receipt", "withdraw", "requeue")
+KEY = "K" * 43
 DEVICE_CALLS = {
+    **{name: (lambda device, _, name=name: getattr(device, name)(timeout=SHORT), BUSY) for name in ASKED},
     "switch": (lambda device, _: device.switch(False, timeout=SHORT), BUSY),
-    "ledger": (lambda device, _: device.ledger(timeout=SHORT), BUSY),
-    "sent": (lambda device, _: device.sent(timeout=SHORT), BUSY),
-    "quarantined": (lambda device, _: device.quarantined(timeout=SHORT), BUSY),
-    "export": (lambda device, _: device.export(timeout=SHORT), BUSY),
-    "erase": (lambda device, _: device.erase(timeout=SHORT), BUSY),
-    "adopt": (lambda device, _: device.adopt(timeout=SHORT), BUSY),
-    "scopes_waiting": (lambda device, _: device.scopes_waiting(timeout=SHORT), BUSY),
     "request": (lambda device, task: device.request(task, timeout=SHORT), BUSY),
     "next_task": (lambda device, _: isinstance(device.next_task(timeout=SHORT), Wait), True),
-    "on_result": (
-        lambda device, task: device.on_result(task, Response(200, {}, b'{"rejected":[]}'), timeout=SHORT),
-        None,
-    ),
+    "on_result": (lambda device, task: device.on_result(task, ANSWER, timeout=SHORT), None),
     "run_once": (lambda device, _: device.run_once(SHORT), False),
     "status": (lambda device, _: device.status(timeout=SHORT).problem, BUSY),
     "close": (lambda device, _: device.close(timeout=SHORT), None),
 }
 CAMPAIGN_CALLS = {
-    "next_step": (lambda part, seconds: part.next_step(timeout=seconds), BUSY),
-    "refusal": (lambda part, seconds: part.refusal(timeout=seconds), BUSY),
-    "grant": (lambda part, seconds: part.grant(timeout=seconds), BUSY),
+    **{name: (lambda part, seconds, name=name: getattr(part, name)(timeout=seconds), BUSY) for name in DECIDED},
     "contribute": (lambda part, seconds: part.contribute(RECORD, "yes", timeout=seconds), BUSY),
-    "receipt": (lambda part, seconds: part.receipt(timeout=seconds), BUSY),
-    "withdraw": (lambda part, seconds: part.withdraw(timeout=seconds), BUSY),
-    "requeue": (lambda part, seconds: part.requeue(timeout=seconds), BUSY),
     "status": (lambda part, seconds: part.status(timeout=seconds).problem, BUSY),
     # The ledger's file is none of theirs.
     "fetch": (lambda part, seconds: part.fetch(timeout=seconds).id == part.id, True),
     "problems": (lambda part, seconds: part.problems(RECORD, timeout=seconds), ()),
     "classifier": (lambda part, seconds: part.classifier(timeout=seconds).predict(RECORD), "yes"),
 }
+RELAY_CALLS = {
+    "campaign": (lambda relay, _: relay.campaign(timeout=SHORT), "timeout"),
+    "model": (lambda relay, _: relay.model(timeout=SHORT), "timeout"),
+    "directory": (lambda relay, _: relay.directory(KEY, timeout=SHORT), "timeout"),
+    "collect": (lambda relay, upload: relay.collect(upload, timeout=SHORT), "timeout"),
+    "run_once": (lambda relay, _: relay.run_once(SHORT), False),
+    "gathering": (lambda relay, _: relay.gathering(timeout=SHORT), BUSY),
+    "delivery": (lambda relay, _: relay.delivery(timeout=SHORT), BUSY),
+    "close": (lambda relay, _: relay.close(timeout=SHORT), None),
+}
+CALLS = {DeviceCampaign: CAMPAIGN_CALLS, Device: DEVICE_CALLS, Classifier: {"fetch"}, Relay: RELAY_CALLS}
 
 
-def test_the_tables_name_every_method_that_takes_a_timeout():
-    for kind, table in ((Device, DEVICE_CALLS), (DeviceCampaign, CAMPAIGN_CALLS)):
-        methods = {name for name, member in inspect.getmembers(kind) if not name.startswith("_") and callable(member)}
-        assert methods == set(table) | IMMEDIATE[kind]
+@pytest.fixture(autouse=True)
+def no_timeout_but_the_calls(monkeypatch):
+    """The limit of a call that is given none would hide one that is not kept."""
+    for module in (ldp_client.storage.sqlite, ldp_client.storage.memory):
+        monkeypatch.setattr(module, "STORAGE_WAIT", NEVER)
 
 
 @pytest.mark.parametrize("name", DEVICE_CALLS)
 def test_no_call_of_a_device_waits_longer_than_its_timeout_for_a_held_file(name, join, server, tmp_path):
-    device, part = join(storage=tmp_path / "device.db", clock=time)
-    part.contribute(RECORD, "yes")
+    device, _ = join(storage=tmp_path / "device.db", clock=time, answered=True)
     task = device.next_task()
     before = (tmp_path / "device.db").read_bytes()
     call, expected = DEVICE_CALLS[name]
@@ -165,8 +159,7 @@ def test_a_withdrawal_that_cannot_see_whether_an_upload_arrived_says_that_it_may
             return super().transaction(write=write)
 
     storage = Forgetful()
-    device, part = join(storage=storage)
-    part.contribute(RECORD, "yes")
+    device, part = join(storage=storage, answered=True)
     device.request(device.next_task())
     storage.fails = True
     assert part.withdraw(timeout=SHORT) == Withdrawal(deleted=1, on_its_way=1, refunded=0.0)
@@ -209,3 +202,69 @@ def test_who_waits_for_a_held_file_does_not_keep_the_process_waiting(join, tmp_p
         waiting.join(PATIENCE)
         assert stuck.receipt() is not None
         holder.poll = lambda: None  # it has let go, as it was told
+
+
+def test_no_fetch_waits_longer_than_its_timeout_for_a_silent_server(join, campaign, tmp_path):
+    with silent_server() as url:
+        device, part = join(storage=tmp_path / "device.db", clock=time, url=url, granted=False)
+        for call in (part.fetch, part.refusal, part.grant, part.classifier):
+            assert code_of(lambda call=call: call(timeout=SHORT)) == "timeout"
+        assert code_of(lambda: Classifier.fetch(url, campaign.id, timeout=SHORT)) == "timeout"
+        assert not list(tmp_path.iterdir())
+        part.load(campaign.document)
+        part.grant()
+        part.contribute(RECORD, "yes")
+        assert returned(lambda: device.run_once(SHORT)) is False
+        assert part.status().queued == 1
+
+
+def test_a_try_whose_seconds_were_over_before_it_began_is_no_try_that_failed(join, server, clock):
+    """Ten that failed let a report expire; a slow disk and a short timeout must not make them up."""
+
+    def slow(_):
+        clock.advance(10)
+        return {}
+
+    device, part = join(headers=slow, answered=True)
+    assert not device.run_once(5)
+    assert (part.status().retries, part.fate, server.uploads) == (0, "waiting", [])
+    assert device.run_once(30)
+    assert len(server.uploads) == 1
+
+
+@pytest.mark.parametrize("kind", CALLS)
+def test_every_public_method_takes_a_timeout_and_stands_in_a_table_or_waits_for_nobody(kind):
+    members = inspect.getmembers(kind, callable)
+    methods = {name: inspect.signature(member).parameters for name, member in members if not name.startswith("_")}
+    assert {name for name, parameters in methods.items() if "timeout" not in parameters} == IMMEDIATE[kind]
+    assert methods.keys() == {*CALLS[kind], *IMMEDIATE[kind]}
+
+
+@pytest.mark.parametrize("name", RELAY_CALLS)
+def test_no_call_of_a_relay_waits_longer_than_its_timeout_for_a_held_file_and_a_silent_server(name, campaign, tmp_path):
+    path = tmp_path / "relay.db"
+    with SqliteStorage(path).transaction(write=True) as transaction:
+        transaction.put("scope/relay/x", b"")
+    call, expected = RELAY_CALLS[name]
+    with silent_server() as url, held(path):
+        end = returned(lambda: call(Relay(url, campaign.id, storage=path, publisher=KEY), b""))
+    assert (end.code if isinstance(end, ClientError) else end) == expected
+
+
+def test_who_asks_a_relay_while_another_asks_for_it_waits_no_longer_than_the_timeout(campaign):
+    asked, answer = threading.Event(), threading.Event()
+
+    class Stuck:
+        def send(self, request, timeout, cancellation=None):
+            asked.set()
+            answer.wait(PATIENCE)
+            raise TransportError("unreachable")
+
+    relay = Relay("https://collect.example.org", campaign.id, storage=":memory:", transport=Stuck())
+    first = threading.Thread(target=lambda: code_of(relay.model))
+    first.start()
+    assert asked.wait(PATIENCE)
+    assert code_of(lambda: relay.model(timeout=SHORT)) == "timeout"
+    assert first.is_alive()
+    answer.set()
+    first.join(PATIENCE)
