@@ -14,9 +14,8 @@ from protocols.document.authored import continuous_choices, discrete_choices
 from protocols.shell import Groups, add_json, at_least, between, say, say_json
 from simulations.commands.common import add_table_options, source_of, warn
 from simulations.studies.evaluating import EVALUATING, Study, Summary, run_study, study_id, summarise_study
-from simulations.studies.journal import Journal
+from simulations.studies.journal import Journal, run_trials
 from simulations.studies.trials import ACCURACY, Design, Setting, fingerprint, run_trial, summarise
-from simulations.studies.workers import run_trials
 from simulations.tables.sources import Source
 
 DESCRIPTION: Final = """\

@@ -13,7 +13,7 @@ from ldp_client.answering import encode
 from protocols import Campaign, RecordError, ScriptedCoins
 from protocols.document.questions import INDEX, LABEL, PAIR, PRODUCT, VALUE
 from protocols.document.schema import CategoricalFeature, ContinuousFeature, Label
-from simulations.fidelities.items import UNIT, Columns, Moments, class_indices
+from simulations.fidelities.items import UNIT, Columns, MomentBatch, class_indices
 
 AWKWARD = [
     0,
@@ -85,7 +85,7 @@ def test_every_item_agrees_with_the_device_to_the_last_bit(draft):
         items = columns.items(question, np.arange(len(frame)), rng)
         people = zip(frame.to_dict("records"), columns.classes.tolist(), strict=True)
         on_device = [encode(campaign, question, record, index, ScriptedCoins([])) for record, index in people]
-        if isinstance(items, Moments):
+        if isinstance(items, MomentBatch):
             assert list(zip(items.cells.tolist(), items.values.tolist(), strict=True)) == on_device
         else:
             assert items.tolist() == on_device

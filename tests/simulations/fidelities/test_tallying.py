@@ -14,7 +14,7 @@ from ldp_aggregator.mechanisms.noisy_vector import noise_sums
 from protocols import Question
 from protocols.document.questions import INDEX, LABEL, MOMENT, VALUE
 from protocols.mechanisms import DISCRETE, MOMENTS, NoisyVector, SubsetSelection
-from simulations.fidelities.items import UNIT, Moments
+from simulations.fidelities.items import UNIT, MomentBatch
 
 DRAWN = 2_000
 COUNTED = 10_000
@@ -61,10 +61,10 @@ def test_three_reports_of_an_index_add_up_as_drawn(name, size, epsilon, same_dis
 def test_three_reports_of_moments_add_up_as_drawn(name, classes, same_distribution):
     mechanism = MOMENTS[name].make(classes, Fraction(3))
     rng = np.random.default_rng(3)
-    moments = Moments(np.array([0, classes - 1]), np.array([int(0.8 * UNIT), int(-0.35 * UNIT)]), THERE)
+    moments = MomentBatch(np.array([0, classes - 1]), np.array([int(0.8 * UNIT), int(-0.35 * UNIT)]), THERE)
     drawn = [analysis_of(mechanism).tally_moments(moments, np.array([2, 1]), rng) for _ in range(DRAWN)]
     cells, values = (np.tile(one[[0, 0, 1]], COUNTED) for one in (moments.cells, moments.values))
-    together = Moments(cells, values, np.zeros(len(cells), dtype=bool))
+    together = MomentBatch(cells, values, np.zeros(len(cells), dtype=bool))
     assert_same_tallies(question_with(mechanism, VALUE, MOMENT), together, drawn, same_distribution)
 
 
@@ -94,7 +94,7 @@ def test_a_mechanism_without_a_tally_is_named():
         analysis_of(MOMENTS["laplace"].make(2, Fraction(1))).tally(np.zeros(2, dtype=int), np.random.default_rng(0))
     with pytest.raises(TypeError, match="oue"):
         analysis_of(DISCRETE["oue"].make(2, Fraction(1))).tally_moments(
-            Moments(np.zeros(1), np.zeros(1), THERE[:1]),
+            MomentBatch(np.zeros(1), np.zeros(1), THERE[:1]),
             np.ones(1),
             np.random.default_rng(0),
         )

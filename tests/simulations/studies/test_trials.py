@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from simulations.studies.journal import Journal
+from simulations.studies.journal import Journal, run_trials
 from simulations.studies.trials import Design, Setting, fingerprint, run_trial, summarise
-from simulations.studies.workers import run_trials
 from simulations.tables.frames import Table
 from simulations.tables.sources import Source
 
