@@ -19,7 +19,7 @@ from protocols import Campaign
 from simulations.fidelities.items import Columns
 from simulations.fidelities.simulation import simulate_counts, simulate_vector
 from simulations.studies.journal import experiment_id
-from simulations.studies.scores import accuracy, learned, non_private
+from simulations.studies.scores import accuracy, learned, majority, non_private
 from simulations.tables.sources import Source
 
 ACCURACY: Final = "accuracy"
@@ -65,7 +65,7 @@ def run_trial(source: Source, settings: Sequence[Setting], design: Design, seed:
     training, held_out = source.people.split(design.train_fraction, rng)
     campaigns = [setting.campaign(source.draft) for setting in settings]
     baseline = {
-        "majority": float((held_out.labels == training.labels.mode().iloc[0]).mean()),
+        "majority": majority(training, held_out),
         "non_private": accuracy(non_private(campaigns[0], training), held_out),
     }
     columns = Columns.of(campaigns[0], training.frame, training.labels)
