@@ -4,21 +4,10 @@ from __future__ import annotations
 
 import random
 import threading
-from dataclasses import dataclass, replace
 
 from ldp_client import TransportError
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Cancellation, Request, Response, Transport
-
-
-@dataclass(frozen=True)
-class Traffic:
-    """Upload requests that devices made, those of them that were second and later tries, and bytes of their bodies."""
-
-    uploads: int = 0
-    retries: int = 0
-    upload_bytes: int = 0
-    lost_answers: int = 0
 
 
 class Network:
@@ -34,24 +23,15 @@ class Network:
         Of these accidents.
     """
 
-    def __init__(
-        self,
-        inner: Transport | None = None,
-        *,
-        lost_answers: float = 0.0,
-        seed: int | None = None,
-    ) -> None:
-        self._inner = HttpTransport() if inner is None else inner
+    def __init__(self, inner: Transport | None = None, *, lost_answers: float = 0, seed: int | None = None) -> None:
+        self._inner = inner or HttpTransport()
         self._lost_answers = lost_answers
         self._random = random.Random(seed)
         self._lock = threading.Lock()
-        self._traffic = Traffic()
+        self.upload_bytes = 0
+        """Bytes of the bodies of all uploads so far."""
         self.first_upload: bytes | None = None
         """The body of the first upload, to look at."""
-
-    def traffic(self) -> Traffic:
-        """The traffic so far."""
-        return self._traffic
 
     def send(self, request: Request, timeout: float, cancellation: Cancellation | None = None) -> Response:
         """See :class:`ldp_client.network.transport.Transport`."""
@@ -60,13 +40,7 @@ class Network:
         with self._lock:
             self.first_upload = self.first_upload or request.body
             lose = self._random.random() < self._lost_answers
-            self._traffic = replace(
-                self._traffic,
-                uploads=self._traffic.uploads + 1,
-                retries=self._traffic.retries + (request.attempt > 1),
-                upload_bytes=self._traffic.upload_bytes + len(request.body or b""),
-                lost_answers=self._traffic.lost_answers + lose,
-            )
+            self.upload_bytes += len(request.body or b"")
         answer = self._inner.send(request, timeout, cancellation)
         if lose:
             raise TransportError("timeout")

@@ -17,7 +17,7 @@ import simulations.fleet.aggregator
 from protocols.shell import FAILED, WRONG_USAGE
 from simulations.__main__ import COMMANDS
 from simulations.commands.population import TOKEN_VARIABLE
-from simulations.fleet.aggregator import Daemon
+from simulations.fleet.aggregator import serving
 
 NOBODY = "http://127.0.0.1:9"
 """The discard port: nothing listens there."""
@@ -83,9 +83,9 @@ def test_lying_devices_are_counted_as_any_other_and_pull_the_model_towards_their
 
 
 def test_a_running_aggregator_is_used_and_left_running(table, schema, tmp_path, capsys, monkeypatch):
-    with Daemon(tmp_path / "data") as daemon:
+    with serving(tmp_path / "data") as (url, admin_url):
         flags = ["--data", table, "--schema", schema, "--devices", 40]
-        server = ["--url", daemon.url, "--admin-url", daemon.admin_url, "--aggregator-data", tmp_path / "data"]
+        server = ["--url", url, "--admin-url", admin_url, "--aggregator-data", tmp_path / "data"]
         code, out, _ = run(capsys, "population", *flags, *server)
         assert code == 0
         assert "reports accepted  40" in out
