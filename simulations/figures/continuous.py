@@ -25,7 +25,7 @@ from protocols import Campaign
 from protocols.document.authored import asked_features
 from protocols.document.schema import ContinuousFeature
 from simulations import simulate
-from simulations.figures.figure import Execution, Figure, Plot
+from simulations.figures.figure import Execution, Figure, Plot, mean_accuracies
 from simulations.studies.scores import accuracy, learned, majority
 from simulations.tables.frames import Table
 from simulations.tables.uci import draft_of, people_of
@@ -71,7 +71,7 @@ def measure(execution: Execution) -> pd.DataFrame:
         rows += execution.trials(
             partial(run_once, name), execution.runs, people_of(name, draft), *described, description=name
         )
-    return summarise(pd.DataFrame(rows))
+    return mean_accuracies(pd.DataFrame(rows), list(COLUMNS[:6]), "runs")
 
 
 def run_once(dataset: str, seed: int) -> list[dict[str, Any]]:
@@ -97,13 +97,6 @@ def run_once(dataset: str, seed: int) -> list[dict[str, Any]]:
                     total = campaign.privacy.epsilon
                     rows.append((inputs, method.name, accounting, epsilon, total, found))
     return [dict(zip(COLUMNS, (dataset, *row, seed), strict=True)) for row in rows]
-
-
-def summarise(rows: pd.DataFrame) -> pd.DataFrame:
-    """Means and standard errors over the runs, in the order of the experiment."""
-    grouped = rows.groupby(list(COLUMNS[:6]), sort=False)["accuracy"]
-    summary = pd.DataFrame({"accuracy": grouped.mean(), "standard_error": grouped.sem(), "runs": grouped.size()})
-    return summary.reset_index()
 
 
 def _with_projection(draft: Mapping[str, Any], inputs: str, public: Table, bins: int | None) -> dict[str, Any]:

@@ -1,8 +1,11 @@
-"""A fleet of devices: each one the real client, with its own storage, secret and consent, over real HTTP."""
+"""A fleet of devices: each one the real client, with its own storage, secret and consent, over real HTTP, on a network
+that can lose answers on purpose.
+"""
 
 from __future__ import annotations
 
 import json
+import random
 import threading
 import time
 from collections import Counter
@@ -13,14 +16,14 @@ from typing import Any, Final
 
 from ldp_client import Device, LdpError, Policy, TransportError
 from ldp_client.answering import draw_questions
-from ldp_client.network.transport import Request
+from ldp_client.network.stdlib import HttpTransport
+from ldp_client.network.transport import Cancellation, Request, Response, Transport
 from protocols import SYSTEM_COINS, Campaign, Coins, encode_upload
 from protocols.exact.coins import ONE
 from protocols.wire import MEDIA_TYPE, make_secret
 from simulations.fidelities.coins import SeededCoins
 from simulations.fleet.aggregator import FleetError
 from simulations.fleet.lying import RANDOM, lying_reports
-from simulations.fleet.network import Network
 from simulations.tables.frames import Table, python_values, records
 
 POLICY: Final = Policy(first_delay=0.0, backoff_base=0.05, backoff_longest=2.0)
@@ -34,6 +37,43 @@ TRIES: Final = 20
 
 THREADS: Final = 32
 """Devices at once."""
+
+
+class Network:
+    """A transport for any number of devices and threads.
+
+    Parameters
+    ----------
+    inner
+        What really sends; None takes the client's own HTTP.
+    lost_answers
+        Share of uploads whose answer never arrives, although the server has counted them: the device tries again.
+    seed
+        Of these accidents.
+    """
+
+    def __init__(self, inner: Transport | None = None, *, lost_answers: float = 0, seed: int | None = None) -> None:
+        self._inner = inner or HttpTransport()
+        self._lost_answers = lost_answers
+        self._random = random.Random(seed)
+        self._lock = threading.Lock()
+        self.upload_bytes = 0
+        """Bytes of the bodies of all uploads so far."""
+        self.first_upload: bytes | None = None
+        """The body of the first upload, to look at."""
+
+    def send(self, request: Request, timeout: float, cancellation: Cancellation | None = None) -> Response:
+        """See :class:`ldp_client.network.transport.Transport`."""
+        if request.method != "POST":
+            return self._inner.send(request, timeout, cancellation)
+        with self._lock:
+            self.first_upload = self.first_upload or request.body
+            lose = self._random.random() < self._lost_answers
+            self.upload_bytes += len(request.body or b"")
+        answer = self._inner.send(request, timeout, cancellation)
+        if lose:
+            raise TransportError("timeout")
+        return answer
 
 
 @dataclass(frozen=True)
@@ -103,7 +143,7 @@ def run_devices(
     crew = _Crew(people, on_device)
 
     def work() -> None:
-        for number, record, label in crew:
+        for number, (record, label) in crew:
             coins = SYSTEM_COINS if seed is None else SeededCoins(f"{seed}/{first + number}")
             lies = coins.bernoulli(int(behaviour.liars * ONE))
             try:
@@ -172,14 +212,13 @@ class _Crew:
         self._stopped = False
         self._lock = threading.Lock()
 
-    def __iter__(self) -> Iterator[tuple[int, Mapping[str, Any], str]]:
+    def __iter__(self) -> Iterator[tuple[int, tuple[Mapping[str, Any], str]]]:
         while True:
             with self._lock:
                 next_one = None if self._stopped else next(self._waiting, None)
             if next_one is None:
                 return
-            number, (record, label) = next_one
-            yield number, record, label
+            yield next_one
 
     def done(self, delivery: Delivery) -> None:
         """A device has finished."""

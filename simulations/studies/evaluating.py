@@ -20,7 +20,6 @@ from ldp_aggregator.learning.evaluation import evaluate, evaluated_model, evalua
 from protocols import Campaign
 from simulations.fidelities.items import Columns
 from simulations.fidelities.simulation import simulate_counts
-from simulations.studies.journal import experiment_id
 from simulations.studies.scores import accuracy, learned, majority
 from simulations.tables.frames import Table
 from simulations.tables.sources import Source
@@ -113,8 +112,3 @@ def summarise_study(rows: Iterable[Mapping[str, Any]]) -> Summary:
         means[name] = float(np.mean(told)) if told else math.nan
     error = float(gains.std(ddof=1) / math.sqrt(len(listed)))
     return Summary(len(listed), gain=float(gains.mean()), gain_error=error, **means)
-
-
-def study_id(source: Source, study: Study) -> str:
-    """Return the name of the experiment that a trial belongs to."""
-    return experiment_id(source.people, "evaluation", source.draft, asdict(study))

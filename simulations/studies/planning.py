@@ -10,7 +10,7 @@ are spread evenly between their bounds.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -102,16 +102,20 @@ class Curve:
         """Devices from which on the accuracy is at most ``loss`` below the one without privacy, interpolated; None
         where the curve does not get there.
         """
-        target = self.non_private - loss
-        below = [i for i, reached in enumerate(self.accuracy) if reached < target]
-        if not below:
-            return self.devices[0]
-        last = below[-1]
-        if last + 1 == len(self.devices):
-            return None
-        share = (target - self.accuracy[last]) / (self.accuracy[last + 1] - self.accuracy[last])
-        logarithm = math.log(self.devices[last]) + share * math.log(self.devices[last + 1] / self.devices[last])
-        return math.ceil(math.exp(logarithm))
+        found = place_of(self.non_private - loss, self.devices, self.accuracy)
+        return None if found is None else math.ceil(found)
+
+
+def place_of(target: float, places: Sequence[float], reached: Sequence[float]) -> float | None:
+    """The place from which on the target is reached, interpolated in its logarithm; None where it is not at the end."""
+    below = [at for at, found in enumerate(reached) if found < target]
+    if not below:
+        return places[0]
+    last = below[-1]
+    if last + 1 == len(places):
+        return None
+    share = (target - reached[last]) / (reached[last + 1] - reached[last])
+    return math.exp(math.log(places[last]) + share * math.log(places[last + 1] / places[last]))
 
 
 def accuracy_curve(

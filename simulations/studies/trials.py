@@ -23,7 +23,6 @@ from simulations.studies.scores import accuracy, learned, majority, non_private
 from simulations.tables.sources import Source
 
 ACCURACY: Final = "accuracy"
-SCORES: Final = (ACCURACY, "majority", "non_private")
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ def summarise(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     frame = pd.DataFrame(list(rows))
     keys = ["mechanism", "continuous", "epsilon", "per_question", "answers", "total_epsilon", "devices"]
     groups = frame.groupby(keys, sort=False)
-    summary = groups[list(SCORES)].mean()
+    summary = groups[[ACCURACY, "majority", "non_private"]].mean()
     summary.insert(1, "standard_error", groups[ACCURACY].std(ddof=1) / np.sqrt(groups.size()))
     summary.insert(0, "trials", groups.size())
     return summary.reset_index()

@@ -13,8 +13,8 @@ from browsing import start_browser
 from scenery import scenery
 
 from simulations.fleet.aggregator import temporary_aggregator
+from simulations.fleet.devices import Network
 from simulations.fleet.experiment import Plan, run
-from simulations.fleet.network import Network
 from simulations.tables.breast_cancer import demonstration_source
 
 WIDTHS = (320, 390, 1280)

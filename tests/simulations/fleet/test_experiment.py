@@ -8,8 +8,8 @@ from protocols import Campaign
 from simulations.fidelities.items import Columns
 from simulations.fidelities.simulation import relayed_upload
 from simulations.fleet.aggregator import temporary_aggregator
+from simulations.fleet.devices import Network
 from simulations.fleet.experiment import Plan, Watcher, run
-from simulations.fleet.network import Network
 from simulations.tables.breast_cancer import demonstration_source
 
 SOURCE = demonstration_source()
@@ -21,7 +21,7 @@ class Listening(Watcher):
     def __init__(self):
         self.told = []
 
-    def published(self, campaign):
+    def published(self, aggregator, campaign):
         self.told.append(campaign.id)
 
     def learned(self, devices, right):

@@ -8,7 +8,7 @@ import pytest
 
 from ldp_client import TransportError
 from ldp_client.network.transport import Request, Response
-from simulations.fleet.network import Network
+from simulations.fleet.devices import Network
 
 
 class Server:
