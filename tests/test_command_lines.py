@@ -263,11 +263,7 @@ def test_one_table_of_exit_codes_is_in_the_reference_and_in_every_help():
 
 
 def test_options_are_spelled_out(capsys):
-    for words in (
-        ["campaign", "list", "--dat", "x"],
-        ["campaign", "list", "--js"],
-        ["campaign", "list", "--conf=f"],
-    ):
+    for words in (["campaign", "list", "--dat", "x"], ["campaign", "list", "--js"], ["campaign", "list", "--conf=f"]):
         with pytest.raises(SystemExit) as stop:
             program.parse(words)
         assert stop.value.code == shell.WRONG_USAGE

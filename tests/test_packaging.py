@@ -24,13 +24,7 @@ PACKAGES = ("protocols", "ldp_client", "ldp_aggregator", "simulations")
 SMALL = Path("deploy", "client-wheel")
 SOURCES = (*PACKAGES, "pyproject.toml", "README.md", "LICENSE", "deploy")
 LARGEST_WHEEL = 120_000
-TOOLS = (
-    "ldp_client/command",
-    "ldp_client/relay",
-    "ldp_client/testing",
-    "protocols/drafting",
-    "protocols/shell",
-)
+TOOLS = ("ldp_client/command", "ldp_client/relay", "ldp_client/testing", "protocols/drafting", "protocols/shell")
 """What the wheel for devices leaves out: what no device runs."""
 
 OFFERED = ("ldp_client.aio", "ldp_client.errors", "ldp_client.network.transport", "ldp_client.storage.contract")

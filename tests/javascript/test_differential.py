@@ -81,12 +81,7 @@ def test_random_campaigns_and_scripted_coins_give_the_same_bytes_as_python(first
         lines.append(json.dumps(line))
         wanted.append(told)
     done = subprocess.run(
-        [node, PROGRAM],
-        input="\n".join(lines),
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
+        [node, PROGRAM], input="\n".join(lines), capture_output=True, text=True, timeout=900, check=False
     )
     assert done.returncode == 0, done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()]

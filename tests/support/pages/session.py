@@ -60,11 +60,7 @@ class Session:
     def __init__(self, folder, *interpreters):
         self.folder = folder
         self.public, self.admin, self.operations, other, relay = free_ports(5)
-        self.texts = {
-            "8080": str(self.public),
-            "8081": str(self.admin),
-            "5173": str(other),
-        }
+        self.texts = {"8080": str(self.public), "8081": str(self.admin), "5173": str(other)}
         self._forever = {"ldp-aggregator": self.public, "python": relay, "node": other}
         self._section = 0
         self._lasting = contextlib.ExitStack()

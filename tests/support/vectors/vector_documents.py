@@ -335,10 +335,7 @@ def _unlike_a_schema():
         ("a day that does not exist", lambda d: d.update(closes="2027-02-30T00:00:00Z")),
         ("an hour that does not exist", lambda d: d.update(closes="2027-02-03T24:00:00Z")),
         ("a time of another zone", lambda d: d.update(closes="2027-01-01T00:00:00+01:00")),
-        (
-            "closed before it opens",
-            lambda d: d.update(opens="2027-01-02T00:00:00Z", closes="2027-01-01T00:00:00Z"),
-        ),
+        ("closed before it opens", lambda d: d.update(opens="2027-01-02T00:00:00Z", closes="2027-01-01T00:00:00Z")),
         ("asking for everything", lambda d: d.update(asks="everything")),
         ("a model asked as moments", lambda d: d.update(asks="moments", study="s")),
         ("an unknown choice of mechanism", lambda d: d["privacy"].update(discrete="rappor")),

@@ -140,11 +140,7 @@ def generate():
         "documents.json": documents(known),
         "reports.json": reports(known),
         "uploads.json": uploads(known),
-        "training.json": {
-            "accepted": trained,
-            "impossible": impossible(),
-            "refused": models(trained),
-        },
+        "training.json": {"accepted": trained, "impossible": impossible(), "refused": models(trained)},
         "values.json": values(),
         "directories.json": directories(),
     }
