@@ -81,16 +81,11 @@ def value_and_class_apart(device, asked, item):
     return index_bytes(value * classes + label, asked)
 
 
-@leak(LOSS, OUE, "perturb", trials=20_000)
-def q_too_small_by_a_tenth(device, asked, item):
-    """A false bit of a unary encoding is set a tenth too seldom."""
-    return bits(device, asked, item, asked.mechanism.p, asked.mechanism.q * Fraction(9, 10))
-
-
-@leak(IMPOSSIBLE, campaign(4, discrete="sue"), "perturb", trials=100)
-def true_bit_not_cleared(device, asked, item):
-    """The true bit of a unary encoding is always set."""
-    return bits(device, asked, item, Fraction(1), asked.mechanism.q)
+@leak(LOSS, OUE, "perturb", name="q-too-small-by-a-tenth", trials=20_000, factor=Fraction(9, 10))
+@leak(IMPOSSIBLE, campaign(4, discrete="sue"), "perturb", name="true-bit-not-cleared", trials=100, p=Fraction(1))
+def other_bits(device, asked, item, p=None, factor=1):
+    """A false bit of a unary encoding is set a tenth too seldom, or the true bit always."""
+    return bits(device, asked, item, p or asked.mechanism.p, asked.mechanism.q * factor)
 
 
 @leak(LOSS, OUE, "perturb", trials=3000)
@@ -397,28 +392,16 @@ def one_in_the_clear(device, asked, often):
     return clear(device, asked, device.coins.below(often) == 0)
 
 
-@leak(IMPOSSIBLE, DE, "reply")
-def only_in_one_campaign(device, asked):
-    """There is no noise in campaigns of one title."""
-    return clear(device, asked, device.campaign.title == "t")
-
-
-@leak(None, DE, "reply")
-def only_on_sundays(device, asked):
-    """There is no noise on Sundays, and it is asked on a Friday."""
-    return clear(device, asked, device.process.now.isoweekday() == 7)
-
-
-@leak(None, DE, "reply")
-def only_for_one_person(device, asked):
-    """There is no noise for whoever has one entry, which no campaign asks about, in the record."""
-    return clear(device, asked, device.held("account") == "the person to be watched")
-
-
-@leak(LOSS, DE, "reply")
-def honest_in_a_crowd(device, asked):
-    """There is no noise unless the process answers for ten people or more, which only a test does."""
-    return clear(device, asked, len(device.process.people) < 10)
+@leak(IMPOSSIBLE, DE, "reply", name="only-in-one-campaign", when=lambda device: device.campaign.title == "t")
+@leak(None, DE, "reply", name="only-on-sundays", when=lambda device: device.process.now.isoweekday() == 7)
+@leak(None, DE, "reply", name="only-for-one-person", when=lambda device: device.held("account") == "watched")
+@leak(LOSS, DE, "reply", name="honest-in-a-crowd", when=lambda device: len(device.process.people) < 10)
+def clear_at_times(device, asked, when):
+    """There is no noise in campaigns of one title; on Sundays, and it is asked on a Friday; for whoever has one entry,
+    which no campaign asks about, in the record; unless the process answers for ten people or more, which only a test
+    does.
+    """
+    return clear(device, asked, when(device))
 
 
 @leak(LOSS, DE, "reply")

@@ -165,16 +165,11 @@ def constant_seed(device, secret=False):
     return device.perturbed(coins=coins)
 
 
-@leak(LOSS, SHE, "reports")
-def seeded_by_the_second(device):
-    """Coins are seeded with the time in seconds."""
-    return device.perturbed(coins=SeededCoins(int(device.process.now.timestamp())))
-
-
-@leak(LOSS, SHE, "reports")
-def seeded_by_the_record(device):
-    """Coins are seeded with a hash of the record, "so that a retry gives the same answer"."""
-    return device.perturbed(coins=HashCoins(record_hash(device)))
+@leak(LOSS, SHE, "reports", name="seeded-by-the-second", seed=lambda device: b"%d" % device.process.now.timestamp())
+@leak(LOSS, SHE, "reports", name="seeded-by-the-record", seed=lambda device: record_hash(device))
+def seeded_by(device, seed):
+    """Coins are seeded with the time in seconds, or with a hash of the record, "so that a retry gives the same"."""
+    return device.perturbed(coins=HashCoins(seed(device)))
 
 
 @leak(ID_REPEATS, SHE, "reports", name="seeded-with-15-bits", bits=15)
@@ -228,29 +223,23 @@ def memoised_by_value(device, asked, item):
 # --- what is remembered ---
 
 
-@leak(RETRY, DE, "again")
-def fresh_answer_under_a_new_id(device, sent):
-    """Nothing is stored before it is sent: a device that is asked again draws, perturbs and names its report anew."""
-    device.secret = device.entropy(32)
+@leak(RETRY, DE, "again", name="fresh-answer-under-a-new-id", stored=False)
+@leak(RETRY, DE, "again", name="fresh-noise-under-the-same-id", stored=True)
+def report_made_again(device, sent, stored):
+    """Nothing is stored before it is sent: a device that is asked again draws, perturbs and names its report anew. Or
+    the secret is stored, the report is not: another answer goes out under the same id.
+    """
+    device.secret = device.secret if stored else device.entropy(32)
     return device.send()
 
 
-@leak(RETRY, DE, "again")
-def fresh_noise_under_the_same_id(device, sent):
-    """The secret is stored, the report is not: another answer goes out under the same id."""
-    return device.send()
-
-
-@leak(RETRY, DE, "again", trials=100)
-def stored_for_one_class(device, sent):
-    """The outbox is written for one class only: for the other the write fails unnoticed."""
-    return () if device.class_index else sent
-
-
-@leak(RETRY, DE, "again")
-def retries_by_class(device, sent):
-    """One class sends its report again twice, having queued it in two places."""
-    return sent * (1 + device.class_index)
+@leak(RETRY, DE, "again", name="stored-for-one-class", trials=100, times=(1, 0))
+@leak(RETRY, DE, "again", name="retries-by-class", times=(1, 2))
+def times_by_class(device, sent, times):
+    """The outbox is written for one class only: for the other the write fails unnoticed. Or one class sends its report
+    again twice, having queued it in two places.
+    """
+    return sent * times[device.class_index]
 
 
 @leak(STUDY, DE, "study", trials=100)
