@@ -12,23 +12,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from drafts import draft, number, text
 
 pytestmark = pytest.mark.usefixtures("forked_programs")
 
-AGGREGATOR = ["ldp-aggregator"]
 FREE_PORTS = ["--listen", "127.0.0.1:0", "--listen-admin", "0", "--listen-operations", "0"]
 CLIENT = ["ldp-client"]
-DRAFT = {
-    "version": 1,
-    "title": "Will a customer miss a payment?",
-    "label": {"name": "missed_payment", "classes": ["yes", "no"]},
-    "features": [
-        {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"]},
-        {"name": "income", "kind": "continuous", "low": 0, "high": 200000, "bins": 4},
-    ],
+DRAFT = draft(
+    text("age", "young", "medium", "old", missing=True),
+    number("income", 0, 200_000, bins=4, missing=True),
+    label={"name": "missed_payment", "classes": ["yes", "no"]},
     # No noise to speak of, so that a few devices teach the model what the test expects.
-    "privacy": {"epsilon": 60.0, "answers": "all"},
-}
+    privacy={"epsilon": 60.0, "answers": "all"},
+)
 CAPS = ["--max-epsilon", "60", "--max-total-epsilon", "60"]
 PEOPLE = [("young", 10_000, "yes"), ("young", 20_000, "yes"), ("old", 180_000, "no"), ("medium", 190_000, "no")]
 
@@ -47,7 +43,7 @@ def data(tmp_path: Path) -> Path:
 @pytest.fixture
 def served(data: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The public address of a server that runs in a process of its own, and that process."""
-    command = [*AGGREGATOR, "serve", "--data", str(data), *FREE_PORTS]
+    command = ["ldp-aggregator", "serve", "--data", str(data), *FREE_PORTS]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         ready = re.search(r"public (\S+) admin", server.stdout.readline())
@@ -59,25 +55,34 @@ def served(data: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
         server.stdout.close()
 
 
+def create(data: Path) -> str:
+    """The id of the campaign that the draft makes."""
+    path = data.with_name("draft.json")
+    path.write_text(json.dumps(DRAFT), encoding="utf-8")
+    return aggregator(data, "campaign", "create", str(path)).strip()
+
+
+def aggregator(data: Path, *words: str) -> str:
+    return shell("ldp-aggregator", *words, "--data", str(data))
+
+
 def test_serve_create_contribute_train_predict(served, data, tmp_path):
     url, server = served
-    draft = tmp_path / "draft.json"
-    draft.write_text(json.dumps(DRAFT), encoding="utf-8")
-    campaign = shell(*AGGREGATOR, "campaign", "create", str(draft), "--data", str(data)).strip()
-    assert shell(*AGGREGATOR, "campaign", "create", str(draft), "--data", str(data)).strip() == campaign
+    campaign = create(data)
+    assert create(data) == campaign
 
-    for number, (age, income, label) in enumerate(PEOPLE):
-        storage = ["--storage", str(tmp_path / f"device-{number}.db")]
+    for device, (age, income, label) in enumerate(PEOPLE):
+        storage = ["--storage", str(tmp_path / f"device-{device}.db")]
         given = json.dumps({"record": {"age": age, "income": income}, "label": label})
         first = json.loads(shell(*CLIENT, "contribute", url, campaign, *storage, *CAPS, "--json", given=given))
         again = json.loads(shell(*CLIENT, "contribute", url, campaign, *storage, *CAPS, "--json", given=given))
         assert (first["sent"], again["sent"]) == (3, 3)
         assert again["total_epsilon"] == first["total_epsilon"] <= 60
 
-    listed = json.loads(shell(*AGGREGATOR, "campaign", "list", "--data", str(data), "--json"))
+    listed = json.loads(aggregator(data, "campaign", "list", "--json"))
     assert [(one["id"], one["reports"]) for one in listed] == [(campaign, 3 * len(PEOPLE))]
 
-    shell(*AGGREGATOR, "train", campaign, "--data", str(data), "--anyway", "--output", str(tmp_path / "model.json"))
+    aggregator(data, "train", campaign, "--anyway", "--output", str(tmp_path / "model.json"))
     assert json.loads((tmp_path / "model.json").read_text())["label"] == "missed_payment"
     for age, income, label in PEOPLE:
         given = json.dumps({"record": {"age": age, "income": income}})
@@ -89,14 +94,12 @@ def test_serve_create_contribute_train_predict(served, data, tmp_path):
 
 def test_a_device_above_its_cap_refuses_and_nothing_is_counted(served, data, tmp_path):
     url, _ = served
-    draft = tmp_path / "draft.json"
-    draft.write_text(json.dumps(DRAFT), encoding="utf-8")
-    campaign = shell(*AGGREGATOR, "campaign", "create", str(draft), "--data", str(data)).strip()
+    campaign = create(data)
     storage = ["--storage", str(tmp_path / "device.db")]
     given = '{"record": {}, "label": "yes"}'
     told = shell(*CLIENT, "contribute", url, campaign, *storage, expect=1, given=given)
     assert len(told.strip().splitlines()) == 1
-    listed = json.loads(shell(*AGGREGATOR, "campaign", "list", "--data", str(data), "--json"))
+    listed = json.loads(aggregator(data, "campaign", "list", "--json"))
     assert [one["reports"] for one in listed] == [0]
 
 

@@ -11,18 +11,14 @@ from pathlib import Path
 
 import pytest
 from daemon import Daemon
+from drafts import draft, text
 
 from ldp_client import Device
 
 pytestmark = pytest.mark.usefixtures("forked_programs")
 
-DRAFT = {
-    "version": 1,
-    "title": "Behind a relay",
-    "label": {"name": "late", "classes": ["yes", "no"]},
-    "features": [{"name": "age", "kind": "categorical", "values": ["young", "old"]}],
-    "privacy": {"epsilon": 1.0, "answers": "all"},
-}
+LABEL = {"name": "late", "classes": ["yes", "no"]}
+DRAFT = draft(text("age", "young", "old", missing=True), label=LABEL, privacy={"epsilon": 1.0, "answers": "all"})
 BATCH = 6
 SECONDS = 60
 

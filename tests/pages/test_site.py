@@ -140,10 +140,9 @@ def address(pages) -> Iterator[str]:
 
 
 def test_every_page_opens_in_a_browser_without_other_hosts_complaints_or_sideways_scrolling(pages, address):
-    from browsing import start_browser
+    from browsing import open_browser
 
-    browser = start_browser()
-    try:
+    with open_browser() as browser:
         figures = 0
         for page in pages:
             for width in WIDTHS:
@@ -159,19 +158,14 @@ def test_every_page_opens_in_a_browser_without_other_hosts_complaints_or_sideway
         assert broken == 0
         assert browser.foreign() == []
         assert browser.complaints() == []
-    finally:
-        browser.driver.quit()
 
 
 @pytest.mark.parametrize("opened", ["over HTTP", "from its folder"])
 def test_the_search_finds_what_is_on_a_page(pages, address, opened):
-    from browsing import start_browser
+    from browsing import open_browser
 
-    browser = start_browser()
-    try:
+    with open_browser() as browser:
         browser.resize(1280)
         browser.open(f"{address if opened == 'over HTTP' else SITE.as_uri()}/index.html?q=federate")
         browser.wait(lambda: browser.one(".md-search-result__item a").get_attribute("href"))
         assert [one for one in browser.foreign() if not one.startswith(SITE.as_uri())] == []
-    finally:
-        browser.driver.quit()

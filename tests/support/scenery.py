@@ -1,20 +1,18 @@
 """A server with everything on it that pages can show, made as people make it: by forms, devices and nodes."""
 
 import json
-import urllib.error
 import urllib.request
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from browsing import answer
+from browsing import answer, send
 from credit_draft import DRAFT
 
 from ldp_aggregator.node_statistics import MEDIA_TYPE as SHARE_TYPE
 from ldp_aggregator.trainers import node_statistics
 from ldp_client import perturb
 from protocols import Campaign, encode_upload
-from protocols.wire import MEDIA_TYPE
 
 OPEN = {**DRAFT, "closes": None, "study": "credit"}
 HOSPITALS = {
@@ -69,7 +67,7 @@ def refuse(aggregator, campaign):
     while second.payload == first.payload:
         second = replace(perturb(campaign, record, "yes")[0], id=first.id)
     for body in (encode_upload([first]), encode_upload([second]), b"this is no upload"):
-        send(f"{aggregator.url}/v1/campaigns/{campaign.id}/reports", body, MEDIA_TYPE)
+        send(f"{aggregator.url}/v1/campaigns/{campaign.id}/reports", body)
 
 
 def evaluated(browser, aggregator, campaign, devices):
@@ -120,15 +118,3 @@ def close(browser, aggregator, campaign):
     browser.click('form[action$="/close"] input[type=checkbox]')
     browser.click('form[action$="/close"] button')
     browser.wait(lambda: browser.text(".badge") == "closed")
-
-
-def send(url, body, media_type, token=None):
-    """What the server answers, whatever that is."""
-    request = urllib.request.Request(url, body, {"Content-Type": media_type})
-    if token is not None:
-        request.add_header("Authorization", f"Bearer {token}")
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answered:
-            return bytes(answered.read())
-    except urllib.error.HTTPError as error:
-        return bytes(error.read())
