@@ -302,21 +302,23 @@ def test_an_apps_type_checker_finds_the_types_in_the_wheel_for_devices(device_en
     assert any(line.endswith(('"list[str]"', '"builtins.list[builtins.str]"')) for line in told), checked.stdout
 
 
+def projects() -> list[dict]:
+    """The metadata of both distributions."""
+    places = (REPOSITORY / folder / "pyproject.toml" for folder in (Path(), SMALL))
+    return [tomllib.loads(place.read_text(encoding="utf-8"))["project"] for place in places]
+
+
 def test_every_package_names_the_same_addresses():
-    urls = [
-        tomllib.loads((REPOSITORY / path / "pyproject.toml").read_text())["project"]["urls"] for path in (".", SMALL)
-    ]
-    assert urls[0] == urls[1]
+    whole, small = projects()
+    urls = whole["urls"]
+    assert urls == small["urls"]
     npm = json.loads((REPOSITORY / "javascript" / "package.json").read_text(encoding="utf-8"))
-    assert (npm["homepage"], npm["repository"]["url"]) == (urls[0]["Homepage"], f"git+{urls[0]['Repository']}")
-    assert urls[0]["Homepage"] in (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert (npm["homepage"], npm["repository"]["url"]) == (urls["Homepage"], f"git+{urls['Repository']}")
+    assert urls["Homepage"] in (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
 def test_both_distributions_ask_for_the_same_python_under_the_same_licence():
-    whole, small = (
-        tomllib.loads((REPOSITORY / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-        for folder in (Path(), SMALL)
-    )
+    whole, small = projects()
     for key in ("version", "requires-python", "license"):
         assert whole[key] == small[key]
     assert small["dependencies"] == ["msgpack>=1.1,<2"]

@@ -49,7 +49,7 @@ def main():
             take(browser, options.folder, name, address, ACTS.get(name, nothing))
         take(browser, options.folder, "new-wrong", pages["new"], wrong_draft)
         take(browser, options.folder, "new-columns", pages["new"], columns)
-        take(browser, options.folder, "empty-trained", pages["empty"], train)
+        take(browser, options.folder, "empty-trained", pages["empty"], trained)
         take(browser, options.folder, "token-made", pages["tokens"], make_token)
         take(browser, options.folder, "public-again", pages["public"], answer_often)
 
@@ -60,13 +60,17 @@ def nothing(_browser):
 
 def wrong_token(browser):
     browser.fill("#token", "ldp_nobody")
-    browser.click("main button")
-    browser.wait(lambda: browser.all("#problem"))
+    clicked("main button", "#problem")(browser)
 
 
-def check(browser):
-    browser.click("button[value=check]")
-    browser.wait(lambda: browser.all("#plan-reach"))
+def clicked(selector, seen):
+    """Clicks, and waits for what is seen then."""
+
+    def act(browser):
+        browser.click(selector)
+        browser.wait(lambda: browser.all(seen))
+
+    return act
 
 
 def wrong_draft(browser):
@@ -82,15 +86,9 @@ def columns(browser):
     browser.wait(lambda: "This is a campaign" in browser.text("#verdict"))
 
 
-def train(browser):
-    browser.click('form[action$="/train"] button')
-    browser.wait(lambda: browser.all(".problem"))
-
-
 def make_token(browser):
     browser.fill("#name", f"node {len(browser.all('tbody tr'))}")
-    browser.click('form[action="/tokens"] button')
-    browser.wait(lambda: browser.all("#made-token"))
+    clicked('form[action="/tokens"] button', "#made-token")(browser)
 
 
 def answer_once(browser):
@@ -104,7 +102,8 @@ def answer_often(browser):
     browser.wait(lambda: "1000 devices" in browser.text("[data-result]"))
 
 
-ACTS = {"new": check, "public": answer_once, "public-closed": answer_once}
+trained, checked = clicked('form[action$="/train"] button', ".problem"), clicked("button[value=check]", "#plan-reach")
+ACTS = {"new": checked, "public": answer_once, "public-closed": answer_once}
 
 
 def take(browser, folder, name, address, act=nothing):

@@ -1,11 +1,14 @@
-"""The JavaScript client as a program of lines."""
+"""The JavaScript client as a program of lines, and the audit of the bundled file by it: lines in, bytes out."""
 
 import json
 import subprocess
 from pathlib import Path
 
+import pytest
 from drafts import draft, text
 
+from ldp_aggregator.audit import audit, command_client, command_stopwatch
+from ldp_aggregator.cli.audit import single_question
 from protocols import Campaign, decode_upload
 
 LINES = Path(__file__).resolve().parents[2] / "javascript" / "test" / "lines.mjs"
@@ -36,3 +39,20 @@ def test_a_line_that_must_be_refused_is_answered_with_its_code_and_the_next_one_
     for answer in (answered[1], answered[5]):
         (block,) = decode_upload(bytes.fromhex(answer), campaign)
         assert block.count == 1
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "domain", "trials"),
+    [
+        ("ss", 4, 300),
+        pytest.param("ss", 4, 20_000, marks=pytest.mark.long),
+        pytest.param("oue", 3, 20_000, marks=pytest.mark.long),
+    ],
+)
+def test_the_audit_passes_the_bundled_file(mechanism, domain, trials, node):
+    """Its coins are the system's: a sound client fails with probability ``wrong``."""
+    command = [node, str(LINES)]
+    document, stopwatch = single_question(mechanism, domain, 2.0), command_stopwatch(command)
+    found = audit(document, command_client(command), trials, at_once=True, stopwatch=stopwatch, wrong=1e-7)
+    assert found.findings == ()
+    assert 1 < found.lower_bound <= 2

@@ -11,11 +11,15 @@ import pytest
 from blocks import OUTPUT, PAGES, ROOT, blocks_of, says
 from forked import programs
 from session import Session
-from stages import STAGES
+from stages import EXAMPLE, STAGES
+
+from ldp_client import Device
+from ldp_client.testing import FakeServer
 
 RUN = ("sh", "python", "js")
 FEWEST_RUN = 0.85
 EXAMPLES_RUN = "tests/examples"
+WITH_STARTS = ("README.md", "deploy/client-wheel/README.md", "docs/client.md", "docs/how-to/backend.md")
 
 
 def with_blocks():
@@ -107,3 +111,30 @@ def test_what_a_page_says_is_compared_and_dots_stand_for_anything():
     assert says("a\nb\nc", "a\n...\nc")
     assert not says("a\nb 1.25 s\n", "b ... minutes")
     assert not says("a\nbc\n", "b")
+
+
+@pytest.mark.parametrize("page", WITH_STARTS)
+@pytest.mark.parametrize("agreed", [True, False])
+def test_three_starts_ask_once_and_answer_once(page, agreed, tmp_path, monkeypatch):
+    """The snippets that everybody copies ask a person once, at the first of an app's starts."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    block = next(block for block in blocks_of(page) if block.language == "python" and "next_step" in block.text)
+    asked = []
+
+    def agrees(*told):
+        asked.append(told)
+        return agreed
+
+    with FakeServer() as server:
+        published = server.publish(EXAMPLE)
+        text = re.sub(r"https://collect\.example\.org", server.url, block.text)
+        for _ in range(3):
+            names = {"url": server.url, "campaign_id": published.id, "agrees": agrees}
+            exec(compile(text, block.place, "exec", dont_inherit=True), names)
+            device = names["device"]
+            assert isinstance(device, Device)
+            assert device.run_once(5)
+            device.close()
+        assert asked == [(EXAMPLE["title"], EXAMPLE["purpose"])]
+        assert server.counted(published.id) == agreed

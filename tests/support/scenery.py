@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from browsing import answer, send
 from credit_draft import DRAFT
+from drafts import draft, number, text
 
 from ldp_aggregator.node_statistics import MEDIA_TYPE as SHARE_TYPE
 from ldp_aggregator.trainers import node_statistics
@@ -15,17 +16,13 @@ from ldp_client import perturb
 from protocols import Campaign, encode_upload
 
 OPEN = {**DRAFT, "closes": None, "study": "credit"}
-HOSPITALS = {
-    "version": 1,
-    "title": "Four hospitals",
-    "purpose": "who falls ill, learned from wards that share no record",
-    "label": {"name": "ill", "classes": ["yes", "no"]},
-    "features": [
-        {"name": "age", "kind": "continuous", "low": 0, "high": 100},
-        {"name": "ward", "kind": "categorical", "values": ["a", "b", "c"]},
-    ],
-    "privacy": {"epsilon": 2},
-}
+HOSPITALS = draft(
+    *(number("age", 0, 100, missing=True), text("ward", "a", "b", "c", missing=True)),
+    title="Four hospitals",
+    purpose="who falls ill, learned from wards that share no record",
+    label={"name": "ill", "classes": ["yes", "no"]},
+    privacy={"epsilon": 2},
+)
 
 
 def scenery(browser, aggregator, devices):

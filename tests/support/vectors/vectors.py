@@ -75,12 +75,12 @@ def reports(known):
         ],
         "accepted": made,
         "refused": [
-            {"document": "de-onebit", "record": RECORDS[0], "label": label, "code": "undeclared-label"}
-            for label in ("maybe", "", None, True, 1)
-        ]
-        + [
-            {"document": "de-onebit", "record": record, "label": "yes", "code": "not-a-record"}
-            for record in ([], [["colour", "red"]], "colour", 1, None)
+            {"document": "de-onebit", "record": record, "label": label, "code": code}
+            for code, records, labels in (
+                ("undeclared-label", RECORDS[:1], ("maybe", "", None, True, 1)),
+                ("not-a-record", ([], [["colour", "red"]], "colour", 1, None), ("yes",)),
+            )
+            for record, label in itertools.product(records, labels)
         ],
     }
 
