@@ -19,10 +19,7 @@ ODD = st.sampled_from([*_OF_PYTHON, *_OF_NUMPY, pd.NA, pd.NaT, pd.Timestamp(0)])
 ANYTHING = WHOLE | REAL | TEXTS | TRUTHS | ODD
 
 
-def _arrow(kind):
-    return pd.ArrowDtype(kind)
-
-
+_arrow = pd.ArrowDtype
 KINDS = {
     "whole": (WHOLE, ("int64", "float64", "Int64", "Float64", "category", _arrow(pa.int64()), _arrow(pa.float64()))),
     "small": (st.integers(0, 3), ("int8", "uint64", "float16", "float32", np.longdouble, "Int8", "Sparse[int64]")),

@@ -36,7 +36,10 @@ def scenery(browser, aggregator, devices):
     federated = federation(browser, aggregator)
     closed = aggregator.publish({**OPEN, "title": "It is over"})
     answer(aggregator, closed, 3)
-    close(browser, aggregator, closed)
+    browser.open(f"{aggregator.admin_url}/campaigns/{closed.id}")
+    browser.click('form[action$="/close"] input[type=checkbox]')
+    browser.click('form[action$="/close"] button')
+    browser.wait(lambda: browser.text(".badge") == "closed")
     admin, public = f"{aggregator.admin_url}/campaigns", f"{aggregator.url}/c"
     return {
         "list": f"{aggregator.admin_url}/",
@@ -108,10 +111,3 @@ def federation(browser, aggregator):
         url = f"{aggregator.url}/v1/campaigns/{campaign.id}/statistics"
         send(url, share, SHARE_TYPE, tokens[node])
     return campaign
-
-
-def close(browser, aggregator, campaign):
-    browser.open(f"{aggregator.admin_url}/campaigns/{campaign.id}")
-    browser.click('form[action$="/close"] input[type=checkbox]')
-    browser.click('form[action$="/close"] button')
-    browser.wait(lambda: browser.text(".badge") == "closed")

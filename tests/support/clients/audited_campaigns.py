@@ -2,7 +2,6 @@
 of several, with projections.
 """
 
-import json
 from functools import cache
 
 from drafts import draft, number, text
@@ -41,18 +40,14 @@ def scores():
 
 def projected(answers, discrete="oue", continuous="laplace"):
     """A campaign with a projection, one of whose outputs is discretised and one is not."""
-    given = json.loads(campaign(3, numbers=2))["features"]
-    features = [{k: v for k, v in of.items() if k != "bins"} for of in given]
+    features = [text("f0", *"012"), number("x0", 0, 10), number("x1", 0, 10)]
     projection = {
         "method": "pca",
         "inputs": ["x0", "x1"],
         "mean": [5, 5],
         "scale": [5, 5],
         "matrix": [[0.6, 0.8], [0.8, -0.6]],
-        "outputs": [
-            {"name": "first", "kind": "continuous", "missing": False, "low": -1, "high": 1, "bins": 4},
-            {"name": "second", "kind": "continuous", "missing": False, "low": -1.5, "high": 1.5},
-        ],
+        "outputs": [number("first", -1, 1, bins=4), number("second", -1.5, 1.5)],
         "fitted_on": "public",
     }
     privacy = {"epsilon": 2.0, "answers": answers, "discrete": discrete, "continuous": continuous}

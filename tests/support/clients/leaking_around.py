@@ -6,7 +6,7 @@ A name, the code of what is found, a campaign in which it shows, the step of a d
 import hashlib
 import hmac
 import json
-import random
+import struct
 
 import msgpack
 from audited import Device, planted_in
@@ -197,8 +197,8 @@ def recoverable_twister(device):
     """
     memory, people = device.process.memory, device.process.people
     if not memory:
-        memory["coins"] = twister = Twister(device.entropy(32))
-        memory["ids"] = [twister.random.getrandbits(128).to_bytes(16, "little") for _ in people][::-1]
+        memory["coins"] = twister = SeededCoins(device.entropy(32))
+        memory["ids"] = [struct.pack("<2Q", *twister.words(2)) for _ in people][::-1]
     return [Report(of.question, memory["ids"].pop(), of.payload) for of in device.perturbed(coins=memory["coins"])]
 
 
@@ -264,16 +264,6 @@ def previous_upload_sent_again(device):
 
 
 # --- what a flaw is made of ---
-
-
-class Twister(Coins):
-    """Words of a Mersenne Twister, which was never made to keep a secret."""
-
-    def __init__(self, seed):
-        self.random = random.Random(seed)
-
-    def words(self, count):
-        return [self.random.getrandbits(64) for _ in range(count)]
 
 
 class HashCoins(Coins):

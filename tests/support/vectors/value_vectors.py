@@ -49,11 +49,6 @@ def of_json(value):
     return value
 
 
-def _described(feature):
-    """Without ``missing``: which position a value means does not depend on it."""
-    return {key: value for key, value in feature.to_json().items() if key != "missing"}
-
-
 def values():
     """Every value with its text and its number, and with its index in some features and in a label."""
     written = [*PLAIN, *({kind: text} for kind, text in TYPED)]
@@ -62,8 +57,10 @@ def values():
             {"value": value, "text": text_of(of_json(value)), "number": _number(number_of(of_json(value)))}
             for value in written
         ],
+        # Without ``missing``: which position a value means does not depend on it.
         "features": [
-            {**_described(feature), "indices": [feature.index_of(of_json(value)) for value in written]}
+            {key: said for key, said in feature.to_json().items() if key != "missing"}
+            | {"indices": [feature.index_of(of_json(value)) for value in written]}
             for feature in (FLAG, SMOKER, ODD, DRINK, SIZE)
         ],
         "label": {"classes": list(ANSWER.classes), "indices": [ANSWER.index_of(of_json(value)) for value in written]},

@@ -129,19 +129,17 @@ def refused_documents(known):
     yield from _unlike_a_schema(base)
     evaluations = ("evaluation", "evaluation-three", "evaluation-projection")
     yield from _refused_evaluations(*(json.loads(known[name].document) for name in evaluations))
-    yield from _invalid(json.loads(known["binary"].document), _REFUSED_OF_PAIRS)
+    pairs = [
+        ("a pair with a second feature", lambda d: d["questions"][1].update(other="größe")),
+        ("a weight of a question beyond 2^30", lambda d: d["questions"][1].update(weight=2**30 + 1)),
+    ]
+    yield from _invalid(json.loads(known["binary"].document), pairs)
     yield from _refused_places(json.loads(known["missing-oue"].document))
     yield from _refused_projections(json.loads(known["projection"].document))
     yield from _refused_orders(json.loads(known["ordered"].document))
     value = json.loads(known["all"].document)
     value["privacy"]["epsilon"] = 3.2
     yield "answers that add up to more than the total", as_text(value), None, LOSS
-
-
-_REFUSED_OF_PAIRS = [
-    ("a pair with a second feature", lambda d: d["questions"][1].update(other="größe")),
-    ("a weight of a question beyond 2^30", lambda d: d["questions"][1].update(weight=2**30 + 1)),
-]
 
 
 def _invalid(base, changes):
@@ -151,6 +149,8 @@ def _invalid(base, changes):
 
 def _refused_places(base):
     """A question has a place for what is missing where that may be, and nowhere else."""
+    noise = {"grid": "12", "scale": str(1 << 60)}
+    moment = {"encoding": "moment", "mechanism": "laplace", "domain_size": 3, "parameters": noise}
     changes = [
         ("whether a value may be missing as a number", lambda d: d["features"][0].update(missing=0)),
         ("what may be missing among the values", lambda d: d["features"][0].update(values=["red", "green", "missing"])),
@@ -159,7 +159,7 @@ def _refused_places(base):
         ("a place among bins that are complete", lambda d: d["features"][1].update(missing=False)),
         ("a sign without a place for what is missing", lambda d: d["questions"][3].update(domain_size=6)),
         ("a third sign of what is complete", lambda d: d["features"][2].update(missing=False)),
-        ("a moment of what may be missing", lambda d: d["questions"][3].update(_moment())),
+        ("a moment of what may be missing", lambda d: d["questions"][3].update(moment)),
     ]
     yield from _invalid(base, changes)
 
@@ -181,11 +181,6 @@ def _missing_in_an_order(document):
     """As many cells as before: only the order is wrong."""
     feature = document["features"][0]
     feature.update(values=[*feature["values"], "missing"], missing=False)
-
-
-def _moment():
-    noise = {"grid": "12", "scale": str(1 << 60)}
-    return {"encoding": "moment", "mechanism": "laplace", "domain_size": 3, "parameters": noise}
 
 
 def _refused_evaluations(base, three, projected):
@@ -259,21 +254,20 @@ def _refused_evaluations(base, three, projected):
 
 
 def _refused_projections(base):
-    changes = {
-        "an unknown projection": {"method": "ica"},
-        "a row of zeros": {"matrix": [[0, 0], [-0.8, 0.6]]},
-        "outputs beyond a double": {"matrix": [[1e308, 1e308], [-0.8, 0.6]], "scale": [1e-9, 3.0]},
-        "fitted on nobody knows what": {"fitted_on": "customers"},
-        "fitted on public data at a cost": {"fitted_epsilon": 1},
-        "fitted on a private round of no study": {**PRIVATE, "fitted_study": None},
-        "fitted on a private round at no cost": {**PRIVATE, "fitted_epsilon": 0},
-        "fitted on a private round in no study": PRIVATE,
-    }
-    yield from _invalid(base, [(name, _projecting(change)) for name, change in changes.items()])
+    def said(**change):
+        return lambda d: d["projection"].update(change)
 
-
-def _projecting(change):
-    return lambda d: d["projection"].update(change)
+    changes = [
+        ("an unknown projection", said(method="ica")),
+        ("a row of zeros", said(matrix=[[0, 0], [-0.8, 0.6]])),
+        ("outputs beyond a double", said(matrix=[[1e308, 1e308], [-0.8, 0.6]], scale=[1e-9, 3.0])),
+        ("fitted on nobody knows what", said(fitted_on="customers")),
+        ("fitted on public data at a cost", said(fitted_epsilon=1)),
+        ("fitted on a private round of no study", said(**PRIVATE | {"fitted_study": None})),
+        ("fitted on a private round at no cost", said(**PRIVATE | {"fitted_epsilon": 0})),
+        ("fitted on a private round in no study", said(**PRIVATE)),
+    ]
+    yield from _invalid(base, changes)
 
 
 def _unlike_a_schema(base):
