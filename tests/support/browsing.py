@@ -23,7 +23,6 @@ AXE = Path(os.environ.get("LDP_AXE", ROOT / ".venv" / "axe" / "node_modules" / "
 WAIT_SECONDS = 60
 OWN_SCHEMES = ("data", "blob", "about", "chrome", "devtools")
 
-
 # Of the focused element: its place among all elements, its name, and whether a ring around it can be seen.
 _FOCUSED = """
 const one = document.activeElement;

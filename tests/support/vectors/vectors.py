@@ -160,9 +160,8 @@ def uploads(known):
         "a payload too short": _pack([[first[0], first[1], first[2][:-1]]]),
         "two ids and one payload": _pack([[first[0], first[1] * 2, first[2]]]),
     }
-    impossible = []
     least_refused = struct.pack("<3i", known["ss-laplace"].questions[3].mechanism.bound + 1, 0, 0).hex()
-    for name, question, payload, code in (
+    impossible = [
         ("de-onebit", 1, "0c", "index-out-of-range"),
         ("de-onebit", 3, "0300", "index-out-of-range"),
         ("de-onebit", 3, "0002", "bit-out-of-range"),
@@ -175,15 +174,16 @@ def uploads(known):
         ("ss-laplace", 3, least_refused, "value-out-of-range"),
         ("she-onebit", 1, "00" * 44 + "ffff0000", "value-out-of-range"),
         ("wide", 0, "2c01", "index-out-of-range"),
-    ):
-        block = Block(question, bytes(16), bytes.fromhex(payload))
-        impossible.append({"document": name, "upload": encode_blocks([block]).hex(), "code": code})
+    ]
     return {
         "document": "ss-laplace",
         "malformed": [
             {"name": name, "upload": data.hex(), "code": "malformed-upload"} for name, data in malformed.items()
         ],
-        "impossible": impossible,
+        "impossible": [
+            {"document": name, "upload": _pack([[question, bytes(16), bytes.fromhex(payload)]]).hex(), "code": code}
+            for name, question, payload, code in impossible
+        ],
     }
 
 
