@@ -5,32 +5,36 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from daemon import Daemon
+from drafts import draft, number, text
+
+from ldp_client import Device
 
 pytestmark = pytest.mark.usefixtures("forked_programs")
 
-AGGREGATOR = ["ldp-aggregator"]
-FREE_PORTS = ["--listen", "127.0.0.1:0", "--listen-admin", "0", "--listen-operations", "0"]
 CLIENT = ["ldp-client"]
-DRAFT = {
-    "version": 1,
-    "title": "Will a customer miss a payment?",
-    "label": {"name": "missed_payment", "classes": ["yes", "no"]},
-    "features": [
-        {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"]},
-        {"name": "income", "kind": "continuous", "low": 0, "high": 200000, "bins": 4},
-    ],
+DEMO = ["python", "-m", "simulations", "demo"]
+DRAFT = draft(
+    text("age", "young", "medium", "old", missing=True),
+    number("income", 0, 200_000, bins=4, missing=True),
+    label={"name": "missed_payment", "classes": ["yes", "no"]},
     # No noise to speak of, so that a few devices teach the model what the test expects.
-    "privacy": {"epsilon": 60.0, "answers": "all"},
-}
+    privacy={"epsilon": 60.0, "answers": "all"},
+)
 CAPS = ["--max-epsilon", "60", "--max-total-epsilon", "60"]
 PEOPLE = [("young", 10_000, "yes"), ("young", 20_000, "yes"), ("old", 180_000, "no"), ("medium", 190_000, "no")]
+
+LATE = {"name": "late", "classes": ["yes", "no"]}
+RELAYED = draft(text("age", "young", "old", missing=True), label=LATE, privacy={"epsilon": 1.0, "answers": "all"})
+BATCH = 6
+SECONDS = 60
 
 
 def shell(*command: str, expect: int = 0, given: str | None = None) -> str:
@@ -45,64 +49,60 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def served(data: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """The public address of a server that runs in a process of its own, and that process."""
-    command = [*AGGREGATOR, "serve", "--data", str(data), *FREE_PORTS]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        ready = re.search(r"public (\S+) admin", server.stdout.readline())
-        assert ready
-        yield ready[1], server
-    finally:
-        server.kill()
-        server.wait()
-        server.stdout.close()
+def served(data: Path) -> Iterator[Daemon]:
+    data.mkdir()
+    with Daemon(data) as daemon:
+        yield daemon
+
+
+def create(data: Path, drafted: dict[str, object] = DRAFT) -> str:
+    """The id of the campaign that the draft makes."""
+    path = data.with_name("draft.json")
+    path.write_text(json.dumps(drafted), encoding="utf-8")
+    return aggregator(data, "campaign", "create", str(path)).strip()
+
+
+def aggregator(data: Path, *words: str) -> str:
+    return shell("ldp-aggregator", *words, "--data", str(data))
 
 
 def test_serve_create_contribute_train_predict(served, data, tmp_path):
-    url, server = served
-    draft = tmp_path / "draft.json"
-    draft.write_text(json.dumps(DRAFT), encoding="utf-8")
-    campaign = shell(*AGGREGATOR, "campaign", "create", str(draft), "--data", str(data)).strip()
-    assert shell(*AGGREGATOR, "campaign", "create", str(draft), "--data", str(data)).strip() == campaign
+    url, campaign = served.public, create(data)
+    assert create(data) == campaign
 
-    for number, (age, income, label) in enumerate(PEOPLE):
-        storage = ["--storage", str(tmp_path / f"device-{number}.db")]
+    for device, (age, income, label) in enumerate(PEOPLE):
+        storage = ["--storage", str(tmp_path / f"device-{device}.db")]
         given = json.dumps({"record": {"age": age, "income": income}, "label": label})
         first = json.loads(shell(*CLIENT, "contribute", url, campaign, *storage, *CAPS, "--json", given=given))
         again = json.loads(shell(*CLIENT, "contribute", url, campaign, *storage, *CAPS, "--json", given=given))
         assert (first["sent"], again["sent"]) == (3, 3)
         assert again["total_epsilon"] == first["total_epsilon"] <= 60
 
-    listed = json.loads(shell(*AGGREGATOR, "campaign", "list", "--data", str(data), "--json"))
+    listed = json.loads(aggregator(data, "campaign", "list", "--json"))
     assert [(one["id"], one["reports"]) for one in listed] == [(campaign, 3 * len(PEOPLE))]
 
-    shell(*AGGREGATOR, "train", campaign, "--data", str(data), "--anyway", "--output", str(tmp_path / "model.json"))
+    aggregator(data, "train", campaign, "--anyway", "--output", str(tmp_path / "model.json"))
     assert json.loads((tmp_path / "model.json").read_text())["label"] == "missed_payment"
     for age, income, label in PEOPLE:
         given = json.dumps({"record": {"age": age, "income": income}})
         assert shell(*CLIENT, "predict", url, campaign, given=given).strip() == label
 
-    server.send_signal(signal.SIGTERM)
-    assert server.wait(timeout=30) == 0
+    assert served.stop() == 0
 
 
 def test_a_device_above_its_cap_refuses_and_nothing_is_counted(served, data, tmp_path):
-    url, _ = served
-    draft = tmp_path / "draft.json"
-    draft.write_text(json.dumps(DRAFT), encoding="utf-8")
-    campaign = shell(*AGGREGATOR, "campaign", "create", str(draft), "--data", str(data)).strip()
+    url, campaign = served.public, create(data)
     storage = ["--storage", str(tmp_path / "device.db")]
     given = '{"record": {}, "label": "yes"}'
     told = shell(*CLIENT, "contribute", url, campaign, *storage, expect=1, given=given)
     assert len(told.strip().splitlines()) == 1
-    listed = json.loads(shell(*AGGREGATOR, "campaign", "list", "--data", str(data), "--json"))
+    listed = json.loads(aggregator(data, "campaign", "list", "--json"))
     assert [one["reports"] for one in listed] == [0]
 
 
 def test_the_demonstration_runs_trains_and_leaves_nothing_behind(tmp_path):
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    command = ["python", "-m", "simulations", "demo", "--devices", "300", "--json", "--seed", "3"]
+    command = [*DEMO, "--devices", "300", "--json", "--seed", "3"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, env=environment)
     figures = json.loads(done.stdout)
     assert (figures["devices"], figures["accepted"], figures["refused"]) == (300, 300, {})
@@ -122,10 +122,8 @@ def test_the_demonstration_takes_a_table_of_your_own_and_says_what_must_be_repla
     table = tmp_path / "people.csv"
     rows = [f"{colour},{size},{'yes' if colour == 'red' else 'no'}" for colour in ("red", "blue") for size in range(40)]
     table.write_text("colour,size,sold\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    command = ["--data", str(table), "--label", "sold", "--devices", "100", "--seed", "1"]
-    done = subprocess.run(
-        ["python", "-m", "simulations", "demo", *command], capture_output=True, text=True, timeout=120, check=True
-    )
+    command = [*DEMO, "--data", str(table), "--label", "sold", "--devices", "100", "--seed", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert "64 of its people are resampled to 100 devices" in done.stdout
     assert "size: the bounds 0 to 40 were read off the data" in done.stderr
     assert "colour: the 2 values were read off the data" in done.stderr
@@ -133,7 +131,7 @@ def test_the_demonstration_takes_a_table_of_your_own_and_says_what_must_be_repla
 
 def test_the_demonstration_stays_when_asked_until_it_is_told_to_stop(tmp_path):
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    command = ["python", "-m", "simulations", "demo", "--devices", "60", "--seed", "3", "--keep"]
+    command = [*DEMO, "--devices", "60", "--seed", "3", "--keep"]
     demo = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)
     try:
         lines = iter(demo.stderr.readline, "")
@@ -149,3 +147,54 @@ def test_the_demonstration_stays_when_asked_until_it_is_told_to_stop(tmp_path):
         demo.communicate(timeout=60)
     assert demo.returncode == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def contribute(url: str, campaign: str, storage: Path) -> None:
+    with Device(storage, max_total_epsilon=10) as device:
+        joined = device.campaign(url, campaign, max_epsilon=10)
+        joined.grant()
+        joined.fetch()
+        joined.contribute({"age": "old"}, "yes")
+        assert device.run_once(SECONDS)
+
+
+def wait_for(reports: int, data: Path, campaign: str) -> dict:
+    deadline = time.monotonic() + SECONDS
+    while True:
+        shown = json.loads(aggregator(data, "campaign", "show", campaign, "--json"))
+        if shown["reports"] == reports or time.monotonic() > deadline:
+            return shown
+        time.sleep(0.2)
+
+
+def test_what_a_relay_vouches_for_is_stated_until_a_device_goes_round_it(served, data, tmp_path):
+    campaign = create(data, RELAYED)
+    token = tmp_path / "relay.token"
+    token.write_text(aggregator(data, "token", "create", "--scope", "relay"), encoding="ascii")
+    line = ["ldp-client", "relay", served.public, campaign, "--port", "0", "--gather", "0"]
+    line += ["--storage", str(tmp_path / "relay.db"), "--least-batch", str(BATCH), "--token-file", str(token)]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as relay:
+        try:
+            url = "http://" + re.search(r"relaying on (\S+)", relay.stdout.readline())[1]
+            for number in range(2 * BATCH):
+                contribute(url, campaign, tmp_path / f"device{number}.db")
+                if number + 1 in (BATCH, 2 * BATCH):
+                    shown = wait_for(2 * (number + 1), data, campaign)
+        finally:
+            relay.terminate()
+    told = shown["relayed"]
+    assert (told["reports"], told["least_batch"], told["otherwise"]) == (4 * BATCH, BATCH, 0)
+    assert told["guarantee"]["reports"] == BATCH
+    collector = aggregator(data, "token", "create", "--scope", "collector").strip()
+    ask = urllib.request.Request(
+        f"{served.public}/v1/campaigns/{campaign}/estimates", headers={"Authorization": f"Bearer {collector}"}
+    )
+    with urllib.request.urlopen(ask, timeout=SECONDS) as answer:
+        assert json.loads(answer.read())["relayed"] == told
+    trained = aggregator(data, "train", campaign, "--anyway")
+    assert "to who runs the server: epsilon = " in trained
+    assert "the relay does not collude" in trained
+    contribute(served.public, campaign, tmp_path / "direct.db")
+    assert wait_for(4 * BATCH + 2, data, campaign)["relayed"]["otherwise"] == 2
+    trained = aggregator(data, "train", campaign, "--anyway")
+    assert "nothing beyond the local guarantee: at least 2 of 26 reports came otherwise" in trained

@@ -4,68 +4,43 @@ from __future__ import annotations
 
 import ast
 import json
-import os
-import shutil
+import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Sequence
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 import tomllib
+from drafts import draft, number, text
+from installing import PACKAGES, REPOSITORY, SMALL, build_wheel, copy_of_sources, install, printed, run
 
 import ldp_client
 import protocols
 from protocols import Campaign
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-PACKAGES = ("protocols", "ldp_client", "ldp_aggregator", "simulations")
-SMALL = Path("deploy", "client-wheel")
-SOURCES = (*PACKAGES, "pyproject.toml", "README.md", "LICENSE", "deploy")
 LARGEST_WHEEL = 120_000
-TOOLS = (
-    "ldp_client/command",
-    "ldp_client/relay",
-    "ldp_client/testing",
-    "protocols/drafting",
-    "protocols/shell",
-)
+TOOLS = ("ldp_client/command", "ldp_client/relay", "ldp_client/testing", "protocols/drafting", "protocols/shell")
 """What the wheel for devices leaves out: what no device runs."""
 
 OFFERED = ("ldp_client.aio", "ldp_client.errors", "ldp_client.network.transport", "ldp_client.storage.contract")
 """What docs/client.md offers to apps beside the names of the packages."""
 
-DOCUMENT = Campaign.compile(
-    {
-        "version": 1,
-        "title": "t",
-        "label": {"name": "y", "classes": ["a", "b"]},
-        "features": [
-            {"name": "u", "kind": "categorical", "values": ["1", "2"]},
-            {"name": "v", "kind": "continuous", "low": 0, "high": 1},
-        ],
-        "privacy": {"epsilon": 1.0, "answers": "all"},
-    }
-).document
+_ASKED = (text("u", "1", "2", missing=True), number("v", missing=True))
+DOCUMENT = Campaign.compile(draft(*_ASKED, privacy={"epsilon": 1.0, "answers": "all"})).document
 
 CONTRIBUTE = """
 import sys
-
-class Blocked:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {blocked}:
-            raise ModuleNotFoundError(name + " is blocked", name=name)
-
-sys.meta_path.insert(0, Blocked())
-
+sys.modules.update(dict.fromkeys({blocked}))  # None there is a module that is not found.
 import ldp_client
 from protocols import Campaign, encode_upload
 
 campaign = Campaign.parse({document})
 reports = ldp_client.perturb(campaign, {{"u": "1", "v": 0.5}}, "a")
 upload = encode_upload(reports)
-foreign = sorted({blocked} & {{name.partition(".")[0] for name in sys.modules}})
+foreign = sorted({blocked} & {{name.partition(".")[0] for name, module in sys.modules.items() if module}})
 print(len(reports), upload[:2].hex(), foreign)
 """
 COMPILE = """
@@ -107,6 +82,7 @@ reveal_type([one.title for one in device.sent()])
 """Two mistakes, and one question to the type checker."""
 
 DEVICE = ("protocols", "ldp_client")
+CITED = {"Yilmaz": 2019, "Wang": 2017, "Vaidya": 2013, "Zafarani": 2020, "Marchioro": 2022}
 
 NOT_FOR_DEVICES = {
     "numpy",
@@ -121,43 +97,14 @@ NOT_FOR_DEVICES = {
 }
 
 
-def run(command: Sequence[str | Path], **options: object) -> subprocess.CompletedProcess[str]:
-    # Without PYTHONPATH and outside the checkout, so that only what is installed can be imported.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, check=False, **options)
-
-
-def build(project: Path, folder: Path) -> Path:
-    """A wheel from a copy of the sources: a build leaves files beside them."""
-    copy, target = folder / "sources", folder / "wheel"
-    for name in SOURCES:
-        source = REPOSITORY / name
-        if source.is_dir():
-            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(source, copy / name)
-    built = run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", target, copy / project])
-    assert built.returncode == 0, built.stderr
-    (made,) = target.glob("*.whl")
-    return made
-
-
-def install(folder: Path, *wheels: Path) -> Path:
-    """A fresh virtual environment into which the wheels, and what they ask for, were installed."""
-    assert run([sys.executable, "-m", "venv", folder]).returncode == 0
-    installed = run([folder / "bin" / "python", "-m", "pip", "install", "--quiet", *wheels])
-    assert installed.returncode == 0, installed.stderr
-    return folder
-
-
 def files_of(wheel: Path) -> set[str]:
     with zipfile.ZipFile(wheel) as archive:
         return {name for name in archive.namelist() if ".dist-info/" not in name}
 
 
 def installed_names(environment: Path) -> set[str]:
-    listed = run([environment / "bin" / "python", "-m", "pip", "list", "--format", "json"])
-    return {package["name"] for package in json.loads(listed.stdout)} - {"pip", "setuptools", "wheel"}
+    listed = printed([environment / "python", "-m", "pip", "list", "--format", "json"])
+    return {package["name"] for package in json.loads(listed)} - {"pip", "setuptools", "wheel"}
 
 
 class _Untyped(ast.NodeTransformer):
@@ -223,12 +170,14 @@ def program(source: bytes, *, public: bool) -> str:
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(Path(), tmp_path_factory.mktemp("whole"))
+    folder = tmp_path_factory.mktemp("whole")
+    return build_wheel(copy_of_sources(folder / "sources"), folder)
 
 
 @pytest.fixture(scope="session")
 def small_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(SMALL, tmp_path_factory.mktemp("small"))
+    folder = tmp_path_factory.mktemp("small")
+    return build_wheel(copy_of_sources(folder / "sources") / SMALL, folder)
 
 
 @pytest.fixture(scope="session")
@@ -267,18 +216,17 @@ def test_the_whole_needs_the_client_of_its_own_version(wheel, small_wheel):
 
 @pytest.mark.install
 def test_the_client_works_in_a_plain_installation(environment, tmp_path):
-    python = environment / "bin" / "python"
-    imported = run([python, "-c", "import ldp_client; print(ldp_client.__file__)"], cwd=tmp_path)
-    assert imported.returncode == 0, imported.stderr
-    assert imported.stdout.startswith(str(environment))
-    contributed = run([python, "-c", CONTRIBUTE.format(blocked="set()", document=DOCUMENT)], cwd=tmp_path)
-    assert contributed.stdout.split() == ["3", "9201", "[]"], contributed.stderr
+    python = environment / "python"
+    imported = printed([python, "-c", "import ldp_client; print(ldp_client.__file__)"], cwd=tmp_path)
+    assert imported.startswith(str(environment.parent))
+    contributed = printed([python, "-c", CONTRIBUTE.format(blocked="set()", document=DOCUMENT)], cwd=tmp_path)
+    assert contributed.split() == ["3", "9201", "[]"]
 
 
 @pytest.mark.install
 def test_the_aggregators_command_says_what_is_missing_in_a_plain_installation(environment, tmp_path):
     for command in (["ldp-aggregator"], ["python", "-m", "ldp_aggregator"]):
-        answered = run([environment / "bin" / command[0], *command[1:], "serve"], cwd=tmp_path)
+        answered = run([environment / command[0], *command[1:], "serve"], cwd=tmp_path)
         assert answered.returncode == 2
         assert "pip install 'ldp-bayes[aggregator]'" in answered.stderr
         assert "Traceback" not in answered.stderr
@@ -316,13 +264,12 @@ def test_the_wheel_for_devices_holds_the_programs_of_the_repository_and_the_type
 @pytest.mark.install
 def test_the_client_works_where_the_wheel_for_devices_is_all_there_is(device_environment, tmp_path):
     assert installed_names(device_environment) == {"ldp-bayes-client", "msgpack"}
-    python = device_environment / "bin" / "python"
-    contributed = run([python, "-c", CONTRIBUTE.format(blocked="set()", document=DOCUMENT)], cwd=tmp_path)
-    assert contributed.stdout.split() == ["3", "9201", "[]"], contributed.stderr
+    python = device_environment / "python"
+    contributed = printed([python, "-c", CONTRIBUTE.format(blocked="set()", document=DOCUMENT)], cwd=tmp_path)
+    assert contributed.split() == ["3", "9201", "[]"]
     compiled = run([python, "-c", COMPILE], cwd=tmp_path)
     assert (compiled.returncode, compiled.stdout.count("pip install ldp-bayes")) == (0, 1), compiled.stderr
-    opened = run([python, "-c", OPEN], cwd=tmp_path)
-    assert opened.returncode == 0, opened.stderr
+    printed([python, "-c", OPEN], cwd=tmp_path)
     command = run([python, "-m", "ldp_client", "status"], cwd=tmp_path)
     assert (command.returncode, command.stderr.count("pip install ldp-bayes")) == (2, 1)
 
@@ -337,35 +284,36 @@ def test_the_wheel_for_devices_explains_what_an_app_calls(device_environment, tm
         "        if not one.startswith('_') and (callable(what) or isinstance(what, property)):\n"
         "            assert inspect.getdoc(what), (name, one)\n"
     )
-    answered = run([device_environment / "bin" / "python", "-c", program], cwd=tmp_path)
-    assert answered.returncode == 0, answered.stderr
+    printed([device_environment / "python", "-c", program], cwd=tmp_path)
 
 
 @pytest.mark.install
 def test_an_apps_type_checker_finds_the_types_in_the_wheel_for_devices(device_environment, tmp_path):
     (tmp_path / "app.py").write_text(TYPED_APP, encoding="utf-8")
-    python = device_environment / "bin" / "python"
+    python = device_environment / "python"
     checked = run([sys.executable, "-m", "mypy", "--strict", "--python-executable", python, "app.py"], cwd=tmp_path)
     told = [line.partition(": ")[2] for line in checked.stdout.splitlines()]
     assert [line.rpartition("[")[2] for line in told if line.startswith("error")] == ["call-arg]", "arg-type]", "misc]"]
     assert any(line.endswith(('"list[str]"', '"builtins.list[builtins.str]"')) for line in told), checked.stdout
 
 
+def projects() -> list[dict]:
+    """The metadata of both distributions."""
+    places = (REPOSITORY / folder / "pyproject.toml" for folder in (Path(), SMALL))
+    return [tomllib.loads(place.read_text(encoding="utf-8"))["project"] for place in places]
+
+
 def test_every_package_names_the_same_addresses():
-    urls = [
-        tomllib.loads((REPOSITORY / path / "pyproject.toml").read_text())["project"]["urls"] for path in (".", SMALL)
-    ]
-    assert urls[0] == urls[1]
+    whole, small = projects()
+    urls = whole["urls"]
+    assert urls == small["urls"]
     npm = json.loads((REPOSITORY / "javascript" / "package.json").read_text(encoding="utf-8"))
-    assert (npm["homepage"], npm["repository"]["url"]) == (urls[0]["Homepage"], f"git+{urls[0]['Repository']}")
-    assert urls[0]["Homepage"] in (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert (npm["homepage"], npm["repository"]["url"]) == (urls["Homepage"], f"git+{urls['Repository']}")
+    assert urls["Homepage"] in (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
 def test_both_distributions_ask_for_the_same_python_under_the_same_licence():
-    whole, small = (
-        tomllib.loads((REPOSITORY / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-        for folder in (Path(), SMALL)
-    )
+    whole, small = projects()
     for key in ("version", "requires-python", "license"):
         assert whole[key] == small[key]
     assert small["dependencies"] == ["msgpack>=1.1,<2"]
@@ -382,3 +330,28 @@ def test_the_devices_path_runs_with_everything_but_msgpack_blocked():
 def test_the_licence_is_the_one_that_the_metadata_names():
     assert 'license = "Apache-2.0"' in (REPOSITORY / "pyproject.toml").read_text()
     assert (REPOSITORY / "LICENSE").read_text().lstrip().startswith("Apache License")
+
+
+def test_the_citation_file_names_the_five_sources_that_the_documentation_builds_on_and_the_version():
+    cited = (REPOSITORY / "CITATION.cff").read_text(encoding="utf-8")
+    first = re.findall(r"    authors:\n      - \{family-names: (\w+),.*?\n    year: (\d+)\n", cited, re.DOTALL)
+    assert {name: int(year) for name, year in first} == CITED
+    (version,) = re.findall(r"^version: (\S+)$", cited, re.MULTILINE)
+    assert f'\nversion = "{version}"\n' in (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("package", ["protocols", "ldp_client", "simulations"])
+def test_modules_of_a_package_need_no_other_in_a_circle(package):
+    graph = grimp.build_graph(package)
+    needs = {module: set(graph.find_modules_directly_imported_by(module)) for module in graph.modules}
+    # Raises CycleError where there is no order. Types, and what functions import, count too.
+    assert package in list(TopologicalSorter(needs).static_order())
+
+
+def test_typescript_modules_need_no_other_in_a_circle():
+    needs = {
+        str(file): {str((file.parent / name).resolve()) for name in re.findall(r'"(\.[^"]+)\.js"', file.read_text())}
+        for file in (path.resolve() for path in (REPOSITORY / "javascript" / "src").rglob("*.ts"))
+    }
+    needs = {file.removesuffix(".ts"): others for file, others in needs.items()}
+    assert set().union(*needs.values()) <= set(TopologicalSorter(needs).static_order()) == set(needs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -13,10 +14,9 @@ import pandas as pd
 from protocols.document.authored import continuous_choices, discrete_choices
 from protocols.shell import Groups, add_json, at_least, between, say, say_json
 from simulations.commands.common import add_table_options, source_of, warn
-from simulations.studies.evaluating import EVALUATING, Study, Summary, run_study, study_id, summarise_study
-from simulations.studies.journal import Journal
+from simulations.studies.evaluating import EVALUATING, Study, Summary, run_study, summarise_study
+from simulations.studies.journal import Journal, experiment_id, run_trials
 from simulations.studies.trials import ACCURACY, Design, Setting, fingerprint, run_trial, summarise
-from simulations.studies.workers import run_trials
 from simulations.tables.sources import Source
 
 DESCRIPTION: Final = """\
@@ -107,7 +107,7 @@ def _evaluate(options: argparse.Namespace, source: Source, seeds: range) -> None
         source = source.with_epsilon(options.epsilon[0])
     epsilon: float = source.draft["privacy"]["epsilon"]
     study = Study(options.devices, options.evaluating)
-    journal = Journal(options.journal, study_id(source, study))
+    journal = Journal(options.journal, experiment_id(source.people, "evaluation", source.draft, asdict(study)))
     rows = run_trials(partial(run_study, source, study), seeds, journal, workers=options.workers)
     summary = summarise_study(rows)
     if options.json:

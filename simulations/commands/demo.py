@@ -9,14 +9,17 @@ import threading
 import time
 from typing import Any, Final
 
+from ldp_aggregator.estimation.cell_tables import score_names
+from ldp_aggregator.mechanisms import analysis_of
 from ldp_client import Classifier
-from protocols import Campaign, decode_upload
+from protocols import Campaign, Question, decode_upload
+from protocols.document.questions import INDEX, LABEL, PRODUCT, RIGHT, SCORE, SIGN, signs_of
+from protocols.document.schema import ContinuousFeature
 from protocols.shell import Groups, add_json, at_least, between, say, say_json
 from simulations.commands.common import warn
 from simulations.fleet.aggregator import Aggregator, temporary_aggregator
+from simulations.fleet.devices import Network
 from simulations.fleet.experiment import MARKS, Plan, Result, Watcher, run
-from simulations.fleet.network import Network
-from simulations.fleet.reading import read_report
 from simulations.tables.breast_cancer import demonstration_source
 from simulations.tables.frames import records
 from simulations.tables.loaders import TABLE_HELP, read_text_table
@@ -28,6 +31,8 @@ CLIENTS: Final = 2_000
 DERIVED_EPSILON: Final = 2.0
 DERIVED_BINS: Final = 4
 SHOWN: Final = 4
+_MOST_NAMED: Final = 3
+"""Of the cells that a report marks."""
 PAGE: Final = "http://localhost:5173"
 """Where examples/javascript/serve.mjs serves its page."""
 
@@ -50,10 +55,7 @@ def add_command(groups: Groups) -> None:
         "demo",
         help="the whole flow: aggregator, devices, model, classification on a device",
         description=DESCRIPTION,
-        examples=(
-            "--devices 5000",
-            "--data people.csv --label income --epsilon 2 --json",
-        ),
+        examples=("--devices 5000", "--data people.csv --label income --epsilon 2 --json"),
     )
     parser.set_defaults(command=_run)
     parser.add_argument(
@@ -88,7 +90,6 @@ def _run(options: argparse.Namespace) -> None:
     watch = _Watch(plan)
     watch.say("an aggregator starts, in a temporary folder")
     with temporary_aggregator([options.page] if options.keep else []) as aggregator:
-        watch.aggregator = aggregator
         result = run(aggregator, source, plan, network, watch)
         figures = _figures(source, result, network, _classify(aggregator, result))
         if options.json:
@@ -110,18 +111,15 @@ class _Watch(Watcher):
     def __init__(self, plan: Plan) -> None:
         self._devices = plan.devices or 0
         self._started = time.monotonic()
-        self.aggregator: Aggregator | None = None
 
     def say(self, text: str) -> None:
         """A line on standard error."""
         warn(f"  {time.monotonic() - self._started:5.1f} s  {text}")
 
-    def published(self, campaign: Campaign) -> None:
+    def published(self, aggregator: Aggregator, campaign: Campaign) -> None:
         """Say where to look on, and what happens now."""
-        if self.aggregator is None:
-            raise AssertionError("a campaign is published on an aggregator")
-        self.say(f"it is ready: dashboard {self.aggregator.admin_url}/campaigns/{campaign.id}")
-        self.say(f"             which opens with {self.aggregator.token}")
+        self.say(f"it is ready: dashboard {aggregator.admin_url}/campaigns/{campaign.id}")
+        self.say(f"             which opens with {aggregator.token}")
         clients = min(CLIENTS, self._devices)
         self.say(f"{clients:,} devices answer, each with the real client over HTTP")
 
@@ -206,6 +204,54 @@ def _first_report(campaign: Campaign, network: Network) -> dict[str, Any]:
         "payload_hexadecimal": block.payloads.hex(),
         "says": read_report(campaign, question, block.payloads),
     }
+
+
+def read_report(campaign: Campaign, question: Question, payload: bytes) -> str:
+    """Say what a payload says, and with what probability it is true where it says something definite."""
+    mechanism: Any = question.mechanism
+    numbers = analysis_of(mechanism).numbers(payload)
+    if numbers is not None:
+        return f"{question.feature or campaign.label.name}: {numbers}, of which noise is the most"
+    cells = list(mechanism.support(payload))
+    named = "; ".join(cell_name(campaign, question, cell) for cell in cells[:_MOST_NAMED])
+    if len(cells) == 1 and mechanism.joint_support[0] == 0:
+        return f"{named} (true with probability {float(mechanism.p):.2f})"
+    more = "; ..." if len(cells) > _MOST_NAMED else ""
+    return (
+        f"{len(cells)} of {question.domain_size} answers are marked{': ' if cells else ''}{named}{more} "
+        f"(the true one is among them with probability {float(mechanism.p):.2f})"
+    )
+
+
+def cell_name(campaign: Campaign, question: Question, cell: int) -> str:
+    """Say what a cell of a question about an index, or about a sign, stands for."""
+    classes = campaign.label.classes
+    if question.kind == LABEL:
+        return f"{campaign.label.name} is {classes[cell]}"
+    if question.encoding == SIGN:
+        class_index, end = divmod(cell, signs_of(question, len(classes)))
+        said = ("leans to the lower end", "leans to the upper end", "is missing")[end]
+        place = f"{question.feature} ({question.kind}) {said}"
+        return place if question.kind == PRODUCT else f"{place} and {campaign.label.name} is {classes[class_index]}"
+    if question.encoding != INDEX:
+        raise ValueError(f"question {question.index} has noisy numbers, not cells with a meaning")
+    if question.kind == RIGHT:
+        return f"the model is {'right' if cell else 'wrong'}"
+    value, class_index = divmod(cell, len(classes))
+    ending = f" and {campaign.label.name} is {classes[class_index]}"
+    if question.kind == SCORE:
+        return f"the model's score is {score_names(campaign)[value]}{ending}"
+    return _value_name(campaign, question.feature, value) + ending
+
+
+def _value_name(campaign: Campaign, name: str | None, value: int) -> str:
+    feature = campaign.feature(name)
+    if value == feature.size:
+        return f"{feature.name} is missing"
+    if not isinstance(feature, ContinuousFeature):
+        return f"{feature.name} is {feature.values[value]}"
+    edges = (float(feature.low), *feature.inner_edges, float(feature.high))
+    return f"{feature.name} is from {edges[value]:.6g} to {edges[value + 1]:.6g}"
 
 
 def _print(figures: dict[str, Any]) -> None:

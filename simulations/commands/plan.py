@@ -17,23 +17,11 @@ from protocols import Campaign, Question
 from protocols.document.questions import LABEL, PAIR, RIGHT, SCORE, SIGN
 from protocols.shell import Groups, add_json, at_least, between, say, say_json
 from simulations.commands.common import warn
-from simulations.studies.planning import (
-    Array,
-    accuracy_curve,
-    alternatives,
-    devices_for_error,
-    standard_errors,
-)
-from simulations.studies.solving import (
-    Solution,
-    Wish,
-    solve_devices,
-    solve_epsilon,
-    with_epsilon,
-)
+from simulations.studies.planning import Array, accuracy_curve, alternatives, devices_for_error, standard_errors
+from simulations.studies.solving import Solution, Wish, solve_devices, solve_epsilon
 from simulations.tables.frames import Table, TableError
 from simulations.tables.loaders import TABLE_HELP
-from simulations.tables.sources import read_draft, source_with_schema
+from simulations.tables.sources import read_draft, source_with_schema, with_epsilon
 
 DEFAULT_LOSS: Final = 0.02
 REPEATS: Final = 10
@@ -43,7 +31,6 @@ _LEAST_WIDTH: Final = 11
 
 RELATIVE_ERRORS: Final = (0.2, 0.1, 0.05)
 _BY: Final = " by "
-"""``sign`` is an encoding; the mechanism that carries it stands behind it."""
 
 _SAME: Final = 0.005
 """Mechanisms whose variances differ by less than this share are as good as each other (``ss`` of size 1 is ``de``)."""
@@ -167,7 +154,8 @@ def make_plan(campaign: Campaign, half: Campaign, devices: int, pilot: Table | N
                 "kind": question.kind,
                 "feature": _subject(campaign, question),
                 **({"other": question.other} if question.other else {}),
-                "mechanism": _mechanism(question),
+                # ``sign`` is an encoding; the mechanism that carries it stands behind it.
+                "mechanism": f"{SIGN}{_BY}" * (question.encoding == SIGN) + question.mechanism.name,
                 "cells": question.domain_size,
                 "answers": expected[question.index],
                 "noise_variance": dict(sorted(alternatives(question, classes).items(), key=lambda pair: pair[1])),
@@ -182,11 +170,6 @@ def make_plan(campaign: Campaign, half: Campaign, devices: int, pilot: Table | N
             for error in RELATIVE_ERRORS
         },
     }
-
-
-def _mechanism(question: Question) -> str:
-    name = question.mechanism.name
-    return f"{SIGN}{_BY}{name}" if question.encoding == SIGN else name
 
 
 def _subject(campaign: Campaign, question: Question) -> str:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Final
 
 from protocols.shell import Groups, add_json, at_least, between, say, say_json
 from simulations.commands.common import add_table_options, source_of, warn
 from simulations.fleet.aggregator import Aggregator, make_token, temporary_aggregator
-from simulations.fleet.devices import Behaviour
+from simulations.fleet.devices import Behaviour, Network
 from simulations.fleet.experiment import Plan, Result, run
 from simulations.fleet.lying import TARGET
-from simulations.fleet.network import Network
 from simulations.tables.sources import Source
 
 TOKEN_VARIABLE: Final = "LDP_BAYES_ADMIN_TOKEN"  # noqa: S105 - the name of a variable, not a token
@@ -98,18 +96,17 @@ def _behaviour(options: argparse.Namespace, source: Source) -> Behaviour:
     return Behaviour(options.liars, TARGET, classes.index(options.target))
 
 
-@contextmanager
-def _aggregator(options: argparse.Namespace) -> Iterator[Aggregator]:
+def _aggregator(options: argparse.Namespace) -> AbstractContextManager[Aggregator]:
     if options.url is None:
-        with temporary_aggregator() as aggregator:
-            yield aggregator
-        return
+        return temporary_aggregator()
     token = os.environ.get(TOKEN_VARIABLE)
     if options.aggregator_data is not None:
         token = make_token(options.aggregator_data, "admin")
     if token is None:
         raise argparse.ArgumentTypeError(f"--url needs --aggregator-data or {TOKEN_VARIABLE}")
-    yield Aggregator(options.url.rstrip("/"), options.admin_url.rstrip("/"), token, data=options.aggregator_data)
+    return nullcontext(
+        Aggregator(options.url.rstrip("/"), options.admin_url.rstrip("/"), token, data=options.aggregator_data)
+    )
 
 
 def _print(result: Result) -> None:

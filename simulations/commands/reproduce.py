@@ -34,12 +34,7 @@ def add_command(groups: Groups) -> None:
         examples=(f"{discrete.FIGURE.name} --output figures",),
     )
     defaults = ", ".join(f"{figure.runs} {figure.of_runs} for {name}" for name, figure in FIGURES.items())
-    parser.add_argument(
-        "figure",
-        choices=FIGURES,
-        metavar="FIGURE",
-        help=f"one of {', '.join(FIGURES)}",
-    )
+    parser.add_argument("figure", choices=FIGURES, metavar="FIGURE", help=f"one of {', '.join(FIGURES)}")
     parser.add_argument("--output", type=Path, default=Path("docs/figures"), metavar="DIR", help="default: %(default)s")
     parser.add_argument("--runs", type=at_least(1), metavar="R", help=f"default: {defaults}")
     parser.add_argument("--workers", type=at_least(1), metavar="N", help="processes (default: one for each core)")
@@ -63,15 +58,11 @@ def _reproduce(options: argparse.Namespace) -> None:
         written = figure.redraw(options.output)
     else:
         execution = Execution(
-            runs=options.runs or figure.runs,
-            journal=options.journal,
-            workers=options.workers,
-            peer=options.peer,
+            runs=options.runs or figure.runs, journal=options.journal, workers=options.workers, peer=options.peer
         )
         written = figure.run(execution, options.output)
     paths = [str(path) for path in written]
     if options.json:
         say_json(paths)
-        return
-    for path in paths:
-        say(path)
+    else:
+        say("\n".join(paths))

@@ -29,16 +29,8 @@ from ldp_aggregator.learning.frames import (
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.mechanisms.analysis import MomentBatch
 from protocols import Campaign, Question, RecordError
-from protocols.document.questions import (
-    INDEX,
-    LABEL,
-    MOMENT,
-    PRODUCT,
-    RIGHT,
-    SCORE,
-    VALUE,
-    signs_of,
-)
+from protocols.document.evaluation import Evaluation
+from protocols.document.questions import INDEX, LABEL, MOMENT, PRODUCT, RIGHT, SCORE, VALUE, signs_of
 from protocols.document.schema import ContinuousFeature, Feature, Label
 from protocols.mechanisms import VALUE_BITS
 
@@ -47,7 +39,6 @@ Floats = NDArray[np.float64]
 
 UNIT: Final = 1 << VALUE_BITS
 """A value in [-1, 1] is an integer V and means V / UNIT."""
-
 
 Items = Integers | MomentBatch
 
@@ -84,7 +75,8 @@ class Columns:
         moments = self.moments(question, rows, rng)
         if question.encoding == MOMENT:
             return moments
-        bits = np.where(moments.missing, 2, _bits(moments.values, rng))
+        stochastic = rng.integers(0, 2 * UNIT, size=len(rows)) < moments.values + UNIT
+        bits = np.where(moments.missing, 2, stochastic.astype(np.int64))
         return signs_of(question, self.class_count) * moments.cells + bits
 
     def indices(self, question: Question, rows: Integers, rng: np.random.Generator) -> Integers:
@@ -95,8 +87,7 @@ class Columns:
         if question.kind == LABEL:
             return classes
         if question.kind in (RIGHT, SCORE):
-            told: Integers = self.of_the_model(question)[rows]
-            return told
+            return self.of_the_model(question)[rows]
         indices = self._indices(self.campaign.feature(question.feature), rows, rng)
         return indices * self.class_count + classes
 
@@ -104,22 +95,27 @@ class Columns:
         """Return, for every row, whether an evaluation round's model is right (0 or 1), or where its score lies, with
         the class.
         """
-        evaluation, scores = self.campaign.evaluation, self._scores
-        if evaluation is None:
-            raise ValueError(f"campaign {self.campaign.id} is no evaluation round")
+        scores, edges = self._scores, self._evaluation.edges
         if question.kind == RIGHT:
             right: Integers = (scores.argmax(axis=1) == self.classes).astype(np.int64)
             return right
-        if evaluation.edges is None:
+        if edges is None:
             places = scores.argmax(axis=1)
         else:
-            places = np.searchsorted(np.array(evaluation.edges), scores[:, 1] - scores[:, 0], side="left")
+            places = np.searchsorted(np.array(edges), scores[:, 1] - scores[:, 0], side="left")
         cells: Integers = places * self.class_count + self.classes
         return cells
+
+    @property
+    def _evaluation(self) -> Evaluation:
+        if self.campaign.evaluation is None:
+            raise ValueError(f"campaign {self.campaign.id} is no evaluation round")
+        return self.campaign.evaluation
 
     @cached_property
     def _scores(self) -> Floats:
         """The joint log likelihoods under an evaluation round's model, shape (rows, k)."""
+        model = self._evaluation.model
         columns: dict[str, Any] = {}
         for feature in self.campaign.features:
             column = self.features[feature.name]
@@ -128,9 +124,7 @@ class Columns:
             else:
                 texts = np.array([*feature.values, None], dtype=object)
                 columns[feature.name] = texts[column.astype(np.int64)]
-        if self.campaign.evaluation is None:
-            raise ValueError(f"campaign {self.campaign.id} is no evaluation round")
-        return NaiveBayes.from_model(self.campaign.evaluation.model).scores(pd.DataFrame(columns))
+        return NaiveBayes.from_model(model).scores(pd.DataFrame(columns))
 
     def moments(self, question: Question, rows: Integers, rng: np.random.Generator) -> MomentBatch:
         """The quantities behind any other question, before ``sign`` makes bits of them."""
@@ -139,9 +133,10 @@ class Columns:
         if question.kind == PRODUCT and question.other != question.feature:
             quantity = t * self._scaled(self.campaign.feature(question.other), rows, rng)
         else:
-            quantity = t if question.kind == VALUE else centred_squares(t)
+            quantity = t if question.kind == VALUE else 2 * (t * t) - 1
         missing = np.isnan(quantity)
-        values = fixed_points(np.where(missing, 0.0, quantity))
+        # In units of 2**-52, truncated towards zero, as the device does.
+        values = (np.where(missing, 0.0, quantity) * UNIT).astype(np.int64)
         return MomentBatch(np.zeros_like(classes) if question.kind == PRODUCT else classes, values, missing)
 
     def incomplete(self, question: Question) -> NDArray[np.bool_]:
@@ -228,21 +223,6 @@ def class_indices(label: Label, labels: pd.Series[Any]) -> Integers:
         known = ", ".join(label.classes)
         raise RecordError(f"row {row + 1}: {label.name} is {labels.iloc[row]!r}; it must be one of {known}")
     return indices
-
-
-def fixed_points(quantity: Floats) -> Integers:
-    """A quantity in [-1, 1] in units of 2**-52 (truncated towards zero, as the device does)."""
-    return (quantity * UNIT).astype(np.int64)
-
-
-def _bits(values: Integers, rng: np.random.Generator) -> Integers:
-    """A stochastic bit of each value."""
-    return (rng.integers(0, 2 * UNIT, size=len(values)) < values + UNIT).astype(np.int64)
-
-
-def centred_squares(t: Floats) -> Floats:
-    """``ldp_client.answering.centred_square`` on arrays."""
-    return 2 * (t * t) - 1
 
 
 def _column(feature: Feature, values: pd.Series[Any]) -> Integers | Floats:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -14,7 +13,7 @@ from ldp_aggregator.counting.decoding import count
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.learning.frames import MISSING_INDEX
 from ldp_aggregator.mechanisms import analysis_of
-from ldp_aggregator.mechanisms.analysis import MomentBatch, Rows
+from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_client.answering import perturb
 from protocols import Campaign, Question
 from protocols.document.questions import INDEX, LABEL, RIGHT, SCORE, SIGN, signs_of
@@ -28,6 +27,11 @@ _CELLS_AT_ONCE: Final = 1 << 21
 """Cells (devices times domain size) perturbed at once, so that memory stays flat however many devices there are."""
 
 _DEVICES_AT_ONCE: Final = 1 << 20
+
+Spread = Callable[[Integers, int], Integers]
+"""Devices whose owners are rows of a table. ``spread(kinds, number)`` puts every row into one of ``number`` kinds and
+returns how many devices each kind has. It may be called once only: a second call would be about other devices.
+"""
 
 
 def simulate(
@@ -103,7 +107,15 @@ def simulate_vector(columns: Columns, rng: np.random.Generator, devices: int | N
 def draw_questions(campaign: Campaign, devices: int, rng: np.random.Generator) -> Iterator[tuple[Question, Integers]]:
     """Each question with the devices that answer it, drawn by weight without looking at any record."""
     for pool in campaign.pools:
-        yield from _draw(pool, devices, rng)
+        if len(pool) == 1:
+            yield pool[0], np.arange(devices)
+            continue
+        bounds = np.cumsum([question.weight for question in pool])
+        drawn = np.searchsorted(bounds, rng.integers(0, bounds[-1], size=devices), side="right")
+        order = np.argsort(drawn, kind="stable")
+        starts = np.searchsorted(drawn[order], np.arange(len(pool) + 1))
+        for position, question in enumerate(pool):
+            yield question, order[starts[position] : starts[position + 1]]
 
 
 def relayed_upload(columns: Columns, owners: Integers, rng: np.random.Generator) -> bytes:
@@ -134,18 +146,6 @@ def _payloads(columns: Columns, owners: Integers, rng: np.random.Generator) -> I
             yield question, analysis_of(question.mechanism).perturb(items, rng)
 
 
-def _draw(pool: Sequence[Question], devices: int, rng: np.random.Generator) -> Iterator[tuple[Question, Integers]]:
-    if len(pool) == 1:
-        yield pool[0], np.arange(devices)
-        return
-    bounds = np.cumsum([question.weight for question in pool])
-    drawn = np.searchsorted(bounds, rng.integers(0, bounds[-1], size=devices), side="right")
-    order = np.argsort(drawn, kind="stable")
-    starts = np.searchsorted(drawn[order], np.arange(len(pool) + 1))
-    for position, question in enumerate(pool):
-        yield question, order[starts[position] : starts[position + 1]]
-
-
 def simulate_counts(columns: Columns, rng: np.random.Generator, devices: int | None = None) -> Tally:
     """As :func:`simulate_vector`, in distribution, at a cost that does not grow with the number of devices.
 
@@ -153,27 +153,29 @@ def simulate_counts(columns: Columns, rng: np.random.Generator, devices: int | N
     up is the mechanism's to draw (:mod:`ldp_aggregator.mechanisms`).
     """
     tally = Tally(columns.campaign)
-    for question, holders in _answering(columns, rng, devices):
-        tally.add(question.index, holders.devices, _count(columns, question, holders, rng))
+    for question, number, spread in _answering(columns, rng, devices):
+        tally.add(question.index, number, _count(columns, question, spread, rng))
     return tally
 
 
-def _answering(columns: Columns, rng: np.random.Generator, devices: int | None) -> Iterator[tuple[Question, Holders]]:
-    """Each question with the devices that answer it."""
+def _answering(
+    columns: Columns, rng: np.random.Generator, devices: int | None
+) -> Iterator[tuple[Question, int, Spread]]:
+    """Each question with the devices that answer it: how many, and how they are spread over the rows."""
     if devices is None:
         for question, rows in draw_questions(columns.campaign, len(columns), rng):
-            yield question, rowwise(np.bincount(rows, minlength=len(columns)))
+            yield question, len(rows), _rowwise(np.bincount(rows, minlength=len(columns)))
     elif columns.campaign.privacy.answers == "one":
         # The devices of different questions are different ones, so their owners are drawn independently.
         numbers = rng.multinomial(devices, _shares(columns.campaign.questions))
         for question, number in zip(columns.campaign.questions, numbers.tolist(), strict=True):
-            yield question, resampled(number, len(columns), rng)
+            yield question, number, _resampled(number, len(columns), rng)
     else:
         owners = rng.multinomial(devices, np.full(len(columns), 1 / len(columns)))
         for pool in columns.campaign.pools:
             asked = rng.multinomial(owners, _shares(pool))
             for position, question in enumerate(pool):
-                yield question, rowwise(asked[:, position])
+                yield question, int(asked[:, position].sum()), _rowwise(asked[:, position])
 
 
 def _shares(pool: Sequence[Question]) -> NDArray[np.float64]:
@@ -182,11 +184,12 @@ def _shares(pool: Sequence[Question]) -> NDArray[np.float64]:
     return shares
 
 
-def _count(columns: Columns, question: Question, holders: Holders, rng: np.random.Generator) -> Integers:
+def _count(columns: Columns, question: Question, spread: Spread, rng: np.random.Generator) -> Integers:
     analysis = analysis_of(question.mechanism)
     if question.encoding == INDEX:
-        return analysis.tally(hold_cells(columns, question, holders, rng), rng)
-    moments, numbers = hold_moments(columns, question, holders, rng)
+        return analysis.tally(_hold_cells(columns, question, spread, rng), rng)
+    rows, numbers = _listed(columns, question, spread)
+    moments = columns.moments(question, rows, rng)
     if question.encoding != SIGN:
         return analysis.tally_moments(moments, numbers, rng)
     cells: Integers = np.zeros(question.domain_size, dtype=np.int64)
@@ -198,74 +201,41 @@ def _count(columns: Columns, question: Question, holders: Holders, rng: np.rando
     return analysis.tally(cells, rng)
 
 
-@dataclass(frozen=True)
-class Holders:
-    """Devices whose owners are rows of a table: ``devices`` of them, spread over the rows in a way that is drawn once.
-
-    ``spread(kinds, number)`` puts every row into one of ``number`` kinds and returns how many devices each kind has.
-    It may be called once only: a second call would be about other devices.
-    """
-
-    devices: int
-    spread: Callable[[Integers, int], Integers]
-
-
-def rowwise(numbers: Integers) -> Holders:
+def _rowwise(numbers: Integers) -> Spread:
     """So many devices of each row."""
-
-    def spread(kinds: Integers, number: int) -> Integers:
-        held = np.zeros(number, dtype=np.int64)
-        np.add.at(held, kinds, numbers)
-        return held
-
-    return Holders(int(numbers.sum()), spread)
+    return lambda kinds, number: np.bincount(kinds, numbers, number).astype(np.int64)
 
 
-def resampled(devices: int, rows: int, rng: np.random.Generator) -> Holders:
+def _resampled(devices: int, rows: int, rng: np.random.Generator) -> Spread:
     """Devices whose owners are drawn among ``rows`` independently: multinomial over the kinds, however many devices."""
-
-    def spread(kinds: Integers, number: int) -> Integers:
-        held: Integers = rng.multinomial(devices, np.bincount(kinds, minlength=number) / rows)
-        return held
-
-    return Holders(devices, spread)
+    return lambda kinds, number: rng.multinomial(devices, np.bincount(kinds, minlength=number) / rows)
 
 
-def hold_cells(columns: Columns, question: Question, holders: Holders, rng: np.random.Generator) -> Integers:
+def _hold_cells(columns: Columns, question: Question, spread: Spread, rng: np.random.Generator) -> Integers:
     """Devices per cell of a question about an index."""
     k = columns.class_count
     if question.kind == LABEL:
-        return holders.spread(columns.classes, k)
+        return spread(columns.classes, k)
     if question.kind in (RIGHT, SCORE):
-        return holders.spread(columns.of_the_model(question), question.domain_size)
+        return spread(columns.of_the_model(question), question.domain_size)
     if columns.is_projected(question.feature):
-        rows, numbers = _listed(columns, question, holders)
-        cells: Integers = np.zeros(question.domain_size, dtype=np.int64)
-        np.add.at(cells, columns.indices(question, rows, rng), numbers)
-        return cells
+        rows, numbers = _listed(columns, question, spread)
+        return np.bincount(columns.indices(question, rows, rng), numbers, question.domain_size).astype(np.int64)
     feature = columns.campaign.feature(question.feature)
     size = feature.size
     values = columns.value_indices(question.feature)
-    held = holders.spread((values - MISSING_INDEX) * k + columns.classes, (size + 1) * k).reshape(size + 1, k)
+    held = spread((values - MISSING_INDEX) * k + columns.classes, (size + 1) * k).reshape(size + 1, k)
     if feature.missing:
         return np.roll(held, -1, axis=0).ravel()
     replaced = rng.multinomial(held[0], np.full(size, 1 / size))
     return (held[1:] + replaced.T).ravel()
 
 
-def hold_moments(
-    columns: Columns, question: Question, holders: Holders, rng: np.random.Generator
-) -> tuple[MomentBatch, Integers]:
-    """The different moments of any other question, and how many devices hold each."""
-    rows, numbers = _listed(columns, question, holders)
-    return columns.moments(question, rows, rng), numbers
-
-
-def _listed(columns: Columns, question: Question, holders: Holders) -> tuple[Integers, Integers]:
+def _listed(columns: Columns, question: Question, spread: Spread) -> tuple[Integers, Integers]:
     """Rows and how many devices hold each; a row with something missing once for each of its devices, because each of
     them draws a replacement of its own.
     """
-    numbers = holders.spread(np.arange(len(columns)), len(columns))
+    numbers = spread(np.arange(len(columns)), len(columns))
     incomplete = columns.incomplete(question)
     whole = np.flatnonzero(~incomplete & (numbers > 0))
     broken = np.repeat(np.flatnonzero(incomplete), numbers[incomplete])

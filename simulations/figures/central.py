@@ -3,23 +3,31 @@
 Vaidya, Shafiq, Basu, Hong 2013, figure 3, and Zafarani, Clifton 2020, figures 4 to 12, on those of their tables that
 there are: accuracy over epsilon, and (figure 10) on adult over the part of epsilon that the moments of the numbers get.
 Published curves stand over the epsilon that the papers claim; ``guaranteed_epsilon`` is the one that holds.
+
+diffprivlib's GaussianNB takes part on the same splits, in an environment of its own: nothing of it is imported here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ldp_aggregator.trainers import GlobalSensitivityNB, SmoothSensitivityNB, SufficientStatisticsNB
 from ldp_aggregator.trainers.base import PrivateNaiveBayes
 from simulations.figures.cross_validation import FOLDS, REPEATS, Row, Split, cross_validate, summarise
 from simulations.figures.figure import Execution, Figure, Plot
-from simulations.figures.peer import Peer, find_peer
+from simulations.tables.frames import TableError
 
 DATA: Final = ("adult", "mushroom", "skin", "seeds", "adult-numeric", "diabetes")
 EPSILONS: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -46,6 +54,59 @@ TRAINERS: Final[Mapping[str, tuple[Maker, Mapping[str, Any]]]] = {
 
 DIVIDED: Final = ("global, replace", "smooth, published", "smooth, replace", "sums, replace")
 """Those of which the figure about dividing epsilon is drawn."""
+
+
+PROGRAM: Final = Path(__file__).with_name("diffprivlib_program.py")
+
+
+@dataclass(frozen=True)
+class Peer:
+    """An interpreter that has diffprivlib."""
+
+    python: str
+    version: str
+
+    @property
+    def name(self) -> str:
+        """As it stands in tables and plots."""
+        return f"diffprivlib {self.version}"
+
+    def accuracies(self, split: Split, epsilons: Sequence[float]) -> list[float]:
+        """The accuracy on the people held out for each epsilon; all features are numbers."""
+        features = split.data.schema["features"]
+        names = [feature["name"] for feature in features]
+        classes = list(split.data.schema["label"]["classes"])
+        arrays: dict[str, NDArray[Any]] = {
+            bound: np.array([feature[bound] for feature in features], dtype=np.float64) for bound in ("low", "high")
+        }
+        for name, table in (("train", split.training), ("test", split.held_out)):
+            arrays[name] = table.frame[names].to_numpy(dtype=np.float64)
+            arrays[f"{name}_classes"] = np.array([classes.index(label) for label in table.labels])
+        arrays |= {"epsilons": np.array(epsilons), "seed": np.array(split.number)}
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "split.npz"
+            np.savez(path, allow_pickle=False, **arrays)
+            found: list[float] = json.loads(_output(self.python, str(PROGRAM), str(path)))
+        return found
+
+
+def find_peer(python: str) -> Peer:
+    """Check the interpreter. Raises TableError, saying how to make one, where it lacks diffprivlib."""
+    try:
+        version = _output(python, "-c", "import diffprivlib; print(diffprivlib.__version__)").strip()
+    except (OSError, subprocess.CalledProcessError) as error:
+        told = (error.stderr or "").strip().splitlines() if isinstance(error, subprocess.CalledProcessError) else []
+        problem = told[-1] if told else getattr(error, "strerror", None) or str(error)
+        raise TableError(
+            f"--peer {python}: cannot import diffprivlib ({problem}); "
+            "make an environment with python -m venv F; F/bin/pip install diffprivlib"
+        ) from None
+    return Peer(python, version)
+
+
+def _output(python: str, *arguments: str) -> str:
+    done = subprocess.run([python, *arguments], capture_output=True, check=True, text=True)  # noqa: S603 (the user names it)
+    return done.stdout
 
 
 def measure(execution: Execution) -> pd.DataFrame:

@@ -25,8 +25,8 @@ from protocols import Campaign
 from protocols.document.authored import asked_features
 from protocols.document.schema import ContinuousFeature
 from simulations import simulate
-from simulations.figures.figure import Execution, Figure, Plot
-from simulations.studies.scores import accuracy, learned
+from simulations.figures.figure import Execution, Figure, Plot, mean_accuracies
+from simulations.studies.scores import accuracy, learned, majority
 from simulations.tables.frames import Table
 from simulations.tables.uci import draft_of, people_of
 
@@ -38,6 +38,7 @@ BINS: Final = 4
 
 INPUTS: Final = ("raw", "pca", "dca")
 COMPONENTS: Final = 1
+COLUMNS: Final = ("dataset", "inputs", "method", "accounting", "epsilon", "total_epsilon", "accuracy", "seed")
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def measure(execution: Execution) -> pd.DataFrame:
         rows += execution.trials(
             partial(run_once, name), execution.runs, people_of(name, draft), *described, description=name
         )
-    return summarise(pd.DataFrame(rows))
+    return mean_accuracies(pd.DataFrame(rows), list(COLUMNS[:6]), "runs")
 
 
 def run_once(dataset: str, seed: int) -> list[dict[str, Any]]:
@@ -80,12 +81,11 @@ def run_once(dataset: str, seed: int) -> list[dict[str, Any]]:
     rng = np.random.default_rng(seed)
     public, rest = people.split(0.2, rng)
     devices, held_out = rest.split(0.75, rng)
-    majority = devices.labels.mode().iloc[0]
-    rows = [_row(dataset, seed, "raw", "majority", "", 0.0, 0.0, float((held_out.labels == majority).mean()))]
+    rows = [("raw", "majority", "", 0.0, 0.0, majority(devices, held_out))]
     for inputs in INPUTS:
         gaussian = _with_projection(numeric, inputs, public, None)
         model = NaiveBayes(gaussian, variance_floor=1e-3).fit(devices.frame, devices.labels)
-        rows.append(_row(dataset, seed, inputs, "non-private Gaussian", "", 0.0, 0.0, accuracy(model, held_out)))
+        rows.append((inputs, "non-private Gaussian", "", 0.0, 0.0, accuracy(model, held_out)))
         for method in METHODS:
             base = _with_projection(numeric, inputs, public, method.bins)
             for epsilon in EPSILONS:
@@ -95,16 +95,8 @@ def run_once(dataset: str, seed: int) -> list[dict[str, Any]]:
                     tally = simulate(campaign, devices.frame, devices.labels, rng)
                     found = accuracy(learned(campaign, tally, post=NORM_SUB), held_out)
                     total = campaign.privacy.epsilon
-                    rows.append(_row(dataset, seed, inputs, method.name, accounting, epsilon, total, found))
-    return rows
-
-
-def summarise(rows: pd.DataFrame) -> pd.DataFrame:
-    """Means and standard errors over the runs, in the order of the experiment."""
-    keys = ["dataset", "inputs", "method", "accounting", "epsilon", "total_epsilon"]
-    grouped = rows.groupby(keys, sort=False)["accuracy"]
-    summary = pd.DataFrame({"accuracy": grouped.mean(), "standard_error": grouped.sem(), "runs": grouped.size()})
-    return summary.reset_index()
+                    rows.append((inputs, method.name, accounting, epsilon, total, found))
+    return [dict(zip(COLUMNS, (dataset, *row, seed), strict=True)) for row in rows]
 
 
 def _with_projection(draft: Mapping[str, Any], inputs: str, public: Table, bins: int | None) -> dict[str, Any]:
@@ -126,28 +118,6 @@ def _priced(draft: Mapping[str, Any], method: Method, epsilon: float, accounting
         groups = len(asked_features(campaign.features, campaign.projection)) + 1
         privacy |= {"epsilon": epsilon * groups, "answers": "all"}
     return {**draft, "privacy": privacy}
-
-
-def _row(
-    dataset: str,
-    seed: int,
-    inputs: str,
-    method: str,
-    accounting: str,
-    epsilon: float,
-    total_epsilon: float,
-    found: float,
-) -> dict[str, Any]:
-    return {
-        "dataset": dataset,
-        "inputs": inputs,
-        "method": method,
-        "accounting": accounting,
-        "epsilon": epsilon,
-        "total_epsilon": total_epsilon,
-        "seed": seed,
-        "accuracy": found,
-    }
 
 
 def _of_dataset(summary: pd.DataFrame, dataset: str) -> pd.DataFrame:

@@ -15,8 +15,8 @@ from sklearn.model_selection import StratifiedKFold
 from ldp_aggregator import NaiveBayes
 from ldp_aggregator.trainers import PrivacyWarning
 from ldp_aggregator.trainers.base import PrivateNaiveBayes
-from simulations.figures.figure import Execution
-from simulations.studies.scores import accuracy
+from simulations.figures.figure import Execution, mean_accuracies
+from simulations.studies.scores import accuracy, majority
 from simulations.tables.frames import Table
 from simulations.tables.uci import draft_of, people_of
 
@@ -87,10 +87,9 @@ class Split:
         """Naive Bayes without noise, and always the most frequent class."""
         plain = NaiveBayes(self.data.schema, variance_floor=NON_PRIVATE_FLOOR)
         plain.fit(self.training.frame, self.training.labels)
-        most_frequent = self.training.labels.mode().iloc[0]
         return [
             self.row(accuracy(plain, self.held_out), trainer=NON_PRIVATE),
-            self.row(float((self.held_out.labels == most_frequent).mean()), trainer=MAJORITY),
+            self.row(majority(self.training, self.held_out), trainer=MAJORITY),
         ]
 
 
@@ -135,10 +134,7 @@ def cross_validate(
 
 def summarise(rows: Sequence[Row], *more_keys: str) -> pd.DataFrame:
     """Means and standard errors over the splits, in the order of the experiment."""
-    frame = pd.DataFrame(rows)
-    grouped = frame.groupby([*KEYS, *more_keys], sort=False, dropna=False)["accuracy"]
-    summary = pd.DataFrame({"accuracy": grouped.mean(), "standard_error": grouped.sem(), "splits": grouped.size()})
-    return summary.reset_index()
+    return mean_accuracies(pd.DataFrame(rows), [*KEYS, *more_keys], "splits")
 
 
 def _measure_split(name: str, measure: Callable[[Split], list[Row]], number: int) -> list[Row]:

@@ -86,9 +86,9 @@ def _measure(name: str, choice: Choice, settings: Sequence[Setting], execution: 
     source = Source(name, people_of(name, draft), draft)
     trial = partial(run_trial, source, settings, choice.design)
     described = describe(source, settings, choice.design)
-    description = f"{name}, {choice.name}"
-    rows = execution.trials(trial, execution.runs, source.people, *described, description=description)
-    summary = summarise(rows)
+    summary = summarise(
+        execution.trials(trial, execution.runs, source.people, *described, description=f"{name}, {choice.name}")
+    )
     summary.insert(0, "dataset", name)
     summary.insert(1, "choice", choice.name)
     return summary

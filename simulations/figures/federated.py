@@ -25,10 +25,8 @@ VARIANTS: Final = (SOUND, PUBLISHED)
 
 def measure(execution: Execution) -> pd.DataFrame:
     """Mean accuracies: a row for every table, variant, number of nodes and epsilon."""
-    described = [VARIANTS, NODES, EPSILONS]
-    rows = cross_validate(execution, DATA, measure_split, *described)
-    summary = summarise(rows, "nodes")
-    return summary.astype({"nodes": "Int64"})
+    rows = cross_validate(execution, DATA, measure_split, VARIANTS, NODES, EPSILONS)
+    return summarise(rows, "nodes").astype({"nodes": "Int64"})
 
 
 def measure_split(split: Split) -> list[Row]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
 
-from simulations.studies.journal import Journal, experiment_id
-from simulations.studies.workers import Trial, run_trials
+from simulations.studies.journal import Journal, Trial, experiment_id, run_trials
 from simulations.tables.frames import Table, TableError
 
 DECIMALS: Final = 4
@@ -51,8 +49,7 @@ class Execution:
         ``described`` is what makes this experiment another than the next one on the same ``people``, as JSON.
         """
         journal = Journal(self.journal, experiment_id(people, *described))
-        run = partial(run_trials, workers=self.workers, description=description)
-        return run(trial, range(count), journal)
+        return run_trials(trial, range(count), journal, workers=self.workers, description=description)
 
 
 @dataclass(frozen=True)
@@ -74,10 +71,13 @@ class Plot:
 
     def draw(self, table: pd.DataFrame, path: Path) -> None:
         """Draw means with bands of 95 %. Raises TableError where the file cannot be written."""
+        from matplotlib.figure import Figure  # Here, because it is slow to load.
+
         table = self.select(table)
         groups = self._groups(table, self.panels)
         rows = -(-len(groups) // self.columns)
-        figure, axes = _make_figure(rows, self.columns, (_PANEL_INCHES * self.columns, _PANEL_INCHES * rows))
+        figure = Figure(figsize=(_PANEL_INCHES * self.columns, _PANEL_INCHES * rows), layout="constrained")
+        axes = figure.subplots(rows, self.columns, squeeze=False)
         labels = list(dict.fromkeys(_names(self._points(table), self.curves)))
         for panel in axes.ravel()[len(groups) :]:
             panel.axis("off")
@@ -97,11 +97,8 @@ class Plot:
             panel.set_xticks(ticks, [_text(tick) for tick in ticks])
             panel.minorticks_off()
             panel.spines[["top", "right"]].set_visible(False)
-        shown = {
-            label: handle
-            for panel in axes.ravel()
-            for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
-        }
+        keys = (zip(*panel.get_legend_handles_labels(), strict=True) for panel in axes.ravel())
+        shown = {label: handle for panel in keys for handle, label in panel}
         figure.legend(shown.values(), shown, loc="outside upper center", ncols=4, frameon=False, fontsize=9)
         _save(figure, self.caption, path)
 
@@ -219,6 +216,13 @@ class Figure:
             raise TableError(f"{self.table(folder)}: cannot be read ({error.strerror})") from None
 
 
+def mean_accuracies(rows: pd.DataFrame, keys: list[str], number: str) -> pd.DataFrame:
+    """Return means and standard errors over the trials, and their ``number``, in the order of the experiment."""
+    grouped = rows.groupby(keys, sort=False, dropna=False)["accuracy"]
+    summary = pd.DataFrame({"accuracy": grouped.mean(), "standard_error": grouped.sem(), number: grouped.size()})
+    return summary.reset_index()
+
+
 def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table whose first column is text and whose others are numbers."""
     lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
@@ -234,23 +238,14 @@ def _text(value: object) -> str:
     return f"{value:g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
 
 
-def _make_figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
-    """A figure without a screen, and its axes as an array; matplotlib is imported here, because it is slow to load."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=size, layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False)
-
-
 def _save(figure: Any, caption: str, path: Path) -> None:
-    """Write a figure with its caption below; the same figure gives the same bytes. Raises TableError."""
+    """Write a figure as SVG with its caption below; the same figure gives the same bytes. Raises TableError."""
     from matplotlib import rc_context
 
     letters = int(_CAPTION_LETTERS * figure.get_figwidth())
     figure.supxlabel("\n".join(textwrap.wrap(caption, letters)), fontsize=8)
-    undated = {"Date": None} if path.suffix in (".svg", ".pdf") else None
     try:
         with rc_context({"svg.hashsalt": "ldp-bayes"}):
-            figure.savefig(path, dpi=160, metadata=undated)
+            figure.savefig(path, dpi=160, metadata={"Date": None})
     except (OSError, ValueError) as error:
         raise TableError(f"{path}: the plot cannot be written ({error})") from None

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.simplex import NORM_SUB
@@ -25,13 +24,11 @@ from ldp_aggregator.mechanisms import analysis_of
 from protocols import Campaign
 from protocols.document.questions import RIGHT
 from protocols.model import DiscreteLikelihood, Model
-from simulations.fidelities.items import Columns
+from simulations.fidelities.items import Columns, Floats, Integers
 from simulations.fidelities.simulation import simulate_counts
 from simulations.figures.figure import Execution, Figure, Plot
+from simulations.studies.evaluating import EVALUATING
 from simulations.tables.uci import draft_of, people_of
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 DATASETS: Final = (
     "chess_krvkp", "mushroom", "car", "connect4", "adult", "australian", "diabetes", "skin", "spect", "seeds"
@@ -44,9 +41,6 @@ EVALUATED: Final = "evaluated"
 VARIANTS: Final = (BASE, DEFAULT, EVALUATED)
 RUNS: Final = 100
 KEYS: Final = ("dataset", "epsilon", "devices", "variant")
-
-_EVALUATING: Final = 0.1
-"""Of the devices."""
 
 _BINS: Final = 8
 _MOST_PEOPLE: Final = 60_000  # Of Skin, whose rows repeat each other.
@@ -106,7 +100,7 @@ def run_trial(name: str, seed: int) -> list[dict[str, Any]]:
     rows = []
     for epsilon, devices in product(EPSILONS, DEVICES):
         rng = np.random.default_rng([seed, round(100 * epsilon), devices])
-        campaign, evaluating = _campaign_of(name, epsilon), round(_EVALUATING * devices)
+        campaign, evaluating = _campaign_of(name, epsilon), round(EVALUATING * devices)
         people = Columns(campaign, classes, features)
         most, rest = (simulate_counts(people, rng, n) for n in (devices - evaluating, evaluating))
         learned = learn([(campaign, most)], Decoding()).model
@@ -141,12 +135,12 @@ def _evaluated(
     return with_threshold(model, evaluate(round_, tally).threshold)
 
 
-def _tables(model: Model) -> tuple[Array, list[Array]]:
+def _tables(model: Model) -> tuple[Floats, list[Floats]]:
     tables = [np.array(one.table) for one in model.likelihoods if isinstance(one, DiscreteLikelihood)]
     return np.array(model.prior), tables
 
 
-def scores(prior: Array, tables: Iterable[Array], values: Integers) -> Array:
+def scores(prior: Floats, tables: Iterable[Floats], values: Integers) -> Floats:
     """Return joint log likelihoods of people with these value indices, shape (people, classes)."""
     found = np.tile(np.log(prior), (len(values), 1))
     for position, table in enumerate(tables):

@@ -15,8 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ldp_aggregator import NaiveBayes, Tally, train
 from ldp_aggregator.service import rights
@@ -24,9 +23,6 @@ from ldp_aggregator.store import StoreError, open_store
 from ldp_aggregator.store.clock import utc_now
 from protocols import Campaign
 from protocols.wire import MEDIA_TYPE
-
-if TYPE_CHECKING:
-    from typing import Self
 
 _PROGRAM: Final = (sys.executable, "-m", "ldp_aggregator")
 _READY: Final = re.compile(r"ready: public (\S+) admin (\S+)")
@@ -76,11 +72,6 @@ class Aggregator:
         """Train on what was counted, publish the model however good it is, and read it back as a device does."""
         self._request("POST", f"{self.admin_url}/admin/v1/campaigns/{campaign.id}/train?anyway=true", b"{}")
         return NaiveBayes.from_json(self._request("GET", f"{self.url}/v1/campaigns/{campaign.id}/model"))
-
-    def estimates(self, campaign: Campaign) -> Mapping[str, Any]:
-        """Frequencies, variances and intervals, as the collector reads them."""
-        answer: Mapping[str, Any] = json.loads(self._request("GET", f"{self.url}/v1/campaigns/{campaign.id}/estimates"))
-        return answer
 
     def _request(
         self,
@@ -140,55 +131,38 @@ def temporary_aggregator(origins: Sequence[str] = ()) -> Iterator[Aggregator]:
     """
     with tempfile.TemporaryDirectory(prefix="ldp-bayes-") as folder:
         data = Path(folder) / "data"
-        with Daemon(data, origins) as daemon:
-            yield Aggregator(daemon.url, daemon.admin_url, make_token(data, "admin"), make_token(data, "relay"))
+        with serving(data, origins) as (url, admin_url):
+            yield Aggregator(url, admin_url, make_token(data, "admin"), make_token(data, "relay"))
 
 
-class Daemon:
-    """``ldp-aggregator serve`` on free ports of this machine, in a process of its own, for as long as a block lasts."""
-
-    def __init__(self, data: Path, origins: Sequence[str] = ()) -> None:
-        self._data = data
-        self._origins = origins
-        self.url = ""
-        self.admin_url = ""
-
-    def __enter__(self) -> Self:
-        listeners = ("--listen", "127.0.0.1:0", "--listen-admin", "0", "--listen-operations", "0")
-        allowed = [word for origin in self._origins for word in ("--allow-origin", origin)]
-        command = [*_PROGRAM, "serve", "--data", str(self._data), *listeners, *allowed]
+@contextmanager
+def serving(data: Path, origins: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
+    """``ldp-aggregator serve`` on free ports of this machine, in a process of its own, for as long as the block lasts:
+    its public and its admin address.
+    """
+    listeners = ("--listen", "127.0.0.1:0", "--listen-admin", "0", "--listen-operations", "0")
+    allowed = [word for origin in origins for word in ("--allow-origin", origin)]
+    command = [*_PROGRAM, "serve", "--data", str(data), *listeners, *allowed]
+    with (
         # Its log is for operators; here it is read only where the start fails.
-        self._log = tempfile.TemporaryFile("w+", encoding="utf-8")
-        self._process = subprocess.Popen(  # noqa: S603 - as above
-            command, stdout=subprocess.PIPE, stderr=self._log, text=True
-        )
-        first = self._process.stdout.readline() if self._process.stdout else ""
-        ready = _READY.search(first)
-        if ready is None:
-            self._process.wait(_TIMEOUT)
-            self._log.seek(0)
-            said = self._log.read().strip().splitlines()
-            self._stop()
-            raise FleetError(f"the aggregator did not start: {said[-1] if said else 'it said nothing'}")
-        self.url, self.admin_url = ready.groups()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop()
-
-    def _stop(self) -> None:
-        """SIGTERM lets it commit and leave; one that does not leave is killed."""
-        self._process.terminate()
+        tempfile.TemporaryFile("w+", encoding="utf-8") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,  # noqa: S603 - as above
+    ):
         try:
-            self._process.wait(timeout=_TIMEOUT)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        if self._process.stdout:
-            self._process.stdout.close()
-        self._log.close()
+            ready = _READY.search(process.stdout.readline() if process.stdout else "")
+            if ready is None:
+                process.wait(_TIMEOUT)
+                log.seek(0)
+                said = log.read().strip().splitlines()
+                raise FleetError(f"the aggregator did not start: {said[-1] if said else 'it said nothing'}")
+            yield ready[1], ready[2]
+        finally:
+            # SIGTERM lets it commit and leave; one that does not leave is killed.
+            process.terminate()
+            try:
+                process.wait(_TIMEOUT)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
 def _problem(body: bytes) -> str:

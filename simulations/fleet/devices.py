@@ -1,8 +1,11 @@
-"""A fleet of devices: each one the real client, with its own storage, secret and consent, over real HTTP."""
+"""A fleet of devices: each one the real client, with its own storage, secret and consent, over real HTTP, on a network
+that can lose answers on purpose.
+"""
 
 from __future__ import annotations
 
 import json
+import random
 import threading
 import time
 from collections import Counter
@@ -11,16 +14,16 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, Final
 
-from ldp_client import ClientError, Device, DeviceCampaign, LdpError, Policy, Status, TransportError
+from ldp_client import Device, LdpError, Policy, TransportError
 from ldp_client.answering import draw_questions
-from ldp_client.network.transport import Request
+from ldp_client.network.stdlib import HttpTransport
+from ldp_client.network.transport import Cancellation, Request, Response, Transport
 from protocols import SYSTEM_COINS, Campaign, Coins, encode_upload
 from protocols.exact.coins import ONE
 from protocols.wire import MEDIA_TYPE, make_secret
 from simulations.fidelities.coins import SeededCoins
 from simulations.fleet.aggregator import FleetError
 from simulations.fleet.lying import RANDOM, lying_reports
-from simulations.fleet.network import Network
 from simulations.tables.frames import Table, python_values, records
 
 POLICY: Final = Policy(first_delay=0.0, backoff_base=0.05, backoff_longest=2.0)
@@ -34,6 +37,43 @@ TRIES: Final = 20
 
 THREADS: Final = 32
 """Devices at once."""
+
+
+class Network:
+    """A transport for any number of devices and threads.
+
+    Parameters
+    ----------
+    inner
+        What really sends; None takes the client's own HTTP.
+    lost_answers
+        Share of uploads whose answer never arrives, although the server has counted them: the device tries again.
+    seed
+        Of these accidents.
+    """
+
+    def __init__(self, inner: Transport | None = None, *, lost_answers: float = 0, seed: int | None = None) -> None:
+        self._inner = inner or HttpTransport()
+        self._lost_answers = lost_answers
+        self._random = random.Random(seed)
+        self._lock = threading.Lock()
+        self.upload_bytes = 0
+        """Bytes of the bodies of all uploads so far."""
+        self.first_upload: bytes | None = None
+        """The body of the first upload, to look at."""
+
+    def send(self, request: Request, timeout: float, cancellation: Cancellation | None = None) -> Response:
+        """See :class:`ldp_client.network.transport.Transport`."""
+        if request.method != "POST":
+            return self._inner.send(request, timeout, cancellation)
+        with self._lock:
+            self.first_upload = self.first_upload or request.body
+            lose = self._random.random() < self._lost_answers
+            self.upload_bytes += len(request.body or b"")
+        answer = self._inner.send(request, timeout, cancellation)
+        if lose:
+            raise TransportError("timeout")
+        return answer
 
 
 @dataclass(frozen=True)
@@ -72,12 +112,11 @@ class Delivery:
         """Return the events of both, one after the other."""
         accepted = self.accepted + other.accepted
         sent = self.bytes_per_report * self.accepted + other.bytes_per_report * other.accepted
-        codes = sorted({*self.refused, *other.refused})
         return Delivery(
             devices=self.devices + other.devices,
             liars=self.liars + other.liars,
             accepted=accepted,
-            refused={code: self.refused.get(code, 0) + other.refused.get(code, 0) for code in codes},
+            refused=dict(sorted((Counter(self.refused) + Counter(other.refused)).items())),
             retries=self.retries + other.retries,
             bytes_per_report=sent / max(1, accepted),
             seconds=self.seconds + other.seconds,
@@ -100,25 +139,20 @@ def run_devices(
     ``seed`` None takes the operating system's coins, as a real device does, else ``first`` is the number of the first
     device, for its coins. ``on_device`` is called after each device, never by two threads at once. Raises FleetError.
     """
-    before, started = network.traffic().upload_bytes, time.monotonic()
+    before, started = network.upload_bytes, time.monotonic()
     crew = _Crew(people, on_device)
 
     def work() -> None:
-        for number, record, label in crew:
+        for number, (record, label) in crew:
             coins = SYSTEM_COINS if seed is None else SeededCoins(f"{seed}/{first + number}")
+            lies = coins.bernoulli(int(behaviour.liars * ONE))
             try:
-                if coins.bernoulli(int(behaviour.liars * ONE)):
-                    crew.lied(_lie(url, campaign, behaviour, network, coins))
-                    continue
-            except (ClientError, FleetError) as error:
-                crew.stop(FleetError(f"lying device {number + 1}: {error}"))
-                continue
-            epsilon = campaign.privacy.epsilon
-            device = Device(":memory:", max_total_epsilon=epsilon, transport=network, coins=coins, policy=POLICY)
-            try:
-                crew.done(_contribute(device, device.campaign(url, campaign.id, max_epsilon=epsilon), record, label))
+                if lies:
+                    crew.done(_lie(url, campaign, behaviour, network, coins))
+                else:
+                    crew.done(_contribute(url, campaign, network, coins, record, label))
             except (LdpError, FleetError) as error:
-                crew.stop(FleetError(f"device {number + 1}: {error}"))
+                crew.stop(FleetError(f"{'lying ' * lies}device {number + 1}: {error}"))
 
     workers = [threading.Thread(target=work, name=f"devices-{place}", daemon=True) for place in range(THREADS)]
     for worker in workers:
@@ -130,27 +164,29 @@ def run_devices(
         crew.stop()
     if crew.failure is not None:
         raise crew.failure
-    delivery = crew.delivery
-    return replace(
-        delivery,
-        bytes_per_report=(network.traffic().upload_bytes - before) / max(1, delivery.accepted),
-        seconds=time.monotonic() - started,
-    )
+    sent = (network.upload_bytes - before) / max(1, crew.delivery.accepted)
+    return replace(crew.delivery, bytes_per_report=sent, seconds=time.monotonic() - started)
 
 
-def _contribute(device: Device, campaign: DeviceCampaign, record: Mapping[str, Any], label: str) -> Status:
+def _contribute(
+    url: str, campaign: Campaign, network: Network, coins: Coins, record: Mapping[str, Any], label: str
+) -> Delivery:
     """Consent, answer, deliver; the device's own account of it."""
-    campaign.grant(timeout=PATIENCE)
-    campaign.contribute(record, label)
+    epsilon = campaign.privacy.epsilon
+    device = Device(":memory:", max_total_epsilon=epsilon, transport=network, coins=coins, policy=POLICY)
+    asked = device.campaign(url, campaign.id, max_epsilon=epsilon)
+    asked.grant(timeout=PATIENCE)
+    asked.contribute(record, label)
     delivered = device.run_once(PATIENCE)
-    status = campaign.status()
+    status = asked.status()
     if not delivered:
         raise FleetError(f"could not deliver within {PATIENCE:g} seconds ({status.problem})")
-    return status
+    refused = Counter(status.dropped) + Counter(status.quarantined)
+    return Delivery(1, accepted=status.sent, refused=refused, retries=status.retries)
 
 
-def _lie(url: str, campaign: Campaign, behaviour: Behaviour, network: Network, coins: Coins) -> int:
-    """Upload made-up reports, as a device that has been tampered with would; returns how many were accepted."""
+def _lie(url: str, campaign: Campaign, behaviour: Behaviour, network: Network, coins: Coins) -> Delivery:
+    """Upload made-up reports, as a device that has been tampered with would."""
     questions = draw_questions(campaign, make_secret(coins))
     reports = lying_reports(campaign, questions, behaviour.lie, behaviour.target, coins)
     place = f"{url.rstrip('/')}/v1/campaigns/{campaign.id}/reports"
@@ -161,7 +197,7 @@ def _lie(url: str, campaign: Campaign, behaviour: Behaviour, network: Network, c
         except TransportError:
             continue
         if answer.status == HTTPStatus.OK:
-            return len(reports) - len(json.loads(answer.body)["rejected"])
+            return Delivery(1, liars=1, accepted=len(reports) - len(json.loads(answer.body)["rejected"]))
     raise FleetError(f"could not deliver in {TRIES} tries")
 
 
@@ -176,38 +212,18 @@ class _Crew:
         self._stopped = False
         self._lock = threading.Lock()
 
-    def __iter__(self) -> Iterator[tuple[int, Mapping[str, Any], str]]:
+    def __iter__(self) -> Iterator[tuple[int, tuple[Mapping[str, Any], str]]]:
         while True:
             with self._lock:
                 next_one = None if self._stopped else next(self._waiting, None)
             if next_one is None:
                 return
-            number, (record, label) = next_one
-            yield number, record, label
+            yield next_one
 
-    def lied(self, accepted: int) -> None:
-        """A lying device has finished."""
-        with self._lock:
-            so_far = self.delivery
-            self.delivery = replace(
-                so_far,
-                devices=so_far.devices + 1,
-                liars=so_far.liars + 1,
-                accepted=so_far.accepted + accepted,
-            )
-            self._on_device()
-
-    def done(self, status: Status) -> None:
+    def done(self, delivery: Delivery) -> None:
         """A device has finished."""
         with self._lock:
-            so_far = self.delivery
-            self.delivery = replace(
-                so_far,
-                devices=so_far.devices + 1,
-                accepted=so_far.accepted + status.sent,
-                refused=Counter(so_far.refused) + Counter(status.dropped) + Counter(status.quarantined),
-                retries=so_far.retries + status.retries,
-            )
+            self.delivery += delivery
             self._on_device()
 
     def stop(self, failure: FleetError | None = None) -> None:

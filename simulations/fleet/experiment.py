@@ -15,15 +15,13 @@ from protocols import Campaign
 from simulations.fidelities.items import Columns
 from simulations.fidelities.simulation import relayed_upload
 from simulations.fleet.aggregator import Aggregator
-from simulations.fleet.devices import HONEST, Behaviour, Delivery, run_devices
-from simulations.fleet.network import Network
+from simulations.fleet.devices import HONEST, Behaviour, Delivery, Network, run_devices
 from simulations.studies.scores import Accuracies, accuracies, accuracy
 from simulations.tables.frames import Table, TableError
 from simulations.tables.sources import Source
 
 TRAIN_FRACTION: Final = 0.8
 """Share of a table's people who answer; the others are held out."""
-
 
 MARKS: Final = (100, 300, 1_000, 3_000, 10_000, 30_000)
 """Devices after which a watched experiment trains and looks how good the model is."""
@@ -93,7 +91,7 @@ class Watcher:
     marks: Sequence[int] = ()
     """Devices after which it wants to know how good the model is."""
 
-    def published(self, campaign: Campaign) -> None:
+    def published(self, aggregator: Aggregator, campaign: Campaign) -> None:
         """The campaign is open."""
 
     def learned(self, devices: int, right: float) -> None:
@@ -110,7 +108,7 @@ def run(aggregator: Aggregator, source: Source, plan: Plan, network: Network, wa
     owners = training.draw(plan.devices or len(training), rng)
     clients = len(owners) if plan.clients is None else min(plan.clients, len(owners))
     campaign = aggregator.publish(source.draft)
-    watcher.published(campaign)
+    watcher.published(aggregator, campaign)
     columns = Columns.of(campaign, owners.frame, owners.labels)
     delivery, start = Delivery(), 0
     with tqdm(total=clients, desc="devices", unit=" devices", disable=None, file=sys.stderr, leave=False) as bar:

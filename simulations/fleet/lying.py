@@ -12,10 +12,9 @@ from typing import Final
 from ldp_aggregator.mechanisms import analysis_of
 from protocols import SYSTEM_COINS, Campaign, Coins, Question, Report
 from protocols.document.questions import INDEX, MOMENT, PRODUCT, signs_of
-from protocols.mechanisms import VALUE_BITS, Moment
+from protocols.mechanisms import Moment
 from protocols.wire import ID_BYTES
-
-_UNIT: Final = 1 << VALUE_BITS
+from simulations.fidelities.items import UNIT
 
 RANDOM: Final = "random"
 """The perturbed answer of a person who does not exist, all items being equally likely."""
@@ -66,5 +65,5 @@ def _cells_of(question: Question, target: int, classes: int) -> list[int]:
 def _random_answer(question: Question, coins: Coins) -> bytes:
     if question.encoding != MOMENT:
         return question.perturb(coins.below(question.domain_size), coins)
-    value = coins.below(2 * _UNIT + 1) - _UNIT
+    value = coins.below(2 * UNIT + 1) - UNIT
     return question.perturb(Moment(coins.below(question.domain_size), value), coins)

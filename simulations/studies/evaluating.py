@@ -20,8 +20,7 @@ from ldp_aggregator.learning.evaluation import evaluate, evaluated_model, evalua
 from protocols import Campaign
 from simulations.fidelities.items import Columns
 from simulations.fidelities.simulation import simulate_counts
-from simulations.studies.journal import experiment_id
-from simulations.studies.scores import accuracy, learned
+from simulations.studies.scores import accuracy, learned, majority
 from simulations.tables.frames import Table
 from simulations.tables.sources import Source
 
@@ -62,7 +61,7 @@ def run_study(source: Source, study: Study, seed: int) -> list[dict[str, Any]]:
             "moved": published.model_.prior != model.prior,
             "published": accuracy(published, held_out),
             "alone": accuracy(alone, held_out),
-            "majority": float((held_out.labels == training.labels.mode().iloc[0]).mean()),
+            "majority": majority(training, held_out),
             "told": told.value,
             "width": high - low if told.value is not None else None,
             "covered": low <= among_others <= high,
@@ -107,25 +106,9 @@ def summarise_study(rows: Iterable[Mapping[str, Any]]) -> Summary:
     """Summarise two trials or more."""
     listed = list(rows)
     gains = np.array([row["published"] - row["alone"] for row in listed])
-
-    def mean(name: str) -> float:
+    means = {}
+    for name in ("published", "alone", "majority", "told", "width", "covered", "moved"):
         told = [row[name] for row in listed if row[name] is not None]
-        return float(np.mean(told)) if told else math.nan
-
-    return Summary(
-        len(listed),
-        mean("published"),
-        mean("alone"),
-        mean("majority"),
-        float(gains.mean()),
-        float(gains.std(ddof=1) / math.sqrt(len(listed))),
-        mean("told"),
-        mean("width"),
-        mean("covered"),
-        mean("moved"),
-    )
-
-
-def study_id(source: Source, study: Study) -> str:
-    """Return the name of the experiment that a trial belongs to."""
-    return experiment_id(source.people, "evaluation", source.draft, asdict(study))
+        means[name] = float(np.mean(told)) if told else math.nan
+    error = float(gains.std(ddof=1) / math.sqrt(len(listed)))
+    return Summary(len(listed), gain=float(gains.mean()), gain_error=error, **means)

@@ -10,7 +10,7 @@ are spread evenly between their bounds.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,7 +32,7 @@ from protocols.exact.rationals import exact_epsilon
 from protocols.mechanisms import DISCRETE, MOMENTS
 from simulations.fidelities.items import UNIT, Columns
 from simulations.fidelities.simulation import simulate_counts
-from simulations.studies.scores import accuracy, learned, non_private
+from simulations.studies.scores import accuracy, learned, majority, non_private
 from simulations.tables.frames import Table
 
 Array = NDArray[np.float64]
@@ -102,66 +102,57 @@ class Curve:
         """Devices from which on the accuracy is at most ``loss`` below the one without privacy, interpolated; None
         where the curve does not get there.
         """
-        target = self.non_private - loss
-        below = [i for i, reached in enumerate(self.accuracy) if reached < target]
-        if not below:
-            return self.devices[0]
-        last = below[-1]
-        if last + 1 == len(self.devices):
-            return None
-        share = (target - self.accuracy[last]) / (self.accuracy[last + 1] - self.accuracy[last])
-        logarithm = math.log(self.devices[last]) + share * math.log(self.devices[last + 1] / self.devices[last])
-        return math.ceil(math.exp(logarithm))
+        found = place_of(self.non_private - loss, self.devices, self.accuracy)
+        return None if found is None else math.ceil(found)
+
+
+def place_of(target: float, places: Sequence[float], reached: Sequence[float]) -> float | None:
+    """The place from which on the target is reached, interpolated in its logarithm; None where it is not at the end."""
+    below = [at for at, found in enumerate(reached) if found < target]
+    if not below:
+        return places[0]
+    last = below[-1]
+    if last + 1 == len(places):
+        return None
+    share = (target - reached[last]) / (reached[last + 1] - reached[last])
+    return math.exp(math.log(places[last]) + share * math.log(places[last + 1] / places[last]))
 
 
 def accuracy_curve(
-    campaign: Campaign,
-    pilot: Table,
-    loss: float,
-    *,
-    target: float | None = None,
-    repeats: int,
-    seed: int = 0,
-    train_fraction: float = 0.8,
+    campaign: Campaign, pilot: Table, loss: float, *, target: float | None = None, repeats: int
 ) -> Curve:
     """Double the devices until the loss (or ``target``, an accuracy) is reached with something to spare, or
     :data:`MOST_DEVICES`.
     """
-    splits = [_Split(campaign, pilot, train_fraction, seed + number) for number in range(repeats)]
+    splits = [_Split(campaign, pilot, seed) for seed in range(repeats)]
     reference = float(np.mean([split.non_private for split in splits]))
     wanted = reference - loss if target is None else target
-    devices, means, errors = FEWEST_DEVICES, [], []
-    tried: list[int] = []
-    while devices <= MOST_DEVICES:
+    devices, tried, means, errors = FEWEST_DEVICES, list[int](), list[float](), list[float]()
+    while devices <= MOST_DEVICES and not (len(means) > 1 and min(means[-2:]) >= wanted):
         reached = [split.accuracy(devices) for split in splits]
         tried.append(devices)
         means.append(float(np.mean(reached)))
         errors.append(float(np.std(reached, ddof=1) / math.sqrt(repeats)))
-        if means[-1] >= wanted and (len(means) > 1 and means[-2] >= wanted):
-            break
         devices *= 2
-    majority = float(np.mean([split.majority for split in splits]))
-    return Curve(reference, majority, tuple(tried), tuple(means), tuple(errors))
+    frequent = float(np.mean([split.majority for split in splits]))
+    return Curve(reference, frequent, tuple(tried), tuple(means), tuple(errors))
 
 
-def accuracy_at(
-    campaign: Campaign, pilot: Table, devices: int, *, repeats: int, seed: int = 0, train_fraction: float = 0.8
-) -> float:
+def accuracy_at(campaign: Campaign, pilot: Table, devices: int, *, repeats: int) -> float:
     """Mean accuracy on held-out people of the pilot, for so many devices that are drawn from its other people."""
-    splits = (_Split(campaign, pilot, train_fraction, seed + number) for number in range(repeats))
-    return float(np.mean([split.accuracy(devices) for split in splits]))
+    return float(np.mean([_Split(campaign, pilot, seed).accuracy(devices) for seed in range(repeats)]))
 
 
 class _Split:
-    """One split of the pilot into people who are resampled to devices, and people held out."""
+    """One split of the pilot into people who are resampled to devices, four fifths, and people held out."""
 
-    def __init__(self, campaign: Campaign, pilot: Table, train_fraction: float, seed: int) -> None:
+    def __init__(self, campaign: Campaign, pilot: Table, seed: int) -> None:
         self._campaign = campaign
         self._rng = np.random.default_rng(seed)
-        training, self._held_out = pilot.split(train_fraction, self._rng)
+        training, self._held_out = pilot.split(0.8, self._rng)
         self._columns = Columns.of(campaign, training.frame, training.labels)
         self.non_private = accuracy(non_private(campaign, training), self._held_out)
-        self.majority = float((self._held_out.labels == training.labels.mode().iloc[0]).mean())
+        self.majority = majority(training, self._held_out)
 
     def accuracy(self, devices: int) -> float:
         tally = simulate_counts(self._columns, self._rng, devices)

@@ -28,12 +28,16 @@ class Accuracies:
 
 def accuracies(campaign: Campaign, model: NaiveBayes | None, trained_on: Table, held_out: Table) -> Accuracies:
     """All three on ``held_out``; ``trained_on`` are the people whose devices answered."""
-    most_frequent = trained_on.labels.mode().iloc[0]
     return Accuracies(
-        majority=float((held_out.labels == most_frequent).mean()),
+        majority=majority(trained_on, held_out),
         private=None if model is None else accuracy(model, held_out),
         non_private=accuracy(non_private(campaign, trained_on), held_out),
     )
+
+
+def majority(trained_on: Table, held_out: Table) -> float:
+    """Share of the people held out that always saying the most frequent class of the others classifies rightly."""
+    return float((held_out.labels == trained_on.labels.mode().iloc[0]).mean())
 
 
 def accuracy(model: NaiveBayes, people: Table) -> float:

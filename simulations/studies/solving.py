@@ -7,7 +7,6 @@ bound is not quite monotone.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
@@ -16,8 +15,9 @@ from typing import Any, Final
 from ldp_aggregator.amplification import MOST_REPORTS
 from ldp_aggregator.learning.published import DEFAULT_DELTA, published_together
 from protocols import Campaign
-from simulations.studies.planning import accuracy_at, accuracy_curve
+from simulations.studies.planning import accuracy_at, accuracy_curve, place_of
 from simulations.tables.frames import Table
+from simulations.tables.sources import with_epsilon
 
 LEAST_EPSILON: Final = 0.125
 MOST_EPSILON: Final = 16.0
@@ -77,11 +77,6 @@ def solve_devices(campaign: Campaign, wish: Wish, pilot: Table | None) -> Soluti
     if devices is None:
         raise UnreachableError(f"no number of devices reaches that at epsilon {campaign.privacy.epsilon:g}")
     return Solution(campaign.privacy.epsilon, devices, "devices", wish)
-
-
-def with_epsilon(draft: Mapping[str, Any], epsilon: float) -> dict[str, Any]:
-    """The same draft at another epsilon."""
-    return {**draft, "privacy": {**draft["privacy"], "epsilon": epsilon}}
 
 
 def largest_local_epsilon(
@@ -164,21 +159,15 @@ def _least_epsilon(draft: Mapping[str, Any], devices: int, wish: Wish, pilot: Ta
     while True:
         campaign = Campaign.compile(with_epsilon(draft, epsilons[-1]))
         reached.append(accuracy_at(campaign, people, devices, repeats=wish.repeats))
-        if len(reached) > 1 and min(reached[-2:]) >= accuracy:
-            break
+        found = place_of(accuracy, epsilons, reached)
+        if found is not None and len(reached) > 1 and reached[-2] >= accuracy:
+            return max(float(f"{found:.2g}"), LEAST_EPSILON)
         if epsilons[-1] >= MOST_EPSILON:
             raise UnreachableError(
                 f"{devices:,} devices do not reach an accuracy of {accuracy:g} up to epsilon {MOST_EPSILON:g} "
                 f"(there {reached[-1]:.4f})"
             )
         epsilons.append(min(2 * epsilons[-1], MOST_EPSILON))
-    below = [at for at, found in enumerate(reached) if found < accuracy]
-    if not below:
-        return epsilons[0]
-    last = below[-1]
-    share = (accuracy - reached[last]) / (reached[last + 1] - reached[last])
-    found = epsilons[last] * math.exp(share * math.log(epsilons[last + 1] / epsilons[last]))
-    return max(float(f"{found:.2g}"), LEAST_EPSILON)
 
 
 def _wanted(wish: Wish, pilot: Table | None) -> tuple[float, Table]:

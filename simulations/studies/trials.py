@@ -19,11 +19,10 @@ from protocols import Campaign
 from simulations.fidelities.items import Columns
 from simulations.fidelities.simulation import simulate_counts, simulate_vector
 from simulations.studies.journal import experiment_id
-from simulations.studies.scores import accuracy, learned, non_private
+from simulations.studies.scores import accuracy, learned, majority, non_private
 from simulations.tables.sources import Source
 
 ACCURACY: Final = "accuracy"
-SCORES: Final = (ACCURACY, "majority", "non_private")
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ def run_trial(source: Source, settings: Sequence[Setting], design: Design, seed:
     training, held_out = source.people.split(design.train_fraction, rng)
     campaigns = [setting.campaign(source.draft) for setting in settings]
     baseline = {
-        "majority": float((held_out.labels == training.labels.mode().iloc[0]).mean()),
+        "majority": majority(training, held_out),
         "non_private": accuracy(non_private(campaigns[0], training), held_out),
     }
     columns = Columns.of(campaigns[0], training.frame, training.labels)
@@ -93,7 +92,7 @@ def summarise(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     frame = pd.DataFrame(list(rows))
     keys = ["mechanism", "continuous", "epsilon", "per_question", "answers", "total_epsilon", "devices"]
     groups = frame.groupby(keys, sort=False)
-    summary = groups[list(SCORES)].mean()
+    summary = groups[[ACCURACY, "majority", "non_private"]].mean()
     summary.insert(1, "standard_error", groups[ACCURACY].std(ddof=1) / np.sqrt(groups.size()))
     summary.insert(0, "trials", groups.size())
     return summary.reset_index()

@@ -6,7 +6,7 @@ scikit-learn ships the table (569 people; Street, Wolberg, Mangasarian 1993), so
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
 from sklearn.datasets import load_breast_cancer
@@ -41,9 +41,9 @@ joint shares of 4 bins and 2 classes (1/8 on average) with a standard error of 0
 around an average of 1/16, and asking about all thirty columns would make it 0.026."""
 
 
-def demonstration_draft() -> dict[str, Any]:
-    """The draft of the demonstration's campaign."""
-    return {
+def demonstration_source() -> Source:
+    """The table's people, ten measurements and the diagnosis of each, and the campaign that asks them."""
+    draft = {
         "version": 1,
         "title": "Is a lump malignant?",
         "purpose": "a demonstration with public measurements of cell nuclei",
@@ -54,16 +54,7 @@ def demonstration_draft() -> dict[str, Any]:
         ],
         "privacy": {"epsilon": EPSILON},
     }
-
-
-def demonstration_source() -> Source:
-    """The table's people and the campaign that asks them."""
-    return Source("scikit-learn's breast cancer data, 569 people", people(), demonstration_draft())
-
-
-def people() -> Table:
-    """The 569 people: ten measurements and the diagnosis."""
     bunch = load_breast_cancer(as_frame=True)
     names = bunch.target_names
     labels = pd.Series([str(names[code]) for code in bunch.target], name=LABEL)
-    return Table(bunch.data[list(BOUNDS)], labels)
+    return Source("scikit-learn's breast cancer data, 569 people", Table(bunch.data[list(BOUNDS)], labels), draft)

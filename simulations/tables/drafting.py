@@ -112,12 +112,9 @@ def _feature(column: pd.Series[str], bins: int) -> tuple[Mapping[str, Any] | Non
     note = f"the {len(values)} values were read off the data; list those that can occur"
     if order:
         note = f"the {len(values)} values and their order are those of an ordered column; list those that can occur"
-    return {
-        "kind": "categorical",
-        "values": values,
-        "missing": holes and MISSING not in values,
-        **({"ordered": True} if order and MISSING not in values else {}),
-    }, note + told
+    ordered = {"ordered": True} if order and MISSING not in values else {}
+    missing = holes and MISSING not in values
+    return {"kind": "categorical", "values": values, "missing": missing, **ordered}, note + told
 
 
 def round_bounds(low: float, high: float) -> tuple[float, float]:

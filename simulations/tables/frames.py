@@ -48,6 +48,11 @@ class Table:
         return self.take(rng.choice(len(self), size=devices, replace=devices > len(self)))
 
 
+def first_line(error: Exception) -> str:
+    """What a line can tell of an error."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
 def read_csv(path: Path | str) -> pd.DataFrame:
     """Every column as the text in the file (CSV with a header row, gzip-compressed where the name ends in ``.gz``)."""
     try:
@@ -55,23 +60,17 @@ def read_csv(path: Path | str) -> pd.DataFrame:
     except FileNotFoundError:
         raise TableError(f"{path}: no such file") from None
     except (OSError, EOFError, ValueError) as error:
-        problem = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise TableError(f"{path}: not a CSV table with a header row ({problem})") from None
+        raise TableError(f"{path}: not a CSV table with a header row ({first_line(error)})") from None
     if frame.empty:
         raise TableError(f"{path}: holds no rows; a table has a header row and at least one more")
     return frame
 
 
-def read_table(path: Path | str, features: Sequence[Feature], label: Label) -> Table:
-    """The feature columns and the label column of a file, typed as the schema says; other columns are left out.
+def typed(table: pd.DataFrame, features: Sequence[Feature], label: Label, source: str) -> Table:
+    """The feature columns and the label column of a table of texts, typed as the schema says; others are left out.
 
     Raises TableError for a column that is not there and for text where a number should be.
     """
-    return typed(read_csv(path), features, label, str(path))
-
-
-def typed(table: pd.DataFrame, features: Sequence[Feature], label: Label, source: str) -> Table:
-    """The feature columns and the label of a table of texts, typed as the schema says."""
     for name in (label.name, *(feature.name for feature in features)):
         require_column(table, name, source)
     columns = {

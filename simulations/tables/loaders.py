@@ -14,7 +14,7 @@ import pandas as pd
 from sklearn import datasets
 
 from protocols.errors import NotInstalledError
-from simulations.tables.frames import TableError, categories_in_order, read_csv
+from simulations.tables.frames import TableError, categories_in_order, first_line, read_csv
 
 SKLEARN: Final = "sklearn:"
 OPENML: Final = "openml:"
@@ -53,17 +53,12 @@ def as_texts(frame: pd.DataFrame) -> pd.DataFrame:
     texts = {str(name): [_text(value) for value in frame[name].tolist()] for name in frame.columns}
     table = pd.DataFrame(texts, dtype=str)
     for name in frame.columns:
-        order = _order(frame[name])
-        if order:
+        order = [_text(category) for category in categories_in_order(frame[name])]
+        # Two categories that read alike have no order as texts.
+        if order and len(set(order)) == len(order):
             held = texts[str(name)]
             table[str(name)] = pd.Categorical(held, list(dict.fromkeys([*order, *held])), ordered=True)
     return table
-
-
-def _order(column: pd.Series) -> list[str]:
-    """The categories of an ordered Categorical, as texts; none of any other column."""
-    order = [_text(category) for category in categories_in_order(column)]
-    return order if len(set(order)) == len(order) else []
 
 
 def _text(value: object) -> str:
@@ -94,8 +89,7 @@ def _openml(name: str) -> pd.DataFrame:
     try:
         bunch = datasets.fetch_openml(title, version=int(version) if version else "active", as_frame=True)
     except (OSError, ValueError) as error:
-        problem = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise TableError(f"{OPENML}{name}: cannot be had from OpenML ({problem})") from None
+        raise TableError(f"{OPENML}{name}: cannot be had from OpenML ({first_line(error)})") from None
     return as_texts(bunch.frame)
 
 
@@ -109,8 +103,7 @@ def _parquet(path: Path) -> pd.DataFrame:
             f"{path}: reading Parquet takes pyarrow; pip install 'ldp-bayes[simulations]'"
         ) from None
     except (OSError, ValueError) as error:
-        problem = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise TableError(f"{path}: not a Parquet file ({problem})") from None
+        raise TableError(f"{path}: not a Parquet file ({first_line(error)})") from None
     if frame.empty:
         raise TableError(f"{path}: holds no rows")
     return as_texts(frame)

@@ -26,7 +26,12 @@ class Source:
 
     def with_epsilon(self, epsilon: float) -> Source:
         """The same people, asked with another total loss."""
-        return replace(self, draft={**self.draft, "privacy": {**self.draft["privacy"], "epsilon": epsilon}})
+        return replace(self, draft=with_epsilon(self.draft, epsilon))
+
+
+def with_epsilon(draft: Mapping[str, Any], epsilon: float) -> dict[str, Any]:
+    """The same draft with another total loss."""
+    return {**draft, "privacy": {**draft["privacy"], "epsilon": epsilon}}
 
 
 def read_draft(path: Path) -> dict[str, Any]:
@@ -51,10 +56,9 @@ def source_with_schema(data: str, schema: Path) -> Source:
     campaign = Campaign.compile(draft)
     people = typed(read_text_table(data), campaign.features, campaign.label, data)
     check_declared(people, campaign.features, campaign.label, data)
-    clipped = clipped_share(people.frame, campaign.features)
     notes = [
         f"{name}: {share:.1%} of the numbers lie beyond the declared bounds; devices clip them"
-        for name, share in clipped.items()
+        for name, share in clipped_share(people.frame, campaign.features).items()
     ]
     return Source(data, people, draft, tuple(notes))
 

@@ -1,7 +1,7 @@
 """A real headless Chromium on a real server; skips, and says why, where there is no browser."""
 
 import pytest
-from browsing import start_browser
+from browsing import open_browser
 
 from simulations.fleet.aggregator import temporary_aggregator
 
@@ -14,20 +14,14 @@ def aggregator():
 
 @pytest.fixture
 def browser():
-    started = start_browser()
-    try:
-        yield started
-        assert started.foreign() == []
-    finally:
-        started.driver.quit()
+    with open_browser() as opened:
+        yield opened
+        assert opened.foreign() == []
 
 
 @pytest.fixture
 def plain_browser():
     """Without JavaScript."""
-    started = start_browser(javascript=False)
-    try:
-        yield started
-        assert started.foreign() == []
-    finally:
-        started.driver.quit()
+    with open_browser(javascript=False) as opened:
+        yield opened
+        assert opened.foreign() == []

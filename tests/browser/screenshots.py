@@ -9,12 +9,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support" / "learning"))
 
-from browsing import start_browser
+from browsing import open_browser
 from scenery import scenery
 
 from simulations.fleet.aggregator import temporary_aggregator
+from simulations.fleet.devices import Network
 from simulations.fleet.experiment import Plan, run
-from simulations.fleet.network import Network
 from simulations.tables.breast_cancer import demonstration_source
 
 WIDTHS = (320, 390, 1280)
@@ -38,24 +38,20 @@ def main():
         take_picture(options.picture, options.devices)
         return
     options.folder.mkdir(parents=True, exist_ok=True)
-    browser = start_browser()
-    try:
-        with temporary_aggregator() as aggregator:
-            take(browser, options.folder, "login", f"{aggregator.admin_url}/login")
-            take(browser, options.folder, "login-wrong", f"{aggregator.admin_url}/login", wrong_token)
-            browser.sign_in(aggregator)
-            take(browser, options.folder, "nothing", aggregator.admin_url)
-            take(browser, options.folder, "nothing-federation", f"{aggregator.admin_url}/federation")
-            pages = scenery(browser, aggregator, options.devices)
-            for name, address in pages.items():
-                take(browser, options.folder, name, address, ACTS.get(name, nothing))
-            take(browser, options.folder, "new-wrong", pages["new"], wrong_draft)
-            take(browser, options.folder, "new-columns", pages["new"], columns)
-            take(browser, options.folder, "empty-trained", pages["empty"], train)
-            take(browser, options.folder, "token-made", pages["tokens"], make_token)
-            take(browser, options.folder, "public-again", pages["public"], answer_often)
-    finally:
-        browser.driver.quit()
+    with open_browser() as browser, temporary_aggregator() as aggregator:
+        take(browser, options.folder, "login", f"{aggregator.admin_url}/login")
+        take(browser, options.folder, "login-wrong", f"{aggregator.admin_url}/login", wrong_token)
+        browser.sign_in(aggregator)
+        take(browser, options.folder, "nothing", aggregator.admin_url)
+        take(browser, options.folder, "nothing-federation", f"{aggregator.admin_url}/federation")
+        pages = scenery(browser, aggregator, options.devices)
+        for name, address in pages.items():
+            take(browser, options.folder, name, address, ACTS.get(name, nothing))
+        take(browser, options.folder, "new-wrong", pages["new"], wrong_draft)
+        take(browser, options.folder, "new-columns", pages["new"], columns)
+        take(browser, options.folder, "empty-trained", pages["empty"], trained)
+        take(browser, options.folder, "token-made", pages["tokens"], make_token)
+        take(browser, options.folder, "public-again", pages["public"], answer_often)
 
 
 def nothing(_browser):
@@ -64,8 +60,17 @@ def nothing(_browser):
 
 def wrong_token(browser):
     browser.fill("#token", "ldp_nobody")
-    browser.click("main button")
-    browser.wait(lambda: browser.all("#problem"))
+    clicked("main button", "#problem")(browser)
+
+
+def clicked(selector, seen):
+    """Clicks, and waits for what is seen then."""
+
+    def act(browser):
+        browser.click(selector)
+        browser.wait(lambda: browser.all(seen))
+
+    return act
 
 
 def wrong_draft(browser):
@@ -80,15 +85,9 @@ def columns(browser):
     browser.wait(lambda: "This is a campaign" in browser.text("#verdict"))
 
 
-def train(browser):
-    browser.click('form[action$="/train"] button')
-    browser.wait(lambda: browser.all(".problem"))
-
-
 def make_token(browser):
     browser.fill("#name", f"node {len(browser.all('tbody tr'))}")
-    browser.click('form[action="/tokens"] button')
-    browser.wait(lambda: browser.all("#made-token"))
+    clicked('form[action="/tokens"] button', "#made-token")(browser)
 
 
 def answer_once(browser):
@@ -102,6 +101,7 @@ def answer_often(browser):
     browser.wait(lambda: "1000 devices" in browser.text("[data-result]"))
 
 
+trained = clicked('form[action$="/train"] button', ".problem")
 ACTS = {"public": answer_once, "public-closed": answer_once}
 
 
@@ -119,20 +119,16 @@ def take(browser, folder, name, address, act=nothing):
 
 def take_picture(file, devices):
     """The campaign's page after ``python -m simulations demo``, from the estimates on."""
-    browser = start_browser()
-    try:
-        with temporary_aggregator() as aggregator:
-            plan = Plan(devices, seed=1)
-            campaign = run(aggregator, demonstration_source(), plan, Network(seed=1)).campaign
-            browser.sign_in(aggregator)
-            browser.resize(1280, 900)
-            browser.open(f"{aggregator.admin_url}/campaigns/{campaign.id}?liars=20")
-            top, end = browser.driver.execute_script(WHAT_WAS_LEARNED)
-            browser.resize(1280, end - top)
-            browser.driver.execute_script("window.scrollTo(0, arguments[0])", top)
-            browser.driver.save_screenshot(str(file))
-    finally:
-        browser.driver.quit()
+    with open_browser() as browser, temporary_aggregator() as aggregator:
+        plan = Plan(devices, seed=1)
+        campaign = run(aggregator, demonstration_source(), plan, Network(seed=1)).campaign
+        browser.sign_in(aggregator)
+        browser.resize(1280, 900)
+        browser.open(f"{aggregator.admin_url}/campaigns/{campaign.id}?liars=20")
+        top, end = browser.driver.execute_script(WHAT_WAS_LEARNED)
+        browser.resize(1280, end - top)
+        browser.driver.execute_script("window.scrollTo(0, arguments[0])", top)
+        browser.driver.save_screenshot(str(file))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from browsing import answer, start_browser
+from browsing import answer, open_browser
 from scenery import OPEN, scenery
 from selenium.webdriver.common.keys import Keys
 
@@ -39,12 +39,8 @@ return [...document.querySelectorAll("*")].filter(moves).map((one) => one.outerH
 @pytest.fixture(scope="module")
 def scene():
     """A server that everything is on, and the addresses of its pages. Tests look at it and change nothing there."""
-    with temporary_aggregator() as running:
-        started = start_browser()
-        try:
-            yield running, scenery(started, running, 20)
-        finally:
-            started.driver.quit()
+    with temporary_aggregator() as running, open_browser() as opened:
+        yield running, scenery(opened, running, 20)
 
 
 @pytest.fixture
@@ -182,8 +178,7 @@ def test_every_number_of_a_table_has_its_unit(browser, scene):
 
 
 def test_the_checks_of_keyboard_and_edges_can_fail(aggregator):
-    browser = start_browser()
-    try:
+    with open_browser() as browser:
         browser.open(f"{aggregator.admin_url}/login")
         browser.resize(320)
         assert browser.driver.execute_script(CUT) == []
@@ -199,5 +194,3 @@ def test_the_checks_of_keyboard_and_edges_can_fail(aggregator):
         stops = browser.stops()
         assert [stop for stop in stops if stop.endswith("UNSEEN")]
         assert not [stop for stop in stops if "Sign in" in stop]
-    finally:
-        browser.driver.quit()

@@ -2,7 +2,7 @@
 
 import json
 
-from browsing import answer, start_browser
+from browsing import answer, open_browser
 from credit_draft import DRAFT
 
 from protocols import Campaign
@@ -69,8 +69,7 @@ def test_the_public_page_shows_what_a_device_would_send(browser, aggregator):
 
 def test_a_request_to_another_host_and_a_page_that_shuts_people_out_are_both_noticed(aggregator):
     """The two checks that every test here leans on can fail."""
-    browser = start_browser()
-    try:
+    with open_browser() as browser:
         browser.open(f"{aggregator.admin_url}/login")
         assert browser.foreign() == []
         browser.driver.execute_script("document.querySelector('label').remove()")
@@ -78,5 +77,3 @@ def test_a_request_to_another_host_and_a_page_that_shuts_people_out_are_both_not
         browser.open("data:text/html,<img src='http://elsewhere.example/x.png'>")
         browser.wait(browser.foreign)
         assert browser.foreign() == ["http://elsewhere.example/x.png"]
-    finally:
-        browser.driver.quit()

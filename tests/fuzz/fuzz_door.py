@@ -16,7 +16,7 @@ import shutil
 import tempfile
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from cells import cell_campaign, cell_report
@@ -146,12 +146,9 @@ def statuses_of(heard: bytes) -> list[int]:
             assert (status, heard) == (400, b""), head
         elif status >= 400 and body:
             assert f"content-type: {PROBLEM}".encode() in head.lower(), head
-            _check_problem(status, json.loads(body))
+            problem = json.loads(body)
+            assert PROBLEMS[problem["code"]].status == status == problem["status"], problem
     return statuses
-
-
-def _check_problem(status: int, problem: dict[str, Any]) -> None:
-    assert PROBLEMS[problem["code"]].status == status == problem["status"], problem
 
 
 def door_seeds() -> list[bytes]:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+import drafts
 import numpy as np
 from exact_coins import SeededCoins
 from fuzz_door import ask_the_door, door_seeds
@@ -24,14 +25,7 @@ from random_campaigns import campaign, document
 
 from ldp_aggregator.counting.decoding import lay_out
 from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.node_statistics import (
-    ShareError,
-    campaign_of,
-    decode_share,
-    encode_share,
-    has_other_rows,
-    parts_of,
-)
+from ldp_aggregator.node_statistics import ShareError, campaign_of, decode_share, encode_share, has_other_rows, parts_of
 from ldp_client import Classifier, perturb
 from protocols import Campaign, DocumentError, ModelError, UploadError, decode_upload, encode_upload
 from protocols.document.schema import CategoricalFeature
@@ -142,28 +136,22 @@ def _models() -> list[bytes]:
 
 
 def _asking(discrete: str, continuous: str, answers: str) -> Campaign:
-    return Campaign.compile(
-        {
-            "version": 1,
-            "title": "t",
-            "label": {"name": "y", "classes": ["a", "b", "c"], "weight": 1},
-            "features": [
-                {"name": "few", "kind": "categorical", "values": ["0", "1", "2"], "missing": True},
-                {"name": "many", "kind": "categorical", "values": [str(n) for n in range(20)], "missing": False},
-                {"name": "number", "kind": "continuous", "low": 0, "high": 1, "missing": False},
-            ],
-            "privacy": {"epsilon": 2, "discrete": discrete, "continuous": continuous, "answers": answers},
-        }
-    )
+    few, many = drafts.text("few", *"012", missing=True), drafts.text("many", *map(str, range(20)))
+    label = {"name": "y", "classes": [*"abc"], "weight": 1}
+    privacy = {"epsilon": 2, "discrete": discrete, "continuous": continuous, "answers": answers}
+    return Campaign.compile(drafts.draft(few, many, drafts.number("number"), label=label, privacy=privacy))
 
 
 CAMPAIGNS: Final = [
-    _asking("de", "laplace", "all"),
-    _asking("ss", "onebit", "one"),
-    _asking("oue", "sign", "all"),
-    _asking("sue", "laplace", "one"),
-    _asking("she", "onebit", "one"),
-    _asking("the", "sign", "all"),
+    _asking(*chosen.split())
+    for chosen in (
+        "de laplace all",
+        "ss onebit one",
+        "oue sign all",
+        "sue laplace one",
+        "she onebit one",
+        "the sign all",
+    )
 ]
 
 

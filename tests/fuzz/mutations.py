@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgpack
@@ -62,9 +62,7 @@ def _place_changed(value: Any, rng: random.Random) -> Any:
     if not places:
         return rng.choice(TOKENS)
     *above, key = rng.choice(places)
-    held = value
-    for step in above:
-        held = held[step]
+    held = _at(value, above)
     way = rng.randrange(7)
     if way == 0:
         held[key] = copy.deepcopy(rng.choice(TOKENS))
@@ -86,7 +84,7 @@ def _place_changed(value: Any, rng: random.Random) -> Any:
     return value
 
 
-def _at(value: Any, place: tuple[Any, ...]) -> Any:
+def _at(value: Any, place: Sequence[Any]) -> Any:
     for step in place:
         value = value[step]
     return value

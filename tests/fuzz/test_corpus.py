@@ -68,59 +68,23 @@ class EqualToAll:
         return True
 
 
-def plant_an_error_of_jsons_own(patched):
-    patched.setattr(campaign, "parse_json", lambda text, _: json.loads(text))
+FAULTS = {
+    "an error of JSON's own": ("document", campaign, "parse_json", lambda text, _: json.loads(text)),
+    "a loss that is not checked": ("document", campaign, "exact_epsilon", lambda _: float("inf")),
+    "probabilities that are none": ("model", model, "_check_distribution", lambda *_: None),
+    "a second encoding": ("upload", wire, "encode_blocks", lambda _: EqualToAll()),
+    "a share for another campaign": ("share", node_statistics, "_vector", lambda _, value, *__: np.array(value[-1])),
+    "a head that fails the door": ("door", upload_path, "read_head", lambda head: {}[head]),
+    "an answer that is no problem": ("door", aiohttp_path.ProblemError, "body", lambda self: b'{"code": "other"}'),
+    "a bound of no time": ("share", fuzz_targets, "SECONDS", 0.0),
+    "a bound of no memory": ("share", fuzz_targets, "MEBIBYTES", 0),
+}
 
 
-def plant_a_loss_that_is_not_checked(patched):
-    patched.setattr(campaign, "exact_epsilon", lambda _: float("inf"))
-
-
-def plant_probabilities_that_are_none(patched):
-    patched.setattr(model, "_check_distribution", lambda *_: None)
-
-
-def plant_a_second_encoding(patched):
-    patched.setattr(wire, "encode_blocks", lambda _: EqualToAll())
-
-
-def plant_a_share_for_another_campaign(patched):
-    patched.setattr(node_statistics, "_vector", lambda _, value, __, ___: np.array(value[-1], dtype=np.int64))
-
-
-def plant_a_head_that_fails_the_door(patched):
-    patched.setattr(upload_path, "read_head", lambda head: {}[head])
-
-
-def plant_an_answer_that_is_no_problem(patched):
-    patched.setattr(aiohttp_path.ProblemError, "body", lambda self: b'{"code": "other"}')
-
-
-def plant_a_bound_of_no_time(patched):
-    patched.setattr(fuzz_targets, "SECONDS", 0.0)
-
-
-def plant_a_bound_of_no_memory(patched):
-    patched.setattr(fuzz_targets, "MEBIBYTES", 0)
-
-
-@pytest.mark.parametrize(
-    ("name", "plant"),
-    [
-        ("document", plant_an_error_of_jsons_own),
-        ("document", plant_a_loss_that_is_not_checked),
-        ("model", plant_probabilities_that_are_none),
-        ("upload", plant_a_second_encoding),
-        ("share", plant_a_share_for_another_campaign),
-        ("door", plant_a_head_that_fails_the_door),
-        ("door", plant_an_answer_that_is_no_problem),
-        ("share", plant_a_bound_of_no_time),
-        ("share", plant_a_bound_of_no_memory),
-    ],
-)
-def test_a_planted_fault_breaks_the_promise(name, plant, monkeypatch, traced):
+@pytest.mark.parametrize(("name", "where", "what", "planted"), FAULTS.values(), ids=FAULTS)
+def test_a_planted_fault_breaks_the_promise(name, where, what, planted, monkeypatch, traced):
     inputs = inputs_of(name)
     campaign._parse.cache_clear()
-    plant(monkeypatch)
+    monkeypatch.setattr(where, what, planted)
     with pytest.raises((AssertionError, ArithmeticError, LookupError, ValueError)):
         all_of(TARGETS[name], inputs)

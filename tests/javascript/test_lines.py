@@ -1,14 +1,34 @@
-"""The JavaScript client as a program of lines."""
+"""The JavaScript client as a program of lines, the audit of the bundled file by it, and the reading of a record."""
 
 import json
 import subprocess
 from pathlib import Path
 
+import pytest
 from drafts import draft, text
 
+from ldp_aggregator.audit import audit, command_client, command_stopwatch
+from ldp_aggregator.cli.audit import single_question
 from protocols import Campaign, decode_upload
 
-LINES = Path(__file__).resolve().parents[2] / "javascript" / "test" / "lines.mjs"
+JAVASCRIPT = Path(__file__).resolve().parents[2] / "javascript"
+LINES = JAVASCRIPT / "test" / "lines.mjs"
+RECORD = JAVASCRIPT / "dist" / "values.js"
+SCRIPT = """
+import { held, numberOf, position, textOf, valueIndex } from "RECORD";
+const hostile = new Proxy({}, { get() { throw new Error("asked"); }, has() { throw new Error("asked"); } });
+const nothing = [undefined, null, NaN, Symbol("1"), () => 1, [1], [], {}, new Date(0), new Number(1), new String("1"),
+  /1/, new Map(), hostile];
+const flag = { kind: "categorical", values: ["0", "1"] };
+console.log(JSON.stringify({
+  nothing: nothing.map((value) =>
+    [textOf(value), Number.isNaN(numberOf(value)), position(value, ["1"]), valueIndex(flag, value)]),
+  one: [1, 1n, 1.0, true, "1"].map((value) => [textOf(value), numberOf(value), valueIndex(flag, value)]),
+  large: [2n ** 53n + 1n, 2 ** 53 + 2, 1e21, 10n ** 200n, 1n - 10n ** 200n].map(textOf).map((t) => t && [t.length, t]),
+  held: [held(hostile, "flag"), held(null, "flag"), held(undefined, "flag"), held({ flag: 1 }, "flag")],
+}));
+"""
+"""Reading a record: what only JavaScript can hold, and what throws, is missing or means what it means."""
 
 
 def ask(node, *lines):
@@ -36,3 +56,47 @@ def test_a_line_that_must_be_refused_is_answered_with_its_code_and_the_next_one_
     for answer in (answered[1], answered[5]):
         (block,) = decode_upload(bytes.fromhex(answer), campaign)
         assert block.count == 1
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "domain", "trials"),
+    [
+        ("ss", 4, 300),
+        pytest.param("ss", 4, 20_000, marks=pytest.mark.long),
+        pytest.param("oue", 3, 20_000, marks=pytest.mark.long),
+    ],
+)
+def test_the_audit_passes_the_bundled_file(mechanism, domain, trials, node):
+    """Its coins are the system's: a sound client fails with probability ``wrong``."""
+    command = [node, str(LINES)]
+    document, stopwatch = single_question(mechanism, domain, 2.0), command_stopwatch(command)
+    found = audit(document, command_client(command), trials, at_once=True, stopwatch=stopwatch, wrong=1e-7)
+    assert found.findings == ()
+    assert 1 < found.lower_bound <= 2
+
+
+@pytest.fixture(scope="module")
+def told(node):
+    script = SCRIPT.replace("RECORD", RECORD.as_uri())
+    command = [node, "--input-type=module", "--eval", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_what_is_neither_a_text_nor_a_number_is_missing_and_throws_nothing(told):
+    assert len(told["nothing"]) == 14
+    assert all(found == [None, True, -1, None] for found in told["nothing"])
+
+
+def test_every_1_is_a_declared_1(told):
+    assert told["one"] == [["1", 1, 1]] * 5
+
+
+def test_whole_numbers_are_their_digits_however_large(told):
+    assert told["large"][:3] == [[16, "9007199254740993"], [16, "9007199254740994"], [22, "1" + "0" * 21]]
+    assert told["large"][3:] == [None, [201, "-" + "9" * 200]]
+
+
+def test_a_record_that_throws_is_empty(told):
+    assert told["held"] == [None, None, None, 1]

@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import shutil
+from fractions import Fraction
 
 import pytest
 from blocks import OUTPUT, PAGES, ROOT, blocks_of, says
 from forked import programs
 from session import Session
-from stages import STAGES
+from stages import EXAMPLE, STAGES
+
+from ldp_client import Device
+from ldp_client.testing import FakeServer
+from protocols.drafting.choice import make_discrete
 
 RUN = ("sh", "python", "js")
 FEWEST_RUN = 0.85
 EXAMPLES_RUN = "tests/examples"
+WITH_STARTS = ("README.md", "deploy/client-wheel/README.md", "docs/client.md", "docs/how-to/backend.md")
+CHOOSING = (ROOT / "docs" / "how-to" / "choose.md").read_text(encoding="utf-8")
+EPSILONS = (0.5, 1.0, 2.0, 4.0)
+CELLS = (2, 3, 4, 6, 8, 12, 20, 32, 64, 128)
+NOT_BEST = ("oue", "sue", "the", "she")
 
 
-def with_blocks():
-    return [page for page in PAGES if any(block.reason is None for block in blocks_of(page))]
+WITH_BLOCKS = [page for page in PAGES if any(block.reason is None for block in blocks_of(page))]
 
 
 @pytest.mark.parametrize("started", ["forked", pytest.param("new", marks=pytest.mark.long)])
-@pytest.mark.parametrize("page", with_blocks())
+@pytest.mark.parametrize("page", WITH_BLOCKS)
 def test_every_block_of_a_page_runs_and_prints_what_the_page_says(page, started, tmp_path, monkeypatch):
     """In interpreters that have imported already and, at length, in new ones."""
     blocks = [block for block in blocks_of(page) if block.reason is None and not block.included]
@@ -107,3 +117,68 @@ def test_what_a_page_says_is_compared_and_dots_stand_for_anything():
     assert says("a\nb\nc", "a\n...\nc")
     assert not says("a\nb 1.25 s\n", "b ... minutes")
     assert not says("a\nbc\n", "b")
+
+
+@pytest.mark.parametrize("page", WITH_STARTS)
+@pytest.mark.parametrize("agreed", [True, False])
+def test_three_starts_ask_once_and_answer_once(page, agreed, tmp_path, monkeypatch):
+    """The snippets that everybody copies ask a person once, at the first of an app's starts."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    block = next(block for block in blocks_of(page) if block.language == "python" and "next_step" in block.text)
+    asked = []
+
+    def agrees(*told):
+        asked.append(told)
+        return agreed
+
+    with FakeServer() as server:
+        published = server.publish(EXAMPLE)
+        text = re.sub(r"https://collect\.example\.org", server.url, block.text)
+        for _ in range(3):
+            names = {"url": server.url, "campaign_id": published.id, "agrees": agrees}
+            exec(compile(text, block.place, "exec", dont_inherit=True), names)
+            device = names["device"]
+            assert isinstance(device, Device)
+            assert device.run_once(5)
+            device.close()
+        assert asked == [(EXAMPLE["title"], EXAMPLE["purpose"])]
+        assert server.counted(published.id) == agreed
+
+
+# --- what the page on choosing says of mechanisms and of epsilon is computed ---
+
+
+def variance(name: str, cells: int, epsilon: float) -> float:
+    return make_discrete(name, cells, Fraction(str(epsilon))).noise_variance(1 / cells)
+
+
+def row(beginning: str) -> list[str]:
+    (found,) = re.findall(rf"^\| {re.escape(beginning)}.*$", CHOOSING, re.MULTILINE)
+    return [cell.strip() for cell in found.strip("|").split("|")][1:]
+
+
+def test_the_odds_and_the_noise_over_epsilon_are_those_of_the_table():
+    assert row("epsilon") == [f"{epsilon:g}" for epsilon in EPSILONS]
+    # "At most" is rounded up.
+    beliefs = [f"{math.ceil(100 * math.exp(epsilon) / (1 + math.exp(epsilon)))} %" for epsilon in EPSILONS]
+    assert row("from 50 % to at most") == beliefs
+    noise = [math.sqrt(variance("auto", 8, epsilon) / variance("auto", 8, 1.0)) for epsilon in EPSILONS]
+    assert row("standard error of a frequency") == [f"{one:.2f}" for one in noise]
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_direct_encoding_has_the_least_noise_below_the_number_of_cells_that_the_page_says(epsilon):
+    limit = 1.4 * (math.exp(epsilon) + 1)
+    assert "1.4 (exp(epsilon) + 1)" in CHOOSING
+    for cells in CELLS:
+        names = {"de": variance("de", cells, epsilon), "ss": variance("ss", cells, epsilon)}
+        assert (names["de"] <= names["ss"]) == (cells < limit), cells
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_subset_selection_is_never_worse_than_what_the_page_calls_never_best(epsilon):
+    for cells in CELLS:
+        assert variance("auto", cells, epsilon) == variance("ss", cells, epsilon)
+        for name in NOT_BEST:
+            assert variance("ss", cells, epsilon) < variance(name, cells, epsilon), (name, cells)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import importlib
 import re
 import threading
 from collections.abc import Iterator
@@ -16,18 +17,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "build" / "docs"
 LOADED = {
-    "audio": ("src",),
-    "embed": ("src",),
-    "iframe": ("src",),
-    "img": ("src", "srcset"),
-    "image": ("href", "xlink:href"),
-    "input": ("src",),
+    **dict.fromkeys(("audio", "embed", "iframe", "input", "script", "track"), ("src",)),
+    **dict.fromkeys(("img", "source"), ("src", "srcset")),
+    **dict.fromkeys(("image", "use"), ("href", "xlink:href")),
     "link": ("href",),
     "object": ("data",),
-    "script": ("src",),
-    "source": ("src", "srcset"),
-    "track": ("src",),
-    "use": ("href", "xlink:href"),
     "video": ("src", "poster"),
 }
 """What a browser fetches without being asked; an ``a`` is followed by a person."""
@@ -96,20 +90,8 @@ def test_no_page_and_no_style_loads_anything_from_another_host(pages):
 
 
 def test_every_name_that_a_package_hands_on_is_in_the_reference(pages):
-    import ldp_aggregator
-    import ldp_aggregator.trainers
-    import ldp_client
-    import protocols
-    import simulations
-
-    reference = {
-        "client": ldp_client,
-        "protocols": protocols,
-        "aggregator": ldp_aggregator,
-        "trainers": ldp_aggregator.trainers,
-        "simulations": simulations,
-    }
-    for page, package in reference.items():
+    for name in ("ldp_client", "protocols", "ldp_aggregator", "ldp_aggregator.trainers", "simulations"):
+        package, page = importlib.import_module(name), name.rpartition(".")[2].removeprefix("ldp_")
         html = (SITE / "reference" / f"{page}.html").read_text(encoding="utf-8")
         missing = [name for name in package.__all__ if not re.search(rf'<h3 id="[\w.]*\b{name}"', html)]
         assert missing == [], page
@@ -139,39 +121,35 @@ def address(pages) -> Iterator[str]:
         thread.join()
 
 
-def test_every_page_opens_in_a_browser_without_other_hosts_complaints_or_sideways_scrolling(pages, address):
-    from browsing import start_browser
+@pytest.fixture
+def browser():
+    from browsing import open_browser  # Here, because all of it is skipped where there is no selenium.
 
-    browser = start_browser()
-    try:
-        figures = 0
-        for page in pages:
-            for width in WIDTHS:
-                browser.resize(width)
-                browser.open(f"{address}/{page.relative_to(SITE)}")
-                wide = browser.driver.execute_script("return document.documentElement.scrollWidth - innerWidth")
-                assert wide <= 0, f"{page.name} at {width} pixels"
-                boxes = browser.driver.execute_script(FIGURES)
-                figures += len(boxes)
-                assert all(0 < picture <= box for picture, box in boxes), f"a figure of {page.name} at {width} pixels"
-        assert figures > 2 * len(WIDTHS)
-        broken = browser.driver.execute_script("return [...document.images].filter(i => !i.naturalWidth).length")
-        assert broken == 0
-        assert browser.foreign() == []
-        assert browser.complaints() == []
-    finally:
-        browser.driver.quit()
+    with open_browser() as opened:
+        yield opened
+
+
+def test_every_page_opens_in_a_browser_without_other_hosts_complaints_or_sideways_scrolling(pages, address, browser):
+    figures = 0
+    for page in pages:
+        for width in WIDTHS:
+            browser.resize(width)
+            browser.open(f"{address}/{page.relative_to(SITE)}")
+            wide = browser.driver.execute_script("return document.documentElement.scrollWidth - innerWidth")
+            assert wide <= 0, f"{page.name} at {width} pixels"
+            boxes = browser.driver.execute_script(FIGURES)
+            figures += len(boxes)
+            assert all(0 < picture <= box for picture, box in boxes), f"a figure of {page.name} at {width} pixels"
+    assert figures > 2 * len(WIDTHS)
+    broken = browser.driver.execute_script("return [...document.images].filter(i => !i.naturalWidth).length")
+    assert broken == 0
+    assert browser.foreign() == []
+    assert browser.complaints() == []
 
 
 @pytest.mark.parametrize("opened", ["over HTTP", "from its folder"])
-def test_the_search_finds_what_is_on_a_page(pages, address, opened):
-    from browsing import start_browser
-
-    browser = start_browser()
-    try:
-        browser.resize(1280)
-        browser.open(f"{address if opened == 'over HTTP' else SITE.as_uri()}/index.html?q=federate")
-        browser.wait(lambda: browser.one(".md-search-result__item a").get_attribute("href"))
-        assert [one for one in browser.foreign() if not one.startswith(SITE.as_uri())] == []
-    finally:
-        browser.driver.quit()
+def test_the_search_finds_what_is_on_a_page(pages, address, opened, browser):
+    browser.resize(1280)
+    browser.open(f"{address if opened == 'over HTTP' else SITE.as_uri()}/index.html?q=federate")
+    browser.wait(lambda: browser.one(".md-search-result__item a").get_attribute("href"))
+    assert [one for one in browser.foreign() if not one.startswith(SITE.as_uri())] == []

@@ -15,15 +15,9 @@ from protocols import Campaign
 def campaign(request):
     """Indices, bits, subsets, noisy vectors: payloads of one byte and of many."""
     discrete, continuous = request.param
-    return Campaign.compile(
-        draft(
-            text("colour", "red", "green", "blue"),
-            text("size", "small", "large"),
-            number("age", 0, 100),
-            label={"name": "label", "classes": ["yes", "no"]},
-            privacy={"epsilon": 1.0, "discrete": discrete, "continuous": continuous},
-        )
-    )
+    features = (text("colour", "red", "green", "blue"), text("size", "small", "large"), number("age", 0, 100))
+    privacy = {"epsilon": 1.0, "discrete": discrete, "continuous": continuous}
+    return Campaign.compile(draft(*features, label={"name": "label", "classes": ["yes", "no"]}, privacy=privacy))
 
 
 def random_kept(campaign, reports, seed):
@@ -31,25 +25,19 @@ def random_kept(campaign, reports, seed):
     rng = np.random.default_rng(seed)
     each = max(1, reports // len(campaign.questions))
     return {
-        number: Kept(rng.integers(0, 256, (each, 16), dtype=np.uint8), _draw(_sound(campaign, number), each, rng))
-        for number in range(len(campaign.questions))
+        asked: Kept(rng.integers(0, 256, (each, 16), dtype=np.uint8), rng.choice(_sound(campaign, asked), each))
+        for asked in range(len(campaign.questions))
     }
 
 
 def other_answers(campaign, question, kept):
     """The same ids with another sound payload each."""
     sound = _sound(campaign, question)
-    return Kept(
-        kept.ids,
-        np.array([next(row for row in sound if (row != payload).any()) for payload in kept.payloads], dtype=np.uint8),
-    )
+    others = [next(row for row in sound if (row != payload).any()) for payload in kept.payloads]
+    return Kept(kept.ids, np.array(others, dtype=np.uint8))
 
 
 @lru_cache
 def _sound(campaign, question):
     payloads = possible_payloads(campaign.questions[question])
     return np.frombuffer(b"".join(payloads), dtype=np.uint8).reshape(len(payloads), -1)
-
-
-def _draw(sound, count, rng):
-    return sound[rng.integers(0, len(sound), count)]

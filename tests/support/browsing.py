@@ -3,7 +3,9 @@
 import json
 import os
 import shutil
+import urllib.error
 import urllib.request
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,11 +16,12 @@ from protocols import encode_upload
 from protocols.wire import MEDIA_TYPE
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed; make setup installs it")
+exceptions = pytest.importorskip("selenium.common.exceptions")
+ui = pytest.importorskip("selenium.webdriver.support.ui")
 ROOT = Path(__file__).resolve().parents[2]
 AXE = Path(os.environ.get("LDP_AXE", ROOT / ".venv" / "axe" / "node_modules" / "axe-core" / "axe.min.js"))
 WAIT_SECONDS = 60
 OWN_SCHEMES = ("data", "blob", "about", "chrome", "devtools")
-
 
 # Of the focused element: its place among all elements, its name, and whether a ring around it can be seen.
 _FOCUSED = """
@@ -55,24 +58,18 @@ class Browser:
 
     def wait(self, holds):
         """Until ``holds`` does, of this page or of the one that comes after it."""
-        from selenium.common.exceptions import (
-            NoSuchElementException,
-            StaleElementReferenceException,
-            WebDriverException,
-        )
-        from selenium.webdriver.support.ui import WebDriverWait
 
         def still_holds(_driver):
             try:
                 return holds()
-            except WebDriverException as error:
+            except exceptions.WebDriverException as error:
                 # What the driver says of an element whose page goes away while it is read, beside the stale reference.
                 if "does not belong to the document" in str(error):
                     return False
                 raise
 
-        ignored = (NoSuchElementException, StaleElementReferenceException)
-        return WebDriverWait(self.driver, WAIT_SECONDS, ignored_exceptions=ignored).until(still_holds)
+        ignored = (exceptions.NoSuchElementException, exceptions.StaleElementReferenceException)
+        return ui.WebDriverWait(self.driver, WAIT_SECONDS, ignored_exceptions=ignored).until(still_holds)
 
     def click(self, selector):
         element = self.one(selector)
@@ -86,15 +83,11 @@ class Browser:
 
     def press(self, *keys):
         """Keys to whatever has the focus."""
-        from selenium.webdriver.common.action_chains import ActionChains
-
-        ActionChains(self.driver).send_keys(*keys).perform()
+        webdriver.ActionChains(self.driver).send_keys(*keys).perform()
 
     def press_with(self, held, key):
         """A key while another one is held."""
-        from selenium.webdriver.common.action_chains import ActionChains
-
-        ActionChains(self.driver).key_down(held).send_keys(key).key_up(held).perform()
+        webdriver.ActionChains(self.driver).key_down(held).send_keys(key).key_up(held).perform()
 
     def focused(self):
         """The focused element by what people and selectors know of it; empty where nothing but the page has it."""
@@ -102,12 +95,10 @@ class Browser:
 
     def stops(self, most=400):
         """Where the tab key leads from the page's top, until it leaves the page."""
-        from selenium.webdriver.common.keys import Keys
-
         self.driver.execute_script("document.activeElement.blur(); window.getSelection().removeAllRanges()")
         found = []
         while len(found) < most:
-            self.press(Keys.TAB)
+            self.press(webdriver.Keys.TAB)
             where = self.focused()
             if not where or where in found[:1]:
                 break
@@ -125,10 +116,8 @@ class Browser:
         """A viewport of exactly this size, in light or dark."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        features = [
-            {"name": "prefers-color-scheme", "value": scheme},
-            {"name": "prefers-reduced-motion", "value": "reduce"},
-        ]
+        told = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
+        features = [{"name": name, "value": value} for name, value in told.items()]
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
     def requested(self):
@@ -166,8 +155,9 @@ class Browser:
         ]
 
 
-def start_browser(*, javascript=True):
-    """Skips where there is no Chromium with its driver."""
+@contextmanager
+def open_browser(*, javascript=True):
+    """A browser as long as the block lasts. Skips where there is no Chromium with its driver."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     driver = shutil.which("chromedriver")
     if chromium is None or driver is None:
@@ -189,8 +179,23 @@ def start_browser(*, javascript=True):
     if not javascript:
         options.add_experimental_option("prefs", {"profile.managed_default_content_settings.javascript": 2})
     options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
-    service = webdriver.ChromeService(driver)
-    return Browser(webdriver.Chrome(options=options, service=service))
+    started = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    try:
+        yield Browser(started)
+    finally:
+        started.quit()
+
+
+def send(url, body, media_type=MEDIA_TYPE, token=None):
+    """What the server answers, whatever that is."""
+    request = urllib.request.Request(url, body, {"Content-Type": media_type})
+    if token is not None:
+        request.add_header("Authorization", f"Bearer {token}")
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answered:
+            return bytes(answered.read())
+    except urllib.error.HTTPError as error:
+        return bytes(error.read())
 
 
 def answer(aggregator, campaign, devices):
@@ -203,7 +208,4 @@ def answer(aggregator, campaign, devices):
             for feature in campaign.features
         }
         body = encode_upload(perturb(campaign, record, campaign.label.classes[number % 2]))
-        request = urllib.request.Request(f"{aggregator.url}/v1/campaigns/{campaign.id}/reports", body)
-        request.add_header("Content-Type", MEDIA_TYPE)
-        with urllib.request.urlopen(request, timeout=60) as answered:
-            assert json.loads(answered.read()) == {"rejected": []}
+        assert json.loads(send(f"{aggregator.url}/v1/campaigns/{campaign.id}/reports", body)) == {"rejected": []}

@@ -7,6 +7,7 @@ import hashlib
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from drafts import draft, text
 
 from ldp_aggregator.store import Submission
 from protocols import Campaign, Report, decode_upload, encode_upload
@@ -14,23 +15,9 @@ from protocols import Campaign, Report, decode_upload, encode_upload
 
 def cell_campaign(cells=64, **changes):
     """One ``de`` question about a feature with ``cells / 2`` values and two classes; the label is not asked alone."""
-    return Campaign.compile(
-        {
-            "version": 1,
-            "title": "Cells",
-            "label": {"name": "label", "classes": ["yes", "no"], "weight": 0},
-            "features": [
-                {
-                    "name": "cell",
-                    "kind": "categorical",
-                    "missing": False,
-                    "values": [f"v{value}" for value in range(cells // 2)],
-                }
-            ],
-            "privacy": {"epsilon": 1.0, "discrete": "de"},
-            **changes,
-        }
-    )
+    label = {"name": "label", "classes": ["yes", "no"], "weight": 0}
+    asked = {"title": "Cells", "label": label, "privacy": {"epsilon": 1.0, "discrete": "de"}, **changes}
+    return Campaign.compile(draft(text("cell", *(f"v{value}" for value in range(cells // 2))), **asked))
 
 
 def cell_report(campaign, number, cell=None):
@@ -85,16 +72,6 @@ class SteppedClock:
 @pytest.fixture
 def make_campaign():
     return cell_campaign
-
-
-@pytest.fixture
-def make_report():
-    return cell_report
-
-
-@pytest.fixture
-def make_submission():
-    return submission
 
 
 @pytest.fixture

@@ -10,59 +10,16 @@ from hypothesis import strategies as st
 
 WHOLE = st.integers(-3, 3) | st.sampled_from([2**53, -(2**31), 100])
 REAL = st.sampled_from([0.0, -0.0, 1.0, 2.0, 0.5, 2.5, -1.0, 1e-7, 1e300, float("inf"), float("nan"), 0.1])
-TEXTS = st.sampled_from(
-    [
-        "0",
-        "1",
-        "2.5",
-        "1.0",
-        " 1 ",
-        "",
-        "red",
-        "Caf\u00e9",
-        "Cafe\u0301",
-        "missing",
-        "nan",
-        "4e1",
-        "true",
-        "True",
-        "0.5",
-    ]
-)
+_WORDS = ["red", "Caf\u00e9", "Cafe\u0301", "missing", "nan", "true", "True"]
+TEXTS = st.sampled_from(["0", "1", "2.5", "1.0", " 1 ", "", "4e1", "0.5", *_WORDS])
 TRUTHS = st.booleans()
-ODD = st.sampled_from(
-    [
-        *(
-            None,
-            pd.NA,
-            pd.NaT,
-            Decimal("1.0"),
-            Decimal("NaN"),
-            Fraction(1, 2),
-            10**30,
-            10**400,
-            1j,
-            np.float32(0.5),
-            b"1",
-        ),
-        *(
-            np.int8(1),
-            np.bool_(True),
-            np.timedelta64(1, "ns"),
-            np.datetime64("2020-01-01"),
-            (1,),
-            pd.Timestamp(0),
-            object,
-        ),
-    ]
-)
+_OF_PYTHON = [None, Decimal("1.0"), Decimal("NaN"), Fraction(1, 2), 10**30, 10**400, 1j, b"1", (1,), object]
+_OF_NUMPY = [np.float32(0.5), np.int8(1), np.bool_(True), np.timedelta64(1, "ns"), np.datetime64("2020-01-01")]
+ODD = st.sampled_from([*_OF_PYTHON, *_OF_NUMPY, pd.NA, pd.NaT, pd.Timestamp(0)])
 ANYTHING = WHOLE | REAL | TEXTS | TRUTHS | ODD
 
 
-def _arrow(kind):
-    return pd.ArrowDtype(kind)
-
-
+_arrow = pd.ArrowDtype
 KINDS = {
     "whole": (WHOLE, ("int64", "float64", "Int64", "Float64", "category", _arrow(pa.int64()), _arrow(pa.float64()))),
     "small": (st.integers(0, 3), ("int8", "uint64", "float16", "float32", np.longdouble, "Int8", "Sparse[int64]")),

@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 WITHOUT_UVLOOP = "import sys; sys.modules['uvloop'] = None; from ldp_aggregator.__main__ import main; sys.exit(main())"
 READY = re.compile(r"ready: public (\S+) admin (\S+) operations (\S+)")
@@ -45,12 +44,11 @@ class Daemon:
         """SIGTERM, and wait; returns the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        deadline = time.monotonic() + seconds
-        while self.process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.02)
-        if self.process.poll() is None:
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
             self.kill()
-            raise RuntimeError("the server did not stop in time")
+            raise RuntimeError("the server did not stop in time") from None
         return self._end()
 
     def _end(self):

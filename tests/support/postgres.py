@@ -38,13 +38,11 @@ class Postgres:
 
     def restart(self):
         """Stop at once, as a crash does, and start again: the log is replayed."""
-        self._control("-m", "immediate", "-w", "-l", str(self.server.log), "restart")
-        self.server.ensure_postgres_running()  # Reads the new process's number, for the end.
-
-    def _control(self, *arguments):
-        command = [str(Path(self.server.bin_path) / "pg_ctl"), "-D", str(self.server.pgdata), *arguments]
+        command = [str(Path(self.server.bin_path) / "pg_ctl"), "-D", str(self.server.pgdata), "-m", "immediate", "-w"]
+        command += ["-l", str(self.server.log), "restart"]
         user = {"user": self.server.system_user} if self.server.system_user else {}
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **user)
+        self.server.ensure_postgres_running()  # Reads the new process's number, for the end.
 
 
 @contextmanager

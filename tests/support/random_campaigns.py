@@ -106,23 +106,16 @@ def _feature(rng, name, moments):
 def _projection(rng, features):
     chosen = rng.sample(features, rng.randint(1, len(features)))
     outputs = rng.randint(1, len(chosen))
-    number = lambda: rng.uniform(-3, 3)  # noqa: E731 - a word for this function
     private = rng.random() < 0.3
     return {
         "method": rng.choice(["pca", "dca"]),
         "inputs": [one["name"] for one in chosen],
-        "mean": [number() for _ in chosen],
-        "scale": [abs(number()) + 0.1 for _ in chosen],
-        "matrix": [[number() for _ in chosen] for _ in range(outputs)],
+        "mean": [rng.uniform(-3, 3) for _ in chosen],
+        "scale": [abs(rng.uniform(-3, 3)) + 0.1 for _ in chosen],
+        "matrix": [[rng.uniform(-3, 3) for _ in chosen] for _ in range(outputs)],
         "outputs": [
-            {
-                "name": f"out {i}",
-                "kind": "continuous",
-                "low": -4,
-                "high": 4,
-                "bins": rng.choice([None, 3]),
-                "missing": rng.random() < 0.3,
-            }
+            {"name": f"out {i}", "kind": "continuous", "low": -4, "high": 4}
+            | {"bins": rng.choice([None, 3]), "missing": rng.random() < 0.3}
             for i in range(outputs)
         ],
         "fitted_on": "A" * 43 if private else "public",
@@ -180,15 +173,13 @@ def _shares(rng, size):
 
 def _tamper(rng, content):
     """One change somewhere."""
-    place = content
+    value = content
     while True:
-        keys = list(place) if isinstance(place, dict) else list(range(len(place)))
-        key = rng.choice(keys)
-        if isinstance(place[key], (dict, list)) and place[key] and rng.random() < 0.85:
-            place = place[key]
-            continue
-        break
-    value = place[key]
+        place = value
+        key = rng.choice(list(place) if isinstance(place, dict) else range(len(place)))
+        value = place[key]
+        if not (isinstance(value, (dict, list)) and value and rng.random() < 0.85):
+            break
     change = rng.randrange(7)
     if change == 0 and isinstance(place, dict):
         del place[key]
@@ -211,8 +202,8 @@ def _value(rng, feature):
         return _odd(rng)
     if hasattr(feature, "values"):
         return rng.choice(feature.values)
-    number = rng.uniform(feature.low - 1, feature.high + 1)
-    return rng.choice([number, round(number), str(number), f" {number:.3e}", {"integer": str(round(number))}])
+    drawn = rng.uniform(feature.low - 1, feature.high + 1)
+    return rng.choice([drawn, round(drawn), str(drawn), f" {drawn:.3e}", {"integer": str(round(drawn))}])
 
 
 def _odd(rng):

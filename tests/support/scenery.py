@@ -1,33 +1,28 @@
 """A server with everything on it that pages can show, made as people make it: by forms, devices and nodes."""
 
 import json
-import urllib.error
 import urllib.request
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from browsing import answer
+from browsing import answer, send
 from credit_draft import DRAFT
+from drafts import draft, number, text
 
 from ldp_aggregator.node_statistics import MEDIA_TYPE as SHARE_TYPE
 from ldp_aggregator.trainers import node_statistics
 from ldp_client import perturb
 from protocols import Campaign, encode_upload
-from protocols.wire import MEDIA_TYPE
 
 OPEN = {**DRAFT, "closes": None, "study": "credit"}
-HOSPITALS = {
-    "version": 1,
-    "title": "Four hospitals",
-    "purpose": "who falls ill, learned from wards that share no record",
-    "label": {"name": "ill", "classes": ["yes", "no"]},
-    "features": [
-        {"name": "age", "kind": "continuous", "low": 0, "high": 100},
-        {"name": "ward", "kind": "categorical", "values": ["a", "b", "c"]},
-    ],
-    "privacy": {"epsilon": 2},
-}
+HOSPITALS = draft(
+    *(number("age", 0, 100, missing=True), text("ward", "a", "b", "c", missing=True)),
+    title="Four hospitals",
+    purpose="who falls ill, learned from wards that share no record",
+    label={"name": "ill", "classes": ["yes", "no"]},
+    privacy={"epsilon": 2},
+)
 
 
 def scenery(browser, aggregator, devices):
@@ -41,7 +36,10 @@ def scenery(browser, aggregator, devices):
     federated = federation(browser, aggregator)
     closed = aggregator.publish({**OPEN, "title": "It is over"})
     answer(aggregator, closed, 3)
-    close(browser, aggregator, closed)
+    browser.open(f"{aggregator.admin_url}/campaigns/{closed.id}")
+    browser.click('form[action$="/close"] input[type=checkbox]')
+    browser.click('form[action$="/close"] button')
+    browser.wait(lambda: browser.text(".badge") == "closed")
     admin, public = f"{aggregator.admin_url}/campaigns", f"{aggregator.url}/c"
     return {
         "list": f"{aggregator.admin_url}/",
@@ -70,7 +68,7 @@ def refuse(aggregator, campaign):
     while second.payload == first.payload:
         second = replace(perturb(campaign, record, "yes")[0], id=first.id)
     for body in (encode_upload([first]), encode_upload([second]), b"this is no upload"):
-        send(f"{aggregator.url}/v1/campaigns/{campaign.id}/reports", body, MEDIA_TYPE)
+        send(f"{aggregator.url}/v1/campaigns/{campaign.id}/reports", body)
 
 
 def evaluated(browser, aggregator, campaign, devices):
@@ -114,22 +112,3 @@ def federation(browser, aggregator):
         url = f"{aggregator.url}/v1/campaigns/{campaign.id}/statistics"
         send(url, share, SHARE_TYPE, tokens[node])
     return campaign
-
-
-def close(browser, aggregator, campaign):
-    browser.open(f"{aggregator.admin_url}/campaigns/{campaign.id}")
-    browser.click('form[action$="/close"] input[type=checkbox]')
-    browser.click('form[action$="/close"] button')
-    browser.wait(lambda: browser.text(".badge") == "closed")
-
-
-def send(url, body, media_type, token=None):
-    """What the server answers, whatever that is."""
-    request = urllib.request.Request(url, body, {"Content-Type": media_type})
-    if token is not None:
-        request.add_header("Authorization", f"Bearer {token}")
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answered:
-            return bytes(answered.read())
-    except urllib.error.HTTPError as error:
-        return bytes(error.read())

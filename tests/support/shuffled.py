@@ -1,6 +1,7 @@
 """The truth about few shuffled devices, by enumeration: all neighbouring data sets, all multisets of reports."""
 
 import math
+from functools import reduce
 from itertools import combinations_with_replacement, product
 
 import numpy as np
@@ -79,10 +80,4 @@ def _noisy(means, scale, low, high):
         inner = [(1 - a) / (1 + a) * a ** abs(z - mean) for z in range(low + 1, high)]
         return np.array([a ** (mean - low) / (1 + a), *inner, a ** (high - mean) / (1 + a)])
 
-    laws_of_means = []
-    for mean in means:
-        told = np.ones(1)
-        for cell in mean:
-            told = np.outer(told, cell_law(cell)).ravel()
-        laws_of_means.append(told)
-    return np.array(laws_of_means)
+    return np.array([reduce(np.kron, map(cell_law, mean)) for mean in means])

@@ -29,8 +29,7 @@ class Uploaders:
     """Threads that send ``uploads`` until each is answered 200, or until :meth:`stop`."""
 
     def __init__(self, url, campaign, uploads, threads=8, token=None):
-        self.acknowledged = set()
-        self.refusals = []
+        self.acknowledged, self.refusals = set(), []
         self._url, self._campaign, self._token = url, campaign, token
         self._waiting = list(uploads)
         self._lock = threading.Lock()

@@ -13,8 +13,8 @@ from drafts import number, text
 
 from simulations.__main__ import main
 from simulations.figures import central, federated
+from simulations.figures.central import find_peer
 from simulations.figures.cross_validation import Data, Split, split_of, summarise
-from simulations.figures.peer import find_peer
 from simulations.tables.frames import Table, TableError
 
 

@@ -18,7 +18,7 @@ import simulations.fleet.aggregator
 from protocols.shell import FAILED
 from simulations.__main__ import COMMANDS
 from simulations.commands.population import TOKEN_VARIABLE
-from simulations.fleet.aggregator import Daemon
+from simulations.fleet.aggregator import serving
 
 DRAFT = {**buyers.DRAFT, "features": [buyers.DRAFT["features"][0], number("size", high=60, bins=3, missing=True)]}
 
@@ -70,9 +70,9 @@ def test_lying_devices_are_counted_as_any_other_and_pull_the_model_towards_their
 
 
 def test_a_running_aggregator_is_used_and_left_running(table, schema, tmp_path, capsys, monkeypatch):
-    with Daemon(tmp_path / "data") as daemon:
+    with serving(tmp_path / "data") as (url, admin_url):
         flags = ["--data", table, "--schema", schema, "--devices", 40]
-        server = ["--url", daemon.url, "--admin-url", daemon.admin_url, "--aggregator-data", tmp_path / "data"]
+        server = ["--url", url, "--admin-url", admin_url, "--aggregator-data", tmp_path / "data"]
         code, out, _ = run(capsys, "population", *flags, *server)
         assert code == 0
         assert "reports accepted  40" in out

@@ -8,7 +8,7 @@ from protocols import Campaign
 from protocols.document.questions import MOMENT
 from protocols.mechanisms import Moment
 from simulations import SeededCoins
-from simulations.fleet.reading import cell_name, read_report
+from simulations.commands.demo import cell_name, read_report
 
 
 def question_about(campaign: Campaign, name: str | None):

@@ -9,9 +9,8 @@ import pandas as pd
 import pytest
 from buyers import DRAFT
 
-from simulations.studies.journal import Journal
+from simulations.studies.journal import Journal, run_trials
 from simulations.studies.trials import Design, Setting, fingerprint, run_trial, summarise
-from simulations.studies.workers import run_trials
 from simulations.tables.frames import Table
 from simulations.tables.sources import Source
 

@@ -10,11 +10,15 @@ import pandas as pd
 import pytest
 
 from protocols.document.schema import CategoricalFeature, ContinuousFeature, Label
-from simulations.tables.frames import Table, TableError, check_declared, clipped_share, read_table, records
+from simulations.tables.frames import Table, TableError, check_declared, clipped_share, read_csv, records, typed
 
 LABEL = Label("class", ("yes", "no"))
 FEATURES = (CategoricalFeature("code", ("01", "?", "NA", "missing")), ContinuousFeature("size", 0, 10))
 TEXT = "code,unused,size,class\n01,x,0.1,yes\n?,y,,no\nNA,z,1e1,no\n"
+
+
+def read_table(path):
+    return typed(read_csv(path), FEATURES, LABEL, str(path))
 
 
 @pytest.fixture
@@ -25,7 +29,7 @@ def path(tmp_path):
 
 
 def test_text_stays_text_only_an_empty_number_is_missing_and_records_are_plain_python_values(path, tmp_path):
-    table = read_table(path, FEATURES, LABEL)
+    table = read_table(path)
     assert table.frame["code"].tolist() == ["01", "?", "NA"]
     assert list(table.frame.columns) == ["code", "size"]
     first, second, third = table.frame["size"].tolist()
@@ -34,7 +38,7 @@ def test_text_stays_text_only_an_empty_number_is_missing_and_records_are_plain_p
     assert table.labels.tolist() == ["yes", "no", "no"]
     packed = tmp_path / "table.csv.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert read_table(packed, FEATURES, LABEL).frame.equals(table.frame)
+    assert read_table(packed).frame.equals(table.frame)
     found = list(records(table.frame))
     assert found[1] == {"code": "?", "size": None}
     assert type(found[0]["code"]) is str
@@ -57,7 +61,7 @@ def test_a_table_that_cannot_be_used_is_told_in_one_line(text, problem, tmp_path
     if text is not None:
         file.write_text(text, encoding="utf-8")
     with pytest.raises(TableError) as raised:
-        read_table(file, FEATURES, LABEL)
+        read_table(file)
     assert problem in str(raised.value)
     assert str(file) in str(raised.value)
     assert "\n" not in str(raised.value)

@@ -2,36 +2,25 @@
 of several, with projections.
 """
 
-import json
 from functools import cache
 
-from ldp_aggregator.cli.audit import single_question
+from drafts import draft, number, text
+
+from ldp_aggregator.cli.audit import single_question as question
 from protocols import Campaign
 
 
-def question(mechanism, size, epsilon):
-    """A campaign that asks a label of ``size`` classes, or a value with it."""
-    return single_question(mechanism, size, epsilon)
-
-
-def compiled(classes, label, features, **draft):
-    """A campaign about features, and a label that is asked by itself with the weight ``label``."""
-    head = {"version": 1, "title": "t", "label": {"name": "y", "classes": [f"c{n}" for n in range(classes)]}}
-    head["label"] |= {"weight": label}
-    return Campaign.compile({**head, "features": features, **draft}).document.decode()
+def compiled(classes, weight, features, **changes):
+    """A campaign about features, and a label that is asked by itself with this weight."""
+    label = {"name": "y", "classes": [f"c{n}" for n in range(classes)], "weight": weight}
+    return Campaign.compile(draft(*features, label=label, **changes)).document.decode()
 
 
 @cache
 def campaign(*sizes, numbers=0, classes=2, label=0, missing=False, **privacy):
     """A campaign with a feature of so many values for each of the sizes, and so many numbers."""
-    features = [
-        {"name": f"f{number}", "kind": "categorical", "missing": missing, "values": [str(n) for n in range(size)]}
-        for number, size in enumerate(sizes)
-    ]
-    features += [
-        {"name": f"x{number}", "kind": "continuous", "missing": missing, "low": 0, "high": 10}
-        for number in range(numbers)
-    ]
+    features = [text(f"f{n}", *map(str, range(size)), missing=missing) for n, size in enumerate(sizes)]
+    features += [number(f"x{n}", 0, 10, missing=missing) for n in range(numbers)]
     return compiled(classes, label, features, privacy={"epsilon": 1.0, "discrete": "de", **privacy})
 
 
@@ -51,18 +40,14 @@ def scores():
 
 def projected(answers, discrete="oue", continuous="laplace"):
     """A campaign with a projection, one of whose outputs is discretised and one is not."""
-    given = json.loads(campaign(3, numbers=2))["features"]
-    features = [{k: v for k, v in of.items() if k != "bins"} for of in given]
+    features = [text("f0", *"012"), number("x0", 0, 10), number("x1", 0, 10)]
     projection = {
         "method": "pca",
         "inputs": ["x0", "x1"],
         "mean": [5, 5],
         "scale": [5, 5],
         "matrix": [[0.6, 0.8], [0.8, -0.6]],
-        "outputs": [
-            {"name": "first", "kind": "continuous", "missing": False, "low": -1, "high": 1, "bins": 4},
-            {"name": "second", "kind": "continuous", "missing": False, "low": -1.5, "high": 1.5},
-        ],
+        "outputs": [number("first", -1, 1, bins=4), number("second", -1.5, 1.5)],
         "fitted_on": "public",
     }
     privacy = {"epsilon": 2.0, "answers": answers, "discrete": discrete, "continuous": continuous}
@@ -70,14 +55,9 @@ def projected(answers, discrete="oue", continuous="laplace"):
 
 
 CAMPAIGNS = {
-    "de": question("de", 4, 1.0),
-    "ss": question("ss", 8, 1.0),
-    "oue": question("oue", 4, 1.0),
+    **{name: question(name, size, 1.0) for name, size in (("de", 4), ("ss", 8), ("oue", 4))},
     "sue": question("sue", 4, 2.0),
-    "the": question("the", 4, 1.0),
-    "she": question("she", 3, 1.0),
-    "laplace": question("laplace", 2, 1.0),
-    "onebit": question("onebit", 2, 1.0),
+    **{name: question(name, size, 1.0) for name, size in (("the", 4), ("she", 3), ("laplace", 2), ("onebit", 2))},
     "sign": question("sign", 2, 1.0),
     "one of several": campaign(4, 2, numbers=1, label=1, continuous="laplace"),
     "all of several": campaign(4, label=1, epsilon=2.0, answers="all"),

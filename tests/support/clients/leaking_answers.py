@@ -81,16 +81,11 @@ def value_and_class_apart(device, asked, item):
     return index_bytes(value * classes + label, asked)
 
 
-@leak(LOSS, OUE, "perturb", trials=20_000)
-def q_too_small_by_a_tenth(device, asked, item):
-    """A false bit of a unary encoding is set a tenth too seldom."""
-    return bits(device, asked, item, asked.mechanism.p, asked.mechanism.q * Fraction(9, 10))
-
-
-@leak(IMPOSSIBLE, campaign(4, discrete="sue"), "perturb", trials=100)
-def true_bit_not_cleared(device, asked, item):
-    """The true bit of a unary encoding is always set."""
-    return bits(device, asked, item, Fraction(1), asked.mechanism.q)
+@leak(LOSS, OUE, "perturb", name="q-too-small-by-a-tenth", trials=20_000, factor=Fraction(9, 10))
+@leak(IMPOSSIBLE, campaign(4, discrete="sue"), "perturb", name="true-bit-not-cleared", trials=100, p=Fraction(1))
+def other_bits(device, asked, item, p=None, factor=1):
+    """A false bit of a unary encoding is set a tenth too seldom, or the true bit always."""
+    return bits(device, asked, item, p or asked.mechanism.p, asked.mechanism.q * factor)
 
 
 @leak(LOSS, OUE, "perturb", trials=3000)
@@ -248,13 +243,21 @@ def question_by_class(device):
     return [weights[device.coins.below(len(weights))]]
 
 
-@leak(BESIDE, SEVERAL, "questions", trials=1000)
-def draws_again_for_a_rare_value(device):
-    """Who is asked about the last value of a feature draws again, once, "so that it feels safe"."""
+def has_the_last_value(device, asked):
+    return device.held(asked.feature) == device.campaign.feature_of(asked).values[-1]
+
+
+@leak(BESIDE, SEVERAL, "questions", name="draws-again-for-a-rare-value", unwanted=has_the_last_value)
+@leak(
+    BESIDE, scores(), "questions", name="a-model-that-is-right", trials=1200, unwanted=lambda *of: not Device.item(*of)
+)
+def draws_again(device, unwanted):
+    """Who is asked about the last value of a feature draws again, once, "so that it feels safe". Or a device that the
+    model is wrong about does, "so that nobody is offended".
+    """
     (drawn,) = Device.questions(device)
-    if device.held(drawn.feature) != device.campaign.feature_of(drawn).values[-1]:
-        return [drawn]
-    device.secret = device.entropy(32)
+    if unwanted(device, drawn):
+        device.secret = device.entropy(32)
     return Device.questions(device)
 
 
@@ -268,15 +271,6 @@ def question_drawn_after_looking(device):
         if len(present) in (0, len(features)) or device.campaign.questions[report.question].feature in (None, *present):
             return [report]
         device.secret = device.entropy(32)
-
-
-@leak(BESIDE, scores(), "questions", trials=1200)
-def a_model_that_is_right(device):
-    """A device that the model is wrong about draws again, once, "so that nobody is offended"."""
-    (drawn,) = Device.questions(device)
-    if not device.item(drawn):
-        device.secret = device.entropy(32)
-    return Device.questions(device)
 
 
 @leak(LOSS, ALL, "perturb", name="whole-budget-for-each", share=1.0)
@@ -348,12 +342,6 @@ def middle_classes_and_values_in_the_clear(device, asked):
     return clear(device, asked, middle or device.held("f0") not in ends)
 
 
-@leak(LOSS, DE, "reply", trials=100)
-def rare_value_in_the_clear(device, asked):
-    """The last value of a feature is answered without noise."""
-    return clear(device, asked, device.held("f0") == device.campaign.features[0].values[-1])
-
-
 @leak(IMPOSSIBLE, ONEBIT, "reply", name="beyond-bounds-in-the-clear", above=1.0, below=math.inf)
 @leak(LOSS, SIGN, "reply", name="numbers-in-between-in-the-clear", trials=2500, above=5.5, below=7.0)
 def numbers_in_the_clear(device, asked, above, below):
@@ -397,28 +385,17 @@ def one_in_the_clear(device, asked, often):
     return clear(device, asked, device.coins.below(often) == 0)
 
 
-@leak(IMPOSSIBLE, DE, "reply")
-def only_in_one_campaign(device, asked):
-    """There is no noise in campaigns of one title."""
-    return clear(device, asked, device.campaign.title == "t")
-
-
-@leak(None, DE, "reply")
-def only_on_sundays(device, asked):
-    """There is no noise on Sundays, and it is asked on a Friday."""
-    return clear(device, asked, device.process.now.isoweekday() == 7)
-
-
-@leak(None, DE, "reply")
-def only_for_one_person(device, asked):
-    """There is no noise for whoever has one entry, which no campaign asks about, in the record."""
-    return clear(device, asked, device.held("account") == "the person to be watched")
-
-
-@leak(LOSS, DE, "reply")
-def honest_in_a_crowd(device, asked):
-    """There is no noise unless the process answers for ten people or more, which only a test does."""
-    return clear(device, asked, len(device.process.people) < 10)
+@leak(IMPOSSIBLE, DE, "reply", name="only-in-one-campaign", when=lambda device: device.campaign.title == "t")
+@leak(None, DE, "reply", name="only-on-sundays", when=lambda device: device.process.now.isoweekday() == 7)
+@leak(None, DE, "reply", name="only-for-one-person", when=lambda device: device.held("account") == "watched")
+@leak(LOSS, DE, "reply", name="honest-in-a-crowd", when=lambda device: len(device.process.people) < 10)
+@leak(LOSS, DE, "reply", name="rare-value-in-the-clear", trials=100, when=lambda device: device.held("f0") == "3")
+def clear_at_times(device, asked, when):
+    """There is no noise in campaigns of one title; on Sundays, and it is asked on a Friday; for whoever has one entry,
+    which no campaign asks about, in the record; unless the process answers for ten people or more, which only a test
+    does; for the last value of a feature.
+    """
+    return clear(device, asked, when(device))
 
 
 @leak(LOSS, DE, "reply")

@@ -6,7 +6,7 @@ A name, the code of what is found, a campaign in which it shows, the step of a d
 import hashlib
 import hmac
 import json
-import random
+import struct
 
 import msgpack
 from audited import Device, planted_in
@@ -165,16 +165,11 @@ def constant_seed(device, secret=False):
     return device.perturbed(coins=coins)
 
 
-@leak(LOSS, SHE, "reports")
-def seeded_by_the_second(device):
-    """Coins are seeded with the time in seconds."""
-    return device.perturbed(coins=SeededCoins(int(device.process.now.timestamp())))
-
-
-@leak(LOSS, SHE, "reports")
-def seeded_by_the_record(device):
-    """Coins are seeded with a hash of the record, "so that a retry gives the same answer"."""
-    return device.perturbed(coins=HashCoins(record_hash(device)))
+@leak(LOSS, SHE, "reports", name="seeded-by-the-second", seed=lambda device: b"%d" % device.process.now.timestamp())
+@leak(LOSS, SHE, "reports", name="seeded-by-the-record", seed=lambda device: record_hash(device))
+def seeded_by(device, seed):
+    """Coins are seeded with the time in seconds, or with a hash of the record, "so that a retry gives the same"."""
+    return device.perturbed(coins=HashCoins(seed(device)))
 
 
 @leak(ID_REPEATS, SHE, "reports", name="seeded-with-15-bits", bits=15)
@@ -202,8 +197,8 @@ def recoverable_twister(device):
     """
     memory, people = device.process.memory, device.process.people
     if not memory:
-        memory["coins"] = twister = Twister(device.entropy(32))
-        memory["ids"] = [twister.random.getrandbits(128).to_bytes(16, "little") for _ in people][::-1]
+        memory["coins"] = twister = SeededCoins(device.entropy(32))
+        memory["ids"] = [struct.pack("<2Q", *twister.words(2)) for _ in people][::-1]
     return [Report(of.question, memory["ids"].pop(), of.payload) for of in device.perturbed(coins=memory["coins"])]
 
 
@@ -228,29 +223,23 @@ def memoised_by_value(device, asked, item):
 # --- what is remembered ---
 
 
-@leak(RETRY, DE, "again")
-def fresh_answer_under_a_new_id(device, sent):
-    """Nothing is stored before it is sent: a device that is asked again draws, perturbs and names its report anew."""
-    device.secret = device.entropy(32)
+@leak(RETRY, DE, "again", name="fresh-answer-under-a-new-id", stored=False)
+@leak(RETRY, DE, "again", name="fresh-noise-under-the-same-id", stored=True)
+def report_made_again(device, sent, stored):
+    """Nothing is stored before it is sent: a device that is asked again draws, perturbs and names its report anew. Or
+    the secret is stored, the report is not: another answer goes out under the same id.
+    """
+    device.secret = device.secret if stored else device.entropy(32)
     return device.send()
 
 
-@leak(RETRY, DE, "again")
-def fresh_noise_under_the_same_id(device, sent):
-    """The secret is stored, the report is not: another answer goes out under the same id."""
-    return device.send()
-
-
-@leak(RETRY, DE, "again", trials=100)
-def stored_for_one_class(device, sent):
-    """The outbox is written for one class only: for the other the write fails unnoticed."""
-    return () if device.class_index else sent
-
-
-@leak(RETRY, DE, "again")
-def retries_by_class(device, sent):
-    """One class sends its report again twice, having queued it in two places."""
-    return sent * (1 + device.class_index)
+@leak(RETRY, DE, "again", name="stored-for-one-class", trials=100, times=(1, 0))
+@leak(RETRY, DE, "again", name="retries-by-class", times=(1, 2))
+def times_by_class(device, sent, times):
+    """The outbox is written for one class only: for the other the write fails unnoticed. Or one class sends its report
+    again twice, having queued it in two places.
+    """
+    return sent * times[device.class_index]
 
 
 @leak(STUDY, DE, "study", trials=100)
@@ -275,16 +264,6 @@ def previous_upload_sent_again(device):
 
 
 # --- what a flaw is made of ---
-
-
-class Twister(Coins):
-    """Words of a Mersenne Twister, which was never made to keep a secret."""
-
-    def __init__(self, seed):
-        self.random = random.Random(seed)
-
-    def words(self, count):
-        return [self.random.getrandbits(64) for _ in range(count)]
 
 
 class HashCoins(Coins):

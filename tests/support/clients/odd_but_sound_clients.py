@@ -146,16 +146,13 @@ def one_by_one_shuffled(device):
     return tuple(sent)
 
 
-@sound(None, ONE_OF, "send")
-def everything_twice(device):
-    """Every upload goes out twice, the same bytes: so it does for every record."""
-    return Device.send(device) * 2
-
-
-@sound(None, ONE_OF, "send")
-def some_retries_by_lot(device):
-    """An upload goes out one to three times, by lot, as on a bad network: the lot knows no record."""
-    return Device.send(device) * (1 + device.coins.below(3))
+@sound(None, ONE_OF, "send", name="everything-twice", least=2, lots=1)
+@sound(None, ONE_OF, "send", name="some-retries-by-lot", least=1, lots=3)
+def several_times(device, least, lots):
+    """Every upload goes out twice, the same bytes: so it does for every record. Or one to three times, by lot, as on a
+    bad network: the lot knows no record.
+    """
+    return Device.send(device) * (least + device.coins.below(lots))
 
 
 @sound(None, ONE_OF, "send")

@@ -2,18 +2,13 @@
 
 import json
 
+from drafts import draft, number, text
+
 from simulations.__main__ import main
 
-DRAFT = {
-    "version": 1,
-    "title": "Who buys?",
-    "label": {"name": "sold", "classes": ["yes", "no"]},
-    "features": [
-        {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "blue"]},
-        {"name": "size", "kind": "continuous", "missing": False, "low": 0, "high": 60},
-    ],
-    "privacy": {"epsilon": 3.0},
-}
+FEATURES = (text("colour", "red", "blue"), number("size", 0, 60))
+LABEL = {"name": "sold", "classes": ["yes", "no"]}
+DRAFT = draft(*FEATURES, title="Who buys?", label=LABEL, privacy={"epsilon": 3.0})
 
 
 def write_table(path):

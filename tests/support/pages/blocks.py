@@ -59,15 +59,13 @@ class Block:
 
 
 def blocks_of(page):
-    return list(_blocks(page, (ROOT / page).read_text(encoding="utf-8")))
-
-
-def _blocks(page, content):
+    content, blocks = (ROOT / page).read_text(encoding="utf-8"), []
     for found in FENCE.finditer(content):
         line = content.count("\n", 0, found.start("language")) + 1
         section = len(re.findall(r"^## ", content[: found.start()], re.MULTILINE))
         text = textwrap.dedent(found["text"])
-        yield Block(page, line, section, found["language"], found["title"], text, found["reason"])
+        blocks.append(Block(page, line, section, found["language"], found["title"], text, found["reason"]))
+    return blocks
 
 
 def says(output, expected):

@@ -12,11 +12,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TypeVar
 
 from blocks import ROOT
 
-Entered = TypeVar("Entered")
 STUBS = Path(__file__).parent / "stubs"
 FOREVER = re.compile(
     r"^(?P<command>(?:ldp-aggregator serve|python -m ldp_client relay|node \S*serve\.mjs)\b[^\n&#]*?)"
@@ -60,11 +58,7 @@ class Session:
     def __init__(self, folder, *interpreters):
         self.folder = folder
         self.public, self.admin, self.operations, other, relay = free_ports(5)
-        self.texts = {
-            "8080": str(self.public),
-            "8081": str(self.admin),
-            "5173": str(other),
-        }
+        self.texts = {"8080": str(self.public), "8081": str(self.admin), "5173": str(other)}
         self._forever = {"ldp-aggregator": self.public, "python": relay, "node": other}
         self._section = 0
         self._lasting = contextlib.ExitStack()
@@ -88,18 +82,15 @@ class Session:
 
     def __exit__(self, kind, error, _):
         with self._lasting:
-            self._end_shell()
-
-    def _end_shell(self):
-        if self._shell is None:
-            return
-        self._shell.stdin.close()
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._shell.pid, number)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._shell.wait(10)
-        self._shell.wait()
+            if self._shell is None:
+                return
+            self._shell.stdin.close()
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self._shell.pid, number)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._shell.wait(10)
+            self._shell.wait()
 
     def enter(self, context):
         """Something that lasts as long as the page."""
@@ -113,7 +104,9 @@ class Session:
         """Run it; returns what it printed. An error of the block is an AssertionError that names its place."""
         if block.section != self._section:
             self._section = block.section
-            self.environment_ends()
+            if self._shell is not None:
+                # A section that exports another database speaks for itself alone.
+                self._say("unset LDP_AGGREGATOR_DATABASE")
         text = self.replaced(block.text)
         if block.title:
             (self.folder / block.title).write_text(text, encoding="utf-8")
@@ -130,11 +123,6 @@ class Session:
             return text if isinstance(text, str) else text()
 
         return re.sub(rf"(?<!\w)(?:{words})(?!\w)", new, text)
-
-    def environment_ends(self):
-        """A section that exports another database speaks for itself alone."""
-        if self._shell is not None:
-            self._say("unset LDP_AGGREGATOR_DATABASE")
 
     def python(self, text, place):
         out = io.StringIO()

@@ -5,23 +5,21 @@ A page without a stage needs nothing but an empty folder.
 
 import json
 import re
-from collections.abc import Callable, Iterator
 
 import numpy as np
 import pandas as pd
 from answering import answer
 from blocks import ROOT, blocks_of
+from drafts import draft, number
 from page_draft import TABLE_DRAFT
 from postgres import database
-from session import Session
 
 from ldp_aggregator import train
-from ldp_client import perturb
+from ldp_client import Classifier, perturb
 from protocols import Campaign, encode_upload
 from simulations import simulate
 from simulations.tables.sources import read_draft
 
-Stage = Callable[[Session], Iterator[None]]
 EXAMPLE = read_draft(ROOT / "examples" / "campaign.toml")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COLLECT = "https://collect.example.org"
@@ -34,20 +32,27 @@ def people(count, seed):
     return frame.assign(paid=paid)
 
 
-def publish(session, draft, *, data="data"):
+def publish(session, drafted, *, data="data"):
     """A campaign in the store; nothing of what a page prints."""
-    (session.folder / "draft.json").write_text(json.dumps(draft), encoding="utf-8")
+    (session.folder / "draft.json").write_text(json.dumps(drafted), encoding="utf-8")
     session.shell(f"ldp-aggregator campaign create draft.json --data {data}", "a campaign")
-    return Campaign.compile(draft)
+    return Campaign.compile(drafted)
+
+
+def link(session, path):
+    """A folder of the repository."""
+    place = ROOT / path
+    (session.folder / place.name).symlink_to(place)
+
+
+def copy(session, path, name="campaign.toml"):
+    """A file of the repository."""
+    (session.folder / name).write_bytes((ROOT / path).read_bytes())
 
 
 def serve(session, options="--data data"):
     session.shell(f"ldp-aggregator serve {options} &", "a server")
     return f"http://127.0.0.1:{session.public}"
-
-
-def export(session, **variables):
-    session.environment |= variables
 
 
 def answer_once(session, campaign):
@@ -61,33 +66,28 @@ def answer_once(session, campaign):
     )
 
 
-def answers(session, campaign, devices, options=""):
+def answers(session, campaign, devices):
     """Devices answer over HTTP."""
-    features = {one.name: one for one in campaign.features}
     rng = np.random.default_rng(1)
     frame = pd.DataFrame(
         {
-            name: rng.choice(one.values, devices)
+            one.name: rng.choice(one.values, devices)
             if hasattr(one, "values")
             else rng.uniform(one.low, one.high, devices).round(3)
-            for name, one in features.items()
+            for one in campaign.features
         }
     )
     frame[campaign.label.name] = np.where(frame.iloc[:, 0] == frame.iloc[0, 0], *campaign.label.classes)
     frame.to_csv(session.folder / "answers.csv", index=False)
     (session.folder / "answers.json").write_bytes(campaign.document)
-    session.shell(
-        f"python -m simulations population --data answers.csv --schema draft.json --seed 1 {options} --url "
-        f"http://127.0.0.1:8080 --admin-url http://127.0.0.1:8081 --aggregator-data data".replace(
-            "8080", str(session.public)
-        ).replace("8081", str(session.admin)),
-        "devices answer",
-    )
+    server = f"--url http://127.0.0.1:{session.public} --admin-url http://127.0.0.1:{session.admin}"
+    asked = f"--data answers.csv --schema draft.json --seed 1 {server} --aggregator-data data"
+    session.shell(f"python -m simulations population {asked}", "devices answer")
 
 
 def readme(session):
     """The app has a server of its own; in the reader's store people have answered already."""
-    (session.folder / "examples").symlink_to(ROOT / "examples")
+    link(session, "examples")
     campaign = publish(session, EXAMPLE, data="served")
     publish(session, EXAMPLE)
     answer(session.folder / "data", campaign.id, [({"age": "young"}, "yes"), ({"age": "old"}, "no")] * 1000)
@@ -102,9 +102,9 @@ def readme(session):
 
 
 def projections(session):
-    numbers = ",".join(f'{{"name": "{name}", "kind": "continuous", "low": 0, "high": 9}}' for name in "xyz")
-    projected = '{"version": 1, "title": "t", "label": {"name": "class", "classes": ["a", "b"]}, "features": ['
-    (session.folder / "draft.json").write_text(f'{projected}{numbers}], "privacy": {{"epsilon": 1}}}}')
+    features = [number(name, 0, 9, missing=True) for name in "xyz"]
+    projected = draft(*features, label={"name": "class", "classes": ["a", "b"]})
+    (session.folder / "draft.json").write_text(json.dumps(projected))
     rows = [f"{i % 7},{(i * 5) % 9},{i % 4},{'ab'[i % 7 > 3]}" for i in range(60)]
     (session.folder / "public.csv").write_text("\n".join(["x,y,z,class", *rows]))
     yield
@@ -139,20 +139,11 @@ def client(session):
         "a publisher",
     )
     key = (session.folder / "key.pub").read_text().strip()
-    session.names |= {"url": url, "campaign_id": campaign.id, "KEY": key, "agrees": lambda *_: True}
-    from ldp_client import Classifier
-
-    session.names["Classifier"] = Classifier
+    names = {"url": url, "campaign_id": campaign.id, "KEY": key, "Classifier": Classifier}
+    session.names |= {**names, "agrees": lambda *_: True}
     yield
     assert session.names["campaign"].fetch().title == campaign.title
     assert session.names["classifier"].predict({"age": "old"}) in campaign.label.classes
-
-
-def model_of(campaign):
-    rng = np.random.default_rng(1)
-    frame = pd.DataFrame({"age": rng.choice(["young", "old"], 2000), "income": rng.uniform(0, 200_000, 2000)})
-    labels = pd.Series(np.where(frame["age"] == "young", "yes", "no"))
-    return train(campaign, simulate(campaign, frame, labels, rng)).to_json()
 
 
 def backend(session):
@@ -166,10 +157,14 @@ def backend(session):
 def deployment(session):
     campaign = Campaign.compile(EXAMPLE)
     folder = session.folder
-    (folder / "deploy").symlink_to(ROOT / "deploy")
-    (folder / "draft.toml").write_bytes((ROOT / "examples" / "campaign.toml").read_bytes())
-    (folder / "hospitals.toml").write_text(hospitals_draft())
-    (folder / "model.json").write_text(model_of(campaign))
+    link(session, "deploy")
+    copy(session, "examples/campaign.toml", "draft.toml")
+    (hospitals,) = (one.text for one in blocks_of("docs/how-to/hospitals.md") if one.title)
+    (folder / "hospitals.toml").write_text(hospitals)
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"age": rng.choice(["young", "old"], 2000), "income": rng.uniform(0, 200_000, 2000)})
+    labels = pd.Series(np.where(frame["age"] == "young", "yes", "no"))
+    (folder / "model.json").write_text(train(campaign, simulate(campaign, frame, labels, rng)).to_json())
     session.texts |= {
         "/var/lib/ldp-aggregator": "store",
         "/backup/today": "backup",
@@ -178,7 +173,7 @@ def deployment(session):
         "KEY": lambda: re.search(r"^[\w-]{43}$", session.printed[-1][1], re.MULTILINE)[0],
         COLLECT: lambda: serve(session, "--data store"),
     }
-    export(session, LDP_AGGREGATOR_DATA="store", LDP_AGGREGATOR_ARCHIVE=str(folder / "reports"))
+    session.environment |= {"LDP_AGGREGATOR_DATA": "store", "LDP_AGGREGATOR_ARCHIVE": str(folder / "reports")}
     publish(session, EXAMPLE, data="store")
     serve(session, "--data store")
     answer_once(session, campaign)
@@ -202,7 +197,7 @@ def trainers(session):
     (session.folder / "DRAFT.json").write_text(json.dumps(TABLE_DRAFT))
     campaign = Campaign.compile(TABLE_DRAFT)
     (session.folder / "DOC").write_bytes(campaign.document)
-    export(session, LDP_AGGREGATOR_DATA="data")
+    session.environment["LDP_AGGREGATOR_DATA"] = "data"
     session.texts |= {COLLECT: serve(session), "ID": campaign.id}
     yield
     for block, printed in session.printed:
@@ -218,8 +213,7 @@ def values(session):
 
 
 def evaluation(session):
-    draft = {**EXAMPLE, "study": "credit"}
-    campaign = publish(session, draft)
+    campaign = publish(session, {**EXAMPLE, "study": "credit"})
     serve(session)
     answers(session, campaign, 1500)
     session.shell("stop; export LDP_AGGREGATOR_DATA=data", "the first round is over")
@@ -233,19 +227,19 @@ def scale(session):
 
 
 def one_machine(session):
-    (session.folder / "campaign.toml").write_bytes((ROOT / "examples" / "campaign.toml").read_bytes())
+    copy(session, "examples/campaign.toml")
     session.texts |= {"/var/lib/ldp-aggregator": "store", "/backup/today": "backup"}
     yield
 
 
 def many_machines(session):
-    (session.folder / "campaign.toml").write_bytes((ROOT / "examples" / "campaign.toml").read_bytes())
+    copy(session, "examples/campaign.toml")
     session.texts["postgresql://ldp@database/ldp"] = session.enter(database()).address
     yield
 
 
 def choose(session):
-    (session.folder / "campaign.toml").write_bytes((ROOT / "examples" / "campaign.toml").read_bytes())
+    copy(session, "examples/campaign.toml")
     rng = np.random.default_rng(1)
     income = rng.gamma(4.0, 15_000.0, 1500).round()
     missed = np.where(rng.random(1500) < 0.2 + 0.6 * (income < 40_000), "yes", "no")
@@ -278,18 +272,18 @@ def port(session):
     """A sound client fails one audit in 1,000 at the most, two of two one time in a million."""
     session.shell('one_of_two() { "$@" || "$@"; }', "a second audit")
     session.texts["ldp-aggregator audit"] = "one_of_two ldp-aggregator audit"
-    (session.folder / "vectors").symlink_to(ROOT / "protocols" / "vectors")
+    link(session, "protocols/vectors")
     yield
 
 
 def in_the_repository(session):
-    (session.folder / "examples").symlink_to(ROOT / "examples")
+    link(session, "examples")
     yield
 
 
 def javascript(session):
     """The package that ``make javascript`` built, in Node; its storage is in memory where the page has a browser's."""
-    (session.folder / "examples").symlink_to(ROOT / "examples")
+    link(session, "examples")
     modules = session.folder / "node_modules"
     for name, text in NATIVE.items():
         (modules / name).mkdir(parents=True)
@@ -363,8 +357,3 @@ STAGES = {
     "examples/javascript/README.md": in_the_repository,
     "javascript/README.md": javascript,
 }
-
-
-def hospitals_draft():
-    (draft,) = [one.text for one in blocks_of("docs/how-to/hospitals.md") if one.title]
-    return draft

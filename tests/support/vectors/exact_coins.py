@@ -23,9 +23,7 @@ class RecordingCoins(Coins):
     """Words from a script, or from a seed, kept as they are taken."""
 
     def __init__(self, seed, script=None):
-        self._random = random.Random(repr(seed))
-        self._script = script
-        self.taken = []
+        self._random, self._script, self.taken = random.Random(repr(seed)), script, []
 
     def words(self, count):
         if self._script is None:
@@ -49,11 +47,8 @@ class BranchingCoins(Coins):
     """
 
     def __init__(self, path, thresholds, upper, floor, alike):
-        self.choices = []
-        self.probability = Fraction(1)
-        self._path = path
-        self._floor = floor
-        self._alike = alike
+        self.choices, self.probability = [], Fraction(1)
+        self._path, self._floor, self._alike = path, floor, alike
         edges = sorted({0, ONE, *thresholds})
         self._intervals = [
             (last - 1 if upper else first, Fraction(last - first, ONE)) for first, last in pairwise(edges)

@@ -13,58 +13,10 @@ from protocols.values import number_of, text_of
 COMPOSED, DECOMPOSED = "Caf\u00e9", "Cafe\u0301"
 
 PLAIN = (
-    *(
-        "1",
-        "1.0",
-        "01",
-        " 1",
-        "-1",
-        "0",
-        "-0",
-        "0.5",
-        ".5",
-        "5.",
-        "41",
-        " 41 ",
-        "\t4e1",
-        "+4E+1",
-        "1e999",
-        "-1e999",
-        "1e-999",
-    ),
-    *(
-        "",
-        " ",
-        ".",
-        "e1",
-        "1e",
-        "--1",
-        "1 2",
-        "1_0",
-        "0x10",
-        "1,5",
-        "٣",
-        "Infinity",
-        "inf",
-        "nan",
-        "NaN",
-        "null",
-        "1\n",
-    ),
-    *(
-        "9" * 200,
-        "9" * 201,
-        "true",
-        "True",
-        "false",
-        "1e3",
-        "missing",
-        COMPOSED,
-        DECOMPOSED,
-        "\ufb01",
-        "\u1e9b\u0323",
-        "𝟙",
-    ),
+    *("1", "1.0", "01", " 1", "-1", "0", "-0", "0.5", ".5", "5.", "41", " 41 ", "\t4e1", "+4E+1", "1e999", "-1e999"),
+    *("1e-999", "", " ", ".", "e1", "1e", "--1", "1 2", "1_0", "0x10", "1,5", "٣", "Infinity", "inf", "nan", "NaN"),
+    *("null", "1\n", "9" * 200, "9" * 201, "true", "True", "false", "1e3", "missing", COMPOSED, DECOMPOSED),
+    *("\ufb01", "\u1e9b\u0323", "𝟙"),
     *(0, 1, -1, 41, 1.0, -0.0, 0.5, -0.5, 0.1, 1 / 3, 2.5e-7, -1e-7, 5e-324, 123456.789, 1e15, 1e21, 1e22, 1.5e300),
     *(2**53, 9007199254740991, 1e199, 1e200, True, False, None, [], [1], {}, {"a": 1}),
 )
@@ -97,11 +49,6 @@ def of_json(value):
     return value
 
 
-def _described(feature):
-    """Without ``missing``: which position a value means does not depend on it."""
-    return {key: value for key, value in feature.to_json().items() if key != "missing"}
-
-
 def values():
     """Every value with its text and its number, and with its index in some features and in a label."""
     written = [*PLAIN, *({kind: text} for kind, text in TYPED)]
@@ -110,8 +57,10 @@ def values():
             {"value": value, "text": text_of(of_json(value)), "number": _number(number_of(of_json(value)))}
             for value in written
         ],
+        # Without ``missing``: which position a value means does not depend on it.
         "features": [
-            {**_described(feature), "indices": [feature.index_of(of_json(value)) for value in written]}
+            {key: said for key, said in feature.to_json().items() if key != "missing"}
+            | {"indices": [feature.index_of(of_json(value)) for value in written]}
             for feature in (FLAG, SMOKER, ODD, DRINK, SIZE)
         ],
         "label": {"classes": list(ANSWER.classes), "indices": [ANSWER.index_of(of_json(value)) for value in written]},

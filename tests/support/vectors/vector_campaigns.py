@@ -2,8 +2,6 @@
 
 import json
 
-from vector_models import COLOUR, HOURS, ONE_SURE, SIZE, THREE, model
-
 from protocols import Campaign
 
 FEATURES = [
@@ -30,6 +28,27 @@ PAIRS = {
 }
 
 
+COLOUR = {**FEATURES[0], "likelihood": [[0.5, 0.1], [0.2, 0.3], [0.2, 0.2], [0.1, 0.4]]}
+SIZE = {**INCOMPLETE[1], "likelihood": [[0.6, 0.1], [0.1, 0.2], [0.1, 0.2], [0.1, 0.2], [0.1, 0.3]]}
+HOURS = {"name": "hours", "kind": "gaussian", "low": 0, "high": 100, "mean": [20, 70], "variance": [400, 900]}
+ONE_SURE = (
+    {**COLOUR, "likelihood": [[0.5, 0.1], [0, 0.3], [0.25, 0.2], [0.25, 0.4]]},
+    {**SIZE, "likelihood": [[0.6, 0.5], [0.1, 0.5], [0.1, 0], [0.1, 0], [0.1, 0]]},
+)
+"""Green is never of the first class, and large never of the second: what is both is impossible."""
+
+THREE = (
+    {**COLOUR, "likelihood": [[0.5, 0.1, 0.1], [0.2, 0.3, 0.1], [0.2, 0.2, 0.7], [0.1, 0.4, 0.1]]},
+    {**HOURS, "mean": [20, 70, 45], "variance": [400, 900, 25.5]},
+)
+
+
+def model(label, *features):
+    """A model of a label's two or three classes."""
+    head = {"version": 1, "kind": "naive-bayes", "label": label["name"], "classes": label["classes"]}
+    return {**head, "prior": [0.4, 0.6] if len(label["classes"]) == 2 else [0.5, 0.2, 0.3], "features": [*features]}
+
+
 def draft(**changes):
     base = {"version": 1, "title": "Vectors", "label": LABEL, "features": FEATURES, "privacy": {"epsilon": 1.0}}
     return base | changes
@@ -50,12 +69,8 @@ def campaigns():
         opens="2026-01-01T00:00:00Z",
         closes="2027-01-01T00:00:00Z",
     )
-    for name, discrete, epsilon in (
-        ("missing-de", "de", 2.0),
-        ("missing-oue", "oue", 1.0),
-        ("missing-she", "she", 0.5),
-    ):
-        drafts[name] = draft(features=INCOMPLETE, privacy={"epsilon": epsilon, "discrete": discrete})
+    for discrete, epsilon in (("de", 2.0), ("oue", 1.0), ("she", 0.5)):
+        drafts[f"missing-{discrete}"] = draft(features=INCOMPLETE, privacy={"epsilon": epsilon, "discrete": discrete})
     drafts["missing-all"] = draft(features=INCOMPLETE, privacy={"epsilon": 2.5, "answers": "all"})
     numbers = [
         {"name": n, "kind": "continuous", "low": 0, "high": 10, "missing": False} for n in ("größe", "hours", "age")
@@ -75,11 +90,8 @@ def campaigns():
             "fitted_on": "public",
         },
     )
-    drafts["projection-missing"] = json.loads(json.dumps(drafts["projection"]))
-    for described in (
-        drafts["projection-missing"]["features"][1],
-        *drafts["projection-missing"]["projection"]["outputs"],
-    ):
+    drafts["projection-missing"] = copied = json.loads(json.dumps(drafts["projection"]))
+    for described in (copied["features"][1], *copied["projection"]["outputs"]):
         del described["missing"]
     drafts["binary"] = draft(
         label={"name": "class", "classes": ["yes", "no"]},

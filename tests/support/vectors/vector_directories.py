@@ -32,10 +32,7 @@ def directories():
         ],
         "refused": [
             {"name": name, "document": document, "code": code}
-            for code, documents in (
-                ("wrong-signature", _unsigned()),
-                ("malformed-directory", _malformed()),
-            )
+            for code, documents in (("wrong-signature", _unsigned()), ("malformed-directory", _malformed()))
             for name, document in documents.items()
         ],
     }

@@ -30,9 +30,7 @@ def training(known, records):
             sent += perturb(campaign, record, label, secret=secret, coins=RecordingCoins((name, "training", seed)))
         upload = encode_upload(sent)
         tally = Tally.of_uploads(campaign, [upload])
-        estimates = estimate(campaign, tally)
         model = train(campaign, tally).to_json()
-        classifier = Classifier(Model.from_json(model))
         cases.append(
             {
                 "document": name,
@@ -40,26 +38,27 @@ def training(known, records):
                 "n": tally.n.tolist(),
                 "counts": [counts.tolist() for counts in tally.counts],
                 "estimates": [
-                    {
-                        "value": e.cells.value.tolist(),
-                        "low": e.cells.low.tolist(),
-                        "high": e.cells.high.tolist(),
-                        "processed": None if e.processed is None else e.processed.tolist(),
-                    }
-                    for e in estimates.questions
+                    {name: getattr(one.cells, name).tolist() for name in ("value", "low", "high")}
+                    | {"processed": None if one.processed is None else one.processed.tolist()}
+                    for one in estimate(campaign, tally).questions
                 ],
                 "model": model,
-                "predictions": [
-                    {
-                        "record": record,
-                        "scores": classifier.joint_log_likelihood(record),
-                        "class": classifier.predict(record),
-                    }
-                    for record in records
-                ],
+                "predictions": _predictions(model, records),
             }
         )
     return cases
+
+
+def _predictions(model, records):
+    classifier = Classifier(Model.from_json(model))
+    return [
+        {
+            "record": record,
+            "scores": [None if math.isinf(score) else score for score in classifier.scores(record)],
+            "class": classifier.predict(record),
+        }
+        for record in records
+    ]
 
 
 def impossible():
@@ -77,19 +76,8 @@ def impossible():
             ],
         }
     )
-    classifier = Classifier(Model.from_json(model))
     records = [{"u": "a", "v": "a"}, {"u": "b", "v": "b"}, {"u": "a"}, {"v": "a"}, {}]
-    return {
-        "model": model,
-        "predictions": [
-            {
-                "record": record,
-                "scores": [None if math.isinf(score) else score for score in classifier.scores(record)],
-                "class": classifier.predict(record),
-            }
-            for record in records
-        ],
-    }
+    return {"model": model, "predictions": _predictions(model, records)}
 
 
 def models(trained):

@@ -7,6 +7,7 @@ Everything is drawn from fixed seeds, so that the same code gives the same files
 
 import itertools
 import json
+import struct
 import sys
 from pathlib import Path
 
@@ -16,13 +17,13 @@ from vector_campaigns import campaigns
 from vector_directories import directories
 from vector_documents import documents
 from vector_training import impossible, models, training
-from vector_uploads import uploads
 
 from ldp_client import perturb
 from ldp_client.answering import draw_questions, item_of
 from protocols import encode_upload
 from protocols.document.campaign import document_id
 from protocols.mechanisms import Moment
+from protocols.wire import Block, encode_blocks
 
 DRAWS = 24
 """Secrets whose questions are listed for every campaign."""
@@ -75,12 +76,12 @@ def reports(known):
         ],
         "accepted": made,
         "refused": [
-            {"document": "de-onebit", "record": RECORDS[0], "label": label, "code": "undeclared-label"}
-            for label in ("maybe", "", None, True, 1)
-        ]
-        + [
-            {"document": "de-onebit", "record": record, "label": "yes", "code": "not-a-record"}
-            for record in ([], [["colour", "red"]], "colour", 1, None)
+            {"document": "de-onebit", "record": record, "label": label, "code": code}
+            for code, records, labels in (
+                ("undeclared-label", RECORDS[:1], ("maybe", "", None, True, 1)),
+                ("not-a-record", ([], [["colour", "red"]], "colour", 1, None), ("yes",)),
+            )
+            for record, label in itertools.product(records, labels)
         ],
     }
 
@@ -130,6 +131,66 @@ def _items(campaign, record, label, secret, coins):
         yield {"cell": item.cell, "value": str(item.value)} if isinstance(item, Moment) else item
 
 
+def uploads(known):
+    """What a server must refuse: whole uploads, and single reports of well-framed ones."""
+    campaign = known["ss-laplace"]
+    sent = [
+        report
+        for seed in range(40)
+        for report in perturb(campaign, {}, "no", secret=_secret(seed), coins=RecordingCoins(seed))
+    ]
+    two = sorted({report.question: report for report in sent}.values(), key=lambda report: report.question)[:2]
+    good = encode_upload(two)
+    first, second = ([report.question, report.id, report.payload] for report in two)
+    malformed = {
+        "nothing": b"",
+        "cut off": good[:-1],
+        "a byte too many": good + b"\0",
+        "another version": b"\x92\x02" + good[2:],
+        "no blocks": bytes.fromhex("920190"),
+        "not an array": bytes.fromhex("01"),
+        "a map": bytes.fromhex("80"),
+        "a length that lies": bytes.fromhex("9201ddffffffff"),
+        "a longer encoding of the version": b"\x92\xcc\x01" + good[2:],
+        "blocks in the wrong order": _pack([second, first]),
+        "a question twice": _pack([first, first]),
+        "a question that does not exist": _pack([[len(campaign.questions), *first[1:]]]),
+        "half an id": _pack([[first[0], first[1][:8], first[2]]]),
+        "no report": _pack([[first[0], b"", b""]]),
+        "a payload too short": _pack([[first[0], first[1], first[2][:-1]]]),
+        "two ids and one payload": _pack([[first[0], first[1] * 2, first[2]]]),
+    }
+    least_refused = struct.pack("<3i", known["ss-laplace"].questions[3].mechanism.bound + 1, 0, 0).hex()
+    impossible = [
+        ("de-onebit", 1, "0c", "index-out-of-range"),
+        ("de-onebit", 3, "0300", "index-out-of-range"),
+        ("de-onebit", 3, "0002", "bit-out-of-range"),
+        ("ss-laplace", 1, "ff0f", "wrong-subset-size"),
+        ("ss-laplace", 1, "0000", "wrong-subset-size"),
+        ("ss-laplace", 1, "0080", "padding-bits-set"),
+        ("oue-sign", 1, "0010", "padding-bits-set"),
+        ("ss-laplace", 3, "ffffff7f" + "00" * 8, "value-out-of-range"),
+        ("ss-laplace", 3, "00000080" + "00" * 8, "value-out-of-range"),
+        ("ss-laplace", 3, least_refused, "value-out-of-range"),
+        ("she-onebit", 1, "00" * 44 + "ffff0000", "value-out-of-range"),
+        ("wide", 0, "2c01", "index-out-of-range"),
+    ]
+    return {
+        "document": "ss-laplace",
+        "malformed": [
+            {"name": name, "upload": data.hex(), "code": "malformed-upload"} for name, data in malformed.items()
+        ],
+        "impossible": [
+            {"document": name, "upload": _pack([[question, bytes(16), bytes.fromhex(payload)]]).hex(), "code": code}
+            for name, question, payload, code in impossible
+        ],
+    }
+
+
+def _pack(blocks):
+    return encode_blocks([Block(*block) for block in blocks])
+
+
 def generate():
     """File name to content."""
     known = campaigns()
@@ -140,11 +201,7 @@ def generate():
         "documents.json": documents(known),
         "reports.json": reports(known),
         "uploads.json": uploads(known),
-        "training.json": {
-            "accepted": trained,
-            "impossible": impossible(),
-            "refused": models(trained),
-        },
+        "training.json": {"accepted": trained, "impossible": impossible(), "refused": models(trained)},
         "values.json": values(),
         "directories.json": directories(),
     }
