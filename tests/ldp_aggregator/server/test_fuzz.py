@@ -1,4 +1,4 @@
-"""Fuzzing: uploads that are damaged in every way, and requests made up from the OpenAPI document.
+"""Fuzzing: uploads with flipped bits, and requests made up from the OpenAPI document.
 
 Whatever comes, the answer is one that the document names, never a 5xx, and only sound reports are counted.
 """
@@ -20,19 +20,6 @@ from ldp_aggregator.server.problems import PROBLEMS
 from protocols import encode_upload
 
 
-async def counted(server, campaign):
-    return int((await server.store.tally(campaign.id)).n.sum())
-
-
-async def test_every_truncation_and_every_longer_message_is_refused(server):
-    campaign = await server.publish()
-    whole = encode_upload(reports_of(campaign, [1, 2]))
-    damaged = [whole[:length] for length in range(len(whole))] + [whole + bytes([byte]) for byte in (0, 0xC0, 0x92)]
-    for body in damaged:
-        assert await server.refused(campaign, body) == (400, "malformed-upload")
-    assert await counted(server, campaign) == 0
-
-
 async def test_a_flipped_bit_is_refused_or_another_sound_report(server):
     campaign = await server.publish()
     whole = encode_upload(reports_of(campaign, [1]))
@@ -45,52 +32,8 @@ async def test_a_flipped_bit_is_refused_or_another_sound_report(server):
         assert status in (200, 400)
         sound += status == 200 and not answer["rejected"]
     assert sound <= 17, "only the id and the payload may change without notice"
-    assert await counted(server, campaign) == sound
+    assert (await server.store.tally(campaign.id)).n.tolist() == [sound]
     assert await server.store.check() == []
-
-
-OTHER_TYPES = [
-    None,
-    1,
-    [],
-    {},
-    [1],
-    [1, {}],
-    [1, []],
-    [1, [[]]],
-    [1, [[0, b"", b""]]],
-    [1, [[0, "a" * 16, b"\0"]]],
-    [1, [[0, b"a" * 15, b"\0"]]],
-    [1, [[0, b"a" * 16, b"\0\0"]]],
-    [1, [[1, b"a" * 16, b"\0"]]],
-    [1, [[-1, b"a" * 16, b"\0"]]],
-    [1, [[True, b"a" * 16, b"\0"]]],
-    [1, [[0.0, b"a" * 16, b"\0"]]],
-    [1, [[0, b"a" * 16, b"\0"], [0, b"b" * 16, b"\0"]]],
-    [1, [[0, b"a" * 16, b"\0", 1]]],
-    [2, [[0, b"a" * 16, b"\0"]]],
-    [1, [[0, b"a" * 16, b"\0"]], 3],
-]
-
-
-async def test_other_types_and_shapes_are_refused(server):
-    campaign = await server.publish()
-    for value in OTHER_TYPES:
-        assert await server.refused(campaign, msgpack.packb(value)) == (400, "malformed-upload"), value
-    assert await counted(server, campaign) == 0
-
-
-async def test_lying_lengths_take_no_memory_and_count_nothing(server):
-    campaign = await server.publish()
-    for body in (
-        b"\x92\x01\x91\x93\x00\xc6\xff\xff\xff\xff",  # A binary of 4 GiB.
-        b"\xdd\xff\xff\xff\xff",  # An array of 4 billion entries.
-        b"\xdf\xff\xff\xff\xff",
-        b"\xc9\xff\xff\xff\xff\x01",
-        b"\x92\x01" + b"\x91" * 8_000,
-    ):
-        assert await server.refused(campaign, body) == (400, "malformed-upload")
-    assert await counted(server, campaign) == 0
 
 
 operations = st.sampled_from([(True, operation) for operation in PUBLIC] + [(False, operation) for operation in ADMIN])
@@ -104,15 +47,9 @@ bodies = st.binary(max_size=200) | st.recursive(
     st.none() | st.booleans() | st.integers(0, 2**63) | st.binary(max_size=40),
     lambda inner: st.lists(inner, max_size=4),
 ).map(msgpack.packb)
+OURS = "application/vnd.ldp-bayes."
 media_types = st.sampled_from(
-    [
-        "application/vnd.ldp-bayes.reports+msgpack",
-        "application/vnd.ldp-bayes.statistics+msgpack",
-        "application/json",
-        "application/toml",
-        "text/plain",
-        "",
-    ]
+    [OURS + "reports+msgpack", OURS + "statistics+msgpack", "application/json", "application/toml", "text/plain", ""]
 )
 tokens = st.sampled_from(["", "admin", "collector", "node", "relay", "wrong"])
 

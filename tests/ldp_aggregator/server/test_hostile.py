@@ -60,21 +60,6 @@ async def test_slow_and_half_open_clients_do_not_stop_others(server):
     assert time.monotonic() - started < 9  # No stalled one was dropped yet: that is after 10.
 
 
-async def test_a_failed_commit_is_a_503_for_every_waiter_and_counts_nothing(serving, gated):
-    async with serving(gated) as server:
-        campaign = await server.publish()
-        gated.failing = True
-        waiting = [asyncio.create_task(server.upload(campaign, [number])) for number in range(10)]
-        await gated.begun.wait()
-        gated.gate.set()
-        answers = await asyncio.gather(*waiting)
-        assert {(status, problem["code"]) for status, problem in answers} == {(503, "store-unavailable")}
-        assert not any(await cells_of(gated, campaign))
-        assert "ldp_store_errors_total" in await server.metrics()
-        gated.failing = False
-        assert (await server.upload(campaign, [1]))[0] == 200
-
-
 async def test_a_client_that_hangs_up_does_not_cancel_the_commit(serving, gated):
     async with serving(gated) as server:
         campaign, line = await server.publish(), await server.dial()

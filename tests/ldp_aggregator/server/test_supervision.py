@@ -40,12 +40,8 @@ def broken(reason="disk full"):
     return fails
 
 
-@pytest.fixture
-def quick_heartbeat(monkeypatch):
+async def test_readiness_follows_the_heartbeat_of_an_idle_server(server, monkeypatch):
     monkeypatch.setattr(ingest_module, "HEARTBEAT_SECONDS", 0.02)
-
-
-async def test_readiness_follows_the_heartbeat_of_an_idle_server(quick_heartbeat, server):
     assert await readiness(server) == (200, None)
     works, server.store.beat = server.store.beat, broken()
     await becomes(server, (503, "store-unavailable"))
@@ -57,14 +53,16 @@ async def test_readiness_follows_the_heartbeat_of_an_idle_server(quick_heartbeat
     await becomes(server, (200, None))
 
 
-async def test_a_store_that_commits_nothing_makes_a_server_unready_at_once(server, monkeypatch):
+async def test_a_store_that_commits_nothing_fails_every_upload_and_makes_a_server_unready_at_once(server, monkeypatch):
     monkeypatch.setattr(ingest_module, "LEAST_BEAT_SECONDS", 0.0)
     campaign = await server.publish()
     with monkeypatch.context() as patch:
         for name in ("count", "beat"):
             patch.setattr(server.store, name, broken())
-        assert (await server.upload(campaign, [1]))[0] == 503
+        answers = await asyncio.gather(*(server.refused(campaign, [number]) for number in range(10)))
+        assert set(answers) == {(503, "store-unavailable")}
         await becomes(server, (503, "store-unavailable"))
+    assert "ldp_store_errors_total 0.0" not in await server.metrics()
     assert (await server.upload(campaign, [1]))[0] == 200
     assert await readiness(server) == (200, None)
 
@@ -128,15 +126,13 @@ class PickyStore:
     def __init__(self, poisoned):
         self.poisoned = poisoned
         self.groups = []
-        self.counted = []
 
     async def count(self, submissions):
         self.groups.append(len(submissions))
         await asyncio.sleep(0)
         if any(self.poisoned(submission) for submission in submissions):
             raise ValueError("a part ends within question 0")
-        self.counted += submissions
-        return [ingest_module.Outcome(counted=1) for _ in submissions]
+        return [Outcome(counted=1) for _ in submissions]
 
 
 async def outcomes_of(store, submissions):
@@ -201,22 +197,6 @@ async def test_a_server_of_which_a_part_ends_ends_too(settings, monkeypatch, nam
     else:
         with pytest.raises(EndedError, match=f"the {name} ended by itself"):
             await asyncio.wait_for(serve(settings, Listeners.bind(settings), lambda: None), 30)
-
-
-async def test_who_waits_for_a_writer_that_ends_gets_an_answer():
-    class Ends:
-        async def count(self, _submissions):
-            raise KeyboardInterrupt
-
-    campaign = cell_campaign()
-    ingest = Ingest(Ends(), Metrics(), group_reports=1)
-    uploads = [submission(campaign, [number]) for number in range(3)]
-    waiting = [asyncio.create_task(submit(ingest, upload)) for upload in uploads]
-    await asyncio.sleep(0)
-    with pytest.raises(KeyboardInterrupt):
-        await ingest.write()
-    answers = await asyncio.gather(*waiting, submit(ingest, uploads[0]), return_exceptions=True)
-    assert [answer.code for answer in answers] == ["stopping"] * 4
 
 
 async def test_a_stop_that_is_asked_for_is_no_failure(settings):
@@ -354,26 +334,14 @@ async def test_a_failed_commit_fails_every_waiter_and_the_next_one_succeeds(uplo
         assert await submit(ingest, upload(9)) == Outcome(counted=1)
 
 
-async def test_a_waiter_that_leaves_does_not_cancel_the_commit(upload):
+async def test_who_waits_for_a_writer_that_ends_gets_an_answer(upload):
     store = ScriptedStore()
-    async with ingesting(store) as ingest:
-        leaving, staying = (asyncio.create_task(submit(ingest, upload(number))) for number in range(2))
-        await asyncio.sleep(0.01)
-        leaving.cancel()
-        await asyncio.sleep(0)
-        store.gate.set()
-        assert await staying == Outcome(counted=1)
-        with pytest.raises(asyncio.CancelledError):
-            await leaving
-    assert store.groups == [2]
-
-
-async def test_a_draining_queue_commits_what_it_has_and_takes_nothing_new(upload):
-    store = ScriptedStore()
-    async with ingesting(store) as ingest:
-        waiter = asyncio.create_task(submit(ingest, upload(1)))
-        await asyncio.sleep(0)
-        ingest.drain()
-        assert ingest.is_draining
-        store.gate.set()
-        assert await waiter == Outcome(counted=1)
+    store.failure = KeyboardInterrupt()
+    store.gate.set()
+    ingest = Ingest(store, Metrics(), group_reports=1)
+    waiting = [asyncio.create_task(submit(ingest, upload(number))) for number in range(3)]
+    await asyncio.sleep(0)
+    with pytest.raises(KeyboardInterrupt):
+        await ingest.write()
+    answers = await asyncio.gather(*waiting, submit(ingest, upload(0)), return_exceptions=True)
+    assert [answer.code for answer in answers] == ["stopping"] * 4

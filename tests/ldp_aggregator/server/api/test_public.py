@@ -2,6 +2,7 @@
 
 import hashlib
 
+import msgpack
 import pytest
 from cells import cell_campaign, cell_report, cells_of
 
@@ -49,12 +50,23 @@ async def test_an_upload_is_counted_its_retry_is_a_success_and_only_failures_are
     assert await cells_of(server.store, campaign, 10) == [1] * 6 + [0] * 4
 
 
+MALFORMED = {
+    "nothing": b"",
+    "text": b"hello",
+    "no blocks": b"\x92\x01\x90",
+    "deep nesting": b"\x91" * 5000,
+    "a binary of 4 GiB": b"\x92\x01\x91\x93\x00\xc6\xff\xff\xff\xff",
+    "an array of 4 billion entries": b"\xdd\xff\xff\xff\xff",
+    "a map of as many": b"\xdf\xff\xff\xff\xff",
+    "an extension of 4 GiB": b"\xc9\xff\xff\xff\xff\x01",
+    "a version alone": msgpack.packb([1]),
+    "a map for the blocks": msgpack.packb([1, {}]),
+    "an empty block": msgpack.packb([1, [[]]]),
+    "a question that is a boolean": msgpack.packb([1, [[True, b"a" * 16, b"\0"]]]),
+    "something behind the blocks": msgpack.packb([1, [[0, b"a" * 16, b"\0"]], 3]),
+}
 REFUSED = {
-    "nothing": (b"", {}, 400, "malformed-upload"),
-    "text": (b"hello", {}, 400, "malformed-upload"),
-    "another version": (b"\x92\x02\x90", {}, 400, "malformed-upload"),
-    "no blocks": (b"\x92\x01\x90", {}, 400, "malformed-upload"),
-    "deep nesting": (b"\x91" * 5000, {}, 400, "malformed-upload"),
+    **{name: (body, {}, 400, "malformed-upload") for name, body in MALFORMED.items()},
     "another media type": ([1], {"Content-Type": "application/json"}, 415, "wrong-media-type"),
     "compressed": ([1], {"Content-Encoding": "gzip"}, 415, "compressed-body"),
     "marked as identity": ([1], {"Content-Encoding": "identity"}, 415, "compressed-body"),
