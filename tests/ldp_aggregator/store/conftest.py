@@ -9,6 +9,14 @@ from postgres import Postgres, empty, own_postgres, postgres  # noqa: F401 - fix
 from ldp_aggregator.store import SqliteStore, Store, open_store
 
 
+async def sound_and_closed(*stores):
+    """Every test leaves its store sound."""
+    findings = [await one.check() for one in stores]
+    for one in stores:
+        await one.close()
+    assert findings == [[]] * len(stores)
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 async def store(request, tmp_path, clock):  # noqa: F811
     if request.param == "sqlite":
@@ -18,7 +26,7 @@ async def store(request, tmp_path, clock):  # noqa: F811
         await empty(address)
         found = await open_store(tmp_path, address, clock=clock)
     yield found
-    await found.close()
+    await sound_and_closed(found)
 
 
 @pytest.fixture
@@ -47,5 +55,4 @@ async def instances(database, tmp_path, clock):  # noqa: F811
     """Two stores on one database, as two instances have them."""
     stores = [await open_store(tmp_path, database, clock=clock) for _ in range(2)]
     yield stores
-    for one in stores:
-        await one.close()
+    await sound_and_closed(*stores)
