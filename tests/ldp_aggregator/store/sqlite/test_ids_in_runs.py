@@ -53,9 +53,20 @@ async def settled(store):
         await store.beat()
 
 
+def raising(error):
+    def fail(*_, **__):
+        raise error
+
+    return fail
+
+
 def listed(folder):
     with closing(sqlite3.connect(folder / FILE_NAME)) as db:
         return {row[0] for row in db.execute("SELECT name FROM runs")}
+
+
+def first_run(folder):
+    return id_tables.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0]
 
 
 def on_disk(folder):
@@ -80,9 +91,17 @@ async def opened(folder):
             assert findings == []
 
 
-async def test_runs_are_made_and_merged_and_every_report_still_counts_once(opened, folder):
+async def test_runs_are_merged_beside_the_thread_that_counts_and_every_report_counts_once(opened, folder, monkeypatch):
+    by, unlink = [], Path.unlink
+
+    def noted(path, missing_ok=False):
+        by.append(threading.current_thread().name)
+        unlink(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", noted)
     store = await opened(max_reports=1005)
     await fill(store, range(1000))
+    assert {name.rpartition("_")[0] for name in by} == {"store-tidier"}
     assert 1 <= len(listed(folder)) <= 8
     assert listed(folder) == on_disk(folder)
     for start in range(0, 1000, 125):
@@ -94,14 +113,6 @@ async def test_runs_are_made_and_merged_and_every_report_still_counts_once(opene
     assert (last.counted, last.duplicates, len(last.rejected)) == (5, 10, 15), "there was room for five"
     counted = await cells_of(store, CAMPAIGN)
     assert (counted[:1000], sum(counted), max(counted)) == ([1] * 1000, 1005, 1)
-
-
-async def test_a_store_opened_again_knows_what_it_knew(opened):
-    for start in range(0, 300, 55):
-        store = await opened()
-        await fill(store, range(start, start + 55))
-        assert await count(store, CAMPAIGN, range(start + 55)) == Outcome(0, start + 55)
-        await store.close()
 
 
 async def test_two_processes_on_one_file_count_a_report_once(opened, folder):
@@ -123,12 +134,8 @@ async def test_two_processes_on_one_file_count_a_report_once(opened, folder):
 
 async def test_a_run_that_cannot_be_written_loses_nothing(opened, folder, monkeypatch):
     store = await opened()
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(run_files.os, "pwrite", full)
+        patch.setattr(run_files.os, "pwrite", raising(OSError(28, "No space left on device")))
         await fill(store, range(200))
     assert listed(folder) == on_disk(folder) == set()
     assert await count(store, CAMPAIGN, range(210)) == Outcome(10, 200)
@@ -140,12 +147,9 @@ async def test_a_run_that_cannot_be_written_loses_nothing(opened, folder, monkey
 
 async def test_a_merge_for_which_there_is_no_room_is_made_once_there_is(opened, folder, monkeypatch):
     store = await opened()
-
-    def full(*_):
-        raise StoreError("a run of ids cannot be written: No space left on device")
-
+    full = StoreError("a run of ids cannot be written: No space left on device")
     with monkeypatch.context() as patch:
-        patch.setattr("ldp_aggregator.store.sqlite.id_index.merge_runs", full)
+        patch.setattr("ldp_aggregator.store.sqlite.id_index.merge_runs", raising(full))
         patch.setattr("ldp_aggregator.store.sqlite.id_index.PAUSE_SECONDS", 0.0)
         await fill(store, range(400), 50)
     many = len(listed(folder))
@@ -179,10 +183,7 @@ async def test_a_transaction_that_fails_leaves_no_id_behind(opened, monkeypatch)
     store = await opened()
     await fill(store, range(60))
     with monkeypatch.context() as patch:
-
-        def broken(*_, **__):
-            raise sqlite3.OperationalError("disk I/O error")
-
+        broken = raising(sqlite3.OperationalError("disk I/O error"))
         patch.setattr("ldp_aggregator.store.sql.campaigns.add_part", broken)
         assert (await count(store, CAMPAIGN, range(60, 70))).refused == "store-unavailable"
     assert (await count(store, CAMPAIGN, range(60, 70))).counted == 10
@@ -227,7 +228,7 @@ async def test_a_damaged_run_is_merged_copied_and_combined_into_nothing(opened, 
     store = await opened()
     await fill(store, range(80))
     await store.close()
-    run = id_tables.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0]
+    run = first_run(folder)
     damage(run)
     store = await opened()
     await fill(store, range(1000, 1400), sure=False)
@@ -251,7 +252,7 @@ async def test_a_damaged_run_that_stops_a_merge_is_told_until_it_was_taken_out(o
     store = await opened()
     await fill(store, range(80))
     assert store.damaged == 0
-    damage(id_tables.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0])
+    damage(first_run(folder))
     await fill(store, range(1000, 1400), sure=False)
     assert store.damaged == 1
     beside = await opened()
@@ -267,8 +268,7 @@ async def test_a_damaged_run_is_taken_out_and_what_is_lost_is_told(opened, folde
     await count(store, CAMPAIGN, range(1000))
     await settled(store)
     await store.close()
-    [name] = listed(folder)
-    run = id_tables.folder_of(folder / FILE_NAME) / name
+    run = first_run(folder)
     if kind == "missing":
         run.unlink()
     else:
@@ -280,13 +280,11 @@ async def test_a_damaged_run_is_taken_out_and_what_is_lost_is_told(opened, folde
     assert (finding.campaign, "cannot be read" in finding.problem) == (CAMPAIGN.id, kind == "missing")
     lost = 128 if kind == "page" else 1000
     [taken] = await store.take_out_damaged()
-    assert (taken.campaign, taken.run, taken.ids, taken.saved) == (CAMPAIGN.id, name, 1000, 1000 - lost)
+    assert (taken.campaign, taken.run, taken.ids, taken.saved) == (CAMPAIGN.id, run.name, 1000, 1000 - lost)
     assert await store.check() == []
-    assert on_disk(folder) == listed(folder)
     state = await store.state(CAMPAIGN.id)
     assert (state.reports, state.arrivals.unchecked) == (1000, lost)
     assert await count(store, CAMPAIGN, range(1010)) == Outcome(lost + 10, 1000 - lost)
-    assert await store.check() == []
     assert await store.take_out_damaged() == []
 
 
@@ -318,28 +316,22 @@ async def test_a_stop_gives_a_merge_up_and_the_next_start_makes_it(opened, folde
 
 
 async def test_a_backup_taken_while_runs_are_merged_is_whole(opened, folder, tmp_path):
+    """And a store that is opened again knows what it knew."""
     store = await opened()
-
-    async def keep_filling():
-        await fill(store, range(1500))
-
-    filling = asyncio.create_task(keep_filling())
-    copies = 0
+    await fill(store, range(10))
+    filling = asyncio.create_task(fill(store, range(10, 1500)))
+    copies = []
     while not filling.done():
-        await asyncio.to_thread(copy_store, folder, tmp_path / f"copy{copies}")
-        copies += 1
+        copies.append(tmp_path / f"copy{len(copies)}")
+        await asyncio.to_thread(copy_store, folder, copies[-1])
     await filling
     await store.close()
-    for number in range(copies):
-        back = tmp_path / f"back{number}"
-        restore_store(tmp_path / f"copy{number}", back)
-        again = SqliteStore(back / FILE_NAME)
-        assert await again.check() == []
-        counted = (await again.state(CAMPAIGN.id)).reports if await again.campaigns() else 0
-        if counted:
-            assert (await count(again, CAMPAIGN, range(counted))).duplicates == counted
-        await again.close()
-    assert copies > 1
+    assert len(copies) > 1
+    for copy in copies:
+        restore_store(copy, tmp_path / f"back of {copy.name}")
+        again = await opened(tmp_path / f"back of {copy.name}")
+        counted = (await again.state(CAMPAIGN.id)).reports
+        assert await count(again, CAMPAIGN, range(counted)) == Outcome(duplicates=counted)
 
 
 async def test_stores_with_runs_merge_and_tell_what_both_have(opened, folder, tmp_path):
@@ -363,26 +355,9 @@ async def test_merging_is_not_kept_waiting_by_uploads_that_each_fill_a_run(opene
     assert len(listed(folder)) <= 20
 
 
-async def test_runs_that_were_merged_are_removed_beside_the_thread_that_counts(opened, folder, monkeypatch):
-    by, unlink = [], Path.unlink
-
-    def noted(path, missing_ok=False):
-        by.append(threading.current_thread().name)
-        unlink(path, missing_ok=missing_ok)
-
-    monkeypatch.setattr(Path, "unlink", noted)
-    store = await opened()
-    await fill(store, range(400))
-    assert by
-    assert {name.rpartition("_")[0] for name in by} == {"store-tidier"}
-
-
 async def test_merged_runs_that_cannot_be_removed_are_leftovers_of_the_next_start(opened, folder, monkeypatch, caplog):
-    def refuse(path, missing_ok=False):
-        raise PermissionError(13, "Permission denied")
-
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "unlink", refuse)
+        patched.setattr(Path, "unlink", raising(PermissionError(13, "Permission denied")))
         store = await opened()
         await fill(store, range(400))
         await store.close()
