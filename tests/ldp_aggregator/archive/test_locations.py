@@ -59,7 +59,7 @@ def test_files_and_folders_are_their_owners_alone(tmp_path):
         assert path.stat().st_mode & 0o077 == 0
 
 
-def test_a_file_that_cannot_be_written_is_not_there_at_all(tmp_path, monkeypatch):
+def test_a_file_that_cannot_be_written_or_is_half_written_is_not_there_at_all(tmp_path, monkeypatch):
     place = open_place(str(tmp_path))
 
     def full(handle):
@@ -70,10 +70,6 @@ def test_a_file_that_cannot_be_written_is_not_there_at_all(tmp_path, monkeypatch
         with pytest.raises(ArchiveError, match="cannot be written: No space left on device"):
             place.put("one", b"1")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_half_written_files_of_others_are_not_listed(tmp_path):
-    place = open_place(str(tmp_path))
     place.put("a/one", b"1")
     (tmp_path / "a" / ".two.123").write_bytes(b"ha")
-    assert place.names("a") == ["a/one"]
+    assert place.names("a") == ["a/one"], "half-written files of others are not listed"

@@ -6,12 +6,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from cells import cell_campaign, publish, submission
+from cells import publish, submission
 
 from ldp_aggregator.service.rights import recorded
-from ldp_aggregator.store import Act, SqliteStore, StoredToken, StoreError
+from ldp_aggregator.store import Act, StoredToken, StoreError
 from ldp_aggregator.store.combining import combine_stores
-from ldp_aggregator.store.sqlite.connections import FILE_NAME
 
 DAY = timedelta(days=1)
 
@@ -76,16 +75,11 @@ async def test_what_uploads_need_is_kept_with_the_campaign(store):
 
 
 @pytest.mark.parametrize(("first", "second", "merged"), [(None, "device", "device"), ("device", "relay", "relay")])
-async def test_a_merged_campaign_asks_of_uploads_what_either_did(tmp_path, first, second, merged):
+async def test_a_merged_campaign_asks_of_uploads_what_either_did(tmp_path, opened, first, second, merged):
     for name, need in (("a", first), ("b", second)):
-        (tmp_path / name).mkdir()
-        store = SqliteStore(tmp_path / name / FILE_NAME)
-        await publish(store, uploads_need=need)
-        await store.close()
+        campaign = await publish(await opened(name), uploads_need=need)
     combine_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c")
-    store = SqliteStore(tmp_path / "c" / FILE_NAME)
-    assert (await store.state(cell_campaign().id)).uploads_need == merged
-    await store.close()
+    assert (await (await opened("c")).state(campaign.id)).uploads_need == merged
 
 
 async def test_nothing_is_done_that_cannot_be_written_down_first(store, monkeypatch):
