@@ -10,6 +10,13 @@ from ldp_aggregator.__main__ import main
 Run = Callable[..., tuple[int, str, str]]
 
 
+@pytest.fixture(autouse=True)
+def data(monkeypatch, tmp_path):
+    """The data folder that the environment names, in the test's own; no other setting from outside."""
+    monkeypatch.setenv("LDP_AGGREGATOR_DATA", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
 @pytest.fixture
 def run(capsys):
     """Exit code, standard output and standard error of a command."""
@@ -48,11 +55,11 @@ WEATHER = {
 
 @pytest.fixture
 def weather(run, tmp_path):
-    """A function that makes a campaign in a data folder, which the environment names too; its id."""
+    """A function that makes a campaign; its id."""
 
     def make(*more):
         path = tmp_path / "weather.json"
         path.write_text(json.dumps(WEATHER))
-        return run("campaign", "create", path, "--data", tmp_path / "data", *more)[1].strip()
+        return run("campaign", "create", path, *more)[1].strip()
 
     return make
