@@ -110,12 +110,7 @@ def test_shards_in_any_order_add_up_to_one_node(uploads):
     assert total == whole
     assert shards[0] + shards[1] == shards[1] + shards[0]
     assert whole.n.sum() == 300
-
-
-def test_tallies_differ_when_one_count_does(uploads):
-    campaign, sent = uploads
-    whole, fewer = Tally.of_uploads(campaign, sent), Tally.of_uploads(campaign, sent[1:])
-    assert whole != fewer
+    assert whole != Tally.of_uploads(campaign, sent[1:])
     assert whole != "a tally"
 
 
@@ -127,19 +122,13 @@ def test_a_report_no_device_can_have_sent_is_left_out(make_campaign):
     assert tally.counts[1].tolist() == [2] * 6
 
 
-def test_bytes_that_are_no_upload_raise(make_campaign):
-    with pytest.raises(UploadError):
-        Tally.of_uploads(make_campaign(FEATURE), [b"\x00"])
-
-
-def test_tallies_of_different_campaigns_do_not_merge(make_campaign):
+def test_what_is_no_upload_or_does_not_fit_is_refused(make_campaign):
     one, other = make_campaign(FEATURE), make_campaign(FEATURE, epsilon=2)
+    with pytest.raises(UploadError):
+        Tally.of_uploads(one, [b"\x00"])
     with pytest.raises(ValueError, match="do not add up"):
         Tally(one).merge(Tally(other))
-
-
-def test_counts_of_the_wrong_length_are_refused(make_campaign):
-    tally = Tally(make_campaign(FEATURE))
+    tally = Tally(one)
     with pytest.raises(ValueError, match="question 1 has 6 counts, not 2"):
         tally.add(1, 1, tally.counts[0])
     assert not tally.n.any()
@@ -167,7 +156,7 @@ def test_the_digest_is_the_same_on_every_machine_and_in_every_version():
 
 
 @pytest.mark.parametrize("width", [1, 2, 7, 8, 9, 16, 100])
-def test_every_flipped_bit_changes_the_digest(width):
+def test_every_flipped_bit_another_order_of_words_and_another_question_change_the_digest(width):
     rng = np.random.default_rng(width)
     row = rng.integers(0, 256, (1, width), dtype=np.uint8)
     flipped = np.repeat(row, 8 * width, axis=0)
@@ -175,14 +164,6 @@ def test_every_flipped_bit_changes_the_digest(width):
         flipped[bit, bit // 8] ^= 1 << bit % 8
     values = digests(3, np.concatenate([row, flipped]))
     assert len(set(values.tolist())) == 8 * width + 1
-
-
-def test_the_same_payload_to_another_question_has_another_digest():
-    rows = np.zeros((1, 4), dtype=np.uint8)
-    assert len({int(digests(question, rows)[0]) for question in range(1000)}) == 1000
-
-
-def test_swapped_words_change_the_digest():
+    assert len({int(digests(question, row)[0]) for question in range(1000)}) == 1000
     words = np.arange(16, dtype=np.uint8).reshape(1, 16)
-    swapped = np.roll(words, 8, axis=1)
-    assert digests(0, words)[0] != digests(0, swapped)[0]
+    assert digests(0, words)[0] != digests(0, np.roll(words, 8, axis=1))[0]

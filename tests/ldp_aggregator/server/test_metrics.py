@@ -132,11 +132,13 @@ def named(expression):
     return set(re.findall(r"\b(?:ldp|process)_\w+\b|\bup\b", bare))
 
 
-@pytest.mark.parametrize("name", ALERTS)
-def test_an_alert_is_promql_about_metrics_that_exist(name):
-    metrics = named(ALERTS[name]["expr"])
-    assert metrics
-    assert metrics <= known_metrics()
+EXPRESSIONS = [(name, rule["expr"]) for name, rule in ALERTS.items()]
+EXPRESSIONS += [(panel["title"], target["expr"]) for panel in PANELS for target in panel["targets"]]
+
+
+@pytest.mark.parametrize("expression", [found for _, found in EXPRESSIONS], ids=[name for name, _ in EXPRESSIONS])
+def test_an_alert_or_a_panel_is_promql_about_metrics_that_exist(expression):
+    assert set() < named(expression) <= known_metrics()
 
 
 def test_what_is_no_promql_is_found():
@@ -144,24 +146,11 @@ def test_what_is_no_promql_is_found():
         named("rate(ldp_requests_total[5m]")
 
 
-@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
-def test_a_panel_is_promql_about_metrics_that_exist(panel):
-    for target in panel["targets"]:
-        metrics = named(target["expr"])
-        assert metrics
-        assert metrics <= known_metrics()
-
-
-def test_every_alert_has_its_section_a_severity_and_a_summary():
+def test_every_alert_has_its_section_a_severity_and_a_summary_and_its_labels_are_codes_that_exist():
     for name, rule in ALERTS.items():
         assert rule["annotations"]["runbook"] == f"docs/runbook.md#{name.lower()}"
         assert rule["labels"]["severity"] in ("page", "ticket")
         assert rule["annotations"]["summary"]
+        assert set(re.findall(r'code="([a-z-]+)"', rule["expr"])) <= {*PROBLEMS, "conflicting-report"}
     codes = [code for code, kind in PROBLEMS.items() if kind.status >= 500]
     assert sorted([*ALERTS, *codes]) == sorted(SECTIONS)
-
-
-def test_labels_of_rules_are_codes_and_routes_that_exist():
-    text = json.dumps([rule["expr"] for rule in ALERTS.values()])
-    for code in re.findall(r'code=\\"([a-z-]+)\\"', text):
-        assert code in PROBLEMS or code == "conflicting-report"

@@ -45,7 +45,8 @@ async def ask(server, path, method="POST"):
 async def test_a_closing_is_taken_back_until_the_campaign_is_sealed(kept, later):
     campaign = await kept.publish()
     assert (await kept.upload(campaign, [0]))[0] == 200
-    assert (await ask(kept, f"{campaign.id}/close")).json["status"] == "closed"
+    closed = await ask(kept, f"{campaign.id}/close")
+    assert (closed.status, closed.json["status"], closed.json["reports"]) == (200, "closed", 1)
     assert (await kept.refused(campaign, [1])) == (409, "campaign-closed")
     reopened = await ask(kept, f"{campaign.id}/reopen")
     assert (reopened.status, reopened.json["status"], reopened.json["closed"]) == (200, "open", None)

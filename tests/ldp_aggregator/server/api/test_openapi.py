@@ -36,40 +36,26 @@ async def listener(request, server):
     return answer.json, operations, routes
 
 
-async def test_the_document_describes_the_routes_and_no_others_but_pages_for_people(listener):
+async def test_the_document_describes_the_routes_but_pages_for_people_and_what_they_take_and_answer(listener):
     document, operations, routes = listener
     described = {(method.upper(), path) for path, item in document["paths"].items() for method in item}
     for_people = {id(PUBLIC): PUBLIC_PAGES, id(ADMIN): ADMIN_PAGES}.get(id(operations), ())
     pages = {(route.method, route.path) for route in for_people}
     assert pages <= routes
     assert described == routes - pages
+    for row in operations:
+        operation = document["paths"][row.path][row.method.lower()]
+        assert operation["summary"], row.path
+        assert operation["operationId"]
+        assert any(status.startswith("2") for status in operation["responses"])
+        assert ("{" in row.path) == any(parameter["in"] == "path" for parameter in operation["parameters"])
+        assert ("security" in operation) == ("401" in operation["responses"]) == bool(row.scopes)
 
 
-async def test_every_operation_is_explained_and_answers_something(listener):
-    document, _, _ = listener
-    for path, item in document["paths"].items():
-        for operation in item.values():
-            assert operation["summary"], path
-            assert operation["operationId"]
-            assert any(status.startswith("2") for status in operation["responses"])
-            assert ("{" in path) == any(p["in"] == "path" for p in operation["parameters"])
-
-
-async def test_a_guarded_operation_says_so(listener):
-    document, operations, _ = listener
-    for operation in operations:
-        described = document["paths"][operation.path][operation.method.lower()]
-        assert ("security" in described) == bool(operation.scopes)
-        assert ("401" in described["responses"]) == bool(operation.scopes)
-
-
-def test_every_problem_is_answered_by_some_operation():
+def test_every_problem_is_answered_by_some_operation_is_in_kebab_case_and_an_error():
     answered = {code for operation in (*PUBLIC, *ADMIN, *OPERATIONS) for code in operation.all_codes()}
     # These two are answered where no operation is: an unknown path, an unknown method.
     assert set(PROBLEMS) - answered == {"not-found", "method-not-allowed"}
-
-
-def test_codes_are_kebab_case_and_statuses_are_errors():
     for code, kind in PROBLEMS.items():
         assert code.replace("-", "").islower()
         assert 400 <= kind.status < 600
@@ -90,8 +76,10 @@ SCHEMA = {
 }
 
 
-def test_what_is_described_is_accepted():
+def test_what_is_described_is_accepted_and_a_schema_that_would_not_be_checked_refused():
     assert list(problems({"id": "a", "reports": None, "status": "open", "rejected": [["x"]]}, SCHEMA)) == []
+    with pytest.raises(ValueError, match="maxLength"):
+        list(problems("a", {"type": "string", "maxLength": 3}))
 
 
 @pytest.mark.parametrize(
@@ -112,11 +100,6 @@ def test_what_is_described_is_accepted():
 def test_what_is_not_described_is_found(value, problem):
     with pytest.raises(AssertionError, match=problem):
         assert "; ".join(problems(value, SCHEMA)) == ""
-
-
-def test_a_schema_that_would_not_be_checked_is_refused():
-    with pytest.raises(ValueError, match="maxLength"):
-        list(problems("a", {"type": "string", "maxLength": 3}))
 
 
 async def test_the_operations_listener_is_asked_under_its_address_or_a_known_name(serving):

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 from cells import cell_campaign, publish
+from drafts import draft, text
 
 from ldp_aggregator.server import app, intake
 from ldp_aggregator.server.intake import UploadAccess
@@ -17,6 +18,7 @@ from ldp_aggregator.store import StoreError
 from ldp_aggregator.store.clock import utc_now
 
 HOUR = timedelta(hours=1)
+DRAFT = draft(text("f", "a", "b"), title="A third one")
 
 
 async def add(server, name, scope, **changes):
@@ -34,15 +36,12 @@ async def campaigns(server):
     return both
 
 
-async def test_an_expired_token_opens_nothing(server):
+async def test_a_limited_token_opens_what_is_about_its_campaigns_only_and_an_expired_one_nothing(server, campaigns):
+    mine, other = campaigns
     await add(server, "late", "admin", expires=utc_now() - HOUR)
     await add(server, "early", "admin", expires=utc_now() + HOUR)
     assert (await server.ask("GET", "/admin/v1/campaigns", "late")).refused == (401, "wrong-token")
     assert (await server.ask("GET", "/admin/v1/campaigns", "early")).status == 200
-
-
-async def test_a_limited_token_opens_what_is_about_its_campaigns_only(server, campaigns):
-    mine, other = campaigns
     await add(server, "limited", "admin", campaigns=(mine.id,))
     about = f"/admin/v1/campaigns/{mine.id}"
     assert (await server.ask("GET", f"{about}/estimates", "limited")).status == 200
@@ -132,32 +131,18 @@ async def test_every_operation_that_changes_something_leaves_an_entry(server, ca
         assert entry.act.campaign == about, row.path
 
 
-async def test_a_model_that_is_not_published_leaves_an_entry_of_a_failure(server, campaigns):
-    train = f"/admin/v1/campaigns/{campaigns[0].id}/train"
-    assert (await server.ask("POST", train, "admin")).refused == (409, "useless-model")
-    entry = (await server.store.acts())[-1]
-    assert (entry.act.act, entry.act.campaign, entry.outcome) == ("publish model", campaigns[0].id, "failed")
-    assert (await server.ask("GET", f"{server.public}/v1/campaigns/{campaigns[0].id}/model")).status == 404
-
-
-DRAFT = {
-    "version": 1,
-    "title": "A third one",
-    "label": {"name": "l", "classes": ["yes", "no"]},
-    "features": [{"name": "f", "kind": "categorical", "values": ["a", "b"]}],
-    "privacy": {"epsilon": 1.0},
-}
-
-
 async def test_the_log_tells_who_did_what_when_and_how_it_ended(server, campaigns):
     about = f"/admin/v1/campaigns/{campaigns[0].id}"
     for scope in ("collector", "relay", "node", "device"):  # What was refused for its token is no act.
         assert (await server.ask("POST", f"{about}/close", scope)).status == 403
+    assert (await server.ask("POST", f"{about}/train", "admin")).refused == (409, "useless-model")
+    assert (await server.ask("GET", f"{server.public}/v1/campaigns/{campaigns[0].id}/model")).status == 404
     await server.ask("DELETE", about, "admin")
     await server.ask("POST", f"{about}/close", "admin")
     log = await server.ask("GET", "/admin/v1/log", "admin")
     told = [(act["actor"], act["act"], act["campaign"], act["outcome"]) for act in log.json["acts"]]
     assert told == [
+        ("token a admin", "publish model", campaigns[0].id, "failed"),
         ("token a admin", "delete campaign", campaigns[0].id, "failed"),
         ("token a admin", "close campaign", campaigns[0].id, "done"),
     ]

@@ -9,7 +9,7 @@ import re
 
 import pytest
 from cells import cell_report, cells_of
-from raw_http import NOWHERE, Reply, becomes, dial, document_of, exchange, request_head, request_of
+from raw_http import NOWHERE, Reply, becomes, document_of, exchange, request_head, request_of
 
 from ldp_aggregator.server.sockets.upload_path import ClientConnection
 from protocols import encode_upload
@@ -83,23 +83,18 @@ async def test_requests_of_all_kinds_take_turns_on_one_connection(server, taken)
     assert len(taken) == 0, "aiohttp has the connection from its first other request on"
 
 
-async def test_uploads_sent_ahead_are_all_answered(server):
+async def test_uploads_may_be_sent_ahead_or_arrive_byte_by_byte(server, taken):
     campaign, line = await server.publish(), await server.dial()
     line.send(*(request_of(campaign, number) for number in range(60)))
     assert [(await line.reply()).status for _ in range(60)] == [200] * 60
-    assert await counted(server, campaign) == list(range(60))
-
-
-async def test_an_upload_may_arrive_byte_by_byte(server, taken):
-    campaign, line = await server.publish(), await server.dial()
-    data = request_of(campaign, 7) + request_of(campaign, 8)
+    data = request_of(campaign, 60) + request_of(campaign, 61)
     for position in range(len(data)):
         line.send(data[position : position + 1])
         await line.writer.drain()
         await asyncio.sleep(0)
     assert [(await line.reply()).status for _ in range(2)] == [200, 200]
-    assert await counted(server, campaign) == [7, 8]
-    assert len(taken) == 2
+    assert await counted(server, campaign) == list(range(62))
+    assert len(taken) == 62
 
 
 HIDDEN = ("Transfer-Encoding: chunked", "Content-Length: 4", "X: y\r\n z")
@@ -183,11 +178,9 @@ async def test_one_bad_upload_of_a_group_fails_alone(serving, gated, budgets):
 async def test_a_stop_answers_what_is_in_the_queue(serving, gated, budgets):
     async with serving(gated, limits={"drain_seconds": 10}) as server:
         campaign = await server.publish()
-        lines = [await dial(server.public) for _ in range(3)]
-        for number, headers in ((4, {}), (5, ELSEWHERE)):
-            held = budgets[0].held
-            lines[number - 4].send(request_of(campaign, number, **headers))
-            await becomes(lambda held=held: budgets[0].held > held)
+        lines = await waiting(server, budgets, [request_of(campaign, 4), request_of(campaign, 5, **ELSEWHERE)])
+        lines.append(await server.dial())
+        server.lines.clear()  # They outlive the server.
         asyncio.get_running_loop().call_later(0.1, gated.gate.set)
     for line in lines[:2]:
         answer = Reply(*(await line.rest()).split(b"\r\n\r\n"))
