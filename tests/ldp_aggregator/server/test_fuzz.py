@@ -1,40 +1,20 @@
-"""Fuzzing: uploads with flipped bits, and requests made up from the OpenAPI document.
+"""Fuzzing: requests made up from the OpenAPI document.
 
-Whatever comes, the answer is one that the document names, never a 5xx, and only sound reports are counted.
+Whatever comes, the answer is one that the document names, never a 5xx, and the store stays sound.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
 import re
 
 import msgpack
 import pytest
-from cells import reports_of
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from ldp_aggregator.server.app import ADMIN, PUBLIC
 from ldp_aggregator.server.problems import PROBLEMS
-from protocols import encode_upload
-
-
-async def test_a_flipped_bit_is_refused_or_another_sound_report(server):
-    campaign = await server.publish()
-    whole = encode_upload(reports_of(campaign, [1]))
-    dice = random.Random(7)
-    sound = 0
-    for position in range(len(whole)):
-        flipped = bytearray(whole)
-        flipped[position] ^= 1 << dice.randrange(8)
-        status, answer = await server.upload(campaign, bytes(flipped))
-        assert status in (200, 400)
-        sound += status == 200 and not answer["rejected"]
-    assert sound <= 17, "only the id and the payload may change without notice"
-    assert (await server.store.tally(campaign.id)).n.tolist() == [sound]
-    assert await server.store.check() == []
-
 
 operations = st.sampled_from([(True, operation) for operation in PUBLIC] + [(False, operation) for operation in ADMIN])
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), max_size=50)

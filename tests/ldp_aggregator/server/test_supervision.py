@@ -91,10 +91,7 @@ async def test_one_damaged_campaign_leaves_the_server_ready_and_has_a_metric(ser
 
 
 async def test_asking_whether_a_server_is_ready_waits_for_no_commit(server):
-    async def hangs():
-        await asyncio.Event().wait()
-
-    server.store.beat = hangs
+    server.store.beat = asyncio.Event().wait  # It hangs.
     assert await asyncio.wait_for(readiness(server), 10) == (200, None)
 
 
@@ -120,44 +117,62 @@ async def test_a_store_that_has_not_written_for_long_is_not_well(monkeypatch):
     assert not ingest.is_well
 
 
-class PickyStore:
-    """Fails on some campaigns or uploads, as a bug or a damaged campaign does."""
+class ScriptedStore:
+    """Counts what it is given; a commit waits until ``gate`` is set and fails where ``failure`` says so."""
 
-    def __init__(self, poisoned):
-        self.poisoned = poisoned
+    def __init__(self, failure=lambda _: None):
         self.groups = []
+        self.gate = asyncio.Event()
+        self.failure = failure
 
     async def count(self, submissions):
         self.groups.append(len(submissions))
-        await asyncio.sleep(0)
-        if any(self.poisoned(submission) for submission in submissions):
-            raise ValueError("a part ends within question 0")
-        return [Outcome(counted=1) for _ in submissions]
+        await self.gate.wait()
+        if error := self.failure(submissions):
+            raise error
+        return [Outcome(counted=submission.reports) for submission in submissions]
 
 
-async def outcomes_of(store, submissions):
-    ingest = Ingest(store, Metrics(), group_reports=1000)
-    waiting = [asyncio.create_task(submit(ingest, submission)) for submission in submissions]
-    await asyncio.sleep(0)
-    ingest.drain()
-    await ingest.write()
-    return [getattr(answer, "code", None) for answer in await asyncio.gather(*waiting, return_exceptions=True)]
+@asynccontextmanager
+async def ingesting(store, *, group_reports=1000):
+    ingest = Ingest(store, Metrics(), group_reports=group_reports)
+    task = asyncio.create_task(ingest.write())
+    try:
+        yield ingest
+    finally:
+        store.gate.set()
+        ingest.drain()
+        await task
+
+
+@pytest.fixture
+def upload():
+    campaign = cell_campaign()
+    return lambda number: submission(campaign, [number])
+
+
+async def outcomes_where(is_poisoned, submissions):
+    """The codes of uploads of which some cannot be counted, as after a bug or damage, and the sizes of the groups."""
+    store = ScriptedStore(lambda group: ValueError("a part ends early") if any(map(is_poisoned, group)) else None)
+    store.gate.set()
+    async with ingesting(store) as ingest:
+        answers = await asyncio.gather(*(submit(ingest, one) for one in submissions), return_exceptions=True)
+    return [getattr(answer, "code", None) for answer in answers], store.groups
 
 
 async def test_a_damaged_campaign_fails_no_upload_to_another():
     damaged, sound = cell_campaign(), cell_campaign(title="sound")
     uploads = [submission(c, [n]) for n in range(5) for c in (damaged, sound)]
-    store = PickyStore(lambda submission: submission.campaign.id == damaged.id)
-    assert await outcomes_of(store, uploads) == ["internal-error", None] * 5
-    assert store.groups[:2] == [10, 5], "first all, then campaign by campaign"
+    codes, groups = await outcomes_where(lambda one: one.campaign.id == damaged.id, uploads)
+    assert codes == ["internal-error", None] * 5
+    assert groups[:2] == [10, 5], "first all, then campaign by campaign"
 
 
-async def test_an_upload_that_cannot_be_counted_fails_alone():
-    campaign = cell_campaign()
-    uploads = [submission(campaign, [n]) for n in range(20)]
-    store = PickyStore(lambda submission: submission.blocks == uploads[13].blocks)
-    assert await outcomes_of(store, uploads) == [None] * 13 + ["internal-error"] + [None] * 6
-    assert len(store.groups) <= 2 * 5 + 1, "found in halves, not one by one"
+async def test_an_upload_that_cannot_be_counted_fails_alone(upload):
+    uploads = [upload(number) for number in range(20)]
+    codes, groups = await outcomes_where(lambda one: one.blocks == uploads[13].blocks, uploads)
+    assert codes == [None] * 13 + ["internal-error"] + [None] * 6
+    assert len(groups) <= 2 * 5 + 1, "found in halves, not one by one"
 
 
 async def test_metrics_that_cannot_be_written_end_nothing(server, monkeypatch):
@@ -257,40 +272,6 @@ async def test_a_client_that_does_not_read_its_answer_does_not_hold_up_a_stop(se
     line.writer.close()
 
 
-class ScriptedStore:
-    """Counts what it is given; a commit waits until ``gate`` is set and fails while ``failure`` is one."""
-
-    def __init__(self):
-        self.groups = []
-        self.gate = asyncio.Event()
-        self.failure = None
-
-    async def count(self, submissions):
-        self.groups.append(len(submissions))
-        await self.gate.wait()
-        if self.failure is not None:
-            raise self.failure
-        return [Outcome(counted=submission.reports) for submission in submissions]
-
-
-@asynccontextmanager
-async def ingesting(store, *, group_reports=1000):
-    ingest = Ingest(store, Metrics(), group_reports=group_reports)
-    task = asyncio.create_task(ingest.write())
-    try:
-        yield ingest
-    finally:
-        store.gate.set()
-        ingest.drain()
-        await task
-
-
-@pytest.fixture
-def upload():
-    campaign = cell_campaign()
-    return lambda number: submission(campaign, [number])
-
-
 async def test_what_waits_during_a_commit_is_committed_together(upload):
     store = ScriptedStore()
     async with ingesting(store) as ingest:
@@ -307,8 +288,7 @@ async def test_what_waits_during_a_commit_is_committed_together(upload):
 async def test_a_group_has_a_greatest_size_but_takes_one_upload_at_least(upload):
     store = ScriptedStore()
     store.gate.set()
-    campaign = cell_campaign()
-    big = submission(campaign, range(10))
+    big = submission(cell_campaign(), range(10))
     async with ingesting(store, group_reports=3) as ingest:
         answers = await asyncio.gather(
             *(submit(ingest, submission) for submission in [big, *map(upload, range(10, 17))])
@@ -325,18 +305,17 @@ async def test_a_failed_commit_fails_every_waiter_and_the_next_one_succeeds(uplo
     store = ScriptedStore()
     async with ingesting(store) as ingest:
         waiters = [asyncio.create_task(submit(ingest, upload(number))) for number in range(3)]
-        store.failure = failure
+        store.failure = lambda _: failure
         store.gate.set()
         results = await asyncio.gather(*waiters, return_exceptions=True)
         assert [error.code for error in results] == [code] * 3
         assert all(error.headers["Retry-After"] for error in results)
-        store.failure = None
+        store.failure = lambda _: None
         assert await submit(ingest, upload(9)) == Outcome(counted=1)
 
 
 async def test_who_waits_for_a_writer_that_ends_gets_an_answer(upload):
-    store = ScriptedStore()
-    store.failure = KeyboardInterrupt()
+    store = ScriptedStore(lambda _: KeyboardInterrupt())
     store.gate.set()
     ingest = Ingest(store, Metrics(), group_reports=1)
     waiting = [asyncio.create_task(submit(ingest, upload(number))) for number in range(3)]

@@ -83,16 +83,6 @@ async def test_a_payload_no_device_can_have_sent_claims_no_id(store):
     assert (await store.tally(campaign.id)).n.tolist() == [1]
 
 
-async def test_many_commits_are_compacted_without_changing_the_tally(store):
-    cells = 2 * (COMPACT_AT + 20)
-    campaign = await publish(store, cells)
-    for number in range(cells):
-        await count(store, campaign, [number])
-    assert await cells_of(store, campaign) == [1] * cells
-    assert (await store.tally(campaign.id)).n.tolist() == [cells]
-    assert (await store.state(campaign.id)).reports == cells
-
-
 async def test_concurrent_groups_count_every_report_once(store):
     campaign = await publish(store, 512)
     numbers = [number for number in range(512) for _ in range(2)]
