@@ -34,14 +34,11 @@ def test_a_documented_command_is_one_the_program_knows(line):
     assert parse(shlex.split(line)[1:]).command
 
 
-def test_the_sample_configuration_is_read_and_says_the_defaults(monkeypatch):
+def test_the_sample_configuration_is_read_names_every_setting_and_says_the_defaults(monkeypatch):
     for name in Settings.model_fields:
         monkeypatch.delenv(f"LDP_AGGREGATOR_{name.upper()}", raising=False)
     settings = read_settings(ROOT / "deploy" / "aggregator.toml")
     assert settings.model_dump() == Settings().model_dump()
-
-
-def test_the_sample_configuration_names_every_setting():
     text = (ROOT / "deploy" / "aggregator.toml").read_text()
     for name in Settings.model_fields:
         assert re.search(rf"^(# )?\[?{name}\b", text, re.MULTILINE), name

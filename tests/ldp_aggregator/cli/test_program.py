@@ -13,8 +13,15 @@ import drafts
 import pytest
 from answering import answer
 
+import ldp_aggregator
+import ldp_client
+import protocols
+import simulations
+from ldp_aggregator.cli.common import ABOUT
+from ldp_aggregator.cli.program import COMMANDS, make_parser
 from protocols import Campaign
 from protocols.model import Model
+from protocols.shell import DONE
 
 LABEL = {"name": "missed_payment", "classes": ["yes", "no"]}
 DRAFT = drafts.draft(drafts.text("age", "young", "medium", "old", missing=True), title="Missed payments", label=LABEL)
@@ -244,3 +251,30 @@ def test_rounds_of_a_study_train_one_model_that_is_published_for_each(run, data,
     assert (code, out.splitlines()[0]) == (0, "model version 1 and 1 from 20 reports is published")
     training = json.loads((tmp_path / "model.json").read_text())["training"]
     assert (training["campaigns"], training["post"]) == (ids, "floor")
+
+
+@pytest.mark.parametrize("program", ["ldp_aggregator", "ldp_client", "simulations"])
+def test_every_program_says_its_version(program):
+    answered = subprocess.run([sys.executable, "-m", program, "--version"], check=True, capture_output=True, text=True)
+    assert f" {ldp_client.__version__} (Python " in answered.stdout
+
+
+def test_every_package_has_the_version_of_its_distribution():
+    packages = (protocols, ldp_client, ldp_aggregator, simulations)
+    assert {package.__version__ for package in packages} == {ldp_client.__version__}
+
+
+def test_help_lists_every_command_and_imports_no_library_that_trains_or_serves():
+    program = (
+        "import sys\nfrom ldp_aggregator.cli.program import run\n"
+        "try: run(['--help'])\nexcept SystemExit as ended: code = ended.code\n"
+        "sys.exit(code or sum(name in sys.modules for name in ('pandas', 'scipy', 'sklearn', 'aiohttp')))"
+    )
+    answered = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert answered.returncode == DONE
+    assert [name for name in COMMANDS if f"    {name} " not in answered.stdout] == []
+
+
+def test_help_says_of_a_command_what_its_own_help_says():
+    assert list(ABOUT) == list(COMMANDS)
+    assert make_parser().format_help() == make_parser(listed=True).format_help()

@@ -30,7 +30,7 @@ from ldp_aggregator.store.clock import utc_now
 from protocols import Campaign, encode_upload
 from protocols.wire import MEDIA_TYPE
 
-ON_BOTH_LOOPS = {f"test_{name}.py" for name in ("connections", "handing_over", "hostile", "memory", "short_way")}
+ON_BOTH_LOOPS = {f"test_{name}.py" for name in ("connections", "handing_over", "memory", "short_way")}
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:

@@ -1,13 +1,19 @@
 """More connections than a listener takes: idle ones make room, the rest are told so, and other listeners never notice.
+Clients that are slow, half open or not speaking HTTP get their answer, and nobody else waits.
 
 Every test runs on asyncio's own loop and on uvloop, whose transports are other classes.
 """
 
+import asyncio
 import contextlib
 import ssl
+import subprocess
+import sys
+import time
 
 import pytest
-from raw_http import NOWHERE, becomes, dial, exchange, problem_of, request_head
+from cells import cells_of
+from raw_http import NOWHERE, becomes, dial, exchange, problem_of, request_head, request_of
 
 from ldp_aggregator.server.process import running
 from ldp_aggregator.server.sockets import connections as connections_module
@@ -135,3 +141,87 @@ async def test_what_is_not_tls_ends_at_the_door_and_a_stop_ends_handshakes_too(t
         assert await served(connect)
     assert await silent.rest() == b""
     silent.writer.close()
+
+
+NOT_HTTP = {
+    "garbage": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03hello\r\n\r\n",
+    "unknown version": b"GET / HTTP/9.9\r\nHost: x\r\n\r\n",
+    "two lengths": b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+    "a length that is no number": b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+    "length and chunks": (
+        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOT_HTTP)
+async def test_bytes_that_are_no_request_get_a_problem_document(server, name):
+    status, code = problem_of(await exchange(server, NOT_HTTP[name]))
+    assert (status, code) == (400, "malformed-request")
+
+
+async def test_headers_that_trickle_in_are_cut_off_and_their_time_begins_anew_with_each_request(serving):
+    async with serving(limits={"header_seconds": 0.2}) as server:
+        started = time.monotonic()
+        for beginning in (b"", b"GET / HTTP/1.1\r\nHost: x\r\n"):
+            assert await exchange(server, beginning) == b""
+        assert time.monotonic() - started < 5
+        line = await server.dial()
+        for _ in range(2):
+            assert (await line.ask(NOWHERE)).status == 404
+            await asyncio.sleep(0.4)  # An idle connection is not a slow one.
+        line.send(b"GET /nowhere HTTP/1.1\r\nX: ")
+        started = time.monotonic()
+        while not line.has_ended and time.monotonic() - started < 5:
+            line.send(b"x")
+            await asyncio.sleep(0.02)
+        assert line.has_ended
+        assert await line.rest() == b""
+
+
+async def test_a_body_that_does_not_arrive_is_refused_in_time(serving):
+    async with serving(limits={"body_seconds": 0.1}) as server:
+        campaign = await server.publish()
+        assert problem_of(await exchange(server, request_of(campaign, 1)[:-1])) == (408, "body-timeout")
+        assert not any(await cells_of(server.store, campaign))
+
+
+async def test_slow_and_half_open_clients_do_not_stop_others(server):
+    campaign = await server.publish()
+    for position, line in enumerate(await server.dials(60)):
+        line.send(request_of(campaign, 1)[: position * 4])
+    started = time.monotonic()
+    for number in range(2, 32):
+        assert (await server.upload(campaign, [number]))[0] == 200
+    assert time.monotonic() - started < 9  # No stalled one was dropped yet: that is after 10.
+
+
+async def test_a_client_that_hangs_up_does_not_cancel_the_commit(serving, gated):
+    async with serving(gated) as server:
+        campaign, line = await server.publish(), await server.dial()
+        line.send(request_of(campaign, 5))
+        await gated.begun.wait()
+        line.cut()
+        staying = asyncio.create_task(server.upload(campaign, [6]))
+        gated.gate.set()
+        assert (await staying)[0] == 200
+        assert await cells_of(gated, campaign, 8) == [0] * 5 + [1, 1, 0]
+
+
+_RAISE = """
+import logging, resource, sys
+from ldp_aggregator.server.sockets.listener import most_descriptors, raise_limit
+logging.basicConfig(stream=sys.stdout, format="%(message)s: %(reason)s")
+for soft, hard in ((20, 50), (-200, 50), (-200, 0), (-200, -100)):
+    limits = [number + most_descriptors(100) for number in (soft, hard)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    raise_limit(100)
+    print(resource.getrlimit(resource.RLIMIT_NOFILE)[0] - most_descriptors(100))
+"""
+
+
+def test_the_limit_of_open_files_is_raised_as_far_as_it_is_needed_and_allowed():
+    pytest.importorskip("resource")
+    ran = subprocess.run([sys.executable, "-c", _RAISE], capture_output=True, text=True, timeout=60, check=True)
+    warning = "too few open files: the limit is 1224, connections takes 1324"
+    assert ran.stdout.splitlines() == ["20", "0", "0", warning, "-100"]

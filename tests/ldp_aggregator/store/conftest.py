@@ -7,6 +7,7 @@ from cells import clock  # noqa: F401 - a fixture
 from postgres import Postgres, empty, own_postgres, postgres  # noqa: F401 - fixtures
 
 from ldp_aggregator.store import SqliteStore, Store, open_store
+from ldp_aggregator.store.combining import combine_stores
 
 
 async def sound_and_closed(*stores):
@@ -41,6 +42,12 @@ async def opened(tmp_path):
     yield make
     for one in stores:
         await one.close()
+
+
+@pytest.fixture
+def combine(tmp_path):
+    """Merge two data folders of these names into a third."""
+    return lambda *names, **more: combine_stores(*(tmp_path / name for name in names), **more)
 
 
 @pytest.fixture

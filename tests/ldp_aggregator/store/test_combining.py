@@ -10,15 +10,9 @@ from cells import cell_campaign, publish, submission
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.store import StoreError
 from ldp_aggregator.store.clock import utc_now
-from ldp_aggregator.store.combining import Combined, combine_stores
+from ldp_aggregator.store.combining import Combined
 from ldp_aggregator.store.sql import rights
 from ldp_aggregator.store.sqlite.connections import FILE_NAME
-
-
-@pytest.fixture
-def combine(tmp_path):
-    """Merge two data folders of these names into a third."""
-    return lambda *names, **more: combine_stores(*(tmp_path / name for name in names), **more)
 
 
 @pytest.fixture

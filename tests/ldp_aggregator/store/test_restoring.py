@@ -11,7 +11,7 @@ from postgres import bare, empty
 
 from ldp_aggregator.store import Outcome, StoredToken, StoreError
 from ldp_aggregator.store.backup import copy_store, restore_store
-from ldp_aggregator.store.combining import Combined, combine_stores
+from ldp_aggregator.store.combining import Combined
 from ldp_aggregator.store.sqlite.connections import FILE_NAME
 from ldp_aggregator.trainers import FederatedState, encode_share
 
@@ -34,7 +34,7 @@ async def original(tmp_path, opened, clock):
     return campaign, store
 
 
-async def test_a_backup_is_read_and_takes_nothing(tmp_path, opened, original):
+async def test_a_backup_is_read_and_takes_nothing(tmp_path, combine, opened, original):
     campaign, _ = original
     before = (tmp_path / "backup" / FILE_NAME).read_bytes()
     with pytest.raises(StoreError, match="this is a backup"):
@@ -46,7 +46,7 @@ async def test_a_backup_is_read_and_takes_nothing(tmp_path, opened, original):
     assert (await store.state(campaign.id)).reports == 10
     assert await store.check() == []
     assert (await store.origin()).is_copy
-    merged = combine_stores(tmp_path / "data", tmp_path / "backup", tmp_path / "both")
+    merged = combine("data", "backup", "both")
     assert merged == [Combined(campaign.id, 25, overlap=10)]
     assert not (await (await opened("both")).origin()).is_copy
 
@@ -141,7 +141,9 @@ async def test_a_damaged_backup_is_not_restored(tmp_path, original):
     assert list((tmp_path / "new").iterdir()) == []
 
 
-async def test_folders_and_files_are_for_their_owner_only_also_in_a_folder_that_others_may_read(tmp_path, opened):
+async def test_folders_and_files_are_for_their_owner_only_also_in_a_folder_that_others_may_read(
+    tmp_path, combine, opened
+):
     previous = os.umask(0)
     try:
         for name in ("data", "copy", "new", "merged"):
@@ -150,7 +152,7 @@ async def test_folders_and_files_are_for_their_owner_only_also_in_a_folder_that_
         copy_store(tmp_path / "data", tmp_path / "copy")
         restore_store(tmp_path / "copy", tmp_path / "new")
         await (await opened("new")).beat()
-        combine_stores(tmp_path / "data", tmp_path / "copy", tmp_path / "merged")
+        combine("data", "copy", "merged")
         for name in ("data", "copy", "new", "merged"):
             assert {path.stat().st_mode & 0o777 for path in (tmp_path / name).iterdir()} == {0o600}, name
         restore_store(tmp_path / "copy", tmp_path / "restored")

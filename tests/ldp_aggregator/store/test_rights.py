@@ -10,7 +10,6 @@ from cells import publish, submission
 
 from ldp_aggregator.service.rights import recorded
 from ldp_aggregator.store import Act, StoredToken, StoreError
-from ldp_aggregator.store.combining import combine_stores
 
 DAY = timedelta(days=1)
 
@@ -75,10 +74,10 @@ async def test_what_uploads_need_is_kept_with_the_campaign(store):
 
 
 @pytest.mark.parametrize(("first", "second", "merged"), [(None, "device", "device"), ("device", "relay", "relay")])
-async def test_a_merged_campaign_asks_of_uploads_what_either_did(tmp_path, opened, first, second, merged):
+async def test_a_merged_campaign_asks_of_uploads_what_either_did(combine, opened, first, second, merged):
     for name, need in (("a", first), ("b", second)):
         campaign = await publish(await opened(name), uploads_need=need)
-    combine_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    combine("a", "b", "c")
     assert (await (await opened("c")).state(campaign.id)).uploads_need == merged
 
 

@@ -14,9 +14,9 @@ import pytest
 from cells import count, publish
 
 from ldp_aggregator.node_statistics import Releases
-from ldp_aggregator.store import Outcome, StoredToken, StoreError, open_store
+from ldp_aggregator.store import Outcome, StoredToken, StoreError
 from ldp_aggregator.store.backup import copy_store
-from ldp_aggregator.store.combining import Combined, combine_stores
+from ldp_aggregator.store.combining import Combined
 from ldp_aggregator.store.sqlite.connections import FILE_NAME
 from ldp_aggregator.trainers import FederatedState, encode_share
 
@@ -278,81 +278,77 @@ async def test_fsck_finds_what_was_changed(tmp_path, opened, federate, statement
 
 
 @pytest.fixture
-async def folders(tmp_path, federate, clock):
+async def folders(opened, federate, clock):
     """Data folders with one federated campaign; ``fill(folder, [(node, seed), ...])``, None as a seed withdraws."""
 
     async def fill(name, history, **more):
-        store = await open_store(tmp_path / name, clock=clock)
+        store = await opened(name, clock=clock)
         campaign = await federate(store)
         for node, seed in history:
             if seed is None:
                 await store.withdraw_share(campaign.id, node)
             else:
                 await store.put_share(campaign.id, node, share_of(campaign, seed, **more))
-        await store.close()
         return campaign
 
     return fill
 
 
 @pytest.fixture
-def read(tmp_path):
+def read(opened):
     """The shares of a data folder, and how often each node's were sent."""
 
     async def look(name, campaign):
-        store = await open_store(tmp_path / name, read_only=True)
-        found = await store.check(), await kept(store, campaign), await sent(store, campaign)
-        await store.close()
-        assert found[0] == []
-        return found[1:]
+        store = await opened(name, read_only=True)
+        assert await store.check() == []
+        return await kept(store, campaign), await sent(store, campaign)
 
     return look
 
 
-async def test_merged_stores_have_the_shares_of_both_and_count_what_was_sent_to_either_once(tmp_path, folders, read):
+async def test_merged_stores_have_the_shares_of_both_and_count_what_was_sent_to_either_once(
+    tmp_path, combine, folders, read
+):
     campaign = await folders("one", [("a", 1), ("a", 2), ("b", 5)])
     await folders("two", [("a", 1), ("a", 3), ("a", None), ("b", 5), ("c", 3)])
     shares = {node: share_of(campaign, seed) for node, seed in (("a", 2), ("b", 5), ("c", 3))}
     expected = shares, {"a": Releases(2), "b": Releases(), "c": Releases()}
     for first, second in (("one", "two"), ("two", "one")):
-        output = tmp_path / f"{first} first"
-        assert combine_stores(tmp_path / first, tmp_path / second, output) == [Combined(campaign.id, 3)]
-        assert await read(output.name, campaign) == expected
+        assert combine(first, second, f"{first} first") == [Combined(campaign.id, 3)]
+        assert await read(f"{first} first", campaign) == expected
     copy_store(tmp_path / "one first", tmp_path / "copy")
     assert await read("copy", campaign) == expected
 
 
 async def test_in_merged_stores_only_what_was_declared_to_both_or_after_another_is_of_other_rows(
-    tmp_path, folders, read
+    combine, folders, read
 ):
     campaign = await folders("one", [("a", 1), ("a", 2), ("a", 3)], other_rows=True)
     await folders("two", [("a", 3)], other_rows=True)
     assert (await read("one", campaign))[1] == {"a": Releases(0, 2)}
-    combine_stores(tmp_path / "one", tmp_path / "two", tmp_path / "both")
+    combine("one", "two", "both")
     assert (await read("both", campaign))[1] == {"a": Releases(1, 1)}
 
 
-async def test_two_shares_of_one_node_are_not_merged(tmp_path, folders):
+async def test_two_shares_of_one_node_are_not_merged(tmp_path, combine, folders):
     await folders("one", [("a", 1)])
     await folders("two", [("a", 2)])
     with pytest.raises(StoreError, match="node 'a' has another share in each store"):
-        combine_stores(tmp_path / "one", tmp_path / "two", tmp_path / "both")
+        combine("one", "two", "both")
     assert list((tmp_path / "both").iterdir()) == []
 
 
 @pytest.mark.parametrize("taken", ["a report", "a limit", "nothing"])
-async def test_campaigns_of_two_kinds_are_merged_only_where_nobody_answered_one(tmp_path, folders, read, taken):
+async def test_campaigns_of_two_kinds_are_merged_only_where_nobody_answered_one(combine, opened, folders, read, taken):
     campaign = await folders("one", [("a", 1)])
-    other = await open_store(tmp_path / "two")
+    other = await opened("two")
     await publish(other, 8, max_reports=5 if taken == "a limit" else None)
     if taken == "a report":
         assert await count(other, campaign, [1]) == Outcome(counted=1)
-    await other.close()
     for first, second in (("one", "two"), ("two", "one")):
-        output = tmp_path / f"{first} first"
         if taken == "nothing":
-            assert combine_stores(tmp_path / first, tmp_path / second, output) == [Combined(campaign.id, 1)]
-            assert (await read(output.name, campaign))[0] == {"a": share_of(campaign, 1)}
+            assert combine(first, second, f"{first} first") == [Combined(campaign.id, 1)]
+            assert (await read(f"{first} first", campaign))[0] == {"a": share_of(campaign, 1)}
         else:
             with pytest.raises(StoreError, match="reports in one store and shares in the other"):
-                combine_stores(tmp_path / first, tmp_path / second, output)
+                combine(first, second, f"{first} first")
