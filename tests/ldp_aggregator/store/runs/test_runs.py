@@ -202,21 +202,16 @@ def test_an_id_is_merged_once_for_each_power_of_the_fan_in():
     assert written <= 2 * ids
 
 
-def use(path, wanted, use_of):
-    """Do with a run what a store does: open and ask it, merge or copy it."""
-    run = open_run(path, CAMPAIGN)
-    if use_of == "asked":
-        run.find(Hashes(wanted))
-    elif use_of == "merged":
-        merge_runs(path.parent, CAMPAIGN, [run], never).discard()
-    elif use_of == "copied":
-        copy_runs(path.parent, path.parent / "copy", {path.name: CAMPAIGN})
-    else:
-        run.verify()
+USES = {
+    "asked": lambda run, wanted: run.find(Hashes(wanted)),
+    "merged": lambda run, _: merge_runs(run.path.parent, CAMPAIGN, [run], never).discard(),
+    "copied": lambda run, _: copy_runs(run.path.parent, run.path.parent / "copy", {run.path.name: CAMPAIGN}),
+    "verified": lambda run, _: run.verify(),
+}
 
 
-@pytest.mark.parametrize("use_of", ["asked", "merged", "copied", "verified"])
-def test_a_bit_that_changed_anywhere_is_never_used(tmp_path, use_of):
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_a_bit_that_changed_anywhere_is_never_used(tmp_path, use):
     held = random_keys(300, 4)
     path = run_of(tmp_path, held).path
     sound = path.read_bytes()
@@ -225,7 +220,7 @@ def test_a_bit_that_changed_anywhere_is_never_used(tmp_path, use_of):
         damaged[place] ^= 16
         path.write_bytes(damaged)
         with pytest.raises(StoreError, match=path.name):
-            use(path, held, use_of)
+            use(open_run(path, CAMPAIGN), held)
         assert [file.name for file in tmp_path.glob("*.run")] == [path.name]
         for file in tmp_path.glob("copy/*"):
             file.unlink()

@@ -7,6 +7,7 @@ import random
 import sqlite3
 import threading
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -223,38 +224,26 @@ def damage(path, place=4100):
     path.write_bytes(sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :])
 
 
-async def test_a_damaged_run_is_merged_copied_and_combined_into_nothing(opened, folder, tmp_path):
-    """It stays where it is and is told: a new check over it would hide it, and count reports twice."""
+async def test_a_damaged_run_is_told_and_merged_copied_and_combined_into_nothing_until_it_is_taken_out(
+    opened, folder, tmp_path
+):
+    """It stays where it is: a new check over it would hide it, and count reports twice."""
     store = await opened()
     await fill(store, range(80))
-    await store.close()
+    assert store.damaged == 0
     run = first_run(folder)
     damage(run)
-    store = await opened()
     await fill(store, range(1000, 1400), sure=False)
+    assert store.damaged == 1
     assert run.name in listed(folder)
     [finding] = await store.check()
     assert "damaged" in finding.problem
     assert "--take-out-damaged" in finding.problem
     assert await count(store, CAMPAIGN, range(80)) == Outcome(refused="store-unavailable")
-    await store.close()
-    for attempt in (
-        lambda: copy_store(folder, tmp_path / "copy"),
-        lambda: restore_store(folder, tmp_path / "copy"),
-        lambda: combine_stores(folder, folder, tmp_path / "copy"),
-    ):
+    for attempt in (copy_store, restore_store, partial(combine_stores, folder)):
         with pytest.raises(StoreError, match=f"{run.name} is damaged"):
-            attempt()
+            attempt(folder, tmp_path / "copy")
         assert not (tmp_path / "copy" / FILE_NAME).exists()
-
-
-async def test_a_damaged_run_that_stops_a_merge_is_told_until_it_was_taken_out(opened, folder):
-    store = await opened()
-    await fill(store, range(80))
-    assert store.damaged == 0
-    damage(first_run(folder))
-    await fill(store, range(1000, 1400), sure=False)
-    assert store.damaged == 1
     beside = await opened()
     await beside.take_out_damaged()
     await beside.close()
