@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 
 import pytest
+from drafts import draft, text
 
 from ldp_aggregator.__main__ import main
 
@@ -44,22 +45,14 @@ def refused(run):
     return fail
 
 
-WEATHER = {
-    "version": 1,
-    "title": "Weather",
-    "label": {"name": "rain", "classes": ["yes", "no"]},
-    "features": [{"name": "sky", "kind": "categorical", "values": ["clouds", "blue"]}],
-    "privacy": {"epsilon": 4.0},
-}
-
-
 @pytest.fixture
 def weather(run, tmp_path):
     """A function that makes a campaign; its id."""
+    label, privacy = {"name": "rain", "classes": ["yes", "no"]}, {"epsilon": 4.0}
 
     def make(*more):
         path = tmp_path / "weather.json"
-        path.write_text(json.dumps(WEATHER))
+        path.write_text(json.dumps(draft(text("sky", "clouds", "blue", missing=True), label=label, privacy=privacy)))
         return run("campaign", "create", path, *more)[1].strip()
 
     return make

@@ -4,30 +4,21 @@ import json
 import re
 
 import pytest
+from drafts import draft, text
 
 from ldp_aggregator.server.app import ADMIN
 from ldp_aggregator.store import SCOPES
 from protocols import Campaign
 from protocols.model import Model
 
-DRAFT = {
-    "version": 1,
-    "title": "Will a customer miss a payment?",
-    "label": {"name": "missed_payment", "classes": ["yes", "no"]},
-    "features": [{"name": "age", "kind": "categorical", "values": ["young", "medium", "old"]}],
-    "privacy": {"epsilon": 1.0},
-}
-
+DRAFT = draft(text("age", "young", "medium", "old", missing=True))
 TOML = b"""
 version = 1
-title = "Will a customer miss a payment?"
+title = "t"
 closes = 2100-01-01T00:00:00Z
-label = {name = "missed_payment", classes = ["yes", "no"]}
+label = {name = "y", classes = ["a", "b"]}
 privacy = {epsilon = 1.0}
-[[features]]
-name = "age"
-kind = "categorical"
-values = ["young", "medium", "old"]
+features = [{name = "age", kind = "categorical", values = ["young", "medium", "old"]}]
 """
 
 
@@ -74,12 +65,9 @@ async def test_a_draft_becomes_a_campaign_once_and_is_listed_with_its_state(serv
     [listed] = (await server.ask("GET", "/admin/v1/campaigns", "admin")).json["campaigns"]
     assert listed["id"] == created.json["id"]
     assert (listed["status"], listed["max_reports"], listed["reports"]) == ("open", 3, 0)
-
-
-async def test_a_draft_may_be_toml_with_its_own_times(post):
     created = await post("", TOML, "application/toml")
     expected = Campaign.compile(DRAFT | {"closes": "2100-01-01T00:00:00Z"})
-    assert (created.status, created.json["id"]) == (201, expected.id)
+    assert (created.status, created.json["id"]) == (201, expected.id), "TOML has times of its own"
 
 
 @pytest.mark.parametrize(
