@@ -146,21 +146,6 @@ async def test_a_group_of_which_the_store_does_not_know_is_settled_before_the_ne
     assert await agree(store, folder) == 60
 
 
-async def test_an_archive_that_cannot_be_written_refuses_and_goes_on_when_it_can(store, folder, monkeypatch):
-    counts = archived(store, folder)
-
-    def full(handle):
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
-        with pytest.raises(ArchiveError, match="No space left"):
-            await count(counts, CELLS, range(10))
-    assert (await store.state(CELLS.id)).reports == 0
-    assert (await count(counts, CELLS, range(10))).counted == 10
-    assert await agree(store, folder) == 10
-
-
 async def test_a_campaign_that_cannot_be_counted_keeps_no_other_from_it(store, folder, monkeypatch):
     counts = archived(store, folder)
     other = await publish(store, title="Others")
@@ -171,12 +156,19 @@ async def test_a_campaign_that_cannot_be_counted_keeps_no_other_from_it(store, f
             raise StoreError("the database answered: malformed")
         return await works(submissions)
 
-    sound = submission(other, [1])
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(ArchiveError, match="No space left"):
+            await count(counts, CELLS, range(10))
+    assert (await store.state(CELLS.id)).reports == 0, "what cannot be archived is not counted"
     with monkeypatch.context() as patch:
         patch.setattr(store, "count", damaged)
         with pytest.raises(StoreError):
             await count(counts, CELLS, range(10))
-        first, second = await counts.count([numbered(range(10)), sound])
+        first, second = await counts.count([numbered(range(10)), submission(other, [1])])
         assert (first.refused, second.counted) == (UNAVAILABLE, 1)
     await count(counts, CELLS, range(10))
     assert await agree(store, folder) == 10

@@ -14,16 +14,12 @@ from protocols import Report, UploadError, encode_upload
 from simulations.fidelities.coins import SeededCoins
 
 
-def test_parts_add_up_in_any_order():
+def test_parts_add_up_in_any_order_and_a_tally_survives_being_one():
     campaign = cell_campaign(4)
     parts = [encode_part({0: (n, np.arange(4) * n)}) for n in (1, 10, 100)]
     forwards, backwards = tally_of_parts(campaign, parts), tally_of_parts(campaign, reversed(parts))
     assert forwards == backwards
     assert (forwards.n.tolist(), forwards.counts[0].tolist()) == ([111], [0, 111, 222, 333])
-
-
-def test_a_tally_survives_being_a_part():
-    campaign = cell_campaign(4)
     tally = Tally(campaign)
     tally.add(0, 2**40, np.array([2**62, -(2**62), 0, -1]))
     assert tally_of_parts(campaign, [part_of_tally(tally)]) == tally
@@ -91,16 +87,10 @@ def test_bytes_that_are_no_part_are_refused(part, message):
 FEATURE = {"kind": "categorical", "missing": False, "values": ["a", "b", "c"]}
 
 
-@pytest.fixture
-def uploads(make_campaign):
-    campaign = make_campaign(FEATURE, discrete="oue")
-    coins = SeededCoins(7)
+def test_shards_in_any_order_add_up_to_one_node(make_campaign):
+    campaign, coins = make_campaign(FEATURE, discrete="oue"), SeededCoins(7)
     people = [({"x": "abc"[i % 3]}, f"c{i % 2}") for i in range(300)]
-    return campaign, [encode_upload(perturb(campaign, record, label, coins=coins)) for record, label in people]
-
-
-def test_shards_in_any_order_add_up_to_one_node(uploads):
-    campaign, sent = uploads
+    sent = [encode_upload(perturb(campaign, record, label, coins=coins)) for record, label in people]
     whole = Tally.of_uploads(campaign, sent)
     shuffled = random.Random(1).sample(sent, len(sent))
     shards = [Tally.of_uploads(campaign, shuffled[start::7]) for start in range(7)]

@@ -160,15 +160,12 @@ async def outcomes_where(is_poisoned, submissions):
     return [getattr(answer, "code", None) for answer in answers], store.groups
 
 
-async def test_a_damaged_campaign_fails_no_upload_to_another():
+async def test_a_damaged_campaign_fails_no_upload_to_another_and_an_upload_that_cannot_be_counted_no_other(upload):
     damaged, sound = cell_campaign(), cell_campaign(title="sound")
     uploads = [submission(c, [n]) for n in range(5) for c in (damaged, sound)]
     codes, groups = await outcomes_where(lambda one: one.campaign.id == damaged.id, uploads)
     assert codes == ["internal-error", None] * 5
     assert groups[:2] == [10, 5], "first all, then campaign by campaign"
-
-
-async def test_an_upload_that_cannot_be_counted_fails_alone(upload):
     uploads = [upload(number) for number in range(20)]
     codes, groups = await outcomes_where(lambda one: one.blocks == uploads[13].blocks, uploads)
     assert codes == [None] * 13 + ["internal-error"] + [None] * 6

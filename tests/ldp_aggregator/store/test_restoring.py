@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 import numpy as np
 import pytest
 from cells import count, publish, submission
-from postgres import bare, empty
+from postgres import bare
 
 from ldp_aggregator.store import Outcome, StoredToken, StoreError
 from ldp_aggregator.store.backup import copy_store, restore_store
@@ -175,21 +175,15 @@ async def test_a_database_that_was_put_back_is_made_another_store(instances, clo
     assert (await store.publish_model(campaign.id, "three")).version > first
 
 
-async def test_what_is_only_read_has_to_be_there(opened, postgres):
-    with pytest.raises(StoreError, match="there is no store in"):
-        await opened("nowhere", read_only=True)
-    await bare(postgres.address)
-    with pytest.raises(StoreError, match="there is no store in this database"):
-        await opened("nowhere", database=postgres.address, read_only=True)
-
-
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-async def test_a_store_that_is_only_read_sees_what_another_commits_and_refuses_every_write(
+async def test_a_store_that_is_only_read_has_to_be_there_sees_what_another_commits_and_refuses_every_write(
     request, opened, clock, kind
 ):
     address = request.getfixturevalue("postgres").address if kind == "postgres" else None
     if address:
-        await empty(address)
+        await bare(address)
+    with pytest.raises(StoreError, match="there is no store in"):
+        await opened("nowhere", database=address, read_only=True)
     writer = await opened("data", database=address)
     campaign = await publish(writer)
     store = await opened("data", database=address, read_only=True)

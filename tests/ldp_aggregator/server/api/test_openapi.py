@@ -18,38 +18,31 @@ from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
 from ldp_aggregator.service.settings import Settings
 
 
-@pytest.fixture(params=["public", "admin", "operations"])
-async def listener(request, server):
-    """A listener's served document, its operations, and its application's routes."""
-    names = ("public", "admin", "operations")
-    base, operations = getattr(server, request.param), (PUBLIC, ADMIN, OPERATIONS)[names.index(request.param)]
-    ingest, metrics, settings = Ingest(server.store, Metrics(), group_reports=1), Metrics(), Settings()
+async def test_the_documents_describe_the_routes_but_pages_for_people_and_what_they_take_and_answer(server):
+    metrics, settings = Metrics(), Settings()
+    ingest = Ingest(server.store, metrics, group_reports=1)
     campaigns, models = CampaignCache(server.store), FederatedModels(server.store, 1)
     intake = Intake(server.store, ingest, metrics, settings, settings.limits, campaigns)
     context = Context(
         server.store, ingest, metrics, settings, settings.limits, campaigns, models, intake, asyncio.Event()
     )
-    app = make_apps(context)[names.index(request.param)]
-    routes = {(r.method, r.resource.canonical) for r in app.router.routes() if r.method not in ("HEAD", "*")}
-    answer = await server.ask("GET", base + "/openapi.json")
-    assert answer.status == 200
-    return answer.json, operations, routes
-
-
-async def test_the_document_describes_the_routes_but_pages_for_people_and_what_they_take_and_answer(listener):
-    document, operations, routes = listener
-    described = {(method.upper(), path) for path, item in document["paths"].items() for method in item}
-    for_people = {id(PUBLIC): PUBLIC_PAGES, id(ADMIN): ADMIN_PAGES}.get(id(operations), ())
-    pages = {(route.method, route.path) for route in for_people}
-    assert pages <= routes
-    assert described == routes - pages
-    for row in operations:
-        operation = document["paths"][row.path][row.method.lower()]
-        assert operation["summary"], row.path
-        assert operation["operationId"]
-        assert any(status.startswith("2") for status in operation["responses"])
-        assert ("{" in row.path) == any(parameter["in"] == "path" for parameter in operation["parameters"])
-        assert ("security" in operation) == ("401" in operation["responses"]) == bool(row.scopes)
+    addresses = (server.public, server.admin, server.operations)
+    tables, for_people = (PUBLIC, ADMIN, OPERATIONS), (PUBLIC_PAGES, ADMIN_PAGES, ())
+    for base, app, rows, people in zip(addresses, make_apps(context), tables, for_people, strict=True):
+        answer = await server.ask("GET", base + "/openapi.json")
+        assert answer.status == 200
+        paths = answer.json["paths"]
+        routes = {(r.method, r.resource.canonical) for r in app.router.routes() if r.method not in ("HEAD", "*")}
+        pages = {(route.method, route.path) for route in people}
+        assert pages <= routes
+        assert {(method.upper(), path) for path, item in paths.items() for method in item} == routes - pages
+        for row in rows:
+            operation = paths[row.path][row.method.lower()]
+            assert operation["summary"], row.path
+            assert operation["operationId"]
+            assert any(status.startswith("2") for status in operation["responses"])
+            assert ("{" in row.path) == any(parameter["in"] == "path" for parameter in operation["parameters"])
+            assert ("security" in operation) == ("401" in operation["responses"]) == bool(row.scopes)
 
 
 def test_every_problem_is_answered_by_some_operation_is_in_kebab_case_and_an_error():

@@ -152,18 +152,15 @@ async def test_the_log_tells_who_did_what_when_and_how_it_ended(server, campaign
 
 
 async def test_a_deleted_campaign_is_unknown_and_its_draft_is_refused(server):
-    async def ask(method, path="", **more):
-        headers = {"Content-Type": "application/json"} if more else {}
-        return await server.ask(method, "/admin/v1/campaigns" + path, "admin", headers=headers, **more)
-
-    created = (await ask("POST", data=json.dumps(DRAFT))).json["id"]
-    assert (await ask("DELETE", f"/{created}")).refused == (409, "campaign-not-closed")
-    await ask("POST", f"/{created}/close")
-    assert [(await ask("DELETE", f"/{created}")).status for _ in range(2)] == [204, 404]
-    assert (await ask("POST", data=json.dumps(DRAFT))).refused == (409, "campaign-deleted")
+    path, sent = "/admin/v1/campaigns", {"data": json.dumps(DRAFT), "headers": {"Content-Type": "application/json"}}
+    created = (await server.ask("POST", path, "admin", **sent)).json["id"]
+    assert (await server.ask("DELETE", f"{path}/{created}", "admin")).refused == (409, "campaign-not-closed")
+    await server.ask("POST", f"{path}/{created}/close", "admin")
+    assert [(await server.ask("DELETE", f"{path}/{created}", "admin")).status for _ in range(2)] == [204, 404]
+    assert (await server.ask("POST", path, "admin", **sent)).refused == (409, "campaign-deleted")
 
 
-async def test_no_text_of_an_exception_is_logged_not_even_the_stores(server, caplog):
+async def test_no_text_of_an_exception_is_logged_not_even_the_stores_or_a_librarys(server, caplog):
     campaign = await server.publish()
 
     async def quoting(*_arguments, **_more):
@@ -177,18 +174,13 @@ async def test_no_text_of_an_exception_is_logged_not_even_the_stores(server, cap
     lines = [JsonFormatter().format(record) for record in caplog.records]
     assert any(json.loads(line)["reason"] == "StoreError from OSError ENOSPC" for line in lines)
     assert not any("secret" in line or "192.0.2.7" in line for line in lines)
-
-
-def test_a_message_of_a_library_is_told_without_what_was_filled_in():
-    formatter = JsonFormatter()
-
-    def told(name, text, *arguments):
-        record = logging.LogRecord(name, logging.ERROR, "file", 1, text, arguments, None)
-        return json.loads(formatter.format(record))["event"]
-
-    assert told("asyncio", "Task exception was never retrieved: ValueError('secret')") == "a message of asyncio"
-    assert told("asyncpg.pool", "reset of %s failed", "secret") == "reset of %s failed"
-    assert told("ldp_aggregator", "stopping") == "stopping"
+    for name, said, arguments, told in (
+        ("asyncio", "Task exception was never retrieved: ValueError('secret')", (), "a message of asyncio"),
+        ("asyncpg.pool", "reset of %s failed", ("secret",), "reset of %s failed"),
+        ("ldp_aggregator", "stopping", (), "stopping"),
+    ):
+        record = logging.LogRecord(name, logging.ERROR, "file", 1, said, arguments, None)
+        assert json.loads(JsonFormatter().format(record))["event"] == told
 
 
 @pytest.mark.parametrize("behind", [True, False])

@@ -51,10 +51,6 @@ class Nodes:
         self.server, self.campaign = server, campaign
         self.url = f"{server.public}/v1/campaigns/{campaign.id}"
 
-    async def join(self, name):
-        self.server.tokens[name], stored = make_token(name, "node", utc_now())
-        await self.server.store.add_token(stored)
-
     async def ask(self, method, node, body=None, campaign=None, **headers):
         url = f"{self.server.public}/v1/campaigns/{(campaign or self.campaign).id}/statistics"
         return await self.server.ask(method, url, node, data=body, headers={"Content-Type": MEDIA_TYPE} | headers)
@@ -77,10 +73,10 @@ class Nodes:
 
 async def federate(server, campaign):
     await server.store.create_campaign(campaign, federated=True)
-    nodes = Nodes(server, campaign)
     for name in NODES:
-        await nodes.join(name)
-    return nodes
+        server.tokens[name], stored = make_token(name, "node", utc_now())
+        await server.store.add_token(stored)
+    return Nodes(server, campaign)
 
 
 @pytest.fixture
