@@ -34,7 +34,7 @@ async def busy(server, number):
     return opened
 
 
-async def test_one_connection_too_many_reads_that_it_is_and_other_listeners_never_notice(serving):
+async def test_one_connection_too_many_reads_that_it_is_and_other_listeners_never_notice(serving, monkeypatch):
     async with serving(limits={"connections": 3}) as server:
         await busy(server, 3)
         answers = [await exchange(server, NOWHERE) for _ in range(20)]
@@ -44,6 +44,9 @@ async def test_one_connection_too_many_reads_that_it_is_and_other_listeners_neve
         body = b"x" * (1 << 20)
         answer = await exchange(server, request_head(await server.publish(), len(body)), body)
         assert problem_of(answer) == (429, "too-many-connections"), "also who sends a large body first"
+        monkeypatch.setattr(connections_module, "MOST_REFUSALS", 2)
+        for line in (await server.dials(10))[2:]:
+            assert await line.rest() == b"", "refusals are bounded, too"
 
 
 async def test_at_the_limit_the_longest_idle_connection_makes_room(serving):
@@ -70,15 +73,6 @@ async def test_room_comes_back_when_a_connection_ends_and_those_that_say_nothing
             assert len(codes) < 100
         await server.dials(40)
         assert problem_of(await exchange(server, ONCE))[0] == 404
-
-
-async def test_refusals_are_bounded_too(serving, monkeypatch):
-    monkeypatch.setattr(connections_module, "MOST_REFUSALS", 2)
-    async with serving(limits={"connections": 1}) as server:
-        await busy(server, 1)
-        waiting = await server.dials(10)
-        for line in waiting[2:]:
-            assert await line.rest() == b""
 
 
 @contextlib.asynccontextmanager

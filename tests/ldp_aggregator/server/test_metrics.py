@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import promql_parser
 import pytest
@@ -79,22 +80,18 @@ async def test_no_label_names_a_path_or_a_client_and_campaigns_only_those_that_a
 
 
 async def test_the_age_of_the_queue_is_that_of_the_upload_that_waits_longest():
-    class Stuck:
-        def __init__(self):
-            self.gate = asyncio.Event()
+    async def count(submissions):
+        await gate.wait()
+        return [Outcome(counted=1) for _ in submissions]
 
-        async def count(self, submissions):
-            await self.gate.wait()
-            return [Outcome(counted=1) for _ in submissions]
-
-    store, campaign = Stuck(), cell_campaign()
-    ingest = Ingest(store, Metrics(), group_reports=1)
+    gate, campaign = asyncio.Event(), cell_campaign()
+    ingest = Ingest(SimpleNamespace(count=count), Metrics(), group_reports=1)
     assert ingest.queue_age == 0
     writer = asyncio.create_task(ingest.write())
     waiting = [asyncio.create_task(submit(ingest, submission(campaign, [number]))) for number in range(2)]
     await asyncio.sleep(0.05)
     assert ingest.queue_age >= 0.04, "also of what is being committed"
-    store.gate.set()
+    gate.set()
     await asyncio.gather(*waiting)
     assert ingest.queue_age == 0
     ingest.drain()

@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import pytest
 from cells import cell_campaign, submission
@@ -51,6 +52,8 @@ async def test_readiness_follows_the_heartbeat_of_an_idle_server(server, monkeyp
     assert (await server.ask("GET", server.operations + "/healthz")).status == 200
     server.store.beat = works
     await becomes(server, (200, None))
+    server.store.beat = asyncio.Event().wait  # It hangs.
+    assert await asyncio.wait_for(readiness(server), 10) == (200, None), "asking waits for no commit"
 
 
 async def test_a_store_that_commits_nothing_fails_every_upload_and_makes_a_server_unready_at_once(server, monkeypatch):
@@ -90,20 +93,14 @@ async def test_one_damaged_campaign_leaves_the_server_ready_and_has_a_metric(ser
     assert failing % damaged.id not in await server.metrics()
 
 
-async def test_asking_whether_a_server_is_ready_waits_for_no_commit(server):
-    server.store.beat = asyncio.Event().wait  # It hangs.
-    assert await asyncio.wait_for(readiness(server), 10) == (200, None)
-
-
 async def test_a_store_that_has_not_written_for_long_is_not_well(monkeypatch):
-    class Written:
-        async def beat(self):
-            if failing:
-                raise StoreError("no")
+    async def beat():
+        if failing:
+            raise StoreError("no")
 
     now, failing = [100.0], []
     monkeypatch.setattr("ldp_aggregator.server.ingest.time.monotonic", lambda: now[0])
-    ingest = Ingest(Written(), Metrics(), group_reports=1)
+    ingest = Ingest(SimpleNamespace(beat=beat), Metrics(), group_reports=1)
     assert not ingest.is_well, "nothing was written yet"
     await ingest.beat()
     now[0] += STALE_SECONDS - 1

@@ -52,14 +52,6 @@ async def test_a_backup_is_read_and_takes_nothing(tmp_path, combine, opened, ori
     assert not (await (await opened("both")).origin()).is_copy
 
 
-async def test_no_token_of_a_restored_store_opens_anything(tmp_path, opened, original):
-    assert restore_store(tmp_path / "backup", tmp_path / "new", now=NOW).tokens == 2
-    store = await opened("new")
-    assert [(token.name, token.revoked) for token in await store.tokens()] == [("a", NOW), ("b", NOW)]
-    with pytest.raises(StoreError, match="exists already"):
-        await store.add_token(StoredToken("a", "admin", b"x" * 32, NOW))
-
-
 @pytest.mark.parametrize("keep", [False, True])
 async def test_a_share_that_was_withdrawn_since_does_not_come_back(tmp_path, opened, clock, keep):
     """All that the nodes sent stays counted: withdrawing gives nothing back, nor does a restore."""
@@ -101,14 +93,20 @@ async def test_a_restored_store_publishes_under_versions_that_were_never_used(tm
             folder = tmp_path / "backup of a restored one"
 
 
-async def test_a_restored_store_is_another_one_and_still_knows_what_it_counted(tmp_path, opened, original):
+async def test_a_restored_store_is_another_one_that_knows_what_it_counted_and_whose_tokens_open_nothing(
+    tmp_path, opened, original
+):
     campaign, kept = original
     for name in ("first", "second"):
-        restore_store(tmp_path / "backup", tmp_path / name)
+        assert restore_store(tmp_path / "backup", tmp_path / name, now=NOW).tokens == 2
     stores = [await opened(name) for name in ("first", "second")]
     assert len({(await store.origin()).generation for store in (kept, *stores)}) == 3
     assert await count(stores[0], campaign, range(12)) == Outcome(counted=2, duplicates=10)
-    assert [await store.check() for store in stores] == [[], []]
+    for store in stores:
+        assert await store.check() == []
+        assert [(token.name, token.revoked) for token in await store.tokens()] == [("a", NOW), ("b", NOW)]
+        with pytest.raises(StoreError, match="exists already"):
+            await store.add_token(StoredToken("a", "admin", b"x" * 32, NOW))
 
 
 async def test_what_cannot_be_restored_or_is_damaged_leaves_nothing(tmp_path, original, monkeypatch):

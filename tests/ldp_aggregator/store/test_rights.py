@@ -18,24 +18,17 @@ def make_token(name, clock, **more):
     return StoredToken(name, "relay", hashlib.sha256(name.encode()).digest(), clock(), **more)
 
 
-async def test_a_token_comes_back_with_its_end_and_its_campaigns(store, clock):
-    kept = [
-        make_token("always", clock),
-        make_token("until", clock, expires=clock() + DAY),
-        make_token("some", clock, campaigns=("A" * 43, "B" * 43)),
-    ]
+async def test_a_token_comes_back_with_its_end_and_its_campaigns_and_is_in_use_until_it_expires(store, clock):
+    until = make_token("until", clock, expires=clock() + DAY)
+    kept = [make_token("always", clock), make_token("some", clock, campaigns=("A" * 43, "B" * 43)), until]
     for token in kept:
         await store.add_token(token)
     assert sorted(await store.tokens(), key=lambda token: token.name) == sorted(kept, key=lambda token: token.name)
     assert [await store.token(token.digest) for token in kept] == kept
-
-
-def test_a_token_is_in_use_until_the_moment_it_expires(clock):
-    token = make_token("until", clock, expires=clock() + DAY)
-    assert token.is_in_use(clock())
-    assert token.is_in_use(clock() + DAY - timedelta(microseconds=1))
-    assert not token.is_in_use(clock() + DAY)
-    assert not replace(token, revoked=clock()).is_in_use(clock())
+    assert until.is_in_use(clock())
+    assert until.is_in_use(clock() + DAY - timedelta(microseconds=1))
+    assert not until.is_in_use(clock() + DAY)
+    assert not replace(until, revoked=clock()).is_in_use(clock())
 
 
 async def test_a_rotation_with_overlap_leaves_both_in_use_until_it_ends(store, clock):

@@ -23,11 +23,9 @@ STORES = ("sqlite", "postgres")
 LOOPS = ("uvloop", "asyncio")
 
 
-def uploads_of(campaign, numbers, size=1):
-    """Uploads of ``size`` reports, each with a cell of its own."""
-    return [
-        encode_upload([cell_report(campaign, number) for number in group]) for group in in_groups(list(numbers), size)
-    ]
+def uploads_of(campaign, numbers):
+    """Uploads of one report each, with a cell of its own."""
+    return [encode_upload([cell_report(campaign, number)]) for number in numbers]
 
 
 @pytest.mark.parametrize(

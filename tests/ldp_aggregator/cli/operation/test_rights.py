@@ -54,6 +54,14 @@ def test_every_command_that_changes_something_leaves_an_entry_with_its_user(run,
     assert campaign_id in run("log")[1]
 
 
+def test_what_uploads_need_is_shown_with_the_campaign(run, refused, campaign_id):
+    assert "uploads_need_token: relay" in run("campaign", "show", campaign_id)[1]
+    assert run("campaign", "uploads", campaign_id, "anybody")[:2] == (0, "uploads need no token\n")
+    assert json.loads(run("campaign", "list", "--json")[1])[0]["uploads_need_token"] is None
+    assert run("campaign", "uploads", campaign_id, "admin")[0] == 2
+    assert "no campaign has the id" in refused("campaign", "uploads", "A" * 43, "relay")
+
+
 def test_a_token_expires_and_is_for_its_campaigns_as_is_the_one_that_takes_its_place(run, refused, campaign_id):
     create = ("token", "create", "--scope", "relay")
     assert run(*create, "--name", "one", "--expires-in", "30", "--campaign", campaign_id)[0] == 0
@@ -71,11 +79,3 @@ def test_a_token_expires_and_is_for_its_campaigns_as_is_the_one_that_takes_its_p
     assert states["one"]["expires"] < one["expires"]
     assert states["two"]["campaigns"] == [campaign_id]
     assert run("token", "revoke", "one")[0] == 0, "the overlap can be ended"
-
-
-def test_what_uploads_need_is_shown_with_the_campaign(run, refused, campaign_id):
-    assert "uploads_need_token: relay" in run("campaign", "show", campaign_id)[1]
-    assert run("campaign", "uploads", campaign_id, "anybody")[:2] == (0, "uploads need no token\n")
-    assert json.loads(run("campaign", "list", "--json")[1])[0]["uploads_need_token"] is None
-    assert run("campaign", "uploads", campaign_id, "admin")[0] == 2
-    assert "no campaign has the id" in refused("campaign", "uploads", "A" * 43, "relay")

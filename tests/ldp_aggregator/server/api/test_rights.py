@@ -4,6 +4,7 @@ import json
 import logging
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from cells import cell_campaign, publish
@@ -93,12 +94,11 @@ async def test_what_a_campaign_asks_of_uploads_is_read_again_in_time_and_not_for
     campaign, now, reads = await server.publish(), [0.0], []
     terms = server.store.terms
 
-    class Counted:
-        async def terms(self, campaign_id):
-            reads.append(campaign_id)
-            return await terms(campaign_id)
+    async def counted(campaign_id):
+        reads.append(campaign_id)
+        return await terms(campaign_id)
 
-    access = UploadAccess(Counted(), None, lambda: now[0])
+    access = UploadAccess(SimpleNamespace(terms=counted), None, lambda: now[0])
     for _ in range(5):
         assert await access.uploads_need(campaign.id) is None
     assert len(reads) == 1

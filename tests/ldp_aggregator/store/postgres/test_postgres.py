@@ -78,15 +78,14 @@ async def test_a_database_that_was_made_read_only_fails_its_check(instances, pos
         await connection.close()
 
 
-async def test_another_schema_version_is_refused(instances, postgres, tmp_path):
+async def test_another_schema_version_is_refused_and_an_address_that_does_not_answer_told_without_its_password(
+    instances, postgres, tmp_path
+):
     connection = await asyncpg.connect(postgres.address)
     await connection.execute("UPDATE ldp_aggregator.schema_version SET version = version + 1")
     await connection.close()
     with pytest.raises(StoreError, match=f"version {VERSION + 1}, and this program reads version {VERSION}"):
         await open_store(tmp_path, postgres.address)
-
-
-async def test_an_address_that_does_not_answer_is_told_without_its_password(tmp_path):
     with pytest.raises(StoreError, match="cannot be reached") as caught:
         await open_store(tmp_path, "postgresql://someone:geheim@127.0.0.1:1/nothing")
     assert "geheim" not in str(caught.value)

@@ -147,6 +147,15 @@ def test_a_run_is_read_as_it_was_written(tmp_path_factory, held, asked):
     assert pairs(all_of(run)) == pairs(keys(held))
 
 
+def test_a_run_that_is_cut_while_it_is_open_is_an_error_and_no_signal(tmp_path):
+    held = random_keys(5000, 5)
+    run = run_of(tmp_path, held)
+    os.truncate(run.path, HEADER_BYTES + 100)
+    for use in (lambda: run.find(Hashes(held)), run.verify):
+        with pytest.raises(StoreError, match="ends early"):
+            use()
+
+
 @pytest.mark.parametrize("length", [1, PAGE - 1, PAGE, PAGE + 1, 16 * PAGE, 16 * PAGE + 1, 9999])
 @pytest.mark.parametrize("halves", [3, 1 << 62])
 def test_every_id_is_found_in_its_page_also_where_many_share_a_half(tmp_path, length, halves):
@@ -243,16 +252,6 @@ def test_a_run_that_was_cut_or_is_of_another_campaign_or_of_another_name_is_not_
 def test_runs_are_their_owners_alone(tmp_path):
     run = run_of(tmp_path / "ids", random_keys(10, 8))
     assert [path.stat().st_mode & 0o077 for path in (run.path, run.path.parent)] == [0, 0]
-
-
-def test_a_run_that_is_cut_while_it_is_open_is_an_error_and_no_signal(tmp_path):
-    held = random_keys(5000, 5)
-    run = run_of(tmp_path, held)
-    os.truncate(run.path, HEADER_BYTES + 100)
-    with pytest.raises(StoreError, match="ends early"):
-        run.find(Hashes(held))
-    with pytest.raises(StoreError, match="ends early"):
-        run.verify()
 
 
 _DIES = """

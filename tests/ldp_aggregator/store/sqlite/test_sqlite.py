@@ -32,10 +32,12 @@ def tamper(path, statement):
         db.execute(statement)
 
 
-async def test_commits_are_durable_by_setting(store):
+async def test_commits_are_durable_by_setting_and_a_token_is_looked_up_in_an_index(store):
     connection = store._writes.raw
     assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
     assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2
+    plan = store._reads.raw.execute("EXPLAIN QUERY PLAN SELECT * FROM tokens WHERE digest = ?1", (b"d",)).fetchall()
+    assert [row["detail"] for row in plan] == ["SEARCH tokens USING INDEX sqlite_autoindex_tokens_2 (digest=?)"]
 
 
 @pytest.mark.parametrize(
@@ -90,11 +92,6 @@ def test_a_copy_that_fails_leaves_nothing_that_looks_like_a_store(tmp_path):
     with pytest.raises(StoreError, match="the copy failed"):
         copy_store(tmp_path / "data", tmp_path / "copy")
     assert list((tmp_path / "copy").iterdir()) == []
-
-
-async def test_a_token_is_looked_up_in_an_index(store):
-    plan = store._reads.raw.execute("EXPLAIN QUERY PLAN SELECT * FROM tokens WHERE digest = ?1", (b"d",)).fetchall()
-    assert [row["detail"] for row in plan] == ["SEARCH tokens USING INDEX sqlite_autoindex_tokens_2 (digest=?)"]
 
 
 async def written_by(path, work):
