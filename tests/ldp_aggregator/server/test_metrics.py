@@ -20,14 +20,11 @@ from ldp_aggregator.server.problems import PROBLEMS, RETRY_SECONDS, retry_later
 from ldp_aggregator.store import Outcome
 
 
-async def scrape(server):
-    text = await server.metrics()
-    return text, dict(re.findall(r"^(\S+(?:\{.*\})?) (\S+)$", text, re.MULTILINE))
-
-
-async def scrape_until(server, holds):
+async def scrape(server, holds=bool):
+    """Text and values of the metrics once this holds."""
     for _ in range(500):
-        text, values = await scrape(server)
+        text = await server.metrics()
+        values = dict(re.findall(r"^(\S+(?:\{.*\})?) (\S+)$", text, re.MULTILINE))
         if holds(values):
             return text, values
         await asyncio.sleep(0.01)
@@ -71,12 +68,12 @@ async def test_no_label_names_a_path_or_a_client_and_campaigns_only_those_that_a
             await server.ask("GET", server.public + path)
         await server.ask("BREW", server.public + "/coffee")
         ids = f'ldp_campaign_ids{{campaign="{campaign.id}"}}'
-        text, values = await scrape_until(server, lambda values: values.get(ids) == "1.0")
+        text, values = await scrape(server, lambda values: values.get(ids) == "1.0")
         for hidden in (unknown.id, "secret-path", "nonsense", "127.0.0.1", "BREW", "coffee"):
             assert hidden not in text
         assert [line for line in values if campaign.id in line] == [ids]
         await server.store.close_campaign(campaign.id)
-        await scrape_until(server, lambda values: not any(campaign.id in line for line in values))
+        await scrape(server, lambda values: not any(campaign.id in line for line in values))
 
 
 async def test_the_age_of_the_queue_is_that_of_the_upload_that_waits_longest():

@@ -73,16 +73,6 @@ async def test_a_conflict_within_one_group_is_refused_too_and_judged_by_what_is_
     assert await cells_of(store, campaign, 7) == [0] * 5 + [1, 0]
 
 
-async def test_a_payload_no_device_can_have_sent_claims_no_id(store):
-    campaign = await publish(store)
-    bad = cell_report(campaign, 7, cell=64)
-    refused = Outcome(rejected=((bad.id, "index-out-of-range"),))
-    assert await count(store, campaign, [bad]) == refused
-    assert (await store.tally(campaign.id)).n.tolist() == [0]
-    assert await store.count([submission(campaign, [bad]), submission(campaign, [7])]) == [refused, Outcome(counted=1)]
-    assert (await store.tally(campaign.id)).n.tolist() == [1]
-
-
 async def test_concurrent_groups_count_every_report_once(store):
     campaign = await publish(store, 512)
     numbers = [number for number in range(512) for _ in range(2)]
@@ -253,10 +243,17 @@ async def test_what_is_new_in_an_upload_counts_and_another_answer_is_refused(sen
     assert counts[changed] == 0
 
 
-async def test_a_repeated_upload_with_reports_that_no_device_sends_tells_of_those(send):
+async def test_a_payload_no_device_can_have_sent_claims_no_id_and_is_told_again_with_a_repeated_upload(store, send):
     members = [*range(1000), *((number, 5000) for number in range(1000, 1010))]
     assert (await send(members))[0].counted == 1000
-    outcome, counts, _ = await send(members)
+    outcome, counts, reports = await send(members)
     assert (outcome.counted, outcome.duplicates) == (0, 1000)
-    assert {code for _, code in outcome.rejected} == {"index-out-of-range"}
+    assert outcome.rejected == tuple((report.id, "index-out-of-range") for report in reports[1000:])
     assert counts.sum() == 1000
+    outcome, counts, _ = await send([(1000, 5000)])
+    assert (outcome.rejected, counts.sum()) == (((reports[1000].id, "index-out-of-range"),), 1000)
+    assert (await send([1000]))[0] == Outcome(counted=1)
+    campaign = cell_campaign(4096)
+    bad, good = submission(campaign, [(1001, 5000)]), submission(campaign, [1001])
+    assert [outcome.counted for outcome in await store.count([bad, good])] == [0, 1], "within one group, too"
+    assert (await store.tally(campaign.id)).n.tolist() == [1002]

@@ -16,7 +16,9 @@ def key(run, tmp_path):
     return path, run("key", "create", path)[1].strip()
 
 
-def test_a_key_is_readable_by_its_owner_only_and_is_never_overwritten(run, key):
+def test_a_key_is_readable_by_its_owner_only_and_neither_it_nor_what_is_none_is_overwritten(
+    run, refused, key, tmp_path
+):
     path, public = key
     assert len(public) == 43
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -26,18 +28,13 @@ def test_a_key_is_readable_by_its_owner_only_and_is_never_overwritten(run, key):
     assert "publisher.key is there, and stays as it is" in err
     assert path.read_bytes() == before
     assert public.encode() not in before, "the file holds the secret alone"
-
-
-def test_a_key_that_others_can_read_or_that_is_none_is_refused(run, refused, key, tmp_path):
-    path, _ = key
     path.chmod(0o640)
     assert "others can read the key" in refused("key", "create", path)
+    path.chmod(0o600)
     for text in ("nonsense", "ldp-bayes signing key 1: abc", "ldp-bayes signing key 1: !!!", ""):
-        wrong = tmp_path / "wrong"
-        wrong.write_text(text)
-        wrong.chmod(0o600)
-        assert run("key", "create", wrong)[0] == 1
-        assert wrong.read_text() == text
+        path.write_text(text)
+        assert run("key", "create", path)[0] == 1
+        assert path.read_text() == text
     assert "cannot be written" in refused("key", "create", tmp_path / "none" / "key")
 
 

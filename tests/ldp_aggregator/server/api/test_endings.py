@@ -80,7 +80,10 @@ async def test_a_closing_is_taken_back_until_the_campaign_is_sealed(kept, later)
     ]
 
 
-async def test_a_campaign_is_sealed_at_once_where_that_is_asked_for(kept):
+async def test_a_campaign_is_sealed_at_once_where_that_is_asked_for_and_of_none_nothing_is_written_down(kept):
+    for act in ("close", "reopen", "seal", "train"):
+        assert (await ask(kept, f"{'A' * 43}/{act}")).refused == (404, "unknown-campaign")
+    assert list(await kept.store.acts()) == []
     campaign = await kept.publish()
     await ask(kept, f"{campaign.id}/close")
     for query in ("now=yes", "now=", "soon=true", "now=true&now=true"):
@@ -88,9 +91,3 @@ async def test_a_campaign_is_sealed_at_once_where_that_is_asked_for(kept):
     assert (await ask(kept, f"{campaign.id}/seal?now=false")).refused == (409, "too-early-to-seal")
     for query in ("?now=true", ""):
         assert (await ask(kept, f"{campaign.id}/seal{query}")).status == 200, "sealing twice changes nothing"
-
-
-async def test_of_a_campaign_that_is_not_there_nothing_is_written_down(kept):
-    for act in ("close", "reopen", "seal", "train"):
-        assert (await ask(kept, f"{'A' * 43}/{act}")).refused == (404, "unknown-campaign")
-    assert list(await kept.store.acts()) == []

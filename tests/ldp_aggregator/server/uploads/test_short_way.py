@@ -97,10 +97,7 @@ async def test_uploads_may_be_sent_ahead_or_arrive_byte_by_byte(server, taken):
     assert len(taken) == 62
 
 
-HIDDEN = ("Transfer-Encoding: chunked", "Content-Length: 4", "X: y\r\n z")
-
-
-@pytest.mark.parametrize("hidden", HIDDEN, ids=["chunks", "another length", "a folded line"])
+@pytest.mark.parametrize("hidden", ["Transfer-Encoding: chunked", "Content-Length: 4", "X: y\r\n z"])
 async def test_a_request_inside_another_is_never_taken(server, hidden):
     """The body of one request, as a proxy may see it, is not the next request of ours."""
     campaign = await server.publish()

@@ -32,9 +32,7 @@ def small_runs(monkeypatch):
 
 @pytest.fixture
 def folder(tmp_path):
-    made = tmp_path / "data"
-    made.mkdir()
-    return made
+    return tmp_path / "data"
 
 
 async def fill(store, numbers, step=10, *, campaign=CAMPAIGN, sure=True):
@@ -80,6 +78,7 @@ async def opened(folder):
     stores = []
 
     async def make(place=folder, **more):
+        place.mkdir(exist_ok=True)
         stores.append(SqliteStore(place / FILE_NAME))
         await stores[-1].create_campaign(CAMPAIGN, **more)
         return stores[-1]
@@ -325,7 +324,6 @@ async def test_a_backup_taken_while_runs_are_merged_is_whole(opened, folder, tmp
 
 async def test_stores_with_runs_merge_and_tell_what_both_have(opened, folder, tmp_path):
     second = tmp_path / "second"
-    second.mkdir()
     for place, numbers in ((folder, range(150)), (second, range(120, 290))):
         store = await opened(place)
         await fill(store, numbers)
