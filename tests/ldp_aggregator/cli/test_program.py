@@ -55,7 +55,7 @@ def test_create_prints_the_id_and_only_the_id_and_names_what_is_wrong_with_a_dra
     assert refused("campaign", "create", draft).startswith("ldp-aggregator: privacy.epsilon: ")
 
 
-def test_list_and_show_tell_the_state(run, campaign_id):
+def test_list_and_show_tell_the_state_and_no_command_takes_an_unknown_campaign(run, refused, campaign_id):
     assert campaign_id in run("campaign", "list")[1]
     [listed] = json.loads(run("campaign", "list", "--json")[1])
     assert (listed["id"], listed["status"], listed["reports"]) == (campaign_id, "open", 0)
@@ -65,14 +65,9 @@ def test_list_and_show_tell_the_state(run, campaign_id):
     assert json.loads(run("campaign", "show", campaign_id, "--json")[1])["questions"] == 2
     document = run("campaign", "show", campaign_id, "--document")[1]
     assert document.rstrip("\n").encode() == Campaign.compile(DRAFT).document
-
-
-def test_an_unknown_campaign_fails_in_one_line(refused, campaign_id):
+    unknown = f"no campaign has the id {'A' * 43}; 'ldp-aggregator campaign list' shows the ids of this store"
     for command in (["campaign", "show"], ["campaign", "close"], ["estimates"], ["train"]):
-        assert refused(*command, "A" * 43) == (
-            f"ldp-aggregator: no campaign has the id {'A' * 43}; "
-            "'ldp-aggregator campaign list' shows the ids of this store\n"
-        )
+        assert refused(*command, "A" * 43) == f"ldp-aggregator: {unknown}\n"
 
 
 @pytest.fixture

@@ -34,9 +34,9 @@ async def becomes(server, wanted):
     pytest.fail(f"{seen} and not {wanted}")
 
 
-def broken(reason="disk full"):
+def broken(kind=StoreError):
     async def fails(*_):
-        raise StoreError(reason)
+        raise kind("disk full")
 
     return fails
 
@@ -52,8 +52,11 @@ async def test_readiness_follows_the_heartbeat_of_an_idle_server(server, monkeyp
     assert (await server.ask("GET", server.operations + "/healthz")).status == 200
     server.store.beat = works
     await becomes(server, (200, None))
+
+
+async def test_asking_whether_a_server_is_ready_waits_for_no_commit(server):
     server.store.beat = asyncio.Event().wait  # It hangs.
-    assert await asyncio.wait_for(readiness(server), 10) == (200, None), "asking waits for no commit"
+    assert await asyncio.wait_for(readiness(server), 10) == (200, None)
 
 
 async def test_a_store_that_commits_nothing_fails_every_upload_and_makes_a_server_unready_at_once(server, monkeypatch):
@@ -186,10 +189,6 @@ def settings(tmp_path):
     return Settings(data=tmp_path, listen="127.0.0.1:0", listen_admin="0", listen_operations="0")
 
 
-async def ends(*_):
-    raise RuntimeError("a bug")
-
-
 @pytest.mark.parametrize(
     ("name", "work"),
     [
@@ -199,7 +198,7 @@ async def ends(*_):
     ],
 )
 async def test_a_server_of_which_a_part_ends_ends_too(settings, monkeypatch, name, work):
-    monkeypatch.setattr(work, ends)
+    monkeypatch.setattr(work, broken(RuntimeError))
     if name == "door":
         async with running(settings, Listeners.bind(settings), tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)) as ended:
             assert await asyncio.wait_for(ended, 10) == name

@@ -62,8 +62,8 @@ async def test_what_uploads_need_is_kept_with_the_campaign(store):
     campaign = await publish(store, uploads_need="device")
     await publish(store, title="Other")
     assert [state.uploads_need for state in await store.campaigns()] == ["device", None]
-    assert (await store.set_uploads_need(campaign.id, "relay")).uploads_need == "relay"
-    assert (await store.set_uploads_need(campaign.id, None)).uploads_need is None
+    for need in ("relay", None):
+        assert (await store.set_uploads_need(campaign.id, need)).uploads_need == need
 
 
 @pytest.mark.parametrize(("first", "second", "merged"), [(None, "device", "device"), ("device", "relay", "relay")])

@@ -101,15 +101,19 @@ async def test_shares_and_withdrawals_meet_the_life_of_a_campaign_as_reports_do(
         assert await kept(store, campaign) == {"a": share_of(campaign, 1)}
 
 
-async def test_a_campaign_takes_one_kind_only(store, federate):
-    federated, reports = await federate(store), await publish(store, 8, title="Of devices")
+async def test_a_campaign_takes_one_kind_only_and_fsck_finds_a_share_of_another(store, campaign):
+    reports = await publish(store, 8, title="Of devices")
     assert await store.create_campaign(reports, federated=True) is False
     await count(store, reports, [1])
     assert await store.put_share(reports.id, "a", share_of(reports, 1)) == "takes-reports"
     assert await store.withdraw_share(reports.id, "a") == "takes-reports"
     assert await store.shares(reports.id) is None
-    assert await count(store, federated, [1]) == Outcome(refused="takes-shares")
-    assert (await store.state(federated.id)).reports == 0
+    assert await count(store, campaign, [1]) == Outcome(refused="takes-shares")
+    assert (await store.state(campaign.id)).reports == 0
+    await store.put_share(campaign.id, "a", share_of(reports, 1))
+    [finding] = await store.check()
+    assert str(finding).startswith(f"{campaign.id}: the share of 'a': the share is for another campaign")
+    await store.withdraw_share(campaign.id, "a")
 
 
 async def test_a_first_share_makes_a_campaign_without_reports_federated(store, federate):
@@ -171,14 +175,6 @@ async def test_the_shares_of_a_rotated_token_stay_its_nodes(store, campaign, mak
         assert await store.put_share(campaign.id, "b", share_of(campaign, seed), token=token) is None
         assert (await kept(store, campaign))["b"] == share_of(campaign, seed)
     assert await store.put_share(campaign.id, "new", share_of(campaign, 1), token="new") == "wrong-token", "no node"
-
-
-async def test_fsck_finds_a_share_that_is_none_of_its_campaign(store, federate):
-    campaign, other = await federate(store), await federate(store, title="Other")
-    await store.put_share(campaign.id, "a", share_of(other, 1))
-    [finding] = await store.check()
-    assert str(finding).startswith(f"{campaign.id}: the share of 'a': the share is for another campaign")
-    await store.withdraw_share(campaign.id, "a")
 
 
 async def test_a_replacement_is_counted_in_its_campaign_and_the_same_share_again_is_none(store, campaign, federate):

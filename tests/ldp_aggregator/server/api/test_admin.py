@@ -100,15 +100,12 @@ async def test_training_publishes_a_model_that_a_device_can_read(server, post):
     assert Model.from_json(model.content).classes == ("yes", "no")
 
 
-async def test_health_needs_no_token_and_readiness_asks_the_store(server):
+async def test_health_needs_no_token_and_every_answer_carries_the_security_headers(server):
     for path, expected in (("/healthz", "ok"), ("/readyz", "ready")):
         answer = await server.ask("GET", server.operations + path)
         assert (answer.status, answer.json["status"]) == (200, expected)
         for elsewhere in (server.public, server.admin):
             assert (await server.ask("GET", elsewhere + path)).status == 404
-
-
-async def test_every_answer_carries_the_security_headers(server):
     for url in (server.operations + "/healthz", server.public + "/nowhere", "/admin/v1/campaigns"):
         headers = (await server.ask("GET", url)).headers
         assert headers["X-Content-Type-Options"] == "nosniff"

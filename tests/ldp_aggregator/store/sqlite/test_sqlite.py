@@ -80,12 +80,11 @@ async def test_what_is_no_store_of_this_version_and_a_library_that_is_too_old_ar
 
 def test_a_copy_that_fails_leaves_nothing_that_looks_like_a_store(tmp_path):
     (tmp_path / "data").mkdir()
-    with sqlite3.connect(tmp_path / "data" / FILE_NAME) as db:
+    with closing(sqlite3.connect(tmp_path / "data" / FILE_NAME)) as db, db:
         db.execute("CREATE TABLE numbers (number)")
         db.executemany("INSERT INTO numbers VALUES (?)", ((number,) for number in range(10_000)))
         root = db.execute("SELECT rootpage FROM sqlite_schema").fetchone()[0]
         page = db.execute("PRAGMA page_size").fetchone()[0]
-    db.close()
     with (tmp_path / "data" / FILE_NAME).open("r+b") as file:
         file.seek((root - 1) * page)
         file.write(b"\xff" * page)
