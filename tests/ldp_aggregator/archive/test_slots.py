@@ -19,31 +19,27 @@ from ldp_aggregator.counting.tally import Tally
 from protocols.wire import Block
 
 
-def as_blocks(kept):
-    return [Block(number, one.ids.tobytes(), one.payloads.tobytes()) for number, one in kept.items()]
-
-
 def _pairs(kept):
     return {(one.tobytes(), payload.tobytes()) for one, payload in zip(kept.ids, kept.payloads, strict=True)}
 
 
 def tally_of(campaign, kept):
     tally = Tally(campaign)
-    for block in as_blocks(kept):
-        assert not tally.add_block(block)
+    for number, one in kept.items():
+        assert not tally.add_block(Block(number, one.ids.tobytes(), one.payloads.tobytes()))
     return tally
+
+
+def recounted(campaign, *files):
+    """What a slot of these files gives."""
+    return read_result(campaign.document, recount_slot(campaign.document, [encode_file(one) for one in files]))
 
 
 def test_a_file_is_read_as_it_was_written_and_any_reader_of_parquet_opens_it(campaign):
     kept = random_kept(campaign, 600, 1)
     data = encode_file(kept)
     again = decode_file(data, campaign)
-    assert set(again) == set(kept)
-    for number, one in kept.items():
-        rows = {(i.tobytes(), p.tobytes()) for i, p in zip(one.ids, one.payloads, strict=True)}
-        assert rows == {
-            (i.tobytes(), p.tobytes()) for i, p in zip(again[number].ids, again[number].payloads, strict=True)
-        }
+    assert {number: _pairs(one) for number, one in again.items()} == {n: _pairs(one) for n, one in kept.items()}
     table = pq.read_table(io.BytesIO(data))
     assert table.column_names == ["question", "id", "payload"]
     assert table.num_rows == sum(len(one.ids) for one in kept.values())
@@ -69,25 +65,16 @@ def test_nothing_archived_counts_nothing(campaign):
         assert (found.reports, found.duplicates, found.conflicts, found.refused) == (0, 0, (), 0)
 
 
-def test_a_report_counts_once_in_however_many_files_it_is(campaign):
+@pytest.mark.parametrize("alike", [False, True], ids=["random ids", "ids that begin alike"])
+def test_a_report_counts_once_in_however_many_files_it_is(campaign, alike):
     kept = random_kept(campaign, 600, 4)
+    if alike:
+        kept[1].ids[:, :8] = kept[1].ids[0, :8]
     some = {number: Kept(one.ids[::3], one.payloads[::3]) for number, one in kept.items()}
-    found = read_result(
-        campaign.document, recount_slot(campaign.document, [encode_file(one) for one in (some, kept, some)])
-    )
+    found = recounted(campaign, some, kept, some)
     assert found.tally == tally_of(campaign, kept)
     assert found.duplicates == 2 * sum(len(one.ids) for one in some.values())
     assert found.conflicts == ()
-
-
-def test_ids_that_begin_alike_are_told_apart(campaign):
-    kept = random_kept(campaign, 600, 4)
-    ids = kept[1].ids.copy()
-    ids[:, :8] = ids[0, :8]
-    alike = {1: Kept(ids, kept[1].payloads)}
-    found = read_result(campaign.document, recount_slot(campaign.document, [encode_file(alike)] * 3))
-    assert found.tally == tally_of(campaign, alike)
-    assert (found.duplicates, found.conflicts) == (2 * len(ids), ())
 
 
 def test_an_id_with_two_answers_counts_for_none_and_is_listed(campaign):
@@ -96,9 +83,7 @@ def test_an_id_with_two_answers_counts_for_none_and_is_listed(campaign):
         1: other_answers(campaign, 1, Kept(kept[1].ids[:2], kept[1].payloads[:2])),
         2: Kept(kept[1].ids[5:6], kept[2].payloads[:1]),
     }
-    found = read_result(
-        campaign.document, recount_slot(campaign.document, [encode_file(one) for one in (kept, other, kept)])
-    )
+    found = recounted(campaign, kept, other, kept)
     left = dict(kept)
     left[1] = Kept(np.delete(kept[1].ids, [0, 1, 5], axis=0), np.delete(kept[1].payloads, [0, 1, 5], axis=0))
     assert found.tally == tally_of(campaign, left)
@@ -110,9 +95,7 @@ def test_what_no_device_can_have_sent_is_left_out_and_numbered(campaign):
     kept = random_kept(campaign, 100, 6)
     wrong = kept[1].payloads.copy()
     wrong[0, :] = 0x7F
-    found = read_result(
-        campaign.document, recount_slot(campaign.document, [encode_file({**kept, 1: Kept(kept[1].ids, wrong)})])
-    )
+    found = recounted(campaign, {**kept, 1: Kept(kept[1].ids, wrong)})
     assert found.refused == 1
     assert found.reports == sum(len(one.ids) for one in kept.values()) - 1
 
@@ -129,13 +112,8 @@ def test_slots_share_no_id_and_add_up_to_the_same_bytes_in_any_order(campaign, s
             parts.setdefault(slot, {})[number] = Kept(one.ids[chosen], one.payloads[chosen])
     results = [recount_slot(campaign.document, [encode_file(part)]) for part in parts.values()]
     sums = {add_results(campaign.document, order) for order in itertools.islice(itertools.permutations(results), 5)}
-    halves = len(results) // 2
-    sums.add(
-        add_results(
-            campaign.document,
-            [add_results(campaign.document, results[:halves]), add_results(campaign.document, results[halves:])],
-        )
-    )
+    halves = results[: len(results) // 2], results[len(results) // 2 :]
+    sums.add(add_results(campaign.document, [add_results(campaign.document, half) for half in halves]))
     assert len(sums) == 1
     assert read_result(campaign.document, sums.pop()).tally == tally_of(campaign, kept)
 
@@ -173,14 +151,11 @@ def test_what_is_no_file_of_the_campaign_is_refused_by_name(campaign, data, word
         recount_slot(campaign.document, [data], ["some.parquet"])
 
 
-def test_a_file_cut_anywhere_is_refused(campaign):
+def test_a_file_cut_anywhere_and_a_damaged_result_are_refused(campaign):
     data = encode_file(random_kept(campaign, 30, 7))
     for end in range(0, len(data), 37):
         with pytest.raises(ArchiveError):
             decode_file(data[:end], campaign)
-
-
-def test_a_damaged_result_is_refused(campaign):
     for result in (b"", b"\xc0", b"\x94\x00"):
         with pytest.raises(ArchiveError, match="damaged"):
             add_results(campaign.document, [result])

@@ -4,10 +4,18 @@ import json
 from collections.abc import Callable
 
 import pytest
+from drafts import draft, text
 
 from ldp_aggregator.__main__ import main
 
 Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def data(monkeypatch, tmp_path):
+    """The data folder that the environment names, in the test's own; no other setting from outside."""
+    monkeypatch.setenv("LDP_AGGREGATOR_DATA", str(tmp_path / "data"))
+    return tmp_path / "data"
 
 
 @pytest.fixture
@@ -37,22 +45,14 @@ def refused(run):
     return fail
 
 
-WEATHER = {
-    "version": 1,
-    "title": "Weather",
-    "label": {"name": "rain", "classes": ["yes", "no"]},
-    "features": [{"name": "sky", "kind": "categorical", "values": ["clouds", "blue"]}],
-    "privacy": {"epsilon": 4.0},
-}
-
-
 @pytest.fixture
 def weather(run, tmp_path):
-    """A function that makes a campaign in a data folder, which the environment names too; its id."""
+    """A function that makes a campaign; its id."""
+    label, privacy = {"name": "rain", "classes": ["yes", "no"]}, {"epsilon": 4.0}
 
     def make(*more):
         path = tmp_path / "weather.json"
-        path.write_text(json.dumps(WEATHER))
-        return run("campaign", "create", path, "--data", tmp_path / "data", *more)[1].strip()
+        path.write_text(json.dumps(draft(text("sky", "clouds", "blue", missing=True), label=label, privacy=privacy)))
+        return run("campaign", "create", path, *more)[1].strip()
 
     return make

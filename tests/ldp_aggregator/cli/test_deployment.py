@@ -34,22 +34,14 @@ def test_a_documented_command_is_one_the_program_knows(line):
     assert parse(shlex.split(line)[1:]).command
 
 
-def test_the_sample_configuration_is_read_and_says_the_defaults(monkeypatch):
+def test_the_sample_configuration_is_read_names_every_setting_and_says_the_defaults(monkeypatch):
     for name in Settings.model_fields:
         monkeypatch.delenv(f"LDP_AGGREGATOR_{name.upper()}", raising=False)
     settings = read_settings(ROOT / "deploy" / "aggregator.toml")
     assert settings.model_dump() == Settings().model_dump()
-
-
-def test_the_sample_configuration_names_every_setting():
     text = (ROOT / "deploy" / "aggregator.toml").read_text()
     for name in Settings.model_fields:
         assert re.search(rf"^(# )?\[?{name}\b", text, re.MULTILINE), name
-
-
-def test_the_unit_starts_the_server_with_flags_it_knows():
-    command = re.search(r"^ExecStart=\S+/ldp-aggregator (.*)$", UNIT.read_text(), re.MULTILINE)[1]
-    assert parse(shlex.split(command)).command
 
 
 def seconds(path, pattern):
@@ -69,7 +61,7 @@ def test_whoever_stops_the_server_waits_for_the_pause_the_drain_and_the_last_com
     assert seconds(path, waits) > pause + Limits().drain_seconds + COMMIT_SECONDS
 
 
-def test_the_manifests_name_the_ports_and_the_paths_that_there_are():
+def test_the_manifests_name_the_ports_the_paths_and_the_variables_that_there_are():
     text = (ROOT / "deploy" / "kubernetes" / "aggregator.yaml").read_text()
     ports = dict(re.findall(r"name: (public|operations), containerPort: (\d+)", text))
     settings = Settings()
@@ -79,22 +71,18 @@ def test_the_manifests_name_the_ports_and_the_paths_that_there_are():
     }
     probed = set(re.findall(r"path: (/\w+), port: operations", text)) | {"/metrics"}
     assert probed <= {operation.path for operation in app.OPERATIONS}
+    files = ("compose.yaml", "Dockerfile", "kubernetes/aggregator.yaml")
+    read = [re.findall(r"LDP_AGGREGATOR_\w+", (ROOT / "deploy" / name).read_text()) for name in files]
+    assert set() < set().union(*read) <= set(variables())
 
 
-def test_systemd_finds_nothing_wrong_with_the_unit_but_the_missing_program():
+def test_the_unit_starts_the_server_with_flags_it_knows_and_systemd_finds_nothing_else_wrong_with_it():
+    command = re.search(r"^ExecStart=\S+/ldp-aggregator (.*)$", UNIT.read_text(), re.MULTILINE)[1]
+    assert parse(shlex.split(command)).command
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd is not installed")
     result = subprocess.run(["systemd-analyze", "verify", str(UNIT)], capture_output=True, text=True)
-    complaints = [line for line in result.stderr.splitlines() if "is not executable" not in line]
-    assert complaints == []
-
-
-def test_the_deployment_files_set_variables_that_are_read():
-    files = ("compose.yaml", "Dockerfile", "kubernetes/aggregator.yaml")
-    text = "".join((ROOT / "deploy" / name).read_text() for name in files)
-    found = set(re.findall(r"LDP_AGGREGATOR_\w+", text))
-    assert found
-    assert found <= set(variables())
+    assert [line for line in result.stderr.splitlines() if "is not executable" not in line] == []
 
 
 def test_the_codes_that_nodes_meet_are_explained():

@@ -3,6 +3,7 @@
 import random
 from fractions import Fraction
 
+import drafts
 import numpy as np
 import pytest
 
@@ -94,20 +95,11 @@ KINDS = ("de", "oue", "ss", "she", "sue", "the")
 
 def mixed_campaign(discrete, continuous, sizes=(2, 3, 4, 7, 9, 40, 130, 300)):
     """Questions of very different widths."""
-    features = [
-        {"name": f"f{n}", "kind": "categorical", "missing": False, "values": [str(v) for v in range(size)]}
-        for n, size in enumerate(sizes)
-    ]
-    features += [{"name": f"c{n}", "kind": "continuous", "missing": False, "low": 0, "high": 1} for n in range(2)]
-    return Campaign.compile(
-        {
-            "version": 1,
-            "title": "Mixed",
-            "label": {"name": "label", "classes": ["a", "b", "c"]},
-            "features": features,
-            "privacy": {"epsilon": 1.0, "discrete": discrete, "continuous": continuous},
-        }
-    )
+    features = [drafts.text(f"f{n}", *map(str, range(size))) for n, size in enumerate(sizes)]
+    features += [drafts.number("c0"), drafts.number("c1")]
+    label = {"name": "label", "classes": ["a", "b", "c"]}
+    privacy = {"epsilon": 1.0, "discrete": discrete, "continuous": continuous}
+    return Campaign.compile(drafts.draft(*features, label=label, privacy=privacy))
 
 
 def some_payloads(campaign, dice, most):

@@ -1,13 +1,19 @@
 """More connections than a listener takes: idle ones make room, the rest are told so, and other listeners never notice.
+Clients that are slow, half open or not speaking HTTP get their answer, and nobody else waits.
 
 Every test runs on asyncio's own loop and on uvloop, whose transports are other classes.
 """
 
+import asyncio
 import contextlib
 import ssl
+import subprocess
+import sys
+import time
 
 import pytest
-from raw_http import NOWHERE, becomes, dial, exchange, problem_of, request_head
+from cells import cells_of
+from raw_http import NOWHERE, becomes, dial, exchange, problem_of, request_head, request_of
 
 from ldp_aggregator.server.process import running
 from ldp_aggregator.server.sockets import connections as connections_module
@@ -28,7 +34,7 @@ async def busy(server, number):
     return opened
 
 
-async def test_one_connection_too_many_reads_that_it_is_and_other_listeners_never_notice(serving):
+async def test_one_connection_too_many_reads_that_it_is_and_other_listeners_never_notice(serving, monkeypatch):
     async with serving(limits={"connections": 3}) as server:
         await busy(server, 3)
         answers = [await exchange(server, NOWHERE) for _ in range(20)]
@@ -38,6 +44,9 @@ async def test_one_connection_too_many_reads_that_it_is_and_other_listeners_neve
         body = b"x" * (1 << 20)
         answer = await exchange(server, request_head(await server.publish(), len(body)), body)
         assert problem_of(answer) == (429, "too-many-connections"), "also who sends a large body first"
+        monkeypatch.setattr(connections_module, "MOST_REFUSALS", 2)
+        for line in (await server.dials(10))[2:]:
+            assert await line.rest() == b"", "refusals are bounded, too"
 
 
 async def test_at_the_limit_the_longest_idle_connection_makes_room(serving):
@@ -53,13 +62,7 @@ async def test_at_the_limit_the_longest_idle_connection_makes_room(serving):
             assert (await line.ask(NOWHERE)).status == 404
 
 
-async def test_connections_that_say_nothing_cannot_keep_others_out(serving):
-    async with serving(limits={"connections": 5}) as server:
-        await server.dials(40)
-        assert problem_of(await exchange(server, ONCE))[0] == 404
-
-
-async def test_room_comes_back_when_a_connection_ends(serving):
+async def test_room_comes_back_when_a_connection_ends_and_those_that_say_nothing_take_none(serving):
     async with serving(limits={"connections": 1}) as server:
         [line] = await busy(server, 1)
         assert problem_of(await exchange(server, NOWHERE))[0] == 429
@@ -68,15 +71,8 @@ async def test_room_comes_back_when_a_connection_ends(serving):
         while 404 not in codes:  # The server learns of it a little later.
             codes.append(problem_of(await exchange(server, ONCE))[0])
             assert len(codes) < 100
-
-
-async def test_refusals_are_bounded_too(serving, monkeypatch):
-    monkeypatch.setattr(connections_module, "MOST_REFUSALS", 2)
-    async with serving(limits={"connections": 1}) as server:
-        await busy(server, 1)
-        waiting = await server.dials(10)
-        for line in waiting[2:]:
-            assert await line.rest() == b""
+        await server.dials(40)
+        assert problem_of(await exchange(server, ONCE))[0] == 404
 
 
 @contextlib.asynccontextmanager
@@ -129,18 +125,96 @@ async def test_where_all_places_are_taken_before_a_handshake_is_done_the_oldest_
         assert await served(connect)
 
 
-async def test_what_is_not_tls_ends_at_the_door_and_the_next_client_is_served(tmp_path, certificate):
+async def test_what_is_not_tls_ends_at_the_door_and_a_stop_ends_handshakes_too(tmp_path, certificate):
     async with serving_tls(tmp_path, certificate) as connect:
         for _ in range(3):
             line = await connect(tls=False)
             line.send(NOWHERE)
             assert b"HTTP" not in await line.rest()
+        silent = await dial(connect.url)
         assert await served(connect)
+    assert await silent.rest() == b""
+    silent.writer.close()
 
 
-async def test_a_stop_ends_handshakes_too(tmp_path, certificate):
-    async with serving_tls(tmp_path, certificate) as connect:
-        line = await dial(connect.url)
-        assert await served(connect)
-    assert await line.rest() == b""
-    line.writer.close()
+NOT_HTTP = {
+    "garbage": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03hello\r\n\r\n",
+    "unknown version": b"GET / HTTP/9.9\r\nHost: x\r\n\r\n",
+    "two lengths": b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+    "a length that is no number": b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+    "length and chunks": (
+        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOT_HTTP)
+async def test_bytes_that_are_no_request_get_a_problem_document(server, name):
+    assert problem_of(await exchange(server, NOT_HTTP[name])) == (400, "malformed-request")
+
+
+async def test_headers_that_trickle_in_are_cut_off_and_their_time_begins_anew_with_each_request(serving):
+    async with serving(limits={"header_seconds": 0.2}) as server:
+        started = time.monotonic()
+        for beginning in (b"", b"GET / HTTP/1.1\r\nHost: x\r\n"):
+            assert await exchange(server, beginning) == b""
+        assert time.monotonic() - started < 5
+        line = await server.dial()
+        for _ in range(2):
+            assert (await line.ask(NOWHERE)).status == 404
+            await asyncio.sleep(0.4)  # An idle connection is not a slow one.
+        line.send(b"GET /nowhere HTTP/1.1\r\nX: ")
+        started = time.monotonic()
+        while not line.has_ended and time.monotonic() - started < 5:
+            line.send(b"x")
+            await asyncio.sleep(0.02)
+        assert line.has_ended
+        assert await line.rest() == b""
+
+
+async def test_a_body_that_does_not_arrive_is_refused_in_time(serving):
+    async with serving(limits={"body_seconds": 0.1}) as server:
+        campaign = await server.publish()
+        assert problem_of(await exchange(server, request_of(campaign, 1)[:-1])) == (408, "body-timeout")
+        assert not any(await cells_of(server.store, campaign))
+
+
+async def test_slow_and_half_open_clients_do_not_stop_others(server):
+    campaign = await server.publish()
+    for position, line in enumerate(await server.dials(60)):
+        line.send(request_of(campaign, 1)[: position * 4])
+    started = time.monotonic()
+    for number in range(2, 32):
+        assert (await server.upload(campaign, [number]))[0] == 200
+    assert time.monotonic() - started < 9  # No stalled one was dropped yet: that is after 10.
+
+
+async def test_a_client_that_hangs_up_does_not_cancel_the_commit(serving, gated):
+    async with serving(gated) as server:
+        campaign, line = await server.publish(), await server.dial()
+        line.send(request_of(campaign, 5))
+        await gated.begun.wait()
+        line.cut()
+        staying = asyncio.create_task(server.upload(campaign, [6]))
+        gated.gate.set()
+        assert (await staying)[0] == 200
+        assert await cells_of(gated, campaign, 8) == [0] * 5 + [1, 1, 0]
+
+
+_RAISE = """
+import logging, resource, sys
+from ldp_aggregator.server.sockets.listener import most_descriptors, raise_limit
+logging.basicConfig(stream=sys.stdout, format="%(message)s: %(reason)s")
+for soft, hard in ((20, 50), (-200, 50), (-200, 0), (-200, -100)):
+    limits = [number + most_descriptors(100) for number in (soft, hard)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    raise_limit(100)
+    print(resource.getrlimit(resource.RLIMIT_NOFILE)[0] - most_descriptors(100))
+"""
+
+
+def test_the_limit_of_open_files_is_raised_as_far_as_it_is_needed_and_allowed():
+    pytest.importorskip("resource")
+    ran = subprocess.run([sys.executable, "-c", _RAISE], capture_output=True, text=True, timeout=60, check=True)
+    warning = "too few open files: the limit is 1224, connections takes 1324"
+    assert ran.stdout.splitlines() == ["20", "0", "0", warning, "-100"]

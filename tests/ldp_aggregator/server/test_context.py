@@ -85,6 +85,13 @@ async def test_what_does_not_fit_goes_and_the_last_one_asked_for_stays(parses):
     await cache.document(campaigns[3].id)
     await cache.document(campaigns[1].id)
     assert len(store.reads) == 4
+    values = SizedCache(10)
+    values.put("a", 1, 4)
+    values.put("b", 2, 100)
+    assert (values.get("a"), values.get("b")) == (None, 2), "a value larger than the cache is kept alone"
+    values.put("b", 3, 5)
+    values.put("c", 4, 5)
+    assert (values.get("b"), values.get("c")) == (3, 4)
 
 
 async def test_a_campaign_that_is_not_there_is_asked_for_again():
@@ -107,13 +114,3 @@ async def test_a_damaged_document_is_not_served_for_caches_to_keep(server):
     )
     for one, status in ((campaign, 503), (other, 200)):
         assert (await server.ask("GET", f"{server.public}/v1/campaigns/{one.id}")).status == status
-
-
-def test_a_value_larger_than_the_cache_is_kept_alone():
-    cache = SizedCache(10)
-    cache.put("a", 1, 4)
-    cache.put("b", 2, 100)
-    assert (cache.get("a"), cache.get("b")) == (None, 2)
-    cache.put("b", 3, 5)
-    cache.put("c", 4, 5)
-    assert (cache.get("b"), cache.get("c")) == (3, 4)

@@ -62,11 +62,16 @@ async def test_who_leaves_within_a_form_is_no_error_of_the_server(server, caplog
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
-async def test_whoever_has_a_token_gets_in_where_others_hold_all_places(serving):
-    async with serving(limits={"connections": 5, "body_seconds": 600}) as server:
+async def test_whoever_has_a_token_gets_in_where_others_hold_all_places_and_is_not_pushed_out(serving):
+    async with serving(limits={"connections": 3, "body_seconds": 600}) as server:
         await crowd(server, 12)
         for _ in range(3):
             assert (await server.ask("GET", LIST, "admin")).status == 200
+        operator = await server.dial(server.admin)
+        assert (await operator.ask(list_of(server))).status == 200
+        operator.send(SLOW_FORM)  # It is as busy as the others are.
+        await crowd(server, 12)
+        assert (await operator.ask(b"x" * 94)).status == 401
 
 
 async def test_an_operator_who_is_slow_to_speak_is_not_the_first_to_go(serving):
@@ -76,15 +81,6 @@ async def test_an_operator_who_is_slow_to_speak_is_not_the_first_to_go(serving):
         operator = await server.dial(server.admin)
         await crowd(server, 3, b"")
         assert (await operator.ask(list_of(server))).status == 200
-
-
-async def test_who_has_shown_a_token_is_not_pushed_out(serving):
-    async with serving(limits={"connections": 3, "body_seconds": 600}) as server:
-        operator = await server.dial(server.admin)
-        assert (await operator.ask(list_of(server))).status == 200
-        operator.send(SLOW_FORM)  # It is as busy as the others are.
-        await crowd(server, 12)
-        assert (await operator.ask(b"x" * 94)).status == 401
 
 
 async def test_those_who_do_not_read_hold_no_place_of_an_operator(serving):
@@ -99,18 +95,14 @@ async def test_those_who_do_not_read_hold_no_place_of_an_operator(serving):
             line.cut()
 
 
-async def test_what_is_no_request_ends_a_connection_that_is_aiohttps(server):
-    line = await server.dial()
+async def test_who_says_all_at_once_is_answered_and_what_is_no_request_ends_a_connection_that_is_aiohttps(server):
+    line, short = await server.dials(2)
+    short.send(NOWHERE)
+    short.writer.write_eof()
+    assert (await short.reply()).problem == (404, "not-found")
     assert (await line.ask(NOWHERE)).status == 404
     line.send(b"no request\r\n\r\n")
     assert b" 400 " in await line.rest()
-
-
-async def test_who_says_all_at_once_is_answered(server):
-    line = await server.dial()
-    line.send(NOWHERE)
-    line.writer.write_eof()
-    assert (await line.reply()).problem == (404, "not-found")
 
 
 async def test_the_rest_of_a_body_is_not_awaited_from_who_has_said_all(server):

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import promql_parser
 import pytest
@@ -19,14 +20,11 @@ from ldp_aggregator.server.problems import PROBLEMS, RETRY_SECONDS, retry_later
 from ldp_aggregator.store import Outcome
 
 
-async def scrape(server):
-    text = await server.metrics()
-    return text, dict(re.findall(r"^(\S+(?:\{.*\})?) (\S+)$", text, re.MULTILINE))
-
-
-async def scrape_until(server, holds):
+async def scrape(server, holds=bool):
+    """Text and values of the metrics once this holds."""
     for _ in range(500):
-        text, values = await scrape(server)
+        text = await server.metrics()
+        values = dict(re.findall(r"^(\S+(?:\{.*\})?) (\S+)$", text, re.MULTILINE))
         if holds(values):
             return text, values
         await asyncio.sleep(0.01)
@@ -70,31 +68,27 @@ async def test_no_label_names_a_path_or_a_client_and_campaigns_only_those_that_a
             await server.ask("GET", server.public + path)
         await server.ask("BREW", server.public + "/coffee")
         ids = f'ldp_campaign_ids{{campaign="{campaign.id}"}}'
-        text, values = await scrape_until(server, lambda values: values.get(ids) == "1.0")
+        text, values = await scrape(server, lambda values: values.get(ids) == "1.0")
         for hidden in (unknown.id, "secret-path", "nonsense", "127.0.0.1", "BREW", "coffee"):
             assert hidden not in text
         assert [line for line in values if campaign.id in line] == [ids]
         await server.store.close_campaign(campaign.id)
-        await scrape_until(server, lambda values: not any(campaign.id in line for line in values))
+        await scrape(server, lambda values: not any(campaign.id in line for line in values))
 
 
 async def test_the_age_of_the_queue_is_that_of_the_upload_that_waits_longest():
-    class Stuck:
-        def __init__(self):
-            self.gate = asyncio.Event()
+    async def count(submissions):
+        await gate.wait()
+        return [Outcome(counted=1) for _ in submissions]
 
-        async def count(self, submissions):
-            await self.gate.wait()
-            return [Outcome(counted=1) for _ in submissions]
-
-    store, campaign = Stuck(), cell_campaign()
-    ingest = Ingest(store, Metrics(), group_reports=1)
+    gate, campaign = asyncio.Event(), cell_campaign()
+    ingest = Ingest(SimpleNamespace(count=count), Metrics(), group_reports=1)
     assert ingest.queue_age == 0
     writer = asyncio.create_task(ingest.write())
     waiting = [asyncio.create_task(submit(ingest, submission(campaign, [number]))) for number in range(2)]
     await asyncio.sleep(0.05)
     assert ingest.queue_age >= 0.04, "also of what is being committed"
-    store.gate.set()
+    gate.set()
     await asyncio.gather(*waiting)
     assert ingest.queue_age == 0
     ingest.drain()
@@ -132,11 +126,13 @@ def named(expression):
     return set(re.findall(r"\b(?:ldp|process)_\w+\b|\bup\b", bare))
 
 
-@pytest.mark.parametrize("name", ALERTS)
-def test_an_alert_is_promql_about_metrics_that_exist(name):
-    metrics = named(ALERTS[name]["expr"])
-    assert metrics
-    assert metrics <= known_metrics()
+EXPRESSIONS = [(name, rule["expr"]) for name, rule in ALERTS.items()]
+EXPRESSIONS += [(panel["title"], target["expr"]) for panel in PANELS for target in panel["targets"]]
+
+
+@pytest.mark.parametrize("expression", [found for _, found in EXPRESSIONS], ids=[name for name, _ in EXPRESSIONS])
+def test_an_alert_or_a_panel_is_promql_about_metrics_that_exist(expression):
+    assert set() < named(expression) <= known_metrics()
 
 
 def test_what_is_no_promql_is_found():
@@ -144,24 +140,11 @@ def test_what_is_no_promql_is_found():
         named("rate(ldp_requests_total[5m]")
 
 
-@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
-def test_a_panel_is_promql_about_metrics_that_exist(panel):
-    for target in panel["targets"]:
-        metrics = named(target["expr"])
-        assert metrics
-        assert metrics <= known_metrics()
-
-
-def test_every_alert_has_its_section_a_severity_and_a_summary():
+def test_every_alert_has_its_section_a_severity_and_a_summary_and_its_labels_are_codes_that_exist():
     for name, rule in ALERTS.items():
         assert rule["annotations"]["runbook"] == f"docs/runbook.md#{name.lower()}"
         assert rule["labels"]["severity"] in ("page", "ticket")
         assert rule["annotations"]["summary"]
+        assert set(re.findall(r'code="([a-z-]+)"', rule["expr"])) <= {*PROBLEMS, "conflicting-report"}
     codes = [code for code, kind in PROBLEMS.items() if kind.status >= 500]
     assert sorted([*ALERTS, *codes]) == sorted(SECTIONS)
-
-
-def test_labels_of_rules_are_codes_and_routes_that_exist():
-    text = json.dumps([rule["expr"] for rule in ALERTS.values()])
-    for code in re.findall(r'code=\\"([a-z-]+)\\"', text):
-        assert code in PROBLEMS or code == "conflicting-report"

@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import pytest
 from cells import cell_campaign, submission
@@ -33,19 +34,15 @@ async def becomes(server, wanted):
     pytest.fail(f"{seen} and not {wanted}")
 
 
-def broken(reason="disk full"):
+def broken(kind=StoreError):
     async def fails(*_):
-        raise StoreError(reason)
+        raise kind("disk full")
 
     return fails
 
 
-@pytest.fixture
-def quick_heartbeat(monkeypatch):
+async def test_readiness_follows_the_heartbeat_of_an_idle_server(server, monkeypatch):
     monkeypatch.setattr(ingest_module, "HEARTBEAT_SECONDS", 0.02)
-
-
-async def test_readiness_follows_the_heartbeat_of_an_idle_server(quick_heartbeat, server):
     assert await readiness(server) == (200, None)
     works, server.store.beat = server.store.beat, broken()
     await becomes(server, (503, "store-unavailable"))
@@ -57,14 +54,21 @@ async def test_readiness_follows_the_heartbeat_of_an_idle_server(quick_heartbeat
     await becomes(server, (200, None))
 
 
-async def test_a_store_that_commits_nothing_makes_a_server_unready_at_once(server, monkeypatch):
+async def test_asking_whether_a_server_is_ready_waits_for_no_commit(server):
+    server.store.beat = asyncio.Event().wait  # It hangs.
+    assert await asyncio.wait_for(readiness(server), 10) == (200, None)
+
+
+async def test_a_store_that_commits_nothing_fails_every_upload_and_makes_a_server_unready_at_once(server, monkeypatch):
     monkeypatch.setattr(ingest_module, "LEAST_BEAT_SECONDS", 0.0)
     campaign = await server.publish()
     with monkeypatch.context() as patch:
         for name in ("count", "beat"):
             patch.setattr(server.store, name, broken())
-        assert (await server.upload(campaign, [1]))[0] == 503
+        answers = await asyncio.gather(*(server.refused(campaign, [number]) for number in range(10)))
+        assert set(answers) == {(503, "store-unavailable")}
         await becomes(server, (503, "store-unavailable"))
+    assert "ldp_store_errors_total 0.0" not in await server.metrics()
     assert (await server.upload(campaign, [1]))[0] == 200
     assert await readiness(server) == (200, None)
 
@@ -92,23 +96,14 @@ async def test_one_damaged_campaign_leaves_the_server_ready_and_has_a_metric(ser
     assert failing % damaged.id not in await server.metrics()
 
 
-async def test_asking_whether_a_server_is_ready_waits_for_no_commit(server):
-    async def hangs():
-        await asyncio.Event().wait()
-
-    server.store.beat = hangs
-    assert await asyncio.wait_for(readiness(server), 10) == (200, None)
-
-
 async def test_a_store_that_has_not_written_for_long_is_not_well(monkeypatch):
-    class Written:
-        async def beat(self):
-            if failing:
-                raise StoreError("no")
+    async def beat():
+        if failing:
+            raise StoreError("no")
 
     now, failing = [100.0], []
     monkeypatch.setattr("ldp_aggregator.server.ingest.time.monotonic", lambda: now[0])
-    ingest = Ingest(Written(), Metrics(), group_reports=1)
+    ingest = Ingest(SimpleNamespace(beat=beat), Metrics(), group_reports=1)
     assert not ingest.is_well, "nothing was written yet"
     await ingest.beat()
     now[0] += STALE_SECONDS - 1
@@ -122,46 +117,59 @@ async def test_a_store_that_has_not_written_for_long_is_not_well(monkeypatch):
     assert not ingest.is_well
 
 
-class PickyStore:
-    """Fails on some campaigns or uploads, as a bug or a damaged campaign does."""
+class ScriptedStore:
+    """Counts what it is given; a commit waits until ``gate`` is set and fails where ``failure`` says so."""
 
-    def __init__(self, poisoned):
-        self.poisoned = poisoned
+    def __init__(self, failure=lambda _: None):
         self.groups = []
-        self.counted = []
+        self.gate = asyncio.Event()
+        self.failure = failure
 
     async def count(self, submissions):
         self.groups.append(len(submissions))
-        await asyncio.sleep(0)
-        if any(self.poisoned(submission) for submission in submissions):
-            raise ValueError("a part ends within question 0")
-        self.counted += submissions
-        return [ingest_module.Outcome(counted=1) for _ in submissions]
+        await self.gate.wait()
+        if error := self.failure(submissions):
+            raise error
+        return [Outcome(counted=submission.reports) for submission in submissions]
 
 
-async def outcomes_of(store, submissions):
-    ingest = Ingest(store, Metrics(), group_reports=1000)
-    waiting = [asyncio.create_task(submit(ingest, submission)) for submission in submissions]
-    await asyncio.sleep(0)
-    ingest.drain()
-    await ingest.write()
-    return [getattr(answer, "code", None) for answer in await asyncio.gather(*waiting, return_exceptions=True)]
+@asynccontextmanager
+async def ingesting(store, *, group_reports=1000):
+    ingest = Ingest(store, Metrics(), group_reports=group_reports)
+    task = asyncio.create_task(ingest.write())
+    try:
+        yield ingest
+    finally:
+        store.gate.set()
+        ingest.drain()
+        await task
 
 
-async def test_a_damaged_campaign_fails_no_upload_to_another():
+@pytest.fixture
+def upload():
+    campaign = cell_campaign()
+    return lambda number: submission(campaign, [number])
+
+
+async def outcomes_where(is_poisoned, submissions):
+    """The codes of uploads of which some cannot be counted, as after a bug or damage, and the sizes of the groups."""
+    store = ScriptedStore(lambda group: ValueError("a part ends early") if any(map(is_poisoned, group)) else None)
+    store.gate.set()
+    async with ingesting(store) as ingest:
+        answers = await asyncio.gather(*(submit(ingest, one) for one in submissions), return_exceptions=True)
+    return [getattr(answer, "code", None) for answer in answers], store.groups
+
+
+async def test_a_damaged_campaign_fails_no_upload_to_another_and_an_upload_that_cannot_be_counted_no_other(upload):
     damaged, sound = cell_campaign(), cell_campaign(title="sound")
     uploads = [submission(c, [n]) for n in range(5) for c in (damaged, sound)]
-    store = PickyStore(lambda submission: submission.campaign.id == damaged.id)
-    assert await outcomes_of(store, uploads) == ["internal-error", None] * 5
-    assert store.groups[:2] == [10, 5], "first all, then campaign by campaign"
-
-
-async def test_an_upload_that_cannot_be_counted_fails_alone():
-    campaign = cell_campaign()
-    uploads = [submission(campaign, [n]) for n in range(20)]
-    store = PickyStore(lambda submission: submission.blocks == uploads[13].blocks)
-    assert await outcomes_of(store, uploads) == [None] * 13 + ["internal-error"] + [None] * 6
-    assert len(store.groups) <= 2 * 5 + 1, "found in halves, not one by one"
+    codes, groups = await outcomes_where(lambda one: one.campaign.id == damaged.id, uploads)
+    assert codes == ["internal-error", None] * 5
+    assert groups[:2] == [10, 5], "first all, then campaign by campaign"
+    uploads = [upload(number) for number in range(20)]
+    codes, groups = await outcomes_where(lambda one: one.blocks == uploads[13].blocks, uploads)
+    assert codes == [None] * 13 + ["internal-error"] + [None] * 6
+    assert len(groups) <= 2 * 5 + 1, "found in halves, not one by one"
 
 
 async def test_metrics_that_cannot_be_written_end_nothing(server, monkeypatch):
@@ -181,10 +189,6 @@ def settings(tmp_path):
     return Settings(data=tmp_path, listen="127.0.0.1:0", listen_admin="0", listen_operations="0")
 
 
-async def ends(*_):
-    raise RuntimeError("a bug")
-
-
 @pytest.mark.parametrize(
     ("name", "work"),
     [
@@ -194,29 +198,13 @@ async def ends(*_):
     ],
 )
 async def test_a_server_of_which_a_part_ends_ends_too(settings, monkeypatch, name, work):
-    monkeypatch.setattr(work, ends)
+    monkeypatch.setattr(work, broken(RuntimeError))
     if name == "door":
         async with running(settings, Listeners.bind(settings), tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)) as ended:
             assert await asyncio.wait_for(ended, 10) == name
     else:
         with pytest.raises(EndedError, match=f"the {name} ended by itself"):
             await asyncio.wait_for(serve(settings, Listeners.bind(settings), lambda: None), 30)
-
-
-async def test_who_waits_for_a_writer_that_ends_gets_an_answer():
-    class Ends:
-        async def count(self, _submissions):
-            raise KeyboardInterrupt
-
-    campaign = cell_campaign()
-    ingest = Ingest(Ends(), Metrics(), group_reports=1)
-    uploads = [submission(campaign, [number]) for number in range(3)]
-    waiting = [asyncio.create_task(submit(ingest, upload)) for upload in uploads]
-    await asyncio.sleep(0)
-    with pytest.raises(KeyboardInterrupt):
-        await ingest.write()
-    answers = await asyncio.gather(*waiting, submit(ingest, uploads[0]), return_exceptions=True)
-    assert [answer.code for answer in answers] == ["stopping"] * 4
 
 
 async def test_a_stop_that_is_asked_for_is_no_failure(settings):
@@ -251,18 +239,18 @@ async def test_a_campaign_that_cannot_be_closed_is_logged_and_the_next_one_is_cl
 
 
 async def test_a_stop_waits_the_drain_time_in_all_and_not_for_each_listener():
-    class Endless:
-        cancelled = 0
+    cancelled = []
 
-        async def cleanup(self):
-            try:
-                await asyncio.Event().wait()
-            except asyncio.CancelledError:
-                Endless.cancelled += 1
-                raise
+    async def cleanup():
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
 
-    await asyncio.wait_for(end_connections([Endless(), Endless()], [], 0.05), 10)
-    assert Endless.cancelled == 2
+    endless = SimpleNamespace(cleanup=cleanup)
+    await asyncio.wait_for(end_connections([endless, endless], [], 0.05), 10)
+    assert len(cancelled) == 2
 
 
 async def test_a_client_that_does_not_read_its_answer_does_not_hold_up_a_stop(serving):
@@ -277,64 +265,18 @@ async def test_a_client_that_does_not_read_its_answer_does_not_hold_up_a_stop(se
     line.writer.close()
 
 
-class ScriptedStore:
-    """Counts what it is given; a commit waits until ``gate`` is set and fails while ``failure`` is one."""
-
-    def __init__(self):
-        self.groups = []
-        self.gate = asyncio.Event()
-        self.failure = None
-
-    async def count(self, submissions):
-        self.groups.append(len(submissions))
-        await self.gate.wait()
-        if self.failure is not None:
-            raise self.failure
-        return [Outcome(counted=submission.reports) for submission in submissions]
-
-
-@asynccontextmanager
-async def ingesting(store, *, group_reports=1000):
-    ingest = Ingest(store, Metrics(), group_reports=group_reports)
-    task = asyncio.create_task(ingest.write())
-    try:
-        yield ingest
-    finally:
-        store.gate.set()
-        ingest.drain()
-        await task
-
-
-@pytest.fixture
-def upload():
-    campaign = cell_campaign()
-    return lambda number: submission(campaign, [number])
-
-
-async def test_what_waits_during_a_commit_is_committed_together(upload):
+async def test_what_waits_during_a_commit_is_committed_together_up_to_a_greatest_size_and_one_upload_at_least(upload):
     store = ScriptedStore()
-    async with ingesting(store) as ingest:
-        first = asyncio.create_task(submit(ingest, upload(0)))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        others = [asyncio.create_task(submit(ingest, upload(number))) for number in range(1, 6)]
-        await asyncio.sleep(0)
-        store.gate.set()
-        assert [outcome.counted for outcome in await asyncio.gather(first, *others)] == [1] * 6
-    assert store.groups == [1, 5]
-
-
-async def test_a_group_has_a_greatest_size_but_takes_one_upload_at_least(upload):
-    store = ScriptedStore()
-    store.gate.set()
-    campaign = cell_campaign()
-    big = submission(campaign, range(10))
+    big = submission(cell_campaign(), range(10))
     async with ingesting(store, group_reports=3) as ingest:
-        answers = await asyncio.gather(
-            *(submit(ingest, submission) for submission in [big, *map(upload, range(10, 17))])
-        )
-    assert [outcome.counted for outcome in answers] == [10] + [1] * 7
-    assert store.groups == [1, 3, 3, 1]
+        first = asyncio.create_task(submit(ingest, upload(20)))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        others = [asyncio.create_task(submit(ingest, one)) for one in (big, *map(upload, range(10, 17)))]
+        await asyncio.sleep(0)
+        store.gate.set()
+        assert [outcome.counted for outcome in await asyncio.gather(first, *others)] == [1, 10] + [1] * 7
+    assert store.groups == [1, 1, 3, 3, 1]
 
 
 @pytest.mark.parametrize(
@@ -345,35 +287,22 @@ async def test_a_failed_commit_fails_every_waiter_and_the_next_one_succeeds(uplo
     store = ScriptedStore()
     async with ingesting(store) as ingest:
         waiters = [asyncio.create_task(submit(ingest, upload(number))) for number in range(3)]
-        store.failure = failure
+        store.failure = lambda _: failure
         store.gate.set()
         results = await asyncio.gather(*waiters, return_exceptions=True)
         assert [error.code for error in results] == [code] * 3
         assert all(error.headers["Retry-After"] for error in results)
-        store.failure = None
+        store.failure = lambda _: None
         assert await submit(ingest, upload(9)) == Outcome(counted=1)
 
 
-async def test_a_waiter_that_leaves_does_not_cancel_the_commit(upload):
-    store = ScriptedStore()
-    async with ingesting(store) as ingest:
-        leaving, staying = (asyncio.create_task(submit(ingest, upload(number))) for number in range(2))
-        await asyncio.sleep(0.01)
-        leaving.cancel()
-        await asyncio.sleep(0)
-        store.gate.set()
-        assert await staying == Outcome(counted=1)
-        with pytest.raises(asyncio.CancelledError):
-            await leaving
-    assert store.groups == [2]
-
-
-async def test_a_draining_queue_commits_what_it_has_and_takes_nothing_new(upload):
-    store = ScriptedStore()
-    async with ingesting(store) as ingest:
-        waiter = asyncio.create_task(submit(ingest, upload(1)))
-        await asyncio.sleep(0)
-        ingest.drain()
-        assert ingest.is_draining
-        store.gate.set()
-        assert await waiter == Outcome(counted=1)
+async def test_who_waits_for_a_writer_that_ends_gets_an_answer(upload):
+    store = ScriptedStore(lambda _: KeyboardInterrupt())
+    store.gate.set()
+    ingest = Ingest(store, Metrics(), group_reports=1)
+    waiting = [asyncio.create_task(submit(ingest, upload(number))) for number in range(3)]
+    await asyncio.sleep(0)
+    with pytest.raises(KeyboardInterrupt):
+        await ingest.write()
+    answers = await asyncio.gather(*waiting, submit(ingest, upload(0)), return_exceptions=True)
+    assert [answer.code for answer in answers] == ["stopping"] * 4

@@ -2,7 +2,6 @@
 
 import os
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -24,6 +23,8 @@ def test_flags_win_over_environment_over_file_over_defaults(tmp_path, monkeypatc
     assert (settings.listen, settings.listen_admin) == ("0.0.0.0:3", "127.0.0.1:2")
     assert settings.listen_operations == "127.0.0.1:8082"
     assert settings.limits == replace(Limits(), body_bytes=5000, connections=4)
+    monkeypatch.setenv("LDP_AGGREGATOR_CONFIG", str(config))
+    assert read_settings().listen == "10.0.0.1:1", "the environment can name the file"
 
 
 @pytest.mark.parametrize(
@@ -32,13 +33,6 @@ def test_flags_win_over_environment_over_file_over_defaults(tmp_path, monkeypatc
 )
 def test_a_listener_is_a_port_or_a_host_and_a_port(text, host, port):
     assert host_and_port(read_settings(flags={"listen": text}).listen) == (host, port)
-
-
-def test_the_environment_can_name_the_file(tmp_path, monkeypatch):
-    config = tmp_path / "settings.toml"
-    config.write_text('data = "/somewhere"\n')
-    monkeypatch.setenv("LDP_AGGREGATOR_CONFIG", str(config))
-    assert read_settings().data == Path("/somewhere")
 
 
 @pytest.mark.parametrize(
@@ -59,9 +53,6 @@ def test_a_file_with_something_wrong_is_refused_by_name(tmp_path, text, message)
     config.write_text(text)
     with pytest.raises(SettingsError, match=message):
         read_settings(config)
-
-
-def test_a_file_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(SettingsError, match=r"none\.toml cannot be read"):
         read_settings(tmp_path / "none.toml")
 
@@ -74,24 +65,23 @@ def test_a_file_that_is_not_there_is_refused(tmp_path):
         "LDP_AGGREGATOR_SERVICE_HOST",  # Kubernetes sets it beside a Service, unless enableServiceLinks is false.
     ],
 )
-def test_an_unknown_variable_is_refused_by_name(monkeypatch, name):
+def test_an_unknown_variable_is_refused_by_name_and_every_other_is_explained(monkeypatch, name):
     monkeypatch.setenv(name, "1")
     with pytest.raises(SettingsError, match=f"{name} is unknown"):
         read_settings()
-
-
-def test_every_variable_is_read(monkeypatch):
     assert "LDP_AGGREGATOR_CONNECTIONS" in variables()
     assert all(variables().values()), "every variable says what it sets"
 
 
-def test_the_secret_setting_may_stand_in_a_file(monkeypatch, tmp_path):
+def test_a_secret_may_stand_in_a_file_of_its_own_which_wins_over_the_configuration_file(monkeypatch, tmp_path):
     assert "LDP_AGGREGATOR_DATABASE_FILE" in variables()
     (tmp_path / "database").write_text("postgresql://ldp:geheim@database/ldp\n")
     monkeypatch.setenv("LDP_AGGREGATOR_DATABASE_FILE", str(tmp_path / "database"))
     settings = read_settings()
     assert settings.database_address == "postgresql://ldp:geheim@database/ldp"
     assert "geheim" not in repr(settings)
+    (tmp_path / "settings.toml").write_text('database = "postgresql://old"\n')
+    assert read_settings(tmp_path / "settings.toml").database_address == settings.database_address
 
 
 def test_a_secret_in_two_places_or_in_a_file_that_cannot_be_read_is_refused(monkeypatch, tmp_path):
@@ -107,11 +97,3 @@ def test_a_secret_in_two_places_or_in_a_file_that_cannot_be_read_is_refused(monk
     with pytest.raises(SettingsError, match="set one of them") as caught:
         read_settings()
     assert "geheim" not in str(caught.value)
-
-
-def test_a_secret_in_a_file_of_its_own_wins_over_the_configuration_file(monkeypatch, tmp_path):
-    config = tmp_path / "settings.toml"
-    config.write_text('database = "postgresql://old"\n')
-    (tmp_path / "new").write_text("postgresql://new")
-    monkeypatch.setenv("LDP_AGGREGATOR_DATABASE_FILE", str(tmp_path / "new"))
-    assert read_settings(config).database_address == "postgresql://new"

@@ -7,6 +7,15 @@ from cells import clock  # noqa: F401 - a fixture
 from postgres import Postgres, empty, own_postgres, postgres  # noqa: F401 - fixtures
 
 from ldp_aggregator.store import SqliteStore, Store, open_store
+from ldp_aggregator.store.combining import combine_stores
+
+
+async def sound_and_closed(*stores):
+    """Every test leaves its store sound."""
+    findings = [await one.check() for one in stores]
+    for one in stores:
+        await one.close()
+    assert findings == [[]] * len(stores)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -18,7 +27,7 @@ async def store(request, tmp_path, clock):  # noqa: F811
         await empty(address)
         found = await open_store(tmp_path, address, clock=clock)
     yield found
-    await found.close()
+    await sound_and_closed(found)
 
 
 @pytest.fixture
@@ -36,6 +45,12 @@ async def opened(tmp_path):
 
 
 @pytest.fixture
+def combine(tmp_path):
+    """Merge two data folders of these names into a third."""
+    return lambda *names, **more: combine_stores(*(tmp_path / name for name in names), **more)
+
+
+@pytest.fixture
 async def database(postgres):  # noqa: F811
     """The address of an empty database."""
     await empty(postgres.address)
@@ -47,5 +62,4 @@ async def instances(database, tmp_path, clock):  # noqa: F811
     """Two stores on one database, as two instances have them."""
     stores = [await open_store(tmp_path, database, clock=clock) for _ in range(2)]
     yield stores
-    for one in stores:
-        await one.close()
+    await sound_and_closed(*stores)

@@ -2,16 +2,17 @@
 
 import os
 import sqlite3
+from contextlib import closing
 from datetime import datetime, timedelta, timezone
 
 import numpy as np
 import pytest
 from cells import count, publish, submission
-from postgres import bare, empty
+from postgres import bare
 
 from ldp_aggregator.store import Outcome, StoredToken, StoreError
 from ldp_aggregator.store.backup import copy_store, restore_store
-from ldp_aggregator.store.combining import Combined, combine_stores
+from ldp_aggregator.store.combining import Combined
 from ldp_aggregator.store.sqlite.connections import FILE_NAME
 from ldp_aggregator.trainers import FederatedState, encode_share
 
@@ -34,7 +35,7 @@ async def original(tmp_path, opened, clock):
     return campaign, store
 
 
-async def test_a_backup_is_read_and_takes_nothing(tmp_path, opened, original):
+async def test_a_backup_is_read_and_takes_nothing(tmp_path, combine, opened, original):
     campaign, _ = original
     before = (tmp_path / "backup" / FILE_NAME).read_bytes()
     with pytest.raises(StoreError, match="this is a backup"):
@@ -46,17 +47,9 @@ async def test_a_backup_is_read_and_takes_nothing(tmp_path, opened, original):
     assert (await store.state(campaign.id)).reports == 10
     assert await store.check() == []
     assert (await store.origin()).is_copy
-    merged = combine_stores(tmp_path / "data", tmp_path / "backup", tmp_path / "both")
+    merged = combine("data", "backup", "both")
     assert merged == [Combined(campaign.id, 25, overlap=10)]
     assert not (await (await opened("both")).origin()).is_copy
-
-
-async def test_no_token_of_a_restored_store_opens_anything(tmp_path, opened, original):
-    assert restore_store(tmp_path / "backup", tmp_path / "new", now=NOW).tokens == 2
-    store = await opened("new")
-    assert [(token.name, token.revoked) for token in await store.tokens()] == [("a", NOW), ("b", NOW)]
-    with pytest.raises(StoreError, match="exists already"):
-        await store.add_token(StoredToken("a", "admin", b"x" * 32, NOW))
 
 
 @pytest.mark.parametrize("keep", [False, True])
@@ -77,7 +70,6 @@ async def test_a_share_that_was_withdrawn_since_does_not_come_back(tmp_path, ope
     assert [member.node for member in shares.members] == (["a", "b"] if keep else [])
     assert [node for node, _ in shares.releases] == ["a", "b"]
     assert await store.put_share(campaign.id, "a", share) == "wrong-token"
-    assert await store.check() == []
 
 
 async def test_a_restored_store_publishes_under_versions_that_were_never_used(tmp_path, opened, original, clock):
@@ -101,18 +93,23 @@ async def test_a_restored_store_publishes_under_versions_that_were_never_used(tm
             folder = tmp_path / "backup of a restored one"
 
 
-async def test_a_restored_store_is_another_one_and_still_knows_what_it_counted(tmp_path, opened, original):
+async def test_a_restored_store_is_another_one_that_knows_what_it_counted_and_whose_tokens_open_nothing(
+    tmp_path, opened, original
+):
     campaign, kept = original
     for name in ("first", "second"):
-        restore_store(tmp_path / "backup", tmp_path / name)
+        assert restore_store(tmp_path / "backup", tmp_path / name, now=NOW).tokens == 2
     stores = [await opened(name) for name in ("first", "second")]
     assert len({(await store.origin()).generation for store in (kept, *stores)}) == 3
     assert await count(stores[0], campaign, range(12)) == Outcome(counted=2, duplicates=10)
     for store in stores:
         assert await store.check() == []
+        assert [(token.name, token.revoked) for token in await store.tokens()] == [("a", NOW), ("b", NOW)]
+        with pytest.raises(StoreError, match="exists already"):
+            await store.add_token(StoredToken("a", "admin", b"x" * 32, NOW))
 
 
-async def test_what_cannot_be_restored_leaves_nothing(tmp_path, original, monkeypatch):
+async def test_what_cannot_be_restored_or_is_damaged_leaves_nothing(tmp_path, original, monkeypatch):
     with pytest.raises(StoreError, match="there is no store in"):
         restore_store(tmp_path / "none", tmp_path / "new")
     with pytest.raises(StoreError, match="already"):
@@ -123,18 +120,14 @@ async def test_what_cannot_be_restored_leaves_nothing(tmp_path, original, monkey
     def fails(*_arguments, **_more):
         raise sqlite3.OperationalError("disk I/O error")
 
-    monkeypatch.setattr("ldp_aggregator.store.backup.renew", fails)
-    with pytest.raises(StoreError, match="disk I/O error"):
-        restore_store(tmp_path / "backup", tmp_path / "new")
-    assert list((tmp_path / "new").iterdir()) == []
-
-
-async def test_a_damaged_backup_is_not_restored(tmp_path, original):
+    with monkeypatch.context() as patch:
+        patch.setattr("ldp_aggregator.store.backup.renew", fails)
+        with pytest.raises(StoreError, match="disk I/O error"):
+            restore_store(tmp_path / "backup", tmp_path / "new")
     path = tmp_path / "backup" / FILE_NAME
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db:
         root = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_tokens_2'").fetchone()[0]
         page = db.execute("PRAGMA page_size").fetchone()[0]
-    db.close()
     with path.open("r+b") as file:
         file.seek((root - 1) * page + page - 20)
         file.write(b"\x00" * 20)
@@ -143,7 +136,9 @@ async def test_a_damaged_backup_is_not_restored(tmp_path, original):
     assert list((tmp_path / "new").iterdir()) == []
 
 
-async def test_folders_and_files_are_for_their_owner_only_also_in_a_folder_that_others_may_read(tmp_path, opened):
+async def test_folders_and_files_are_for_their_owner_only_also_in_a_folder_that_others_may_read(
+    tmp_path, combine, opened
+):
     previous = os.umask(0)
     try:
         for name in ("data", "copy", "new", "merged"):
@@ -152,7 +147,7 @@ async def test_folders_and_files_are_for_their_owner_only_also_in_a_folder_that_
         copy_store(tmp_path / "data", tmp_path / "copy")
         restore_store(tmp_path / "copy", tmp_path / "new")
         await (await opened("new")).beat()
-        combine_stores(tmp_path / "data", tmp_path / "copy", tmp_path / "merged")
+        combine("data", "copy", "merged")
         for name in ("data", "copy", "new", "merged"):
             assert {path.stat().st_mode & 0o777 for path in (tmp_path / name).iterdir()} == {0o600}, name
         restore_store(tmp_path / "copy", tmp_path / "restored")
@@ -178,21 +173,15 @@ async def test_a_database_that_was_put_back_is_made_another_store(instances, clo
     assert (await store.publish_model(campaign.id, "three")).version > first
 
 
-async def test_what_is_only_read_has_to_be_there(opened, postgres):
-    with pytest.raises(StoreError, match="there is no store in"):
-        await opened("nowhere", read_only=True)
-    await bare(postgres.address)
-    with pytest.raises(StoreError, match="there is no store in this database"):
-        await opened("nowhere", database=postgres.address, read_only=True)
-
-
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-async def test_a_store_that_is_only_read_sees_what_another_commits_and_refuses_every_write(
+async def test_a_store_that_is_only_read_has_to_be_there_sees_what_another_commits_and_refuses_every_write(
     request, opened, clock, kind
 ):
     address = request.getfixturevalue("postgres").address if kind == "postgres" else None
     if address:
-        await empty(address)
+        await bare(address)
+    with pytest.raises(StoreError, match="there is no store in"):
+        await opened("nowhere", database=address, read_only=True)
     writer = await opened("data", database=address)
     campaign = await publish(writer)
     store = await opened("data", database=address, read_only=True)

@@ -6,12 +6,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from cells import cell_campaign, publish, submission
+from cells import publish, submission
 
 from ldp_aggregator.service.rights import recorded
-from ldp_aggregator.store import Act, SqliteStore, StoredToken, StoreError
-from ldp_aggregator.store.combining import combine_stores
-from ldp_aggregator.store.sqlite.connections import FILE_NAME
+from ldp_aggregator.store import Act, StoredToken, StoreError
 
 DAY = timedelta(days=1)
 
@@ -20,24 +18,17 @@ def make_token(name, clock, **more):
     return StoredToken(name, "relay", hashlib.sha256(name.encode()).digest(), clock(), **more)
 
 
-async def test_a_token_comes_back_with_its_end_and_its_campaigns(store, clock):
-    kept = [
-        make_token("always", clock),
-        make_token("until", clock, expires=clock() + DAY),
-        make_token("some", clock, campaigns=("A" * 43, "B" * 43)),
-    ]
+async def test_a_token_comes_back_with_its_end_and_its_campaigns_and_is_in_use_until_it_expires(store, clock):
+    until = make_token("until", clock, expires=clock() + DAY)
+    kept = [make_token("always", clock), make_token("some", clock, campaigns=("A" * 43, "B" * 43)), until]
     for token in kept:
         await store.add_token(token)
     assert sorted(await store.tokens(), key=lambda token: token.name) == sorted(kept, key=lambda token: token.name)
     assert [await store.token(token.digest) for token in kept] == kept
-
-
-def test_a_token_is_in_use_until_the_moment_it_expires(clock):
-    token = make_token("until", clock, expires=clock() + DAY)
-    assert token.is_in_use(clock())
-    assert token.is_in_use(clock() + DAY - timedelta(microseconds=1))
-    assert not token.is_in_use(clock() + DAY)
-    assert not replace(token, revoked=clock()).is_in_use(clock())
+    assert until.is_in_use(clock())
+    assert until.is_in_use(clock() + DAY - timedelta(microseconds=1))
+    assert not until.is_in_use(clock() + DAY)
+    assert not replace(until, revoked=clock()).is_in_use(clock())
 
 
 async def test_a_rotation_with_overlap_leaves_both_in_use_until_it_ends(store, clock):
@@ -71,21 +62,16 @@ async def test_what_uploads_need_is_kept_with_the_campaign(store):
     campaign = await publish(store, uploads_need="device")
     await publish(store, title="Other")
     assert [state.uploads_need for state in await store.campaigns()] == ["device", None]
-    assert (await store.set_uploads_need(campaign.id, "relay")).uploads_need == "relay"
-    assert (await store.set_uploads_need(campaign.id, None)).uploads_need is None
+    for need in ("relay", None):
+        assert (await store.set_uploads_need(campaign.id, need)).uploads_need == need
 
 
 @pytest.mark.parametrize(("first", "second", "merged"), [(None, "device", "device"), ("device", "relay", "relay")])
-async def test_a_merged_campaign_asks_of_uploads_what_either_did(tmp_path, first, second, merged):
+async def test_a_merged_campaign_asks_of_uploads_what_either_did(combine, opened, first, second, merged):
     for name, need in (("a", first), ("b", second)):
-        (tmp_path / name).mkdir()
-        store = SqliteStore(tmp_path / name / FILE_NAME)
-        await publish(store, uploads_need=need)
-        await store.close()
-    combine_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c")
-    store = SqliteStore(tmp_path / "c" / FILE_NAME)
-    assert (await store.state(cell_campaign().id)).uploads_need == merged
-    await store.close()
+        campaign = await publish(await opened(name), uploads_need=need)
+    combine("a", "b", "c")
+    assert (await (await opened("c")).state(campaign.id)).uploads_need == merged
 
 
 async def test_nothing_is_done_that_cannot_be_written_down_first(store, monkeypatch):

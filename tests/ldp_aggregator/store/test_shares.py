@@ -5,6 +5,7 @@ counted as often as they were sent, whatever became of them.
 import asyncio
 import hashlib
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,9 +14,10 @@ import pytest
 from cells import count, publish
 
 from ldp_aggregator.node_statistics import Releases
-from ldp_aggregator.store import Outcome, SqliteStore, StoredToken, StoreError, open_store
+from ldp_aggregator.store import Outcome, StoredToken, StoreError
 from ldp_aggregator.store.backup import copy_store
-from ldp_aggregator.store.combining import Combined, combine_stores
+from ldp_aggregator.store.combining import Combined
+from ldp_aggregator.store.sqlite.connections import FILE_NAME
 from ldp_aggregator.trainers import FederatedState, encode_share
 
 
@@ -38,6 +40,12 @@ def federate(make_token):
     return make
 
 
+@pytest.fixture
+async def campaign(store, federate):
+    """Of nodes, in the store."""
+    return await federate(store)
+
+
 def share_of(campaign, seed, *, other_rows=False):
     size = len(FederatedState(campaign).totals)
     return encode_share(campaign, np.random.default_rng(seed).integers(-50, 500, size), other_rows=other_rows)
@@ -51,8 +59,7 @@ async def sent(store, campaign):
     return dict((await store.shares(campaign.id)).releases)
 
 
-async def test_a_share_is_kept_byte_for_byte_and_a_retry_changes_nothing(store, federate, clock):
-    campaign = await federate(store)
+async def test_a_share_is_kept_byte_for_byte_and_a_retry_changes_nothing(store, campaign, clock):
     share = share_of(campaign, 1)
     assert await store.put_share(campaign.id, "a", share) is None
     first = await store.shares(campaign.id)
@@ -62,11 +69,9 @@ async def test_a_share_is_kept_byte_for_byte_and_a_retry_changes_nothing(store, 
     assert await store.share_digests(campaign.id) == (("a", hashlib.sha256(share).digest(), Releases()),)
     state = await store.state(campaign.id)
     assert (state.federated, state.shares, state.reports) == (True, 1, 0)
-    assert await store.check() == []
 
 
-async def test_another_share_takes_the_place_of_the_first_and_the_time_of_its_own(store, federate, clock):
-    campaign = await federate(store)
+async def test_another_share_takes_the_place_of_the_first_and_what_is_withdrawn_is_gone(store, campaign, clock):
     await store.put_share(campaign.id, "b", share_of(campaign, 1))
     before = (await store.shares(campaign.id)).members[0].received
     clock.step(60)
@@ -75,15 +80,9 @@ async def test_another_share_takes_the_place_of_the_first_and_the_time_of_its_ow
     members = (await store.shares(campaign.id)).members
     assert [member.node for member in members] == ["a", "b"]
     assert (members[1].share, (members[1].received - before).total_seconds()) == (share_of(campaign, 2), 60)
-
-
-async def test_a_withdrawn_share_is_gone_and_withdrawing_again_is_a_success(store, federate):
-    campaign = await federate(store)
-    await store.put_share(campaign.id, "a", share_of(campaign, 1))
-    await store.put_share(campaign.id, "b", share_of(campaign, 2))
-    assert await store.withdraw_share(campaign.id, "a") is None
-    assert await store.withdraw_share(campaign.id, "a") is None
-    assert await kept(store, campaign) == {"b": share_of(campaign, 2)}
+    for _ in range(2):
+        assert await store.withdraw_share(campaign.id, "a") is None
+        assert await kept(store, campaign) == {"b": share_of(campaign, 2)}
 
 
 async def test_shares_and_withdrawals_meet_the_life_of_a_campaign_as_reports_do(store, federate, clock):
@@ -100,23 +99,25 @@ async def test_shares_and_withdrawals_meet_the_life_of_a_campaign_as_reports_do(
         assert await store.put_share(campaign.id, "a", share_of(campaign, 2)) == "campaign-closed"
         assert await store.withdraw_share(campaign.id, "a") == "campaign-closed"
         assert await kept(store, campaign) == {"a": share_of(campaign, 1)}
-    assert await store.check() == []
 
 
-async def test_a_campaign_takes_one_kind_only(store, federate):
-    federated, reports = await federate(store), await publish(store, 8, title="Of devices")
+async def test_a_campaign_takes_one_kind_only_and_fsck_finds_a_share_of_another(store, campaign):
+    reports = await publish(store, 8, title="Of devices")
     assert await store.create_campaign(reports, federated=True) is False
     await count(store, reports, [1])
     assert await store.put_share(reports.id, "a", share_of(reports, 1)) == "takes-reports"
     assert await store.withdraw_share(reports.id, "a") == "takes-reports"
     assert await store.shares(reports.id) is None
-    assert await count(store, federated, [1]) == Outcome(refused="takes-shares")
-    assert (await store.state(federated.id)).reports == 0
+    assert await count(store, campaign, [1]) == Outcome(refused="takes-shares")
+    assert (await store.state(campaign.id)).reports == 0
+    await store.put_share(campaign.id, "a", share_of(reports, 1))
+    [finding] = await store.check()
+    assert str(finding).startswith(f"{campaign.id}: the share of 'a': the share is for another campaign")
+    await store.withdraw_share(campaign.id, "a")
 
 
 async def test_a_first_share_makes_a_campaign_without_reports_federated(store, federate):
-    await federate(store)  # Its nodes have tokens.
-    campaign = await publish(store, 8, title="Undecided")
+    decided, campaign = await federate(store), await publish(store, 8, title="Undecided")
     limited = await publish(store, 8, title="Of so many devices", max_reports=5)
     assert await store.withdraw_share(campaign.id, "a") == "takes-reports"
     assert await store.put_share(campaign.id, "nobody", share_of(campaign, 1)) == "wrong-token"
@@ -125,45 +126,37 @@ async def test_a_first_share_makes_a_campaign_without_reports_federated(store, f
     salt = (await store.shares(campaign.id)).salt
     assert await store.put_share(campaign.id, "b", share_of(campaign, 2)) is None
     assert (await store.shares(campaign.id)).salt == salt
+    assert len(salt) == 32
+    assert (await store.shares(decided.id)).salt != salt, "every campaign has one of its own"
     assert await count(store, campaign, [1]) == Outcome(refused="takes-shares")
     assert await store.put_share(limited.id, "a", share_of(limited, 1)) == "takes-reports"
-    assert await store.check() == []
 
 
-async def test_only_a_token_in_use_has_a_say_and_what_is_refused_is_not_counted(store, federate):
-    campaign = await federate(store)
+async def test_only_a_token_in_use_has_a_say_and_what_is_refused_is_not_counted(store, campaign, make_token, clock):
     await store.put_share(campaign.id, "a", share_of(campaign, 1))
-    assert await store.put_share(campaign.id, "nobody", share_of(campaign, 2)) == "wrong-token"
+    await store.add_token(make_token("late", expires=clock() + timedelta(days=1)))
+    clock.step(86400)
     await store.revoke_token("a")
-    assert await store.put_share(campaign.id, "a", share_of(campaign, 2)) == "wrong-token"
-    assert await store.withdraw_share(campaign.id, "a") == "wrong-token"
+    for node in ("a", "late", "nobody"):
+        assert await store.put_share(campaign.id, node, share_of(campaign, 2)) == "wrong-token"
+        assert await store.withdraw_share(campaign.id, node) == "wrong-token"
     assert await kept(store, campaign) == {"a": share_of(campaign, 1)}, "revoking ends access and takes nothing back"
     await store.close_campaign(campaign.id)
     assert await store.put_share(campaign.id, "b", share_of(campaign, 2)) == "campaign-closed"
     assert await sent(store, campaign) == {"a": Releases()}
 
 
-async def test_an_expired_token_has_no_say_about_its_nodes_share(store, federate, make_token, clock):
-    campaign = await federate(store)
-    await store.add_token(make_token("late", expires=clock() + timedelta(days=1)))
-    clock.step(86400)
-    assert await store.put_share(campaign.id, "late", b"") == "wrong-token"
-    assert await store.withdraw_share(campaign.id, "late") == "wrong-token"
+async def test_an_operator_can_take_a_nodes_shares_out_of_every_campaign(store, campaign, federate):
+    both = campaign, await federate(store, title="Second")
+    for one in both:
+        await store.put_share(one.id, "a", share_of(one, 1))
+        await store.put_share(one.id, "b", share_of(one, 2))
+    await store.close_campaign(both[1].id)
+    assert [await store.withdraw_node("a") for _ in range(2)] == [2, 0]
+    assert [list(await kept(store, one)) for one in both] == [["b"], ["b"]]
 
 
-async def test_an_operator_can_take_a_nodes_shares_out_of_every_campaign(store, federate):
-    first, second = await federate(store), await federate(store, title="Second")
-    for campaign in (first, second):
-        await store.put_share(campaign.id, "a", share_of(campaign, 1))
-        await store.put_share(campaign.id, "b", share_of(campaign, 2))
-    await store.close_campaign(second.id)
-    assert await store.withdraw_node("a") == 2
-    assert await store.withdraw_node("a") == 0
-    assert [list(await kept(store, campaign)) for campaign in (first, second)] == [["b"], ["b"]]
-
-
-async def test_the_shares_of_a_rotated_token_stay_its_nodes(store, federate, make_token):
-    campaign = await federate(store)
+async def test_the_shares_of_a_rotated_token_stay_its_nodes(store, campaign, make_token, clock):
     await store.put_share(campaign.id, "a", share_of(campaign, 1))
     assert await store.rotate_token("a", make_token("a again")) is True
     assert await store.rotate_token("a", make_token("a third time")) is False
@@ -177,47 +170,28 @@ async def test_the_shares_of_a_rotated_token_stay_its_nodes(store, federate, mak
         await store.rotate_token("a again", replace(make_token("other"), name="b"))
     in_use = {token.name for token in await store.tokens() if token.revoked is None}
     assert in_use == {"a again", "b", "c"}, "a rotation that failed has changed nothing"
-
-
-async def test_in_an_overlap_both_tokens_send_the_share_of_one_node(store, federate, make_token, clock):
-    campaign = await federate(store)
-    await store.rotate_token("a", make_token("new"), until=clock() + timedelta(days=1))
-    for seed, token in enumerate(("a", "new")):
-        assert await store.put_share(campaign.id, "a", share_of(campaign, seed), token=token) is None
-    assert await kept(store, campaign) == {"a": share_of(campaign, 1)}
+    await store.rotate_token("b", make_token("new"), until=clock() + timedelta(days=1))
+    for seed, token in enumerate(("b", "new")):  # In an overlap both send.
+        assert await store.put_share(campaign.id, "b", share_of(campaign, seed), token=token) is None
+        assert (await kept(store, campaign))["b"] == share_of(campaign, seed)
     assert await store.put_share(campaign.id, "new", share_of(campaign, 1), token="new") == "wrong-token", "no node"
 
 
-async def test_every_campaign_has_a_salt_of_its_own_that_stays(store, federate):
-    first, second = await federate(store), await federate(store, title="Second")
-    salts = [(await store.shares(campaign.id)).salt for campaign in (first, second, first)]
-    assert salts[0] == salts[2] != salts[1]
-    assert len(salts[0]) == 32
-
-
-async def test_fsck_finds_a_share_that_is_none_of_its_campaign(store, federate):
-    campaign, other = await federate(store), await federate(store, title="Other")
-    await store.put_share(campaign.id, "a", share_of(other, 1))
-    [finding] = await store.check()
-    assert str(finding).startswith(f"{campaign.id}: the share of 'a': the share is for another campaign")
-
-
-async def test_a_replacement_is_counted_and_the_same_share_again_is_none(store, federate):
-    campaign = await federate(store)
+async def test_a_replacement_is_counted_in_its_campaign_and_the_same_share_again_is_none(store, campaign, federate):
+    other = await federate(store, title="Other")
     assert await sent(store, campaign) == {}
     for seed, releases in ((1, 0), (1, 0), (2, 1), (2, 1), (1, 1), (2, 1), (3, 2)):
         await store.put_share(campaign.id, "a", share_of(campaign, seed))
         assert await sent(store, campaign) == {"a": Releases(releases)}
     await store.put_share(campaign.id, "b", share_of(campaign, 1))
+    await store.put_share(other.id, "a", share_of(other, 1))
     assert await sent(store, campaign) == {"a": Releases(2), "b": Releases()}
-    assert await store.check() == []
+    assert await sent(store, other) == {"a": Releases()}
 
 
-async def test_withdrawing_takes_no_release_back(store, federate):
-    campaign = await federate(store)
+async def test_withdrawing_takes_no_release_back(store, campaign):
     await store.put_share(campaign.id, "a", share_of(campaign, 1))
     await store.withdraw_share(campaign.id, "a")
-    assert await sent(store, campaign) == {"a": Releases()}
     assert await store.share_digests(campaign.id) == (("a", None, Releases()),)
     await store.put_share(campaign.id, "a", share_of(campaign, 1))
     assert await sent(store, campaign) == {"a": Releases()}, "the same share tells nothing new"
@@ -228,35 +202,19 @@ async def test_withdrawing_takes_no_release_back(store, federate):
     assert await sent(store, campaign) == {"a": Releases(1)}
 
 
-async def test_a_share_of_other_rows_is_no_replacement_unless_it_is_the_first(store, federate):
-    campaign = await federate(store)
-    await store.put_share(campaign.id, "a", share_of(campaign, 1, other_rows=True))
-    assert await sent(store, campaign) == {"a": Releases()}
-    await store.put_share(campaign.id, "a", share_of(campaign, 2, other_rows=True))
-    assert await sent(store, campaign) == {"a": Releases(0, 1)}
-    await store.put_share(campaign.id, "a", share_of(campaign, 3))
-    assert await sent(store, campaign) == {"a": Releases(1, 1)}
-    await store.put_share(campaign.id, "a", share_of(campaign, 2, other_rows=True))
-    assert await sent(store, campaign) == {"a": Releases(1, 1)}
+async def test_a_share_of_other_rows_is_no_replacement_unless_it_is_the_first(store, campaign):
+    for seed, other_rows, releases in ((1, True, (0, 0)), (2, True, (0, 1)), (3, False, (1, 1)), (2, True, (1, 1))):
+        await store.put_share(campaign.id, "a", share_of(campaign, seed, other_rows=other_rows))
+        assert await sent(store, campaign) == {"a": Releases(*releases)}
 
 
-async def test_campaigns_count_apart(store, federate):
-    first, second = await federate(store), await federate(store, title="Second")
-    await store.put_share(first.id, "a", share_of(first, 1))
-    await store.put_share(first.id, "a", share_of(first, 2))
-    await store.put_share(second.id, "a", share_of(second, 1))
-    assert [await sent(store, campaign) for campaign in (first, second)] == [{"a": Releases(1)}, {"a": Releases()}]
-
-
-async def test_concurrent_shares_of_one_node_leave_exactly_one_and_are_all_counted(store, federate):
-    campaign = await federate(store)
+async def test_concurrent_shares_of_one_node_leave_exactly_one_and_are_all_counted(store, campaign):
     shares = [share_of(campaign, seed % 12) for seed in range(36)]
     answers = await asyncio.gather(*(store.put_share(campaign.id, "a", share) for share in shares))
     assert answers == [None] * 36
-    assert set(await kept(store, campaign)) == {"a"}
-    assert (await kept(store, campaign))["a"] in shares
+    [(node, share)] = (await kept(store, campaign)).items()
+    assert (node, share in shares) == ("a", True)
     assert await sent(store, campaign) == {"a": Releases(11)}
-    assert await store.check() == []
 
 
 async def test_two_instances_on_one_database_agree(instances, federate):
@@ -278,17 +236,15 @@ async def test_two_instances_on_one_database_agree(instances, federate):
     assert await first.put_share(campaign.id, "b", share_of(campaign, 4)) == "campaign-closed"
 
 
-async def test_a_share_and_its_count_outlive_their_process(tmp_path, federate, clock):
-    store = SqliteStore(tmp_path / "s.sqlite3", clock=clock)
+async def test_a_share_and_its_count_outlive_their_process(opened, federate):
+    store = await opened("data")
     campaign = await federate(store)
     for seed in (1, 2):
         await store.put_share(campaign.id, "a", share_of(campaign, seed))
-    reopened = SqliteStore(tmp_path / "s.sqlite3", clock=clock)  # The first was never closed, as after a kill.
+    reopened = await opened("data")  # The first was never closed, as after a kill.
     assert await kept(reopened, campaign) == {"a": share_of(campaign, 2)}
     await reopened.put_share(campaign.id, "a", share_of(campaign, 1))
-    assert await sent(reopened, campaign) == {"a": Releases(1)}
-    for one in (store, reopened):
-        await one.close()
+    assert await sent(store, campaign) == {"a": Releases(1)}
 
 
 @pytest.mark.parametrize(
@@ -299,94 +255,83 @@ async def test_a_share_and_its_count_outlive_their_process(tmp_path, federate, c
         ("DELETE FROM releases", "the share of 'a': it is not among the shares that were sent"),
     ],
 )
-async def test_fsck_finds_what_was_changed(tmp_path, federate, clock, statement, problem):
-    path = tmp_path / "s.sqlite3"
-    store = SqliteStore(path, clock=clock)
+async def test_fsck_finds_what_was_changed(tmp_path, opened, federate, statement, problem):
+    store = await opened("data")
     campaign = await federate(store)
     await store.put_share(campaign.id, "a", share_of(campaign, 1))
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(tmp_path / "data" / FILE_NAME)) as db, db:
         db.execute(statement)
-    db.close()
     assert problem in [finding.problem for finding in await store.check()]
-    await store.close()
 
 
 @pytest.fixture
-async def folders(tmp_path, federate, clock):
+async def folders(opened, federate, clock):
     """Data folders with one federated campaign; ``fill(folder, [(node, seed), ...])``, None as a seed withdraws."""
 
     async def fill(name, history, **more):
-        store = await open_store(tmp_path / name, clock=clock)
+        store = await opened(name, clock=clock)
         campaign = await federate(store)
         for node, seed in history:
             if seed is None:
                 await store.withdraw_share(campaign.id, node)
             else:
                 await store.put_share(campaign.id, node, share_of(campaign, seed, **more))
-        await store.close()
         return campaign
 
     return fill
 
 
 @pytest.fixture
-def read(tmp_path):
+def read(opened):
     """The shares of a data folder, and how often each node's were sent."""
 
     async def look(name, campaign):
-        store = await open_store(tmp_path / name, read_only=True)
-        found = await store.check(), await kept(store, campaign), await sent(store, campaign)
-        await store.close()
-        assert found[0] == []
-        return found[1:]
+        store = await opened(name, read_only=True)
+        assert await store.check() == []
+        return await kept(store, campaign), await sent(store, campaign)
 
     return look
 
 
-async def test_merged_stores_have_the_shares_of_both_and_count_what_was_sent_to_either_once(tmp_path, folders, read):
+async def test_merged_stores_have_the_shares_of_both_and_count_what_was_sent_to_either_once(
+    tmp_path, combine, folders, read
+):
     campaign = await folders("one", [("a", 1), ("a", 2), ("b", 5)])
     await folders("two", [("a", 1), ("a", 3), ("a", None), ("b", 5), ("c", 3)])
     shares = {node: share_of(campaign, seed) for node, seed in (("a", 2), ("b", 5), ("c", 3))}
     expected = shares, {"a": Releases(2), "b": Releases(), "c": Releases()}
     for first, second in (("one", "two"), ("two", "one")):
-        output = tmp_path / f"{first} first"
-        assert combine_stores(tmp_path / first, tmp_path / second, output) == [Combined(campaign.id, 3)]
-        assert await read(output.name, campaign) == expected
+        assert combine(first, second, f"{first} first") == [Combined(campaign.id, 3)]
+        assert await read(f"{first} first", campaign) == expected
     copy_store(tmp_path / "one first", tmp_path / "copy")
     assert await read("copy", campaign) == expected
 
 
 async def test_in_merged_stores_only_what_was_declared_to_both_or_after_another_is_of_other_rows(
-    tmp_path, folders, read
+    tmp_path, combine, folders, read
 ):
     campaign = await folders("one", [("a", 1), ("a", 2), ("a", 3)], other_rows=True)
     await folders("two", [("a", 3)], other_rows=True)
+    await folders("another", [("a", 3)])
     assert (await read("one", campaign))[1] == {"a": Releases(0, 2)}
-    combine_stores(tmp_path / "one", tmp_path / "two", tmp_path / "both")
+    combine("one", "two", "both")
     assert (await read("both", campaign))[1] == {"a": Releases(1, 1)}
-
-
-async def test_two_shares_of_one_node_are_not_merged(tmp_path, folders):
-    await folders("one", [("a", 1)])
-    await folders("two", [("a", 2)])
     with pytest.raises(StoreError, match="node 'a' has another share in each store"):
-        combine_stores(tmp_path / "one", tmp_path / "two", tmp_path / "both")
-    assert list((tmp_path / "both").iterdir()) == []
+        combine("one", "another", "neither")
+    assert list((tmp_path / "neither").iterdir()) == []
 
 
 @pytest.mark.parametrize("taken", ["a report", "a limit", "nothing"])
-async def test_campaigns_of_two_kinds_are_merged_only_where_nobody_answered_one(tmp_path, folders, read, taken):
+async def test_campaigns_of_two_kinds_are_merged_only_where_nobody_answered_one(combine, opened, folders, read, taken):
     campaign = await folders("one", [("a", 1)])
-    other = await open_store(tmp_path / "two")
+    other = await opened("two")
     await publish(other, 8, max_reports=5 if taken == "a limit" else None)
     if taken == "a report":
         assert await count(other, campaign, [1]) == Outcome(counted=1)
-    await other.close()
     for first, second in (("one", "two"), ("two", "one")):
-        output = tmp_path / f"{first} first"
         if taken == "nothing":
-            assert combine_stores(tmp_path / first, tmp_path / second, output) == [Combined(campaign.id, 1)]
-            assert (await read(output.name, campaign))[0] == {"a": share_of(campaign, 1)}
+            assert combine(first, second, f"{first} first") == [Combined(campaign.id, 1)]
+            assert (await read(f"{first} first", campaign))[0] == {"a": share_of(campaign, 1)}
         else:
             with pytest.raises(StoreError, match="reports in one store and shares in the other"):
-                combine_stores(tmp_path / first, tmp_path / second, output)
+                combine(first, second, f"{first} first")

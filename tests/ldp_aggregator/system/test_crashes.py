@@ -1,12 +1,16 @@
-"""Real processes, killed: an acknowledged report is on disk, and counts once however often it is sent.
+"""Real processes, killed or told to leave: an acknowledged report is on disk, and counts once however often it is sent.
 
 Every run kills a server twice on each store; at length, 200 times on each store and each event loop.
 """
 
 from __future__ import annotations
 
+import json
 import random
+import signal
 import time
+import urllib.error
+import urllib.request
 
 import pytest
 from cells import cell_report
@@ -19,11 +23,9 @@ STORES = ("sqlite", "postgres")
 LOOPS = ("uvloop", "asyncio")
 
 
-def uploads_of(campaign, numbers, size=1):
-    """Uploads of ``size`` reports, each with a cell of its own."""
-    return [
-        encode_upload([cell_report(campaign, number) for number in group]) for group in in_groups(list(numbers), size)
-    ]
+def uploads_of(campaign, numbers):
+    """Uploads of one report each, with a cell of its own."""
+    return [encode_upload([cell_report(campaign, number)]) for number in numbers]
 
 
 @pytest.mark.parametrize(
@@ -119,3 +121,42 @@ def test_two_instances_and_a_restarted_database_count_each_report_once(kept_in_o
     assert tally.n.tolist() == [half, half]
     assert [counts.tolist() for counts in tally.counts] == [[1] * half] * 2
     assert kept.check() == []
+
+
+PATIENCE = 60
+
+
+def fetch(url):
+    """Status and code of an answer."""
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return answer.status, json.loads(answer.read()).get("status")
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.loads(error.read())["code"]
+
+
+def test_readiness_goes_first_and_the_server_serves_on_until_the_pause_is_over(kept_in_file):
+    campaign = kept_in_file.publish(64)
+    uploads = uploads_of(campaign, range(2))
+    with Daemon(kept_in_file.folder, LDP_AGGREGATOR_PAUSE_SECONDS="600") as daemon:
+        assert fetch(daemon.operations + "/readyz") == (200, "ready")
+        assert post(daemon.public, campaign, uploads[0])[0] == 200
+        daemon.process.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + PATIENCE
+        while (seen := fetch(daemon.operations + "/readyz")) != (503, "stopping"):
+            assert time.monotonic() < deadline, seen
+            time.sleep(0.02)
+        assert fetch(daemon.operations + "/healthz") == (200, "ok")
+        assert post(daemon.public, campaign, uploads[1])[0] == 200, "whoever was sent here still gets an answer"
+        assert daemon.process.poll() is None
+        assert daemon.stop() == 0, "another SIGTERM ends the pause"
+    events = [json.loads(line)["event"] for line in (kept_in_file.folder / "daemon.log").read_text().splitlines()]
+    assert events[-3:] == ["leaving", "stopping", "stopped"]
+    assert kept_in_file.tally(campaign).n.tolist() == [2]
+
+
+def test_ctrl_c_does_not_wait_for_the_pause(kept_in_file):
+    with Daemon(kept_in_file.folder, LDP_AGGREGATOR_PAUSE_SECONDS="600") as daemon:
+        daemon.process.send_signal(signal.SIGINT)
+        assert daemon.process.wait(PATIENCE) == 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from ldp_aggregator.server.housekeeping import close_due
 from ldp_aggregator.store import Outcome, SqliteStore, StoreError
-from ldp_aggregator.store import batch as batch_module
+from ldp_aggregator.store.batch import Batch
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sqlite import id_tables
 
@@ -64,19 +65,12 @@ class KillableStore(SqliteStore):
         """Leave undone what a killed process leaves."""
 
 
-settle = batch_module.Batch.settle
-
-
-def settled_without_ids(batch, _known, _inserted=None):
-    return settle(batch, {})
-
-
 class CountsBeforeDedupe(KillableStore):
     """Planted fault: what the ids say comes after the sums."""
 
-    async def _count_batch(self, db, campaign_id, batch):
+    async def _count_batch(self, db, campaign_id, batch, settle=Batch.settle):
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(batch_module.Batch, "settle", settled_without_ids)
+            patched.setattr(Batch, "settle", lambda self, _known, _inserted=None: settle(self, {}))
             return await super()._count_batch(db, campaign_id, batch)
 
 
@@ -138,6 +132,13 @@ class System(RuleBasedStateMachine):
         self.sent |= set(chosen)
         return self.run(self.stores[instance].count([upload]))[0]
 
+    @contextmanager
+    def killed(self, instance):
+        """Before it commits, and started again."""
+        self.stores[instance].dies = True
+        yield
+        self.restart(instance)
+
     @rule(instance=instances, chosen=numbers)
     def upload(self, instance, chosen):
         outcome = self.count(instance, chosen)
@@ -160,13 +161,8 @@ class System(RuleBasedStateMachine):
     @rule(instance=instances, chosen=numbers)
     @precondition(lambda self: not self.closed)
     def upload_killed_before_its_commit(self, instance, chosen):
-        self.stores[instance].dies = True
-        try:
+        with self.killed(instance), suppress(Killed):
             self.count(instance, chosen)
-        except Killed:
-            pass
-        finally:
-            self.restart(instance)
 
     @rule(instance=instances)
     def restart(self, instance):
@@ -184,13 +180,8 @@ class System(RuleBasedStateMachine):
     @rule(instance=instances)
     @precondition(lambda self: not self.closed)
     def close_killed_before_its_commit(self, instance):
-        self.stores[instance].dies = True
-        try:
+        with self.killed(instance), suppress(Killed):
             self.run(self.stores[instance].close_campaign(self.campaign.id))
-        except Killed:
-            pass
-        finally:
-            self.restart(instance)
 
     @rule(instance=instances)
     @precondition(lambda self: not self.sealed)
@@ -213,10 +204,8 @@ class System(RuleBasedStateMachine):
     @rule(instance=instances)
     @precondition(lambda self: self.closed and not self.sealed)
     def seal_killed_before_its_commit(self, instance):
-        self.stores[instance].dies = True
-        with pytest.raises(Killed):
+        with self.killed(instance), pytest.raises(Killed):
             self.run(self.stores[instance].seal_campaign(self.campaign.id, at_once=True))
-        self.restart(instance)
 
     @rule(instance=instances)
     @precondition(lambda self: self.closed)

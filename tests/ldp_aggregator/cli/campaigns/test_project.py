@@ -2,24 +2,17 @@
 
 import json
 
+import drafts
 import numpy as np
 import pandas as pd
 import pytest
 from answering import answer
 
-from ldp_aggregator.cli.program import run
 from protocols import Campaign
 
-DRAFT = {
-    "version": 1,
-    "title": "Projected",
-    "label": {"name": "class", "classes": ["a", "b"]},
-    "features": [
-        {"name": "x", "kind": "continuous", "low": 0, "high": 10},
-        {"name": "y", "kind": "continuous", "low": 0, "high": 20},
-    ],
-    "privacy": {"epsilon": 4},
-}
+LABEL = {"name": "class", "classes": ["a", "b"]}
+FEATURES = (drafts.number("x", 0, 10, missing=True), drafts.number("y", 0, 20, missing=True))
+DRAFT = drafts.draft(*FEATURES, label=LABEL, privacy={"epsilon": 4})
 
 
 @pytest.fixture
@@ -39,18 +32,18 @@ def table(tmp_path):
     return path
 
 
-def test_a_public_table_gives_a_projection_in_the_draft(draft, table, capsys):
-    assert run(["project", "--method", "dca", "--components", "1", str(table), "--draft", str(draft)]) == 0
+def test_a_public_table_gives_a_projection_in_the_draft(run, draft, table):
+    code, out, _ = run("project", "--method", "dca", "--components", 1, table, "--draft", draft)
+    assert (code, "dca with 1 of 2 components, fitted on public" in out) == (0, True)
     campaign = Campaign.compile(draft.read_text())
     assert campaign.projection.fitted_on == "public"
     assert abs(campaign.projection.matrix[0][0]) > 0.9  # x carries the class, y does not.
-    assert "dca with 1 of 2 components, fitted on public" in capsys.readouterr().out
 
 
-def test_output_bins_and_bounds_are_options_and_the_draft_can_stay(draft, table, tmp_path):
+def test_output_bins_and_bounds_are_options_and_the_draft_can_stay(run, draft, table, tmp_path):
     target = tmp_path / "projected.json"
-    arguments = ["project", "--method", "pca", "--components", "2", str(table), "--draft", str(draft)]
-    assert run([*arguments, "--bins", "5", "--inputs", "y,x", "--output", str(target)]) == 0
+    arguments = ("project", "--method", "pca", "--components", 2, table, "--draft", draft)
+    assert run(*arguments, "--bins", 5, "--inputs", "y,x", "--output", target)[0] == 0
     assert json.loads(draft.read_text()) == DRAFT
     projection = Campaign.compile(target.read_text()).projection
     assert [feature.name for feature in projection.inputs] == ["y", "x"]
@@ -58,17 +51,16 @@ def test_output_bins_and_bounds_are_options_and_the_draft_can_stay(draft, table,
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-def test_a_private_round_gives_a_projection_and_its_study(draft, tmp_path, capsys):
-    data, asking = tmp_path / "data", tmp_path / "round.json"
+def test_a_private_round_gives_a_projection_and_its_study(run, draft, data, tmp_path):
+    asking = tmp_path / "round.json"
     asking.write_text(json.dumps({**DRAFT, "asks": "moments", "study": "credit"}))
-    assert run(["campaign", "create", str(asking), "--data", str(data)]) == 0
-    campaign_id = capsys.readouterr().out.strip()
+    campaign_id = run("campaign", "create", asking)[1].strip()
     rng = np.random.default_rng(3)
     labels = rng.choice(["a", "b"], size=3_000).tolist()
     people = [({"x": 3 if label == "a" else 7, "y": float(rng.uniform(0, 20))}, label) for label in labels]
     answer(data, campaign_id, people)
-    fit = ["project", "--method", "dca", "--components", "1", "--round", campaign_id]
-    assert run([*fit, "--data", str(data), "--draft", str(draft)]) == 0
+    fit = ("project", "--method", "dca", "--components", 1, f"--round={campaign_id}", "--data", data, "--draft", draft)
+    assert run(*fit)[0] == 0
     campaign = Campaign.compile(draft.read_text())
     assert (campaign.study, campaign.projection.fitted_on) == ("credit", campaign_id)
     assert abs(campaign.projection.matrix[0][0]) > 0.7
@@ -88,35 +80,29 @@ def test_a_private_round_gives_a_projection_and_its_study(draft, tmp_path, capsy
     ],
 )
 def test_what_cannot_be_fitted_is_told_in_one_line_and_leaves_the_draft_alone(
-    draft, table, tmp_path, capsys, monkeypatch, arguments, message
+    refused, draft, table, tmp_path, monkeypatch, arguments, message
 ):
-    named = [str(table) if argument == "TABLE" else argument for argument in arguments]
-    base = ["project", "--method", "pca", "--components", "1", "--draft", str(draft)]
+    named = [table if argument == "TABLE" else argument for argument in arguments]
     monkeypatch.chdir(tmp_path)
-    assert run([*base, *named]) == (2 if "either" in message or "needs" in message else 1)
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+    expected = 2 if "either" in message or "needs" in message else 1
+    base = ("project", "--method", "pca", "--components", 1, "--draft", draft)
+    assert message in refused(*base, *named, expected=expected)
     assert json.loads(draft.read_text()) == DRAFT
 
 
 TOML = """
 version = 1
-title = "Projected"
+title = "t"
 label = {name = "class", classes = ["a", "b"]}
-features = [
-    {name = "x", kind = "continuous", low = 0, high = 10},
-    {name = "y", kind = "continuous", low = 0, high = 20},
-]
+features = [{name = "x", kind = "continuous", low = 0, high = 10}]
 privacy = {epsilon = 4}
 """
 
 
-def test_a_toml_draft_is_read_and_the_new_one_is_json(table, tmp_path, capsys):
+def test_a_toml_draft_is_read_and_the_new_one_is_json(run, refused, table, tmp_path):
     path, output = tmp_path / "draft.toml", tmp_path / "new.json"
     path.write_text(TOML)
-    words = ["project", "--method", "pca", "--components", "1", str(table), "--draft", str(path)]
-    assert run(words) == 2
-    assert "name it with --output" in capsys.readouterr().err
-    assert run([*words, "--output", str(output)]) == 0
+    words = ("project", "--method", "pca", "--components", 1, table, "--draft", path)
+    assert "name it with --output" in refused(*words, expected=2)
+    assert run(*words, "--output", output)[0] == 0
     assert json.loads(output.read_text())["projection"]["method"] == "pca"

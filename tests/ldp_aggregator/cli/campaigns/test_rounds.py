@@ -11,7 +11,6 @@ from evaluated import U, V, draft, model
 from voters import people
 
 from ldp_aggregator import NaiveBayes
-from ldp_aggregator.cli.program import run
 from ldp_aggregator.store import open_store
 from protocols import Campaign
 
@@ -19,21 +18,19 @@ DEVICES = 1_500
 
 
 @pytest.fixture
-def shell(tmp_path, capsys):
-    """A command on one store; its output, or its error where it fails."""
+def shell(run):
+    """A command; its output, or its error where it fails."""
 
     def call(*arguments):
-        code = run([*arguments, "--data", str(tmp_path / "data")])
-        told = capsys.readouterr()
-        return told.err if code else told.out
+        code, out, err = run(*arguments)
+        return err if code else out
 
     return call
 
 
 def create(shell, tmp_path, name, value):
-    path = tmp_path / name
-    path.write_text(json.dumps(value))
-    return publish(shell, path)
+    (tmp_path / name).write_text(json.dumps(value))
+    return publish(shell, tmp_path / name)
 
 
 def publish(shell, path):
@@ -42,7 +39,7 @@ def publish(shell, path):
     while Campaign.compile(value).id.startswith("-"):
         value["title"] += "."
     path.write_text(json.dumps(value))
-    return shell("campaign", "create", str(path)).strip()
+    return shell("campaign", "create", path).strip()
 
 
 def answered(data, campaign_id, seed):
@@ -57,16 +54,15 @@ async def models_of(data, *campaign_ids):
     return found
 
 
-def test_a_study_is_learned_and_evaluated_and_its_model_published_with_what_that_tells(shell, tmp_path):
-    data = tmp_path / "data"
+def test_a_study_is_learned_and_evaluated_and_its_model_published_with_what_that_tells(shell, data, tmp_path):
     learned = create(shell, tmp_path, "learn.json", draft(privacy={"epsilon": 4}))
     answered(data, learned, 1)
-    told = shell("evaluate", learned, "--output", str(tmp_path / "how.json"))
+    told = shell("evaluate", learned, "--output", tmp_path / "how.json")
     assert "what its answers would tell" in told
     assert "area under ROC" in told
     asked = publish(shell, tmp_path / "how.json")
     answered(data, asked, 2)
-    told = shell("train", learned, "--evaluation", asked, "--output", str(tmp_path / "model.json"))
+    told = shell("train", learned, "--evaluation", asked, "--output", tmp_path / "model.json")
     assert re.search(r"^accuracy 0\.\d{3} \(0\.\d{3} to 0\.\d{3}\), told by 1,500 devices", told)
     assert "the threshold " in told
     assert "model version 1 and 1 is published with these figures" in told
@@ -85,13 +81,13 @@ def test_a_study_is_learned_and_evaluated_and_its_model_published_with_what_that
     assert accuracy["low"] - 0.02 < right < accuracy["high"] + 0.02
 
 
-def test_what_an_evaluation_tells_is_printed_and_drawn(shell, tmp_path, capsys):
+def test_what_an_evaluation_tells_is_printed_and_drawn(shell, data, tmp_path):
     learned = create(shell, tmp_path, "learn.json", draft())
-    answered(tmp_path / "data", learned, 1)
-    shell("evaluate", learned, "--bins", "3", "--output", str(tmp_path / "how.json"))
+    answered(data, learned, 1)
+    shell("evaluate", learned, "--bins", "3", "--output", tmp_path / "how.json")
     asked = publish(shell, tmp_path / "how.json")
-    answered(tmp_path / "data", asked, 2)
-    told = shell("estimates", asked, "--plot", str(tmp_path / "how.svg"))
+    answered(data, asked, 2)
+    told = shell("estimates", asked, "--plot", tmp_path / "how.svg")
     assert "right" in told
     assert "recall" in told
     assert "area under the ROC curve" in told
@@ -101,35 +97,34 @@ def test_what_an_evaluation_tells_is_printed_and_drawn(shell, tmp_path, capsys):
     figures = json.loads(shell("estimates", asked, "--json"))["evaluated"]
     assert set(figures["recall"]) == {"a", "b"}
     (tmp_path / "document.json").write_text(shell("campaign", "show", asked, "--document").rstrip("\n"))
-    assert run(["campaign", "verify", str(tmp_path / "document.json")]) == 0
-    assert "the model" in capsys.readouterr().out
-    assert "--plot draws an evaluation" in shell("estimates", learned, "--plot", str(tmp_path / "none.svg"))
+    assert "the model" in shell("campaign", "verify", tmp_path / "document.json")
+    assert "--plot draws an evaluation" in shell("estimates", learned, "--plot", tmp_path / "none.svg")
     assert not (tmp_path / "none.svg").exists()
 
 
-def test_a_model_from_elsewhere_is_evaluated_by_the_same_round(shell, tmp_path):
+def test_a_model_from_elsewhere_is_evaluated_by_the_same_round(shell, data, tmp_path):
     learned = create(shell, tmp_path, "learn.json", draft())
     (tmp_path / "elsewhere.json").write_text(json.dumps({**model(U, V), "training": {}, "projection": None}))
-    output = ("--output", str(tmp_path / "how.json"))
-    shell("evaluate", learned, "--model", str(tmp_path / "elsewhere.json"), *output)
+    output = ("--output", tmp_path / "how.json")
+    shell("evaluate", learned, "--model", tmp_path / "elsewhere.json", *output)
     asked = publish(shell, tmp_path / "how.json")
-    answered(tmp_path / "data", asked, 2)
+    answered(data, asked, 2)
     assert "is published with these figures" in shell("train", learned, "--evaluation", asked)
-    (published,) = asyncio.run(models_of(tmp_path / "data", learned))
+    (published,) = asyncio.run(models_of(data, learned))
     assert json.loads(published)["training"]["guarantee"]["epsilon"] == 1
 
 
-def test_what_cannot_be_evaluated_is_told_in_one_line(shell, tmp_path):
+def test_what_cannot_be_evaluated_is_told_in_one_line(shell, data, tmp_path):
     alone = create(shell, tmp_path, "alone.json", draft(study=None))
     learned = create(shell, tmp_path, "learn.json", draft())
-    output = ("--output", str(tmp_path / "how.json"))
+    output = ("--output", tmp_path / "how.json")
     (tmp_path / "wrong.json").write_text("{}")
     assert "no report has been counted" in shell("evaluate", learned, *output)
     for one in (alone, learned):
-        answered(tmp_path / "data", one, 1)
+        answered(data, one, 1)
     for arguments, message in (
         (("evaluate", alone, *output), "must be of one study"),
-        (("evaluate", learned, *output, "--model", str(tmp_path / "wrong.json")), "version"),
+        (("evaluate", learned, *output, "--model", tmp_path / "wrong.json"), "version"),
         (("evaluate", "x" * 43, *output), "x" * 43),
         (("train", learned, "--evaluation", learned), 'an evaluation has "score"'),
     ):

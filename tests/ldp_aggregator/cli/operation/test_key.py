@@ -9,11 +9,6 @@ from daemon import Daemon
 from ldp_client import Classifier, Device, MemoryStorage, ModelError, RefusedError
 
 
-@pytest.fixture(autouse=True)
-def data(monkeypatch, tmp_path):
-    monkeypatch.setenv("LDP_AGGREGATOR_DATA", str(tmp_path / "data"))
-
-
 @pytest.fixture
 def key(run, tmp_path):
     """A key file, and its public key."""
@@ -21,7 +16,9 @@ def key(run, tmp_path):
     return path, run("key", "create", path)[1].strip()
 
 
-def test_a_key_is_readable_by_its_owner_only_and_is_never_overwritten(run, key):
+def test_a_key_is_readable_by_its_owner_only_and_neither_it_nor_what_is_none_is_overwritten(
+    run, refused, key, tmp_path
+):
     path, public = key
     assert len(public) == 43
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -31,22 +28,17 @@ def test_a_key_is_readable_by_its_owner_only_and_is_never_overwritten(run, key):
     assert "publisher.key is there, and stays as it is" in err
     assert path.read_bytes() == before
     assert public.encode() not in before, "the file holds the secret alone"
-
-
-def test_a_key_that_others_can_read_or_that_is_none_is_refused(run, key, tmp_path):
-    path, _ = key
     path.chmod(0o640)
     assert "others can read the key" in run("key", "create", path)[2]
+    path.chmod(0o600)
     for text in ("nonsense", "ldp-bayes signing key 1: abc", "ldp-bayes signing key 1: !!!", ""):
-        wrong = tmp_path / "wrong"
-        wrong.write_text(text)
-        wrong.chmod(0o600)
-        assert run("key", "create", wrong)[0] == 2
-        assert wrong.read_text() == text
+        path.write_text(text)
+        assert run("key", "create", path)[0] == 2
+        assert path.read_text() == text
     assert "cannot be written" in run("key", "create", tmp_path / "none" / "key")[2]
 
 
-def test_what_cannot_be_meant_is_not_signed(run, key, tmp_path):
+def test_what_cannot_be_meant_is_not_signed_and_what_another_key_signed_is_not_published(run, refused, key, tmp_path):
     path, _ = key
     sign = ("key", "sign", path, "--output", tmp_path / "d.json", "--version", "1", "--expires-in")
     (tmp_path / "bad.json").write_text("{}")
@@ -61,12 +53,15 @@ def test_what_cannot_be_meant_is_not_signed(run, key, tmp_path):
         named_a_file = any("=" in word for word in more)
         assert run(*sign, *more)[0] == (1 if named_a_file else 2), more
     assert not (tmp_path / "d.json").exists()
+    other = run("key", "create", tmp_path / "other.key")[1].strip()
+    assert run(*sign, 30)[0] == 0
+    assert run("token", "create", "--scope", "relay")[0] == 0, "there is a store"
+    assert "not signed by the publisher's key" in refused("key", "publish", other, tmp_path / "d.json")
 
 
-def test_a_device_that_pins_the_key_answers_and_classifies_as_far_as_it_was_signed(run, key, weather, tmp_path):
+def test_a_device_that_pins_the_key_answers_and_classifies_as_far_as_it_was_signed(run, key, weather, data, tmp_path):
     """The whole way, with the real commands, a real server and a real device."""
     path, public = key
-    data = tmp_path / "data"
     campaign_id = weather()
 
     def sign(version, *campaigns):
@@ -105,11 +100,3 @@ def test_a_device_that_pins_the_key_answers_and_classifies_as_far_as_it_was_sign
     assert acts == ["create campaign", published, published, "publish model", published, published]
     kept = b"".join(file.read_bytes() for file in data.iterdir())
     assert path.read_bytes().split()[-1] not in kept, "the key never comes near the store"
-
-
-def test_a_directory_of_another_key_is_not_published(run, refused, key, tmp_path):
-    path, _ = key
-    other = run("key", "create", tmp_path / "other.key")[1].strip()
-    run("key", "sign", path, "--version", 1, "--expires-in", 30, "--output", tmp_path / "d.json")
-    assert run("token", "create", "--scope", "relay")[0] == 0, "there is a store"
-    assert "not signed by the publisher's key" in refused("key", "publish", other, tmp_path / "d.json")

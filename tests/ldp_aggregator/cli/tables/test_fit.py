@@ -5,22 +5,15 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from drafts import draft, number, text
 
 from ldp_aggregator import NaiveBayes
 from ldp_aggregator.trainers import FederatedState, PrivateKMeans, SufficientStatisticsNB
 from ldp_aggregator.trainers import csv_tables as tables
 from protocols import Campaign
 
-DRAFT = {
-    "version": 1,
-    "title": "Fitted",
-    "label": {"name": "class", "classes": ["0", "1"]},
-    "features": [
-        {"name": "x", "kind": "continuous", "low": 0, "high": 10},
-        {"name": "c", "kind": "categorical", "values": ["NA", "2"]},
-    ],
-    "privacy": {"epsilon": 3},
-}
+FEATURES = number("x", 0, 10, missing=True), text("c", "NA", "2", missing=True)
+DRAFT = draft(*FEATURES, label={"name": "class", "classes": ["0", "1"]}, privacy={"epsilon": 3})
 DRAFT_SCHEMA = {"label": DRAFT["label"], "features": DRAFT["features"]}
 
 
@@ -71,18 +64,18 @@ def test_every_trainer_prints_its_guarantee_and_writes_a_model(fit, files, train
     assert accuracy > 0.9
 
 
-def test_json_says_the_same(fit, files):
-    result = json.loads(fit("sums", "--json", "--test", files / "test.csv")[1])
+def test_sums_is_what_is_fitted_where_no_method_is_named_and_a_seed_is_warned_about(fit, files):
+    test = ("--json", "--test", files / "test.csv")
+    code, out, err = fit(None, *test)
+    assert (code, out) == fit("sums", *test)[:2]
+    result = json.loads(out)
     assert (result["trainer"], result["guarantee"]["epsilon"]) == ("SufficientStatisticsNB", 5)
     assert sum(result["budget"].values()) == pytest.approx(5)
     assert result["accuracy"] > 0.9
-
-
-def test_sums_is_what_is_fitted_where_no_method_is_named_and_a_seed_is_warned_about(fit):
-    code, out, err = fit(None, "--json")
-    assert (code, out) == fit("sums", "--json")[:2]
     assert err.startswith("warning: ")
     assert "never for release" in err
+    assert "relation: replace" in fit("global", "--relation", "replace")[1]
+    assert json.loads(fit("federated", "--nodes", 3, "--json")[1])["accuracy"] is None
 
 
 @pytest.mark.parametrize(
@@ -100,11 +93,6 @@ def test_a_flag_of_another_method_is_refused_with_the_methods_that_take_it(fit, 
     assert (code, out) == (2, "")
     assert err == f"ldp-aggregator: {flag[0]} goes with --method {takers}, not with {method or 'sums'}\n"
     assert not (files / "model.json").exists()
-
-
-def test_relation_and_nodes_reach_the_trainer(fit):
-    assert "relation: replace" in fit("global", "--relation", "replace")[1]
-    assert json.loads(fit("federated", "--nodes", 3, "--json")[1])["accuracy"] is None
 
 
 def test_pieces_of_a_file_give_the_model_of_the_whole_which_is_the_classs(fit, files, monkeypatch):
@@ -126,13 +114,18 @@ def test_kmeans_prints_centres_and_a_guarantee_and_writes_them(fit, files):
     assert PrivateKMeans.from_json((files / "centres.json").read_text()).cluster_centers_.shape == (3, 1)
 
 
-@pytest.mark.parametrize("trainer", ["sums", "global"])
-def test_a_column_that_is_not_there_is_told_in_one_line(run, files, trainer):
-    text = (files / "table.csv").read_text()
-    (files / "table.csv").write_text(text.replace("x,", "z,", 1))
-    table, draft, model = (files / name for name in ("table.csv", "draft.json", "m.json"))
-    code, _, err = run("fit", table, "--method", trainer, "--schema", draft, "--epsilon", 5, "--output", model)
-    assert (code, "no column 'x'" in err, err.count("\n"), model.exists()) == (1, True, 1, False)
+def test_wrong_numbers_missing_files_and_columns_that_are_not_there_are_told_in_one_line(fit, files):
+    table, model = files / "table.csv", files / "m.json"
+    for wrong in ("0", "nan", "inf", "much"):
+        code, _, err = fit("sums", "--epsilon", wrong)
+        assert (code, f"must be a finite number above 0, not '{wrong}'" in err) == (2, True)
+    table.write_text(table.read_text().replace("x,", "z,", 1))
+    for trainer in ("sums", "global"):
+        code, _, err = fit(trainer, "--output", model)
+        assert (code, "no column 'x'" in err, err.count("\n"), model.exists()) == (1, True, 1, False)
+    table.unlink()
+    code, _, err = fit("sums")
+    assert (code, "No such file" in err) == (1, True)
 
 
 STRANGE_ROWS = {
@@ -151,10 +144,10 @@ STRANGE_ROWS = {
 @pytest.mark.parametrize("row", STRANGE_ROWS.values(), ids=STRANGE_ROWS)
 @pytest.mark.parametrize("trainer", ["sums", "global", "smooth", "federated", "kmeans"])
 def test_no_row_is_an_error_nor_is_it_one_that_there_are_none(fit, files, trainer, row):
-    text = (files / "table.csv").read_text()
-    (files / "table.csv").write_text(text + row, encoding="utf-8", errors="surrogateescape")
+    rows = (files / "table.csv").read_text()
+    (files / "table.csv").write_text(rows + row, encoding="utf-8", errors="surrogateescape")
     assert fit(trainer)[0] == 0
-    (files / "table.csv").write_text(text.splitlines()[0] + "\n")
+    (files / "table.csv").write_text(rows.splitlines()[0] + "\n")
     assert fit(trainer)[0] == 0
 
 
@@ -174,33 +167,19 @@ def test_a_schema_may_be_toml_and_what_is_no_draft_is_told_with_its_file(run, fi
         'features = [{name = "x", kind = "continuous", low = 0, high = 10}]\n'
     )
     assert run(*given, "--schema", path)[0] == 0
-    for text, name in (("[", "draft.toml"), ("[]", "draft.json")):
-        (files / name).write_text(text)
+    for wrong, name in (("[", "draft.toml"), ("[]", "draft.json")):
+        (files / name).write_text(wrong)
         code, _, err = run(*given, "--schema", files / name)
         assert (code, err.count("\n"), f"{files / name}: " in err) == (1, 1, True)
 
 
-def test_wrong_numbers_and_missing_files_are_told(fit, files):
-    for wrong in ("0", "nan", "inf", "much"):
-        code, _, err = fit("sums", "--epsilon", wrong)
-        assert (code, f"must be a finite number above 0, not '{wrong}'" in err) == (2, True)
-    (files / "table.csv").unlink()
-    code, _, err = fit("sums")
-    assert (code, "No such file" in err) == (1, True)
-
-
-def test_nodes_write_shares_that_merge_into_a_model(run, refused, files):
+def test_a_node_writes_a_share_that_makes_a_model(run, files):
     """Its coins are live: to move a mean by a quarter takes noise of 25 scales in one of a dozen sums, which is drawn
     less than once in 10**9 runs, and .9 would take more.
     """
-    campaign = Campaign.compile(DRAFT)
+    campaign, share = Campaign.compile(DRAFT), files / "share.msgpack"
     (files / "doc.json").write_bytes(campaign.document)
-    share = files / "share.msgpack"
-    command = ("node", "submit", files / "table.csv", "--campaign", files / "doc.json")
-    code, out, _ = run(*command, "--id", campaign.id, "--output", share)
+    code, out, _ = run("node", "submit", files / "table.csv", "--campaign", files / "doc.json", "--output", share)
     assert (code, "guarantee: epsilon = 3; relation: add or remove one row" in out) == (0, True)
-    model = FederatedState(campaign, {"a": share.read_bytes()}).model()
-    test = read(files / "test.csv")
+    test, model = read(files / "test.csv"), FederatedState(campaign, {"a": share.read_bytes()}).model()
     assert (model.predict(test) == test["class"]).mean() > 0.9
-    assert "SHA-256" in refused(*command, "--id", "A" * 43, "--output", files / "second")
-    assert not (files / "second").exists()

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from daemon import Daemon
+from drafts import draft, number
 
 from ldp_aggregator.cli.tables import node as node_module
 from ldp_aggregator.node_statistics import Releases
@@ -20,13 +21,8 @@ from ldp_aggregator.trainers.federation.delivery import Aggregator, DeliveryErro
 from protocols import Campaign
 from protocols.shell import INTERRUPTED
 
-DRAFT = {
-    "version": 1,
-    "title": "Two hospitals",
-    "label": {"name": "ill", "classes": ["yes", "no"]},
-    "features": [{"name": "age", "kind": "continuous", "low": 0, "high": 100}],
-    "privacy": {"epsilon": 2},
-}
+ILL = {"name": "ill", "classes": ["yes", "no"]}
+DRAFT = draft(number("age", 0, 100, missing=True), label=ILL, privacy={"epsilon": 2})
 CAMPAIGN = Campaign.compile(DRAFT)
 
 
@@ -44,7 +40,6 @@ def table(seed):
 def shell(run, tmp_path, monkeypatch):
     """Exit code, standard output and standard error of a command, run in a folder with a draft, two tables, a store."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("LDP_AGGREGATOR_DATA", str(tmp_path / "data"))
     (tmp_path / "draft.json").write_text(json.dumps(DRAFT))
     for seed, name in enumerate(("north", "south")):
         table(seed).to_csv(tmp_path / f"{name}.csv", index=False)
@@ -165,8 +160,9 @@ def test_what_a_node_sends_again_is_told_with_what_it_costs(shell, federation):
     assert (shown["epsilon"], shown["guarantee"]["epsilon"]) == (2, 4)
 
 
-def test_wrong_addresses_and_tokens_are_told_in_one_line_before_anything_is_drawn(refused, federation):
+def test_wrong_ids_addresses_and_tokens_are_told_in_one_line_before_anything_is_drawn(refused, federation):
     (federation / "empty").write_text("\n")
+    assert "SHA-256" in refused(f"{submit('north')} --id {'A' * 43}")
     told = {
         "--url http://collect.example.org --token-file north.token": "must be https",
         "--url https://collect.example.org --token-file empty": "one word of printable ASCII",

@@ -45,7 +45,8 @@ async def ask(server, path, method="POST"):
 async def test_a_closing_is_taken_back_until_the_campaign_is_sealed(kept, later):
     campaign = await kept.publish()
     assert (await kept.upload(campaign, [0]))[0] == 200
-    assert (await ask(kept, f"{campaign.id}/close")).json["status"] == "closed"
+    closed = await ask(kept, f"{campaign.id}/close")
+    assert (closed.status, closed.json["status"], closed.json["reports"]) == (200, "closed", 1)
     assert (await kept.refused(campaign, [1])) == (409, "campaign-closed")
     reopened = await ask(kept, f"{campaign.id}/reopen")
     assert (reopened.status, reopened.json["status"], reopened.json["closed"]) == (200, "open", None)
@@ -79,7 +80,10 @@ async def test_a_closing_is_taken_back_until_the_campaign_is_sealed(kept, later)
     ]
 
 
-async def test_a_campaign_is_sealed_at_once_where_that_is_asked_for(kept):
+async def test_a_campaign_is_sealed_at_once_where_that_is_asked_for_and_of_none_nothing_is_written_down(kept):
+    for act in ("close", "reopen", "seal", "train"):
+        assert (await ask(kept, f"{'A' * 43}/{act}")).refused == (404, "unknown-campaign")
+    assert list(await kept.store.acts()) == []
     campaign = await kept.publish()
     await ask(kept, f"{campaign.id}/close")
     for query in ("now=yes", "now=", "soon=true", "now=true&now=true"):
@@ -87,9 +91,3 @@ async def test_a_campaign_is_sealed_at_once_where_that_is_asked_for(kept):
     assert (await ask(kept, f"{campaign.id}/seal?now=false")).refused == (409, "too-early-to-seal")
     for query in ("?now=true", ""):
         assert (await ask(kept, f"{campaign.id}/seal{query}")).status == 200, "sealing twice changes nothing"
-
-
-async def test_of_a_campaign_that_is_not_there_nothing_is_written_down(kept):
-    for act in ("close", "reopen", "seal", "train"):
-        assert (await ask(kept, f"{'A' * 43}/{act}")).refused == (404, "unknown-campaign")
-    assert list(await kept.store.acts()) == []

@@ -18,58 +18,37 @@ from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
 from ldp_aggregator.service.settings import Settings
 
 
-@pytest.fixture(params=["public", "admin", "operations"])
-async def listener(request, server):
-    """A listener's served document, its operations, and its application's routes."""
-    names = ("public", "admin", "operations")
-    base, operations = getattr(server, request.param), (PUBLIC, ADMIN, OPERATIONS)[names.index(request.param)]
-    ingest, metrics, settings = Ingest(server.store, Metrics(), group_reports=1), Metrics(), Settings()
+async def test_the_documents_describe_the_routes_but_pages_for_people_and_what_they_take_and_answer(server):
+    metrics, settings = Metrics(), Settings()
+    ingest = Ingest(server.store, metrics, group_reports=1)
     campaigns, models = CampaignCache(server.store), FederatedModels(server.store, 1)
     intake = Intake(server.store, ingest, metrics, settings, settings.limits, campaigns)
     context = Context(
         server.store, ingest, metrics, settings, settings.limits, campaigns, models, intake, asyncio.Event()
     )
-    app = make_apps(context)[names.index(request.param)]
-    routes = {(r.method, r.resource.canonical) for r in app.router.routes() if r.method not in ("HEAD", "*")}
-    answer = await server.ask("GET", base + "/openapi.json")
-    assert answer.status == 200
-    return answer.json, operations, routes
-
-
-async def test_the_document_describes_the_routes_and_no_others_but_pages_for_people(listener):
-    document, operations, routes = listener
-    described = {(method.upper(), path) for path, item in document["paths"].items() for method in item}
-    for_people = {id(PUBLIC): PUBLIC_PAGES, id(ADMIN): ADMIN_PAGES}.get(id(operations), ())
-    pages = {(route.method, route.path) for route in for_people}
-    assert pages <= routes
-    assert described == routes - pages
-
-
-async def test_every_operation_is_explained_and_answers_something(listener):
-    document, _, _ = listener
-    for path, item in document["paths"].items():
-        for operation in item.values():
-            assert operation["summary"], path
+    addresses = (server.public, server.admin, server.operations)
+    tables, for_people = (PUBLIC, ADMIN, OPERATIONS), (PUBLIC_PAGES, ADMIN_PAGES, ())
+    for base, app, rows, people in zip(addresses, make_apps(context), tables, for_people, strict=True):
+        answer = await server.ask("GET", base + "/openapi.json")
+        assert answer.status == 200
+        paths = answer.json["paths"]
+        routes = {(r.method, r.resource.canonical) for r in app.router.routes() if r.method not in ("HEAD", "*")}
+        pages = {(route.method, route.path) for route in people}
+        assert pages <= routes
+        assert {(method.upper(), path) for path, item in paths.items() for method in item} == routes - pages
+        for row in rows:
+            operation = paths[row.path][row.method.lower()]
+            assert operation["summary"], row.path
             assert operation["operationId"]
             assert any(status.startswith("2") for status in operation["responses"])
-            assert ("{" in path) == any(p["in"] == "path" for p in operation["parameters"])
+            assert ("{" in row.path) == any(parameter["in"] == "path" for parameter in operation["parameters"])
+            assert ("security" in operation) == ("401" in operation["responses"]) == bool(row.scopes)
 
 
-async def test_a_guarded_operation_says_so(listener):
-    document, operations, _ = listener
-    for operation in operations:
-        described = document["paths"][operation.path][operation.method.lower()]
-        assert ("security" in described) == bool(operation.scopes)
-        assert ("401" in described["responses"]) == bool(operation.scopes)
-
-
-def test_every_problem_is_answered_by_some_operation():
+def test_every_problem_is_answered_by_some_operation_is_in_kebab_case_and_an_error():
     answered = {code for operation in (*PUBLIC, *ADMIN, *OPERATIONS) for code in operation.all_codes()}
     # These two are answered where no operation is: an unknown path, an unknown method.
     assert set(PROBLEMS) - answered == {"not-found", "method-not-allowed"}
-
-
-def test_codes_are_kebab_case_and_statuses_are_errors():
     for code, kind in PROBLEMS.items():
         assert code.replace("-", "").islower()
         assert 400 <= kind.status < 600
@@ -90,8 +69,10 @@ SCHEMA = {
 }
 
 
-def test_what_is_described_is_accepted():
+def test_what_is_described_is_accepted_and_a_schema_that_would_not_be_checked_refused():
     assert list(problems({"id": "a", "reports": None, "status": "open", "rejected": [["x"]]}, SCHEMA)) == []
+    with pytest.raises(ValueError, match="maxLength"):
+        list(problems("a", {"type": "string", "maxLength": 3}))
 
 
 @pytest.mark.parametrize(
@@ -112,11 +93,6 @@ def test_what_is_described_is_accepted():
 def test_what_is_not_described_is_found(value, problem):
     with pytest.raises(AssertionError, match=problem):
         assert "; ".join(problems(value, SCHEMA)) == ""
-
-
-def test_a_schema_that_would_not_be_checked_is_refused():
-    with pytest.raises(ValueError, match="maxLength"):
-        list(problems("a", {"type": "string", "maxLength": 3}))
 
 
 async def test_the_operations_listener_is_asked_under_its_address_or_a_known_name(serving):

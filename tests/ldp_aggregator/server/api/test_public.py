@@ -2,8 +2,9 @@
 
 import hashlib
 
+import msgpack
 import pytest
-from cells import cell_campaign, cell_report, cells_of
+from cells import cell_report, cells_of
 
 from protocols import encode_upload
 from protocols.wire import MEDIA_TYPE
@@ -49,12 +50,23 @@ async def test_an_upload_is_counted_its_retry_is_a_success_and_only_failures_are
     assert await cells_of(server.store, campaign, 10) == [1] * 6 + [0] * 4
 
 
+MALFORMED = {
+    "nothing": b"",
+    "text": b"hello",
+    "no blocks": b"\x92\x01\x90",
+    "deep nesting": b"\x91" * 5000,
+    "a binary of 4 GiB": b"\x92\x01\x91\x93\x00\xc6\xff\xff\xff\xff",
+    "an array of 4 billion entries": b"\xdd\xff\xff\xff\xff",
+    "a map of as many": b"\xdf\xff\xff\xff\xff",
+    "an extension of 4 GiB": b"\xc9\xff\xff\xff\xff\x01",
+    "a version alone": msgpack.packb([1]),
+    "a map for the blocks": msgpack.packb([1, {}]),
+    "an empty block": msgpack.packb([1, [[]]]),
+    "a question that is a boolean": msgpack.packb([1, [[True, b"a" * 16, b"\0"]]]),
+    "something behind the blocks": msgpack.packb([1, [[0, b"a" * 16, b"\0"]], 3]),
+}
 REFUSED = {
-    "nothing": (b"", {}, 400, "malformed-upload"),
-    "text": (b"hello", {}, 400, "malformed-upload"),
-    "another version": (b"\x92\x02\x90", {}, 400, "malformed-upload"),
-    "no blocks": (b"\x92\x01\x90", {}, 400, "malformed-upload"),
-    "deep nesting": (b"\x91" * 5000, {}, 400, "malformed-upload"),
+    **{name: (body, {}, 400, "malformed-upload") for name, body in MALFORMED.items()},
     "another media type": ([1], {"Content-Type": "application/json"}, 415, "wrong-media-type"),
     "compressed": ([1], {"Content-Encoding": "gzip"}, 415, "compressed-body"),
     "marked as identity": ([1], {"Content-Encoding": "identity"}, 415, "compressed-body"),
@@ -69,18 +81,15 @@ async def test_what_is_no_upload_is_refused(server, campaign, name):
     assert not any(await cells_of(server.store, campaign))
 
 
-async def test_a_body_without_a_length_is_refused(server, campaign, url):
+async def test_a_body_without_a_length_and_too_many_bytes_or_reports_are_refused(serving):
     async def chunks():
         yield encode_upload([cell_report(campaign, 1)])
 
-    answer = await server.ask("POST", url + "/reports", data=chunks(), headers={"Content-Type": MEDIA_TYPE})
-    assert answer.refused == (411, "length-required")
-    assert not any(await cells_of(server.store, campaign))
-
-
-async def test_too_many_bytes_or_reports_are_refused(serving):
     async with serving(limits={"body_bytes": 2048, "reports_per_upload": 20}) as server:
         campaign = await server.publish(128)
+        url, headers = f"{server.public}/v1/campaigns/{campaign.id}/reports", {"Content-Type": MEDIA_TYPE}
+        answer = await server.ask("POST", url, data=chunks(), headers=headers)
+        assert answer.refused == (411, "length-required")
         assert await server.refused(campaign, range(21)) == (413, "too-many-reports")
         assert await server.refused(campaign, b"x" * 2049) == (413, "body-too-large")
         assert not any(await cells_of(server.store, campaign))
@@ -96,14 +105,6 @@ async def test_a_campaign_that_is_closed_or_not_open_yet_refuses_with_its_own_co
     assert await server.refused(waiting, [2]) == (409, "campaign-not-open")
 
 
-@pytest.mark.parametrize("campaign_id", [UNKNOWN_ID, "short", "..%2F..", "A" * 44])
-async def test_an_unknown_campaign_is_a_404_with_a_code(server, campaign_id):
-    for path in ("", "/model"):
-        answer = await server.ask("GET", f"{server.public}/v1/campaigns/{campaign_id}{path}")
-        assert answer.headers["Content-Type"].startswith("application/problem+json")
-        assert answer.refused in ((404, "unknown-campaign"), (404, "not-found"))
-
-
 async def test_the_latest_model_is_served_and_revalidated(server, campaign, get):
     assert (await get("/model")).refused == (404, "no-model")
     await server.store.publish_model(campaign.id, FIRST)
@@ -117,32 +118,23 @@ async def test_the_latest_model_is_served_and_revalidated(server, campaign, get)
     assert (answer.status, answer.content, answer.headers["Model-Version"]) == (200, SECOND.encode(), "2")
     assert (await get("/model?version=1")).content == FIRST.encode()
     assert (await get("/model?version=3")).refused == (404, "no-model")
+    for query in ("version=0", "version=x", "version=1&version=2", "revision=1", "version=" + "9" * 30):
+        assert (await get(f"/model?{query}")).refused == (400, "malformed-query")
 
 
-@pytest.mark.parametrize(
-    "query", ["version=0", "version=x", "version=1&version=2", "revision=1", "version=" + "9" * 30]
-)
-async def test_a_query_without_meaning_is_refused(get, query):
-    assert (await get(f"/model?{query}")).refused == (400, "malformed-query")
-
-
-async def test_estimates_stand_still_between_releases_and_tell_what_they_reveal(server):
-    campaign, seen = await server.publish(privacy={"epsilon": 1.0, "discrete": "de", "release_every": 20}), []
-    for numbers in (range(19), range(19, 21), range(21, 40)):
-        await server.upload(campaign, numbers)
-        url = f"{server.public}/v1/campaigns/{campaign.id}/estimates"
-        found = (await server.ask("GET", url, "collector")).json
-        seen.append((found["questions"][0]["n"], found["published"]["reports"]))
-    assert seen == [(0, 0), (21, 20), (21, 20)]
-
-
-async def test_estimates_are_for_collectors_here_and_for_admins_on_their_listener(server, campaign, url):
+async def test_estimates_are_for_collectors_and_stand_still_between_releases(server, campaign, url):
     await server.upload(campaign, range(50))
     theirs = f"/admin/v1/campaigns/{campaign.id}/estimates"
     for address, scope in ((url + "/estimates", "collector"), (theirs, "admin")):
         answer = await server.ask("GET", address + "?post=none", scope)
         assert (answer.status, answer.json["questions"][0]["n"]) == (200, 50)
     assert (await server.ask("GET", theirs + "?post=magic", "admin")).refused == (400, "malformed-query")
+    fixed, seen = await server.publish(privacy={"epsilon": 1.0, "discrete": "de", "release_every": 20}), []
+    for numbers in (range(19), range(19, 21), range(21, 40)):
+        await server.upload(fixed, numbers)
+        found = (await server.ask("GET", f"{server.public}/v1/campaigns/{fixed.id}/estimates", "collector")).json
+        seen.append((found["questions"][0]["n"], found["published"]["reports"]))
+    assert seen == [(0, 0), (21, 20), (21, 20)], "and they tell what they reveal"
 
 
 async def test_uploads_can_be_kept_for_relays(serving):
@@ -154,9 +146,14 @@ async def test_uploads_can_be_kept_for_relays(serving):
         assert (await server.upload(campaign, [1], **server.bearer("relay")))[0] == 200
 
 
-async def test_paths_and_methods_that_do_not_exist_are_problems_too(server):
+async def test_campaigns_paths_and_methods_that_do_not_exist_are_problems(server):
+    for campaign_id in (UNKNOWN_ID, "short", "..%2F..", "A" * 44):
+        for path in ("", "/model"):
+            answer = await server.ask("GET", f"{server.public}/v1/campaigns/{campaign_id}{path}")
+            assert answer.headers["Content-Type"].startswith("application/problem+json")
+            assert answer.refused in ((404, "unknown-campaign"), (404, "not-found"))
     assert (await server.ask("GET", f"{server.public}/nothing/here")).refused == (404, "not-found")
-    answer = await server.ask("DELETE", f"{server.public}/v1/campaigns/{cell_campaign().id}")
+    answer = await server.ask("DELETE", f"{server.public}/v1/campaigns/{UNKNOWN_ID}")
     assert answer.refused == (405, "method-not-allowed")
     assert "GET" in answer.headers["Allow"]
     assert (await server.ask("GET", f"{server.public}/admin/v1/campaigns", "admin")).status == 404

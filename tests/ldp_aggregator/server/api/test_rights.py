@@ -4,9 +4,11 @@ import json
 import logging
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from cells import cell_campaign, publish
+from drafts import draft, text
 
 from ldp_aggregator.server import app, intake
 from ldp_aggregator.server.intake import UploadAccess
@@ -17,6 +19,7 @@ from ldp_aggregator.store import StoreError
 from ldp_aggregator.store.clock import utc_now
 
 HOUR = timedelta(hours=1)
+DRAFT = draft(text("f", "a", "b"), title="A third one")
 
 
 async def add(server, name, scope, **changes):
@@ -34,15 +37,12 @@ async def campaigns(server):
     return both
 
 
-async def test_an_expired_token_opens_nothing(server):
+async def test_a_limited_token_opens_what_is_about_its_campaigns_only_and_an_expired_one_nothing(server, campaigns):
+    mine, other = campaigns
     await add(server, "late", "admin", expires=utc_now() - HOUR)
     await add(server, "early", "admin", expires=utc_now() + HOUR)
     assert (await server.ask("GET", "/admin/v1/campaigns", "late")).refused == (401, "wrong-token")
     assert (await server.ask("GET", "/admin/v1/campaigns", "early")).status == 200
-
-
-async def test_a_limited_token_opens_what_is_about_its_campaigns_only(server, campaigns):
-    mine, other = campaigns
     await add(server, "limited", "admin", campaigns=(mine.id,))
     about = f"/admin/v1/campaigns/{mine.id}"
     assert (await server.ask("GET", f"{about}/estimates", "limited")).status == 200
@@ -94,12 +94,11 @@ async def test_what_a_campaign_asks_of_uploads_is_read_again_in_time_and_not_for
     campaign, now, reads = await server.publish(), [0.0], []
     terms = server.store.terms
 
-    class Counted:
-        async def terms(self, campaign_id):
-            reads.append(campaign_id)
-            return await terms(campaign_id)
+    async def counted(campaign_id):
+        reads.append(campaign_id)
+        return await terms(campaign_id)
 
-    access = UploadAccess(Counted(), None, lambda: now[0])
+    access = UploadAccess(SimpleNamespace(terms=counted), None, lambda: now[0])
     for _ in range(5):
         assert await access.uploads_need(campaign.id) is None
     assert len(reads) == 1
@@ -132,32 +131,18 @@ async def test_every_operation_that_changes_something_leaves_an_entry(server, ca
         assert entry.act.campaign == about, row.path
 
 
-async def test_a_model_that_is_not_published_leaves_an_entry_of_a_failure(server, campaigns):
-    train = f"/admin/v1/campaigns/{campaigns[0].id}/train"
-    assert (await server.ask("POST", train, "admin")).refused == (409, "useless-model")
-    entry = (await server.store.acts())[-1]
-    assert (entry.act.act, entry.act.campaign, entry.outcome) == ("publish model", campaigns[0].id, "failed")
-    assert (await server.ask("GET", f"{server.public}/v1/campaigns/{campaigns[0].id}/model")).status == 404
-
-
-DRAFT = {
-    "version": 1,
-    "title": "A third one",
-    "label": {"name": "l", "classes": ["yes", "no"]},
-    "features": [{"name": "f", "kind": "categorical", "values": ["a", "b"]}],
-    "privacy": {"epsilon": 1.0},
-}
-
-
 async def test_the_log_tells_who_did_what_when_and_how_it_ended(server, campaigns):
     about = f"/admin/v1/campaigns/{campaigns[0].id}"
     for scope in ("collector", "relay", "node", "device"):  # What was refused for its token is no act.
         assert (await server.ask("POST", f"{about}/close", scope)).status == 403
+    assert (await server.ask("POST", f"{about}/train", "admin")).refused == (409, "useless-model")
+    assert (await server.ask("GET", f"{server.public}/v1/campaigns/{campaigns[0].id}/model")).status == 404
     await server.ask("DELETE", about, "admin")
     await server.ask("POST", f"{about}/close", "admin")
     log = await server.ask("GET", "/admin/v1/log", "admin")
     told = [(act["actor"], act["act"], act["campaign"], act["outcome"]) for act in log.json["acts"]]
     assert told == [
+        ("token a admin", "publish model", campaigns[0].id, "failed"),
         ("token a admin", "delete campaign", campaigns[0].id, "failed"),
         ("token a admin", "close campaign", campaigns[0].id, "done"),
     ]
@@ -167,18 +152,15 @@ async def test_the_log_tells_who_did_what_when_and_how_it_ended(server, campaign
 
 
 async def test_a_deleted_campaign_is_unknown_and_its_draft_is_refused(server):
-    async def ask(method, path="", **more):
-        headers = {"Content-Type": "application/json"} if more else {}
-        return await server.ask(method, "/admin/v1/campaigns" + path, "admin", headers=headers, **more)
-
-    created = (await ask("POST", data=json.dumps(DRAFT))).json["id"]
-    assert (await ask("DELETE", f"/{created}")).refused == (409, "campaign-not-closed")
-    await ask("POST", f"/{created}/close")
-    assert [(await ask("DELETE", f"/{created}")).status for _ in range(2)] == [204, 404]
-    assert (await ask("POST", data=json.dumps(DRAFT))).refused == (409, "campaign-deleted")
+    path, sent = "/admin/v1/campaigns", {"data": json.dumps(DRAFT), "headers": {"Content-Type": "application/json"}}
+    created = (await server.ask("POST", path, "admin", **sent)).json["id"]
+    assert (await server.ask("DELETE", f"{path}/{created}", "admin")).refused == (409, "campaign-not-closed")
+    await server.ask("POST", f"{path}/{created}/close", "admin")
+    assert [(await server.ask("DELETE", f"{path}/{created}", "admin")).status for _ in range(2)] == [204, 404]
+    assert (await server.ask("POST", path, "admin", **sent)).refused == (409, "campaign-deleted")
 
 
-async def test_no_text_of_an_exception_is_logged_not_even_the_stores(server, caplog):
+async def test_no_text_of_an_exception_is_logged_not_even_the_stores_or_a_librarys(server, caplog):
     campaign = await server.publish()
 
     async def quoting(*_arguments, **_more):
@@ -192,18 +174,13 @@ async def test_no_text_of_an_exception_is_logged_not_even_the_stores(server, cap
     lines = [JsonFormatter().format(record) for record in caplog.records]
     assert any(json.loads(line)["reason"] == "StoreError from OSError ENOSPC" for line in lines)
     assert not any("secret" in line or "192.0.2.7" in line for line in lines)
-
-
-def test_a_message_of_a_library_is_told_without_what_was_filled_in():
-    formatter = JsonFormatter()
-
-    def told(name, text, *arguments):
-        record = logging.LogRecord(name, logging.ERROR, "file", 1, text, arguments, None)
-        return json.loads(formatter.format(record))["event"]
-
-    assert told("asyncio", "Task exception was never retrieved: ValueError('secret')") == "a message of asyncio"
-    assert told("asyncpg.pool", "reset of %s failed", "secret") == "reset of %s failed"
-    assert told("ldp_aggregator", "stopping") == "stopping"
+    for name, said, arguments, told in (
+        ("asyncio", "Task exception was never retrieved: ValueError('secret')", (), "a message of asyncio"),
+        ("asyncpg.pool", "reset of %s failed", ("secret",), "reset of %s failed"),
+        ("ldp_aggregator", "stopping", (), "stopping"),
+    ):
+        record = logging.LogRecord(name, logging.ERROR, "file", 1, said, arguments, None)
+        assert json.loads(JsonFormatter().format(record))["event"] == told
 
 
 @pytest.mark.parametrize("behind", [True, False])

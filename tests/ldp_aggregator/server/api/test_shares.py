@@ -8,13 +8,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from drafts import draft, number, text
 
-from ldp_aggregator.node_statistics import (
-    MEDIA_TYPE,
-    Releases,
-    decode_share,
-    most_bytes,
-)
+from ldp_aggregator.node_statistics import MEDIA_TYPE, Releases, decode_share, most_bytes
 from ldp_aggregator.server import context as federated
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import StoreError
@@ -29,16 +25,8 @@ from protocols.model import Model
 
 NODES = ("north", "south", "east", "west")
 
-DRAFT = {
-    "version": 1,
-    "title": "Four hospitals",
-    "label": {"name": "ill", "classes": ["yes", "no"]},
-    "features": [
-        {"name": "age", "kind": "continuous", "low": 0, "high": 100},
-        {"name": "ward", "kind": "categorical", "values": ["a", "b", "c"]},
-    ],
-    "privacy": {"epsilon": 2},
-}
+FEATURES = number("age", 0, 100, missing=True), text("ward", "a", "b", "c", missing=True)
+DRAFT = draft(*FEATURES, label={"name": "ill", "classes": ["yes", "no"]}, privacy={"epsilon": 2})
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +51,6 @@ class Nodes:
         self.server, self.campaign = server, campaign
         self.url = f"{server.public}/v1/campaigns/{campaign.id}"
 
-    async def join(self, name):
-        self.server.tokens[name], stored = make_token(name, "node", utc_now())
-        await self.server.store.add_token(stored)
-
     async def ask(self, method, node, body=None, campaign=None, **headers):
         url = f"{self.server.public}/v1/campaigns/{(campaign or self.campaign).id}/statistics"
         return await self.server.ask(method, url, node, data=body, headers={"Content-Type": MEDIA_TYPE} | headers)
@@ -89,10 +73,10 @@ class Nodes:
 
 async def federate(server, campaign):
     await server.store.create_campaign(campaign, federated=True)
-    nodes = Nodes(server, campaign)
     for name in NODES:
-        await nodes.join(name)
-    return nodes
+        server.tokens[name], stored = make_token(name, "node", utc_now())
+        await server.store.add_token(stored)
+    return Nodes(server, campaign)
 
 
 @pytest.fixture
@@ -161,24 +145,20 @@ async def test_the_model_says_what_every_share_that_was_ever_sent_costs_and_stay
 
 async def test_what_is_no_share_is_refused_and_changes_nothing(nodes, campaign, shares):
     good = shares["north"]
-    await nodes.send("north", good)
-    before = await nodes.model()
     size = len(decode_share(good, campaign))
+    longest = encode_share(campaign, np.full(size, -(1 << 62)))
+    assert len(longest) <= most_bytes(campaign)
+    for share in (longest, good):
+        assert (await nodes.send("north", share)).status == 200
+    before = await nodes.model()
     bodies = [b"", b"\x00", good + b"\x00", *(good[:length] for length in range(0, len(good), 7))]
     bodies.append(encode_share(Campaign.compile({**DRAFT, "title": "Other"}), np.zeros(size, dtype=np.int64)))
     for body in bodies:
         assert (await nodes.send("north", body)).refused == (400, "malformed-share"), body
+    assert (await nodes.send("north", b"x" * (most_bytes(campaign) + 1))).refused == (413, "body-too-large")
+    as_json = await nodes.send("north", good, **{"Content-Type": "application/json"})
+    assert as_json.refused == (415, "wrong-media-type")
     assert await nodes.model() == before
-
-
-async def test_a_share_is_no_longer_than_a_share_can_be(nodes, campaign, shares):
-    longest = encode_share(campaign, np.full(len(decode_share(shares["north"], campaign)), -(1 << 62)))
-    assert len(longest) <= most_bytes(campaign)
-    assert (await nodes.send("north", longest)).status == 200
-    too_long = await nodes.send("north", b"x" * (most_bytes(campaign) + 1))
-    assert too_long.refused == (413, "body-too-large")
-    json = await nodes.send("north", shares["north"], **{"Content-Type": "application/json"})
-    assert json.refused == (415, "wrong-media-type")
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
@@ -193,16 +173,22 @@ async def test_only_a_node_is_listened_to(nodes, shares, method):
     assert await nodes.model() == before, "what a node sent before its token was revoked stays"
 
 
-async def test_a_token_revoked_while_its_share_is_on_the_way_changes_nothing(nodes, shares, monkeypatch):
+async def test_a_share_that_fails_or_whose_token_is_revoked_on_its_way_changes_nothing(nodes, shares, monkeypatch):
     put = nodes.server.store.put_share
+
+    async def fail(*_, **__):
+        raise StoreError("disk full")
 
     async def late(*what, **more):
         await nodes.server.store.revoke_token("north")
         return await put(*what, **more)
 
-    monkeypatch.setattr(nodes.server.store, "put_share", late)
-    assert (await nodes.send("north", shares["north"])).refused == (401, "wrong-token")
-    assert await nodes.has_no_model()
+    for failure, refused in ((fail, (503, "store-unavailable")), (late, (401, "wrong-token"))):
+        with monkeypatch.context() as patched:
+            patched.setattr(nodes.server.store, "put_share", failure)
+            assert (await nodes.send("north", shares["north"])).refused == refused
+        assert await nodes.has_no_model()
+    assert (await nodes.send("south", shares["south"])).status == 200
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
@@ -254,17 +240,6 @@ async def test_groups_give_the_median_and_no_model_before_there_is_a_node_for_ea
         assert (await nodes.model())[0] == expected
         assert expected != FederatedState(campaign, shares).model().to_json()
         assert salt.hex() not in expected
-
-
-async def test_a_share_that_was_not_committed_is_a_503_and_is_not_there(nodes, shares, monkeypatch):
-    async def fail(*_, **__):
-        raise StoreError("disk full")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(nodes.server.store, "put_share", fail)
-        assert (await nodes.send("north", shares["north"])).refused == (503, "store-unavailable")
-    assert await nodes.has_no_model()
-    assert (await nodes.send("north", shares["north"])).status == 200
 
 
 async def test_campaigns_of_either_kind_are_created_over_http(server):

@@ -2,8 +2,10 @@
 
 import asyncio
 
+import drafts
 import pytest
-from cells import cells_of, publish, reports_of
+from cells import cells_of
+from drafts import text
 
 from ldp_aggregator.server import intake as desk_module
 from ldp_aggregator.server.intake import BURST_SECONDS, MOST_KEPT, Admission, admission_of
@@ -16,17 +18,9 @@ ELSEWHERE = {"Origin": "https://other.example"}
 """aiohttp answers whoever says so."""
 
 
-def draft(answers="one", values=3, features=4):
-    return {
-        "version": 1,
-        "title": "Groups",
-        "label": {"name": "label", "classes": ["a", "b"]},
-        "features": [
-            {"name": f"f{n}", "kind": "categorical", "values": [f"v{v}" for v in range(values)]}
-            for n in range(features)
-        ],
-        "privacy": {"epsilon": 1.0, "answers": answers, "discrete": "oue"},
-    }
+def draft(values=3, features=4):
+    texts = [text(f"f{n}", *(f"v{v}" for v in range(values)), missing=True) for n in range(features)]
+    return drafts.draft(*texts, privacy={"epsilon": 1.0, "answers": "all", "discrete": "oue"})
 
 
 @pytest.mark.parametrize("values", [3, 5000])
@@ -34,7 +28,7 @@ def draft(answers="one", values=3, features=4):
 def test_every_device_can_send_all_its_answers(values, features):
     if values * features > 100_000:
         values = 300
-    campaign = Campaign.compile(draft("all", values, features))
+    campaign = Campaign.compile(draft(values, features))
     answers = [Report(group[0].index, bytes(16), b"\0" * group[0].mechanism.width) for group in campaign.groups]
     upload = encode_upload(answers)
     decode_upload(upload, campaign)
@@ -44,18 +38,9 @@ def test_every_device_can_send_all_its_answers(values, features):
 
 
 def test_an_operator_can_only_lower_what_a_device_may_send():
-    campaign = Campaign.compile(draft("all"))
+    campaign = Campaign.compile(draft())
     most = for_a_device(campaign, Limits(reports_per_upload=2, body_bytes=1024))
     assert (most.reports, most.bytes) == (2, 1024)
-
-
-async def test_no_single_upload_fills_a_campaign(server):
-    campaign = await publish(server.store, max_reports=10)
-    many = encode_upload(reports_of(campaign, range(10)))
-    for headers in ({}, ELSEWHERE):
-        assert await server.refused(campaign, many, **headers) == (413, "too-many-reports")
-    state = await server.store.state(campaign.id)
-    assert (state.reports, state.life.closed) == (0, None)
 
 
 def test_a_rate_lets_a_burst_pass_and_then_so_many_a_second():
@@ -82,13 +67,9 @@ def test_a_rate_lets_a_burst_pass_and_then_so_many_a_second():
     assert admitted(2 * burst, campaign="b") == burst, "each campaign has its own"
     now[0] += 1000
     assert admitted(2 * burst) == burst
-
-
-def test_rates_are_kept_of_so_many_campaigns():
-    admission = Admission(per_second=1)
     for number in range(2 * MOST_KEPT):
         admission.count(str(number))
-    assert len(admission._room) == MOST_KEPT
+    assert len(admission._room) == MOST_KEPT, "rates are kept of so many"
 
 
 async def test_a_campaign_that_gets_too_many_uploads_says_so_on_both_ways(serving):
@@ -100,18 +81,15 @@ async def test_a_campaign_that_gets_too_many_uploads_says_so_on_both_ways(servin
         assert (await server.upload(campaign, [4], **server.bearer("relay")))[0] == 200
 
 
-asked = []
-
-
-async def with_a_word(campaign_id, headers):
-    await asyncio.sleep(0)
-    asked.append(campaign_id)
-    return headers.get("X-Word") == "sesame"
-
-
 async def test_a_check_of_the_operators_own_is_asked_before_every_upload(serving, monkeypatch):
+    asked = []
+
+    async def with_a_word(campaign_id, headers):
+        await asyncio.sleep(0)
+        asked.append(campaign_id)
+        return headers.get("X-Word") == "sesame"
+
     monkeypatch.setattr(desk_module, "_load", lambda name: with_a_word if name == "my.module:check" else None)
-    asked.clear()
     async with serving(admission="my.module:check") as server:
         campaign = await server.publish()
         for headers in ({}, {}, ELSEWHERE):
@@ -124,12 +102,9 @@ async def test_a_check_of_the_operators_own_is_asked_before_every_upload(serving
         assert len(asked) == 6, "who has shown a relay's token is admitted"
 
 
-@pytest.mark.parametrize("name", ["no.such.module:check", "json:nothing", "math:pi"])
-def test_a_check_that_cannot_be_loaded_is_a_wrong_setting(name):
-    with pytest.raises(SettingsError, match="setting admission"):
-        admission_of(Settings(admission=name))
-
-
-def test_a_check_is_loaded_by_its_name():
+def test_a_check_is_loaded_by_its_name_and_one_that_cannot_be_is_a_wrong_setting():
     assert admission_of(Settings(admission="json:loads")).checks
     assert not admission_of(Settings()).checks
+    for name in ("no.such.module:check", "json:nothing", "math:pi"):
+        with pytest.raises(SettingsError, match="setting admission"):
+            admission_of(Settings(admission=name))

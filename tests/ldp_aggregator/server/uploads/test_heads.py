@@ -1,7 +1,8 @@
 """Heads that take the short way: none that aiohttp would understand in another way."""
 
 import asyncio
-import contextlib
+from contextlib import closing, suppress
+from unittest.mock import Mock
 
 import pytest
 from aiohttp.http_parser import HttpRequestParser
@@ -79,7 +80,7 @@ def test_what_asks_for_more_is_left_to_aiohttp(name):
 
 @pytest.mark.parametrize("name", UNCLEAR)
 def test_what_can_be_understood_in_two_ways_is_no_upload(name):
-    with contextlib.suppress(ProblemError):
+    with suppress(ProblemError):
         assert read_head(UNCLEAR[name]) is None
 
 
@@ -125,19 +126,8 @@ def test_aiohttp_understands_every_upload_of_the_short_way_as_the_same_request(e
         return
     if found is None or b"\r\n\r\n" in data[:-4]:
         return
-    loop = asyncio.new_event_loop()
-    try:
-
-        class Protocol:
-            _reading_paused = False
-
-            def pause_reading(self):
-                pass
-
-            def resume_reading(self, **_):
-                pass
-
-        parser = HttpRequestParser(Protocol(), loop, 2**16, max_line_size=8190, max_field_size=8190)
+    with closing(asyncio.new_event_loop()) as loop:
+        parser = HttpRequestParser(Mock(_reading_paused=False), loop, 2**16, max_line_size=8190, max_field_size=8190)
         messages, _, _ = parser.feed_data(bytes(data) + b"x" * found.length)  # What aiohttp refuses is no upload.
         assert len(messages) == 1
         message, payload = messages[0]
@@ -147,5 +137,3 @@ def test_aiohttp_understands_every_upload_of_the_short_way_as_the_same_request(e
         assert int(message.headers["Content-Length"]) == found.length
         assert not message.chunked
         assert message.should_close is not found.keeps_open
-    finally:
-        loop.close()

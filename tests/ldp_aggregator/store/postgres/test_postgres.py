@@ -1,15 +1,12 @@
 """The particulars of PostgreSQL: several instances, restarts, how often it is asked, who has a campaign alone."""
 
 import asyncio
-import contextlib
 import itertools
-import random
 from datetime import timedelta
 
 import asyncpg
 import pytest
 from cells import cell_report, cells_of, count, publish, submission
-from postgres import empty
 
 from ldp_aggregator.store import Outcome, StoreError, open_store
 from ldp_aggregator.store.batch import gather
@@ -36,21 +33,6 @@ async def test_what_another_instance_counts_just_before_we_insert_counts_once(in
     outcomes = await instances[0].count([submission(campaign, (0, 1)), submission(campaign, [conflict])])
     assert outcomes == [Outcome(1, 1), Outcome(rejected=((conflict.id, "conflicting-report"),))]
     assert await cells_of(instances[0], campaign, 10) == [1, 1, 1] + [0] * 7
-    assert await instances[0].check() == []
-
-
-async def test_two_instances_given_the_same_reports_count_each_once(instances):
-    campaign = await publish(instances[0], 2048)
-
-    async def feed(store, seed):
-        order = random.Random(seed).sample(range(2048), 2048)
-        return [await count(store, campaign, order[start : start + 64]) for start in range(0, 2048, 64)]
-
-    results = await asyncio.gather(*(feed(store, seed) for seed, store in enumerate(instances)))
-    outcomes = [outcome for outcomes in results for outcome in outcomes]
-    assert sum(outcome.counted for outcome in outcomes) == sum(outcome.duplicates for outcome in outcomes) == 2048
-    assert await cells_of(instances[1], campaign) == [1] * 2048
-    assert await instances[0].check() == []
 
 
 async def test_a_greatest_number_of_reports_holds_exactly_across_instances(instances):
@@ -61,7 +43,6 @@ async def test_a_greatest_number_of_reports_holds_exactly_across_instances(insta
     )
     assert sum(outcome.counted for outcome in outcomes) == 50
     assert (await instances[0].state(campaign.id)).reports == 50
-    assert await instances[0].check() == []
 
 
 async def test_closing_on_one_instance_stops_the_other(instances):
@@ -81,36 +62,6 @@ async def test_closing_on_one_instance_stops_the_other(instances):
     assert state.reports == counted == int((await instances[0].tally(campaign.id)).n.sum())
 
 
-async def test_a_restarted_database_is_found_again_and_loses_nothing(own_postgres, opened):
-    if own_postgres.server is None:
-        pytest.skip("this database is not ours to restart")
-    await empty(own_postgres.address)
-    stores = [await opened("data", database=own_postgres.address) for _ in range(2)]
-    campaign = await publish(stores[0], 1024)
-    groups = [range(start, start + 8) for start in range(0, 1024, 8)]
-    acknowledged, some = set(), asyncio.Event()
-
-    async def feed(store, seed):
-        for group in random.Random(seed).sample(groups, len(groups)):
-            with contextlib.suppress(StoreError):
-                await count(store, campaign, group)
-                acknowledged.update(group)
-            if len(acknowledged) > 100:
-                some.set()
-
-    feeding = [asyncio.create_task(feed(store, seed)) for seed, store in enumerate(stores)]
-    await some.wait()
-    await asyncio.to_thread(own_postgres.restart)
-    await asyncio.gather(*feeding)
-    counted = await cells_of(stores[0], campaign)
-    assert max(counted) == 1
-    assert all(counted[number] for number in acknowledged)
-    for group in groups:
-        await count(stores[1], campaign, group)
-    assert await cells_of(stores[1], campaign) == [1] * 1024
-    assert await stores[1].check() == []
-
-
 async def test_a_database_that_was_made_read_only_fails_its_check(instances, postgres, tmp_path):
     """Providers do that where the disk is full; what was connected before notices with its next connection."""
     connection = await asyncpg.connect(postgres.address)
@@ -127,23 +78,22 @@ async def test_a_database_that_was_made_read_only_fails_its_check(instances, pos
         await connection.close()
 
 
-async def test_another_schema_version_is_refused(instances, postgres, tmp_path):
+async def test_another_schema_version_is_refused_and_an_address_that_does_not_answer_told_without_its_password(
+    instances, postgres, tmp_path
+):
     connection = await asyncpg.connect(postgres.address)
     await connection.execute("UPDATE ldp_aggregator.schema_version SET version = version + 1")
     await connection.close()
     with pytest.raises(StoreError, match=f"version {VERSION + 1}, and this program reads version {VERSION}"):
         await open_store(tmp_path, postgres.address)
-
-
-async def test_an_address_that_does_not_answer_is_told_without_its_password(tmp_path):
     with pytest.raises(StoreError, match="cannot be reached") as caught:
         await open_store(tmp_path, "postgresql://someone:geheim@127.0.0.1:1/nothing")
     assert "geheim" not in str(caught.value)
 
 
 @pytest.fixture
-async def store(opened, database, clock):
-    return await opened("data", database=database, clock=clock)
+def store(instances):
+    return instances[0]
 
 
 @pytest.fixture
@@ -170,20 +120,16 @@ async def test_a_group_of_new_reports_asks_the_database_once(asked, store):
     assert len(asked) == 6, asked  # Whether something was vouched for is asked where it came again.
 
 
-async def test_a_statement_names_the_method_that_asks_it(asked, store):
-    campaign = await publish(store)
-    asked.clear()
-    await store.tally(campaign.id)
-    assert [query.partition(" */")[0] for query in asked if query.startswith("/*")] == ["/* tally"] * 3
-
-
-async def test_a_large_upload_asks_the_database_four_times(asked, store):
+async def test_a_large_upload_asks_the_database_four_times_and_a_statement_names_the_method_that_asks_it(asked, store):
     campaign = await publish(store, 4096)
     await count(store, campaign, range(3500, 4000))
     for start, fresh in ((0, 2000), (1000, 1000)):
         asked.clear()
         assert (await count(store, campaign, range(start, start + 2000))).counted == fresh
         assert len(asked) == 4, asked
+    asked.clear()
+    await store.tally(campaign.id)
+    assert [query.partition(" */")[0] for query in asked if query.startswith("/*")] == ["/* tally"] * 3
 
 
 async def test_the_statements_count_where_the_decisions_do_and_nowhere_else(store, clock):
@@ -255,7 +201,6 @@ async def test_a_campaign_is_closed_while_uploads_never_pause(database, store, o
             come.notify_all()
         await asyncio.gather(*feeding, return_exceptions=True)
     assert (await other.state(campaign.id)).reports == state.reports > 0
-    assert await other.check() == []
 
 
 async def test_who_wanted_a_campaign_alone_and_died_holds_it_for_a_moment_only(store):
@@ -275,9 +220,7 @@ async def test_ids_that_a_dying_process_left_of_a_sealed_campaign_are_told_and_d
     assert "100 ids are left" in finding.problem
     monkeypatch.setattr("ldp_aggregator.store.postgres.store.PIECE", 7)
     await store.seal_campaign(campaign.id)
-    assert await store.check() == []
     assert tuple(await store._read(lambda db: db.fetchrow("SELECT count(*) FROM ids"))) == (0,)
-    await store.delete_campaign(campaign.id)
 
 
 async def test_instances_that_start_at_once_on_an_empty_database_make_one_store(database, opened):

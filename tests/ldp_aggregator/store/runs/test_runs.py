@@ -147,6 +147,15 @@ def test_a_run_is_read_as_it_was_written(tmp_path_factory, held, asked):
     assert pairs(all_of(run)) == pairs(keys(held))
 
 
+def test_a_run_that_is_cut_while_it_is_open_is_an_error_and_no_signal(tmp_path):
+    held = random_keys(5000, 5)
+    run = run_of(tmp_path, held)
+    os.truncate(run.path, HEADER_BYTES + 100)
+    for use in (lambda: run.find(Hashes(held)), run.verify):
+        with pytest.raises(StoreError, match="ends early"):
+            use()
+
+
 @pytest.mark.parametrize("length", [1, PAGE - 1, PAGE, PAGE + 1, 16 * PAGE, 16 * PAGE + 1, 9999])
 @pytest.mark.parametrize("halves", [3, 1 << 62])
 def test_every_id_is_found_in_its_page_also_where_many_share_a_half(tmp_path, length, halves):
@@ -202,21 +211,16 @@ def test_an_id_is_merged_once_for_each_power_of_the_fan_in():
     assert written <= 2 * ids
 
 
-def use(path, wanted, use_of):
-    """Do with a run what a store does: open and ask it, merge or copy it."""
-    run = open_run(path, CAMPAIGN)
-    if use_of == "asked":
-        run.find(Hashes(wanted))
-    elif use_of == "merged":
-        merge_runs(path.parent, CAMPAIGN, [run], never).discard()
-    elif use_of == "copied":
-        copy_runs(path.parent, path.parent / "copy", {path.name: CAMPAIGN})
-    else:
-        run.verify()
+USES = {
+    "asked": lambda run, wanted: run.find(Hashes(wanted)),
+    "merged": lambda run, _: merge_runs(run.path.parent, CAMPAIGN, [run], never).discard(),
+    "copied": lambda run, _: copy_runs(run.path.parent, run.path.parent / "copy", {run.path.name: CAMPAIGN}),
+    "verified": lambda run, _: run.verify(),
+}
 
 
-@pytest.mark.parametrize("use_of", ["asked", "merged", "copied", "verified"])
-def test_a_bit_that_changed_anywhere_is_never_used(tmp_path, use_of):
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_a_bit_that_changed_anywhere_is_never_used(tmp_path, use):
     held = random_keys(300, 4)
     path = run_of(tmp_path, held).path
     sound = path.read_bytes()
@@ -225,45 +229,29 @@ def test_a_bit_that_changed_anywhere_is_never_used(tmp_path, use_of):
         damaged[place] ^= 16
         path.write_bytes(damaged)
         with pytest.raises(StoreError, match=path.name):
-            use(path, held, use_of)
+            use(open_run(path, CAMPAIGN), held)
         assert [file.name for file in tmp_path.glob("*.run")] == [path.name]
         for file in tmp_path.glob("copy/*"):
             file.unlink()
 
 
-def test_a_run_of_another_campaign_or_of_another_name_is_not_taken_for_this_one(tmp_path):
+def test_a_run_that_was_cut_or_is_of_another_campaign_or_of_another_name_is_not_taken_for_this_one(tmp_path):
     one, two = (run_of(tmp_path, random_keys(50, seed)).path for seed in (1, 2))
     with pytest.raises(StoreError, match="another run is in its place"):
         open_run(one, "D" * 43)
-    one.write_bytes(two.read_bytes())
+    sound = two.read_bytes()
+    one.write_bytes(sound)
     with pytest.raises(StoreError, match="another run is in its place"):
         open_run(one, CAMPAIGN)
-
-
-def test_a_run_that_was_cut_is_refused(tmp_path):
-    path = run_of(tmp_path, random_keys(50, 5)).path
-    sound = path.read_bytes()
     for end in (0, 10, HEADER_BYTES, len(sound) - 1):
-        path.write_bytes(sound[:end])
+        two.write_bytes(sound[:end])
         with pytest.raises(StoreError, match=r"no run|damaged"):
-            open_run(path, CAMPAIGN)
-
-
-def test_a_run_that_is_cut_while_it_is_open_is_an_error_and_no_signal(tmp_path):
-    held = random_keys(5000, 5)
-    run = run_of(tmp_path, held)
-    os.truncate(run.path, HEADER_BYTES + 100)
-    with pytest.raises(StoreError, match="ends early"):
-        run.find(Hashes(held))
-    with pytest.raises(StoreError, match="ends early"):
-        run.verify()
+            open_run(two, CAMPAIGN)
 
 
 def test_runs_are_their_owners_alone(tmp_path):
-    folder = tmp_path / "ids"
-    run = run_of(folder, random_keys(10, 8))
-    assert run.path.stat().st_mode & 0o077 == 0
-    assert folder.stat().st_mode & 0o077 == 0
+    run = run_of(tmp_path / "ids", random_keys(10, 8))
+    assert [path.stat().st_mode & 0o077 for path in (run.path, run.path.parent)] == [0, 0]
 
 
 _DIES = """

@@ -7,6 +7,7 @@ import random
 import sqlite3
 import threading
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -31,9 +32,7 @@ def small_runs(monkeypatch):
 
 @pytest.fixture
 def folder(tmp_path):
-    made = tmp_path / "data"
-    made.mkdir()
-    return made
+    return tmp_path / "data"
 
 
 async def fill(store, numbers, step=10, *, campaign=CAMPAIGN, sure=True):
@@ -53,9 +52,20 @@ async def settled(store):
         await store.beat()
 
 
+def raising(error):
+    def fail(*_, **__):
+        raise error
+
+    return fail
+
+
 def listed(folder):
     with closing(sqlite3.connect(folder / FILE_NAME)) as db:
         return {row[0] for row in db.execute("SELECT name FROM runs")}
+
+
+def first_run(folder):
+    return id_tables.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0]
 
 
 def on_disk(folder):
@@ -64,24 +74,34 @@ def on_disk(folder):
 
 @pytest.fixture
 async def opened(folder):
-    """Open the store, also once more; whatever is open in the end is closed."""
+    """Open the store, also once more; whatever is open in the end is sound, knows its files, and is closed."""
     stores = []
 
-    async def make(place=folder):
+    async def make(place=folder, **more):
+        place.mkdir(exist_ok=True)
         stores.append(SqliteStore(place / FILE_NAME))
-        await stores[-1].create_campaign(CAMPAIGN)
+        await stores[-1].create_campaign(CAMPAIGN, **more)
         return stores[-1]
 
     yield make
     for store in stores:
         with suppress(RuntimeError):  # It was closed already.
+            findings = await store.check()
             await store.close()
+            assert findings == []
 
 
-async def test_runs_are_made_and_merged_and_every_report_still_counts_once(folder):
-    store = SqliteStore(folder / FILE_NAME)
-    await store.create_campaign(CAMPAIGN, max_reports=1005)
+async def test_runs_are_merged_beside_the_thread_that_counts_and_every_report_counts_once(opened, folder, monkeypatch):
+    by, unlink = [], Path.unlink
+
+    def noted(path, missing_ok=False):
+        by.append(threading.current_thread().name)
+        unlink(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", noted)
+    store = await opened(max_reports=1005)
     await fill(store, range(1000))
+    assert {name.rpartition("_")[0] for name in by} == {"store-tidier"}
     assert 1 <= len(listed(folder)) <= 8
     assert listed(folder) == on_disk(folder)
     for start in range(0, 1000, 125):
@@ -93,16 +113,6 @@ async def test_runs_are_made_and_merged_and_every_report_still_counts_once(folde
     assert (last.counted, last.duplicates, len(last.rejected)) == (5, 10, 15), "there was room for five"
     counted = await cells_of(store, CAMPAIGN)
     assert (counted[:1000], sum(counted), max(counted)) == ([1] * 1000, 1005, 1)
-    assert await store.check() == []
-    await store.close()
-
-
-async def test_a_store_opened_again_knows_what_it_knew(opened):
-    for start in range(0, 300, 55):
-        store = await opened()
-        await fill(store, range(start, start + 55))
-        assert await count(store, CAMPAIGN, range(start + 55)) == Outcome(0, start + 55)
-        await store.close()
 
 
 async def test_two_processes_on_one_file_count_a_report_once(opened, folder):
@@ -120,20 +130,12 @@ async def test_two_processes_on_one_file_count_a_report_once(opened, folder):
     assert len(listed(folder)) > 1
     await stores[0].close_campaign(CAMPAIGN.id)
     assert (await count(stores[1], CAMPAIGN, [801])).refused == "campaign-closed"
-    for store in stores:
-        assert await store.check() == []
-        await store.close()
-    assert listed(folder) == on_disk(folder)
 
 
 async def test_a_run_that_cannot_be_written_loses_nothing(opened, folder, monkeypatch):
     store = await opened()
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(run_files.os, "pwrite", full)
+        patch.setattr(run_files.os, "pwrite", raising(OSError(28, "No space left on device")))
         await fill(store, range(200))
     assert listed(folder) == on_disk(folder) == set()
     assert await count(store, CAMPAIGN, range(210)) == Outcome(10, 200)
@@ -145,18 +147,14 @@ async def test_a_run_that_cannot_be_written_loses_nothing(opened, folder, monkey
 
 async def test_a_merge_for_which_there_is_no_room_is_made_once_there_is(opened, folder, monkeypatch):
     store = await opened()
-
-    def full(*_):
-        raise StoreError("a run of ids cannot be written: No space left on device")
-
+    full = StoreError("a run of ids cannot be written: No space left on device")
     with monkeypatch.context() as patch:
-        patch.setattr("ldp_aggregator.store.sqlite.id_index.merge_runs", full)
+        patch.setattr("ldp_aggregator.store.sqlite.id_index.merge_runs", raising(full))
         patch.setattr("ldp_aggregator.store.sqlite.id_index.PAUSE_SECONDS", 0.0)
         await fill(store, range(400), 50)
     many = len(listed(folder))
     await fill(store, range(400, 460))
     assert len(listed(folder)) < many
-    assert await store.check() == []
 
 
 async def test_a_run_whose_commit_fails_leaves_its_ids_where_they_are(opened, folder, monkeypatch):
@@ -179,21 +177,16 @@ async def test_a_run_whose_commit_fails_leaves_its_ids_where_they_are(opened, fo
     assert await count(store, CAMPAIGN, range(60)) == Outcome(10, 50)
     await settled(store)
     assert len(listed(folder)) == 1
-    assert await store.check() == []
 
 
 async def test_a_transaction_that_fails_leaves_no_id_behind(opened, monkeypatch):
     store = await opened()
     await fill(store, range(60))
     with monkeypatch.context() as patch:
-
-        def broken(*_, **__):
-            raise sqlite3.OperationalError("disk I/O error")
-
+        broken = raising(sqlite3.OperationalError("disk I/O error"))
         patch.setattr("ldp_aggregator.store.sql.campaigns.add_part", broken)
         assert (await count(store, CAMPAIGN, range(60, 70))).refused == "store-unavailable"
     assert (await count(store, CAMPAIGN, range(60, 70))).counted == 10
-    assert await store.check() == []
 
 
 async def test_sealing_and_deleting_remove_the_files_of_the_campaign_alone(opened, folder):
@@ -208,7 +201,6 @@ async def test_sealing_and_deleting_remove_the_files_of_the_campaign_alone(opene
     assert listed(folder) == on_disk(folder)
     assert (await count(store, other, range(100))).duplicates == 100
     await store.delete_campaign(CAMPAIGN.id)
-    assert await store.check() == []
 
 
 async def test_a_campaign_in_the_place_of_a_deleted_one_knows_none_of_its_ids(opened):
@@ -224,8 +216,6 @@ async def test_a_campaign_in_the_place_of_a_deleted_one_knows_none_of_its_ids(op
     for one in (store, beside):
         expected = Outcome(10, 0) if one is store else Outcome(0, 20)
         assert await count(one, other, range(10, 20) if one is store else range(20)) == expected
-        assert await one.check() == []
-        await one.close()
 
 
 def damage(path, place=4100):
@@ -233,44 +223,31 @@ def damage(path, place=4100):
     path.write_bytes(sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :])
 
 
-async def test_a_damaged_run_is_merged_copied_and_combined_into_nothing(opened, folder, tmp_path):
-    """It stays where it is and is told: a new check over it would hide it, and count reports twice."""
+async def test_a_damaged_run_is_told_and_merged_copied_and_combined_into_nothing_until_it_is_taken_out(
+    opened, folder, tmp_path
+):
+    """It stays where it is: a new check over it would hide it, and count reports twice."""
     store = await opened()
     await fill(store, range(80))
-    await store.close()
-    run = id_tables.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0]
+    assert store.damaged == 0
+    run = first_run(folder)
     damage(run)
-    store = await opened()
     await fill(store, range(1000, 1400), sure=False)
+    assert store.damaged == 1
     assert run.name in listed(folder)
     [finding] = await store.check()
     assert "damaged" in finding.problem
     assert "--take-out-damaged" in finding.problem
     assert await count(store, CAMPAIGN, range(80)) == Outcome(refused="store-unavailable")
-    await store.close()
-    for attempt in (
-        lambda: copy_store(folder, tmp_path / "copy"),
-        lambda: restore_store(folder, tmp_path / "copy"),
-        lambda: combine_stores(folder, folder, tmp_path / "copy"),
-    ):
+    for attempt in (copy_store, restore_store, partial(combine_stores, folder)):
         with pytest.raises(StoreError, match=f"{run.name} is damaged"):
-            attempt()
+            attempt(folder, tmp_path / "copy")
         assert not (tmp_path / "copy" / FILE_NAME).exists()
-
-
-async def test_a_damaged_run_that_stops_a_merge_is_told_until_it_was_taken_out(opened, folder):
-    store = await opened()
-    await fill(store, range(80))
-    assert store.damaged == 0
-    damage(id_tables.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0])
-    await fill(store, range(1000, 1400), sure=False)
-    assert store.damaged == 1
     beside = await opened()
     await beside.take_out_damaged()
     await beside.close()
     await fill(store, range(2000, 2040))
     assert store.damaged == 0
-    assert await store.check() == []
 
 
 @pytest.mark.parametrize("kind", ["page", "header", "missing"])
@@ -279,8 +256,7 @@ async def test_a_damaged_run_is_taken_out_and_what_is_lost_is_told(opened, folde
     await count(store, CAMPAIGN, range(1000))
     await settled(store)
     await store.close()
-    [name] = listed(folder)
-    run = id_tables.folder_of(folder / FILE_NAME) / name
+    run = first_run(folder)
     if kind == "missing":
         run.unlink()
     else:
@@ -292,13 +268,11 @@ async def test_a_damaged_run_is_taken_out_and_what_is_lost_is_told(opened, folde
     assert (finding.campaign, "cannot be read" in finding.problem) == (CAMPAIGN.id, kind == "missing")
     lost = 128 if kind == "page" else 1000
     [taken] = await store.take_out_damaged()
-    assert (taken.campaign, taken.run, taken.ids, taken.saved) == (CAMPAIGN.id, name, 1000, 1000 - lost)
+    assert (taken.campaign, taken.run, taken.ids, taken.saved) == (CAMPAIGN.id, run.name, 1000, 1000 - lost)
     assert await store.check() == []
-    assert on_disk(folder) == listed(folder)
     state = await store.state(CAMPAIGN.id)
     assert (state.reports, state.arrivals.unchecked) == (1000, lost)
     assert await count(store, CAMPAIGN, range(1010)) == Outcome(lost + 10, 1000 - lost)
-    assert await store.check() == []
     assert await store.take_out_damaged() == []
 
 
@@ -327,47 +301,36 @@ async def test_a_stop_gives_a_merge_up_and_the_next_start_makes_it(opened, folde
     assert on_disk(folder) == listed(folder)
     store = await opened()
     await settled(store)
-    assert await store.check() == []
 
 
 async def test_a_backup_taken_while_runs_are_merged_is_whole(opened, folder, tmp_path):
+    """And a store that is opened again knows what it knew."""
     store = await opened()
-
-    async def keep_filling():
-        await fill(store, range(1500))
-
-    filling = asyncio.create_task(keep_filling())
-    copies = 0
+    await fill(store, range(10))
+    filling = asyncio.create_task(fill(store, range(10, 1500)))
+    copies = []
     while not filling.done():
-        await asyncio.to_thread(copy_store, folder, tmp_path / f"copy{copies}")
-        copies += 1
+        copies.append(tmp_path / f"copy{len(copies)}")
+        await asyncio.to_thread(copy_store, folder, copies[-1])
     await filling
     await store.close()
-    for number in range(copies):
-        back = tmp_path / f"back{number}"
-        restore_store(tmp_path / f"copy{number}", back)
-        again = SqliteStore(back / FILE_NAME)
-        assert await again.check() == []
-        counted = (await again.state(CAMPAIGN.id)).reports if await again.campaigns() else 0
-        if counted:
-            assert (await count(again, CAMPAIGN, range(counted))).duplicates == counted
-        await again.close()
-    assert copies > 1
+    assert len(copies) > 1
+    for copy in copies:
+        restore_store(copy, tmp_path / f"back of {copy.name}")
+        again = await opened(tmp_path / f"back of {copy.name}")
+        counted = (await again.state(CAMPAIGN.id)).reports
+        assert await count(again, CAMPAIGN, range(counted)) == Outcome(duplicates=counted)
 
 
 async def test_stores_with_runs_merge_and_tell_what_both_have(opened, folder, tmp_path):
     second = tmp_path / "second"
-    second.mkdir()
     for place, numbers in ((folder, range(150)), (second, range(120, 290))):
         store = await opened(place)
         await fill(store, numbers)
         await store.close()
     [merged] = combine_stores(folder, second, tmp_path / "sum")
     assert (merged.count, merged.overlap) == (320, 30)
-    store = SqliteStore(tmp_path / "sum" / FILE_NAME)
-    assert await store.check() == []
-    assert await count(store, CAMPAIGN, range(300)) == Outcome(10, 290)
-    await store.close()
+    assert await count(await opened(tmp_path / "sum"), CAMPAIGN, range(300)) == Outcome(10, 290)
 
 
 async def test_merging_is_not_kept_waiting_by_uploads_that_each_fill_a_run(opened, folder):
@@ -379,36 +342,17 @@ async def test_merging_is_not_kept_waiting_by_uploads_that_each_fill_a_run(opene
     assert len(listed(folder)) <= 20
 
 
-async def test_runs_that_were_merged_are_removed_beside_the_thread_that_counts(opened, folder, monkeypatch):
-    by, unlink = [], Path.unlink
-
-    def noted(path, missing_ok=False):
-        by.append(threading.current_thread().name)
-        unlink(path, missing_ok=missing_ok)
-
-    monkeypatch.setattr(Path, "unlink", noted)
-    store = await opened()
-    await fill(store, range(400))
-    assert by
-    assert {name.rpartition("_")[0] for name in by} == {"store-tidier"}
-    assert on_disk(folder) == listed(folder)
-
-
 async def test_merged_runs_that_cannot_be_removed_are_leftovers_of_the_next_start(opened, folder, monkeypatch, caplog):
-    def refuse(path, missing_ok=False):
-        raise PermissionError(13, "Permission denied")
-
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "unlink", refuse)
+        patched.setattr(Path, "unlink", raising(PermissionError(13, "Permission denied")))
         store = await opened()
         await fill(store, range(400))
         await store.close()
     assert "merged runs of ids could not be removed" in caplog.text
     assert on_disk(folder) > listed(folder)
-    store = SqliteStore(folder / FILE_NAME)
+    store = await opened()
     assert on_disk(folder) == listed(folder)
     assert await count(store, CAMPAIGN, range(410)) == Outcome(10, 400)
-    assert await store.check() == []
 
 
 def test_ids_that_became_a_run_are_not_written_once_more(tmp_path):

@@ -3,6 +3,7 @@
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 from cells import cell_report, count, publish, submission
@@ -26,17 +27,17 @@ async def store(path):
     await made.close()
 
 
-def tamper(path, *statements):
-    with sqlite3.connect(path) as db:
-        for statement in statements:
-            db.execute(statement)
-    db.close()
+def tamper(path, statement):
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(statement)
 
 
-async def test_commits_are_durable_by_setting(store):
+async def test_commits_are_durable_by_setting_and_a_token_is_looked_up_in_an_index(store):
     connection = store._writes.raw
     assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
     assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2
+    plan = store._reads.raw.execute("EXPLAIN QUERY PLAN SELECT * FROM tokens WHERE digest = ?1", (b"d",)).fetchall()
+    assert [row["detail"] for row in plan] == ["SEARCH tokens USING INDEX sqlite_autoindex_tokens_2 (digest=?)"]
 
 
 @pytest.mark.parametrize(
@@ -63,50 +64,33 @@ async def test_fsck_finds_what_was_tampered_with(path, store, statement, problem
     assert problem in finding.problem
 
 
-async def test_another_schema_version_is_refused(path):
-    await SqliteStore(path).close()
-    tamper(path, f"PRAGMA user_version = {VERSION + 1}")
-    with pytest.raises(StoreError, match=f"version {VERSION + 1}, and this program reads version {VERSION}"):
-        SqliteStore(path)
-
-
-def test_a_database_of_another_program_is_refused(path):
-    tamper(path, "CREATE TABLE theirs (x)")
-    with pytest.raises(StoreError, match="another program"):
-        SqliteStore(path)
-
-
-def test_a_file_that_is_no_database_is_refused(path):
-    path.write_bytes(b"not a database at all" * 100)
-    with pytest.raises(StoreError, match="cannot be opened"):
-        SqliteStore(path)
-
-
-async def test_a_library_that_is_too_old_is_told(path, monkeypatch):
+async def test_what_is_no_store_of_this_version_and_a_library_that_is_too_old_are_told(tmp_path, monkeypatch):
+    await SqliteStore(tmp_path / "newer").close()
+    tamper(tmp_path / "newer", f"PRAGMA user_version = {VERSION + 1}")
+    tamper(tmp_path / "theirs", "CREATE TABLE theirs (x)")
+    (tmp_path / "none").write_bytes(b"not a database at all" * 100)
+    newer = f"version {VERSION + 1}, and this program reads version {VERSION}"
+    for name, told in (("newer", newer), ("theirs", "another program"), ("none", "cannot be opened")):
+        with pytest.raises(StoreError, match=told):
+            SqliteStore(tmp_path / name)
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
     with pytest.raises(StoreError, match=r"needs 3\.35 or newer"):
-        SqliteStore(path)
+        SqliteStore(tmp_path / "new")
 
 
 def test_a_copy_that_fails_leaves_nothing_that_looks_like_a_store(tmp_path):
     (tmp_path / "data").mkdir()
-    with sqlite3.connect(tmp_path / "data" / FILE_NAME) as db:
+    with closing(sqlite3.connect(tmp_path / "data" / FILE_NAME)) as db, db:
         db.execute("CREATE TABLE numbers (number)")
         db.executemany("INSERT INTO numbers VALUES (?)", ((number,) for number in range(10_000)))
         root = db.execute("SELECT rootpage FROM sqlite_schema").fetchone()[0]
         page = db.execute("PRAGMA page_size").fetchone()[0]
-    db.close()
     with (tmp_path / "data" / FILE_NAME).open("r+b") as file:
         file.seek((root - 1) * page)
         file.write(b"\xff" * page)
     with pytest.raises(StoreError, match="the copy failed"):
         copy_store(tmp_path / "data", tmp_path / "copy")
     assert list((tmp_path / "copy").iterdir()) == []
-
-
-async def test_a_token_is_looked_up_in_an_index(store):
-    plan = store._reads.raw.execute("EXPLAIN QUERY PLAN SELECT * FROM tokens WHERE digest = ?1", (b"d",)).fetchall()
-    assert [row["detail"] for row in plan] == ["SEARCH tokens USING INDEX sqlite_autoindex_tokens_2 (digest=?)"]
 
 
 async def written_by(path, work):
