@@ -35,6 +35,7 @@ TOOLS := .venv-tools
 DOCS := .venv-docs
 FUZZ := .venv-fuzz
 AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
+VITE := $(VENV)/vite/node_modules/vite/package.json
 
 DATA ?=
 LABEL ?=
@@ -162,7 +163,10 @@ javascript: $(JAVASCRIPT)
 
 BROWSER_TESTS ?= test/browsers/*.test.mjs
 
-browsers: $(INSTALLED) $(JAVASCRIPT)
+$(VITE): # beside the package, whose lock need not name a bundler's binaries of every platform
+	npm install --silent --no-save --prefix $(VENV)/vite vite@7
+
+browsers: $(INSTALLED) $(JAVASCRIPT) $(VITE)
 	cd javascript && npm run build
 	cd javascript && node --test $(BROWSER_TESTS)
 

@@ -6,13 +6,14 @@ import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
 import { test } from "node:test";
 import { chromium } from "playwright-core";
-import { build } from "vite";
 import { CHROMIUM, CHROMIUM_FLAGS, installed } from "./engines.mjs";
 import { site } from "./site.mjs";
 
 const here = (path) => new URL(path, import.meta.url).pathname;
 const EXAMPLE = here("../../../examples/javascript/react");
 const TYPES = { ".html": "text/html", ".js": "text/javascript" };
+
+const { build } = await import(here("../../../.venv/vite/node_modules/vite/dist/node/index.js"));
 
 /** The example as `npx vite build` makes it, on a server of static files. */
 async function built(t) {
