@@ -14,9 +14,22 @@ import pandas as pd
 from protocols.document.authored import continuous_choices, discrete_choices
 from protocols.shell import Groups, add_json, at_least, between, say, say_json
 from simulations.commands.common import add_table_options, source_of, warn
-from simulations.studies.evaluating import EVALUATING, Study, Summary, run_study, summarise_study
-from simulations.studies.journal import Journal, experiment_id, run_trials
-from simulations.studies.trials import ACCURACY, Design, Setting, fingerprint, run_trial, summarise
+from simulations.studies.trials import (
+    ACCURACY,
+    EVALUATING,
+    Design,
+    Journal,
+    Setting,
+    Study,
+    Summary,
+    experiment_id,
+    fingerprint,
+    run_study,
+    run_trial,
+    run_trials,
+    summarise,
+    summarise_study,
+)
 from simulations.tables.sources import Source
 
 DESCRIPTION: Final = """\

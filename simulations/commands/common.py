@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from simulations.tables.loaders import TABLE_HELP
+from simulations.tables.frames import TABLE_HELP
 from simulations.tables.sources import Source, source_with_schema, source_without_schema
 
 DERIVED_EPSILON: Final = 1.0

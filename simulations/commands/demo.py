@@ -21,8 +21,7 @@ from simulations.fleet.aggregator import Aggregator, temporary_aggregator
 from simulations.fleet.devices import Network
 from simulations.fleet.experiment import MARKS, Plan, Result, Watcher, run
 from simulations.tables.breast_cancer import demonstration_source
-from simulations.tables.frames import records
-from simulations.tables.loaders import TABLE_HELP, read_text_table
+from simulations.tables.frames import TABLE_HELP, read_text_table, records
 from simulations.tables.sources import Source, source_without_schema
 
 DEFAULT_DEVICES: Final = 20_000

@@ -9,9 +9,8 @@ from typing import Final
 
 from protocols.shell import Groups, at_least, between, say_json
 from simulations.commands.common import DERIVED_EPSILON, warn
-from simulations.tables.drafting import DEFAULT_BINS, draft_from_table
-from simulations.tables.frames import TableError
-from simulations.tables.loaders import TABLE_HELP, read_text_table
+from simulations.tables.frames import TABLE_HELP, TableError, read_text_table
+from simulations.tables.sources import DEFAULT_BINS, draft_from_table
 
 DESCRIPTION: Final = """\
 Derive a campaign's draft from a table, as a start for experiments.

@@ -17,10 +17,18 @@ from protocols import Campaign, Question
 from protocols.document.questions import LABEL, PAIR, RIGHT, SCORE, SIGN
 from protocols.shell import Groups, add_json, at_least, between, say, say_json
 from simulations.commands.common import warn
-from simulations.studies.planning import Array, accuracy_curve, alternatives, devices_for_error, standard_errors
-from simulations.studies.solving import Solution, Wish, solve_devices, solve_epsilon
-from simulations.tables.frames import Table, TableError
-from simulations.tables.loaders import TABLE_HELP
+from simulations.studies.planning import (
+    Array,
+    Solution,
+    Wish,
+    accuracy_curve,
+    alternatives,
+    devices_for_error,
+    solve_devices,
+    solve_epsilon,
+    standard_errors,
+)
+from simulations.tables.frames import TABLE_HELP, Table, TableError
 from simulations.tables.sources import read_draft, source_with_schema, with_epsilon
 
 DEFAULT_LOSS: Final = 0.02

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
@@ -17,10 +19,21 @@ from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_client.answering import perturb
 from protocols import Campaign, Question
 from protocols.document.questions import INDEX, LABEL, RIGHT, SCORE, SIGN, signs_of
+from protocols.exact.coins import Coins
 from protocols.wire import ID_BYTES, Block, encode_blocks, encode_upload
-from simulations.fidelities.coins import SeededCoins
 from simulations.fidelities.items import UNIT, Columns, Integers
 from simulations.tables.frames import python_values, records
+
+
+class SeededCoins(Coins):
+    """Reproducible words from a Mersenne Twister; whoever knows the seed can undo every perturbation."""
+
+    def __init__(self, seed: int | str) -> None:
+        self._random = random.Random(seed)
+
+    def words(self, count: int) -> Sequence[int]:
+        return struct.unpack(f"<{count}Q", self._random.randbytes(8 * count))
+
 
 FIDELITIES: Final = ("device", "vector", "counts")
 _CELLS_AT_ONCE: Final = 1 << 21

@@ -26,7 +26,7 @@ from protocols.document.authored import asked_features
 from protocols.document.schema import ContinuousFeature
 from simulations import simulate
 from simulations.figures.figure import Execution, Figure, Plot, mean_accuracies
-from simulations.studies.scores import accuracy, learned, majority
+from simulations.studies.trials import accuracy, learned, majority
 from simulations.tables.frames import Table
 from simulations.tables.uci import draft_of, people_of
 

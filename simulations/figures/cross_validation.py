@@ -16,7 +16,7 @@ from ldp_aggregator import NaiveBayes
 from ldp_aggregator.trainers import PrivacyWarning
 from ldp_aggregator.trainers.base import PrivateNaiveBayes
 from simulations.figures.figure import Execution, mean_accuracies
-from simulations.studies.scores import accuracy, majority
+from simulations.studies.trials import accuracy, majority
 from simulations.tables.frames import Table
 from simulations.tables.uci import draft_of, people_of
 

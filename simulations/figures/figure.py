@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from simulations.studies.journal import Journal, Trial, experiment_id, run_trials
+from simulations.studies.trials import Journal, Trial, experiment_id, run_trials
 from simulations.tables.frames import Table, TableError
 
 DECIMALS: Final = 4

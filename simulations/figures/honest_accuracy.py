@@ -27,7 +27,7 @@ from protocols.model import DiscreteLikelihood, Model
 from simulations.fidelities.items import Columns, Floats, Integers
 from simulations.fidelities.simulation import simulate_counts
 from simulations.figures.figure import Execution, Figure, Plot
-from simulations.studies.evaluating import EVALUATING
+from simulations.studies.trials import EVALUATING
 from simulations.tables.uci import draft_of, people_of
 
 DATASETS: Final = (

@@ -21,7 +21,7 @@ from ldp_client.network.transport import Cancellation, Request, Response, Transp
 from protocols import SYSTEM_COINS, Campaign, Coins, encode_upload
 from protocols.exact.coins import ONE
 from protocols.wire import MEDIA_TYPE, make_secret
-from simulations.fidelities.coins import SeededCoins
+from simulations.fidelities.simulation import SeededCoins
 from simulations.fleet.aggregator import FleetError
 from simulations.fleet.lying import RANDOM, lying_reports
 from simulations.tables.frames import Table, python_values, records

@@ -16,7 +16,7 @@ from simulations.fidelities.items import Columns
 from simulations.fidelities.simulation import relayed_upload
 from simulations.fleet.aggregator import Aggregator
 from simulations.fleet.devices import HONEST, Behaviour, Delivery, Network, run_devices
-from simulations.studies.scores import Accuracies, accuracies, accuracy
+from simulations.studies.trials import Accuracies, accuracies, accuracy
 from simulations.tables.frames import Table, TableError
 from simulations.tables.sources import Source
 

@@ -25,7 +25,7 @@ from simulations.studies.planning import (
     expectations,
     standard_errors,
 )
-from simulations.studies.scores import accuracy, learned, non_private
+from simulations.studies.trials import accuracy, learned, non_private
 from simulations.tables.frames import Table
 from simulations.tables.sources import source_without_schema
 
