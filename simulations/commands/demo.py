@@ -20,7 +20,7 @@ from simulations.commands.common import warn
 from simulations.fleet.aggregator import Aggregator, temporary_aggregator
 from simulations.fleet.devices import Network
 from simulations.fleet.experiment import MARKS, Plan, Result, Watcher, run
-from simulations.tables.breast_cancer import demonstration_source
+from simulations.tables.benchmarks import demonstration_source
 from simulations.tables.frames import TABLE_HELP, read_text_table, records
 from simulations.tables.sources import Source, source_without_schema
 

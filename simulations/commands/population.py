@@ -11,9 +11,8 @@ from typing import Final
 from protocols.shell import Groups, add_json, at_least, between, say, say_json
 from simulations.commands.common import add_table_options, source_of, warn
 from simulations.fleet.aggregator import Aggregator, make_token, temporary_aggregator
-from simulations.fleet.devices import Behaviour, Network
+from simulations.fleet.devices import TARGET, Behaviour, Network
 from simulations.fleet.experiment import Plan, Result, run
-from simulations.fleet.lying import TARGET
 from simulations.tables.sources import Source
 
 TOKEN_VARIABLE: Final = "LDP_BAYES_ADMIN_TOKEN"  # noqa: S105 - the name of a variable, not a token

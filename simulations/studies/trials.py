@@ -24,7 +24,6 @@ import pandas as pd
 from tqdm import tqdm
 
 from ldp_aggregator import NaiveBayes, Tally, train
-from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.simplex import POSTERIOR
 from ldp_aggregator.learning.evaluation import evaluate, evaluated_model, evaluation_draft
 from ldp_aggregator.learning.training import POOLED, Decoding, learn

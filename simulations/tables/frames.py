@@ -7,9 +7,9 @@ values like any other in a categorical column; an empty field of a continuous co
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Final
 
@@ -206,9 +206,9 @@ def _text(value: object) -> str:
         return ""
     if isinstance(value, bool):
         return str(value)
-    if isinstance(value, numbers.Integral):
+    if isinstance(value, Integral):
         return str(int(value))
-    if isinstance(value, numbers.Real):
+    if isinstance(value, Real):
         number = float(value)
         return str(int(number)) if number.is_integer() else repr(number)
     return str(value)

@@ -15,7 +15,7 @@ from scenery import scenery
 from simulations.fleet.aggregator import temporary_aggregator
 from simulations.fleet.devices import Network
 from simulations.fleet.experiment import Plan, run
-from simulations.tables.breast_cancer import demonstration_source
+from simulations.tables.benchmarks import demonstration_source
 
 WIDTHS = (320, 390, 1280)
 # From a little above the estimates to the end of the first feature, in pixels of the page.

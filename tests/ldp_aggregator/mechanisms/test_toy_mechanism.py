@@ -31,7 +31,7 @@ from protocols.exact.rationals import exp_bounds, probability_down
 from protocols.mechanisms import DISCRETE, PURE, PureMechanism, WorstCase
 from protocols.mechanisms.base import Parameters, read_names, read_probability
 from simulations import simulate
-from simulations.fleet.lying import TARGET, lying_reports
+from simulations.fleet.devices import TARGET, lying_reports
 from simulations.studies.planning import standard_errors
 
 DRAFT = draft(

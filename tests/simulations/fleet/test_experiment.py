@@ -16,7 +16,7 @@ from simulations.fidelities.simulation import relayed_upload
 from simulations.fleet.aggregator import temporary_aggregator
 from simulations.fleet.devices import Network
 from simulations.fleet.experiment import Plan, Watcher, run
-from simulations.tables.breast_cancer import demonstration_source
+from simulations.tables.benchmarks import demonstration_source
 
 SOURCE = demonstration_source()
 

@@ -10,7 +10,7 @@ from ldp_aggregator.counting.decoding import refusals
 from protocols import encode_upload
 from protocols.mechanisms import DISCRETE
 from simulations import SeededCoins, simulate
-from simulations.fleet.lying import LIES, TARGET, lying_reports
+from simulations.fleet.devices import LIES, TARGET, lying_reports
 
 MECHANISMS = [*((name, "sign") for name in DISCRETE), ("oue", "laplace"), ("ss", "onebit")]
 
