@@ -32,11 +32,7 @@ HEADERS: Final = {
 }
 """On every page: no inline script or style, nothing from elsewhere, no frame around it."""
 
-MEDIA_TYPES: Final[Mapping[str, str]] = {
-    ".css": "text/css",
-    ".js": "text/javascript",
-    ".svg": "image/svg+xml",
-}
+MEDIA_TYPES: Final[Mapping[str, str]] = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
 class PageError(Exception):

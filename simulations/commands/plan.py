@@ -15,8 +15,7 @@ from ldp_aggregator.learning.evaluation import foresee
 from ldp_aggregator.learning.published import DEFAULT_DELTA, PublishedGuarantee, published_together
 from protocols import Campaign, Question
 from protocols.document.questions import LABEL, PAIR, RIGHT, SCORE, SIGN
-from protocols.shell import Groups, add_json, at_least, between, say, say_json
-from simulations.commands.common import warn
+from protocols.shell import Groups, add_json, at_least, between, say, say_json, warn
 from simulations.studies.planning import (
     Array,
     Solution,
@@ -54,10 +53,10 @@ more than --loss of the accuracy without privacy. With --json one object with th
 of every single cell."""
 
 
-def add_command(groups: Groups) -> None:
+def add_plan(groups: Groups, text: str) -> None:
     parser = groups.add_parser(
         "plan",
-        help="standard errors and devices needed, from a draft; prints a table",
+        help=text,
         description=DESCRIPTION,
         examples=(
             "--schema draft.toml --devices 100000",

@@ -28,12 +28,9 @@ figures:
 """ + "\n".join(f"  {name:28}{figure.about}" for name, figure in FIGURES.items())
 
 
-def add_command(groups: Groups) -> None:
+def add_reproduce(groups: Groups, text: str) -> None:
     parser = groups.add_parser(
-        "reproduce",
-        help="reproduce a figure of the papers; writes a table, plots and a page, and prints their paths",
-        description=DESCRIPTION,
-        examples=(f"{DISCRETE.name} --output figures",),
+        "reproduce", help=text, description=DESCRIPTION, examples=(f"{DISCRETE.name} --output figures",)
     )
     defaults = ", ".join(f"{figure.runs} {figure.of_runs} for {name}" for name, figure in FIGURES.items())
     parser.add_argument("figure", choices=FIGURES, metavar="FIGURE", help=f"one of {', '.join(FIGURES)}")

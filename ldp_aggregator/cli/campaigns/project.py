@@ -9,15 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from ldp_aggregator.cli.common import (
-    ABOUT,
-    CommandError,
-    UsageError,
-    add_command,
-    read_draft,
-    with_store,
-    write_file,
-)
+from ldp_aggregator.cli.common import CommandError, UsageError, add_command, read_draft, with_store, write_file
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.learning.projections import (
     InputMoments,
@@ -37,7 +29,6 @@ def add_commands(groups: Groups) -> None:
     parser = add_command(
         groups,
         "project",
-        ABOUT["project"],
         _fit,
         "public.csv --draft draft.json --method dca --components 4",
         "--round ID --draft draft.json --method pca --components 2 --output projected.json",

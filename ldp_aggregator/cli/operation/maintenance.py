@@ -8,15 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldp_aggregator.cli.common import (
-    ABOUT,
-    CommandError,
-    UsageError,
-    add_command,
-    settings_of,
-    with_recorded,
-    with_store,
-)
+from ldp_aggregator.cli.common import CommandError, UsageError, add_command, settings_of, with_recorded, with_store
 from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.store import Act, Damage, SqliteStore, Store, StoreError, check_driver, open_store
 from ldp_aggregator.store.backup import copy_store, restore_store
@@ -30,9 +22,7 @@ if TYPE_CHECKING:
 
 
 def add_commands(groups: Groups) -> None:
-    fsck = add_command(
-        groups, "fsck", ABOUT["fsck"], _fsck, "", "--take-out-damaged", "--archive s3://archive/reports ID"
-    )
+    fsck = add_command(groups, "fsck", _fsck, "", "--take-out-damaged", "--archive s3://archive/reports ID")
     fsck.add_argument(
         "--take-out-damaged",
         action="store_true",
@@ -47,7 +37,7 @@ def add_commands(groups: Groups) -> None:
     archive.add_argument("--engine", choices=("processes", "dask"), help="what counts (default: processes)")
     archive.add_argument("--count-only", action="store_true", help="compare with no store, where several archive there")
     archive.add_argument("--json", action="store_true", help="print JSON: reports, duplicates, conflicts, all counts")
-    merge = add_command(groups, "merge", ABOUT["merge"], _merge, "north south --output both", store=False)
+    merge = add_command(groups, "merge", _merge, "north south --output both", store=False)
     merge.add_argument("first", type=Path, metavar="A", help="a data folder")
     merge.add_argument("second", type=Path, metavar="B", help="another one")
     merge.add_argument("-o", "--output", type=Path, metavar="C", required=True, help="the new data folder")
@@ -56,10 +46,10 @@ def add_commands(groups: Groups) -> None:
         action="store_true",
         help="merge sealed campaigns, too; their ids are gone, so that no report is in both stores is your word",
     )
-    backup = add_command(groups, "backup", ABOUT["backup"], _backup, "/backups/monday")
+    backup = add_command(groups, "backup", _backup, "/backups/monday")
     backup.add_argument("output", type=Path, metavar="FOLDER", help="the new data folder")
     examples = ("/backups/monday --data /var/lib/ldp-aggregator", "--in-place --database postgresql://localhost/ldp")
-    restore = add_command(groups, "restore", ABOUT["restore"], _restore, *examples)
+    restore = add_command(groups, "restore", _restore, *examples)
     restore.add_argument(
         "backup", type=Path, nargs="?", metavar="FOLDER", help="what 'backup' wrote; --data is the new one"
     )

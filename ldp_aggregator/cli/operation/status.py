@@ -15,7 +15,7 @@ from urllib.request import urlopen
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from ldp_aggregator.cli.common import ABOUT, UsageError, add_command, settings_of, with_store
+from ldp_aggregator.cli.common import UsageError, add_command, settings_of, with_store
 from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.contract import CampaignState, StoreError
 from protocols.shell import Groups, say
@@ -48,7 +48,7 @@ class Scrape:
 
 
 def add_commands(groups: Groups) -> None:
-    parser = add_command(groups, "status", ABOUT["status"], _status, "--data /var/lib/ldp-aggregator")
+    parser = add_command(groups, "status", _status, "--data /var/lib/ldp-aggregator")
     parser.add_argument("--operations", metavar="URL", help="its operations listener, where it is elsewhere")
 
 

@@ -12,15 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ldp_aggregator.cli.common import (
-    ABOUT,
-    CommandError,
-    UsageError,
-    add_command,
-    read_draft,
-    say_table,
-    write_file,
-)
+from ldp_aggregator.cli.common import CommandError, UsageError, add_command, read_draft, say_table, write_file
 from ldp_aggregator.trainers import (
     FederatedNB,
     GlobalSensitivityNB,
@@ -60,7 +52,6 @@ def add_commands(groups: Groups) -> None:
     parser = add_command(
         groups,
         "fit",
-        ABOUT["fit"],
         _fit,
         f"{example} --output model.json",
         f"{example} --method global --test test.csv --json",

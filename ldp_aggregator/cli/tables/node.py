@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from ldp_aggregator.cli.common import ABOUT, CommandError, UsageError, add_command, add_group, add_id, read_file
+from ldp_aggregator.cli.common import CommandError, UsageError, add_command, add_group, add_id, read_file
 from ldp_aggregator.node_statistics import ShareError, decode_share, has_other_rows
 from ldp_aggregator.store.runs.run_files import sync_folder
 from ldp_aggregator.trainers.base import sound_guarantee
@@ -22,9 +22,9 @@ from protocols.shell import Groups, say
 def add_commands(groups: Groups) -> None:
     example = "--url https://collect.example.org --token-file token"
     command = "table.csv --campaign document.json --output share.msgpack"
-    commands = add_group(groups, "node", ABOUT["node"], f"submit {command} {example}")
+    commands = add_group(groups, "node", f"submit {command} {example}")
     text = "draw this node's noisy share, once, keep it in a file, and send it where --url says"
-    submit = add_command(commands, "submit", text, _submit, command, f"{command} {example}", store=False)
+    submit = add_command(commands, "submit", _submit, command, f"{command} {example}", text=text, store=False)
     submit.add_argument("table", type=Path, metavar="TABLE.csv", help="the node's table, with a header row")
     submit.add_argument("--campaign", type=Path, required=True, metavar="DOC", help="the document, as published")
     submit.add_argument("--id", metavar="ID", help="the campaign's id, where it is known, to verify the document")
@@ -41,7 +41,7 @@ def add_commands(groups: Groups) -> None:
         help="declare that no row of the table was in a share that this node sent before: epsilon is not spent again",
     )
     text = "take this node's share out of a campaign's model"
-    withdraw = add_command(commands, "withdraw", text, _withdraw, f"ID {example}", store=False)
+    withdraw = add_command(commands, "withdraw", _withdraw, f"ID {example}", text=text, store=False)
     add_id(withdraw)
     for parser, required in ((submit, False), (withdraw, True)):
         where = parser.add_argument_group("aggregator" if required else "aggregator; without it nothing is sent")

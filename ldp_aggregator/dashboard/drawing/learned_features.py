@@ -184,14 +184,7 @@ def _missing_told(estimates: Estimates, feature: str) -> str:
 
 
 def _shares(
-    key: str,
-    title: str,
-    says: str,
-    unit: str,
-    n: int,
-    rows: Sequence[Row],
-    classes: Sequence[str],
-    told: float = 0.0,
+    key: str, title: str, says: str, unit: str, n: int, rows: Sequence[Row], classes: Sequence[str], told: float = 0.0
 ) -> Learned:
     highest = [100 * row.high for row in rows if math.isfinite(row.estimate)]
     plot = interval_plot(

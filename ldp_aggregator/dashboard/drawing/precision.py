@@ -46,11 +46,7 @@ def precisions(
     unknown = [np.full_like(variance, np.inf) for variance in variances]
     expected = expected_errors(campaign, devices, variances) if devices else unknown
     for question, errors, share, n in zip(
-        campaign.questions,
-        expected,
-        answers(campaign, 1),
-        numbers or [0] * len(campaign.questions),
-        strict=True,
+        campaign.questions, expected, answers(campaign, 1), numbers or [0] * len(campaign.questions), strict=True
     ):
         one = None if estimates is None else estimates[question.index]
         reached = None
