@@ -12,10 +12,9 @@ from aiohttp import web
 
 from ldp_aggregator.dashboard.drawing.column_lists import ColumnsError, draft_of, spread_header
 from ldp_aggregator.dashboard.drawing.precision import Precision, expected_widths, precisions
-from ldp_aggregator.dashboard.handlers.entrance import see
 from ldp_aggregator.dashboard.page_sources import Sources
 from ldp_aggregator.dashboard.pages import page
-from ldp_aggregator.dashboard.session import Visit
+from ldp_aggregator.dashboard.session import Visit, see
 from ldp_aggregator.service.publishing import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.service.rights import recorded
 from protocols import Campaign, DraftError
