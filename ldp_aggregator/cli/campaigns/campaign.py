@@ -91,7 +91,24 @@ def add_commands(groups: Groups) -> None:
     delete = add_command(commands, "delete", _delete, "ID", text=text)
     add_id(delete)
     delete.add_argument("--leave-archive", action="store_true", help="leave its archived reports where they are")
-    add_verify(commands)
+    verify = add_command(
+        commands,
+        "verify",
+        _verify,
+        "document.json",
+        "document.json --relay-batch 10000 --json",
+        text="recompute the privacy loss of a document; exit code 1 where it breaks its promise",
+        store=False,
+    )
+    verify.add_argument("document", type=Path, metavar="DOC", help="the document, exactly as it is published")
+    verify.add_argument("--id", metavar="ID", help="the campaign's id, which must be the document's hash")
+    verify.add_argument(
+        "--relay-batch",
+        type=at_least(1),
+        metavar="N",
+        help="say what is left of the loss to who runs the server, behind a relay that mixes batches of N devices",
+    )
+    add_json(verify)
 
 
 def _compile(path: Path) -> Campaign:
@@ -248,27 +265,6 @@ def _delete(options: argparse.Namespace) -> None:
 
 CROWDS: Final = (1000, 10_000, 100_000, 1_000_000)
 """A document does not know how many will answer."""
-
-
-def add_verify(commands: Groups) -> None:
-    parser = add_command(
-        commands,
-        "verify",
-        _verify,
-        "document.json",
-        "document.json --relay-batch 10000 --json",
-        text="recompute the privacy loss of a document; exit code 1 where it breaks its promise",
-        store=False,
-    )
-    parser.add_argument("document", type=Path, metavar="DOC", help="the document, exactly as it is published")
-    parser.add_argument("--id", metavar="ID", help="the campaign's id, which must be the document's hash")
-    parser.add_argument(
-        "--relay-batch",
-        type=at_least(1),
-        metavar="N",
-        help="say what is left of the loss to who runs the server, behind a relay that mixes batches of N devices",
-    )
-    add_json(parser)
 
 
 def _verify(options: argparse.Namespace) -> int:

@@ -49,13 +49,7 @@ if TYPE_CHECKING:
 
 
 def add_commands(groups: Groups) -> None:
-    _add_estimates(groups)
-    _add_train(groups)
-    _add_evaluate(groups)
-
-
-def _add_estimates(groups: Groups) -> None:
-    parser = add_command(
+    estimates = add_command(
         groups,
         "estimates",
         _estimates,
@@ -64,13 +58,63 @@ def _add_estimates(groups: Groups) -> None:
         "ID --csv --post none",
         "EVALUATION-ID --plot evaluation.svg",
     )
-    add_id(parser)
-    parser.add_argument("--post", choices=MODES, default=NORM_SUB, help="post-processing (default: %(default)s)")
-    form = parser.add_mutually_exclusive_group()
+    add_id(estimates)
+    estimates.add_argument("--post", choices=MODES, default=NORM_SUB, help="post-processing (default: %(default)s)")
+    form = estimates.add_mutually_exclusive_group()
     add_json(form)
     form.add_argument("--csv", action="store_true", help="print CSV")
-    parser.add_argument(
+    estimates.add_argument(
         "--plot", type=Path, metavar="FILE.svg", help="of an evaluation round: draw recall, ROC curve and calibration"
+    )
+    train = add_command(
+        groups, "train", _train, "ID --output model.json", "FIRST-ID SECOND-ID", "ID --evaluation EVALUATION-ID"
+    )
+    train.add_argument(
+        "ids",
+        nargs="+",
+        metavar="ID",
+        help="the campaign's id; several about the same features (rounds of a study) train one model",
+    )
+    train.add_argument(
+        "--evaluation",
+        metavar="ID",
+        help="train nothing: publish the model of this evaluation round with what the round tells of it",
+    )
+    train.add_argument("--output", type=Path, metavar="FILE", help="write the model to a file, too")
+    train.add_argument(
+        "--post",
+        choices=TRAINING_MODES,
+        default=POSTERIOR,
+        help="how tables are made of noisy counts: shrunk by the known noise; the nearest probabilities; or negative "
+        "counts made 1 (default: %(default)s)",
+    )
+    train.add_argument(
+        "--anyway",
+        action="store_true",
+        help="publish even a model that is not known to be above always saying the most frequent class",
+    )
+    evaluate = add_command(
+        groups,
+        "evaluate",
+        _evaluate,
+        "ID --output evaluation.json",
+        "ID --model regression.json --output evaluation.json",
+    )
+    evaluate.add_argument("ids", nargs="+", metavar="ID", help="the campaign's id; several as with train")
+    evaluate.add_argument("--output", type=Path, required=True, metavar="DRAFT.json", help="where the draft goes")
+    evaluate.add_argument(
+        "--model",
+        type=Path,
+        metavar="FILE",
+        help="a device model of this label and these features, also one from elsewhere (default: the one train makes)",
+    )
+    evaluate.add_argument(
+        "--bins",
+        type=int,
+        choices=range(2, MOST_BINS + 1),
+        default=MOST_BINS,
+        metavar="N",
+        help=f"of the model's score, 2 to {MOST_BINS}; fewer tell less, and know it better (default: %(default)s)",
     )
 
 
@@ -157,36 +201,6 @@ _NEVER: Final = 0.001
 """A share below which a class is said never."""
 
 
-def _add_train(groups: Groups) -> None:
-    parser = add_command(
-        groups, "train", _train, "ID --output model.json", "FIRST-ID SECOND-ID", "ID --evaluation EVALUATION-ID"
-    )
-    parser.add_argument(
-        "ids",
-        nargs="+",
-        metavar="ID",
-        help="the campaign's id; several about the same features (rounds of a study) train one model",
-    )
-    parser.add_argument(
-        "--evaluation",
-        metavar="ID",
-        help="train nothing: publish the model of this evaluation round with what the round tells of it",
-    )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write the model to a file, too")
-    parser.add_argument(
-        "--post",
-        choices=TRAINING_MODES,
-        default=POSTERIOR,
-        help="how tables are made of noisy counts: shrunk by the known noise; the nearest probabilities; or negative "
-        "counts made 1 (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--anyway",
-        action="store_true",
-        help="publish even a model that is not known to be above always saying the most frequent class",
-    )
-
-
 def _train(options: argparse.Namespace) -> None:
     if options.evaluation:
         _publish_with_evaluation(options)
@@ -247,32 +261,6 @@ def _tell_lies(lies: dict[str, Any]) -> None:
 
 
 _CROWDS: Final = (1_000, 5_000, 20_000, 100_000)
-
-
-def _add_evaluate(groups: Groups) -> None:
-    parser = add_command(
-        groups,
-        "evaluate",
-        _evaluate,
-        "ID --output evaluation.json",
-        "ID --model regression.json --output evaluation.json",
-    )
-    parser.add_argument("ids", nargs="+", metavar="ID", help="the campaign's id; several as with train")
-    parser.add_argument("--output", type=Path, required=True, metavar="DRAFT.json", help="where the draft goes")
-    parser.add_argument(
-        "--model",
-        type=Path,
-        metavar="FILE",
-        help="a device model of this label and these features, also one from elsewhere (default: the one train makes)",
-    )
-    parser.add_argument(
-        "--bins",
-        type=int,
-        choices=range(2, MOST_BINS + 1),
-        default=MOST_BINS,
-        metavar="N",
-        help=f"of the model's score, 2 to {MOST_BINS}; fewer tell less, and know it better (default: %(default)s)",
-    )
 
 
 def _evaluate(options: argparse.Namespace) -> None:

@@ -69,7 +69,29 @@ def add_commands(groups: Groups) -> None:
     log.add_argument("--campaign", metavar="ID", help="only what was done to this campaign")
     log.add_argument("--last", type=int, metavar="N", help="only the last so many")
     add_json(log)
-    _add_key_commands(groups)
+    keys = add_group(groups, "key", "create publisher.key")
+    text = "make a key in a new file, or leave the one that is there; print the public key for the app"
+    create_key = add_command(keys, "create", _create_key, "publisher.key", text=text, store=False)
+    create_key.add_argument("file", type=Path, metavar="FILE", help="the key; its owner alone can read it")
+    text = "sign which campaigns are open for the app, and their models"
+    example = "publisher.key --version 7 --expires-in 60 --campaign ID=model.json --output directory.json"
+    sign = add_command(keys, "sign", _sign_directory, example, text=text, store=False)
+    sign.add_argument("file", type=Path, metavar="FILE", help="the key")
+    sign.add_argument("--version", type=int, required=True, metavar="N", help="above every one signed before")
+    sign.add_argument("--expires-in", type=_days, required=True, metavar="DAYS", help="devices stop believing it then")
+    sign.add_argument(
+        "--campaign",
+        action="append",
+        default=[],
+        dest="campaigns",
+        metavar="ID[=MODEL.json]",
+        help="a campaign that is open, and the file of its model once there is one; may be given several times",
+    )
+    sign.add_argument("--output", type=Path, required=True, metavar="FILE", help="the directory to publish")
+    text = "put a signed directory into the store, for devices to fetch"
+    publish = add_command(keys, "publish", _publish_directory, "KEY directory.json", text=text)
+    publish.add_argument("key", metavar="KEY", help="the public key")
+    publish.add_argument("directory", type=Path, metavar="FILE", help="what was signed")
 
 
 def _create(options: argparse.Namespace) -> None:
@@ -200,32 +222,6 @@ def _no_token(name: str) -> str:
 
 
 _ID_CHARACTERS = 43
-
-
-def _add_key_commands(groups: Groups) -> None:
-    commands = add_group(groups, "key", "create publisher.key")
-    text = "make a key in a new file, or leave the one that is there; print the public key for the app"
-    create = add_command(commands, "create", _create_key, "publisher.key", text=text, store=False)
-    create.add_argument("file", type=Path, metavar="FILE", help="the key; its owner alone can read it")
-    text = "sign which campaigns are open for the app, and their models"
-    example = "publisher.key --version 7 --expires-in 60 --campaign ID=model.json --output directory.json"
-    sign = add_command(commands, "sign", _sign_directory, example, text=text, store=False)
-    sign.add_argument("file", type=Path, metavar="FILE", help="the key")
-    sign.add_argument("--version", type=int, required=True, metavar="N", help="above every one signed before")
-    sign.add_argument("--expires-in", type=_days, required=True, metavar="DAYS", help="devices stop believing it then")
-    sign.add_argument(
-        "--campaign",
-        action="append",
-        default=[],
-        dest="campaigns",
-        metavar="ID[=MODEL.json]",
-        help="a campaign that is open, and the file of its model once there is one; may be given several times",
-    )
-    sign.add_argument("--output", type=Path, required=True, metavar="FILE", help="the directory to publish")
-    text = "put a signed directory into the store, for devices to fetch"
-    publish = add_command(commands, "publish", _publish_directory, "KEY directory.json", text=text)
-    publish.add_argument("key", metavar="KEY", help="the public key")
-    publish.add_argument("directory", type=Path, metavar="FILE", help="what was signed")
 
 
 def _create_key(options: argparse.Namespace) -> None:

@@ -44,12 +44,7 @@ FEWEST_NUMBERS: Final = 12
 
 
 def add_commands(groups: Groups) -> None:
-    _add_quickstart(groups)
-    _add_serve(groups)
-
-
-def _add_quickstart(groups: Groups) -> None:
-    parser = add_command(
+    quickstart = add_command(
         groups,
         "quickstart",
         _quickstart,
@@ -57,11 +52,28 @@ def _add_quickstart(groups: Groups) -> None:
         "--table public.csv --label missed_payment",
         "--draft draft.json --devices 50000",
     )
-    parser.add_argument("--draft", type=Path, metavar="FILE", help="a draft in TOML or JSON; nothing is asked then")
-    parser.add_argument("--table", type=Path, metavar="FILE", help="a CSV file of PUBLIC data to take the columns from")
-    parser.add_argument("--label", metavar="COLUMN", help="the column of the table to learn")
-    parser.add_argument("--epsilon", type=between(0, 64), default=1.0, metavar="E", help="default: %(default)g")
-    parser.add_argument("--devices", type=at_least(1), default=DEVICES, metavar="N", help="default: %(default)s")
+    quickstart.add_argument("--draft", type=Path, metavar="FILE", help="a draft in TOML or JSON; nothing is asked then")
+    quickstart.add_argument(
+        "--table", type=Path, metavar="FILE", help="a CSV file of PUBLIC data to take the columns from"
+    )
+    quickstart.add_argument("--label", metavar="COLUMN", help="the column of the table to learn")
+    quickstart.add_argument("--epsilon", type=between(0, 64), default=1.0, metavar="E", help="default: %(default)g")
+    quickstart.add_argument("--devices", type=at_least(1), default=DEVICES, metavar="N", help="default: %(default)s")
+    serve = add_command(
+        groups, "serve", _serve, "--data /var/lib/ldp-aggregator --listen 8080", "--config aggregator.toml", note=""
+    )
+    add_store_options(serve)
+    for name in _LISTENERS:
+        field = Settings.model_fields[name]
+        text = f"{field.description} (default: {field.default})"
+        serve.add_argument(f"--{name.replace('_', '-')}", metavar="[HOST:]PORT", help=text)
+    serve.add_argument(
+        "--allow-origin",
+        dest="allowed_origins",
+        action="append",
+        metavar="ORIGIN",
+        help="a page's origin (https://app.example.org) whose scripts may upload and read models; may be repeated",
+    )
 
 
 def _quickstart(options: argparse.Namespace) -> None:
@@ -170,24 +182,6 @@ def _told_of(values: set[str]) -> dict[str, Any] | None:
 
 
 _LISTENERS: Final = ("listen", "listen_admin", "listen_operations")
-
-
-def _add_serve(groups: Groups) -> None:
-    parser = add_command(
-        groups, "serve", _serve, "--data /var/lib/ldp-aggregator --listen 8080", "--config aggregator.toml", note=""
-    )
-    add_store_options(parser)
-    for name in _LISTENERS:
-        field = Settings.model_fields[name]
-        text = f"{field.description} (default: {field.default})"
-        parser.add_argument(f"--{name.replace('_', '-')}", metavar="[HOST:]PORT", help=text)
-    parser.add_argument(
-        "--allow-origin",
-        dest="allowed_origins",
-        action="append",
-        metavar="ORIGIN",
-        help="a page's origin (https://app.example.org) whose scripts may upload and read models; may be repeated",
-    )
 
 
 def _serve(options: argparse.Namespace) -> None:
