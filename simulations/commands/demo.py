@@ -16,9 +16,8 @@ from protocols import Campaign, Question, decode_upload
 from protocols.document.questions import INDEX, LABEL, PRODUCT, RIGHT, SCORE, SIGN, signs_of
 from protocols.document.schema import ContinuousFeature
 from protocols.shell import Groups, add_json, at_least, between, say, say_json, warn
-from simulations.fleet.aggregator import Aggregator, temporary_aggregator
 from simulations.fleet.devices import Network
-from simulations.fleet.experiment import MARKS, Plan, Result, Watcher, run
+from simulations.fleet.experiment import MARKS, Aggregator, Plan, Result, Watcher, run, temporary_aggregator
 from simulations.tables.benchmarks import demonstration_source
 from simulations.tables.frames import TABLE_HELP, read_text_table, records
 from simulations.tables.sources import Source, source_without_schema

@@ -19,9 +19,8 @@ import pandas as pd
 
 from protocols.document.authored import continuous_choices, discrete_choices
 from protocols.shell import Groups, add_json, at_least, between, say, say_json, warn
-from simulations.fleet.aggregator import Aggregator, make_token, temporary_aggregator
-from simulations.fleet.devices import TARGET, Behaviour, Network
-from simulations.fleet.experiment import Plan, Result, run
+from simulations.fleet.devices import Behaviour, Network
+from simulations.fleet.experiment import Aggregator, Plan, Result, make_token, run, temporary_aggregator
 from simulations.studies.trials import (
     ACCURACY,
     EVALUATING,
@@ -185,7 +184,7 @@ def _behaviour(options: argparse.Namespace, source: Source) -> Behaviour:
         raise argparse.ArgumentTypeError("--target goes with --liars")
     if options.target not in classes:
         raise argparse.ArgumentTypeError(f"--target must be one of {', '.join(classes)}, not {options.target!r}")
-    return Behaviour(options.liars, TARGET, classes.index(options.target))
+    return Behaviour(options.liars, classes.index(options.target))
 
 
 def _aggregator(options: argparse.Namespace) -> AbstractContextManager[Aggregator]:

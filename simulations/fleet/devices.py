@@ -30,26 +30,27 @@ from protocols.mechanisms import Moment
 from protocols.wire import ID_BYTES, MEDIA_TYPE, make_secret
 from simulations.fidelities.items import UNIT
 from simulations.fidelities.simulation import SeededCoins
-from simulations.fleet.aggregator import FleetError
 from simulations.tables.frames import Table, python_values, records
 
-RANDOM: Final = "random"
-"""The perturbed answer of a person who does not exist, all items being equally likely."""
-TARGET: Final = "target"
-"""The report that moves the estimates furthest towards one class."""
-LIES: Final = (RANDOM, TARGET)
+
+class FleetError(RuntimeError):
+    """An aggregator that does not start, cannot be reached or refuses, or devices that cannot answer or deliver; the
+    message is one line, about the first that failed.
+    """
 
 
 def lying_reports(
-    campaign: Campaign, questions: tuple[Question, ...], lie: str, target: int, coins: Coins = SYSTEM_COINS
+    campaign: Campaign, questions: tuple[Question, ...], target: int | None, coins: Coins = SYSTEM_COINS
 ) -> tuple[Report, ...]:
-    """One report to each of ``questions``, under a fresh id; ``target`` is the class that a ``target`` lie promotes."""
+    """One report to each of ``questions``, under a fresh id: that which moves the estimates furthest towards the class
+    ``target``, or (None) the perturbed answer of a person who does not exist, all items being equally likely.
+    """
     reports = []
     for question in questions:
-        if lie == TARGET:
-            payload = poison(question, target, len(campaign.label.classes), coins)
-        else:
+        if target is None:
             payload = _random_answer(question, coins)
+        else:
+            payload = poison(question, target, len(campaign.label.classes), coins)
         reports.append(Report(question.index, os.urandom(ID_BYTES), payload))
     return tuple(reports)
 
@@ -140,13 +141,12 @@ class Network:
 class Behaviour:
     """Everything else that happens in a population.
 
-    ``liars`` is the share of devices that send a made-up report (see :mod:`simulations.fleet.devices`), ``target`` the
-    index of the class that they promote.
+    ``liars`` is the share of devices that send a made-up report (see :func:`lying_reports`), ``target`` the index of
+    the class that they promote.
     """
 
     liars: float = 0.0
-    lie: str = RANDOM
-    target: int = 0
+    target: int | None = None
 
 
 HONEST: Final = Behaviour()
@@ -248,7 +248,7 @@ def _contribute(
 def _lie(url: str, campaign: Campaign, behaviour: Behaviour, network: Network, coins: Coins) -> Delivery:
     """Upload made-up reports, as a device that has been tampered with would."""
     questions = draw_questions(campaign, make_secret(coins))
-    reports = lying_reports(campaign, questions, behaviour.lie, behaviour.target, coins)
+    reports = lying_reports(campaign, questions, behaviour.target, coins)
     place = f"{url.rstrip('/')}/v1/campaigns/{campaign.id}/reports"
     body = encode_upload(reports)
     for attempt in range(1, TRIES + 1):

@@ -12,9 +12,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support" / "learni
 from browsing import open_browser
 from scenery import scenery
 
-from simulations.fleet.aggregator import temporary_aggregator
 from simulations.fleet.devices import Network
-from simulations.fleet.experiment import Plan, run
+from simulations.fleet.experiment import Plan, run, temporary_aggregator
 from simulations.tables.benchmarks import demonstration_source
 
 WIDTHS = (320, 390, 1280)

@@ -13,9 +13,8 @@ from ldp_client.network.transport import Request, Response
 from protocols import Campaign
 from simulations.fidelities.items import Columns
 from simulations.fidelities.simulation import relayed_upload
-from simulations.fleet.aggregator import temporary_aggregator
 from simulations.fleet.devices import Network
-from simulations.fleet.experiment import Plan, Watcher, run
+from simulations.fleet.experiment import Plan, Watcher, run, temporary_aggregator
 from simulations.tables.benchmarks import demonstration_source
 
 SOURCE = demonstration_source()

@@ -14,18 +14,18 @@ import pytest
 from buyers import run, write_draft, write_table
 from drafts import number
 
-import simulations.fleet.aggregator
+import simulations.fleet.experiment
 from protocols.shell import FAILED
 from simulations.__main__ import COMMANDS
 from simulations.commands.tables import TOKEN_VARIABLE
-from simulations.fleet.aggregator import serving
+from simulations.fleet.experiment import serving
 
 DRAFT = {**buyers.DRAFT, "features": [buyers.DRAFT["features"][0], number("size", high=60, bins=3, missing=True)]}
 
 
 @pytest.fixture(autouse=True)
 def _aggregators_are_forked(forked_programs, monkeypatch):
-    monkeypatch.setattr(simulations.fleet.aggregator, "_PROGRAM", ("ldp-aggregator",))
+    monkeypatch.setattr(simulations.fleet.experiment, "_PROGRAM", ("ldp-aggregator",))
 
 
 @pytest.fixture
