@@ -24,8 +24,7 @@ MODULES: Final = {
     "campaigns.models": ("estimates", "train", "evaluate"),
     "tables": ("fit", "node", "project"),
     "operation.rights": ("token", "log", "key"),
-    "operation.status": ("status",),
-    "operation.maintenance": ("fsck", "merge", "backup", "restore"),
+    "operation.maintenance": ("status", "fsck", "merge", "backup", "restore"),
     "audit": ("audit",),
 }
 """The modules in this package, each with its commands. Only the module of the one that is asked for is imported: some

@@ -58,15 +58,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.filters.update(
-        number=words.number,
-        counted=words.counted,
-        instant=words.instant,
-        percent=words.percent,
-        sentence=words.sentence,
-        signed=words.plain,
-        upward=words.upward,
-    )
+    filters = (words.number, words.counted, words.instant, words.percent, words.sentence, words.plain, words.upward)
+    environment.filters.update({one.__name__: one for one in filters})
     environment.globals.update(words=words, infinity=math.inf)
     return environment
 

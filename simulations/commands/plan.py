@@ -109,7 +109,7 @@ def _run(options: argparse.Namespace) -> None:
     plan["published"] = published_together([(campaign, devices)], DEFAULT_DELTA, options.colluding).to_json()
     if campaign.evaluation is not None:
         plan["evaluation"] = asdict(foresee(campaign, devices))
-    plan["solution"] = None if solution is None else solution.to_json()
+    plan["solution"] = None if solution is None else asdict(solution)
     if pilot is not None:
         curve = accuracy_curve(campaign, pilot, options.loss, repeats=REPEATS)
         plan["pilot"] = {

@@ -28,10 +28,9 @@ from ldp_aggregator.store import StoreError, open_store
 from ldp_aggregator.store.clock import utc_now
 from protocols import Campaign
 from protocols.wire import MEDIA_TYPE
-from simulations.fidelities.items import Columns
-from simulations.fidelities.simulation import relayed_upload
+from simulations.fidelities.simulation import Columns, relayed_upload
 from simulations.fleet.devices import HONEST, Behaviour, Delivery, FleetError, Network, run_devices
-from simulations.studies.trials import Accuracies, accuracies, accuracy
+from simulations.studies.trials import Accuracies, accuracy, majority, non_private
 from simulations.tables.frames import Table, TableError
 from simulations.tables.sources import Source
 
@@ -293,7 +292,11 @@ def run(aggregator: Aggregator, source: Source, plan: Plan, network: Network, wa
             if end in watcher.marks and end < len(owners):
                 watcher.learned(end, accuracy(aggregator.train(campaign), held_out))
     model = aggregator.learned(campaign)
-    scores = accuracies(campaign, model, owners, held_out)
+    scores = Accuracies(
+        majority=majority(owners, held_out),
+        private=None if model is None else accuracy(model, held_out),
+        non_private=accuracy(non_private(campaign, owners), held_out),
+    )
     if scores.private is not None:
         watcher.learned(len(owners), scores.private)
     return Result(

@@ -14,8 +14,8 @@ bound is not quite monotone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any, Final
 
@@ -37,8 +37,7 @@ from protocols.document.questions import INDEX, PRODUCT, SIGN, signs_of
 from protocols.drafting.choice import make_sign
 from protocols.exact.rationals import exact_epsilon
 from protocols.mechanisms import DISCRETE, MOMENTS
-from simulations.fidelities.items import UNIT, Columns
-from simulations.fidelities.simulation import simulate_counts
+from simulations.fidelities.simulation import UNIT, Columns, simulate_counts
 from simulations.studies.trials import accuracy, learned, majority, non_private
 from simulations.tables.frames import Table
 from simulations.tables.sources import with_epsilon
@@ -146,11 +145,6 @@ def accuracy_curve(
     return Curve(reference, frequent, tuple(tried), tuple(means), tuple(errors))
 
 
-def accuracy_at(campaign: Campaign, pilot: Table, devices: int, *, repeats: int) -> float:
-    """Mean accuracy on held-out people of the pilot, for so many devices that are drawn from its other people."""
-    return float(np.mean([_Split(campaign, pilot, seed).accuracy(devices) for seed in range(repeats)]))
-
-
 class _Split:
     """One split of the pilot into people who are resampled to devices, four fifths, and people held out."""
 
@@ -215,9 +209,6 @@ class Solution:
     devices: int
     solved: str
     wish: Wish
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def solve_epsilon(draft: Mapping[str, Any], devices: int, wish: Wish, pilot: Table | None) -> Solution:
@@ -291,10 +282,7 @@ def fewest_devices(
 
     if not published > 0:
         raise ValueError(f"a published epsilon must be above 0, not {published}")
-    return _least(holds, 1 + colluding, MOST_REPORTS + colluding)
-
-
-def _least(holds: Callable[[int], bool], low: int, high: int) -> int | None:
+    low, high = 1 + colluding, MOST_REPORTS + colluding
     if holds(low):
         return low
     if not holds(high):
@@ -323,7 +311,8 @@ def _least_epsilon(draft: Mapping[str, Any], devices: int, wish: Wish, pilot: Ta
     epsilons, reached = [LEAST_EPSILON], list[float]()
     while True:
         campaign = Campaign.compile(with_epsilon(draft, epsilons[-1]))
-        reached.append(accuracy_at(campaign, people, devices, repeats=wish.repeats))
+        found_in = [_Split(campaign, people, seed).accuracy(devices) for seed in range(wish.repeats)]
+        reached.append(float(np.mean(found_in)))
         found = place_of(accuracy, epsilons, reached)
         if found is not None and len(reached) > 1 and reached[-2] >= accuracy:
             return max(float(f"{found:.2g}"), LEAST_EPSILON)

@@ -28,8 +28,7 @@ from ldp_aggregator.estimation.simplex import POSTERIOR
 from ldp_aggregator.learning.evaluation import evaluate, evaluated_model, evaluation_draft
 from ldp_aggregator.learning.training import POOLED, Decoding, learn
 from protocols import Campaign
-from simulations.fidelities.items import Columns
-from simulations.fidelities.simulation import simulate_counts, simulate_vector
+from simulations.fidelities.simulation import Columns, simulate_counts, simulate_vector
 from simulations.tables.frames import Table, TableError
 from simulations.tables.sources import Source
 
@@ -44,15 +43,6 @@ class Accuracies:
     """The model learned from the devices' reports; None where nobody could look at it."""
     non_private: float
     """The same kind of model, learned from the same people without any privacy."""
-
-
-def accuracies(campaign: Campaign, model: NaiveBayes | None, trained_on: Table, held_out: Table) -> Accuracies:
-    """All three on ``held_out``; ``trained_on`` are the people whose devices answered."""
-    return Accuracies(
-        majority=majority(trained_on, held_out),
-        private=None if model is None else accuracy(model, held_out),
-        non_private=accuracy(non_private(campaign, trained_on), held_out),
-    )
 
 
 def majority(trained_on: Table, held_out: Table) -> float:

@@ -8,8 +8,8 @@ And the answers at the top of the campaign's page: is it healthy, how good is th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -96,16 +96,14 @@ def class_prior(estimates: Estimates, posterior: Posterior, liars: int) -> Learn
 
 def of_features(estimates: Estimates, posterior: Posterior, liars: int) -> list[Learned]:
     """One for every asked feature, those first that are believed to tell most of the class."""
-    return sorted(_of_features(estimates, posterior, liars), key=lambda one: -one.told)
-
-
-def _of_features(estimates: Estimates, posterior: Posterior, liars: int) -> Iterator[Learned]:
+    found = []
     discrete = {one.question.feature for one in estimates.questions if one.question.kind == PAIR}
     for place, feature in enumerate(estimates.campaign.asked):
         if feature.name in discrete:
-            yield _distribution(estimates, posterior, feature, liars, place)
+            found.append(_distribution(estimates, posterior, feature, liars, place))
         elif isinstance(feature, ContinuousFeature) and feature.name in estimates.moments:
-            yield _gaussian(estimates, posterior, feature, liars, place)
+            found.append(_gaussian(estimates, posterior, feature, liars, place))
+    return sorted(found, key=lambda one: -one.told)
 
 
 def _distribution(estimates: Estimates, posterior: Posterior, feature: Feature, liars: int, place: int) -> Learned:
@@ -192,7 +190,7 @@ def _shares(
 ) -> Learned:
     highest = [100 * row.high for row in rows if math.isfinite(row.estimate)]
     plot = interval_plot(
-        [_in_percent(bar) for bar in _bars(rows, classes)],
+        _bars(rows, classes, 100),
         title=f"{title}: shares with 95 % intervals",
         axis=f"% of {unit.removeprefix('share of ')}",
         least=0.0,
@@ -202,21 +200,16 @@ def _shares(
     return Learned(key, title, says, unit, n, tuple(rows), plot, told=told)
 
 
-def _in_percent(bar: Bar) -> Bar:
-    reach = None if bar.reach is None else 100 * bar.reach
-    return replace(bar, value=100 * bar.value, low=100 * bar.low, high=100 * bar.high, reach=reach)
-
-
-def _bars(rows: Sequence[Row], classes: Sequence[str]) -> list[Bar]:
+def _bars(rows: Sequence[Row], classes: Sequence[str], scale: int = 1) -> list[Bar]:
     return [
         Bar(
             row.value,
             row.of_class,
             classes.index(row.of_class),
-            row.believed,
-            row.low,
-            row.high,
-            row.moved if math.isfinite(row.moved) else None,
+            scale * row.believed,
+            scale * row.low,
+            scale * row.high,
+            scale * row.moved if math.isfinite(row.moved) else None,
         )
         for row in rows
     ]

@@ -29,7 +29,7 @@ from ldp_aggregator.dashboard.drawing.learned_features import (
     quality,
 )
 from ldp_aggregator.dashboard.drawing.plots import curve
-from ldp_aggregator.dashboard.drawing.precision import More, Precision, Promises, more_devices, of_campaign, precisions
+from ldp_aggregator.dashboard.drawing.precision import Precision, Promises, Reach, of_campaign, precisions, reaches
 from ldp_aggregator.dashboard.drawing.server_metrics import Readings, Refused, read_exposition, refused_by
 from ldp_aggregator.dashboard.handlers.creation import DEFAULT_DEVICES, show_draft
 from ldp_aggregator.dashboard.handlers.overview import IN_A_TABLE, devices_of, event, nodes_of, points_of
@@ -68,7 +68,7 @@ class Shown:
     devices: int
     questions: list[Precision]
     promises: Promises
-    more: list[More]
+    more: list[Reach]
     prior: Learned | None = None
     findings: Sequence[Learned] = ()
 
@@ -190,7 +190,7 @@ def _shown(campaign: Campaign, counted: Tally, released: Tally, arrivals: Arriva
     devices = devices_of(campaign, counted)
     numbers = counted.n.tolist()
     promised = of_campaign(campaign, released, arrivals, batch)
-    more = more_devices(campaign, devices)
+    more = reaches(campaign, devices)
     if campaign.asks == MOMENTS:
         return Shown(devices, precisions(campaign, devices, numbers), promised, more)
     estimates = estimate(campaign, released)

@@ -7,14 +7,14 @@ import urllib.request
 import pytest
 from daemon import Daemon
 
-from ldp_aggregator.cli.operation import status as status_module
+from ldp_aggregator.cli.operation import maintenance
 from protocols import Campaign, Report, encode_upload
 from protocols.wire import MEDIA_TYPE
 
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch):
-    monkeypatch.setattr(status_module, "BETWEEN", 0.05)
+    monkeypatch.setattr(maintenance, "BETWEEN", 0.05)
 
 
 def test_a_server_that_is_well_says_what_it_does_on_one_screen(run, weather, tmp_path):
