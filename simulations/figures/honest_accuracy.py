@@ -24,7 +24,7 @@ from ldp_aggregator.mechanisms import analysis_of
 from protocols import Campaign
 from protocols.document.questions import RIGHT
 from protocols.model import DiscreteLikelihood, Model
-from simulations.fidelities.simulation import Columns, Floats, Integers, simulate_counts
+from simulations.fidelities import Columns, Floats, Integers, simulate_counts
 from simulations.figures.figure import Execution, Figure, Plot
 from simulations.studies.trials import EVALUATING
 from simulations.tables.benchmarks import draft_of, people_of

@@ -28,7 +28,7 @@ from protocols.document.questions import INDEX, MOMENT, PRODUCT, signs_of
 from protocols.exact.coins import ONE
 from protocols.mechanisms import Moment
 from protocols.wire import ID_BYTES, MEDIA_TYPE, make_secret
-from simulations.fidelities.simulation import UNIT, SeededCoins
+from simulations.fidelities import UNIT, SeededCoins
 from simulations.tables.frames import Table, python_values, records
 
 

@@ -28,7 +28,7 @@ from ldp_aggregator.store import StoreError, open_store
 from ldp_aggregator.store.clock import utc_now
 from protocols import Campaign
 from protocols.wire import MEDIA_TYPE
-from simulations.fidelities.simulation import Columns, relayed_upload
+from simulations.fidelities import Columns, relayed_upload
 from simulations.fleet.devices import HONEST, Behaviour, Delivery, FleetError, Network, run_devices
 from simulations.studies.trials import Accuracies, accuracy, majority, non_private
 from simulations.tables.frames import Table, TableError

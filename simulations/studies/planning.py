@@ -37,7 +37,7 @@ from protocols.document.questions import INDEX, PRODUCT, SIGN, signs_of
 from protocols.drafting.choice import make_sign
 from protocols.exact.rationals import exact_epsilon
 from protocols.mechanisms import DISCRETE, MOMENTS
-from simulations.fidelities.simulation import UNIT, Columns, simulate_counts
+from simulations.fidelities import UNIT, Columns, simulate_counts
 from simulations.studies.trials import accuracy, learned, majority, non_private
 from simulations.tables.frames import Table
 from simulations.tables.sources import with_epsilon

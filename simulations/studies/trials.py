@@ -28,7 +28,7 @@ from ldp_aggregator.estimation.simplex import POSTERIOR
 from ldp_aggregator.learning.evaluation import evaluate, evaluated_model, evaluation_draft
 from ldp_aggregator.learning.training import POOLED, Decoding, learn
 from protocols import Campaign
-from simulations.fidelities.simulation import Columns, simulate_counts, simulate_vector
+from simulations.fidelities import Columns, simulate_counts, simulate_vector
 from simulations.tables.frames import Table, TableError
 from simulations.tables.sources import Source
 

@@ -31,7 +31,7 @@ from ldp_aggregator.store.sqlite.id_tables import TakenOut
 from protocols.shell import Groups, say, say_json
 
 if TYPE_CHECKING:
-    from ldp_aggregator.archive.recount import Engine, Recount
+    from ldp_aggregator.archive.recount import Recount
 
 SECONDS: Final = 5.0
 """To wait for an answer."""
@@ -317,29 +317,21 @@ def _recount(options: argparse.Namespace) -> int:
     if not options.campaign or options.take_out_damaged:
         raise UsageError("--archive goes with the ID of a campaign, and without --take-out-damaged")
     try:
-        from ldp_aggregator.archive.recount import recount
+        from ldp_aggregator.archive.recount import on_dask, on_processes, recount
     except ModuleNotFoundError as error:
         raise UsageError(f"{error.name} is not installed; archives need pip install 'ldp-bayes[archive]'") from None
     tally = None
     if not options.count_only:
         tally = with_store(options, lambda store: store.tally(options.campaign), read_only=True)
-    found = recount(options.archive, options.campaign, _engine(options))
+    if options.engine == "dask" and find_spec("dask") is None:
+        raise UsageError("dask is not installed; this engine needs pip install 'ldp-bayes[dask]'")
+    found = recount(options.archive, options.campaign, on_dask if options.engine == "dask" else on_processes)
     equal = None if tally is None else found.tally == tally
     if options.json:
         say_json(_as_json(options.campaign, found, equal))
     else:
         _tell(found, equal)
     return 1 if equal is False else 0
-
-
-def _engine(options: argparse.Namespace) -> Engine:
-    from ldp_aggregator.archive.recount import on_dask, on_processes
-
-    if options.engine != "dask":
-        return on_processes
-    if find_spec("dask") is None:
-        raise UsageError("dask is not installed; this engine needs pip install 'ldp-bayes[dask]'")
-    return on_dask
 
 
 def _tell(found: Recount, equal: bool | None) -> None:

@@ -11,7 +11,7 @@ from ldp_aggregator import Tally, estimate
 from ldp_client import TransportError
 from ldp_client.network.transport import Request, Response
 from protocols import Campaign
-from simulations.fidelities.simulation import Columns, relayed_upload
+from simulations.fidelities import Columns, relayed_upload
 from simulations.fleet.devices import Network
 from simulations.fleet.experiment import Plan, Watcher, run, temporary_aggregator
 from simulations.tables.benchmarks import demonstration_source

@@ -15,7 +15,7 @@ from ldp_aggregator.estimation.expected import answers, variance_per_answer
 from ldp_aggregator.estimation.simplex import NONE
 from protocols import Campaign
 from simulations import simulate
-from simulations.fidelities.simulation import Columns, simulate_counts
+from simulations.fidelities import Columns, simulate_counts
 from simulations.studies.planning import (
     Curve,
     accuracy_curve,
