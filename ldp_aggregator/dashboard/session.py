@@ -115,10 +115,8 @@ SCOPE: Final = "admin"
 
 async def get_login(visit: Visit, sources: Sources) -> web.Response:
     """The form that asks for an admin token."""
-    request = visit.request
-    if await _entered(request, sources) is not None:
-        return web.Response(status=303, headers={"Location": _next(request.query.get("next"))})
-    return _login_page(_next(request.query.get("next")))
+    onward = _next(visit.query.get("next"))
+    return _login_page(onward) if await _entered(visit.request, sources) is None else see(onward)
 
 
 async def post_login(visit: Visit, sources: Sources) -> web.Response:
@@ -135,7 +133,7 @@ async def post_login(visit: Visit, sources: Sources) -> web.Response:
     if token.campaigns is not None:
         return _login_page(onward, "This token is limited to campaigns; the dashboard shows all of them.")
     session = open_session(token.digest, sources.clock(), server_key())
-    answer = web.Response(status=303, headers={"Location": onward})
+    answer = see(onward)
     answer.set_cookie(
         COOKIE,
         session.cookie,
@@ -150,7 +148,7 @@ async def post_login(visit: Visit, sources: Sources) -> web.Response:
 
 async def post_logout(_visit: Visit, _sources: Sources) -> web.Response:
     """Forget the cookie."""
-    answer = web.Response(status=303, headers={"Location": "/login"})
+    answer = see("/login")
     answer.del_cookie(COOKIE, path="/", httponly=True, samesite="Strict")
     return answer
 
@@ -161,7 +159,7 @@ async def enter(request: web.Request, sources: Sources) -> Visit | web.Response:
     if entered is None:
         if request.method not in ("GET", "HEAD") or request.path.endswith("/live"):
             raise PageError(401, "Please sign in", "The session is over. Sign in again; nothing was changed.")
-        return web.Response(status=303, headers={"Location": f"/login?next={quote(request.path_qs, safe='')}"})
+        return see(f"/login?next={quote(request.path_qs, safe='')}")
     session, token = entered
     if request.method in ("GET", "HEAD"):
         return Visit(request, session)

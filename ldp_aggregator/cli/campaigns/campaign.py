@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -25,7 +24,6 @@ from ldp_aggregator.cli.common import (
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.expected import answers
 from ldp_aggregator.learning.published import (
-    PublishedGuarantee,
     counted_twice,
     published_by,
     published_together,
@@ -278,7 +276,13 @@ def _verify(options: argparse.Namespace) -> int:
         say_json(verification.to_json() | told)
     else:
         _tell_verification(verification)
-        _tell_published(crowds)
+        say("\nWho sees only what is published learns of one device, by how many of them answer:")
+        say_table(
+            ("devices", "epsilon", "delta"),
+            [(f"{crowd.reports:,}", f"{crowd.epsilon:.4g}", f"{crowd.delta:g}") for crowd in crowds],
+        )
+        for condition in crowds[0].conditions:
+            say(f"if {condition}")
         if relayed:
             say(f"\nWho runs the server learns of one device: {relayed}")
     return 0 if verification.holds else 1
@@ -312,14 +316,3 @@ def _tell_verification(verification: Verification) -> None:
     say(f"One device loses at most {told['realised_epsilon']:.12g} in all ({together}).")
     kept = "is kept" if verification.holds else "IS BROKEN"
     say(f"The promise of epsilon {campaign.privacy.epsilon} {kept}.")
-
-
-def _tell_published(crowds: Sequence[PublishedGuarantee]) -> None:
-    """Return what is left of the loss where only what is published is seen."""
-    say("\nWho sees only what is published learns of one device, by how many of them answer:")
-    say_table(
-        ("devices", "epsilon", "delta"),
-        [(f"{crowd.reports:,}", f"{crowd.epsilon:.4g}", f"{crowd.delta:g}") for crowd in crowds],
-    )
-    for condition in crowds[0].conditions:
-        say(f"if {condition}")

@@ -45,7 +45,7 @@ from protocols.model import Model
 from protocols.shell import Groups, add_json, say, say_json
 
 if TYPE_CHECKING:
-    from ldp_aggregator.learning.evaluation import Evaluated, Figure, Foreseen
+    from ldp_aggregator.learning.evaluation import Evaluated, Figure
 
 
 def add_commands(groups: Groups) -> None:
@@ -129,7 +129,11 @@ def _estimates(options: argparse.Namespace) -> None:
     # A release is kept: reading the estimates of a campaign that fixes releases may make one.
     releases = campaign.privacy.release_every is not None
     tally, arrivals = with_store(options, lambda store: counts_to_publish(store, campaign), read_only=not releases)
-    evaluated = _evaluated(campaign, tally)
+    evaluated = None
+    if campaign.evaluation is not None:
+        with needing_trainers():
+            from ldp_aggregator.learning.evaluation import evaluate
+        evaluated = evaluate(campaign, tally)
     if options.plot:
         if evaluated is None:
             raise CommandError(f'campaign {campaign.id} has "asks": "{campaign.asks}"; --plot draws an evaluation')
@@ -146,15 +150,6 @@ def _estimates(options: argparse.Namespace) -> None:
         if evaluated:
             say("")
             _tell_evaluated(evaluated)
-
-
-def _evaluated(campaign: Campaign, tally: Tally) -> Evaluated | None:
-    if campaign.evaluation is None:
-        return None
-    with needing_trainers():
-        from ldp_aggregator.learning.evaluation import evaluate
-
-    return evaluate(campaign, tally)
 
 
 def _tell_estimates(estimates: Estimates, tally: Tally, arrivals: Arrivals) -> None:
@@ -271,10 +266,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     say(f"the draft of an evaluation round is in {options.output}; what its answers would tell, ± one standard error:")
     with needing_trainers():
         from ldp_aggregator.learning.evaluation import foresee
-    _tell_foreseen([foresee(campaign, devices) for devices in _CROWDS])
-
-
-def _tell_foreseen(crowds: list[Foreseen]) -> None:
+    crowds = [foresee(campaign, devices) for devices in _CROWDS]
     names = list(crowds[0].recall)
     heads = ("devices", "accuracy", *(f"recall of {name}" for name in names), "area under ROC")
     rows = [

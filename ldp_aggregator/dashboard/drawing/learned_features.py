@@ -82,7 +82,7 @@ def believed(estimates: Estimates) -> Posterior:
 def class_prior(estimates: Estimates, posterior: Posterior, liars: int) -> Learned:
     """P(class), pooled over everything that tells it."""
     cells, classes = estimates.class_prior, estimates.campaign.label.classes
-    moved = _moved(estimates.class_prior_per_liar, liars)
+    moved = min(liars * estimates.class_prior_per_liar, 1.0) if liars else 0.0  # By all of it at most.
     numbers = (array.tolist() for array in (posterior.classes.value, cells.value, cells.low, cells.high))
     rows = [
         Row(None, name, share, value, low, high, moved)
@@ -213,11 +213,6 @@ def _bars(rows: Sequence[Row], classes: Sequence[str], scale: int = 1) -> list[B
         )
         for row in rows
     ]
-
-
-def _moved(per_liar: float, liars: int) -> float:
-    """Return how far lies move a share, which is by all of it at most."""
-    return min(liars * per_liar, 1.0) if liars else 0.0
 
 
 GOOD: Final = "good"

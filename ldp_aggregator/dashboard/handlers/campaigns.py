@@ -116,7 +116,7 @@ async def campaign_page(visit: Visit, sources: Sources, problem: str = "", statu
     state = await sources.store.state(visit.campaign_id)
     campaign = await sources.campaign(state.id)
     values = await _values(visit, sources, state, campaign)
-    return page("campaign.html", status, **{**values, "problem": problem}, **visit.common())
+    return page("campaign.html", status, problem=problem, **values, **visit.common())
 
 
 async def _values(visit: Visit, sources: Sources, state: CampaignState, campaign: Campaign) -> dict[str, Any]:
@@ -157,7 +157,6 @@ async def _values(visit: Visit, sources: Sources, state: CampaignState, campaign
         "models": models,
         "nodes": nodes_of(await sources.store.shares(state.id)) if state.federated else [],
         "trained": _number(visit.query.get("trained"), 0, 10**9),
-        "problem": "",
     }
 
 
