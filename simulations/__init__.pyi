@@ -1,3 +1,3 @@
-from simulations.fidelities.coins import SeededCoins as SeededCoins
-from simulations.fidelities.simulation import FIDELITIES as FIDELITIES
-from simulations.fidelities.simulation import simulate as simulate
+from simulations.fidelities import FIDELITIES as FIDELITIES
+from simulations.fidelities import SeededCoins as SeededCoins
+from simulations.fidelities import simulate as simulate

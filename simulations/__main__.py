@@ -5,17 +5,27 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Final
 
 from protocols import ProtocolError
 from protocols.errors import NotInstalledError
 from protocols.shell import Parser, add_version, refuse_gone, run_command
-from simulations.commands import accuracy, demo, draft, plan, population, reproduce
-from simulations.fleet.aggregator import FleetError
-from simulations.tables.frames import TableError
 
 PROGRAM: Final = "python -m simulations"
-COMMANDS: Final = (demo, population, accuracy, plan, draft, reproduce)
+COMMANDS: Final = {
+    "demo": ("demo", "the whole flow: aggregator, devices, model, classification on a device"),
+    "population": ("tables", "devices answer over real HTTP; prints what arrived and how good the model is"),
+    "accuracy": ("tables", "simulate a campaign on a table; prints accuracies with standard errors"),
+    "plan": ("plan", "standard errors and devices needed, from a draft; prints a table"),
+    "draft": ("tables", "derive a draft from a table; prints it, and what in it must be replaced"),
+    "reproduce": (
+        "reproduce",
+        "reproduce a figure of the papers; writes a table, plots and a page, and prints their paths",
+    ),
+}
+"""Each command's module in ``simulations.commands``, and its help. Only the module of the one that is asked for is
+imported: with what they compute with, they take seconds."""
 
 _QUIET: Final = "is gone: progress is for terminals only"
 _USUAL: Final = "is gone: what it was without it is what it is now"
@@ -34,7 +44,8 @@ GONE: Final = {
 """Commands and flags of before, and what is in their place."""
 
 
-def make_parser() -> Parser:
+def make_parser(words: Sequence[str] | None = None) -> Parser:
+    """Return the parser of all commands; for a command line that of its own, with nothing but the others' names."""
     parser = Parser(
         prog=PROGRAM,
         description="Experiments with populations of devices, before anyone is asked.",
@@ -42,16 +53,24 @@ def make_parser() -> Parser:
     )
     add_version(parser)
     groups = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in COMMANDS:
-        module.add_command(groups)
+    asked = next((word for word in words or () if not word.startswith("-")), None)
+    for name, (module, text) in COMMANDS.items():
+        if words is None or name == asked:
+            getattr(import_module(f"simulations.commands.{module}"), f"add_{name}")(groups, text)
+        else:
+            groups.add_parser(name, help=text)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; what is wrong is one line on standard error. Returns a code of :mod:`protocols.shell`."""
-    parser, words = make_parser(), sys.argv[1:] if arguments is None else arguments
+    words = sys.argv[1:] if arguments is None else arguments
+    parser = make_parser(words)
     refuse_gone(parser, words, GONE)
     options = parser.parse_args(words)
+    from simulations.fleet.devices import FleetError  # Here, as the commands are.
+    from simulations.tables.frames import TableError
+
     return run_command(
         PROGRAM,
         lambda: options.command(options),

@@ -13,7 +13,7 @@ from typing import Final
 from ldp_aggregator.audit import Audit, BlackBoxError, audit, command_client, command_stopwatch
 from ldp_aggregator.audit.report import markdown
 from ldp_aggregator.audit.searching.events import CONFIDENCE
-from ldp_aggregator.cli.common import ABOUT, CommandError, add_command, read_file, say_table, write_file
+from ldp_aggregator.cli.common import CommandError, add_command, read_file, say_table, write_file
 from protocols import Campaign
 from protocols.document.authored import continuous_choices, discrete_choices
 from protocols.shell import Groups, add_json, at_least, between, say, say_json
@@ -30,7 +30,6 @@ def add_commands(groups: Groups) -> None:
     parser = add_command(
         groups,
         "audit",
-        ABOUT["audit"],
         _audit,
         "--mechanism oue --domain 8 --epsilon 1",
         "--document document.json --command './device --audit' --json",

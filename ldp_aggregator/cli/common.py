@@ -58,23 +58,25 @@ ABOUT: Final = {
 def add_command(
     groups: Groups,
     name: str,
-    text: str,
     command: Callable[[argparse.Namespace], int | None],
     *examples: str,
+    text: str = "",
     store: bool = True,
     note: str = _NOTE,
 ) -> Any:
-    """A command under ``groups``; ``text`` is its help, ``examples`` are what may follow its name. One that opens no
-    ``store`` refuses the options that say where it is, and has no ``note`` about them.
+    """A command under ``groups``; ``text`` is its help, unless :data:`ABOUT` has it, ``examples`` are what
+    may follow its name. One that opens no ``store`` refuses the options that say where it is, and has no ``note`` about
+    them.
     """
+    text = text or ABOUT[name]
     parser = groups.add_parser(name, help=text, description=text, examples=examples, note=note if store else "")
     parser.set_defaults(command=command, opens_store=store, mistake=parser.error)
     return parser
 
 
-def add_group(groups: Groups, name: str, text: str, *examples: str) -> Groups:
+def add_group(groups: Groups, name: str, *examples: str) -> Groups:
     """A command that has commands of its own under it."""
-    parser = groups.add_parser(name, help=text, description=text, examples=examples)
+    parser = groups.add_parser(name, help=ABOUT[name], description=ABOUT[name], examples=examples)
     return parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
 
@@ -202,10 +204,7 @@ def read_file(path: Path) -> bytes:
 
 
 def tell_guarantees(
-    local: float,
-    published: PublishedGuarantee,
-    behind: Sequence[Relayed] = (),
-    twice: Mapping[str, int] | None = None,
+    local: float, published: PublishedGuarantee, behind: Sequence[Relayed] = (), twice: Mapping[str, int] | None = None
 ) -> None:
     """The local guarantee, which has no conditions, and beside it the ones of what is published and behind relays."""
     say(f"what one device loses, to whoever has its report: epsilon = {local:g}")

@@ -18,28 +18,17 @@ from protocols.shell import Parser, add_completion, add_version, parsers_under, 
 
 NAME: Final = "ldp-aggregator"
 
-COMMANDS: Final = {
-    "quickstart": "operation.quickstart",
-    "serve": "operation.serve",
-    "campaign": "campaigns.campaign",
-    "estimates": "campaigns.estimates",
-    "train": "campaigns.train",
-    "evaluate": "campaigns.evaluate",
-    "fit": "tables.fit",
-    "node": "tables.node",
-    "project": "campaigns.project",
-    "token": "operation.rights",
-    "log": "operation.rights",
-    "key": "operation.rights",
-    "status": "operation.status",
-    "fsck": "operation.maintenance",
-    "merge": "operation.maintenance",
-    "backup": "operation.maintenance",
-    "restore": "operation.maintenance",
-    "audit": "audit",
+MODULES: Final = {
+    "operation.serve": ("quickstart", "serve"),
+    "campaigns.campaign": ("campaign",),
+    "campaigns.models": ("estimates", "train", "evaluate"),
+    "tables": ("fit", "node", "project"),
+    "operation.rights": ("token", "log", "key"),
+    "operation.maintenance": ("status", "fsck", "merge", "backup", "restore"),
+    "audit": ("audit",),
 }
-"""Each command's module in this package. Only the module of the one that is asked for is imported: some bring libraries
-that take seconds and memory, and serving needs neither."""
+"""The modules in this package, each with its commands. Only the module of the one that is asked for is imported: some
+bring libraries that take seconds and memory, and serving needs neither."""
 
 _IN_PYTHON: Final = "is gone: it is a parameter of the trainer in Python (docs/trainers.md)"
 _PROJECTED: Final = "is gone: it is a parameter of fit_projection in Python"
@@ -68,7 +57,7 @@ GONE: Final = {
 
 
 def make_parser(command: str | None = None, *, listed: bool = False) -> Parser:
-    """Return the parser of one command, or of all where it is not one of :data:`COMMANDS`; ``listed``: with nothing but
+    """Return the parser of one command, or of all where it is not one of :data:`ABOUT`; ``listed``: with nothing but
     their names. :func:`parse` takes the options of the store away before.
     """
     parser = Parser(
@@ -85,20 +74,19 @@ def make_parser(command: str | None = None, *, listed: bool = False) -> Parser:
     add_completion(parser, _completed)
     add_store_options(parser)
     groups = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    if command in COMMANDS:
-        import_module(f"ldp_aggregator.cli.{COMMANDS[command]}").add_commands(groups)
-        return parser
     if listed:
         for name, text in ABOUT.items():
             groups.add_parser(name, help=text)
         return parser
-    for module in dict.fromkeys(COMMANDS.values()):
+    for module, names in MODULES.items():
+        if command in ABOUT and command not in names:
+            continue
         try:
             import_module(f"ldp_aggregator.cli.{module}").add_commands(groups)
-        except ModuleNotFoundError as error:  # noqa: PERF203 - a dozen commands, once
-            if (error.name or "").partition(".")[0] in ("ldp_aggregator", "protocols"):
+        except ModuleNotFoundError as error:
+            if command in ABOUT or (error.name or "").partition(".")[0] in ("ldp_aggregator", "protocols"):
                 raise
-            for name in (name for name, where in COMMANDS.items() if where == module):
+            for name in names:
                 groups.add_parser(name, help=f"needs {error.name}: pip install 'ldp-bayes[aggregator]'")
     return parser
 
@@ -120,7 +108,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     refuse_gone(store, words, GONE)
     command = words[0] if words else None
     # Without a command it can only be for help, or wrong.
-    chosen = make_parser(command, listed=command not in COMMANDS).parse_args(words, argparse.Namespace(**vars(given)))
+    chosen = make_parser(command, listed=command not in ABOUT).parse_args(words, argparse.Namespace(**vars(given)))
     if vars(given) and not chosen.opens_store:
         named = " and ".join(f"--{name}" for name in vars(given))
         chosen.mistake(f"no store is opened; leave out {named}")

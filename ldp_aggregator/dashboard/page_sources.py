@@ -85,9 +85,8 @@ class Sources:
     last write to the store worked, ``queue_age`` for how many seconds an upload waits here. ``count`` takes (path,
     method, status, seconds) of an answer, ``mutated`` the kind of a change that an operator made. ``report_codes`` and
     ``upload_codes`` explain the codes that refuse reports, and whole uploads; ``body_bytes`` is the longest form that
-    is read. ``is_archived`` says whether accepted reports are kept one by one; ``behind_tls`` whether
-    operators come through a proxy that speaks TLS; ``public_pages`` holds
-    pages for everybody as they were drawn.
+    is read. ``is_archived`` says whether accepted reports are kept one by one; ``behind_tls`` whether operators come
+    through a proxy that speaks TLS; ``public_pages`` holds pages for everybody as they were drawn.
     """
 
     store: Store

@@ -32,11 +32,7 @@ HEADERS: Final = {
 }
 """On every page: no inline script or style, nothing from elsewhere, no frame around it."""
 
-MEDIA_TYPES: Final[Mapping[str, str]] = {
-    ".css": "text/css",
-    ".js": "text/javascript",
-    ".svg": "image/svg+xml",
-}
+MEDIA_TYPES: Final[Mapping[str, str]] = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
 class PageError(Exception):
@@ -62,15 +58,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.filters.update(
-        number=words.number,
-        counted=words.counted,
-        instant=words.instant,
-        percent=words.percent,
-        sentence=words.sentence,
-        signed=words.plain,
-        upward=words.upward,
-    )
+    filters = (words.number, words.counted, words.instant, words.percent, words.sentence, words.plain, words.upward)
+    environment.filters.update({one.__name__: one for one in filters})
     environment.globals.update(words=words, infinity=math.inf)
     return environment
 

@@ -8,14 +8,15 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from aiohttp import web
 
-from ldp_aggregator.dashboard.handlers import campaigns, changes, creation, entrance, operation, overview, public
+from ldp_aggregator.dashboard.handlers import campaigns, creation, overview, public
 from ldp_aggregator.dashboard.page_sources import Sources, sample
 from ldp_aggregator.dashboard.pages import HEADERS, PageError, page
-from ldp_aggregator.dashboard.session import Visit
+from ldp_aggregator.dashboard.session import Visit, enter, get_login, post_login, post_logout
 from ldp_aggregator.store.contract import StoreError, UnknownCampaignError
 from protocols.errors import NotInstalledError
 
@@ -34,33 +35,31 @@ class Route:
     is_open: bool = False
 
 
-ASSET: Final = Route("GET", "/assets/{name}", entrance.get_asset, is_open=True)
+ASSET: Final = Route("GET", "/assets/{name}", public.get_asset, is_open=True)
 
 ADMIN: Final = (
     ASSET,
-    Route("GET", "/login", entrance.get_login, is_open=True),
-    Route("POST", "/login", entrance.post_login, is_open=True),
-    Route("POST", "/logout", entrance.post_logout),
+    Route("GET", "/login", get_login, is_open=True),
+    Route("POST", "/login", post_login, is_open=True),
+    Route("POST", "/logout", post_logout),
     Route("GET", "/", overview.get_overview),
     Route("GET", "/live", overview.get_live),
     Route("GET", "/campaigns/new", creation.get_form),
     Route("POST", "/campaigns/new", creation.post_form),
     Route("POST", "/campaigns/check", creation.post_check),
-    Route("GET", "/campaigns/{id}", campaigns.get_campaign),
+    Route("GET", "/campaigns/{id}", campaigns.campaign_page),
     Route("GET", "/campaigns/{id}/live", campaigns.get_live),
     Route("GET", "/campaigns/{id}/model", campaigns.get_model),
     Route("GET", "/campaigns/{id}/document", campaigns.get_document),
-    Route("POST", "/campaigns/{id}/train", changes.post_train),
-    Route("POST", "/campaigns/{id}/choose", changes.post_choose),
-    Route("POST", "/campaigns/{id}/round", changes.post_round),
-    Route("POST", "/campaigns/{id}/close", changes.post_close),
-    Route("POST", "/campaigns/{id}/reopen", changes.post_reopen),
-    Route("POST", "/campaigns/{id}/seal", changes.post_seal),
-    Route("GET", "/health", operation.get_health),
-    Route("GET", "/federation", operation.get_federation),
-    Route("GET", "/tokens", operation.get_tokens),
-    Route("POST", "/tokens", operation.post_token),
-    Route("POST", "/tokens/revoke", operation.post_revoke),
+    Route("POST", "/campaigns/{id}/train", campaigns.post_train),
+    Route("POST", "/campaigns/{id}/choose", campaigns.post_choose),
+    Route("POST", "/campaigns/{id}/round", campaigns.post_round),
+    *(Route("POST", f"/campaigns/{{id}}/{act}", partial(campaigns.post_end, act)) for act in campaigns.ENDS),
+    Route("GET", "/health", overview.get_health),
+    Route("GET", "/federation", overview.get_federation),
+    Route("GET", "/tokens", overview.get_tokens),
+    Route("POST", "/tokens", overview.post_token),
+    Route("POST", "/tokens/revoke", overview.post_revoke),
 )
 
 PUBLIC: Final = (
@@ -115,7 +114,7 @@ def _answering(route: Route, sources: Sources, home: str) -> Callable[[web.Reque
     async def answer(request: web.Request) -> web.Response:
         started = time.perf_counter()
         try:
-            visit = Visit(request) if route.is_open else await entrance.enter(request, sources)
+            visit = Visit(request) if route.is_open else await enter(request, sources)
             response = visit if isinstance(visit, web.Response) else await route.handler(visit, sources)
         except Exception as error:  # Whatever it is, a person gets a page and not a traceback.
             response = error_page(_explained(error), home)

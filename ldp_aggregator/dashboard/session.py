@@ -1,8 +1,9 @@
-"""Sessions of the dashboard: a cookie that names an admin token by its digest, sealed, for some hours.
+"""Who may see a page: whoever has a session of an admin token that is in use; signing in and out.
 
-The cookie never holds the token. It is sealed with a key that this process has drawn and that is on no
-disk, so that who reads the store makes no session, and a restart ends them all. At every request the token is looked
-up anew: revoking it ends its sessions at once.
+A session is a cookie that names an admin token by its digest, sealed, for some hours. The cookie never holds the token.
+It is sealed with a key that this process has drawn and that is on no disk, so that who reads the store makes no
+session, and a restart ends them all. At every request the token is looked up anew: revoking it ends its sessions at
+once.
 
 Safety: a session is not kept anywhere, so that signing out forgets the cookie and ends nothing where it was copied;
 its time does, and revoking the token.
@@ -18,8 +19,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from functools import cache
 from typing import Final
+from urllib.parse import quote, urlsplit
 
 from aiohttp import web
+
+from ldp_aggregator.dashboard.page_sources import Sources
+from ldp_aggregator.dashboard.pages import PageError, page
+from ldp_aggregator.service.rights import actor_of, find_token, note_use
+from ldp_aggregator.store.contract import StoredToken
 
 COOKIE: Final = "ldp_session"
 LIFETIME: Final = timedelta(hours=12)
@@ -99,3 +106,115 @@ class Visit:
         """Return what every page of a session shows: its form token, and where it is."""
         token = "" if self.session is None else self.session.form_token(server_key())
         return {"session": self.session, "form_token": token, "path": self.request.path}
+
+
+FORM: Final = "application/x-www-form-urlencoded"
+FORM_TOKEN: Final = "form_token"  # noqa: S105 - the name of a field
+SCOPE: Final = "admin"
+
+
+async def get_login(visit: Visit, sources: Sources) -> web.Response:
+    """The form that asks for an admin token."""
+    onward = _next(visit.query.get("next"))
+    return _login_page(onward) if await _entered(visit.request, sources) is None else see(onward)
+
+
+async def post_login(visit: Visit, sources: Sources) -> web.Response:
+    """Open a session for an admin token. Nothing is said about why another one does not open it, but its scope."""
+    request = visit.request
+    check_origin(request)
+    form = await read_form(request, sources)
+    token = await find_token(form.get("token", "").strip(), sources.store, sources.clock())
+    onward = _next(form.get("next"))
+    if token is None:
+        return _login_page(onward, "No admin token in use has this text. A token is shown once, when it is made.")
+    if token.scope != SCOPE:
+        return _login_page(onward, f"This token has the scope {token.scope}; the dashboard needs one of scope admin.")
+    if token.campaigns is not None:
+        return _login_page(onward, "This token is limited to campaigns; the dashboard shows all of them.")
+    session = open_session(token.digest, sources.clock(), server_key())
+    answer = see(onward)
+    answer.set_cookie(
+        COOKIE,
+        session.cookie,
+        max_age=int(LIFETIME.total_seconds()),
+        path="/",
+        httponly=True,
+        samesite="Strict",
+        secure=request.secure or sources.behind_tls,
+    )
+    return answer
+
+
+async def post_logout(_visit: Visit, _sources: Sources) -> web.Response:
+    """Forget the cookie."""
+    answer = see("/login")
+    answer.del_cookie(COOKIE, path="/", httponly=True, samesite="Strict")
+    return answer
+
+
+async def enter(request: web.Request, sources: Sources) -> Visit | web.Response:
+    """The visit of a session, or where a request without one is sent. Refuses forms that are not its session's."""
+    entered = await _entered(request, sources)
+    if entered is None:
+        if request.method not in ("GET", "HEAD") or request.path.endswith("/live"):
+            raise PageError(401, "Please sign in", "The session is over. Sign in again; nothing was changed.")
+        return see(f"/login?next={quote(request.path_qs, safe='')}")
+    session, token = entered
+    if request.method in ("GET", "HEAD"):
+        return Visit(request, session)
+    check_origin(request)
+    form = await read_form(request, sources)
+    if not session.sent_by(form.get(FORM_TOKEN, ""), server_key()):
+        raise PageError(403, "This form is not from here", "Go back, load the page again and send it once more.")
+    return Visit(request, session, form, actor_of(token))
+
+
+async def _entered(request: web.Request, sources: Sources) -> tuple[Session, StoredToken] | None:
+    """The session whose cookie a request shows, as long as its token is in use and an unlimited admin's."""
+    session = read_session(request.cookies.get(COOKIE), sources.clock(), server_key())
+    if session is None:
+        return None
+    token = await sources.store.token(session.digest)
+    if token is None or not token.is_in_use(sources.clock()) or token.scope != SCOPE or token.campaigns is not None:
+        return None
+    note_use()
+    return session, token
+
+
+async def read_form(request: web.Request, sources: Sources) -> dict[str, str]:
+    """The fields of a form, each once; refuses other bodies, and ones that are too long."""
+    if request.content_type != FORM:
+        raise PageError(415, "Not a form", f"Send {FORM}.")
+    if request.content_length is None or request.content_length > min(sources.body_bytes, request.client_max_size or 0):
+        raise PageError(413, "Too long", "The form is longer than this server accepts.")
+    try:
+        fields = await request.post()
+    except ConnectionError:
+        raise PageError(400, "Not all of it came", "The connection ended within the form.") from None
+    return {name: value for name, value in fields.items() if isinstance(value, str)}
+
+
+def check_origin(request: web.Request) -> None:
+    """Refuse what a page of another site makes a browser send, where the browser tells."""
+    origin, site = request.headers.get("Origin"), request.headers.get("Sec-Fetch-Site")
+    # Where a browser says how it sees it, a proxy that changed the Host does not matter.
+    foreign = origin is not None and urlsplit(origin).netloc != request.host
+    if foreign if site is None else site not in ("same-origin", "none"):
+        raise PageError(403, "This form is not from here", "Open the dashboard itself and send the form from there.")
+
+
+def see(location: str) -> web.Response:
+    """After a form: another page, which a reload does not send again."""
+    return web.Response(status=303, headers={"Location": location})
+
+
+def _login_page(onward: str, problem: str = "") -> web.Response:
+    return page("login.html", 401 if problem else 200, onward=onward, problem=problem, session=None)
+
+
+def _next(path: str | None) -> str:
+    """Return the page to go on with after signing in: a page of this dashboard, and nowhere else."""
+    if not path or not path.startswith("/") or path.startswith(("//", "/\\", "/login", "/logout")):
+        return "/"
+    return path if path.isascii() and path.isprintable() and "\\" not in path and ".." not in path else "/"

@@ -155,6 +155,12 @@ def say(text: str = "") -> None:
     sys.stdout.flush()
 
 
+def warn(text: str) -> None:
+    """A line that must be read, and must not get into the result."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
 def say_json(value: Any) -> None:
     """A JSON document, as output."""
     say(json.dumps(value, ensure_ascii=False, indent=2))

@@ -15,14 +15,11 @@ from ldp_client import Classifier
 from protocols import Campaign, Question, decode_upload
 from protocols.document.questions import INDEX, LABEL, PRODUCT, RIGHT, SCORE, SIGN, signs_of
 from protocols.document.schema import ContinuousFeature
-from protocols.shell import Groups, add_json, at_least, between, say, say_json
-from simulations.commands.common import warn
-from simulations.fleet.aggregator import Aggregator, temporary_aggregator
+from protocols.shell import Groups, add_json, at_least, between, say, say_json, warn
 from simulations.fleet.devices import Network
-from simulations.fleet.experiment import MARKS, Plan, Result, Watcher, run
-from simulations.tables.breast_cancer import demonstration_source
-from simulations.tables.frames import records
-from simulations.tables.loaders import TABLE_HELP, read_text_table
+from simulations.fleet.experiment import MARKS, Aggregator, Plan, Result, Watcher, run, temporary_aggregator
+from simulations.tables.benchmarks import demonstration_source
+from simulations.tables.frames import TABLE_HELP, read_text_table, records
 from simulations.tables.sources import Source, source_without_schema
 
 DEFAULT_DEVICES: Final = 20_000
@@ -50,10 +47,10 @@ most frequent class and of the same model learned without privacy. With --json o
 that opens it and how good the model is meanwhile, goes to standard error, as notes do."""
 
 
-def add_command(groups: Groups) -> None:
+def add_demo(groups: Groups, text: str) -> None:
     parser = groups.add_parser(
         "demo",
-        help="the whole flow: aggregator, devices, model, classification on a device",
+        help=text,
         description=DESCRIPTION,
         examples=("--devices 5000", "--data people.csv --label income --epsilon 2 --json"),
     )

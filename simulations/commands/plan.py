@@ -15,12 +15,19 @@ from ldp_aggregator.learning.evaluation import foresee
 from ldp_aggregator.learning.published import DEFAULT_DELTA, PublishedGuarantee, published_together
 from protocols import Campaign, Question
 from protocols.document.questions import LABEL, PAIR, RIGHT, SCORE, SIGN
-from protocols.shell import Groups, add_json, at_least, between, say, say_json
-from simulations.commands.common import warn
-from simulations.studies.planning import Array, accuracy_curve, alternatives, devices_for_error, standard_errors
-from simulations.studies.solving import Solution, Wish, solve_devices, solve_epsilon
-from simulations.tables.frames import Table, TableError
-from simulations.tables.loaders import TABLE_HELP
+from protocols.shell import Groups, add_json, at_least, between, say, say_json, warn
+from simulations.studies.planning import (
+    Array,
+    Solution,
+    Wish,
+    accuracy_curve,
+    alternatives,
+    devices_for_error,
+    solve_devices,
+    solve_epsilon,
+    standard_errors,
+)
+from simulations.tables.frames import TABLE_HELP, Table, TableError
 from simulations.tables.sources import read_draft, source_with_schema, with_epsilon
 
 DEFAULT_LOSS: Final = 0.02
@@ -46,10 +53,10 @@ more than --loss of the accuracy without privacy. With --json one object with th
 of every single cell."""
 
 
-def add_command(groups: Groups) -> None:
+def add_plan(groups: Groups, text: str) -> None:
     parser = groups.add_parser(
         "plan",
-        help="standard errors and devices needed, from a draft; prints a table",
+        help=text,
         description=DESCRIPTION,
         examples=(
             "--schema draft.toml --devices 100000",
@@ -102,7 +109,7 @@ def _run(options: argparse.Namespace) -> None:
     plan["published"] = published_together([(campaign, devices)], DEFAULT_DELTA, options.colluding).to_json()
     if campaign.evaluation is not None:
         plan["evaluation"] = asdict(foresee(campaign, devices))
-    plan["solution"] = None if solution is None else solution.to_json()
+    plan["solution"] = None if solution is None else asdict(solution)
     if pilot is not None:
         curve = accuracy_curve(campaign, pilot, options.loss, repeats=REPEATS)
         plan["pilot"] = {

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Final
 
 from protocols.shell import Groups, at_least, say, say_json
-from simulations.figures import central, continuous, discrete, federated, honest_accuracy
 from simulations.figures.figure import Execution, Figure
+from simulations.figures.honest_accuracy import HONEST_ACCURACY
+from simulations.figures.ldp_naive_bayes import CONTINUOUS, DISCRETE
+from simulations.figures.trainers import CENTRAL, FEDERATED
 
 FIGURES: Final[Mapping[str, Figure]] = {
-    one.FIGURE.name: one.FIGURE for one in (discrete, continuous, central, federated, honest_accuracy)
+    figure.name: figure for figure in (DISCRETE, CONTINUOUS, CENTRAL, FEDERATED, HONEST_ACCURACY)
 }
 """Experiments that reproduce the papers' figures: each writes a table, plots and a page."""
 
@@ -26,12 +28,9 @@ figures:
 """ + "\n".join(f"  {name:28}{figure.about}" for name, figure in FIGURES.items())
 
 
-def add_command(groups: Groups) -> None:
+def add_reproduce(groups: Groups, text: str) -> None:
     parser = groups.add_parser(
-        "reproduce",
-        help="reproduce a figure of the papers; writes a table, plots and a page, and prints their paths",
-        description=DESCRIPTION,
-        examples=(f"{discrete.FIGURE.name} --output figures",),
+        "reproduce", help=text, description=DESCRIPTION, examples=(f"{DISCRETE.name} --output figures",)
     )
     defaults = ", ".join(f"{figure.runs} {figure.of_runs} for {name}" for name, figure in FIGURES.items())
     parser.add_argument("figure", choices=FIGURES, metavar="FIGURE", help=f"one of {', '.join(FIGURES)}")

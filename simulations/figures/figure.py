@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from simulations.studies.journal import Journal, Trial, experiment_id, run_trials
+from simulations.studies.trials import Journal, Trial, experiment_id, run_trials
 from simulations.tables.frames import Table, TableError
 
 DECIMALS: Final = 4
@@ -112,8 +112,9 @@ class Plot:
             for name, value in self._references(table, place).items():
                 rows[name] = [f"{value:.3f}"] * len(wide.columns)
             heads = ["accuracy", *(f"{self.x} {_text(value)}" for value in wide.columns)]
+            lines = [heads, ["---", *["---:"] * len(wide.columns)], *([name, *cells] for name, cells in rows.items())]
             yield f"### {self._title(place)}"
-            yield markdown_table(heads, [[name, *cells] for name, cells in rows.items()])
+            yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def _groups(self, table: pd.DataFrame, columns: Sequence[str]) -> list[tuple[tuple[object, ...], pd.DataFrame]]:
         """Return the points by the values of some columns, each column's in the order of their first appearance."""
@@ -221,12 +222,6 @@ def mean_accuracies(rows: pd.DataFrame, keys: list[str], number: str) -> pd.Data
     grouped = rows.groupby(keys, sort=False, dropna=False)["accuracy"]
     summary = pd.DataFrame({"accuracy": grouped.mean(), "standard_error": grouped.sem(), number: grouped.size()})
     return summary.reset_index()
-
-
-def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table whose first column is text and whose others are numbers."""
-    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _names(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:

@@ -24,11 +24,10 @@ from ldp_aggregator.mechanisms import analysis_of
 from protocols import Campaign
 from protocols.document.questions import RIGHT
 from protocols.model import DiscreteLikelihood, Model
-from simulations.fidelities.items import Columns, Floats, Integers
-from simulations.fidelities.simulation import simulate_counts
+from simulations.fidelities import Columns, Floats, Integers, simulate_counts
 from simulations.figures.figure import Execution, Figure, Plot
-from simulations.studies.evaluating import EVALUATING
-from simulations.tables.uci import draft_of, people_of
+from simulations.studies.trials import EVALUATING
+from simulations.tables.benchmarks import draft_of, people_of
 
 DATASETS: Final = (
     "chess_krvkp", "mushroom", "car", "connect4", "adult", "australian", "diabetes", "skin", "spect", "seeds"
@@ -162,7 +161,7 @@ def summarise(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     return means.reset_index()
 
 
-FIGURE: Final = Figure(
+HONEST_ACCURACY: Final = Figure(
     name="honest-accuracy",
     about="accuracy over devices at a total epsilon: base, default, evaluated",
     runs=RUNS,

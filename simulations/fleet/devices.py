@@ -1,10 +1,14 @@
 """A fleet of devices: each one the real client, with its own storage, secret and consent, over real HTTP, on a network
-that can lose answers on purpose.
+that can lose answers on purpose; and devices that lie: valid reports that no honest answer stands behind.
+
+The server cannot tell these apart: every report of theirs is one that an honest device could have sent. What they can
+do to a model is limited by their number alone, and this is how to find out what that limit is.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
 import threading
 import time
@@ -14,17 +18,73 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, Final
 
+from ldp_aggregator.mechanisms import analysis_of
 from ldp_client import Device, LdpError, Policy, TransportError
 from ldp_client.answering import draw_questions
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Cancellation, Request, Response, Transport
-from protocols import SYSTEM_COINS, Campaign, Coins, encode_upload
+from protocols import SYSTEM_COINS, Campaign, Coins, Question, Report, encode_upload
+from protocols.document.questions import INDEX, MOMENT, PRODUCT, signs_of
 from protocols.exact.coins import ONE
-from protocols.wire import MEDIA_TYPE, make_secret
-from simulations.fidelities.coins import SeededCoins
-from simulations.fleet.aggregator import FleetError
-from simulations.fleet.lying import RANDOM, lying_reports
+from protocols.mechanisms import Moment
+from protocols.wire import ID_BYTES, MEDIA_TYPE, make_secret
+from simulations.fidelities import UNIT, SeededCoins
 from simulations.tables.frames import Table, python_values, records
+
+
+class FleetError(RuntimeError):
+    """An aggregator that does not start, cannot be reached or refuses, or devices that cannot answer or deliver; the
+    message is one line, about the first that failed.
+    """
+
+
+def lying_reports(
+    campaign: Campaign, questions: tuple[Question, ...], target: int | None, coins: Coins = SYSTEM_COINS
+) -> tuple[Report, ...]:
+    """One report to each of ``questions``, under a fresh id: that which moves the estimates furthest towards the class
+    ``target``, or (None) the perturbed answer of a person who does not exist, all items being equally likely.
+    """
+    reports = []
+    for question in questions:
+        if target is None:
+            payload = _random_answer(question, coins)
+        else:
+            payload = poison(question, target, len(campaign.label.classes), coins)
+        reports.append(Report(question.index, os.urandom(ID_BYTES), payload))
+    return tuple(reports)
+
+
+def poison(question: Question, target: int, classes: int, coins: Coins) -> bytes:
+    """The valid payload that speaks loudest for the cells of class ``target``.
+
+    Unary encodings let one device support every such cell at once; a subset holds as many of them as it has places; an
+    index is one of them; noisy cells go to the end of what the mechanism allows.
+    """
+    wanted = _cells_of(question, target, classes)
+    first = coins.below(len(wanted)) if question.encoding == INDEX else 0
+    every = range(question.domain_size)
+    return analysis_of(question.mechanism).loudest([*wanted[first:], *wanted[:first]], against=every)
+
+
+def _cells_of(question: Question, target: int, classes: int) -> list[int]:
+    """The cells of a class; a sign question's are ``signs * class + bit`` (``signs``: two bits), a product has none."""
+    if question.kind == PRODUCT:
+        return [min(question.domain_size - 1, 1)]
+    if question.encoding == INDEX:
+        return list(range(target, question.domain_size, classes))
+    if question.encoding == MOMENT:
+        return [target]
+    each = signs_of(question, classes)
+    bits = each - each % 2  # The last of an odd number says that there is no value.
+    return [each * target + end for end in (*reversed(range(bits)), *range(bits, each))]
+
+
+def _random_answer(question: Question, coins: Coins) -> bytes:
+    if question.encoding != MOMENT:
+        return question.perturb(coins.below(question.domain_size), coins)
+    value = coins.below(2 * UNIT + 1) - UNIT
+    return question.perturb(Moment(coins.below(question.domain_size), value), coins)
+
 
 POLICY: Final = Policy(first_delay=0.0, backoff_base=0.05, backoff_longest=2.0)
 """An app waits minutes before it sends and between its tries; an experiment has no such time."""
@@ -80,13 +140,12 @@ class Network:
 class Behaviour:
     """Everything else that happens in a population.
 
-    ``liars`` is the share of devices that send a made-up report (see :mod:`simulations.fleet.lying`), ``target`` the
-    index of the class that they promote.
+    ``liars`` is the share of devices that send a made-up report (see :func:`lying_reports`), ``target`` the index of
+    the class that they promote.
     """
 
     liars: float = 0.0
-    lie: str = RANDOM
-    target: int = 0
+    target: int | None = None
 
 
 HONEST: Final = Behaviour()
@@ -188,7 +247,7 @@ def _contribute(
 def _lie(url: str, campaign: Campaign, behaviour: Behaviour, network: Network, coins: Coins) -> Delivery:
     """Upload made-up reports, as a device that has been tampered with would."""
     questions = draw_questions(campaign, make_secret(coins))
-    reports = lying_reports(campaign, questions, behaviour.lie, behaviour.target, coins)
+    reports = lying_reports(campaign, questions, behaviour.target, coins)
     place = f"{url.rstrip('/')}/v1/campaigns/{campaign.id}/reports"
     body = encode_upload(reports)
     for attempt in range(1, TRIES + 1):

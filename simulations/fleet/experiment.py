@@ -1,24 +1,182 @@
-"""One experiment over real HTTP: publish, let devices answer, train, and compare on people who were held out."""
+"""One experiment over real HTTP: publish, let devices answer, train, and compare on people who were held out; and the
+operator's side of it: a running aggregator, or one started for as long as the experiment lasts.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import re
+import secrets
+import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from tqdm import tqdm
 
-from ldp_aggregator import NaiveBayes
+from ldp_aggregator import NaiveBayes, Tally, train
+from ldp_aggregator.service import rights
+from ldp_aggregator.store import StoreError, open_store
+from ldp_aggregator.store.clock import utc_now
 from protocols import Campaign
-from simulations.fidelities.items import Columns
-from simulations.fidelities.simulation import relayed_upload
-from simulations.fleet.aggregator import Aggregator
-from simulations.fleet.devices import HONEST, Behaviour, Delivery, Network, run_devices
-from simulations.studies.scores import Accuracies, accuracies, accuracy
+from protocols.wire import MEDIA_TYPE
+from simulations.fidelities import Columns, relayed_upload
+from simulations.fleet.devices import HONEST, Behaviour, Delivery, FleetError, Network, run_devices
+from simulations.studies.trials import Accuracies, accuracy, majority, non_private
 from simulations.tables.frames import Table, TableError
 from simulations.tables.sources import Source
+
+_PROGRAM: Final = (sys.executable, "-m", "ldp_aggregator")
+_READY: Final = re.compile(r"ready: public (\S+) admin (\S+)")
+_TIMEOUT: Final = 60.0
+
+
+@dataclass(frozen=True)
+class Aggregator:
+    """A running aggregator as its operator sees it: the public address, the admin address, and an admin token.
+
+    One that was started for an experiment has a token for relays, too; of another one, ``data`` is the folder of its
+    store where that is known.
+    """
+
+    url: str
+    admin_url: str
+    token: str
+    relay_token: str | None = None
+    data: Path | None = None
+
+    def publish(self, draft: Mapping[str, Any]) -> Campaign:
+        """Publish a draft and read back what devices will read."""
+        created = json.loads(self._request("POST", f"{self.admin_url}/admin/v1/campaigns", json.dumps(draft).encode()))
+        return Campaign.parse(self._request("GET", f"{self.url}/v1/campaigns/{created['id']}"), created["id"])
+
+    def relay(self, campaign: Campaign, upload: bytes) -> int:
+        """Upload as a relay does, with its token; returns how many reports were refused."""
+        url = f"{self.url}/v1/campaigns/{campaign.id}/reports"
+        answer = json.loads(self._request("POST", url, upload, token=self.relay_token, media_type=MEDIA_TYPE))
+        return len(answer["rejected"])
+
+    def learned(self, campaign: Campaign) -> NaiveBayes | None:
+        """Return the model of what was counted: published, on an aggregator that was started for an experiment; on
+        somebody's, learned here, from its store, or None where the store cannot be read.
+        """
+        if self.relay_token is not None:
+            return self.train(campaign)
+        return None if self.data is None else train(campaign, asyncio.run(_tally(self.data, campaign)))
+
+    def train(self, campaign: Campaign) -> NaiveBayes:
+        """Train on what was counted, publish the model however good it is, and read it back as a device does."""
+        self._request("POST", f"{self.admin_url}/admin/v1/campaigns/{campaign.id}/train?anyway=true", b"{}")
+        return NaiveBayes.from_json(self._request("GET", f"{self.url}/v1/campaigns/{campaign.id}/model"))
+
+    def _request(
+        self,
+        method: str,
+        url: str,
+        body: bytes | None = None,
+        *,
+        token: str | None = None,
+        media_type: str = "application/json",
+    ) -> bytes:
+        request = urllib.request.Request(url, body, method=method)  # noqa: S310 - http and https, from the operator
+        request.add_header("Authorization", f"Bearer {token or self.token}")
+        if body is not None:
+            request.add_header("Content-Type", media_type)
+        try:
+            with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:  # noqa: S310
+                content: bytes = answer.read()
+        except urllib.error.HTTPError as error:
+            raise FleetError(f"{url} answered {error.code}: {_problem(error.read())}") from None
+        except (OSError, ValueError) as error:
+            raise FleetError(f"{url} cannot be reached: {getattr(error, 'reason', error)}") from None
+        return content
+
+
+async def _tally(data: Path, campaign: Campaign) -> Tally:
+    store = await open_store(data, read_only=True)
+    try:
+        return await store.tally(campaign.id)
+    finally:
+        await store.close()
+
+
+def make_token(data: Path, scope: str) -> str:
+    """Make a token of that scope in the store in the folder ``data``, as ``ldp-aggregator token create`` does."""
+    now = utc_now()
+    text, token = rights.make_token(f"{scope} of a simulation, {secrets.token_hex(4)}", scope, now)
+
+    async def add() -> None:
+        store = await open_store(data)
+        try:
+            async with rights.recorded(store, rights.local_actor(), "create token", detail=token.name):
+                await store.add_token(token)
+        finally:
+            await store.close()
+
+    try:
+        asyncio.run(add())
+    except StoreError as error:
+        raise FleetError(str(error)) from None
+    return text
+
+
+@contextmanager
+def temporary_aggregator(origins: Sequence[str] = ()) -> Iterator[Aggregator]:
+    """An aggregator of its own on the embedded store in a temporary folder; both are gone when the block ends. Pages of
+    ``origins`` may answer its campaigns.
+    """
+    with tempfile.TemporaryDirectory(prefix="ldp-bayes-") as folder:
+        data = Path(folder) / "data"
+        with serving(data, origins) as (url, admin_url):
+            yield Aggregator(url, admin_url, make_token(data, "admin"), make_token(data, "relay"))
+
+
+@contextmanager
+def serving(data: Path, origins: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
+    """``ldp-aggregator serve`` on free ports of this machine, in a process of its own, for as long as the block lasts:
+    its public and its admin address.
+    """
+    listeners = ("--listen", "127.0.0.1:0", "--listen-admin", "0", "--listen-operations", "0")
+    allowed = [word for origin in origins for word in ("--allow-origin", origin)]
+    command = [*_PROGRAM, "serve", "--data", str(data), *listeners, *allowed]
+    with (
+        # Its log is for operators; here it is read only where the start fails.
+        tempfile.TemporaryFile("w+", encoding="utf-8") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,  # noqa: S603 - as above
+    ):
+        try:
+            ready = _READY.search(process.stdout.readline() if process.stdout else "")
+            if ready is None:
+                process.wait(_TIMEOUT)
+                log.seek(0)
+                said = log.read().strip().splitlines()
+                raise FleetError(f"the aggregator did not start: {said[-1] if said else 'it said nothing'}")
+            yield ready[1], ready[2]
+        finally:
+            # SIGTERM lets it commit and leave; one that does not leave is killed.
+            process.terminate()
+            try:
+                process.wait(_TIMEOUT)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _problem(body: bytes) -> str:
+    """Return what a problem document says, or the start of whatever came instead."""
+    try:
+        document = json.loads(body)
+        return str(document.get("detail") or document.get("title"))
+    except (ValueError, AttributeError):
+        return body[:200].decode(errors="replace").replace("\n", " ") or "no explanation"
+
 
 TRAIN_FRACTION: Final = 0.8
 """Share of a table's people who answer; the others are held out."""
@@ -134,7 +292,11 @@ def run(aggregator: Aggregator, source: Source, plan: Plan, network: Network, wa
             if end in watcher.marks and end < len(owners):
                 watcher.learned(end, accuracy(aggregator.train(campaign), held_out))
     model = aggregator.learned(campaign)
-    scores = accuracies(campaign, model, owners, held_out)
+    scores = Accuracies(
+        majority=majority(owners, held_out),
+        private=None if model is None else accuracy(model, held_out),
+        non_private=accuracy(non_private(campaign, owners), held_out),
+    )
     if scores.private is not None:
         watcher.learned(len(owners), scores.private)
     return Result(

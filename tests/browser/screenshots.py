@@ -12,10 +12,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support" / "learni
 from browsing import open_browser
 from scenery import scenery
 
-from simulations.fleet.aggregator import temporary_aggregator
 from simulations.fleet.devices import Network
-from simulations.fleet.experiment import Plan, run
-from simulations.tables.breast_cancer import demonstration_source
+from simulations.fleet.experiment import Plan, run, temporary_aggregator
+from simulations.tables.benchmarks import demonstration_source
 
 WIDTHS = (320, 390, 1280)
 # From a little above the estimates to the end of the first feature, in pixels of the page.

@@ -99,10 +99,10 @@ def test_every_name_that_a_package_hands_on_is_in_the_reference(pages):
 
 
 def test_every_command_is_in_the_reference(pages):
-    from ldp_aggregator.cli.program import COMMANDS
+    from ldp_aggregator.cli.common import ABOUT
 
     html = (SITE / "reference" / "commands.html").read_text(encoding="utf-8")
-    assert [name for name in COMMANDS if f"usage: ldp-aggregator {name} " not in html] == []
+    assert [name for name in ABOUT if f"usage: ldp-aggregator {name} " not in html] == []
     for command in ("python -m ldp_client contribute", "python -m simulations plan"):
         assert f"usage: {command} " in html
 

@@ -1,4 +1,4 @@
-"""``ldp-aggregator campaign``: create, list, show, uploads, close and delete (verify has a file of its own)."""
+"""``ldp-aggregator campaign``: create, list, show, uploads, close, delete, and verify, which needs no store."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from ldp_aggregator.cli.campaigns.verify import add_verify
 from ldp_aggregator.cli.common import (
-    ABOUT,
     CommandError,
     act_on,
     add_command,
@@ -25,7 +23,14 @@ from ldp_aggregator.cli.common import (
 )
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.expected import answers
-from ldp_aggregator.learning.published import counted_twice, published_by, relayed
+from ldp_aggregator.learning.published import (
+    counted_twice,
+    published_by,
+    published_together,
+    relay_guarantee,
+    relayed,
+)
+from ldp_aggregator.mechanisms.enumeration import verify_thoroughly
 from ldp_aggregator.service.archiving import archive_of, goes_along
 from ldp_aggregator.service.publishing import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.service.rights import uploads_act
@@ -34,20 +39,21 @@ from ldp_aggregator.store import CampaignState, RefusedError, Store, StoreError
 from ldp_aggregator.store.clock import to_text, utc_now
 from ldp_aggregator.store.contract import UPLOADING
 from protocols import Campaign, DraftError
+from protocols.document.verification import NEGLIGIBLE_GAP, Verification
 from protocols.shell import Groups, add_json, at_least, say, say_json
 
 ANYBODY: Final = "anybody"
 
 
 def add_commands(groups: Groups) -> None:
-    commands = add_group(groups, "campaign", ABOUT["campaign"], "create draft.toml", "list --json", "close ID")
+    commands = add_group(groups, "campaign", "create draft.toml", "list --json", "close ID")
     create = add_command(
         commands,
         "create",
-        "compile a draft, publish it, print the campaign's id",
         _create,
         "draft.toml",
         "draft.json --max-reports 100000 --uploads-need-token relay",
+        text="compile a draft, publish it, print the campaign's id",
     )
     create.add_argument("draft", type=Path, metavar="DRAFT", help="the draft, .json or .toml")
     create.add_argument("--max-reports", type=at_least(1), metavar="N", help="close after this many reports")
@@ -59,35 +65,48 @@ def add_commands(groups: Groups) -> None:
         metavar="SCOPE",
         help="take uploads with a token of this scope only: device or relay",
     )
-    add_json(add_command(commands, "list", "list the campaigns, oldest first", _list, "", "--json"))
+    add_json(add_command(commands, "list", _list, "", "--json", text="list the campaigns, oldest first"))
     text = "show a campaign: its state and its questions"
-    show = add_command(commands, "show", text, _show, "ID", "ID --json", "ID --document")
+    show = add_command(commands, "show", _show, "ID", "ID --json", "ID --document", text=text)
     add_id(show)
     add_json(show)
     show.add_argument("--document", action="store_true", help="print the document exactly as it is published")
     text = "take uploads with a token of a scope only, or from anybody; a running server notices within two seconds"
-    uploads = add_command(commands, "uploads", text, _uploads, "ID relay", "ID anybody")
+    uploads = add_command(commands, "uploads", _uploads, "ID relay", "ID anybody", text=text)
     add_id(uploads)
     uploads.add_argument("need", choices=(*UPLOADING, ANYBODY), metavar="NEED", help="device, relay or anybody")
     text = "accept no more reports; --undo takes that back, --seal drops the ids a day later, for good"
-    close = add_command(commands, "close", text, _close, "ID", "ID --undo", "ID --seal")
+    close = add_command(commands, "close", _close, "ID", "ID --undo", "ID --seal", text=text)
     add_id(close)
     instead = close.add_argument_group("of a campaign that is closed").add_mutually_exclusive_group()
     for flag, text, command in (
         ("--undo", "take the closing back", _reopen),
-        (
-            "--seal",
-            "drop the ids, for good, a day after it was closed; merge other regions' stores before",
-            _seal,
-        ),
+        ("--seal", "drop the ids, for good, a day after it was closed; merge other regions' stores before", _seal),
         ("--seal-now", "drop them even if it was closed less than a day ago", partial(_seal, at_once=True)),
     ):
         instead.add_argument(flag, action="store_const", dest="command", const=command, help=text)
     text = "drop a closed campaign with its reports and models, for good; its id is never used again"
-    delete = add_command(commands, "delete", text, _delete, "ID")
+    delete = add_command(commands, "delete", _delete, "ID", text=text)
     add_id(delete)
     delete.add_argument("--leave-archive", action="store_true", help="leave its archived reports where they are")
-    add_verify(commands)
+    verify = add_command(
+        commands,
+        "verify",
+        _verify,
+        "document.json",
+        "document.json --relay-batch 10000 --json",
+        text="recompute the privacy loss of a document; exit code 1 where it breaks its promise",
+        store=False,
+    )
+    verify.add_argument("document", type=Path, metavar="DOC", help="the document, exactly as it is published")
+    verify.add_argument("--id", metavar="ID", help="the campaign's id, which must be the document's hash")
+    verify.add_argument(
+        "--relay-batch",
+        type=at_least(1),
+        metavar="N",
+        help="say what is left of the loss to who runs the server, behind a relay that mixes batches of N devices",
+    )
+    add_json(verify)
 
 
 def _compile(path: Path) -> Campaign:
@@ -106,10 +125,7 @@ def _create(options: argparse.Namespace) -> None:
 
     async def work(store: Store) -> bool:
         await store.create_campaign(
-            campaign,
-            max_reports=options.max_reports,
-            federated=options.federated,
-            uploads_need=options.upload_scope,
+            campaign, max_reports=options.max_reports, federated=options.federated, uploads_need=options.upload_scope
         )
         return (await store.state(campaign.id)).federated
 
@@ -243,3 +259,60 @@ def _delete(options: argparse.Namespace) -> None:
             raise
         raise CommandError(f"{error} (--leave-archive deletes the campaign and leaves its archived reports)") from error
     say(f"campaign {options.id} is deleted{', and its archived reports' if along else ''}")
+
+
+CROWDS: Final = (1000, 10_000, 100_000, 1_000_000)
+"""A document does not know how many will answer."""
+
+
+def _verify(options: argparse.Namespace) -> int:
+    verification = verify_thoroughly(Campaign.parse(read_file(options.document), options.id))
+    every = verification.campaign.privacy.release_every
+    crowds = [published_together([(verification.campaign, n)]) for n in (CROWDS if every is None else (every,))]
+    # Only a relay knows how many devices it mixed; with an upload it vouches for the number in ``LDP-Relay-Batch``.
+    relayed = relay_guarantee(verification.campaign, options.relay_batch) if options.relay_batch else None
+    if options.json:
+        told = {"published": [crowd.to_json() for crowd in crowds], "relayed": relayed and relayed.to_json()}
+        say_json(verification.to_json() | told)
+    else:
+        _tell_verification(verification)
+        say("\nWho sees only what is published learns of one device, by how many of them answer:")
+        say_table(
+            ("devices", "epsilon", "delta"),
+            [(f"{crowd.reports:,}", f"{crowd.epsilon:.4g}", f"{crowd.delta:g}") for crowd in crowds],
+        )
+        for condition in crowds[0].conditions:
+            say(f"if {condition}")
+        if relayed:
+            say(f"\nWho runs the server learns of one device: {relayed}")
+    return 0 if verification.holds else 1
+
+
+def _tell_verification(verification: Verification) -> None:
+    campaign, told = verification.campaign, verification.to_json()
+    say(f"campaign {campaign.id}")
+    say(campaign.title)
+    say_table(
+        ("question", "asks", "mechanism", "cells", "epsilon", "worst loss", "gap", "proof", "holds"),
+        [
+            (
+                row["question"],
+                row["feature"] or ("the label" if row["kind"] == "label" else "the model"),
+                row["mechanism"],
+                row["domain_size"],
+                row["epsilon"],
+                f"{row['realised_epsilon']:.12g}",
+                f"{row['gap']:.2g}",
+                row["method"],
+                "yes" if row["holds"] else "NO",
+            )
+            for row in told["questions"]
+        ],
+    )
+    for check in verification.questions:
+        if check.gap >= NEGLIGIBLE_GAP:
+            say(f"question {check.question.index} stays {float(check.gap):.2g} below its epsilon: {check.note}")
+    together = "the sum over what it answers" if campaign.privacy.answers == "all" else "the worst question it can draw"
+    say(f"One device loses at most {told['realised_epsilon']:.12g} in all ({together}).")
+    kept = "is kept" if verification.holds else "IS BROKEN"
+    say(f"The promise of epsilon {campaign.privacy.epsilon} {kept}.")

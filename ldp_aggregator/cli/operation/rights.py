@@ -10,7 +10,6 @@ from datetime import timedelta
 from pathlib import Path
 
 from ldp_aggregator.cli.common import (
-    ABOUT,
     CommandError,
     UsageError,
     add_command,
@@ -31,15 +30,15 @@ from protocols.shell import Groups, add_json, say, say_json
 
 
 def add_commands(groups: Groups) -> None:
-    commands = add_group(groups, "token", ABOUT["token"], "create --scope collector --name reporting", "list --json")
+    commands = add_group(groups, "token", "create --scope collector --name reporting", "list --json")
     text = "make a token and print it; it cannot be shown again"
     create = add_command(
         commands,
         "create",
-        text,
         _create,
         "--scope collector --name reporting --expires-in 90",
         "--in-place-of reporting --name reporting-2 --overlap 7",
+        text=text,
     )
     create.add_argument("--scope", choices=SCOPES, help="what the token opens")
     create.add_argument("--name", help="what to call it (default: its scope and the time)")
@@ -52,9 +51,7 @@ def add_commands(groups: Groups) -> None:
         help="opens what is about this campaign only; may be given several times (default: all)",
     )
     create.add_argument(
-        "--in-place-of",
-        metavar="OLD",
-        help="the token that ends; the new one takes its scope, campaigns and shares",
+        "--in-place-of", metavar="OLD", help="the token that ends; the new one takes its scope, campaigns and shares"
     )
     create.add_argument(
         "--overlap",
@@ -62,17 +59,39 @@ def add_commands(groups: Groups) -> None:
         metavar="DAYS",
         help="both open for so long, until whoever holds the old one has the new one (default: the old one ends now)",
     )
-    add_json(add_command(commands, "list", "list the tokens by name; their text is not kept", _list, "", "--json"))
-    revoke = add_command(commands, "revoke", "make a token useless, at once", _revoke, "reporting")
+    add_json(add_command(commands, "list", _list, "", "--json", text="list the tokens by name; their text is not kept"))
+    revoke = add_command(commands, "revoke", _revoke, "reporting", text="make a token useless, at once")
     revoke.add_argument("name", metavar="NAME", help="the token's name")
     revoke.add_argument(
         "--withdraw", action="store_true", help="take its node's shares out of every campaign, too; they stay otherwise"
     )
-    log = add_command(groups, "log", ABOUT["log"], _log, "--last 20", "--campaign ID --json")
+    log = add_command(groups, "log", _log, "--last 20", "--campaign ID --json")
     log.add_argument("--campaign", metavar="ID", help="only what was done to this campaign")
     log.add_argument("--last", type=int, metavar="N", help="only the last so many")
     add_json(log)
-    _add_key_commands(groups)
+    keys = add_group(groups, "key", "create publisher.key")
+    text = "make a key in a new file, or leave the one that is there; print the public key for the app"
+    create_key = add_command(keys, "create", _create_key, "publisher.key", text=text, store=False)
+    create_key.add_argument("file", type=Path, metavar="FILE", help="the key; its owner alone can read it")
+    text = "sign which campaigns are open for the app, and their models"
+    example = "publisher.key --version 7 --expires-in 60 --campaign ID=model.json --output directory.json"
+    sign = add_command(keys, "sign", _sign_directory, example, text=text, store=False)
+    sign.add_argument("file", type=Path, metavar="FILE", help="the key")
+    sign.add_argument("--version", type=int, required=True, metavar="N", help="above every one signed before")
+    sign.add_argument("--expires-in", type=_days, required=True, metavar="DAYS", help="devices stop believing it then")
+    sign.add_argument(
+        "--campaign",
+        action="append",
+        default=[],
+        dest="campaigns",
+        metavar="ID[=MODEL.json]",
+        help="a campaign that is open, and the file of its model once there is one; may be given several times",
+    )
+    sign.add_argument("--output", type=Path, required=True, metavar="FILE", help="the directory to publish")
+    text = "put a signed directory into the store, for devices to fetch"
+    publish = add_command(keys, "publish", _publish_directory, "KEY directory.json", text=text)
+    publish.add_argument("key", metavar="KEY", help="the public key")
+    publish.add_argument("directory", type=Path, metavar="FILE", help="what was signed")
 
 
 def _create(options: argparse.Namespace) -> None:
@@ -203,32 +222,6 @@ def _no_token(name: str) -> str:
 
 
 _ID_CHARACTERS = 43
-
-
-def _add_key_commands(groups: Groups) -> None:
-    commands = add_group(groups, "key", ABOUT["key"], "create publisher.key")
-    text = "make a key in a new file, or leave the one that is there; print the public key for the app"
-    create = add_command(commands, "create", text, _create_key, "publisher.key", store=False)
-    create.add_argument("file", type=Path, metavar="FILE", help="the key; its owner alone can read it")
-    text = "sign which campaigns are open for the app, and their models"
-    example = "publisher.key --version 7 --expires-in 60 --campaign ID=model.json --output directory.json"
-    sign = add_command(commands, "sign", text, _sign_directory, example, store=False)
-    sign.add_argument("file", type=Path, metavar="FILE", help="the key")
-    sign.add_argument("--version", type=int, required=True, metavar="N", help="above every one signed before")
-    sign.add_argument("--expires-in", type=_days, required=True, metavar="DAYS", help="devices stop believing it then")
-    sign.add_argument(
-        "--campaign",
-        action="append",
-        default=[],
-        dest="campaigns",
-        metavar="ID[=MODEL.json]",
-        help="a campaign that is open, and the file of its model once there is one; may be given several times",
-    )
-    sign.add_argument("--output", type=Path, required=True, metavar="FILE", help="the directory to publish")
-    text = "put a signed directory into the store, for devices to fetch"
-    publish = add_command(commands, "publish", text, _publish_directory, "KEY directory.json")
-    publish.add_argument("key", metavar="KEY", help="the public key")
-    publish.add_argument("directory", type=Path, metavar="FILE", help="what was signed")
 
 
 def _create_key(options: argparse.Namespace) -> None:

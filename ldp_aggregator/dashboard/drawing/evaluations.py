@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -85,20 +85,14 @@ def _curve(evaluated: Told) -> Drawn:
 
 def _calibration(evaluated: Told) -> Drawn:
     second = list(evaluated["classes"])[1]
-    labels = [f"{100 * low:.0f} to {100 * high:.0f} %" for low, high in (one["claims"] for one in _bins(evaluated))]
-    bars = [_bar(None, label, 0, one["measured"]) for label, one in zip(labels, _bins(evaluated), strict=True)]
-    rows = [
-        (label, figure_text(one["share"]), figure_text(one["measured"]))
-        for label, one in zip(labels, _bins(evaluated), strict=True)
-    ]
+    bins = evaluated["calibration"]
+    labels = [f"{100 * low:.0f} to {100 * high:.0f} %" for low, high in (one["claims"] for one in bins)]
+    bars = [_bar(None, label, 0, one["measured"]) for label, one in zip(labels, bins, strict=True)]
+    told = [(figure_text(one["share"]), figure_text(one["measured"])) for one in bins]
+    rows = [(label, *figures) for label, figures in zip(labels, told, strict=True)]
     plot = interval_plot(bars, title="Calibration", axis=f"% who are {second}", least=0.0, most=100.0)
     says = f"Where the model claims a probability of {second} in the range at the left, how many of the people are."
     return Drawn("calibration", "Calibration", says, plot, (f"Claims {second}", "Of people", "Measured"), tuple(rows))
-
-
-def _bins(evaluated: Told) -> Sequence[Told]:
-    bins: Sequence[Told] = evaluated["calibration"]
-    return bins
 
 
 def _bar(group: str | None, label: str, mark: int, figure: Told) -> Bar:

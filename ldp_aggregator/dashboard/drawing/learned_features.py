@@ -1,21 +1,25 @@
-"""Figures of what a campaign has learned, the features that tell most of the class first, and the table under each.
+"""What a campaign has learned. Figures, the features that tell most of the class first, and the table under each: a dot
+is a share as the model believes it, given all reports: never below 0, and drawn to what is likely where reports are
+few. The line is the 95 % interval of the unbiased estimate.
 
-A dot is a share as the model believes it, given all reports: never below 0, and drawn to what is likely where reports
-are few. The line is the 95 % interval of the unbiased estimate.
+And the answers at the top of the campaign's page: is it healthy, how good is the model, can somebody have moved it?
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from ldp_aggregator.dashboard.drawing.evaluations import ModelRow
 from ldp_aggregator.dashboard.drawing.plots import Bar, interval_plot
+from ldp_aggregator.dashboard.drawing.server_metrics import Refused
+from ldp_aggregator.dashboard.drawing.words import counted, percent
 from ldp_aggregator.estimation.cell_tables import value_names
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import Z_95
@@ -78,7 +82,7 @@ def believed(estimates: Estimates) -> Posterior:
 def class_prior(estimates: Estimates, posterior: Posterior, liars: int) -> Learned:
     """P(class), pooled over everything that tells it."""
     cells, classes = estimates.class_prior, estimates.campaign.label.classes
-    moved = _moved(estimates.class_prior_per_liar, liars)
+    moved = min(liars * estimates.class_prior_per_liar, 1.0) if liars else 0.0  # By all of it at most.
     numbers = (array.tolist() for array in (posterior.classes.value, cells.value, cells.low, cells.high))
     rows = [
         Row(None, name, share, value, low, high, moved)
@@ -92,16 +96,14 @@ def class_prior(estimates: Estimates, posterior: Posterior, liars: int) -> Learn
 
 def of_features(estimates: Estimates, posterior: Posterior, liars: int) -> list[Learned]:
     """One for every asked feature, those first that are believed to tell most of the class."""
-    return sorted(_of_features(estimates, posterior, liars), key=lambda one: -one.told)
-
-
-def _of_features(estimates: Estimates, posterior: Posterior, liars: int) -> Iterator[Learned]:
+    found = []
     discrete = {one.question.feature for one in estimates.questions if one.question.kind == PAIR}
     for place, feature in enumerate(estimates.campaign.asked):
         if feature.name in discrete:
-            yield _distribution(estimates, posterior, feature, liars, place)
+            found.append(_distribution(estimates, posterior, feature, liars, place))
         elif isinstance(feature, ContinuousFeature) and feature.name in estimates.moments:
-            yield _gaussian(estimates, posterior, feature, liars, place)
+            found.append(_gaussian(estimates, posterior, feature, liars, place))
+    return sorted(found, key=lambda one: -one.told)
 
 
 def _distribution(estimates: Estimates, posterior: Posterior, feature: Feature, liars: int, place: int) -> Learned:
@@ -184,18 +186,11 @@ def _missing_told(estimates: Estimates, feature: str) -> str:
 
 
 def _shares(
-    key: str,
-    title: str,
-    says: str,
-    unit: str,
-    n: int,
-    rows: Sequence[Row],
-    classes: Sequence[str],
-    told: float = 0.0,
+    key: str, title: str, says: str, unit: str, n: int, rows: Sequence[Row], classes: Sequence[str], told: float = 0.0
 ) -> Learned:
     highest = [100 * row.high for row in rows if math.isfinite(row.estimate)]
     plot = interval_plot(
-        [_in_percent(bar) for bar in _bars(rows, classes)],
+        _bars(rows, classes, 100),
         title=f"{title}: shares with 95 % intervals",
         axis=f"% of {unit.removeprefix('share of ')}",
         least=0.0,
@@ -205,26 +200,94 @@ def _shares(
     return Learned(key, title, says, unit, n, tuple(rows), plot, told=told)
 
 
-def _in_percent(bar: Bar) -> Bar:
-    reach = None if bar.reach is None else 100 * bar.reach
-    return replace(bar, value=100 * bar.value, low=100 * bar.low, high=100 * bar.high, reach=reach)
-
-
-def _bars(rows: Sequence[Row], classes: Sequence[str]) -> list[Bar]:
+def _bars(rows: Sequence[Row], classes: Sequence[str], scale: int = 1) -> list[Bar]:
     return [
         Bar(
             row.value,
             row.of_class,
             classes.index(row.of_class),
-            row.believed,
-            row.low,
-            row.high,
-            row.moved if math.isfinite(row.moved) else None,
+            scale * row.believed,
+            scale * row.low,
+            scale * row.high,
+            scale * row.moved if math.isfinite(row.moved) else None,
         )
         for row in rows
     ]
 
 
-def _moved(per_liar: float, liars: int) -> float:
-    """Return how far lies move a share, which is by all of it at most."""
-    return min(liars * per_liar, 1.0) if liars else 0.0
+GOOD: Final = "good"
+LOOK: Final = "look"
+BAD: Final = "bad"
+
+CONFLICT: Final = "conflicting-report"
+REFUSED_SHARE: Final = 0.01
+"""Refusals beyond this share of what was counted are worth a look."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``mood`` is how it looks at a glance; ``says`` what is behind it."""
+
+    mood: str
+    text: str
+    says: str
+    plot: Markup | None = None
+
+
+def health(status: str, reports: int, refused: Sequence[Refused], width: float, *, failing: bool) -> Answer:
+    """Tell whether reports come in and are counted; ``width`` is the half width of the least precise question, and
+    ``failing`` says that the store cannot count this campaign.
+    """
+    number = sum(one.number for one in refused)
+    precision = "too few to tell anything yet" if not width < 1 else f"enough for ± {100 * width:.1f} points at worst"
+    says = f"{counted(reports, 'report')}, {precision}."
+    if failing:
+        return Answer(BAD, "Not counted", "The store cannot count this campaign: ldp-aggregator fsck says why.")
+    if number > max(1, REFUSED_SHARE * reports):
+        return Answer(
+            LOOK, "Look at what was refused", f"{says} {counted(number, 'refusal')} since this server started."
+        )
+    if status != "open":
+        return Answer(GOOD, status.capitalize(), f"{says} It takes no reports now.")
+    return Answer(GOOD, "Healthy", says)
+
+
+def quality(models: Sequence[ModelRow]) -> Answer:
+    """Tell how good the latest model is: as a round measured it, else as expected of its best feature."""
+    if not models:
+        return Answer(LOOK, "No model yet", "Train publishes one, or says why not.")
+    model = models[0]
+    if model.accuracy is not None and model.low is not None and model.high is not None:
+        told, value, low, high = "measured", model.accuracy, model.low, model.high
+        says = "Measured by devices that took no part in training."
+    elif model.best is not None:
+        told, (feature, low, high) = "expected", model.best
+        value = math.nan
+        says = f"Expected of {feature} alone; only an evaluation round tells how good all features are together."
+    else:
+        return Answer(LOOK, "Unknown", "The model does not say what to expect of it; an evaluation round does.")
+    bars = [Bar(None, told, 0, 100 * (low + high) / 2 if math.isnan(value) else 100 * value, 100 * low, 100 * high)]
+    mood = GOOD if model.above_majority is not False else LOOK
+    if model.majority is not None:
+        most = 100 * model.majority
+        bars.append(Bar(None, "majority class", 1, most, most, most))
+        says += f" Always saying the most frequent class is right for {percent(model.majority)}."
+    if model.above_majority is False:
+        says += " The model is not known to be better than that."
+    text = f"{percent(low)} to {percent(high)}" if math.isnan(value) else percent(value)
+    title = "Share of people whom the model gets right"
+    return Answer(mood, text, says, interval_plot(bars, title=title, axis="% of people right", least=0, most=100))
+
+
+def lies(liars: int, devices: int, prior: Learned | None, refused: Sequence[Refused]) -> Answer:
+    """Tell how far ``liars`` can have moved the classes, and whether devices contradict themselves."""
+    conflicts = sum(one.number for one in refused if one.code == CONFLICT)
+    moved = max((row.moved for row in prior.rows), default=math.nan) if prior is not None and prior.n else math.nan
+    if not math.isfinite(moved) or not devices:
+        return Answer(GOOD, "Nothing to move yet", "Too few reports.")
+    says = f"{counted(liars, 'liar')} of {counted(devices, 'device')} can have moved the shares of the classes so far."
+    if conflicts:
+        return Answer(
+            LOOK, f"± {100 * moved:.1f} points", f"{says} {counted(conflicts, 'report')} came twice, differently."
+        )
+    return Answer(GOOD, f"± {100 * moved:.1f} points", f"{says} Nothing came twice with another answer.")

@@ -46,11 +46,7 @@ def precisions(
     unknown = [np.full_like(variance, np.inf) for variance in variances]
     expected = expected_errors(campaign, devices, variances) if devices else unknown
     for question, errors, share, n in zip(
-        campaign.questions,
-        expected,
-        answers(campaign, 1),
-        numbers or [0] * len(campaign.questions),
-        strict=True,
+        campaign.questions, expected, answers(campaign, 1), numbers or [0] * len(campaign.questions), strict=True
     ):
         one = None if estimates is None else estimates[question.index]
         reached = None
@@ -117,10 +113,11 @@ class Promises:
 
 
 @dataclass(frozen=True)
-class More:
-    """So many devices, and the half width of the 95 % interval that the worst question can expect of them."""
+class Reach:
+    """So many devices, so much epsilon, and the half width of the 95 % interval that the worst question can expect."""
 
     devices: int
+    epsilon: float
     expected: float
 
 
@@ -131,7 +128,8 @@ def of_campaign(campaign: Campaign, tally: Tally, arrivals: Arrivals, batch: int
     return Promises(campaign.realised_epsilon, published, relayed(campaign, arrivals), relay, batch)
 
 
-def more_devices(campaign: Campaign, devices: int) -> list[More]:
-    """Return what the present number of devices can expect, and multiples of it."""
-    numbers = [factor * (devices or FIRST) for factor in FACTORS]
-    return [More(number, width) for number, width in zip(numbers, expected_widths(campaign, numbers), strict=True)]
+def reaches(campaign: Campaign, devices: int, multiples: Sequence[int] = FACTORS) -> list[Reach]:
+    """Return what a number of devices can expect, and multiples of it."""
+    numbers = [multiple * (devices or FIRST) for multiple in multiples]
+    widths = expected_widths(campaign, numbers)
+    return [Reach(n, campaign.privacy.epsilon, width) for n, width in zip(numbers, widths, strict=True)]

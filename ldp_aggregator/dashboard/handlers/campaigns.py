@@ -1,4 +1,6 @@
-"""One campaign: what it asks and promises, what was learned so far, what it refused, its models."""
+"""One campaign: what it asks and promises, what was learned so far, what it refused, its models; and the forms that
+change it: train, publish an evaluated model, draft an evaluation, close, reopen, seal.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import asyncio
 import json
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -16,19 +18,36 @@ from markupsafe import Markup
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.dashboard.drawing.evaluations import ModelRow, drawn, figure_text, model_row
-from ldp_aggregator.dashboard.drawing.glance import Answer, health, lies, quality
-from ldp_aggregator.dashboard.drawing.learned_features import Learned, believed, class_prior, of_features
+from ldp_aggregator.dashboard.drawing.learned_features import (
+    Answer,
+    Learned,
+    believed,
+    class_prior,
+    health,
+    lies,
+    of_features,
+    quality,
+)
 from ldp_aggregator.dashboard.drawing.plots import curve
-from ldp_aggregator.dashboard.drawing.precision import More, Precision, Promises, more_devices, of_campaign, precisions
+from ldp_aggregator.dashboard.drawing.precision import Precision, Promises, Reach, of_campaign, precisions, reaches
 from ldp_aggregator.dashboard.drawing.server_metrics import Readings, Refused, read_exposition, refused_by
-from ldp_aggregator.dashboard.handlers.operation import nodes_of
-from ldp_aggregator.dashboard.handlers.overview import IN_A_TABLE, devices_of, event, points_of
+from ldp_aggregator.dashboard.handlers.creation import DEFAULT_DEVICES, show_draft
+from ldp_aggregator.dashboard.handlers.overview import IN_A_TABLE, devices_of, event, nodes_of, points_of
 from ldp_aggregator.dashboard.page_sources import Sources, thinned
 from ldp_aggregator.dashboard.pages import PageError, page
-from ldp_aggregator.dashboard.session import Visit
+from ldp_aggregator.dashboard.session import Visit, see
 from ldp_aggregator.estimation.estimates import estimate
-from ldp_aggregator.service.publishing import evaluation_so_far, tally_to_publish, trained_on
-from ldp_aggregator.store.contract import CampaignState
+from ldp_aggregator.service.publishing import (
+    UntrainableError,
+    draft_evaluation,
+    evaluation_so_far,
+    publish_evaluated,
+    publish_trained,
+    tally_to_publish,
+    trained_on,
+)
+from ldp_aggregator.service.rights import recorded
+from ldp_aggregator.store.contract import CampaignState, RefusedError, UnknownCampaignError
 from protocols import Campaign
 from protocols.document.authored import MOMENTS, SCORE
 from protocols.errors import NotInstalledError
@@ -49,14 +68,9 @@ class Shown:
     devices: int
     questions: list[Precision]
     promises: Promises
-    more: list[More]
+    more: list[Reach]
     prior: Learned | None = None
     findings: Sequence[Learned] = ()
-
-
-async def get_campaign(visit: Visit, sources: Sources) -> web.Response:
-    """The page of a campaign."""
-    return await campaign_page(visit, sources)
 
 
 async def get_live(visit: Visit, sources: Sources) -> web.Response:
@@ -102,7 +116,7 @@ async def campaign_page(visit: Visit, sources: Sources, problem: str = "", statu
     state = await sources.store.state(visit.campaign_id)
     campaign = await sources.campaign(state.id)
     values = await _values(visit, sources, state, campaign)
-    return page("campaign.html", status, **{**values, "problem": problem}, **visit.common())
+    return page("campaign.html", status, problem=problem, **values, **visit.common())
 
 
 async def _values(visit: Visit, sources: Sources, state: CampaignState, campaign: Campaign) -> dict[str, Any]:
@@ -143,7 +157,6 @@ async def _values(visit: Visit, sources: Sources, state: CampaignState, campaign
         "models": models,
         "nodes": nodes_of(await sources.store.shares(state.id)) if state.federated else [],
         "trained": _number(visit.query.get("trained"), 0, 10**9),
-        "problem": "",
     }
 
 
@@ -176,7 +189,7 @@ def _shown(campaign: Campaign, counted: Tally, released: Tally, arrivals: Arriva
     devices = devices_of(campaign, counted)
     numbers = counted.n.tolist()
     promised = of_campaign(campaign, released, arrivals, batch)
-    more = more_devices(campaign, devices)
+    more = reaches(campaign, devices)
     if campaign.asks == MOMENTS:
         return Shown(devices, precisions(campaign, devices, numbers), promised, more)
     estimates = estimate(campaign, released)
@@ -218,3 +231,66 @@ _Default = TypeVar("_Default", int, None)
 def _number(text: str | None, default: _Default, most: int) -> int | _Default:
     """A number of an address; the default for anything that is none, and never more than ``most``."""
     return min(int(text), most) if text and text.isascii() and text.isdigit() and len(text) < 16 else default
+
+
+async def post_train(visit: Visit, sources: Sources) -> web.Response:
+    """Train on what was counted so far and publish the model under the next version."""
+    state = await sources.store.state(visit.campaign_id)
+    try:
+        async with recorded(sources.store, visit.actor, "publish model", state.id):
+            _, (model,) = await publish_trained(sources.store, [state.id], anyway=visit.form.get("anyway") == "yes")
+    except UntrainableError as error:
+        return await campaign_page(visit, sources, f"Nothing was published: {error}.", 409)
+    sources.mutated("model-published")
+    return see(f"/campaigns/{state.id}?trained={model.version}#models")
+
+
+async def post_choose(visit: Visit, sources: Sources) -> web.Response:
+    """Publish the model of an evaluation round, for the campaigns it was trained on and for the round."""
+    campaign = await sources.campaign((await sources.store.state(visit.campaign_id)).id)
+    names = trained_on(campaign)
+    try:
+        async with AsyncExitStack() as acts:
+            for name in dict.fromkeys((*names, campaign.id)):
+                await sources.store.state(name)
+                await acts.enter_async_context(recorded(sources.store, visit.actor, "publish model", name))
+            _, models = await publish_evaluated(sources.store, names, campaign.id)
+    except UntrainableError as error:
+        return await campaign_page(visit, sources, f"Nothing was published: {error}.", 409)
+    except UnknownCampaignError as error:
+        problem = f"Nothing was published: the model comes from campaign {error.campaign_id}, which is not here."
+        return await campaign_page(visit, sources, problem, 409)
+    sources.mutated("model-published")
+    return see(f"/campaigns/{campaign.id}?trained={models[-1].version}#models")
+
+
+async def post_round(visit: Visit, sources: Sources) -> web.Response:
+    """Show the form that creates a campaign, with the draft of an evaluation round in it; nothing is published."""
+    state = await sources.store.state(visit.campaign_id)
+    try:
+        draft = await draft_evaluation(sources.store, [state.id])
+    except UntrainableError as error:
+        return await campaign_page(visit, sources, f"There is no draft of an evaluation yet: {error}.", 409)
+    text = json.dumps(draft, indent=2, ensure_ascii=False)
+    return await show_draft(visit, {"draft": text, "devices": str(state.reports or DEFAULT_DEVICES)})
+
+
+ENDS: Final = {"close": "closed", "reopen": "reopened", "seal": "sealed"}
+
+
+async def post_end(act: str, visit: Visit, sources: Sources) -> web.Response:
+    """Once the form says that this is meant: accept no more reports, or take that back for as long as the ids are
+    there, or drop the ids of a closed campaign, for good.
+    """
+    store = sources.store
+    change = {"close": store.close_campaign, "reopen": store.reopen_campaign, "seal": store.seal_campaign}[act]
+    state = await store.state(visit.campaign_id)
+    if visit.form.get("sure") != "yes":
+        raise PageError(400, f"Nothing was {ENDS[act]}", "Tick the box beside the button, and send it again.")
+    try:
+        async with recorded(store, visit.actor, f"{act} campaign", state.id):
+            await change(state.id)
+    except RefusedError as error:
+        return await campaign_page(visit, sources, f"Nothing was {ENDS[act]}: {error}.", 409)
+    sources.mutated(f"campaign-{ENDS[act]}")
+    return see(f"/campaigns/{state.id}#end")

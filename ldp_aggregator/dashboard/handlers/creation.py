@@ -11,11 +11,10 @@ from typing import Any, Final
 from aiohttp import web
 
 from ldp_aggregator.dashboard.drawing.column_lists import ColumnsError, draft_of, spread_header
-from ldp_aggregator.dashboard.drawing.precision import Precision, expected_widths, precisions
-from ldp_aggregator.dashboard.handlers.entrance import see
+from ldp_aggregator.dashboard.drawing.precision import Precision, Reach, precisions, reaches
 from ldp_aggregator.dashboard.page_sources import Sources
 from ldp_aggregator.dashboard.pages import page
-from ldp_aggregator.dashboard.session import Visit
+from ldp_aggregator.dashboard.session import Visit, see
 from ldp_aggregator.service.publishing import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.service.rights import recorded
 from protocols import Campaign, DraftError
@@ -26,15 +25,6 @@ MULTIPLES: Final = (1, 4, 10, 100)
 EPSILONS: Final = (0.5, 1.0, 2.0, 4.0)
 _NOT_COLUMNS: Final = "The columns are not a campaign yet"
 FIELDS: Final = ("columns", "label", "title", "epsilon", "draft", "devices", "max_reports")
-
-
-@dataclass(frozen=True)
-class Reach:
-    """So many devices, so much epsilon, and the half width that the worst question can expect."""
-
-    devices: int
-    epsilon: float
-    expected: float
 
 
 @dataclass(frozen=True)
@@ -126,13 +116,11 @@ def _plan(text: str, devices: int) -> Preview:
     toml = not text.startswith("{")
     campaign = compile_draft(text.encode(), toml=toml)
     questions = precisions(campaign, devices)
-    numbers = [devices * multiple for multiple in MULTIPLES]
-    widths = expected_widths(campaign, numbers)
-    more = [Reach(n, campaign.privacy.epsilon, width) for n, width in zip(numbers, widths, strict=True)]
+    more = reaches(campaign, devices, MULTIPLES)
     # Its own epsilon is in ``more``.
     others = [epsilon for epsilon in EPSILONS if epsilon != campaign.privacy.epsilon]
-    changed = [(epsilon, _with_epsilon(campaign, epsilon)) for epsilon in others]
-    other = [Reach(devices, epsilon, expected_widths(one, [devices])[0]) for epsilon, one in changed if one]
+    changed = filter(None, (_with_epsilon(campaign, epsilon) for epsilon in others))
+    other = [reach for one in changed for reach in reaches(one, devices, (1,))]
     return Preview(campaign, devices, questions, more, other)
 
 

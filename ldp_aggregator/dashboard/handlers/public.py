@@ -1,4 +1,4 @@
-"""The public page of a campaign: what is asked, how it is hidden, who learns what, and a lab that shows it."""
+"""What is for everybody: a campaign's page (what is asked, how it is hidden, who learns what, a lab that shows it)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aiohttp import web
 
 from ldp_aggregator.dashboard.drawing.precision import subject
 from ldp_aggregator.dashboard.page_sources import Sources
-from ldp_aggregator.dashboard.pages import cacheable, render
+from ldp_aggregator.dashboard.pages import PageError, asset, cacheable, render
 from ldp_aggregator.dashboard.session import Visit
 from ldp_aggregator.store.contract import CampaignState
 from protocols import Campaign
@@ -30,6 +30,14 @@ class FeatureForm:
     values: tuple[str, ...]
     low: float | None
     high: float | None
+
+
+async def get_asset(visit: Visit, _sources: Sources) -> web.Response:
+    """A file of the pages: styles, scripts."""
+    found = asset(visit.request.match_info["name"])
+    if found is None:
+        raise PageError(404, "Nothing here", "There is no file of this name.")
+    return cacheable(visit.request, *found, "no-cache")
 
 
 async def get_start(visit: Visit, _sources: Sources) -> web.Response:

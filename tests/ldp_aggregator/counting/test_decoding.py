@@ -14,7 +14,7 @@ from protocols import Campaign, PayloadError, Question
 from protocols.document.questions import INDEX, MOMENT, PAIR, VALUE
 from protocols.drafting.choice import make_discrete
 from protocols.mechanisms import DISCRETE, MOMENTS, Moment, NoisyVector, OneBit, PureMechanism
-from simulations.fidelities.coins import SeededCoins
+from simulations.fidelities import SeededCoins
 
 DOMAINS = (2, 7, 8, 9, 130, 300)
 

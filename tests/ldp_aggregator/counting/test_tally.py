@@ -11,7 +11,7 @@ from ldp_aggregator.counting.digest import digests
 from ldp_aggregator.counting.tally_deltas import compactable, encode_part, part_of_tally, tally_of_parts
 from ldp_client.answering import perturb
 from protocols import Report, UploadError, encode_upload
-from simulations.fidelities.coins import SeededCoins
+from simulations.fidelities import SeededCoins
 
 
 def test_parts_add_up_in_any_order_and_a_tally_survives_being_one():

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 import pytest
 
 from ldp_aggregator.dashboard.drawing.evaluations import model_row
-from ldp_aggregator.dashboard.drawing.glance import BAD, GOOD, LOOK, health, lies, quality
+from ldp_aggregator.dashboard.drawing.learned_features import BAD, GOOD, LOOK, health, lies, quality
 from ldp_aggregator.dashboard.drawing.server_metrics import Refused, read_exposition
 from ldp_aggregator.store.contract import PublishedModel
 

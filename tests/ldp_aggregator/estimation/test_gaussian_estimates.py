@@ -20,8 +20,7 @@ from ldp_aggregator.mechanisms import analysis_of
 from protocols import Campaign
 from protocols.document.questions import SQUARE, VALUE
 from simulations import simulate
-from simulations.fidelities.items import Columns
-from simulations.fidelities.simulation import draw_questions
+from simulations.fidelities import Columns, draw_questions
 
 CONTINUOUS = ("laplace", "onebit", "sign")
 MODES = ("one", "all")

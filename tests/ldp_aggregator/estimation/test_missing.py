@@ -14,8 +14,7 @@ from ldp_aggregator import Tally, estimate
 from ldp_aggregator.estimation.ratios import among_present
 from protocols import Campaign
 from simulations import simulate
-from simulations.fidelities.items import Columns
-from simulations.fidelities.simulation import simulate_counts
+from simulations.fidelities import Columns, simulate_counts
 
 FALSE_ALARM = 1e-5
 RUNS = 1_000

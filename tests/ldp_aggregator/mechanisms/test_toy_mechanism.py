@@ -31,7 +31,7 @@ from protocols.exact.rationals import exp_bounds, probability_down
 from protocols.mechanisms import DISCRETE, PURE, PureMechanism, WorstCase
 from protocols.mechanisms.base import Parameters, read_names, read_probability
 from simulations import simulate
-from simulations.fleet.lying import TARGET, lying_reports
+from simulations.fleet.devices import lying_reports
 from simulations.studies.planning import standard_errors
 
 DRAFT = draft(
@@ -215,7 +215,7 @@ def test_it_is_trained_published_lied_about_planned_and_audited(campaign, people
     assert json.loads(model.to_json())["training"]["lies"]
     assert (model.predict(frame) == labels).mean() > 0.7
     assert published_guarantee(campaign, 10_000_000, delta=1e-9).epsilon < 2.0
-    reports = lying_reports(campaign, campaign.questions, TARGET, 1)
+    reports = lying_reports(campaign, campaign.questions, 1)
     for question, report in zip(campaign.questions, reports, strict=True):
         question.mechanism.check(report.payload)
     assert all((error > 0).all() and np.isfinite(error).all() for error in standard_errors(campaign, 100_000))

@@ -11,7 +11,7 @@ from evaluated import evaluation
 
 from protocols import Campaign
 from protocols.shell import FAILED, WRONG_USAGE
-from simulations.commands.population import TOKEN_VARIABLE
+from simulations.commands.tables import TOKEN_VARIABLE
 from simulations.tables.sources import draft_of
 
 FOUND_LATER = ("no column", "cannot be", "not JSON", "not declared", "not a journal")

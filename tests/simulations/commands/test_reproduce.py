@@ -12,7 +12,7 @@ import pytest
 
 from simulations.__main__ import main
 from simulations.commands.reproduce import FIGURES
-from simulations.figures import continuous
+from simulations.figures import ldp_naive_bayes
 from simulations.figures.figure import TABLES, Execution, Figure, Plot
 from simulations.tables.frames import TableError
 
@@ -66,25 +66,25 @@ def test_what_a_figure_cannot_do_is_refused_before_anything_is_measured(tmp_path
         (Execution(2, peer="python"), "leave --peer out"),
     ):
         with pytest.raises(TableError, match=problem):
-            replace(continuous.FIGURE, measure=None).run(execution, tmp_path)
+            replace(ldp_naive_bayes.CONTINUOUS, measure=None).run(execution, tmp_path)
 
 
 def test_finished_runs_are_not_run_again(uci_folder, monkeypatch, tmp_path):
-    monkeypatch.setattr(continuous, "EPSILONS", (2.0,))
-    monkeypatch.setattr(continuous, "INPUTS", ("raw",))
-    monkeypatch.setattr(continuous, "DATASETS", ("diabetes",))
+    monkeypatch.setattr(ldp_naive_bayes, "CONTINUOUS_EPSILONS", (2.0,))
+    monkeypatch.setattr(ldp_naive_bayes, "INPUTS", ("raw",))
+    monkeypatch.setattr(ldp_naive_bayes, "NUMERIC_DATA", ("diabetes",))
     execution = Execution(runs=2, journal=tmp_path / "journal", workers=1)
-    first = continuous.measure(execution)
-    monkeypatch.setattr(continuous, "simulate", None)
-    pd.testing.assert_frame_equal(continuous.measure(execution), first)
+    first = ldp_naive_bayes.measure_continuous(execution)
+    monkeypatch.setattr(ldp_naive_bayes, "simulate", None)
+    pd.testing.assert_frame_equal(ldp_naive_bayes.measure_continuous(execution), first)
 
 
 def test_one_run_of_the_experiment_has_every_combination(uci_folder, monkeypatch):
-    monkeypatch.setattr(continuous, "EPSILONS", (2.0,))
-    rows = pd.DataFrame(continuous.run_once("diabetes", 1))
+    monkeypatch.setattr(ldp_naive_bayes, "CONTINUOUS_EPSILONS", (2.0,))
+    rows = pd.DataFrame(ldp_naive_bayes.run_once("diabetes", 1))
     assert rows["accuracy"].between(0, 1).all()
     private = rows[rows["epsilon"] > 0]
-    assert len(private) == len(continuous.INPUTS) * (2 * len(continuous.METHODS) - 1)
+    assert len(private) == len(ldp_naive_bayes.INPUTS) * (2 * len(ldp_naive_bayes.METHODS) - 1)
     raw = private[(private["inputs"] == "raw") & (private["accounting"] == "per question")]
     assert set(raw["total_epsilon"]) == {2.0 * 9}
     assert set(private.loc[private["accounting"] == "total", "total_epsilon"]) == {2.0}
@@ -95,5 +95,5 @@ def test_an_unknown_figure_is_told_in_one_line_and_there_is_nothing_to_draw_agai
         main(["reproduce", "figure-99"])
     assert stopped.value.code == 2
     assert capsys.readouterr().err.count("\n") == 1
-    assert main(["reproduce", continuous.FIGURE.name, "--redraw", "--output", str(tmp_path)]) == 1
+    assert main(["reproduce", ldp_naive_bayes.CONTINUOUS.name, "--redraw", "--output", str(tmp_path)]) == 1
     assert "ldp-figures-3-and-4.csv: cannot be read" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from ldp_client.answering import encode
 from protocols import Campaign, RecordError, ScriptedCoins
 from protocols.document.questions import INDEX, LABEL, PAIR, PRODUCT, VALUE
 from protocols.document.schema import ContinuousFeature, Label
-from simulations.fidelities.items import UNIT, Columns, MomentBatch, class_indices
+from simulations.fidelities import UNIT, Columns, MomentBatch, class_indices
 
 AWKWARD = [0, -0.0, 1e-320, 1e308, -1e308, math.inf, -math.inf, math.nan]
 AWKWARD += [None, "3", True, 10**400, 7, 6.999999999999999]

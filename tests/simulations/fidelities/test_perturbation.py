@@ -22,7 +22,7 @@ from protocols.mechanisms import (
     OptimalUnaryEncoding,
 )
 from simulations import SeededCoins
-from simulations.fidelities.items import Columns, Items, MomentBatch
+from simulations.fidelities import Columns, Items, MomentBatch
 
 DEVICES = 6_000
 SIMULATED = 60_000

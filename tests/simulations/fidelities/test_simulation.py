@@ -10,8 +10,7 @@ from scipy.stats import ks_2samp
 from protocols import Campaign, RecordError
 from protocols.mechanisms import DISCRETE
 from simulations import FIDELITIES, simulate
-from simulations.fidelities.items import Columns
-from simulations.fidelities.simulation import simulate_counts, simulate_vector
+from simulations.fidelities import Columns, simulate_counts, simulate_vector
 
 FALSE_ALARM = 1e-6
 ROUNDS = {"device": 30, "vector": 120, "counts": 200}

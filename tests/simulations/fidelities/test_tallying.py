@@ -14,7 +14,7 @@ from ldp_aggregator.mechanisms.noisy_vector import noise_sums
 from protocols import Question
 from protocols.document.questions import INDEX, LABEL, MOMENT, VALUE
 from protocols.mechanisms import DISCRETE, MOMENTS, NoisyVector, SubsetSelection
-from simulations.fidelities.items import UNIT, MomentBatch
+from simulations.fidelities import UNIT, MomentBatch
 
 DRAWN = 2_000
 COUNTED = 10_000

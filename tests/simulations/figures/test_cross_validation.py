@@ -8,9 +8,9 @@ import pytest
 from drafts import number
 
 from ldp_aggregator.trainers import GlobalSensitivityNB
-from simulations.figures import cross_validation
-from simulations.figures.cross_validation import FOLDS, Data, Split, cross_validate, data_of, split_of, summarise
+from simulations.figures import trainers
 from simulations.figures.figure import Execution
+from simulations.figures.trainers import FOLDS, Data, Split, cross_validate, data_of, split_of, summarise
 from simulations.tables.frames import Table
 
 
@@ -61,7 +61,7 @@ def test_finished_splits_are_not_measured_again(data, monkeypatch, tmp_path):
     def count_rows(split: Split):
         return [split.row(len(split.held_out) / 100, trainer="rows")]
 
-    monkeypatch.setattr(cross_validation, "data_of", lambda _name: data)
+    monkeypatch.setattr(trainers, "data_of", lambda _name: data)
     execution = Execution(runs=2, journal=tmp_path / "journal", workers=1)
     rows = cross_validate(execution, ["small"], count_rows, "rows")
     assert [row["split"] for row in rows] == list(range(2 * FOLDS))

@@ -12,9 +12,8 @@ import pytest
 from drafts import number, text
 
 from simulations.__main__ import main
-from simulations.figures import central, federated
-from simulations.figures.central import find_peer
-from simulations.figures.cross_validation import Data, Split, split_of, summarise
+from simulations.figures import trainers
+from simulations.figures.trainers import Data, Split, find_peer, split_of, summarise
 from simulations.tables.frames import Table, TableError
 
 
@@ -41,11 +40,11 @@ def of_feature(split: Split, place: int) -> Split:
 
 
 def test_a_split_has_every_trainer_at_every_epsilon_the_references_and_every_share_of_the_budget(split, monkeypatch):
-    monkeypatch.setattr(central, "EPSILONS", (0.1, 1000.0))
-    rows = pd.DataFrame(central.measure_curves(None, split))
+    monkeypatch.setattr(trainers, "EPSILONS", (0.1, 1000.0))
+    rows = pd.DataFrame(trainers.measure_curves(None, split))
     private = rows[rows["epsilon"].notna()]
     measured = set(zip(private["trainer"], private["epsilon"], strict=True))
-    assert measured == set(product(central.TRAINERS, (0.1, 1000.0)))
+    assert measured == set(product(trainers.TRAINERS, (0.1, 1000.0)))
     found = private[private["epsilon"] == 1000.0].set_index("trainer")["accuracy"]
     assert (found[["global, add-remove", "smooth, replace", "sums, add-remove"]] > 0.9).all()
     assert set(rows.loc[rows["epsilon"].isna(), "trainer"]) == {"non-private", "majority"}
@@ -53,20 +52,20 @@ def test_a_split_has_every_trainer_at_every_epsilon_the_references_and_every_sha
     assert guaranteed["sums, replace", 0.1] == 0.1
     assert guaranteed["global, published", 0.1] > 0.1
     assert np.isnan(guaranteed["smooth, published", 0.1])
-    rows = pd.DataFrame(central.measure_budget(split))
-    assert len(rows) == len(central.DIVIDED) * len(central.BUDGET_EPSILONS) * len(central.SHARES)
-    assert set(rows["numerical_share"]) == set(central.SHARES)
+    rows = pd.DataFrame(trainers.measure_budget(split))
+    assert len(rows) == len(trainers.DIVIDED) * len(trainers.BUDGET_EPSILONS) * len(trainers.SHARES)
+    assert set(rows["numerical_share"]) == set(trainers.SHARES)
 
 
 def test_a_federated_split_has_every_number_of_nodes_and_variants_where_they_differ(split, monkeypatch):
-    monkeypatch.setattr(federated, "EPSILONS", (1000.0,))
-    monkeypatch.setattr(federated, "NODES", (1, 5))
-    rows = pd.DataFrame(federated.measure_split(split))
+    monkeypatch.setattr(trainers, "NODE_EPSILONS", (1000.0,))
+    monkeypatch.setattr(trainers, "NODES", (1, 5))
+    rows = pd.DataFrame(trainers.measure_nodes(split))
     private = rows[rows["epsilon"].notna()]
     assert set(zip(private["trainer"], private["nodes"], strict=True)) == set(product(("sound", "published"), (1, 5)))
     assert (private["accuracy"] > 0.9).all()
-    trainers = {row["trainer"] for row in federated.measure_split(of_feature(split, 1))}
-    assert trainers == {"sound", "non-private", "majority"}
+    found = {row["trainer"] for row in trainers.measure_nodes(of_feature(split, 1))}
+    assert found == {"sound", "non-private", "majority"}
 
 
 PROGRAM = f"""#!{sys.executable}
@@ -96,10 +95,10 @@ def test_the_peer_gets_the_numbers_of_the_split_in_a_process_of_its_own_where_al
     epsilons, peer, numbers = (0.1, 1.0, 2.0, 3.0), find_peer(interpreter), of_feature(split, 0)
     assert peer.name == "diffprivlib 9.9"
     assert peer.accuracies(numbers, epsilons) == [540.0, 60.0, 40.0, 10.0]
-    monkeypatch.setattr(central, "EPSILONS", epsilons)
-    monkeypatch.setattr(central, "TRAINERS", {})
-    assert {row["trainer"] for row in central.measure_curves(peer, split)} == {"non-private", "majority"}
-    rows = summarise(central.measure_curves(peer, numbers))
+    monkeypatch.setattr(trainers, "EPSILONS", epsilons)
+    monkeypatch.setattr(trainers, "TRAINERS", {})
+    assert {row["trainer"] for row in trainers.measure_curves(peer, split)} == {"non-private", "majority"}
+    rows = summarise(trainers.measure_curves(peer, numbers))
     assert rows.loc[rows["trainer"] == "diffprivlib 9.9", "epsilon"].tolist() == list(epsilons)
 
 
@@ -110,7 +109,7 @@ def test_an_interpreter_without_the_peer_is_told_in_one_line(tmp_path, capsys):
     for python, problem in ((lacking, "No module named diffprivlib"), (tmp_path / "none", "No such file")):
         with pytest.raises(TableError, match=problem):
             find_peer(str(python))
-    arguments = ["reproduce", central.FIGURE.name, "--peer", str(lacking), "--output", str(tmp_path / "figures")]
+    arguments = ["reproduce", trainers.CENTRAL.name, "--peer", str(lacking), "--output", str(tmp_path / "figures")]
     assert main(arguments) == 1
     told = capsys.readouterr().err
     assert "F/bin/pip install diffprivlib" in told
@@ -119,8 +118,8 @@ def test_an_interpreter_without_the_peer_is_told_in_one_line(tmp_path, capsys):
 
 def test_sums_are_clearly_above_diffprivlib_somewhere_and_clearly_below_it_nowhere():
     """What docs/trainers.md says of the committed table."""
-    table = central.FIGURE.read(Path(__file__).parents[3] / "docs" / "figures")
-    curves = table[table[central.SHARE].isna()]
+    table = trainers.CENTRAL.read(Path(__file__).parents[3] / "docs" / "figures")
+    curves = table[table[trainers.SHARE].isna()]
     sums, peer = (curves[curves["trainer"].str.startswith(name)] for name in ("sums, add-remove", "diffprivlib"))
     assert set(peer["data"]) == {"adult-numeric", "skin", "seeds", "diabetes"}
     for name in set(peer["data"]):

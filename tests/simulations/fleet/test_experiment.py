@@ -11,12 +11,10 @@ from ldp_aggregator import Tally, estimate
 from ldp_client import TransportError
 from ldp_client.network.transport import Request, Response
 from protocols import Campaign
-from simulations.fidelities.items import Columns
-from simulations.fidelities.simulation import relayed_upload
-from simulations.fleet.aggregator import temporary_aggregator
+from simulations.fidelities import Columns, relayed_upload
 from simulations.fleet.devices import Network
-from simulations.fleet.experiment import Plan, Watcher, run
-from simulations.tables.breast_cancer import demonstration_source
+from simulations.fleet.experiment import Plan, Watcher, run, temporary_aggregator
+from simulations.tables.benchmarks import demonstration_source
 
 SOURCE = demonstration_source()
 

@@ -14,18 +14,18 @@ import pytest
 from buyers import run, write_draft, write_table
 from drafts import number
 
-import simulations.fleet.aggregator
+import simulations.fleet.experiment
 from protocols.shell import FAILED
 from simulations.__main__ import COMMANDS
-from simulations.commands.population import TOKEN_VARIABLE
-from simulations.fleet.aggregator import serving
+from simulations.commands.tables import TOKEN_VARIABLE
+from simulations.fleet.experiment import serving
 
 DRAFT = {**buyers.DRAFT, "features": [buyers.DRAFT["features"][0], number("size", high=60, bins=3, missing=True)]}
 
 
 @pytest.fixture(autouse=True)
 def _aggregators_are_forked(forked_programs, monkeypatch):
-    monkeypatch.setattr(simulations.fleet.aggregator, "_PROGRAM", ("ldp-aggregator",))
+    monkeypatch.setattr(simulations.fleet.experiment, "_PROGRAM", ("ldp-aggregator",))
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_a_running_aggregator_is_used_and_left_running(table, schema, tmp_path, 
         assert "401" in err
 
 
-@pytest.mark.parametrize("name", [module.__name__.rpartition(".")[2] for module in COMMANDS])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_help_says_what_a_command_prints(name, capsys):
     code, out, _ = run(capsys, name, "--help")
     assert code == 0

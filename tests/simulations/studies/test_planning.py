@@ -15,8 +15,7 @@ from ldp_aggregator.estimation.expected import answers, variance_per_answer
 from ldp_aggregator.estimation.simplex import NONE
 from protocols import Campaign
 from simulations import simulate
-from simulations.fidelities.items import Columns
-from simulations.fidelities.simulation import simulate_counts
+from simulations.fidelities import Columns, simulate_counts
 from simulations.studies.planning import (
     Curve,
     accuracy_curve,
@@ -25,7 +24,7 @@ from simulations.studies.planning import (
     expectations,
     standard_errors,
 )
-from simulations.studies.scores import accuracy, learned, non_private
+from simulations.studies.trials import accuracy, learned, non_private
 from simulations.tables.frames import Table
 from simulations.tables.sources import source_without_schema
 

@@ -7,7 +7,7 @@ from drafts import draft, text
 
 from ldp_aggregator.learning.published import published_guarantee
 from protocols import Campaign
-from simulations.studies.solving import MOST_EPSILON, fewest_devices, largest_local_epsilon
+from simulations.studies.planning import MOST_EPSILON, fewest_devices, largest_local_epsilon
 
 DRAFT = draft(text("age", "young", "medium", "old"))
 

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 from buyers import DRAFT
 
-from simulations.studies.journal import Journal, run_trials
-from simulations.studies.trials import Design, Setting, fingerprint, run_trial, summarise
+from simulations.studies.trials import Design, Journal, Setting, fingerprint, run_trial, run_trials, summarise
 from simulations.tables.frames import Table
 from simulations.tables.sources import Source
 

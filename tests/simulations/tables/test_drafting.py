@@ -7,9 +7,8 @@ import pytest
 from drafts import number, text
 
 from protocols import Campaign
-from simulations.tables.drafting import draft_from_table, round_bounds
-from simulations.tables.frames import TableError
-from simulations.tables.loaders import as_texts
+from simulations.tables.frames import TableError, as_texts
+from simulations.tables.sources import draft_from_table, round_bounds
 
 ROWS = 40
 

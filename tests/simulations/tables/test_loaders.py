@@ -12,8 +12,7 @@ from sklearn import datasets
 
 from protocols import Campaign
 from simulations import simulate
-from simulations.tables.frames import TableError, check_declared
-from simulations.tables.loaders import BUNDLED, as_texts, read_text_table
+from simulations.tables.frames import BUNDLED, TableError, as_texts, check_declared, read_text_table
 from simulations.tables.sources import source_without_schema
 
 

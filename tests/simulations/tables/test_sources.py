@@ -8,7 +8,7 @@ import pytest
 from drafts import draft, number
 
 from protocols import Campaign, DraftError
-from simulations.tables.breast_cancer import BINS, BOUNDS, EPSILON, demonstration_source
+from simulations.tables.benchmarks import BINS, BOUNDS, EPSILON, demonstration_source
 from simulations.tables.sources import draft_of, read_draft, source_with_schema, source_without_schema
 
 DRAFT = draft(number("x", high=10, bins=2))

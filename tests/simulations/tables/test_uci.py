@@ -7,7 +7,7 @@ import json
 import pytest
 
 from protocols import Campaign
-from simulations.tables.uci import FOLDER_VARIABLE, ORDERED, description_of, draft_of
+from simulations.tables.benchmarks import FOLDER_VARIABLE, ORDERED, description_of, draft_of
 
 
 def ordered_in(draft):

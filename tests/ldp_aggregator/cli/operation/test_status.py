@@ -6,13 +6,13 @@ import urllib.request
 
 from daemon import Daemon
 
-from ldp_aggregator.cli.operation import status as status_module
+from ldp_aggregator.cli.operation import maintenance
 from protocols import Campaign, Report, encode_upload
 from protocols.wire import MEDIA_TYPE
 
 
 def test_a_server_that_is_well_says_what_it_does_on_one_screen(run, refused, weather, data, monkeypatch):
-    monkeypatch.setattr(status_module, "BETWEEN", 0.05)
+    monkeypatch.setattr(maintenance, "BETWEEN", 0.05)
     campaign_id = weather()
     with Daemon(data) as daemon:
         url = f"{daemon.public}/v1/campaigns/{campaign_id}"

@@ -14,7 +14,7 @@ import pytest
 from daemon import Daemon
 from drafts import draft, number
 
-from ldp_aggregator.cli.tables import node as node_module
+from ldp_aggregator.cli import tables
 from ldp_aggregator.node_statistics import Releases
 from ldp_aggregator.trainers import FederatedState, node_statistics
 from ldp_aggregator.trainers.federation.delivery import Aggregator, DeliveryError, send_share, withdraw_share
@@ -184,7 +184,7 @@ def test_noise_is_drawn_once_whatever_happens_between_writing_and_sending(shell,
     with Daemon(federation / "data") as daemon:
         line = f"{submit('north')} --url {daemon.public} --token-file north.token"
         with monkeypatch.context() as patch:
-            patch.setattr(node_module, "send_share", interrupted)
+            patch.setattr(tables, "send_share", interrupted)
             assert shell(line)[0] == INTERRUPTED
         share = (federation / "north.share").read_bytes()
         table(7).to_csv(federation / "north.csv", index=False)

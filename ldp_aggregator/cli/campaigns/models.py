@@ -1,0 +1,341 @@
+"""What a campaign learned: ``ldp-aggregator estimates``, with their uncertainty; ``train``, a model from what was
+counted, published under the next version; ``evaluate``, the draft of a round that tells how good a model is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ldp_aggregator.cli.common import (
+    CommandError,
+    act_on,
+    add_command,
+    add_id,
+    read_file,
+    say_table,
+    shown_reach,
+    tell_guarantees,
+    with_store,
+    write_file,
+)
+from ldp_aggregator.counting.arrivals import Arrivals
+from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.dashboard.drawing.evaluations import drawing
+from ldp_aggregator.estimation.estimates import Estimates, estimate
+from ldp_aggregator.estimation.simplex import MODES, NORM_SUB, POSTERIOR, TRAINING_MODES
+from ldp_aggregator.learning.published import PublishedGuarantee, Relayed, counted_twice, published_by, relayed
+from ldp_aggregator.service.publishing import (
+    UselessModelError,
+    counts_to_publish,
+    draft_evaluation,
+    needing_trainers,
+    publish_evaluated,
+    publish_trained,
+    told_estimates,
+)
+from ldp_aggregator.store import Store
+from ldp_aggregator.store.contract import PublishedModel
+from protocols import Campaign
+from protocols.document.evaluation import MOST_BINS
+from protocols.model import Model
+from protocols.shell import Groups, add_json, say, say_json
+
+if TYPE_CHECKING:
+    from ldp_aggregator.learning.evaluation import Evaluated, Figure
+
+
+def add_commands(groups: Groups) -> None:
+    estimates = add_command(
+        groups,
+        "estimates",
+        _estimates,
+        "ID",
+        "ID --json",
+        "ID --csv --post none",
+        "EVALUATION-ID --plot evaluation.svg",
+    )
+    add_id(estimates)
+    estimates.add_argument("--post", choices=MODES, default=NORM_SUB, help="post-processing (default: %(default)s)")
+    form = estimates.add_mutually_exclusive_group()
+    add_json(form)
+    form.add_argument("--csv", action="store_true", help="print CSV")
+    estimates.add_argument(
+        "--plot", type=Path, metavar="FILE.svg", help="of an evaluation round: draw recall, ROC curve and calibration"
+    )
+    train = add_command(
+        groups, "train", _train, "ID --output model.json", "FIRST-ID SECOND-ID", "ID --evaluation EVALUATION-ID"
+    )
+    train.add_argument(
+        "ids",
+        nargs="+",
+        metavar="ID",
+        help="the campaign's id; several about the same features (rounds of a study) train one model",
+    )
+    train.add_argument(
+        "--evaluation",
+        metavar="ID",
+        help="train nothing: publish the model of this evaluation round with what the round tells of it",
+    )
+    train.add_argument("--output", type=Path, metavar="FILE", help="write the model to a file, too")
+    train.add_argument(
+        "--post",
+        choices=TRAINING_MODES,
+        default=POSTERIOR,
+        help="how tables are made of noisy counts: shrunk by the known noise; the nearest probabilities; or negative "
+        "counts made 1 (default: %(default)s)",
+    )
+    train.add_argument(
+        "--anyway",
+        action="store_true",
+        help="publish even a model that is not known to be above always saying the most frequent class",
+    )
+    evaluate = add_command(
+        groups,
+        "evaluate",
+        _evaluate,
+        "ID --output evaluation.json",
+        "ID --model regression.json --output evaluation.json",
+    )
+    evaluate.add_argument("ids", nargs="+", metavar="ID", help="the campaign's id; several as with train")
+    evaluate.add_argument("--output", type=Path, required=True, metavar="DRAFT.json", help="where the draft goes")
+    evaluate.add_argument(
+        "--model",
+        type=Path,
+        metavar="FILE",
+        help="a device model of this label and these features, also one from elsewhere (default: the one train makes)",
+    )
+    evaluate.add_argument(
+        "--bins",
+        type=int,
+        choices=range(2, MOST_BINS + 1),
+        default=MOST_BINS,
+        metavar="N",
+        help=f"of the model's score, 2 to {MOST_BINS}; fewer tell less, and know it better (default: %(default)s)",
+    )
+
+
+def _estimates(options: argparse.Namespace) -> None:
+    async def read(store: Store) -> Campaign:
+        campaign = Campaign.parse(await store.document(options.id), options.id)
+        if (await store.state(campaign.id)).federated:
+            raise CommandError(f"campaign {campaign.id} is federated: it has a model, and no estimates")
+        return campaign
+
+    campaign = with_store(options, read, read_only=True)
+    # A release is kept: reading the estimates of a campaign that fixes releases may make one.
+    releases = campaign.privacy.release_every is not None
+    tally, arrivals = with_store(options, lambda store: counts_to_publish(store, campaign), read_only=not releases)
+    evaluated = None
+    if campaign.evaluation is not None:
+        with needing_trainers():
+            from ldp_aggregator.learning.evaluation import evaluate
+        evaluated = evaluate(campaign, tally)
+    if options.plot:
+        if evaluated is None:
+            raise CommandError(f'campaign {campaign.id} has "asks": "{campaign.asks}"; --plot draws an evaluation')
+        write_file(options.plot, str(drawing(evaluated.to_json())))
+    if options.json:
+        told = told_estimates(campaign, tally, arrivals, options.post)
+        say_json(told | ({"evaluated": evaluated.to_json()} if evaluated else {}))
+        return
+    estimates = estimate(campaign, tally, post=options.post)
+    if options.csv:
+        say(estimates.to_frame().to_csv(index=False).rstrip("\n"))
+    else:
+        _tell_estimates(estimates, tally, arrivals)
+        if evaluated:
+            say("")
+            _tell_evaluated(evaluated)
+
+
+def _tell_estimates(estimates: Estimates, tally: Tally, arrivals: Arrivals) -> None:
+    """Questions, guarantees, the pooled class prior and the moments of Gaussian features, with what one liar moves."""
+    cells = estimates.to_frame().fillna({"feature": "", "value": "", "class": ""})
+    say(cells.to_string(index=False, na_rep="", formatters={"per_liar": shown_reach}))
+    told, classes = estimates.to_json(), estimates.campaign.label.classes
+    say("")
+    campaign = estimates.campaign
+    published = published_by([(campaign, tally)], [arrivals])
+    tell_guarantees(campaign.privacy.epsilon, published, [relayed(campaign, arrivals)], counted_twice([arrivals]))
+    if any(question.classes is not None for question in estimates.questions):
+        say("\nP(class), pooled from every question that tells it")
+        say_table(
+            ("class", "estimate", "low", "high", "per_liar"),
+            [
+                (name, *(_number(row[key]) for key in ("estimate", "low", "high")), shown_reach(row["per_liar"]))
+                for name, row in zip(classes, told["class_prior"], strict=True)
+            ],
+        )
+    if told["moments"]:
+        say("\nmean and variance of the continuous features without bins")
+        say_table(
+            ("feature", "class", "mean", "per_liar", "variance"),
+            [
+                (
+                    feature,
+                    name,
+                    _number(moments["mean"][c]),
+                    shown_reach(moments["mean_per_liar"][c]),
+                    _number(moments["variance"][c]),
+                )
+                for feature, moments in told["moments"].items()
+                for c, name in enumerate(classes)
+            ],
+        )
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"
+
+
+_NEVER: Final = 0.001
+"""A share below which a class is said never."""
+
+
+def _train(options: argparse.Namespace) -> None:
+    if options.evaluation:
+        _publish_with_evaluation(options)
+        return
+    try:
+        reports, models = act_on(
+            options,
+            "publish model",
+            options.ids,
+            lambda store: publish_trained(store, options.ids, options.post, anyway=options.anyway),
+        )
+    except UselessModelError as error:
+        raise CommandError(f"{error}. Nothing is published; --anyway publishes it") from None
+    if options.output:
+        write_file(options.output, models[0].document)
+    say(f"model version {_versions(models)} from {reports} reports is published")
+    training = json.loads(models[0].document)["training"]
+    _tell_expected(training["expected"])
+    _tell_guarantees(training)
+    _tell_lies(training["lies"])
+
+
+def _versions(models: Sequence[PublishedModel]) -> str:
+    return " and ".join(str(model.version) for model in models)
+
+
+def _tell_guarantees(training: dict[str, Any]) -> None:
+    """Print what the model's document says that devices lose."""
+    behind = [Relayed.from_json(one) for one in training["relayed"]]
+    published = PublishedGuarantee(**training["published"])
+    tell_guarantees(training["guarantee"]["epsilon"], published, behind, training["counted_twice"])
+
+
+def _tell_expected(expected: dict[str, Any]) -> None:
+    """Print what to expect of the model; only an evaluation round knows more."""
+    say(f"always saying the most frequent class is right for {expected['majority']:.3f} of the people")
+    best = expected["best_feature"]
+    if best:
+        say(
+            f"the best feature alone, {best['feature']}, reaches {best['accuracy']:.3f} (95 %: {best['low']:.3f} to "
+            f"{best['high']:.3f})"
+        )
+    say(f"all features would reach {expected['independent']:.3f} if they knew different things; evaluate tells")
+    says = ", ".join(f"{name} {said:.1%}" for name, said in expected["says"].items())
+    say(f"by its own tables the model says: {says}")
+    for name in (name for name, said in expected["says"].items() if said < _NEVER):
+        say(f"warning: it never says {name}")
+    if not expected["above_majority"]:
+        say("with these reports the model is not known to be better than always saying the most frequent class")
+
+
+def _tell_lies(lies: dict[str, Any]) -> None:
+    """Print what lying devices can have moved: a bound for the classes, for features what was found."""
+    say(f"\nIf {lies['liars']:,} devices, one in a hundred, had lied (see docs/privacy.md):")
+    rows = [("shares of the classes", f"at most {shown_reach(lies['classes'])}")]
+    rows += [(name, f"at least {shown_reach(moved)}") for name, moved in lies["features"].items()]
+    say_table(("what they move", "by"), rows)
+
+
+_CROWDS: Final = (1_000, 5_000, 20_000, 100_000)
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    model = None if options.model is None else Model.from_json(read_file(options.model))
+    draft = with_store(options, lambda store: draft_evaluation(store, options.ids, model=model, bins=options.bins))
+    campaign = Campaign.compile(draft)
+    write_file(options.output, json.dumps(draft, ensure_ascii=False, indent=2) + "\n")
+    say(f"the draft of an evaluation round is in {options.output}; what its answers would tell, ± one standard error:")
+    with needing_trainers():
+        from ldp_aggregator.learning.evaluation import foresee
+    crowds = [foresee(campaign, devices) for devices in _CROWDS]
+    names = list(crowds[0].recall)
+    heads = ("devices", "accuracy", *(f"recall of {name}" for name in names), "area under ROC")
+    rows = [
+        (f"{one.devices:,}", f"± {one.accuracy:.3f}", *(_error(one.recall[name]) for name in names), _error(one.area))
+        for one in crowds
+    ]
+    say_table(heads, rows)
+
+
+def _error(value: float | None) -> str:
+    return "not told" if value is None or value > 0.5 else f"± {value:.3f}"
+
+
+def _publish_with_evaluation(options: argparse.Namespace) -> None:
+    """Do what ``train`` does with ``--evaluation``: publish the round's model; nothing is trained."""
+    evaluated, models = act_on(
+        options,
+        "publish model",
+        (*options.ids, options.evaluation),
+        lambda store: publish_evaluated(store, options.ids, options.evaluation),
+    )
+    if options.output:
+        write_file(options.output, models[0].document)
+    _tell_evaluated(evaluated)
+    say(f"\nmodel version {_versions(models)} is published with these figures")
+    _tell_guarantees(json.loads(models[0].document)["training"])
+
+
+def _tell_evaluated(evaluated: Evaluated) -> None:
+    """Print what an evaluation round tells, each figure with its 95 % interval."""
+    say(f"accuracy {_figure(evaluated.accuracy)}, told by {evaluated.devices:,} devices that were not trained on")
+    if evaluated.threshold:
+        say(f"the threshold is moved: {evaluated.reason}; at the model's own: {_figure(evaluated.as_trained)}")
+    else:
+        say(f"the threshold stays: {evaluated.reason}")
+    say("")
+    say_table(
+        ("class", "share of people", "recall", "precision"),
+        [
+            (name, *map(_figure, (evaluated.classes[name], evaluated.recall[name], evaluated.precision[name])))
+            for name in evaluated.classes
+        ],
+    )
+    if evaluated.confusion:
+        say("\nshare of people by the class said (rows) and their own (columns)")
+        rows = zip(evaluated.classes, evaluated.confusion, strict=True)
+        say_table(("", *evaluated.classes), [(name, *map(_figure, row)) for name, row in rows])
+    if evaluated.area is None:
+        return
+    second = list(evaluated.classes)[1]
+    say(f"\narea under the ROC curve {_figure(evaluated.area)}")
+    say_table(
+        ("log odds above", f"of others said {second}", f"of {second} said so"),
+        [
+            (f"{one['threshold']:g}", _figure(one["false_positive"]), _figure(one["true_positive"]))
+            for one in evaluated.roc
+        ],
+    )
+    say("")
+    say_table(
+        (f"claims {second} with", "share of people", f"of these {second}"),
+        [
+            (f"{one['claims'][0]:.3f} to {one['claims'][1]:.3f}", _figure(one["share"]), _figure(one["measured"]))
+            for one in evaluated.calibration
+        ],
+    )
+
+
+def _figure(figure: Figure) -> str:
+    if figure.value is None or figure.low is None or figure.high is None:
+        return "not told"
+    return f"{figure.value:.3f} ({figure.low:.3f} to {figure.high:.3f})"

@@ -1,0 +1,348 @@
+"""Commands for tables that somebody holds: ``ldp-aggregator fit``, a private model of it; ``node``, what a node of a
+federated campaign runs next to its own; ``project``, a projection from a public one or a private round, into a draft.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from ldp_aggregator.cli.common import (
+    CommandError,
+    UsageError,
+    add_command,
+    add_group,
+    add_id,
+    read_draft,
+    read_file,
+    say_table,
+    with_store,
+    write_file,
+)
+from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.learning.projections import (
+    InputMoments,
+    add_to_draft,
+    fit_projection,
+    moments_of_round,
+    moments_of_table,
+)
+from ldp_aggregator.node_statistics import ShareError, decode_share, has_other_rows
+from ldp_aggregator.store import Store
+from ldp_aggregator.store.runs.run_files import sync_folder
+from ldp_aggregator.trainers import (
+    FederatedNB,
+    GlobalSensitivityNB,
+    PrivacyWarning,
+    PrivateKMeans,
+    SmoothSensitivityNB,
+    SufficientStatisticsNB,
+)
+from ldp_aggregator.trainers.base import PrivateNaiveBayes, sound_guarantee
+from ldp_aggregator.trainers.csv_tables import read_chunks, read_table
+from ldp_aggregator.trainers.federation.delivery import Aggregator, DeliveryError, send_share, withdraw_share
+from ldp_aggregator.trainers.federation.state import node_statistics
+from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS
+from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.unseen_features import SilentFeatureWarning
+from protocols import Campaign
+from protocols.document.projection import METHODS
+from protocols.document.schema import ContinuousFeature
+from protocols.shell import Groups, add_json, at_least, between, say, say_json
+
+_METHODS: Final = {
+    "sums": (SufficientStatisticsNB, "Naive Bayes from noisy counts and sums; the most accurate, reads in pieces"),
+    "global": (GlobalSensitivityNB, "Naive Bayes with noise for the global sensitivity (Vaidya et al. 2013)"),
+    "smooth": (SmoothSensitivityNB, "Naive Bayes with noise for the smooth sensitivity (Zafarani, Clifton 2020)"),
+    "federated": (FederatedNB, "Naive Bayes from the noisy sums of several nodes (Marchioro et al. 2022)"),
+    "kmeans": (PrivateKMeans, "k-means on the continuous features, from noisy counts and sums"),
+}
+_DEFAULT: Final = "sums"
+
+_TAKEN_BY: Final = {
+    "relation": ("sums", "global", "smooth"),
+    "nodes": ("federated",),
+    "n_clusters": ("kmeans",),
+    "test": ("sums", "global", "smooth", "federated"),
+}
+"""Flags that not every method takes; all but ``test`` are the trainer's parameters."""
+
+
+def add_commands(groups: Groups) -> None:
+    methods = "\n".join(f"  {name:11}{about}" for name, (_, about) in _METHODS.items())
+    example = "table.csv --schema draft.json --epsilon 1"
+    fit = add_command(
+        groups,
+        "fit",
+        _fit,
+        f"{example} --output model.json",
+        f"{example} --method global --test test.csv --json",
+        f"{example} --method kmeans --clusters 4",
+        store=False,
+    )
+    fit.description = f"Learn a private model from a table.\n\nmethods:\n{methods}"
+    fit.add_argument("table", type=Path, metavar="TABLE.csv", help="the private table, with a header row")
+    fit.add_argument("--method", choices=_METHODS, default=_DEFAULT, help="default: %(default)s")
+    fit.add_argument("--schema", type=Path, required=True, metavar="DRAFT", help="label, features and bounds")
+    fit.add_argument(
+        "--epsilon", type=between(0, np.inf), required=True, metavar="E", help="total privacy loss of this fit"
+    )
+    fit.add_argument("--relation", choices=tuple(RELATIONS), help=f"of sums, global and smooth (default: {ADD_REMOVE})")
+    fit.add_argument("--nodes", type=at_least(1), metavar="N", help="of federated: nodes to deal the rows to (1)")
+    fit.add_argument(
+        "--clusters", type=at_least(1), dest="n_clusters", metavar="K", help="of kmeans: centres to find (3)"
+    )
+    fit.add_argument("--test", type=Path, metavar="TEST.csv", help="print the accuracy on this table; not of kmeans")
+    fit.add_argument("--output", type=Path, metavar="FILE", help="write the model document to a file")
+    fit.add_argument("--seed", type=int, metavar="N", help="repeatable noise, for experiments and never for release")
+    add_json(fit)
+    example = "--url https://collect.example.org --token-file token"
+    command = "table.csv --campaign document.json --output share.msgpack"
+    commands = add_group(groups, "node", f"submit {command} {example}")
+    text = "draw this node's noisy share, once, keep it in a file, and send it where --url says"
+    submit = add_command(commands, "submit", _submit, command, f"{command} {example}", text=text, store=False)
+    submit.add_argument("table", type=Path, metavar="TABLE.csv", help="the node's table, with a header row")
+    submit.add_argument("--campaign", type=Path, required=True, metavar="DOC", help="the document, as published")
+    submit.add_argument("--id", metavar="ID", help="the campaign's id, where it is known, to verify the document")
+    submit.add_argument(
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="where the share is kept; one that is there is sent as it is: a second one spends epsilon again",
+    )
+    submit.add_argument(
+        "--other-rows",
+        action="store_true",
+        help="declare that no row of the table was in a share that this node sent before: epsilon is not spent again",
+    )
+    text = "take this node's share out of a campaign's model"
+    withdraw = add_command(commands, "withdraw", _withdraw, f"ID {example}", text=text, store=False)
+    add_id(withdraw)
+    for parser, required in ((submit, False), (withdraw, True)):
+        where = parser.add_argument_group("aggregator" if required else "aggregator; without it nothing is sent")
+        where.add_argument("--url", required=required, metavar="URL", help="such as https://collect.example.org")
+        text = "a file with this node's token, of scope node"
+        where.add_argument("--token-file", type=Path, required=required, metavar="FILE", help=text)
+        where.add_argument("--allow-plain-http", action="store_true", help="send the token unencrypted beyond loopback")
+    project = add_command(
+        groups,
+        "project",
+        _project,
+        "public.csv --draft draft.json --method dca --components 4",
+        "--round ID --draft draft.json --method pca --components 2 --output projected.json",
+    )
+    project.add_argument(
+        "table", nargs="?", type=Path, metavar="PUBLIC.csv", help="a table that is public, with the classes"
+    )
+    project.add_argument(
+        "--round", metavar="ID", help="instead of a table: the id of a campaign that asked for moments"
+    )
+    project.add_argument(
+        "--draft", type=Path, required=True, metavar="DRAFT", help="the draft; rewritten in place if JSON"
+    )
+    project.add_argument("--output", type=Path, metavar="FILE", help="write the new draft, JSON, here; DRAFT stays")
+    project.add_argument("--method", choices=METHODS, required=True)
+    project.add_argument("--components", type=int, required=True, metavar="K", help="number of outputs")
+    project.add_argument("--inputs", metavar="A,B,...", help="features to project (default: every continuous one)")
+    project.add_argument("--bins", type=int, metavar="N", help="discretise the outputs (default: Gaussian)")
+
+
+def _fit(options: argparse.Namespace) -> None:
+    given = {name: value for name in _TAKEN_BY if (value := getattr(options, name)) is not None}
+    for name, methods in _TAKEN_BY.items():
+        if name in given and options.method not in methods:
+            flag = name.removeprefix("n_")
+            raise UsageError(f"--{flag} goes with --method {' or '.join(methods)}, not with {options.method}")
+    draft, schema = _read_schema(options.schema)
+    test = given.pop("test", None)
+    kind: Any = _METHODS[options.method][0]
+    trainer = kind(draft, epsilon=options.epsilon, random_state=options.seed, **given)
+    try:
+        with _told_warnings():
+            if isinstance(trainer, SufficientStatisticsNB):
+                trainer.fit_chunks(read_chunks(options.table, schema))
+            else:
+                trainer.fit(*read_table(options.table, schema))
+        accuracy = None if test is None else _accuracy(trainer, test, schema)
+    except (ValueError, OverflowError) as error:
+        raise CommandError(str(error)) from None
+    if options.output:
+        write_file(options.output, trainer.to_json())
+    names = [feature.name for feature in schema.gaussians]
+    centres = trainer.cluster_centers_.tolist() if isinstance(trainer, PrivateKMeans) else []
+    if options.json:
+        told = {"trainer": type(trainer).__name__, "guarantee": trainer.guarantee_.to_json(), "budget": trainer.budget_}
+        learned = {"classes": schema.label.classes, "accuracy": accuracy}
+        say_json(told | ({"centres": [dict(zip(names, one, strict=True)) for one in centres]} if centres else learned))
+        return
+    say(f"guarantee: {trainer.guarantee_}")
+    say_table(("query", "epsilon"), [(query, f"{spent:.6g}") for query, spent in trainer.budget_.items()])
+    if centres:
+        say_table(names, [[f"{value:.6g}" for value in centre] for centre in centres])
+    if accuracy is not None:
+        say(f"accuracy on {test}: {accuracy:.4f}")
+    if options.output:
+        say(f"the model is in {options.output}")
+
+
+def _accuracy(trainer: PrivateNaiveBayes, path: Path, schema: Schema) -> float:
+    """Share of the rows whose declared class is predicted; the table to test with is not protected."""
+    names = np.array([*schema.label.classes, None], dtype=object)
+    right = rows = 0
+    for frame, labels in read_chunks(path, schema):
+        right += int((trainer.predict(frame) == names[schema.classes_of(labels, len(frame))]).sum())
+        rows += len(frame)
+    if rows == 0:
+        raise CommandError(f"{path}: holds no rows; a table to test with has at least one")
+    return right / rows
+
+
+def _read_schema(path: Path) -> tuple[dict[str, Any], Schema]:
+    draft = read_draft(path)
+    wanted = {name: draft.get(name) for name in ("label", "features", "projection")}
+    return wanted, Schema.read(wanted)
+
+
+@contextmanager
+def _told_warnings() -> Iterator[None]:
+    """The trainers' warnings as lines on standard error, also where warnings are errors."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PrivacyWarning)
+        warnings.simplefilter("always", SilentFeatureWarning)
+        yield
+    for warning in caught:
+        sys.stderr.write(f"warning: {warning.message}\n")
+
+
+def _submit(options: argparse.Namespace) -> None:
+    if (options.url is None) != (options.token_file is None):
+        raise UsageError("--url and --token-file go together; without both the share is kept, and not sent")
+    to = _addressed(options) if options.url else None
+    campaign = Campaign.parse(read_file(options.campaign), options.id)
+    share = _kept(options, campaign) or _drawn(options, campaign)
+    if to is None:
+        say("nothing is sent; the same command with --url and --token-file sends this share")
+        return
+    try:
+        node = send_share(to, share)
+    except DeliveryError as error:
+        raise CommandError(f"{error} (the share stays in {options.output})") from None
+    say(f"the share is kept as that of {node!r}")
+
+
+def _kept(options: argparse.Namespace, campaign: Campaign) -> bytes | None:
+    """The share that an earlier run has kept, None without one: the noise must not be drawn twice."""
+    try:
+        share: bytes = options.output.read_bytes()
+        decode_share(share, campaign)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CommandError(f"{options.output} cannot be read: {error.strerror}") from None
+    except ShareError as error:
+        raise CommandError(
+            f"{options.output} is there and is no share for this campaign ({error}); name another --output"
+        ) from None
+    if options.other_rows and not has_other_rows(share):
+        raise CommandError(f"{options.output} holds a share without --other-rows; name another --output for other rows")
+    say(f"{options.output} is there: its share is taken as it is, and {options.table} is not read")
+    return share
+
+
+def _drawn(options: argparse.Namespace, campaign: Campaign) -> bytes:
+    """A new share. It is on disk before anything else is done with it."""
+    try:
+        frame, labels = read_table(options.table, Schema.of_campaign(campaign))
+        share = node_statistics(campaign, frame, labels, other_rows=options.other_rows)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    try:
+        with options.output.open("xb") as file:
+            file.write(share)
+            file.flush()
+            os.fsync(file.fileno())
+        sync_folder(options.output.parent)
+    except OSError as error:
+        raise CommandError(f"{options.output} cannot be written: {error.strerror}") from None
+    say(f"{options.output} holds {len(share)} bytes for campaign {campaign.id}")
+    say(f"guarantee: {sound_guarantee(campaign.privacy.epsilon, ADD_REMOVE)}")
+    if options.other_rows:
+        say("declared: no row of it was in a share that this node sent before for this campaign")
+    return share
+
+
+def _withdraw(options: argparse.Namespace) -> None:
+    try:
+        withdraw_share(_addressed(options), options.id)
+    except DeliveryError as error:
+        raise CommandError(str(error)) from None
+    say("this node has no share in the campaign any more")
+
+
+def _addressed(options: argparse.Namespace) -> Aggregator:
+    """Other users of a machine read command lines, so that the token comes from a file."""
+    token = read_file(options.token_file).decode("utf-8", "replace").strip()
+    try:
+        return Aggregator(options.url, token, options.allow_plain_http)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+
+
+def _project(options: argparse.Namespace) -> None:
+    if (options.table is None) == (options.round is None):
+        raise UsageError("name either a public table or --round ID")
+    if options.table and {"config", "data", "database"} & vars(options).keys():
+        raise UsageError("a public table needs no store; leave out --config, --data and --database")
+    target = options.output or options.draft
+    if target.suffix.lower() == ".toml":
+        raise UsageError("the new draft is JSON; name it with --output")
+    draft = read_draft(options.draft)
+    try:
+        moments, study = _moments_of_round(options) if options.round else (_moments_of_public(options, draft), None)
+        projection = fit_projection(moments, options.method, options.components, bins=options.bins)
+        fitted = add_to_draft(draft, projection, study)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    campaign = Campaign.compile(fitted)
+    write_file(target, json.dumps(fitted, ensure_ascii=False, indent=2) + "\n")
+    say(
+        f"{options.method} with {options.components} of {len(moments.features)} components, fitted on "
+        f"{moments.fitted_on}, is in {target}; it asks {len(campaign.questions)} questions"
+    )
+
+
+def _moments_of_public(options: argparse.Namespace, draft: dict[str, Any]) -> InputMoments:
+    campaign = Campaign.compile({**draft, "projection": None})
+    continuous = {f.name: f for f in campaign.features if isinstance(f, ContinuousFeature)}
+    names = options.inputs.split(",") if options.inputs else list(continuous)
+    unknown = [name for name in names if name not in continuous]
+    if unknown or not names:
+        raise ValueError(f"{', '.join(unknown) or 'no feature'} is not a continuous feature of the draft")
+    try:
+        frame = pd.read_csv(options.table, keep_default_na=False, na_values=[""])
+    except (OSError, ValueError) as error:
+        raise CommandError(f"cannot read {options.table}: {error}") from None
+    return moments_of_table([continuous[name] for name in names], campaign.label, frame)
+
+
+def _moments_of_round(options: argparse.Namespace) -> tuple[InputMoments, str | None]:
+    if options.inputs:
+        raise UsageError("--inputs goes with a public table; a round's inputs are its features")
+
+    async def read(store: Store) -> tuple[bytes, Tally]:
+        return await store.document(options.round), await store.tally(options.round)
+
+    document, tally = with_store(options, read, read_only=True)
+    campaign = Campaign.parse(document, options.round)
+    return moments_of_round(campaign, tally), campaign.study

@@ -1,1 +1,0 @@
-"""A population answers a campaign, at three fidelities that agree: device, vector, counts."""
