@@ -29,10 +29,8 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.archive.locations import Place, open_place
 from ldp_aggregator.archive.parquet_files import ArchiveError, Kept, decode_file
-from ldp_aggregator.counting.decoding import Sums, count, refusals
-from ldp_aggregator.counting.digest import digests
-from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.counting.tally_deltas import add_part, encode_part, part_of_tally
+from ldp_aggregator.counting.decoding import Sums, count, digests, refusals
+from ldp_aggregator.counting.tally import Tally, add_part, encode_part, part_of_tally
 from ldp_aggregator.mechanisms.analysis import Rows
 from protocols import Campaign, DocumentError
 from protocols.wire import ID_BYTES

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from datetime import date, datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
-from ldp_aggregator.counting.arrivals import Arrivals
-from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.counting.tally import Arrivals, Tally
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.simplex import POSTERIOR
 from ldp_aggregator.learning.published import counted_twice, published_by, relayed

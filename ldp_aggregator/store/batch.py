@@ -13,8 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.counting.decoding import Sheet, Sums, lay_out
-from ldp_aggregator.counting.digest import DIGEST_BYTES
+from ldp_aggregator.counting.decoding import DIGEST_BYTES, Sheet, Sums, lay_out
 from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.store.contract import CLOSED, CONFLICTING, Outcome, Submission
 from protocols import Campaign

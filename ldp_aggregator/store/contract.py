@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Final, Protocol
 
-from ldp_aggregator.counting.arrivals import Arrivals
+from ldp_aggregator.counting.tally import Arrivals
 from ldp_aggregator.node_statistics import Releases
 from ldp_aggregator.store.clock import to_text
 from protocols import Campaign

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from ldp_aggregator.counting.arrivals import Arrivals
+from ldp_aggregator.counting.tally import Arrivals
 from ldp_aggregator.store.batch import Settlement
 from ldp_aggregator.store.clock import to_text
 from ldp_aggregator.store.contract import (

@@ -17,8 +17,7 @@ from ldp_aggregator.cli.common import (
     tell_guarantees,
     with_store,
 )
-from ldp_aggregator.counting.arrivals import Arrivals
-from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.counting.tally import Arrivals, Tally
 from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
 from ldp_aggregator.learning.published import counted_twice, published_by, relayed

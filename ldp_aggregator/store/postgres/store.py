@@ -23,8 +23,8 @@ from typing import Final, TypeVar
 import asyncpg
 import numpy as np
 
-from ldp_aggregator.counting.digest import DIGEST_BYTES
-from ldp_aggregator.counting.tally_deltas import COMPACT_AT, encode_part
+from ldp_aggregator.counting.decoding import DIGEST_BYTES
+from ldp_aggregator.counting.tally import COMPACT_AT, encode_part
 from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.store.batch import RECORD_BYTES, Batch, Settlement, gather_by_campaign, in_order
 from ldp_aggregator.store.clock import Clock

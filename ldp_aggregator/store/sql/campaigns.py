@@ -7,9 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from ldp_aggregator.counting.arrivals import Arrivals
-from ldp_aggregator.counting.tally import Tally, devices_counted
-from ldp_aggregator.counting.tally_deltas import compactable, part_of_tally, tally_of_parts
+from ldp_aggregator.counting.tally import Arrivals, Tally, compactable, devices_counted, part_of_tally, tally_of_parts
 from ldp_aggregator.store.clock import to_text
 from ldp_aggregator.store.contract import (
     DELETED,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from ldp_aggregator.counting.tally_deltas import tally_of_parts
+from ldp_aggregator.counting.tally import tally_of_parts
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.node_statistics import Releases, decode_share, has_other_rows
 from ldp_aggregator.store.contract import SALT_BYTES, Counting, ShareDigests, Shares, StoredShare, StoredToken

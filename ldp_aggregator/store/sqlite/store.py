@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, TypeVar
 
-from ldp_aggregator.counting.tally_deltas import COMPACT_AT, encode_part
+from ldp_aggregator.counting.tally import COMPACT_AT, encode_part
 from ldp_aggregator.store.batch import Batch, gather_by_campaign, in_order
 from ldp_aggregator.store.clock import Clock, utc_now
 from ldp_aggregator.store.contract import UNAVAILABLE, UNKNOWN, Outcome, StoreError, Submission

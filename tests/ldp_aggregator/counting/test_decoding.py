@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from ldp_aggregator.counting import decoding
-from ldp_aggregator.counting.decoding import cells, count, lay_out, payload_rows, refusals
-from ldp_aggregator.counting.digest import digests
+from ldp_aggregator.counting.decoding import cells, count, digests, lay_out, payload_rows, refusals
 from protocols import Campaign, PayloadError, Question
 from protocols.document.questions import INDEX, MOMENT, PAIR, VALUE
 from protocols.drafting.choice import make_discrete

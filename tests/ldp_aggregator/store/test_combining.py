@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 import pytest
 from cells import cell_campaign, publish, submission
 
-from ldp_aggregator.counting.arrivals import Arrivals
+from ldp_aggregator.counting.tally import Arrivals
 from ldp_aggregator.store import StoreError
 from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.combining import Combined, combine_stores

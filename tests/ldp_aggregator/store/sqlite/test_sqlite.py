@@ -7,7 +7,7 @@ import sys
 import pytest
 from cells import cell_report, count, publish, submission
 
-from ldp_aggregator.counting.tally_deltas import COMPACT_AT
+from ldp_aggregator.counting.tally import COMPACT_AT
 from ldp_aggregator.store import Outcome, SqliteStore, StoreError
 from ldp_aggregator.store.backup import copy_store
 from ldp_aggregator.store.sql.schema import VERSION
