@@ -28,8 +28,7 @@ from ldp_aggregator.archive.locations import Place
 from ldp_aggregator.archive.parquet_files import ArchiveError, Kept, decode_file, encode_file
 from ldp_aggregator.archive.recount import DOCUMENT, REPORTS, SUFFIX, check_slots, file_name, slot_of
 from ldp_aggregator.counting.decoding import payload_rows, refusals
-from ldp_aggregator.store.contract import UNAVAILABLE, Counting, Outcome, StoreError, Submission
-from ldp_aggregator.store.failures import kind_of
+from ldp_aggregator.store.contract import UNAVAILABLE, Counting, Outcome, StoreError, Submission, kind_of
 from protocols import Campaign
 from protocols.wire import ID_BYTES, Block
 

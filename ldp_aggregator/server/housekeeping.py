@@ -18,10 +18,8 @@ from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.service.rights import SERVER, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.clock import Clock, utc_now
-from ldp_aggregator.store.contract import DONE, StoreError, UnknownCampaignError
+from ldp_aggregator.store.contract import DONE, Clock, StoreError, UnknownCampaignError, kind_of, utc_now
 from ldp_aggregator.store.decisions import is_over
-from ldp_aggregator.store.failures import kind_of
 from protocols import DocumentError
 from protocols.document.directory import read_directory
 

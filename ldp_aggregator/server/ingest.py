@@ -16,8 +16,7 @@ from typing import Final
 from ldp_aggregator.server.metrics import REPORT, Metrics
 from ldp_aggregator.server.problems import retry_later
 from ldp_aggregator.server.uploads import Bundle, Upload, bundle, reports_about
-from ldp_aggregator.store.contract import UNAVAILABLE, Counting, Outcome, StoreError
-from ldp_aggregator.store.failures import kind_of
+from ldp_aggregator.store.contract import UNAVAILABLE, Counting, Outcome, StoreError, kind_of
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 

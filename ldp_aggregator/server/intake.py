@@ -21,8 +21,7 @@ from ldp_aggregator.server.uploads import ALL_COUNTED, UploadBounds, for_a_devic
 from ldp_aggregator.service.rights import find_token
 from ldp_aggregator.service.settings import Limits, Settings, SettingsError
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.clock import utc_now
-from ldp_aggregator.store.contract import UNKNOWN, UPLOADING, Outcome, StoredToken
+from ldp_aggregator.store.contract import UNKNOWN, UPLOADING, Outcome, StoredToken, utc_now
 
 if TYPE_CHECKING:
     from ldp_aggregator.server.context import CampaignCache

@@ -19,8 +19,7 @@ from aiohttp import web
 
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.store import contract
-from ldp_aggregator.store.contract import RefusedError, StoreError, UnknownCampaignError
-from ldp_aggregator.store.failures import kind_of
+from ldp_aggregator.store.contract import RefusedError, StoreError, UnknownCampaignError, kind_of
 from protocols.errors import PAYLOAD_CODES, NotInstalledError
 
 LOG: Final = logging.getLogger("ldp_aggregator")

@@ -17,8 +17,7 @@ from datetime import datetime
 from typing import Final
 
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.contract import DONE, FAILED, SCOPES, Act, StoredToken
-from ldp_aggregator.store.failures import kind_of
+from ldp_aggregator.store.contract import DONE, FAILED, SCOPES, Act, StoredToken, kind_of
 
 TOKEN_BYTES: Final = 32
 PREFIX: Final = "ldp_"

@@ -11,8 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from ldp_aggregator.store.clock import to_text, utc_now
-from ldp_aggregator.store.contract import Restored, StoreError
+from ldp_aggregator.store.contract import Restored, StoreError, to_text, utc_now
 from ldp_aggregator.store.runs.run_files import copy_runs, sync_folder
 from ldp_aggregator.store.sql.rights import forget_rights, renew
 from ldp_aggregator.store.sqlite import id_tables

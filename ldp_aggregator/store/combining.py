@@ -15,8 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from ldp_aggregator.store.backup import drafted
-from ldp_aggregator.store.clock import utc_now
-from ldp_aggregator.store.contract import DONE, UPLOADING, Act, StoreError
+from ldp_aggregator.store.contract import DONE, UPLOADING, Act, StoreError, utc_now
 from ldp_aggregator.store.decisions import takes_reports
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.connection import Row

@@ -15,16 +15,34 @@ What is decided from what was read is in :mod:`ldp_aggregator.store.decisions`, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import errno
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any, Final, Protocol
 
 from ldp_aggregator.counting.tally import Arrivals
 from ldp_aggregator.node_statistics import Releases
-from ldp_aggregator.store.clock import to_text
 from protocols import Campaign
 from protocols.wire import Block
+
+Clock = Callable[[], datetime]
+"""The time, injected so that tests can step it."""
+
+
+def utc_now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+def to_text(moment: datetime) -> str:
+    """RFC 3339 in UTC: the one spelling of a time in databases and answers."""
+    return moment.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
+
+
+def from_text(text: str) -> datetime:
+    """The inverse of :func:`to_text`."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
 
 CONFLICTING: Final = "conflicting-report"
 """The id was counted before, with other bytes: the client answered twice."""
@@ -63,6 +81,38 @@ class UnknownCampaignError(LookupError):
     def __init__(self, campaign_id: str) -> None:
         super().__init__(f"no campaign has the id {campaign_id}")
         self.campaign_id = campaign_id
+
+
+_NAMES: Final = ("sqlite_errorname", "sqlstate", "reason")
+"""Where SQLite, PostgreSQL and OpenSSL say it in a word of their own."""
+_MOST_CAUSES: Final = 4
+
+
+def kind_of(error: BaseException) -> str:
+    """A failure as a log may tell it: the classes and codes of an exception and of what caused it, and nothing of their
+    texts, which may quote what a client sent.
+    """
+    kinds: list[str] = []
+    seen: BaseException | None = error
+    while seen is not None and len(kinds) < _MOST_CAUSES:
+        kinds.append(_kind(seen))
+        seen = seen.__cause__
+    return " from ".join(kinds)
+
+
+def _kind(error: BaseException) -> str:
+    words = [type(error).__name__]
+    words += filter(None, (_code(getattr(error, name, None)) for name in _NAMES))
+    if isinstance(error, OSError) and error.errno is not None:
+        words += filter(None, [errno.errorcode.get(error.errno)])
+    return " ".join(words)
+
+
+def _code(value: object) -> str:
+    """A code as it stands in a library's table: capitals, digits and underscores; anything else is left out."""
+    if isinstance(value, str) and len(value) <= 60 and value.isascii() and value.replace("_", "").isalnum():
+        return value if value == value.upper() else ""
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,7 @@ from ldp_aggregator.service.publishing import ANOTHER_KIND, check_kind, compile_
 from ldp_aggregator.service.rights import uploads_act
 from ldp_aggregator.service.settings import SettingsError
 from ldp_aggregator.store import CampaignState, RefusedError, Store, StoreError
-from ldp_aggregator.store.clock import to_text, utc_now
-from ldp_aggregator.store.contract import UPLOADING
+from ldp_aggregator.store.contract import UPLOADING, to_text, utc_now
 from protocols import Campaign, DraftError
 from protocols.shell import Groups, add_json, at_least, say, say_json
 

@@ -25,7 +25,7 @@ from ldp_aggregator.dashboard.drawing.precision import expected_widths
 from ldp_aggregator.server.sockets.listener import Addresses
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.clock import to_text, utc_now
+from ldp_aggregator.store.contract import to_text, utc_now
 from protocols import Campaign
 from protocols.shell import Groups, at_least, between, say
 

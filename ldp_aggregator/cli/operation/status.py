@@ -16,8 +16,7 @@ from urllib.request import urlopen
 from prometheus_client.parser import text_string_to_metric_families
 
 from ldp_aggregator.cli.common import ABOUT, UsageError, add_command, settings_of, with_store
-from ldp_aggregator.store.clock import utc_now
-from ldp_aggregator.store.contract import CampaignState, StoreError
+from ldp_aggregator.store.contract import CampaignState, StoreError, utc_now
 from protocols.shell import Groups, say
 
 SECONDS: Final = 5.0

@@ -22,7 +22,7 @@ from ldp_aggregator.server.sockets.aiohttp_path import MakeHandler
 from ldp_aggregator.server.sockets.connections import MOST_REFUSALS, Connections
 from ldp_aggregator.server.sockets.upload_path import ClientConnection
 from ldp_aggregator.service.settings import Settings, SettingsError, host_and_port
-from ldp_aggregator.store.failures import kind_of
+from ldp_aggregator.store.contract import kind_of
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 

@@ -12,8 +12,7 @@ from typing import Any, Final, TypeVar
 
 import asyncpg
 
-from ldp_aggregator.store.clock import Clock
-from ldp_aggregator.store.contract import StoreError
+from ldp_aggregator.store.contract import Clock, StoreError
 from ldp_aggregator.store.sql import schema
 from ldp_aggregator.store.sql.connection import Row
 

@@ -26,19 +26,27 @@ import numpy as np
 from ldp_aggregator.counting.decoding import DIGEST_BYTES
 from ldp_aggregator.counting.tally import COMPACT_AT, encode_part
 from ldp_aggregator.mechanisms.analysis import Rows
-from ldp_aggregator.store.batch import RECORD_BYTES, Batch, Settlement, gather_by_campaign, in_order
-from ldp_aggregator.store.clock import Clock
 from ldp_aggregator.store.contract import (
     UNAVAILABLE,
     UNKNOWN,
+    Clock,
     Outcome,
     Restored,
     StoreError,
     Submission,
     UnknownCampaignError,
+    kind_of,
 )
-from ldp_aggregator.store.decisions import CampaignRow, refuse_uploads, vouched_part
-from ldp_aggregator.store.failures import kind_of
+from ldp_aggregator.store.decisions import (
+    RECORD_BYTES,
+    Batch,
+    CampaignRow,
+    Settlement,
+    gather_by_campaign,
+    in_order,
+    refuse_uploads,
+    vouched_part,
+)
 from ldp_aggregator.store.postgres.sessions import (
     MADE_MEANWHILE,
     HeldError,

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any, Final
 
 from ldp_aggregator.counting.tally import Arrivals, Tally, compactable, devices_counted, part_of_tally, tally_of_parts
-from ldp_aggregator.store.clock import to_text
 from ldp_aggregator.store.contract import (
     DELETED,
     SALT_BYTES,
@@ -18,6 +17,7 @@ from ldp_aggregator.store.contract import (
     StoreError,
     Terms,
     UnknownCampaignError,
+    to_text,
 )
 from ldp_aggregator.store.decisions import CampaignRow, check_closed, check_reopening, check_sealing, ending
 from ldp_aggregator.store.sql.connection import Row, SqlConnection, Transactions, reading, writing

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
-from ldp_aggregator.store.clock import Clock, from_text, to_text, utc_now
-from ldp_aggregator.store.contract import StoreError
+from ldp_aggregator.store.contract import Clock, StoreError, from_text, to_text, utc_now
 from ldp_aggregator.store.sql import schema
 from ldp_aggregator.store.sql.connection import Row, for_sqlite
 

@@ -22,8 +22,8 @@ from typing import Final
 
 import numpy as np
 
-from ldp_aggregator.store.batch import Batch, Settlement
 from ldp_aggregator.store.contract import StoreError
+from ldp_aggregator.store.decisions import Batch, Settlement
 from ldp_aggregator.store.runs import run_files
 from ldp_aggregator.store.runs.filters import Hashes, new_secret
 from ldp_aggregator.store.runs.keys import RECORD_BYTES, Keys, Recent, keys_of

@@ -16,11 +16,15 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from ldp_aggregator.counting.tally import COMPACT_AT, encode_part
-from ldp_aggregator.store.batch import Batch, gather_by_campaign, in_order
-from ldp_aggregator.store.clock import Clock, utc_now
-from ldp_aggregator.store.contract import UNAVAILABLE, UNKNOWN, Outcome, StoreError, Submission
-from ldp_aggregator.store.decisions import CampaignRow, refuse_uploads, vouched_part
-from ldp_aggregator.store.failures import kind_of
+from ldp_aggregator.store.contract import UNAVAILABLE, UNKNOWN, Clock, Outcome, StoreError, Submission, kind_of, utc_now
+from ldp_aggregator.store.decisions import (
+    Batch,
+    CampaignRow,
+    gather_by_campaign,
+    in_order,
+    refuse_uploads,
+    vouched_part,
+)
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.connection import SqlConnection, Work, writing
 from ldp_aggregator.store.sql.rights import origin

@@ -9,8 +9,8 @@ from cells import cell_campaign, publish, submission
 
 from ldp_aggregator.counting.tally import Arrivals
 from ldp_aggregator.store import StoreError
-from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.combining import Combined, combine_stores
+from ldp_aggregator.store.contract import utc_now
 from ldp_aggregator.store.sql import rights
 from ldp_aggregator.store.sqlite.connections import FILE_NAME
 

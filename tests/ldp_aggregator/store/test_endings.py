@@ -164,7 +164,7 @@ async def test_on_postgresql_the_time_is_the_databases(database, tmp_path, monke
     """An instance whose own clock is years ahead counts, and closes nothing."""
     ahead = SteppedClock()
     ahead.step(50 * 365 * DAY)
-    monkeypatch.setattr("ldp_aggregator.store.clock.utc_now", ahead)
+    monkeypatch.setattr("ldp_aggregator.store.contract.utc_now", ahead)
     store = await open_store(tmp_path, database)
     campaign = await publish(store, closes="2060-01-01T00:00:00Z")
     assert (await close_due(store, ahead())).ids == ()

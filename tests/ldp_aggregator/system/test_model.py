@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from ldp_aggregator.server.housekeeping import close_due
-from ldp_aggregator.store import Outcome, SqliteStore, StoreError
-from ldp_aggregator.store import batch as batch_module
+from ldp_aggregator.store import Outcome, SqliteStore, StoreError, decisions
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sqlite import id_tables
 
@@ -64,7 +63,7 @@ class KillableStore(SqliteStore):
         """Leave undone what a killed process leaves."""
 
 
-settle = batch_module.Batch.settle
+settle = decisions.Batch.settle
 
 
 def settled_without_ids(batch, _known, _inserted=None):
@@ -76,7 +75,7 @@ class CountsBeforeDedupe(KillableStore):
 
     async def _count_batch(self, db, campaign_id, batch):
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(batch_module.Batch, "settle", settled_without_ids)
+            patched.setattr(decisions.Batch, "settle", settled_without_ids)
             return await super()._count_batch(db, campaign_id, batch)
 
 

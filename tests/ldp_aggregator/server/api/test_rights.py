@@ -14,7 +14,7 @@ from ldp_aggregator.server.process import JsonFormatter
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_aggregator.store import StoreError
-from ldp_aggregator.store.clock import utc_now
+from ldp_aggregator.store.contract import utc_now
 
 HOUR = timedelta(hours=1)
 

@@ -12,9 +12,8 @@ from cells import cell_report, cells_of, count, publish, submission
 from postgres import empty
 
 from ldp_aggregator.store import Outcome, StoreError, open_store
-from ldp_aggregator.store.batch import gather
-from ldp_aggregator.store.clock import utc_now
-from ldp_aggregator.store.decisions import refuse_uploads
+from ldp_aggregator.store.contract import utc_now
+from ldp_aggregator.store.decisions import gather, refuse_uploads
 from ldp_aggregator.store.postgres import store as postgres_store
 from ldp_aggregator.store.postgres.sessions import HeldError, Sessions
 from ldp_aggregator.store.postgres.store import PostgresStore
