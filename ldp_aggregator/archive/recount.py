@@ -27,10 +27,8 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.archive.locations import Place, open_place
-from ldp_aggregator.archive.parquet_files import ArchiveError, Kept, decode_file
-from ldp_aggregator.counting.decoding import Sums, count, digests, refusals
-from ldp_aggregator.counting.tally import Tally, add_part, encode_part, part_of_tally
+from ldp_aggregator.archive.locations import ArchiveError, Kept, Place, decode_file, joined, open_place, without_refused
+from ldp_aggregator.counting.tally import Sums, Tally, add_part, count, digests, encode_part, part_of_tally
 from ldp_aggregator.mechanisms.analysis import Rows
 from protocols import Campaign, DocumentError
 from protocols.wire import ID_BYTES
@@ -82,20 +80,10 @@ def recount_slot(document: bytes, files: Sequence[bytes], names: Sequence[str] =
     Returns a result for :func:`add_results`. Raises ArchiveError for what is no file of the campaign.
     """
     campaign = Campaign.parse(document)
-    gathered: dict[int, list[Kept]] = {}
-    for data, name in zip(files, names or ["a file"] * len(files), strict=True):
-        for question, kept in decode_file(data, campaign, name).items():
-            gathered.setdefault(question, []).append(kept)
-    sound = {}
-    refused = 0
-    for question, parts in sorted(gathered.items()):
-        ids = np.concatenate([part.ids for part in parts])
-        rows = np.concatenate([part.payloads for part in parts])
-        wrong = list(refusals(campaign.questions[question], rows))
-        if wrong:
-            ids, rows = np.delete(ids, wrong, axis=0), np.delete(rows, wrong, axis=0)
-        refused += len(wrong)
-        sound[question] = Kept(ids, rows)
+    named = zip(files, names or ["a file"] * len(files), strict=True)
+    gathered = joined(decode_file(data, campaign, name) for data, name in named)
+    sound = {question: without_refused(campaign, question, kept) for question, kept in sorted(gathered.items())}
+    refused = sum(len(kept.ids) for kept in gathered.values()) - sum(len(kept.ids) for kept in sound.values())
     chosen, duplicates, conflicts = _choose(sound)
     sums: Sums = {}
     for question, kept in sound.items():

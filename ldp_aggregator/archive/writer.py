@@ -24,10 +24,17 @@ from typing import Final
 
 import numpy as np
 
-from ldp_aggregator.archive.locations import Place
-from ldp_aggregator.archive.parquet_files import ArchiveError, Kept, decode_file, encode_file
+from ldp_aggregator.archive.locations import (
+    ArchiveError,
+    Kept,
+    Place,
+    decode_file,
+    encode_file,
+    joined,
+    without_refused,
+)
 from ldp_aggregator.archive.recount import DOCUMENT, REPORTS, SUFFIX, check_slots, file_name, slot_of
-from ldp_aggregator.counting.decoding import payload_rows, refusals
+from ldp_aggregator.counting.tally import payload_rows
 from ldp_aggregator.store.contract import UNAVAILABLE, Counting, Outcome, StoreError, Submission, kind_of
 from protocols import Campaign
 from protocols.wire import ID_BYTES, Block
@@ -88,7 +95,9 @@ class Archive:
             for slot, reports in parts
         ]
         for file in files:
-            self._introduce(file.campaign)
+            if file.campaign.id not in self._known:
+                self._place.put(f"{file.campaign.id}/{DOCUMENT}", file.campaign.document)
+                self._known.add(file.campaign.id)
             self._place.put(file.pending, encode_file(file.reports))
         return files
 
@@ -169,24 +178,12 @@ class Archive:
         if len(names) < COMPACT_AT:
             self._small.setdefault((campaign.id, slot, level), []).extend(names)
             return False
-        found: dict[int, list[Kept]] = {}
-        for name in names:
-            for question, kept in decode_file(self._place.read(name), campaign, name).items():
-                found.setdefault(question, []).append(kept)
-        together = {
-            question: Kept(np.concatenate([one.ids for one in parts]), np.concatenate([one.payloads for one in parts]))
-            for question, parts in found.items()
-        }
+        together = joined(decode_file(self._place.read(name), campaign, name) for name in names)
         name = f"{campaign.id}/{REPORTS}/{file_name(slot, self._slots, secrets.token_hex(8))}"
         self._place.put(name, encode_file(together))
         for old in names:
             self._place.remove(old)
         return self._note(campaign, slot, level + 1, name, sum(len(one.ids) for one in together.values()))
-
-    def _introduce(self, campaign: Campaign) -> None:
-        if campaign.id not in self._known:
-            self._place.put(f"{campaign.id}/{DOCUMENT}", campaign.document)
-            self._known.add(campaign.id)
 
     def _by_campaign(
         self, submissions: Sequence[Submission]
@@ -321,11 +318,9 @@ def _gathered(campaign: Campaign, blocks: Sequence[Block]) -> dict[int, Kept]:
     for question in sorted(payloads):
         rows = payload_rows(campaign.questions[question], b"".join(payloads[question]))
         names = np.frombuffer(b"".join(ids[question]), dtype=np.uint8).reshape(-1, ID_BYTES)
-        wrong = list(refusals(campaign.questions[question], rows))
-        if wrong:
-            rows, names = np.delete(rows, wrong, axis=0), np.delete(names, wrong, axis=0)
-        if len(rows):
-            gathered[question] = Kept(names, rows)
+        kept = without_refused(campaign, question, Kept(names, rows))
+        if len(kept.ids):
+            gathered[question] = kept
     return gathered
 
 

@@ -133,11 +133,7 @@ def told_estimates(campaign: Campaign, tally: Tally, arrivals: Arrivals, post: s
 
 
 async def publish_trained(
-    store: Store,
-    campaign_ids: Sequence[str],
-    post: str = POSTERIOR,
-    *,
-    anyway: bool = False,
+    store: Store, campaign_ids: Sequence[str], post: str = POSTERIOR, *, anyway: bool = False
 ) -> tuple[int, tuple[PublishedModel, ...]]:
     """Train on the tallies of campaigns about the same features and publish the model for the devices of each.
 
@@ -249,11 +245,7 @@ def trained_on(campaign: Campaign) -> list[str]:
 
 
 async def draft_evaluation(
-    store: Store,
-    campaign_ids: Sequence[str],
-    *,
-    model: Model | None = None,
-    bins: int = MOST_BINS,
+    store: Store, campaign_ids: Sequence[str], *, model: Model | None = None, bins: int = MOST_BINS
 ) -> dict[str, Any]:
     """Return the draft of a round that tells how good a model is: the one that is trained on what campaigns about the
     same features have counted so far, or ``model``, which may come from elsewhere.

@@ -19,7 +19,7 @@ from ldp_aggregator.store.contract import Submission as Submission
 from ldp_aggregator.store.contract import UnknownCampaignError as UnknownCampaignError
 from ldp_aggregator.store.sql.store import Damage as Damage
 from ldp_aggregator.store.sql.store import Store as Store
-from ldp_aggregator.store.sqlite.connections import FILE_NAME
+from ldp_aggregator.store.sqlite.database import FILE_NAME
 from ldp_aggregator.store.sqlite.store import SqliteStore as SqliteStore
 
 

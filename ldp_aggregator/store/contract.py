@@ -208,11 +208,9 @@ class Counting(Protocol):
         What is wrong with a campaign fails no other: its uploads are refused as :data:`UNAVAILABLE`. Raises StoreError
         where the database takes no write at all.
         """
-        ...
 
     async def beat(self) -> None:
         """Write, durably, and change nothing; raises StoreError where :meth:`count` would."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,16 +267,12 @@ class CampaignState:
 
     def to_json(self, now: datetime) -> dict[str, Any]:
         """As the admin API and ``campaign list --json`` show it."""
-        life = self.life
         return {
             "id": self.id,
             "title": self.title,
             "status": self.status(now),
             "created": to_text(self.created),
-            "opens": life.opens and to_text(life.opens),
-            "closes": life.closes and to_text(life.closes),
-            "closed": life.closed and to_text(life.closed),
-            "sealed": life.sealed and to_text(life.sealed),
+            **{name: moment and to_text(moment) for name, moment in asdict(self.life).items()},
             "max_reports": self.max_reports,
             "reports": self.reports,
             "counted_twice": self.arrivals.overlap,
@@ -353,9 +347,4 @@ class LoggedAct:
 
     def to_json(self) -> dict[str, Any]:
         """As ``ldp-aggregator log --json`` shows it."""
-        return {
-            "number": self.number,
-            "time": to_text(self.moment),
-            **asdict(self.act),
-            "outcome": self.outcome,
-        }
+        return {"number": self.number, "time": to_text(self.moment), **asdict(self.act), "outcome": self.outcome}

@@ -18,25 +18,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.counting.decoding import DIGEST_BYTES, Sheet, Sums, lay_out
-from ldp_aggregator.counting.tally import Arrivals
+from ldp_aggregator.counting.tally import DIGEST_BYTES, Arrivals, Sheet, Sums, lay_out
 from ldp_aggregator.mechanisms.analysis import Rows
-from ldp_aggregator.store.contract import (
-    CLOSED,
-    CONFLICTING,
-    NOT_CLOSED,
-    REVOKED,
-    SEALED,
-    TAKES_REPORTS,
-    TAKES_SHARES,
-    TOO_EARLY,
-    CampaignState,
-    Life,
-    Outcome,
-    RefusedError,
-    Submission,
-    to_text,
-)
+from ldp_aggregator.store import contract
+from ldp_aggregator.store.contract import Life, Outcome, RefusedError, Submission, to_text
 from protocols import Campaign
 from protocols.wire import ID_BYTES
 
@@ -123,8 +108,8 @@ class Batch:
         framed = (self.run >= 0) & ~closed
         same = framed & (self.digests == truth[self.run])
         codes = dict(self.codes)
-        codes |= dict.fromkeys(np.flatnonzero(framed & ~same).tolist(), CONFLICTING)
-        codes |= dict.fromkeys(np.flatnonzero(closed).tolist(), CLOSED)
+        codes |= dict.fromkeys(np.flatnonzero(framed & ~same).tolist(), contract.CONFLICTING)
+        codes |= dict.fromkeys(np.flatnonzero(closed).tolist(), contract.CLOSED)
         outcomes = self._outcomes(counted, same & ~counted, codes)
         sums = {question: added for sheet in self.sheets for question, added in sheet.sums(counted).items()}
         return Settlement(sums, int(new.sum()), outcomes, *self._mixed(outcomes))
@@ -137,7 +122,7 @@ class Batch:
         vouched, least, revealed = 0, None, 0
         for submission, outcome in zip(self.submissions, outcomes, strict=True):
             if submission.batch is None:
-                revealed += outcome.duplicates + sum(code == CONFLICTING for _, code in outcome.rejected)
+                revealed += outcome.duplicates + sum(code == contract.CONFLICTING for _, code in outcome.rejected)
             elif outcome.counted:
                 vouched += outcome.counted
                 crowd = max(0, submission.batch - (submission.reports - outcome.counted))
@@ -256,23 +241,6 @@ class CampaignRow:
         """Tell how the reports came, with what the parts say of it."""
         return Arrivals(reports, vouched, least_batch, self.overlap, self.unchecked)
 
-    def state(self, arrivals: Arrivals, *, model_version: int | None, shares: int) -> CampaignState:
-        """The campaign as it is told, with what was counted beside its row."""
-        return CampaignState(
-            id=self.id,
-            title=self.title,
-            created=self.created,
-            life=self.life,
-            max_reports=self.max_reports,
-            reports=arrivals.reports,
-            model_version=model_version,
-            federated=self.salt is not None,
-            shares=shares,
-            arrivals=arrivals,
-            over_since=self.over_since,
-            uploads_need=self.uploads_need,
-        )
-
 
 def takes_reports(salt: bytes | None, max_reports: int | None, counted: int) -> bool:
     """A campaign is one of devices, and stays so; before its first report one without a limit may become federated."""
@@ -281,7 +249,7 @@ def takes_reports(salt: bytes | None, max_reports: int | None, counted: int) -> 
 
 def is_over(life: Life, max_reports: int | None, counted: int, now: datetime) -> bool:
     """A campaign will never take a report again: it is closed, past its end, or full."""
-    return (max_reports is not None and counted >= max_reports) or life.refusal(now) == CLOSED
+    return (max_reports is not None and counted >= max_reports) or life.refusal(now) == contract.CLOSED
 
 
 def ending(row: CampaignRow, counted: int, now: datetime) -> dict[str, datetime | None]:
@@ -302,14 +270,14 @@ def check_reopening(row: CampaignRow) -> None:
     """Raises RefusedError where the ids are gone: what was counted could be counted again."""
     if row.life.sealed is not None:
         text = f"campaign {row.id} is sealed: its ids are gone, and a report sent again would count twice"
-        raise RefusedError(SEALED, text)
+        raise RefusedError(contract.SEALED, text)
 
 
 def check_closed(row: CampaignRow) -> datetime:
     """Return since when. Raises RefusedError where devices may still answer."""
     if row.life.closed is None:
         text = f"campaign {row.id} was not closed; 'ldp-aggregator campaign close' comes first"
-        raise RefusedError(NOT_CLOSED, text)
+        raise RefusedError(contract.NOT_CLOSED, text)
     return row.life.closed
 
 
@@ -318,7 +286,7 @@ def check_sealing(row: CampaignRow, now: datetime, *, at_once: bool) -> None:
     closed = check_closed(row)
     if row.life.sealed is None and now - closed < GRACE and not at_once:
         raise RefusedError(
-            TOO_EARLY,
+            contract.TOO_EARLY,
             f"campaign {row.id} was closed at {to_text(closed)} and can be sealed from {to_text(closed + GRACE)} on; "
             "until then 'campaign close --undo' takes it back (--seal-now seals at once)",
         )
@@ -326,7 +294,7 @@ def check_sealing(row: CampaignRow, now: datetime, *, at_once: bool) -> None:
 
 def refuse_uploads(row: CampaignRow, now: datetime) -> str | None:
     """The code that refuses every upload, however many reports there are."""
-    return TAKES_SHARES if row.salt is not None else row.life.refusal(now)
+    return contract.TAKES_SHARES if row.salt is not None else row.life.refusal(now)
 
 
 def refuse_node(takes_shares: bool, life: Life, now: datetime, *, token_in_use: bool) -> str | None:
@@ -335,8 +303,8 @@ def refuse_node(takes_shares: bool, life: Life, now: datetime, *, token_in_use: 
     A token that was revoked or rotated since the request began changes nothing any more.
     """
     if not takes_shares:
-        return TAKES_REPORTS
-    return life.refusal(now) if token_in_use else REVOKED
+        return contract.TAKES_REPORTS
+    return life.refusal(now) if token_in_use else contract.REVOKED
 
 
 def vouched_part(settlement: Settlement, before: Arrivals) -> int:

@@ -18,8 +18,7 @@ from typing import ClassVar, Final, cast
 from aiohttp import web
 
 from ldp_aggregator.server.intake import Intake
-from ldp_aggregator.server.sockets.aiohttp_path import MakeHandler
-from ldp_aggregator.server.sockets.connections import MOST_REFUSALS, Connections
+from ldp_aggregator.server.sockets.connections import MOST_REFUSALS, Connections, MakeHandler
 from ldp_aggregator.server.sockets.upload_path import ClientConnection
 from ldp_aggregator.service.settings import Settings, SettingsError, host_and_port
 from ldp_aggregator.store.contract import kind_of

@@ -6,15 +6,14 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
 import asyncpg
 
 from ldp_aggregator.store.contract import Clock, StoreError
-from ldp_aggregator.store.sql import schema
-from ldp_aggregator.store.sql.connection import Row
+from ldp_aggregator.store.sql.connection import VERSION, Row, check_version, make_tables
 
 SCHEMA: Final = "ldp_aggregator"
 
@@ -30,12 +29,7 @@ LOCK_SECONDS: Final = 10
 """Seconds that a statement waits for what somebody else holds."""
 
 _IDS: Final = """
-CREATE TABLE ids (
-    campaign bigint NOT NULL,
-    id bytea NOT NULL,
-    digest bytea NOT NULL,
-    PRIMARY KEY (campaign, id)
-);
+CREATE TABLE ids (campaign bigint NOT NULL, id bytea NOT NULL, digest bytea NOT NULL, PRIMARY KEY (campaign, id));
 CREATE TABLE schema_version (version bigint NOT NULL)
 """
 
@@ -145,7 +139,10 @@ class Sessions:
         give_up = time.monotonic() + GIVE_UP_SECONDS
         for attempt in range(attempts):
             try:
-                async with self._pool.acquire(timeout=CONNECT_SECONDS) as raw, _within(raw, isolation):
+                async with (
+                    self._pool.acquire(timeout=CONNECT_SECONDS) as raw,
+                    nullcontext() if isolation is None else raw.transaction(isolation=isolation),
+                ):
                     return await work(PostgresConnection(raw, name, None if self._clock is None else self._clock()))
             except (*_PASSING, *passing) as error:  # noqa: PERF203 - trying again is the point
                 if attempt + 1 == attempts or time.monotonic() > give_up:
@@ -164,16 +161,12 @@ class Sessions:
             self._pool.terminate()
 
 
-def _within(raw: Any, isolation: str | None) -> AbstractAsyncContextManager[Any]:
-    return nullcontext() if isolation is None else raw.transaction(isolation=isolation)
-
-
 async def check_tables(db: PostgresConnection) -> None:
     """Refuse what has no tables, or not those of this version; nothing is changed. Raises StoreError."""
     if not await _has_tables(db):
         raise StoreError("there is no store in this database; 'ldp-aggregator serve' or 'campaign create' makes one")
     found = await db.fetchrow("SELECT version FROM schema_version")
-    schema.check_version(0 if found is None else found[0])
+    check_version(0 if found is None else found[0])
 
 
 async def prepare_tables(db: PostgresConnection) -> None:
@@ -183,18 +176,14 @@ async def prepare_tables(db: PostgresConnection) -> None:
     """
     if not await _has_tables(db):
         await db.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-        await schema.make_tables(db, "postgres", _IDS)
-        await db.execute("INSERT INTO schema_version VALUES ($1)", schema.VERSION)
+        await make_tables(db, "postgres", _IDS)
+        await db.execute("INSERT INTO schema_version VALUES ($1)", VERSION)
     await check_tables(db)
 
 
 async def _has_tables(db: PostgresConnection) -> bool:
     found = await db.fetchrow("SELECT to_regclass($1) IS NOT NULL", f"{SCHEMA}.schema_version")
     return found is not None and bool(found[0])
-
-
-def is_unique_violation(error: StatementError) -> bool:
-    return isinstance(error.__cause__, asyncpg.UniqueViolationError)
 
 
 async def _leave(_: Any) -> None:

@@ -23,12 +23,10 @@ from typing import Final, TypeVar
 import asyncpg
 import numpy as np
 
-from ldp_aggregator.counting.decoding import DIGEST_BYTES
-from ldp_aggregator.counting.tally import COMPACT_AT, encode_part
+from ldp_aggregator.counting.tally import COMPACT_AT, DIGEST_BYTES, encode_part
 from ldp_aggregator.mechanisms.analysis import Rows
+from ldp_aggregator.store import contract
 from ldp_aggregator.store.contract import (
-    UNAVAILABLE,
-    UNKNOWN,
     Clock,
     Outcome,
     Restored,
@@ -54,13 +52,11 @@ from ldp_aggregator.store.postgres.sessions import (
     Sessions,
     StatementError,
     check_tables,
-    is_unique_violation,
     prepare_tables,
 )
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.connection import SqlConnection, Work, writing
-from ldp_aggregator.store.sql.rights import forget_rights, renew
-from ldp_aggregator.store.sql.store import Damage, Store
+from ldp_aggregator.store.sql.store import Damage, Store, forget_rights, renew
 from protocols import Campaign
 from protocols.wire import ID_BYTES
 
@@ -141,16 +137,9 @@ async def count_at_once(db: PostgresConnection, batches: Mapping[str, Batch]) ->
     if not asked:
         return {}
     parts = [settled[name] for name in asked]
-    counted = await db.fetch(
-        _AT_ONCE,
-        db.told,
-        asked,
-        [batches[name].candidates.tobytes() for name in asked],
-        [encode_part(part.sums) for part in parts],
-        [part.counted for part in parts],
-        [part.vouched for part in parts],
-        [part.least_batch for part in parts],
-    )
+    records, sums = [batches[name].candidates.tobytes() for name in asked], [encode_part(part.sums) for part in parts]
+    numbers = zip(*((part.counted, part.vouched, part.least_batch) for part in parts), strict=True)
+    counted = await db.fetch(_AT_ONCE, db.told, asked, records, sums, *numbers)
     return {row["id"]: settled[row["id"]].outcomes for row in counted}
 
 
@@ -177,7 +166,7 @@ async def _count_alone(db: PostgresConnection, campaign_id: str, batch: Batch) -
     """Say why a campaign takes nothing, or count where there is a greatest number: nobody else counts meanwhile."""
     row = await campaigns.find(db, campaign_id)
     if row is None:
-        return batch.refused(UNKNOWN)
+        return batch.refused(contract.UNKNOWN)
     moment = await db.now()
     refused = refuse_uploads(row, moment)
     if refused is not None:  # Whoever closes or seals it holds its lock, and is not waited for.
@@ -187,7 +176,7 @@ async def _count_alone(db: PostgresConnection, campaign_id: str, batch: Batch) -
     try:
         row = await campaigns.row(db, campaign_id, campaigns.ALONE)
     except UnknownCampaignError:  # It was being deleted.
-        return batch.refused(UNKNOWN)
+        return batch.refused(contract.UNKNOWN)
     refused = refuse_uploads(row, moment)
     if refused is not None:
         return batch.refused(refused)
@@ -214,29 +203,15 @@ PIECE: Final = 20_000
 """Ids that are dropped in one transaction: nobody waits long for it, and its log stays small."""
 
 
-async def drop_ids(sessions: Sessions, number: int) -> None:
-    """Those of a campaign that is sealed, a piece at a time. What is interrupted is gone on with by the next call."""
-    last: bytes | None = b""
-    while last is not None:
-        last = await sessions.run(lambda db, after=last: _drop_piece(db, number, after), "seal_campaign")  # type: ignore[misc]
-
-
 async def _drop_piece(db: SqlConnection, number: int, after: bytes) -> bytes | None:
     """Returns the last id that was dropped, None where there are no more."""
     last = await db.fetchrow(
         "WITH piece AS (SELECT id FROM ids WHERE campaign = $1 AND id > $2 ORDER BY id LIMIT $3), "
         "gone AS (DELETE FROM ids USING piece WHERE ids.campaign = $1 AND ids.id = piece.id) "
         "SELECT id FROM piece ORDER BY id DESC LIMIT 1",
-        number,
-        after,
-        PIECE,
+        *(number, after, PIECE),
     )
     return None if last is None else bytes(last[0])
-
-
-async def stored_ids(db: SqlConnection, number: int) -> int:
-    found = await db.fetchrow("SELECT count(*) FROM ids WHERE campaign = $1", number)
-    return 0 if found is None else int(found[0])
 
 
 async def known_digests(db: SqlConnection, number: int, records: Rows, positions: Sequence[int]) -> dict[int, bytes]:
@@ -249,9 +224,7 @@ async def known_digests(db: SqlConnection, number: int, records: Rows, positions
         f"substring($1::bytea FROM position * {ID_BYTES} + 1 FOR {ID_BYTES}) AS id "
         "FROM generate_series(0, $2::integer - 1) AS position) AS wanted "
         "JOIN ids ON ids.campaign = $3 AND ids.id = wanted.id",
-        wanted,
-        len(positions),
-        number,
+        *(wanted, len(positions), number),
     )
     return {int(positions[position]): digest for position, digest in rows}
 
@@ -330,7 +303,7 @@ class PostgresStore(Store):
         try:
             return await self._sessions.run(lambda db: count_at_once(db, batches), "count", isolation=None)
         except StatementError as error:
-            if is_unique_violation(error):
+            if isinstance(error.__cause__, asyncpg.UniqueViolationError):
                 return {}
             raise
 
@@ -344,8 +317,8 @@ class PostgresStore(Store):
                 answers |= await self._sessions.run(partial(_count_together, batches={name: batch}), "count")
             except StatementError as error:  # noqa: PERF203 - whatever is wrong with one, the next gets its turn
                 LOG.error("a campaign was not counted", extra={"campaign": name, "reason": str(error)})
-                answers[name] = batch.refused(UNAVAILABLE)
-        if all(outcomes[0].refused == UNAVAILABLE for outcomes in answers.values()):
+                answers[name] = batch.refused(contract.UNAVAILABLE)
+        if all(outcomes[0].refused == contract.UNAVAILABLE for outcomes in answers.values()):
             await self.beat()  # Where that fails too, it is the database, and no campaign.
         return answers
 
@@ -364,13 +337,16 @@ class PostgresStore(Store):
         """They are too many for a transaction that others wait for."""
 
     async def _drop_ids(self, number: int) -> None:
-        await drop_ids(self._sessions, number)
+        last: bytes | None = b""
+        while last is not None:
+            last = await self._sessions.run(lambda db, after=last: _drop_piece(db, number, after), "seal_campaign")  # type: ignore[misc]
 
     async def _stored_ids(self, db: SqlConnection, number: int) -> int:
-        return await stored_ids(db, number)
+        found = await db.fetchrow("SELECT count(*) FROM ids WHERE campaign = $1", number)
+        return 0 if found is None else int(found[0])
 
     async def _problems_of_ids(self, db: SqlConnection, row: CampaignRow) -> list[str]:
-        left = 0 if row.life.sealed is None else await stored_ids(db, row.number)
+        left = 0 if row.life.sealed is None else await self._stored_ids(db, row.number)
         return [f"it is sealed, and {left} ids are left; 'campaign close --seal' drops them"] if left else []
 
     async def _read(self, work: Work[Result], name: str = "") -> Result:

@@ -1,7 +1,7 @@
 """The embedded store: one SQLite file, runs of ids beside it, one writer thread, one reader thread.
 
 WAL with ``synchronous = FULL``: a commit returns after its fsync. Ids of reports are in the file while they are
-recent, and in sorted runs beside it later (:mod:`ldp_aggregator.store.sqlite.id_tables`). Several processes may open
+recent, and in sorted runs beside it later (:mod:`ldp_aggregator.store.sqlite.database`). Several processes may open
 the file; each write transaction takes the lock first (``BEGIN IMMEDIATE``) and reads what it depends on inside.
 """
 
@@ -27,10 +27,9 @@ from ldp_aggregator.store.decisions import (
 )
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.connection import SqlConnection, Work, writing
-from ldp_aggregator.store.sql.rights import origin
-from ldp_aggregator.store.sql.store import Damage, Store
-from ldp_aggregator.store.sqlite import id_tables
-from ldp_aggregator.store.sqlite.connections import (
+from ldp_aggregator.store.sql.store import Damage, Store, origin
+from ldp_aggregator.store.sqlite import database
+from ldp_aggregator.store.sqlite.database import (
     SqliteConnection,
     check_file,
     finish,
@@ -64,7 +63,7 @@ class SqliteStore(Store):
         if not read_only:
             make_file(path)
         self._ids = IdSets()
-        self._tidier = Tidier(id_tables.folder_of(path), self._ids)
+        self._tidier = Tidier(database.folder_of(path), self._ids)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
         self._writes = SqliteConnection(open_connection(path, read_only=read_only), clock or utc_now)
@@ -77,7 +76,7 @@ class SqliteStore(Store):
                 check_in_use(self._writes)
                 keep_log(raw)
                 with transaction(raw):
-                    id_tables.sweep(raw)
+                    database.sweep_runs(raw)
             self._reads = SqliteConnection(open_connection(path, read_only=read_only), clock or utc_now)
         except BaseException:
             raw.close()
@@ -109,7 +108,7 @@ class SqliteStore(Store):
         """Again where runs were merged meanwhile, whose files are gone then."""
 
         async def listed(_: SqlConnection) -> dict[str, str]:
-            return id_tables.listed(self._reads.raw)
+            return database.listed_runs(self._reads.raw)
 
         for _ in range(CHECKS):
             before = await self._read(listed)
@@ -123,11 +122,11 @@ class SqliteStore(Store):
         return [Damage(None, str(row[0])) for row in damage if row[0] != "ok"] + await self._findings(db)
 
     @writing
-    async def _take_out_damaged(self, db: SqlConnection) -> list[id_tables.TakenOut]:
+    async def _take_out_damaged(self, db: SqlConnection) -> list[database.TakenOut]:
         found = [row for row in await campaigns.rows(db) if row.life.sealed is None]
-        return [taken for row in found for taken in id_tables.take_out_damaged(self._writes.raw, row.number)]
+        return [taken for row in found for taken in database.take_out_damaged(self._writes.raw, row.number)]
 
-    async def take_out_damaged(self) -> list[id_tables.TakenOut]:
+    async def take_out_damaged(self) -> list[database.TakenOut]:
         """Take every damaged run out; what is sound of it stays. Whose ids are lost may be counted once more."""
         taken = await self._take_out_damaged()
         await self._drop_ids(0)
@@ -213,20 +212,20 @@ class SqliteStore(Store):
             LOG.error("a tally was not compacted", extra={"campaign": campaign.id, "reason": kind_of(error)})
 
     async def _forget_ids(self, db: SqlConnection, number: int) -> None:
-        id_tables.drop(self._writes.raw, number)
+        database.drop_ids(self._writes.raw, number)
 
     async def _drop_ids(self, number: int) -> None:
         async def sweep(_: SqlConnection) -> None:
             self._ids.known.clear()
-            id_tables.sweep(self._writes.raw)
+            database.sweep_runs(self._writes.raw)
 
         await self._write(sweep)
 
     async def _stored_ids(self, db: SqlConnection, number: int) -> int:
-        return id_tables.stored(self._reads.raw, number)
+        return database.stored_ids(self._reads.raw, number)
 
     async def _problems_of_ids(self, db: SqlConnection, row: CampaignRow) -> list[str]:
-        return id_tables.problems(self._reads.raw, row.number)
+        return database.problems_of_ids(self._reads.raw, row.number)
 
     async def _read(self, work: Work[Result], name: str = "") -> Result:
         return await self._in_thread(self._reader, lambda: _transact(self._reads, work, "BEGIN"))

@@ -8,8 +8,7 @@ import pytest
 from archived import other_answers, random_kept
 from cells import cell_campaign, count, publish, submission
 
-from ldp_aggregator.archive.locations import open_place
-from ldp_aggregator.archive.parquet_files import ArchiveError, Kept
+from ldp_aggregator.archive.locations import ArchiveError, Kept, open_place
 from ldp_aggregator.archive.recount import REPORTS, add_results, on_processes, recount
 from ldp_aggregator.archive.writer import Archive, ArchivedCounts
 from ldp_aggregator.service.archiving import goes_along
@@ -228,7 +227,7 @@ async def test_something_strange_among_the_pending_files_stops_one_campaign_and_
 
 async def test_a_file_that_unpacks_into_more_than_memory_is_refused_before_it_is_read(store, folder, monkeypatch):
     await count(archived(store, folder), CELLS, range(10))
-    monkeypatch.setattr("ldp_aggregator.archive.parquet_files.MOST_BYTES", 20)
+    monkeypatch.setattr("ldp_aggregator.archive.locations.MOST_BYTES", 20)
     with pytest.raises(ArchiveError, match=r"rows of .* bytes; the archive writes fewer"):
         recount(folder, CELLS.id)
 

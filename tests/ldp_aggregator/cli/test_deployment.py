@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from ldp_aggregator.cli.program import parse
-from ldp_aggregator.server import app
+from ldp_aggregator.server import process
 from ldp_aggregator.server.api.public import OPERATIONS
 from ldp_aggregator.server.api.routing import GUARDED
-from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.server.housekeeping import Metrics
 from ldp_aggregator.server.problems import PROBLEMS
 from ldp_aggregator.service.settings import Limits, Settings, read_settings, variables
 
@@ -78,7 +78,7 @@ def test_the_manifests_name_the_ports_and_the_paths_that_there_are():
         "operations": settings.listen_operations.rpartition(":")[2],
     }
     probed = set(re.findall(r"path: (/\w+), port: operations", text)) | {"/metrics"}
-    assert probed <= {operation.path for operation in app.OPERATIONS}
+    assert probed <= {operation.path for operation in process.OPERATIONS}
 
 
 def test_systemd_finds_nothing_wrong_with_the_unit_but_the_missing_program():

@@ -15,8 +15,8 @@ from cells import reports_of
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from ldp_aggregator.server.app import ADMIN, PUBLIC
 from ldp_aggregator.server.problems import PROBLEMS
+from ldp_aggregator.server.process import ADMIN, PUBLIC
 from protocols import encode_upload
 
 

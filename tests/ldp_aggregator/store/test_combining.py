@@ -9,10 +9,10 @@ from cells import cell_campaign, publish, submission
 
 from ldp_aggregator.counting.tally import Arrivals
 from ldp_aggregator.store import StoreError
-from ldp_aggregator.store.combining import Combined, combine_stores
+from ldp_aggregator.store.backup import Combined, combine_stores
 from ldp_aggregator.store.contract import utc_now
-from ldp_aggregator.store.sql import rights
-from ldp_aggregator.store.sqlite.connections import FILE_NAME
+from ldp_aggregator.store.sql import store as sql_store
+from ldp_aggregator.store.sqlite.database import FILE_NAME
 
 
 @pytest.fixture
@@ -132,8 +132,8 @@ async def test_a_sum_that_is_not_complete_is_no_store(tmp_path, shards, monkeypa
         seen.extend(path.name for path in (tmp_path / "c").iterdir())
         await renew(db, now, *floors)
 
-    renew = rights.renew
-    monkeypatch.setattr("ldp_aggregator.store.combining.renew", watched)
+    renew = sql_store.renew
+    monkeypatch.setattr("ldp_aggregator.store.backup.renew", watched)
     combine_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c")
     assert seen
     assert FILE_NAME not in seen

@@ -10,8 +10,8 @@ from cells import cell_campaign, publish, submission
 
 from ldp_aggregator.service.rights import recorded
 from ldp_aggregator.store import Act, SqliteStore, StoredToken, StoreError
-from ldp_aggregator.store.combining import combine_stores
-from ldp_aggregator.store.sqlite.connections import FILE_NAME
+from ldp_aggregator.store.backup import combine_stores
+from ldp_aggregator.store.sqlite.database import FILE_NAME
 
 DAY = timedelta(days=1)
 

@@ -14,8 +14,7 @@ from cells import count, publish
 
 from ldp_aggregator.node_statistics import Releases
 from ldp_aggregator.store import Outcome, SqliteStore, StoredToken, StoreError, open_store
-from ldp_aggregator.store.backup import copy_store
-from ldp_aggregator.store.combining import Combined, combine_stores
+from ldp_aggregator.store.backup import Combined, combine_stores, copy_store
 from ldp_aggregator.trainers import FederatedState, encode_share
 
 

@@ -13,7 +13,7 @@ from ldp_aggregator.archive.writer import Archive, ArchivedCounts
 from ldp_aggregator.service.archiving import counts_of
 from ldp_aggregator.service.settings import read_settings
 from ldp_aggregator.store import open_store
-from ldp_aggregator.store.sqlite.connections import FILE_NAME
+from ldp_aggregator.store.sqlite.database import FILE_NAME
 
 
 def within(folder, work):

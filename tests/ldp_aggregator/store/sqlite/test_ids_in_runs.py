@@ -13,12 +13,11 @@ import pytest
 from cells import cell_campaign, cell_report, cells_of, count, publish
 
 from ldp_aggregator.store import Outcome, SqliteStore
-from ldp_aggregator.store.backup import copy_store, restore_store
-from ldp_aggregator.store.combining import combine_stores
+from ldp_aggregator.store.backup import combine_stores, copy_store, restore_store
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.runs import run_files
-from ldp_aggregator.store.sqlite import id_tables
-from ldp_aggregator.store.sqlite.connections import FILE_NAME, keep_log, make_file, open_connection, transaction
+from ldp_aggregator.store.sqlite import database
+from ldp_aggregator.store.sqlite.database import FILE_NAME, keep_log, make_file, open_connection, transaction
 
 CAMPAIGN = cell_campaign(4096)
 
@@ -59,7 +58,7 @@ def listed(folder):
 
 
 def on_disk(folder):
-    return {file.name for file in id_tables.folder_of(folder / FILE_NAME).glob("*")}
+    return {file.name for file in database.folder_of(folder / FILE_NAME).glob("*")}
 
 
 @pytest.fixture
@@ -238,7 +237,7 @@ async def test_a_damaged_run_is_merged_copied_and_combined_into_nothing(opened, 
     store = await opened()
     await fill(store, range(80))
     await store.close()
-    run = id_tables.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0]
+    run = database.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0]
     damage(run)
     store = await opened()
     await fill(store, range(1000, 1400), sure=False)
@@ -262,7 +261,7 @@ async def test_a_damaged_run_that_stops_a_merge_is_told_until_it_was_taken_out(o
     store = await opened()
     await fill(store, range(80))
     assert store.damaged == 0
-    damage(id_tables.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0])
+    damage(database.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0])
     await fill(store, range(1000, 1400), sure=False)
     assert store.damaged == 1
     beside = await opened()
@@ -280,7 +279,7 @@ async def test_a_damaged_run_is_taken_out_and_what_is_lost_is_told(opened, folde
     await settled(store)
     await store.close()
     [name] = listed(folder)
-    run = id_tables.folder_of(folder / FILE_NAME) / name
+    run = database.folder_of(folder / FILE_NAME) / name
     if kind == "missing":
         run.unlink()
     else:
