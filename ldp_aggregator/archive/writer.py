@@ -15,7 +15,6 @@ of these again. The large file is there before the small ones go, so a recount a
 from __future__ import annotations
 
 import asyncio
-import logging
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -35,11 +34,9 @@ from ldp_aggregator.archive.locations import (
 )
 from ldp_aggregator.archive.recount import DOCUMENT, REPORTS, SUFFIX, check_slots, file_name, slot_of
 from ldp_aggregator.counting.tally import payload_rows
-from ldp_aggregator.store.contract import UNAVAILABLE, Counting, Outcome, StoreError, Submission, kind_of
+from ldp_aggregator.store.contract import LOG, UNAVAILABLE, Counting, Outcome, StoreError, Submission, kind_of
 from protocols import Campaign
 from protocols.wire import ID_BYTES, Block
-
-LOG: Final = logging.getLogger("ldp_aggregator")
 
 PENDING: Final = "pending"
 COMPACT_AT: Final = 64

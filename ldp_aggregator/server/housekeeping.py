@@ -9,7 +9,6 @@ their id, which is public: those that are open or refuse something, and so many 
 from __future__ import annotations
 
 import asyncio
-import logging
 import platform
 import shutil
 import sqlite3
@@ -29,7 +28,7 @@ from prometheus_client.registry import Collector
 from ldp_aggregator.service.rights import SERVER, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.contract import DONE, Clock, StoreError, UnknownCampaignError, kind_of, utc_now
+from ldp_aggregator.store.contract import DONE, LOG, Clock, StoreError, UnknownCampaignError, kind_of, utc_now
 from ldp_aggregator.store.decisions import is_over
 from protocols import DocumentError
 from protocols.document.directory import read_directory
@@ -170,8 +169,6 @@ class Told(Collector):
             yield family
 
 
-LOG: Final = logging.getLogger("ldp_aggregator")
-
 DUE_SECONDS: Final = 30.0
 """How often. Uploads are refused on time anyway; this closes what has been over for a day."""
 
@@ -214,8 +211,7 @@ async def delete_once(store: Store, metrics: Metrics, clock: Clock, kept: timede
         if state.life.closed is None or clock() - state.life.closed < kept:
             continue
         try:
-            detail = f"closed for {kept.days} days"
-            async with recorded(store, SERVER, "delete campaign", state.id, detail):
+            async with recorded(store, SERVER, "delete campaign", state.id, f"closed for {kept.days} days"):
                 await store.delete_campaign(state.id)
         except UnknownCampaignError:
             continue  # Another instance was faster.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
@@ -23,7 +22,7 @@ from ldp_aggregator.counting.tally import MOST_LAYOUTS, ById
 from ldp_aggregator.server.housekeeping import REPORT, Metrics
 from ldp_aggregator.server.problems import ProblemError, retry_later
 from ldp_aggregator.service.settings import Limits
-from ldp_aggregator.store.contract import UNAVAILABLE, Counting, Outcome, StoreError, Submission, kind_of
+from ldp_aggregator.store.contract import LOG, UNAVAILABLE, Counting, Outcome, StoreError, Submission, kind_of
 from protocols import Campaign, Report, UploadError, decode_upload, encode_upload
 from protocols.wire import ID_BYTES, Block
 
@@ -172,8 +171,6 @@ def _together(reports: list[tuple[Block, Upload]]) -> Bundle:
     return Bundle(Submission(uploads[0].terms.campaign, tuple(blocks)), uploads)
 
 
-LOG: Final = logging.getLogger("ldp_aggregator")
-
 STALE_SECONDS: Final = 30.0
 """A store that has not written for so long hangs: the writer writes every few seconds, whether or not there are
 reports, and waits 20 seconds for another process's transaction.
@@ -203,7 +200,8 @@ class Ingest:
         self._waiting: deque[Upload] = deque()
         self._in_commit_since: float | None = None
         self._wake = asyncio.Event()
-        self._draining = False
+        self.is_draining = False
+        """Nothing new is taken."""
         self._ended = False
         self._heartbeat_due = False
         self._beaten_at = 0.0
@@ -214,11 +212,6 @@ class Ingest:
     def is_well(self) -> bool:
         """The last write worked, and was not long ago."""
         return self._wrote_at is not None and time.monotonic() - self._wrote_at < STALE_SECONDS
-
-    @property
-    def is_draining(self) -> bool:
-        """Nothing new is taken."""
-        return self._draining
 
     @property
     def queue_age(self) -> float:
@@ -239,7 +232,7 @@ class Ingest:
         """Commit groups until drained. Whatever ends this, nobody is left waiting."""
         timer = self._time_heartbeat()
         try:
-            while self._waiting or not self._draining:
+            while self._waiting or not self.is_draining:
                 self._metrics.queue_age.set(self.queue_age)
                 if self._heartbeat_due:
                     timer.cancel()
@@ -257,12 +250,12 @@ class Ingest:
                     await self._wake.wait()
         finally:
             timer.cancel()
-            self._draining = self._ended = True
+            self.is_draining = self._ended = True
             _fail(self._waiting, "stopping")
 
     def drain(self) -> None:
         """Take nothing new; :meth:`write` returns once the queue is empty."""
-        self._draining = True
+        self.is_draining = True
         self._wake.set()
 
     async def beat(self) -> None:

@@ -34,9 +34,10 @@ from ldp_aggregator.server.intake import CampaignCache, Context, FederatedModels
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES, SECURITY_HEADERS, ProblemError, as_problem
 from ldp_aggregator.server.sockets.connections import Connections, make_runner, watched
 from ldp_aggregator.server.sockets.listener import Addresses, Listeners, listen, load_tls, raise_limit, reload_tls
-from ldp_aggregator.service.archiving import counts_of
+from ldp_aggregator.service.publishing import counts_of
 from ldp_aggregator.service.settings import Limits, Settings
 from ldp_aggregator.store import Store, open_store
+from ldp_aggregator.store.contract import LOG
 from protocols import Campaign
 
 PUBLIC: Final = (*public.OPERATIONS, openapi_operation("/openapi.json", public.OPERATIONS))
@@ -192,8 +193,6 @@ def _answering_preflights(refuse: Handler, allowed: Collection[str], methods: st
 
     return answer
 
-
-LOG: Final = logging.getLogger("ldp_aggregator")
 
 OPERATIONS_SECONDS: Final = 1.0
 """For whoever reads health or metrics while everything else has ended."""

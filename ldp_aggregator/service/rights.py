@@ -11,7 +11,6 @@ import base64
 import getpass
 import hashlib
 import json
-import logging
 import os
 import secrets
 import stat
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from ldp_aggregator.service.settings import SettingsError
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.contract import DONE, FAILED, SCOPES, Act, StoredToken, kind_of
+from ldp_aggregator.store.contract import DONE, FAILED, LOG, SCOPES, Act, StoredToken, kind_of
 from protocols.document.directory import PREFIX as SIGNED_PREFIX
 from protocols.document.directory import Directory, read_directory
 
@@ -76,8 +75,6 @@ def note_use() -> None:
     """Say that the current request has shown a token in use."""
     ON_USE.get(lambda: None)()
 
-
-LOG: Final = logging.getLogger("ldp_aggregator")
 
 SERVER: Final = "server"
 """Who acts where a server does by itself what it was configured to."""

@@ -25,16 +25,7 @@ from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.connection import Row
 from ldp_aggregator.store.sql.store import begin_act, forget_rights, highest_version, renew
 from ldp_aggregator.store.sqlite import database
-from ldp_aggregator.store.sqlite.database import (
-    FILE_NAME,
-    SqliteConnection,
-    check_file,
-    finish,
-    make_file,
-    open_connection,
-    prepare_file,
-    transaction,
-)
+from ldp_aggregator.store.sqlite.database import FILE_NAME, SqliteConnection, finish, open_connection, transaction
 from protocols import Campaign
 
 _MADE: Final = ("campaigns", "models", "tokens")
@@ -85,7 +76,7 @@ def _copied(source: Path, output: Path) -> Iterator[sqlite3.Connection]:
         try:
             _copy_at_one_moment(source / FILE_NAME, draft)
             with closing(open_connection(draft)) as copy:
-                check_file(copy)
+                database.check_file(copy)
                 yield copy
         except sqlite3.Error as error:
             raise StoreError(f"the copy failed: {error}") from error
@@ -97,7 +88,7 @@ def drafted(folder: Path) -> Iterator[Path]:
     whatever happens. The folder is made where absent.
     """
     draft = _make_folder(folder) / f"{FILE_NAME}.{os.getpid()}"
-    make_file(draft)
+    database.make_file(draft)
     try:
         yield draft
         target = _make_folder(folder) / FILE_NAME
@@ -119,7 +110,7 @@ def _copy_at_one_moment(source: Path, draft: Path) -> None:
     """Database and runs. Runs never change, but may be merged away meanwhile: then everything is copied again."""
     for attempt in range(COPIES):
         draft.unlink()
-        make_file(draft)
+        database.make_file(draft)
         with closing(open_connection(source, read_only=True)) as db:
             db.execute("VACUUM INTO ?", (str(draft),))
         with closing(open_connection(draft)) as copy:
@@ -159,10 +150,7 @@ class _Source:
 
     db: SqliteConnection
     row: Row
-
-    @property
-    def number(self) -> int:
-        return int(self.row["number"])
+    number: int
 
 
 def combine_stores(
@@ -187,11 +175,11 @@ def combine_stores(
     moment = now or utc_now()
     with drafted(output) as draft, ExitStack() as opened:
         db = SqliteConnection(opened.enter_context(closing(open_connection(draft))))
-        prepare_file(db.raw)
+        database.prepare_file(db.raw)
         sources = []
         for folder in (first, second):
             raw = opened.enter_context(closing(open_connection(folder / FILE_NAME, read_only=True)))
-            check_file(raw)
+            database.check_file(raw)
             opened.enter_context(transaction(raw, "BEGIN"))
             sources.append(SqliteConnection(raw))
         with transaction(db.raw):
@@ -204,7 +192,7 @@ async def _combine(
     found: dict[str, list[_Source]] = {}
     for source in sources:
         for row in await source.fetch("SELECT * FROM campaigns"):
-            found.setdefault(row["id"], []).append(_Source(source, row))
+            found.setdefault(row["id"], []).append(_Source(source, row, row["number"]))
     oldest_first = sorted(found, key=lambda name: (min(one.row["created"] for one in found[name]), name))
     combined = [await _combine_campaign(db, found[name], assume_disjoint) for name in oldest_first]
     # The sum publishes under versions that neither has used, and never what either has deleted.

@@ -16,6 +16,7 @@ What is decided from what was read is in :mod:`ldp_aggregator.store.decisions`, 
 from __future__ import annotations
 
 import errno
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
@@ -25,6 +26,8 @@ from ldp_aggregator.counting.tally import Arrivals
 from ldp_aggregator.node_statistics import Releases
 from protocols import Campaign
 from protocols.wire import Block
+
+LOG: Final = logging.getLogger("ldp_aggregator")
 
 Clock = Callable[[], datetime]
 """The time, injected so that tests can step it."""

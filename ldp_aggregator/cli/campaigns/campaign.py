@@ -26,8 +26,7 @@ from ldp_aggregator.cli.common import (
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.expected import answers
 from ldp_aggregator.learning.published import counted_twice, published_by, relayed
-from ldp_aggregator.service.archiving import archive_of, goes_along
-from ldp_aggregator.service.publishing import ANOTHER_KIND, check_kind, compile_draft
+from ldp_aggregator.service.publishing import ANOTHER_KIND, archive_of, check_kind, compile_draft, goes_along
 from ldp_aggregator.service.rights import uploads_act
 from ldp_aggregator.service.settings import SettingsError
 from ldp_aggregator.store import CampaignState, RefusedError, Store, StoreError

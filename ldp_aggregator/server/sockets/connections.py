@@ -20,8 +20,7 @@ from ldp_aggregator.server.housekeeping import Metrics
 from ldp_aggregator.server.problems import SECURITY_HEADERS, ProblemError, retry_later
 from ldp_aggregator.service.rights import ON_USE
 from ldp_aggregator.service.settings import Limits
-
-LOG: Final = logging.getLogger("ldp_aggregator")
+from ldp_aggregator.store.contract import LOG
 
 PUBLIC: Final = "public"
 """The listener of devices; the others are for operators."""
@@ -40,38 +39,34 @@ class Memory:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._held = 0
-        self._unread: dict[Connection, int] = {}
-
-    @property
-    def held(self) -> int:
+        self.held = 0
         """Bytes held now."""
-        return self._held
+        self._unread: dict[Connection, int] = {}
 
     def take(self, size: int) -> bool:
         """Hold so many more bytes; False where there is no room for them."""
-        while self._held + size > self._most:
+        while self.held + size > self._most:
             if not self._unread:
                 return False
             reader = next(iter(self._unread))
             self.read(reader)
             reader.cut()
-        self._held += size
+        self.held += size
         return True
 
     def give(self, size: int) -> None:
         """Give room back."""
-        self._held -= size
+        self.held -= size
 
     def wait_for(self, reader: Connection, size: int) -> None:
         """An answer of which so many bytes are not read. They are there already, so it may be this reader who goes."""
         self._unread[reader] = size
-        self._held += size
+        self.held += size
         self.take(0)
 
     def read(self, reader: Connection) -> None:
         """The answer was read, or never will be."""
-        self._held -= self._unread.pop(reader, 0)
+        self.held -= self._unread.pop(reader, 0)
 
 
 class Connections:
@@ -184,16 +179,13 @@ class Connection(asyncio.Protocol):
         """Bytes in the budget: of the request that is being answered."""
         self._last = False
         """True where the connection closes with the current answer."""
+        self.is_stranger = True
+        """No token in use was shown."""
 
     @property
     def is_idle(self) -> bool:
         """No complete request has arrived that was not answered."""
         raise NotImplementedError
-
-    @property
-    def is_stranger(self) -> bool:
-        """No token in use was shown."""
-        return True
 
     def finish(self) -> None:
         """Answer what has arrived, and then close."""
@@ -282,15 +274,11 @@ class HandedOver(Connection):
         self._handler = handler
         self._request: web.Request | None = None
         self._task: asyncio.Task[Any] | None = None
-        self._head_begun = self._too_slow = self._known = self._heard_all = False
+        self._head_begun = self._too_slow = self._heard_all = False
 
     @property
     def is_idle(self) -> bool:
         return self._request is None and not self._head_begun and self._unread_deadline == math.inf
-
-    @property
-    def is_stranger(self) -> bool:
-        return not self._known
 
     def take_over(self, before: Connection, transport: asyncio.Transport, data: bytes, *, last: bool) -> None:
         """Take the place of the connection that was heard ``before``, and what it has read."""
@@ -380,7 +368,7 @@ class HandedOver(Connection):
         return response
 
     def _note_token(self) -> None:
-        self._known = True
+        self.is_stranger = False
 
     def _refusal(self, problem: ProblemError) -> web.Response:
         self._others.refused(problem.code)

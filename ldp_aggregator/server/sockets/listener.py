@@ -8,7 +8,6 @@ is shaking hands, and where all places are taken it is the oldest that goes: who
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 import ssl
 from collections.abc import Callable
@@ -21,9 +20,7 @@ from ldp_aggregator.server.intake import Intake
 from ldp_aggregator.server.sockets.connections import MOST_REFUSALS, Connections, MakeHandler
 from ldp_aggregator.server.sockets.upload_path import ClientConnection
 from ldp_aggregator.service.settings import Settings, SettingsError, host_and_port
-from ldp_aggregator.store.contract import kind_of
-
-LOG: Final = logging.getLogger("ldp_aggregator")
+from ldp_aggregator.store.contract import LOG, kind_of
 
 BACKLOG: Final = 1024
 OWN: Final = 128

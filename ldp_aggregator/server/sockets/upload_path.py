@@ -12,7 +12,6 @@ an upload, and no task where nobody has to be asked; its connection waits in the
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import re
 import time
@@ -27,10 +26,8 @@ from ldp_aggregator.server.ingest import UploadBounds, answer_to
 from ldp_aggregator.server.intake import Intake
 from ldp_aggregator.server.problems import JSON, ProblemError, as_problem, encode_answer, encode_problem, retry_later
 from ldp_aggregator.server.sockets.connections import LINGER_SECONDS, Connection, Connections, HandedOver, MakeHandler
-from ldp_aggregator.store.contract import Outcome
+from ldp_aggregator.store.contract import LOG, Outcome
 from protocols.wire import MEDIA_TYPE
-
-LOG: Final = logging.getLogger("ldp_aggregator")
 
 UNSENT_BYTES: Final = 1 << 14
 """More of an answer than this that a client does not read counts in the budget, and has a time."""

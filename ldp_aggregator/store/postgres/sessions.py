@@ -8,12 +8,12 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import asyncpg
 
 from ldp_aggregator.store.contract import Clock, StoreError
-from ldp_aggregator.store.sql.connection import VERSION, Row, check_version, make_tables
+from ldp_aggregator.store.sql.connection import VERSION, Result, Row, check_version, make_tables
 
 SCHEMA: Final = "ldp_aggregator"
 
@@ -54,8 +54,6 @@ _PASSING: Final = (
 """Failures that another try may not meet."""
 
 MADE_MEANWHILE: Final = (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateSchemaError)
-
-Result = TypeVar("Result")
 
 
 class StatementError(StoreError):
@@ -102,7 +100,7 @@ class Sessions:
 
     @classmethod
     async def open(cls, address: str, *, clock: Clock | None = None, read_only: bool = False) -> Sessions:
-        """Raises StoreError where the database cannot be reached."""
+        """Connect, and prepare the schema. Raises StoreError where the database cannot be reached, or has another."""
         try:
             pool = await asyncpg.create_pool(
                 address,
@@ -121,7 +119,13 @@ class Sessions:
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, asyncio.TimeoutError, ValueError) as error:
             # The message of a wrong address may hold the address, and that a password.
             raise StoreError(f"the database cannot be reached ({type(error).__name__})") from None
-        return cls(pool, clock)
+        sessions = cls(pool, clock)
+        try:
+            await sessions.run(_check_tables if read_only else _prepare_tables, passing=MADE_MEANWHILE)
+        except BaseException:
+            await sessions.close()
+            raise
+        return sessions
 
     async def run(
         self,
@@ -161,7 +165,7 @@ class Sessions:
             self._pool.terminate()
 
 
-async def check_tables(db: PostgresConnection) -> None:
+async def _check_tables(db: PostgresConnection) -> None:
     """Refuse what has no tables, or not those of this version; nothing is changed. Raises StoreError."""
     if not await _has_tables(db):
         raise StoreError("there is no store in this database; 'ldp-aggregator serve' or 'campaign create' makes one")
@@ -169,7 +173,7 @@ async def check_tables(db: PostgresConnection) -> None:
     check_version(0 if found is None else found[0])
 
 
-async def prepare_tables(db: PostgresConnection) -> None:
+async def _prepare_tables(db: PostgresConnection) -> None:
     """Make the tables where there are none; refuse those of another version. Raises StoreError.
 
     Of two instances that make them at once, one fails with :data:`MADE_MEANWHILE`, and finds them when it tries again.
@@ -178,7 +182,7 @@ async def prepare_tables(db: PostgresConnection) -> None:
         await db.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         await make_tables(db, "postgres", _IDS)
         await db.execute("INSERT INTO schema_version VALUES ($1)", VERSION)
-    await check_tables(db)
+    await _check_tables(db)
 
 
 async def _has_tables(db: PostgresConnection) -> bool:

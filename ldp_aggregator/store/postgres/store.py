@@ -14,19 +14,19 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 import asyncpg
 import numpy as np
 
 from ldp_aggregator.counting.tally import COMPACT_AT, DIGEST_BYTES, encode_part
 from ldp_aggregator.mechanisms.analysis import Rows
-from ldp_aggregator.store import contract
+from ldp_aggregator.store import contract, decisions
 from ldp_aggregator.store.contract import (
+    LOG,
     Clock,
     Outcome,
     Restored,
@@ -35,27 +35,10 @@ from ldp_aggregator.store.contract import (
     UnknownCampaignError,
     kind_of,
 )
-from ldp_aggregator.store.decisions import (
-    RECORD_BYTES,
-    Batch,
-    CampaignRow,
-    Settlement,
-    gather_by_campaign,
-    in_order,
-    refuse_uploads,
-    vouched_part,
-)
-from ldp_aggregator.store.postgres.sessions import (
-    MADE_MEANWHILE,
-    HeldError,
-    PostgresConnection,
-    Sessions,
-    StatementError,
-    check_tables,
-    prepare_tables,
-)
+from ldp_aggregator.store.decisions import RECORD_BYTES, Batch, CampaignRow, Settlement, in_order
+from ldp_aggregator.store.postgres.sessions import HeldError, PostgresConnection, Sessions, StatementError
 from ldp_aggregator.store.sql import campaigns
-from ldp_aggregator.store.sql.connection import SqlConnection, Work, writing
+from ldp_aggregator.store.sql.connection import Result, SqlConnection, Work, writing
 from ldp_aggregator.store.sql.store import Damage, Store, forget_rights, renew
 from protocols import Campaign
 from protocols.wire import ID_BYTES
@@ -168,7 +151,7 @@ async def _count_alone(db: PostgresConnection, campaign_id: str, batch: Batch) -
     if row is None:
         return batch.refused(contract.UNKNOWN)
     moment = await db.now()
-    refused = refuse_uploads(row, moment)
+    refused = decisions.refuse_uploads(row, moment)
     if refused is not None:  # Whoever closes or seals it holds its lock, and is not waited for.
         return batch.refused(refused)
     if row.max_reports is None:
@@ -177,7 +160,7 @@ async def _count_alone(db: PostgresConnection, campaign_id: str, batch: Batch) -
         row = await campaigns.row(db, campaign_id, campaigns.ALONE)
     except UnknownCampaignError:  # It was being deleted.
         return batch.refused(contract.UNKNOWN)
-    refused = refuse_uploads(row, moment)
+    refused = decisions.refuse_uploads(row, moment)
     if refused is not None:
         return batch.refused(refused)
     records = batch.candidates
@@ -193,7 +176,7 @@ async def _count_alone(db: PostgresConnection, campaign_id: str, batch: Batch) -
 async def _add(db: PostgresConnection, campaign_id: str, number: int, settlement: Settlement) -> None:
     vouched = settlement.vouched
     if settlement.revealed and settlement.vouched == settlement.counted:  # Else it takes nothing off, whatever was.
-        vouched = vouched_part(settlement, await campaigns.arrivals(db, await campaigns.row(db, campaign_id)))
+        vouched = decisions.vouched_part(settlement, await campaigns.arrivals(db, await campaigns.row(db, campaign_id)))
     if settlement.counted or vouched:
         sums = encode_part(settlement.sums)
         await campaigns.add_part(db, number, settlement.counted, sums, vouched, settlement.least_batch)
@@ -229,12 +212,8 @@ async def known_digests(db: SqlConnection, number: int, records: Rows, positions
     return {int(positions[position]): digest for position, digest in rows}
 
 
-LOG: Final = logging.getLogger("ldp_aggregator")
-
 HOLD_SECONDS: Final = 5
 """How long a campaign is held for whoever wants it alone, and does not come."""
-
-Result = TypeVar("Result")
 
 
 class PostgresStore(Store):
@@ -253,16 +232,10 @@ class PostgresStore(Store):
     @classmethod
     async def open(cls, address: str, *, clock: Clock | None = None, read_only: bool = False) -> PostgresStore:
         """``address`` is a ``postgresql://`` URL; what it leaves out comes from libpq's environment variables."""
-        sessions = await Sessions.open(address, clock=clock, read_only=read_only)
-        try:
-            await sessions.run(check_tables if read_only else prepare_tables, passing=MADE_MEANWHILE)
-        except BaseException:
-            await sessions.close()
-            raise
-        return cls(sessions)
+        return cls(await Sessions.open(address, clock=clock, read_only=read_only))
 
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
-        batches = gather_by_campaign(submissions)
+        batches = decisions.gather_by_campaign(submissions)
         answers: dict[str, Sequence[Outcome]] = {}
         try:
             if sum(len(batch.firsts) for batch in batches.values()) <= SMALL:

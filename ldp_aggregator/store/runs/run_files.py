@@ -348,10 +348,7 @@ def crowded(sizes: Mapping[str, int]) -> list[str]:
     tiers: dict[int, list[str]] = {}
     for name, size in sizes.items():
         tiers.setdefault(_tier(size), []).append(name)
-    for _, names in sorted(tiers.items()):
-        if len(names) >= FAN_IN:
-            return sorted(names)
-    return []
+    return next((sorted(names) for _, names in sorted(tiers.items()) if len(names) >= FAN_IN), [])
 
 
 def merge_runs(folder: Path, campaign: str, runs: Sequence[Run], pause: Callable[[], None]) -> Draft:

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from urllib.parse import quote
 
 import numpy as np
@@ -22,7 +22,7 @@ import numpy as np
 from ldp_aggregator.store.contract import Clock, StoreError, from_text, to_text, utc_now
 from ldp_aggregator.store.runs.keys import RECORD_BYTES, Hashes, Keys, Recent, keys_of, new_secret
 from ldp_aggregator.store.runs.run_files import Draft, Run, open_run, remove_leftovers, write_run
-from ldp_aggregator.store.sql.connection import VERSION, Row, check_version, for_sqlite, make_tables
+from ldp_aggregator.store.sql.connection import VERSION, Result, Row, check_version, for_sqlite, make_tables
 
 FILE_NAME: Final = "aggregator.sqlite3"
 APPLICATION: Final = 0x6C647062
@@ -42,8 +42,6 @@ CREATE TABLE runs (
 )
 """
 """The tables that list the ids, beside those of :mod:`ldp_aggregator.store.sql.connection`."""
-
-Result = TypeVar("Result")
 
 sqlite3.register_converter("timestamptz", lambda text: from_text(text.decode()))
 
@@ -336,7 +334,6 @@ def take_out_damaged(db: sqlite3.Connection, number: int) -> list[TakenOut]:
         problem = _problem(db, number, run)
         if problem is None:
             continue
-        saved = 0
         try:
             damaged = open_run(runs_folder(db) / run, name)
             draft = write_run(runs_folder(db), name, len(damaged), damaged.sound_blocks(), new_secret())
@@ -348,8 +345,7 @@ def take_out_damaged(db: sqlite3.Connection, number: int) -> list[TakenOut]:
         except StoreError:  # It is missing, or nobody can tell where its pages are.
             saved = 0
         db.execute("DELETE FROM runs WHERE name = ?", (run,))
-        lost = size - saved
         change = "UPDATE campaigns SET lost_ids = lost_ids + ?1, unchecked = unchecked + ?1 WHERE number = ?2"
-        db.execute(change, (lost, number))
+        db.execute(change, (size - saved, number))
         taken.append(TakenOut(name, run, problem, size, saved))
     return taken

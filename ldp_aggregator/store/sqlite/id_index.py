@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import logging
 import sqlite3
 import threading
 import time
@@ -22,7 +21,7 @@ from typing import Final
 
 import numpy as np
 
-from ldp_aggregator.store.contract import StoreError
+from ldp_aggregator.store.contract import LOG, StoreError
 from ldp_aggregator.store.decisions import Batch, Settlement
 from ldp_aggregator.store.runs import run_files
 from ldp_aggregator.store.runs.keys import RECORD_BYTES, Hashes, Keys, Recent, keys_of, new_secret
@@ -34,8 +33,6 @@ BEHIND_SECONDS: Final = 1.0
 """How long a commit waits for a run at most."""
 PAUSE_SECONDS: Final = 30.0
 """After a run that could not be written; its ids stay where they are."""
-
-LOG: Final = logging.getLogger("ldp_aggregator")
 
 
 @dataclass

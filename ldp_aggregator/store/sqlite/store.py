@@ -8,46 +8,36 @@ the file; each write transaction takes the lock first (``BEGIN IMMEDIATE``) and 
 from __future__ import annotations
 
 import asyncio
-import logging
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from ldp_aggregator.counting.tally import COMPACT_AT, encode_part
-from ldp_aggregator.store.contract import UNAVAILABLE, UNKNOWN, Clock, Outcome, StoreError, Submission, kind_of, utc_now
-from ldp_aggregator.store.decisions import (
-    Batch,
-    CampaignRow,
-    gather_by_campaign,
-    in_order,
-    refuse_uploads,
-    vouched_part,
+from ldp_aggregator.store import decisions
+from ldp_aggregator.store.contract import (
+    LOG,
+    UNAVAILABLE,
+    UNKNOWN,
+    Clock,
+    Outcome,
+    StoreError,
+    Submission,
+    kind_of,
+    utc_now,
 )
+from ldp_aggregator.store.decisions import Batch, CampaignRow, in_order
 from ldp_aggregator.store.sql import campaigns
-from ldp_aggregator.store.sql.connection import SqlConnection, Work, writing
+from ldp_aggregator.store.sql.connection import Result, SqlConnection, Work, writing
 from ldp_aggregator.store.sql.store import Damage, Store, origin
 from ldp_aggregator.store.sqlite import database
-from ldp_aggregator.store.sqlite.database import (
-    SqliteConnection,
-    check_file,
-    finish,
-    keep_log,
-    make_file,
-    open_connection,
-    prepare_file,
-    transaction,
-)
+from ldp_aggregator.store.sqlite.database import SqliteConnection, finish, transaction
 from ldp_aggregator.store.sqlite.id_index import IdSets, Tidier
 from protocols import Campaign
 
-LOG: Final = logging.getLogger("ldp_aggregator")
-
 CHECKS: Final = 5
 """Times that a check begins again before it says what it found."""
-
-Result = TypeVar("Result")
 
 
 class SqliteStore(Store):
@@ -61,23 +51,23 @@ class SqliteStore(Store):
         self._damaged: set[int] = set()
         """Numbers of campaigns whose parts do not add up, so that no commit tries it again."""
         if not read_only:
-            make_file(path)
+            database.make_file(path)
         self._ids = IdSets()
         self._tidier = Tidier(database.folder_of(path), self._ids)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
-        self._writes = SqliteConnection(open_connection(path, read_only=read_only), clock or utc_now)
+        self._writes = SqliteConnection(database.open_connection(path, read_only=read_only), clock or utc_now)
         raw = self._writes.raw
         try:
             if read_only:
-                check_file(raw)
+                database.check_file(raw)
             else:
-                prepare_file(raw)
+                database.prepare_file(raw)
                 check_in_use(self._writes)
-                keep_log(raw)
+                database.keep_log(raw)
                 with transaction(raw):
                     database.sweep_runs(raw)
-            self._reads = SqliteConnection(open_connection(path, read_only=read_only), clock or utc_now)
+            self._reads = SqliteConnection(database.open_connection(path, read_only=read_only), clock or utc_now)
         except BaseException:
             raw.close()
             raise
@@ -140,7 +130,7 @@ class SqliteStore(Store):
 
     def _count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """The write path, on the writer's thread. Arrays are laid out before the lock is taken."""
-        batches = gather_by_campaign(submissions)
+        batches = decisions.gather_by_campaign(submissions)
         self._tidier.step(self._writes.raw)
         begun = False
         try:
@@ -184,13 +174,13 @@ class SqliteStore(Store):
         row = await campaigns.find(db, campaign_id)
         if row is None:
             return batch.refused(UNKNOWN)
-        refused = refuse_uploads(row, await db.now())
+        refused = decisions.refuse_uploads(row, await db.now())
         if refused is not None:
             return batch.refused(refused)
         settlement = self._ids.insert(db.raw, row.number, batch, await campaigns.room(db, row))
         vouched = settlement.vouched
         if settlement.revealed:
-            vouched = vouched_part(settlement, await campaigns.arrivals(db, row))
+            vouched = decisions.vouched_part(settlement, await campaigns.arrivals(db, row))
         if settlement.counted or vouched:
             sums = encode_part(settlement.sums)
             await campaigns.add_part(db, row.number, settlement.counted, sums, vouched, settlement.least_batch)
