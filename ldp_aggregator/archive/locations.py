@@ -20,7 +20,6 @@ from urllib.parse import urlsplit
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from ldp_aggregator.counting.tally import refusals
 from ldp_aggregator.mechanisms.analysis import Rows
@@ -57,7 +56,8 @@ def encode_file(kept: Mapping[int, Kept]) -> bytes:
     """The file of reports by question; the same reports in any order give the same rows."""
     questions, ids, payloads, widths = [], [], [], []
     for question, reports in sorted(kept.items()):
-        order = _by_id(reports.ids)
+        halves = np.ascontiguousarray(reports.ids).view(">u8").astype(np.uint64)
+        order = np.lexsort((halves[:, 1], halves[:, 0]))
         questions.append(np.full(len(order), question, dtype=np.uint16))
         ids.append(reports.ids[order])
         payloads.append(reports.payloads[order].tobytes())
@@ -93,8 +93,7 @@ def decode_file(data: bytes, campaign: Campaign, name: str = "the file") -> dict
         size = sum(file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups))
         if file.metadata.num_rows > MOST_ROWS or size > MOST_BYTES:
             raise ArchiveError(f"{name} has {file.metadata.num_rows} rows of {size} bytes; the archive writes fewer")
-        table = file.read(use_threads=False)
-        table = table.select(SCHEMA.names)
+        table = file.read(use_threads=False).select(SCHEMA.names)
         if any(column.null_count for column in table.columns):
             raise ArchiveError(f"{name} has empty cells; the archive writes none")
         table = table.cast(SCHEMA)
@@ -139,11 +138,6 @@ def without_refused(campaign: Campaign, question: int, kept: Kept) -> Kept:
     """Those that a device can have sent."""
     wrong = list(refusals(campaign.questions[question], kept.payloads))
     return Kept(np.delete(kept.ids, wrong, axis=0), np.delete(kept.payloads, wrong, axis=0)) if wrong else kept
-
-
-def _by_id(ids: Rows) -> NDArray[np.intp]:
-    halves = np.ascontiguousarray(ids).view(">u8").astype(np.uint64)
-    return np.lexsort((halves[:, 1], halves[:, 0]))
 
 
 Method = TypeVar("Method", bound=Callable[..., Any])

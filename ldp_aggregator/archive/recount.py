@@ -100,21 +100,20 @@ def add_results(document: bytes, results: Iterable[bytes]) -> bytes:
     duplicates = refused = 0
     conflicts: list[bytes] = []
     for result in results:
-        more_duplicates, more_refused, ids, part = _unpack(result)
+        more_duplicates, more_refused, more_conflicts, part = _unpack(result)
         duplicates += more_duplicates
         refused += more_refused
-        conflicts += [ids[start : start + ID_BYTES] for start in range(0, len(ids), ID_BYTES)]
+        conflicts += more_conflicts
         add_part(tally, part)
     return _pack(duplicates, refused, b"".join(sorted(conflicts)), part_of_tally(tally))
 
 
 def read_result(document: bytes, result: bytes) -> Recount:
     """A result, as what it says."""
-    duplicates, refused, ids, part = _unpack(result)
+    duplicates, refused, conflicts, part = _unpack(result)
     tally = Tally(Campaign.parse(document))
     add_part(tally, part)
-    conflicts = tuple(ids[start : start + ID_BYTES] for start in range(0, len(ids), ID_BYTES))
-    return Recount(tally, duplicates, conflicts, refused)
+    return Recount(tally, duplicates, tuple(conflicts), refused)
 
 
 def _choose(sound: dict[int, Kept]) -> tuple[dict[int, NDArray[np.bool_]], int, bytes]:
@@ -158,12 +157,12 @@ def _pack(duplicates: int, refused: int, conflicts: bytes, part: bytes) -> bytes
     return packed
 
 
-def _unpack(result: bytes) -> tuple[int, int, bytes, bytes]:
+def _unpack(result: bytes) -> tuple[int, int, list[bytes], bytes]:
     try:
-        duplicates, refused, conflicts, part = msgpack.unpackb(result)
+        duplicates, refused, ids, part = msgpack.unpackb(result)
     except (ValueError, TypeError, msgpack.UnpackException):
         raise ArchiveError("a result of recount_slot is damaged") from None
-    return duplicates, refused, conflicts, part
+    return duplicates, refused, [ids[start : start + ID_BYTES] for start in range(0, len(ids), ID_BYTES)], part
 
 
 DOCUMENT: Final = "document.json"

@@ -120,9 +120,7 @@ class Archive:
 
     def publish_some(self, files: Sequence[PendingFile], accepted: Sequence[Submission]) -> None:
         """Make a part of the archive what of the pending files belongs to ``accepted``. Raises ArchiveError."""
-        kept = {
-            (campaign.id, slot): reports for campaign, parts in self._by_campaign(accepted) for slot, reports in parts
-        }
+        kept = {(one.id, slot): reports for one, parts in self._by_campaign(accepted) for slot, reports in parts}
         for file in files:
             reports = kept.get((file.campaign.id, file.slot))
             if reports is not None:
@@ -165,9 +163,8 @@ class Archive:
                 while self._compact(campaign, slot, level):
                     level += 1
             except ArchiveError as error:  # noqa: PERF203 - nothing is lost: the small files are there
-                LOG.warning(
-                    "archived files were not put together", extra={"campaign": campaign.id, "reason": kind_of(error)}
-                )
+                about = {"campaign": campaign.id, "reason": kind_of(error)}
+                LOG.warning("archived files were not put together", extra=about)
 
     def _compact(self, campaign: Campaign, slot: int, level: int) -> bool:
         """Put the files of a level together; whether that makes the next one due."""
@@ -182,11 +179,9 @@ class Archive:
             self._place.remove(old)
         return self._note(campaign, slot, level + 1, name, sum(len(one.ids) for one in together.values()))
 
-    def _by_campaign(
-        self, submissions: Sequence[Submission]
-    ) -> Iterator[tuple[Campaign, list[tuple[int, dict[int, Kept]]]]]:
-        for campaign in {one.campaign.id: one.campaign for one in submissions}.values():
-            blocks = [block for one in submissions if one.campaign.id == campaign.id for block in one.blocks]
+    def _by_campaign(self, group: Sequence[Submission]) -> Iterator[tuple[Campaign, list[tuple[int, dict[int, Kept]]]]]:
+        for campaign in {one.campaign.id: one.campaign for one in group}.values():
+            blocks = [block for one in group if one.campaign.id == campaign.id for block in one.blocks]
             yield campaign, self._divided(_gathered(campaign, blocks))
 
     def _divided(self, gathered: Mapping[int, Kept]) -> list[tuple[int, dict[int, Kept]]]:
@@ -239,7 +234,7 @@ class ArchivedCounts:
             try:
                 number += await self._read_pending(campaign)
             except ArchiveError as error:  # noqa: PERF203 - what is strange in one stops no other
-                self._tell_waiting(campaign.id, error)
+                LOG.error("archived reports wait", extra={"campaign": campaign.id, "reason": str(error)})
         await self._settle(set(self._unsettled))
         return number
 
@@ -249,9 +244,6 @@ class ArchivedCounts:
             self._unsettled.setdefault(campaign.id, []).extend(files)
         self._unread.pop(campaign.id, None)
         return len(files)
-
-    def _tell_waiting(self, campaign_id: str, error: StoreError) -> None:
-        LOG.error("archived reports wait", extra={"campaign": campaign_id, "reason": str(error)})
 
     async def _count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         files = await asyncio.to_thread(self._archive.write, submissions)
@@ -281,7 +273,7 @@ class ArchivedCounts:
                 if campaign_id in self._unsettled:
                     await self._settle_campaign(campaign_id)
             except StoreError as error:  # noqa: PERF203 - the next one may be sound
-                self._tell_waiting(campaign_id, error)
+                LOG.error("archived reports wait", extra={"campaign": campaign_id, "reason": str(error)})
                 failed[campaign_id] = error
         return failed
 

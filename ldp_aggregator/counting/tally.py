@@ -38,9 +38,7 @@ _FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND: Final = np.uint64(0x94D049BB133111EB)
 
 
-def digests(
-    question: int | NDArray[np.int64], rows: Rows, words: NDArray[np.int64] | None = None
-) -> NDArray[np.uint64]:
+def digests(question: int | Integers, rows: Rows, words: Integers | None = None) -> NDArray[np.uint64]:
     """One number per payload of a question, or of a question for each; another question or another payload gives
     another number, but for a chance of 2**-64. Zeros that fill up the last eight bytes change nothing;
     zeros beyond do not where ``words`` says how many eight bytes each row has.
@@ -89,9 +87,8 @@ def count(question: Question, rows: Rows) -> Integers:
     analysis = analysis_of(question.mechanism)
     if not len(rows):
         return np.zeros(analysis.cells, dtype=np.int64)
-    (total,) = analysis.sums(
-        np.ascontiguousarray(rows), np.zeros(1, np.int64), np.array([analysis.cells]), analysis.limits
-    )
+    rows = np.ascontiguousarray(rows)
+    (total,) = analysis.sums(rows, np.zeros(1, np.int64), np.array([analysis.cells]), analysis.limits)
     return total
 
 
@@ -174,8 +171,7 @@ class Sheet:
 
     @property
     def analysis(self) -> type[Analysis[Any]]:
-        kind = int(self.layout.kind[self.questions[0]])
-        return self.layout.kinds[kind]
+        return self.layout.kinds[int(self.layout.kind[self.questions[0]])]
 
     def _limits(self, questions: Integers) -> Sequence[Limit]:
         first = int(questions[0])
@@ -441,8 +437,8 @@ def _unpack(words: NDArray[np.int64], position: int, question: int, size: int) -
     number_bytes, count_bytes = widths >> 4, widths & 15
     if not 0 <= kept <= size or count_bytes not in _SIZES or number_bytes not in (0, *_SIZES):
         raise ValueError(f"a tally part has an entry of question {question} that makes no sense")
-    middle = position + _HEAD + _words(kept * number_bytes)
-    end = middle + _words(kept * count_bytes)
+    middle = position + _HEAD + -(-kept * number_bytes // _WORD)
+    end = middle + -(-kept * count_bytes // _WORD)
     if end > len(words):
         raise ended
     counts = _read(words[middle:end], f"<i{count_bytes}", kept).astype(np.int64)
@@ -465,10 +461,6 @@ def _read(words: NDArray[np.int64], kind: str, number: int) -> NDArray[np.int64]
 def _least_bytes(most: int, least: int) -> int:
     """Bytes of the least signed integers that hold both; also enough for unsigned ones up to ``most``."""
     return next(size for size in _SIZES if -(1 << 8 * size - 1) <= least and most < 1 << 8 * size - 1)
-
-
-def _words(size: int) -> int:
-    return -(-size // _WORD)
 
 
 def _filled(text: bytes) -> bytes:

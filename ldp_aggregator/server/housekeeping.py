@@ -292,8 +292,7 @@ def _on_disk(settings: Settings) -> Values:
         values["ldp_certificate_expires_timestamp_seconds", ""] = certificate.not_valid_after_utc.timestamp()
     if settings.database is None:
         values["ldp_free_bytes", ""] = shutil.disk_usage(settings.data).free
-        sizes = {"database": 0, "wal": 0, "runs": 0, "drafts": 0}
-        files = dict.fromkeys(("runs", "drafts"), 0)
+        sizes, files = {"database": 0, "wal": 0, "runs": 0, "drafts": 0}, {"runs": 0, "drafts": 0}
         for path in settings.data.rglob("*"):
             with suppress(FileNotFoundError):  # Runs come and go.
                 part = _part(path.name)

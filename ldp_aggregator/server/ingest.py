@@ -47,12 +47,6 @@ class UploadBounds:
     batch: int | None = None
     stranger: ProblemError | None = None
 
-    def check_length(self, length: int) -> None:
-        """Raises ProblemError for a body that is too long."""
-        if length > self.bytes:
-            text = f"at most {self.bytes} bytes are accepted, not {length}"
-            raise self.stranger or ProblemError("body-too-large", text)
-
 
 def for_a_device(campaign: Campaign, limits: Limits, stranger: ProblemError | None = None) -> UploadBounds:
     """Bound what a device can have to send: its answers to one question of each group, and nothing more."""
@@ -173,8 +167,7 @@ def _together(reports: list[tuple[Block, Upload]]) -> Bundle:
 
 STALE_SECONDS: Final = 30.0
 """A store that has not written for so long hangs: the writer writes every few seconds, whether or not there are
-reports, and waits 20 seconds for another process's transaction.
-"""
+reports, and waits 20 seconds for another process's transaction."""
 HEARTBEAT_SECONDS: Final = 5.0
 """A writer with nothing to commit writes this often, to know whether it could."""
 
@@ -183,8 +176,7 @@ LEAST_BEAT_SECONDS: Final = 1.0
 
 LEAST_SECONDS: Final = 0.003
 """From the start of a commit to that of the next, where uploads wait: a commit costs nearly the same whatever is in it.
-Whoever comes to an idle server is committed at once.
-"""
+Whoever comes to an idle server is committed at once."""
 
 
 class Ingest:
@@ -194,9 +186,7 @@ class Ingest:
     """
 
     def __init__(self, store: Counting, metrics: Metrics, *, group_reports: int) -> None:
-        self._store = store
-        self._metrics = metrics
-        self._group_reports = group_reports
+        self._store, self._metrics, self._group_reports = store, metrics, group_reports
         self._waiting: deque[Upload] = deque()
         self._in_commit_since: float | None = None
         self._wake = asyncio.Event()

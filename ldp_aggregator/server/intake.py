@@ -152,8 +152,7 @@ class FederatedModels:
     """
 
     def __init__(self, store: Store, groups: int) -> None:
-        self._store = store
-        self._groups = groups
+        self._store, self._groups = store, groups
         self._kept: dict[str, _Kept] = {}
 
     async def body(self, campaign: Campaign) -> bytes:
@@ -204,9 +203,7 @@ class Admission:
     def __init__(
         self, check: Check | None = None, per_second: float | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._check = check
-        self._per_second = per_second
-        self._clock = clock
+        self._check, self._per_second, self._clock = check, per_second, clock
         self._room: dict[str, tuple[float, float]] = {}
 
     @property
@@ -260,9 +257,7 @@ class UploadAccess:
     """
 
     def __init__(self, store: Store, everywhere: str | None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._store = store
-        self._everywhere = everywhere
-        self._clock = clock
+        self._store, self._everywhere, self._clock = store, everywhere, clock
         self._kept: dict[str, tuple[float, str | None]] = {}
 
     async def uploads_need(self, campaign_id: str) -> str | None:
@@ -346,15 +341,9 @@ class Intake:
     """Everything about an upload but its bytes on the wire."""
 
     def __init__(
-        self,
-        store: Store,
-        ingest: Ingest,
-        metrics: Metrics,
-        settings: Settings,
-        limits: Limits,
-        campaigns: CampaignCache,
+        self, store: Store, ingest: Ingest, metrics: Metrics, settings: Settings, limits: Limits, kept: CampaignCache
     ) -> None:
-        self._store, self.ingest, self.metrics, self._campaigns = store, ingest, metrics, campaigns
+        self._store, self.ingest, self.metrics, self._campaigns = store, ingest, metrics, kept
         self._limits = limits
         self._admission = admission_of(settings)
         self.access = UploadAccess(store, "relay" if settings.uploads_need_token else None)
@@ -404,7 +393,9 @@ class Intake:
         """Before a body of such a length is read. Raises ProblemError."""
         if self.ingest.is_draining:
             raise retry_later("stopping")
-        terms.check_length(length)
+        if length > terms.bytes:
+            text = f"at most {terms.bytes} bytes are accepted, not {length}"
+            raise terms.stranger or ProblemError("body-too-large", text)
         if not terms.is_relay:
             self._admission.count(terms.campaign.id)
 

@@ -100,10 +100,8 @@ class ProblemError(Exception):
         members: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(detail or PROBLEMS[code].title)
-        self.code, self.status = code, PROBLEMS[code].status
-        self.detail = detail
-        self.headers = dict(headers or {})
-        self.members = dict(members or {})
+        self.code, self.status, self.detail = code, PROBLEMS[code].status, detail
+        self.headers, self.members = dict(headers or {}), dict(members or {})
 
     def body(self) -> bytes:
         """The problem document."""

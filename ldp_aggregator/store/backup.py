@@ -223,15 +223,13 @@ async def _combine_campaign(db: SqliteConnection, sources: Sequence[_Source], as
     campaign = Campaign.parse(sample["document"], sample["id"])
     await _add_parts(db, campaign, number, sources)
     await _add_publications(db, campaign, number, sources)
-    overlap, unchecked, lost_ids = (
-        sum(one.row[name] for one in sources) for name in ("overlap", "unchecked", "lost_ids")
-    )
+    overlap, unchecked, lost = (sum(one.row[name] for one in sources) for name in ("overlap", "unchecked", "lost_ids"))
     if sealed:
         unchecked += min(counts) if len(sources) == 2 else 0
     else:
         overlap += sum(database.copy_ids(db.raw, number, one.db.raw, one.number) for one in sources)
     statement = "UPDATE campaigns SET overlap = $2, unchecked = $3, lost_ids = $4 WHERE number = $1"
-    await db.execute(statement, number, overlap, unchecked, lost_ids)
+    await db.execute(statement, number, overlap, unchecked, lost)
     count = await _add_shares(db, campaign.id, number, sources) if takes_shares else sum(counts)
     return Combined(campaign.id, count, overlap, unchecked)
 

@@ -98,17 +98,13 @@ def kind_of(error: BaseException) -> str:
     kinds: list[str] = []
     seen: BaseException | None = error
     while seen is not None and len(kinds) < _MOST_CAUSES:
-        kinds.append(_kind(seen))
+        words = [type(seen).__name__]
+        words += filter(None, (_code(getattr(seen, name, None)) for name in _NAMES))
+        if isinstance(seen, OSError) and seen.errno is not None:
+            words += filter(None, [errno.errorcode.get(seen.errno)])
+        kinds.append(" ".join(words))
         seen = seen.__cause__
     return " from ".join(kinds)
-
-
-def _kind(error: BaseException) -> str:
-    words = [type(error).__name__]
-    words += filter(None, (_code(getattr(error, name, None)) for name in _NAMES))
-    if isinstance(error, OSError) and error.errno is not None:
-        words += filter(None, [errno.errorcode.get(error.errno)])
-    return " ".join(words)
 
 
 def _code(value: object) -> str:

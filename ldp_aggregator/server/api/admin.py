@@ -189,9 +189,7 @@ _TRAINED: Final = object_of(version={"type": "integer"}, reports={"type": "integ
 
 _CAMPAIGN: Final = "/admin/v1/campaigns/{id}"
 _CHANGED: Final = {200: (JSON, STATE)}
-_GET, _POST, _PUT, _DELETE = (
-    partial(Operation, method, scopes=("admin",)) for method in ("GET", "POST", "PUT", "DELETE")
-)
+_GET, _POST, _PUT, _DELETE = (partial(Operation, verb, scopes=("admin",)) for verb in ("GET", "POST", "PUT", "DELETE"))
 OPERATIONS: Final = (
     _POST(
         "/admin/v1/campaigns",
@@ -252,11 +250,9 @@ OPERATIONS: Final = (
     ),
 )
 
-
 EXPOSITION: Final = "text/plain"
 _ADDRESS: Final = re.compile(r"[0-9.]+|[0-9a-f:.]*:[0-9a-f:.%]*")
 """No name of a host is like this."""
-
 
 Answer = Callable[[AdmittedRequest], Awaitable[web.Response]]
 

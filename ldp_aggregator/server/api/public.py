@@ -126,11 +126,8 @@ def _settle(asked: AdmittedRequest, refused: str | None, done: str) -> None:
 
 
 _OBJECT: Final = {"type": "object"}
-_ONE_REJECTED: Final = {
-    "type": "array",
-    "prefixItems": [{"type": "string", "pattern": "^[0-9a-f]{32}$"}, {"enum": sorted(REPORT_CODES)}],
-}
-_REJECTED: Final = object_of(rejected={"type": "array", "items": _ONE_REJECTED})
+_ID_AND_CODE: Final = [{"type": "string", "pattern": "^[0-9a-f]{32}$"}, {"enum": sorted(REPORT_CODES)}]
+_REJECTED: Final = object_of(rejected={"type": "array", "items": {"type": "array", "prefixItems": _ID_AND_CODE}})
 
 _CAMPAIGN: Final = "/v1/campaigns/{id}"
 _CODES: Final = (CLOSED, NOT_OPEN, TAKES_REPORTS, *STORED)

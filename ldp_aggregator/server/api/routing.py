@@ -31,13 +31,8 @@ EVERYWHERE: Final = ("malformed-request", "headers-too-large", "too-many-connect
 STORED: Final = ("store-unavailable",)
 GUARDED: Final = ("missing-token", "wrong-token", "wrong-scope", "wrong-campaign")
 WITH_BODY: Final = (
-    "body-timeout",
-    "body-too-large",
-    "compressed-body",
-    "length-required",
-    "overloaded",
-    "stopping",
-    "wrong-media-type",
+    *("body-timeout", "body-too-large", "compressed-body", "length-required"),
+    *("overloaded", "stopping", "wrong-media-type"),
 )
 LARGEST_NUMBER: Final = 2**53
 _CHUNK: Final = 1 << 16
@@ -242,6 +237,8 @@ PROBLEM: Final = {
 }
 """A problem document, RFC 9457. ``field`` stands in those about a draft."""
 
+TOKEN: Final = {"type": "http", "scheme": "bearer"}
+
 
 def openapi_document(operations: Iterable[Operation]) -> dict[str, Any]:
     """OpenAPI 3.1."""
@@ -257,10 +254,7 @@ def openapi_document(operations: Iterable[Operation]) -> dict[str, Any]:
             + "; ".join(f"{code}: {text}" for code, text in REPORT_CODES.items()),
         },
         "paths": paths,
-        "components": {
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": {"Problem": PROBLEM},
-        },
+        "components": {"securitySchemes": {"token": TOKEN}, "schemas": {"Problem": PROBLEM}},
     }
 
 

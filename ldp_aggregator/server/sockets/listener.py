@@ -60,11 +60,8 @@ class Listeners:
         return cls(*bound)
 
     def addresses(self, settings: Settings) -> Addresses:
-        return Addresses(
-            _url_of(self.public, tls=settings.tls_key is not None),
-            _url_of(self.admin, tls=False),
-            _url_of(self.operations, tls=False),
-        )
+        public = _url_of(self.public, tls=settings.tls_key is not None)
+        return Addresses(public, _url_of(self.admin, tls=False), _url_of(self.operations, tls=False))
 
 
 async def listen(
@@ -108,15 +105,13 @@ def raise_limit(connections: int) -> None:
     if soft != resource.RLIM_INFINITY and soft < allowed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     if allowed < wanted:
-        reason = f"the limit is {allowed}, connections takes {wanted}"
-        LOG.warning("too few open files", extra={"reason": reason})
+        LOG.warning("too few open files", extra={"reason": f"the limit is {allowed}, connections takes {wanted}"})
 
 
 def bind(host: str, port: int) -> socket.socket:
     """A bound socket. Raises OSError."""
-    family, kind, protocol, _, address = socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, kind, protocol, _, address = found[0]
     bound = socket.socket(family, kind, protocol)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

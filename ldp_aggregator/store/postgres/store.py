@@ -84,9 +84,7 @@ SELECT found.id FROM counted JOIN found ON found.number = counted.campaign
 """
 
 _IN_BULK: Final = f"""
-WITH found AS (
-    SELECT number FROM campaigns WHERE id = $2 AND {_OPEN} FOR KEY SHARE
-), keys AS (
+WITH found AS (SELECT number FROM campaigns WHERE id = $2 AND {_OPEN} FOR KEY SHARE), keys AS (
     SELECT at / {RECORD_BYTES} AS position, {_ID} AS id, {_DIGEST} AS digest
     FROM (SELECT $3::bytea AS records) AS given
     CROSS JOIN LATERAL generate_series(0, length(records) - 1, {RECORD_BYTES}) AS at
@@ -252,11 +250,8 @@ class PostgresStore(Store):
 
     async def beat(self) -> None:
         """A standby refuses, and so does a database that its provider made read-only."""
-
-        async def write_a_row(db: SqlConnection) -> None:
-            await db.execute("UPDATE schema_version SET version = version")
-
-        await self._sessions.run(write_a_row, "beat", attempts=1)
+        write_a_row = "UPDATE schema_version SET version = version"
+        await self._sessions.run(lambda db: db.execute(write_a_row), "beat", attempts=1)
 
     async def check(self) -> list[Damage]:
         return await self._sessions.run(self._findings, "check", isolation="repeatable_read")
@@ -301,10 +296,8 @@ class PostgresStore(Store):
         after the other without a pause nobody else would ever get his. Waits for nobody, and ends by itself.
         """
         number = (await campaigns.row(db, campaign_id)).number
-        await db.execute(
-            f"UPDATE campaigns SET held_until = clock_timestamp() + interval '{HOLD_SECONDS} s' WHERE number = $1",
-            number,
-        )
+        until = f"clock_timestamp() + interval '{HOLD_SECONDS} s'"
+        await db.execute(f"UPDATE campaigns SET held_until = {until} WHERE number = $1", number)
 
     async def _forget_ids(self, db: SqlConnection, number: int) -> None:
         """They are too many for a transaction that others wait for."""

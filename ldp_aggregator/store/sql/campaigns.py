@@ -319,10 +319,8 @@ async def add_sum(db: SqlConnection, number: int, tally: Tally, members: Sequenc
 
 async def compact(db: SqlConnection, campaign: Campaign, number: int) -> None:
     """Replace small parts that nobody else is replacing by their sum. Raises StoreError where they are damaged."""
-    sizes = await db.fetch(
-        "SELECT part, length(sums) AS size FROM parts WHERE campaign = $1 ORDER BY size, part FOR UPDATE SKIP LOCKED",
-        number,
-    )
+    smallest_first = "SELECT part, length(sums) AS size FROM parts WHERE campaign = $1 ORDER BY size, part"
+    sizes = await db.fetch(f"{smallest_first} FOR UPDATE SKIP LOCKED", number)
     chosen = [found["part"] for found in sizes[: compactable([found["size"] for found in sizes])]]
     members = await db.fetch(
         f"DELETE FROM parts WHERE part IN ({', '.join(map(str, chosen))}) RETURNING reports, vouched, least_batch, sums"

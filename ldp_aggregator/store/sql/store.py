@@ -107,9 +107,7 @@ class Rights(Transactions):
             campaign_id,
             MOST if last is None else last,
         )
-        return [
-            LoggedAct(number, moment, Act(*act), outcome) for number, moment, outcome, *act in map(tuple, found[::-1])
-        ]
+        return [LoggedAct(number, moment, Act(*act), outcome) for number, moment, outcome, *act in found[::-1]]
 
     @writing
     async def put_directory(self, db: SqlConnection, key: str, version: int, document: bytes) -> None:
@@ -233,9 +231,8 @@ async def _add_token(db: SqlConnection, token: StoredToken) -> None:
 
 
 async def _revoke(db: SqlConnection, name: str) -> bool:
-    return bool(
-        await db.execute("UPDATE tokens SET revoked = $2 WHERE name = $1 AND revoked IS NULL", name, await db.now())
-    )
+    statement = "UPDATE tokens SET revoked = $2 WHERE name = $1 AND revoked IS NULL"
+    return bool(await db.execute(statement, name, await db.now()))
 
 
 def _token(row: Row | None) -> StoredToken | None:

@@ -37,9 +37,7 @@ CHECKPOINT_PAGES: Final = 8_000
 
 IDS: Final = """
 CREATE TABLE recent_ids (place INTEGER PRIMARY KEY, records BLOB NOT NULL);
-CREATE TABLE runs (
-    name text PRIMARY KEY, campaign bigint NOT NULL REFERENCES campaigns (number), ids bigint NOT NULL
-)
+CREATE TABLE runs (name text PRIMARY KEY, campaign bigint NOT NULL REFERENCES campaigns (number), ids bigint NOT NULL)
 """
 """The tables that list the ids, beside those of :mod:`ldp_aggregator.store.sql.connection`."""
 
@@ -111,13 +109,9 @@ def open_connection(path: Path, *, read_only: bool = False) -> sqlite3.Connectio
         raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; the embedded store needs {wanted} or newer")
     address = f"file:{quote(str(path.absolute()))}?mode={'ro' if read_only else 'rw'}"
     try:
+        types = sqlite3.PARSE_DECLTYPES
         db = sqlite3.connect(
-            address,
-            BUSY_SECONDS,
-            uri=True,
-            isolation_level=None,
-            check_same_thread=False,
-            detect_types=sqlite3.PARSE_DECLTYPES,
+            address, BUSY_SECONDS, uri=True, isolation_level=None, check_same_thread=False, detect_types=types
         )
         db.row_factory = sqlite3.Row
         db.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
