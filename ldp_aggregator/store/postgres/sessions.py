@@ -100,7 +100,7 @@ class Sessions:
 
     @classmethod
     async def open(cls, address: str, *, clock: Clock | None = None, read_only: bool = False) -> Sessions:
-        """Connect, and prepare the schema. Raises StoreError where the database cannot be reached, or has another."""
+        """Connect, and make the tables or check them. Raises StoreError, also where the database cannot be reached."""
         try:
             pool = await asyncpg.create_pool(
                 address,

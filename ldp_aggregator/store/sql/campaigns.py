@@ -9,15 +9,7 @@ from typing import Any, Final
 
 from ldp_aggregator.counting.tally import Arrivals, Tally, compactable, devices_counted, part_of_tally, tally_of_parts
 from ldp_aggregator.store import contract
-from ldp_aggregator.store.contract import (
-    CampaignState,
-    Life,
-    RefusedError,
-    StoreError,
-    Terms,
-    UnknownCampaignError,
-    to_text,
-)
+from ldp_aggregator.store.contract import CampaignState, Life, RefusedError, StoreError, Terms, UnknownCampaignError
 from ldp_aggregator.store.decisions import CampaignRow, check_closed, check_reopening, check_sealing, ending
 from ldp_aggregator.store.sql.connection import OF_CAMPAIGNS, Row, SqlConnection, Transactions, reading, writing
 from protocols import Campaign, ProtocolError
@@ -83,8 +75,8 @@ class Campaigns(Transactions):
         if deleted is not None:
             raise RefusedError(
                 contract.DELETED,
-                f"campaign {campaign.id} was deleted at {to_text(deleted[0])}, and stays so; a draft with another "
-                "title makes another campaign",
+                f"campaign {campaign.id} was deleted at {contract.to_text(deleted[0])}, and stays so; a draft with "
+                "another title makes another campaign",
             )
         made = await db.fetchrow(
             "INSERT INTO campaigns (id, title, document, opens, closes, created, max_reports, salt, uploads_need) "

@@ -15,18 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from ldp_aggregator.counting.tally import COMPACT_AT, encode_part
-from ldp_aggregator.store import decisions
-from ldp_aggregator.store.contract import (
-    LOG,
-    UNAVAILABLE,
-    UNKNOWN,
-    Clock,
-    Outcome,
-    StoreError,
-    Submission,
-    kind_of,
-    utc_now,
-)
+from ldp_aggregator.store import contract, decisions
+from ldp_aggregator.store.contract import LOG, Clock, Outcome, StoreError, Submission, kind_of, utc_now
 from ldp_aggregator.store.decisions import Batch, CampaignRow, in_order
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.connection import Result, SqlConnection, Work, writing
@@ -143,7 +133,7 @@ class SqliteStore(Store):
                 raise
             answers = {name: self._refused(name, batch, error) for name, batch in batches.items()}
         self._ids.keep()
-        if all(outcomes[0].refused == UNAVAILABLE for outcomes in answers.values()):
+        if all(outcomes[0].refused == contract.UNAVAILABLE for outcomes in answers.values()):
             self._write_a_page()  # Where that fails too, it is the database, and no campaign.
         return in_order(submissions, answers)
 
@@ -168,12 +158,12 @@ class SqliteStore(Store):
     def _refused(self, campaign_id: str, batch: Batch, error: Exception) -> Sequence[Outcome]:
         """Tell what is wrong with one campaign; it fails no other."""
         LOG.error("a campaign was not counted", extra={"campaign": campaign_id, "reason": str(error)})
-        return batch.refused(UNAVAILABLE)
+        return batch.refused(contract.UNAVAILABLE)
 
     async def _count_batch(self, db: SqliteConnection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:
         row = await campaigns.find(db, campaign_id)
         if row is None:
-            return batch.refused(UNKNOWN)
+            return batch.refused(contract.UNKNOWN)
         refused = decisions.refuse_uploads(row, await db.now())
         if refused is not None:
             return batch.refused(refused)
