@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from ldp_aggregator.store import SqliteStore, Submission
-from ldp_aggregator.store.sqlite.connections import FILE_NAME
+from ldp_aggregator.store.sqlite.database import FILE_NAME
 from protocols import Campaign
 from protocols.wire import Block
 

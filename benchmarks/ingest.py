@@ -31,7 +31,7 @@ from uploading import Plan, Server, cpu_seconds, make_certificate, on_loop, pin,
 from ldp_aggregator import Tally
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import Store, open_store
-from ldp_aggregator.store.clock import utc_now
+from ldp_aggregator.store.contract import utc_now
 from protocols import Campaign
 from protocols.wire import ID_BYTES, Block, encode_blocks
 

@@ -33,7 +33,7 @@ from ingest import make_campaign, with_store
 from uploading import Plan, Server, cpu_seconds, make_certificate, on_loop, pin, put_on, uploads
 
 from ldp_aggregator.service.rights import make_token
-from ldp_aggregator.store.clock import utc_now
+from ldp_aggregator.store.contract import utc_now
 from protocols.wire import MEDIA_TYPE
 
 OVERLOAD = {"200", "429", "503"}

@@ -29,8 +29,8 @@ SERVE = """
 from importlib.resources import files
 from ldp_aggregator.dashboard import __name__ as dashboard
 from ldp_aggregator import trainers
-from ldp_aggregator.server import app
-print(all(getattr(trainers, name) for name in trainers.__all__) and bool(app))
+from ldp_aggregator.server import process
+print(all(getattr(trainers, name) for name in trainers.__all__) and bool(process))
 print((files(dashboard) / "templates" / "base.html").is_file())
 """
 

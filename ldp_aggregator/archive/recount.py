@@ -27,12 +27,8 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.archive.locations import Place, open_place
-from ldp_aggregator.archive.parquet_files import ArchiveError, Kept, decode_file
-from ldp_aggregator.counting.decoding import Sums, count, refusals
-from ldp_aggregator.counting.digest import digests
-from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.counting.tally_deltas import add_part, encode_part, part_of_tally
+from ldp_aggregator.archive.locations import ArchiveError, Kept, Place, decode_file, joined, open_place, without_refused
+from ldp_aggregator.counting.tally import Sums, Tally, add_part, count, digests, encode_part, part_of_tally
 from ldp_aggregator.mechanisms.analysis import Rows
 from protocols import Campaign, DocumentError
 from protocols.wire import ID_BYTES
@@ -84,20 +80,10 @@ def recount_slot(document: bytes, files: Sequence[bytes], names: Sequence[str] =
     Returns a result for :func:`add_results`. Raises ArchiveError for what is no file of the campaign.
     """
     campaign = Campaign.parse(document)
-    gathered: dict[int, list[Kept]] = {}
-    for data, name in zip(files, names or ["a file"] * len(files), strict=True):
-        for question, kept in decode_file(data, campaign, name).items():
-            gathered.setdefault(question, []).append(kept)
-    sound = {}
-    refused = 0
-    for question, parts in sorted(gathered.items()):
-        ids = np.concatenate([part.ids for part in parts])
-        rows = np.concatenate([part.payloads for part in parts])
-        wrong = list(refusals(campaign.questions[question], rows))
-        if wrong:
-            ids, rows = np.delete(ids, wrong, axis=0), np.delete(rows, wrong, axis=0)
-        refused += len(wrong)
-        sound[question] = Kept(ids, rows)
+    named = zip(files, names or ["a file"] * len(files), strict=True)
+    gathered = joined(decode_file(data, campaign, name) for data, name in named)
+    sound = {question: without_refused(campaign, question, kept) for question, kept in sorted(gathered.items())}
+    refused = sum(len(kept.ids) for kept in gathered.values()) - sum(len(kept.ids) for kept in sound.values())
     chosen, duplicates, conflicts = _choose(sound)
     sums: Sums = {}
     for question, kept in sound.items():
@@ -114,21 +100,20 @@ def add_results(document: bytes, results: Iterable[bytes]) -> bytes:
     duplicates = refused = 0
     conflicts: list[bytes] = []
     for result in results:
-        more_duplicates, more_refused, ids, part = _unpack(result)
+        more_duplicates, more_refused, more_conflicts, part = _unpack(result)
         duplicates += more_duplicates
         refused += more_refused
-        conflicts += [ids[start : start + ID_BYTES] for start in range(0, len(ids), ID_BYTES)]
+        conflicts += more_conflicts
         add_part(tally, part)
     return _pack(duplicates, refused, b"".join(sorted(conflicts)), part_of_tally(tally))
 
 
 def read_result(document: bytes, result: bytes) -> Recount:
     """A result, as what it says."""
-    duplicates, refused, ids, part = _unpack(result)
+    duplicates, refused, conflicts, part = _unpack(result)
     tally = Tally(Campaign.parse(document))
     add_part(tally, part)
-    conflicts = tuple(ids[start : start + ID_BYTES] for start in range(0, len(ids), ID_BYTES))
-    return Recount(tally, duplicates, conflicts, refused)
+    return Recount(tally, duplicates, tuple(conflicts), refused)
 
 
 def _choose(sound: dict[int, Kept]) -> tuple[dict[int, NDArray[np.bool_]], int, bytes]:
@@ -172,12 +157,12 @@ def _pack(duplicates: int, refused: int, conflicts: bytes, part: bytes) -> bytes
     return packed
 
 
-def _unpack(result: bytes) -> tuple[int, int, bytes, bytes]:
+def _unpack(result: bytes) -> tuple[int, int, list[bytes], bytes]:
     try:
-        duplicates, refused, conflicts, part = msgpack.unpackb(result)
+        duplicates, refused, ids, part = msgpack.unpackb(result)
     except (ValueError, TypeError, msgpack.UnpackException):
         raise ArchiveError("a result of recount_slot is damaged") from None
-    return duplicates, refused, conflicts, part
+    return duplicates, refused, [ids[start : start + ID_BYTES] for start in range(0, len(ids), ID_BYTES)], part
 
 
 DOCUMENT: Final = "document.json"

@@ -15,7 +15,6 @@ of these again. The large file is there before the small ones go, so a recount a
 from __future__ import annotations
 
 import asyncio
-import logging
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,16 +23,20 @@ from typing import Final
 
 import numpy as np
 
-from ldp_aggregator.archive.locations import Place
-from ldp_aggregator.archive.parquet_files import ArchiveError, Kept, decode_file, encode_file
+from ldp_aggregator.archive.locations import (
+    ArchiveError,
+    Kept,
+    Place,
+    decode_file,
+    encode_file,
+    joined,
+    without_refused,
+)
 from ldp_aggregator.archive.recount import DOCUMENT, REPORTS, SUFFIX, check_slots, file_name, slot_of
-from ldp_aggregator.counting.decoding import payload_rows, refusals
-from ldp_aggregator.store.contract import UNAVAILABLE, Counting, Outcome, StoreError, Submission
-from ldp_aggregator.store.failures import kind_of
+from ldp_aggregator.counting.tally import payload_rows
+from ldp_aggregator.store.contract import LOG, UNAVAILABLE, Counting, Outcome, StoreError, Submission, kind_of
 from protocols import Campaign
 from protocols.wire import ID_BYTES, Block
-
-LOG: Final = logging.getLogger("ldp_aggregator")
 
 PENDING: Final = "pending"
 COMPACT_AT: Final = 64
@@ -89,7 +92,9 @@ class Archive:
             for slot, reports in parts
         ]
         for file in files:
-            self._introduce(file.campaign)
+            if file.campaign.id not in self._known:
+                self._place.put(f"{file.campaign.id}/{DOCUMENT}", file.campaign.document)
+                self._known.add(file.campaign.id)
             self._place.put(file.pending, encode_file(file.reports))
         return files
 
@@ -115,9 +120,7 @@ class Archive:
 
     def publish_some(self, files: Sequence[PendingFile], accepted: Sequence[Submission]) -> None:
         """Make a part of the archive what of the pending files belongs to ``accepted``. Raises ArchiveError."""
-        kept = {
-            (campaign.id, slot): reports for campaign, parts in self._by_campaign(accepted) for slot, reports in parts
-        }
+        kept = {(one.id, slot): reports for one, parts in self._by_campaign(accepted) for slot, reports in parts}
         for file in files:
             reports = kept.get((file.campaign.id, file.slot))
             if reports is not None:
@@ -160,9 +163,8 @@ class Archive:
                 while self._compact(campaign, slot, level):
                     level += 1
             except ArchiveError as error:  # noqa: PERF203 - nothing is lost: the small files are there
-                LOG.warning(
-                    "archived files were not put together", extra={"campaign": campaign.id, "reason": kind_of(error)}
-                )
+                about = {"campaign": campaign.id, "reason": kind_of(error)}
+                LOG.warning("archived files were not put together", extra=about)
 
     def _compact(self, campaign: Campaign, slot: int, level: int) -> bool:
         """Put the files of a level together; whether that makes the next one due."""
@@ -170,30 +172,16 @@ class Archive:
         if len(names) < COMPACT_AT:
             self._small.setdefault((campaign.id, slot, level), []).extend(names)
             return False
-        found: dict[int, list[Kept]] = {}
-        for name in names:
-            for question, kept in decode_file(self._place.read(name), campaign, name).items():
-                found.setdefault(question, []).append(kept)
-        together = {
-            question: Kept(np.concatenate([one.ids for one in parts]), np.concatenate([one.payloads for one in parts]))
-            for question, parts in found.items()
-        }
+        together = joined(decode_file(self._place.read(name), campaign, name) for name in names)
         name = f"{campaign.id}/{REPORTS}/{file_name(slot, self._slots, secrets.token_hex(8))}"
         self._place.put(name, encode_file(together))
         for old in names:
             self._place.remove(old)
         return self._note(campaign, slot, level + 1, name, sum(len(one.ids) for one in together.values()))
 
-    def _introduce(self, campaign: Campaign) -> None:
-        if campaign.id not in self._known:
-            self._place.put(f"{campaign.id}/{DOCUMENT}", campaign.document)
-            self._known.add(campaign.id)
-
-    def _by_campaign(
-        self, submissions: Sequence[Submission]
-    ) -> Iterator[tuple[Campaign, list[tuple[int, dict[int, Kept]]]]]:
-        for campaign in {one.campaign.id: one.campaign for one in submissions}.values():
-            blocks = [block for one in submissions if one.campaign.id == campaign.id for block in one.blocks]
+    def _by_campaign(self, group: Sequence[Submission]) -> Iterator[tuple[Campaign, list[tuple[int, dict[int, Kept]]]]]:
+        for campaign in {one.campaign.id: one.campaign for one in group}.values():
+            blocks = [block for one in group if one.campaign.id == campaign.id for block in one.blocks]
             yield campaign, self._divided(_gathered(campaign, blocks))
 
     def _divided(self, gathered: Mapping[int, Kept]) -> list[tuple[int, dict[int, Kept]]]:
@@ -246,7 +234,7 @@ class ArchivedCounts:
             try:
                 number += await self._read_pending(campaign)
             except ArchiveError as error:  # noqa: PERF203 - what is strange in one stops no other
-                self._tell_waiting(campaign.id, error)
+                LOG.error("archived reports wait", extra={"campaign": campaign.id, "reason": str(error)})
         await self._settle(set(self._unsettled))
         return number
 
@@ -256,9 +244,6 @@ class ArchivedCounts:
             self._unsettled.setdefault(campaign.id, []).extend(files)
         self._unread.pop(campaign.id, None)
         return len(files)
-
-    def _tell_waiting(self, campaign_id: str, error: StoreError) -> None:
-        LOG.error("archived reports wait", extra={"campaign": campaign_id, "reason": str(error)})
 
     async def _count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         files = await asyncio.to_thread(self._archive.write, submissions)
@@ -288,7 +273,7 @@ class ArchivedCounts:
                 if campaign_id in self._unsettled:
                     await self._settle_campaign(campaign_id)
             except StoreError as error:  # noqa: PERF203 - the next one may be sound
-                self._tell_waiting(campaign_id, error)
+                LOG.error("archived reports wait", extra={"campaign": campaign_id, "reason": str(error)})
                 failed[campaign_id] = error
         return failed
 
@@ -322,11 +307,9 @@ def _gathered(campaign: Campaign, blocks: Sequence[Block]) -> dict[int, Kept]:
     for question in sorted(payloads):
         rows = payload_rows(campaign.questions[question], b"".join(payloads[question]))
         names = np.frombuffer(b"".join(ids[question]), dtype=np.uint8).reshape(-1, ID_BYTES)
-        wrong = list(refusals(campaign.questions[question], rows))
-        if wrong:
-            rows, names = np.delete(rows, wrong, axis=0), np.delete(names, wrong, axis=0)
-        if len(rows):
-            gathered[question] = Kept(names, rows)
+        kept = without_refused(campaign, question, Kept(names, rows))
+        if len(kept.ids):
+            gathered[question] = kept
     return gathered
 
 

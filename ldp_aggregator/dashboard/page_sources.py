@@ -16,8 +16,7 @@ from datetime import datetime
 from typing import Final
 
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.clock import Clock, utc_now
-from ldp_aggregator.store.contract import StoreError
+from ldp_aggregator.store.contract import Clock, StoreError, utc_now
 from protocols import Campaign
 
 LOG: Final = logging.getLogger("ldp_aggregator")

@@ -26,8 +26,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import truncnorm
 
-from ldp_aggregator.counting.arrivals import Arrivals
-from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.counting.tally import Arrivals, Tally
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
 from ldp_aggregator.estimation.expected import answers

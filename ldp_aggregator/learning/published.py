@@ -14,8 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from ldp_aggregator.amplification import campaign_blankets, epsilon_bound
-from ldp_aggregator.counting.arrivals import Arrivals
-from ldp_aggregator.counting.tally import Tally, devices_counted
+from ldp_aggregator.counting.tally import Arrivals, Tally, devices_counted
 from ldp_aggregator.mechanisms.analysis import MOST_EXPONENT
 from protocols import Campaign
 

@@ -7,7 +7,6 @@ Codes are stable and are what programs look at; titles and details are for peopl
 from __future__ import annotations
 
 import json
-import logging
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,13 +16,10 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.server.housekeeping import Metrics
 from ldp_aggregator.store import contract
-from ldp_aggregator.store.contract import RefusedError, StoreError, UnknownCampaignError
-from ldp_aggregator.store.failures import kind_of
+from ldp_aggregator.store.contract import LOG, RefusedError, StoreError, UnknownCampaignError, kind_of
 from protocols.errors import PAYLOAD_CODES, NotInstalledError
-
-LOG: Final = logging.getLogger("ldp_aggregator")
 
 MEDIA_TYPE: Final = "application/problem+json"
 
@@ -104,15 +100,8 @@ class ProblemError(Exception):
         members: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(detail or PROBLEMS[code].title)
-        self.code = code
-        self.detail = detail
-        self.headers = dict(headers or {})
-        self.members = dict(members or {})
-
-    @property
-    def status(self) -> int:
-        """The HTTP status."""
-        return PROBLEMS[self.code].status
+        self.code, self.status, self.detail = code, PROBLEMS[code].status, detail
+        self.headers, self.members = dict(headers or {}), dict(members or {})
 
     def body(self) -> bytes:
         """The problem document."""

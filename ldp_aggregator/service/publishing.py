@@ -1,4 +1,6 @@
-"""From what a store holds to a published model: what the server and the command line both do."""
+"""What the server and the command line both do: from drafts to campaigns, from what a store holds to published models;
+and archives beside stores: the one that a server writes to, and what goes along where a campaign is deleted.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,13 @@ from contextlib import contextmanager
 from datetime import date, datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
-from ldp_aggregator.counting.arrivals import Arrivals
-from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.counting.tally import Arrivals, Tally
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.simplex import POSTERIOR
 from ldp_aggregator.learning.published import counted_twice, published_by, relayed
+from ldp_aggregator.service.settings import Settings, SettingsError
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.contract import PublishedModel, Shares
+from ldp_aggregator.store.contract import Counting, PublishedModel, Shares
 from protocols import Campaign, DraftError
 from protocols.document.authored import MODEL
 from protocols.document.evaluation import MOST_BINS
@@ -30,6 +32,7 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
+    from ldp_aggregator.archive.writer import Archive
     from ldp_aggregator.learning.evaluation import Evaluated
     from ldp_aggregator.learning.naive_bayes import NaiveBayes
 
@@ -134,11 +137,7 @@ def told_estimates(campaign: Campaign, tally: Tally, arrivals: Arrivals, post: s
 
 
 async def publish_trained(
-    store: Store,
-    campaign_ids: Sequence[str],
-    post: str = POSTERIOR,
-    *,
-    anyway: bool = False,
+    store: Store, campaign_ids: Sequence[str], post: str = POSTERIOR, *, anyway: bool = False
 ) -> tuple[int, tuple[PublishedModel, ...]]:
     """Train on the tallies of campaigns about the same features and publish the model for the devices of each.
 
@@ -250,11 +249,7 @@ def trained_on(campaign: Campaign) -> list[str]:
 
 
 async def draft_evaluation(
-    store: Store,
-    campaign_ids: Sequence[str],
-    *,
-    model: Model | None = None,
-    bins: int = MOST_BINS,
+    store: Store, campaign_ids: Sequence[str], *, model: Model | None = None, bins: int = MOST_BINS
 ) -> dict[str, Any]:
     """Return the draft of a round that tells how good a model is: the one that is trained on what campaigns about the
     same features have counted so far, or ``model``, which may come from elsewhere.
@@ -279,3 +274,54 @@ def _draft(campaigns: Sequence[Campaign], model: Model, bins: int) -> dict[str, 
         from ldp_aggregator.learning.evaluation import evaluation_draft
 
         return evaluation_draft(campaigns, model, bins=bins)
+
+
+async def counts_of(store: Store, settings: Settings) -> Counting:
+    """Open what counts reports: the store alone, or with an archive that first gets what an earlier process left over.
+
+    Raises SettingsError where the archive cannot be written to here, StoreError where it does not answer.
+    """
+    archive = await archive_of(store, settings)
+    if archive is not None:
+        goes_along(store, archive)
+    if settings.archive is None or archive is None:
+        return store
+    await store.note_archive(archive.url)
+    open_ones = [
+        Campaign.parse(await store.document(state.id), state.id)
+        for state in await store.campaigns()
+        if not state.federated and state.life.sealed is None
+    ]
+    from ldp_aggregator.archive.writer import ArchivedCounts
+
+    counts = ArchivedCounts(store, archive)
+    await counts.recover(open_ones)
+    return counts
+
+
+async def archive_of(store: Store, settings: Settings) -> Archive | None:
+    """The archive that is set, else the one that a server of this store wrote to last; None where there never was one.
+
+    Raises SettingsError, StoreError.
+    """
+    address = settings.archive or await store.archived_at()
+    if address is None:
+        return None
+    try:
+        # pyarrow takes a while to import, and who does not archive need not have it.
+        from ldp_aggregator.archive.locations import open_place
+        from ldp_aggregator.archive.writer import Archive
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            f"setting archive: {error.name} is not installed; archives need pip install 'ldp-bayes[archive]'"
+        ) from None
+    return Archive(open_place(address))
+
+
+def goes_along(store: Store, archive: Archive) -> None:
+    """Have whoever deletes a campaign of the store remove its archived reports first."""
+
+    async def forget(campaign_id: str) -> None:
+        await asyncio.to_thread(archive.forget, campaign_id)
+
+    store.when_deleting(forget)

@@ -40,7 +40,6 @@ MEBI: Final = 1 << 20
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@,*A-Z]+")
 """As browsers write them: scheme, host and any unusual port, in small letters."""
 
-
 _RENAMED: Final = dict.fromkeys(("host", "port"), "; it is listen now") | {
     "limits": "; its keys stand outside of it now"
 }

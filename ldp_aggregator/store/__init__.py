@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from ldp_aggregator.store.clock import Clock
 from ldp_aggregator.store.contract import SCOPES as SCOPES
 from ldp_aggregator.store.contract import Act as Act
 from ldp_aggregator.store.contract import CampaignState as CampaignState
+from ldp_aggregator.store.contract import Clock
 from ldp_aggregator.store.contract import Life as Life
 from ldp_aggregator.store.contract import Outcome as Outcome
 from ldp_aggregator.store.contract import PublishedModel as PublishedModel
@@ -19,7 +19,7 @@ from ldp_aggregator.store.contract import Submission as Submission
 from ldp_aggregator.store.contract import UnknownCampaignError as UnknownCampaignError
 from ldp_aggregator.store.sql.store import Damage as Damage
 from ldp_aggregator.store.sql.store import Store as Store
-from ldp_aggregator.store.sqlite.connections import FILE_NAME
+from ldp_aggregator.store.sqlite.database import FILE_NAME
 from ldp_aggregator.store.sqlite.store import SqliteStore as SqliteStore
 
 

@@ -15,16 +15,37 @@ What is decided from what was read is in :mod:`ldp_aggregator.store.decisions`, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import errno
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any, Final, Protocol
 
-from ldp_aggregator.counting.arrivals import Arrivals
+from ldp_aggregator.counting.tally import Arrivals
 from ldp_aggregator.node_statistics import Releases
-from ldp_aggregator.store.clock import to_text
 from protocols import Campaign
 from protocols.wire import Block
+
+LOG: Final = logging.getLogger("ldp_aggregator")
+
+Clock = Callable[[], datetime]
+"""The time, injected so that tests can step it."""
+
+
+def utc_now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+def to_text(moment: datetime) -> str:
+    """RFC 3339 in UTC: the one spelling of a time in databases and answers."""
+    return moment.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
+
+
+def from_text(text: str) -> datetime:
+    """The inverse of :func:`to_text`."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
 
 CONFLICTING: Final = "conflicting-report"
 """The id was counted before, with other bytes: the client answered twice."""
@@ -63,6 +84,34 @@ class UnknownCampaignError(LookupError):
     def __init__(self, campaign_id: str) -> None:
         super().__init__(f"no campaign has the id {campaign_id}")
         self.campaign_id = campaign_id
+
+
+_NAMES: Final = ("sqlite_errorname", "sqlstate", "reason")
+"""Where SQLite, PostgreSQL and OpenSSL say it in a word of their own."""
+_MOST_CAUSES: Final = 4
+
+
+def kind_of(error: BaseException) -> str:
+    """A failure as a log may tell it: the classes and codes of an exception and of what caused it, and nothing of their
+    texts, which may quote what a client sent.
+    """
+    kinds: list[str] = []
+    seen: BaseException | None = error
+    while seen is not None and len(kinds) < _MOST_CAUSES:
+        words = [type(seen).__name__]
+        words += filter(None, (_code(getattr(seen, name, None)) for name in _NAMES))
+        if isinstance(seen, OSError) and seen.errno is not None:
+            words += filter(None, [errno.errorcode.get(seen.errno)])
+        kinds.append(" ".join(words))
+        seen = seen.__cause__
+    return " from ".join(kinds)
+
+
+def _code(value: object) -> str:
+    """A code as it stands in a library's table: capitals, digits and underscores; anything else is left out."""
+    if isinstance(value, str) and len(value) <= 60 and value.isascii() and value.replace("_", "").isalnum():
+        return value if value == value.upper() else ""
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +207,9 @@ class Counting(Protocol):
         What is wrong with a campaign fails no other: its uploads are refused as :data:`UNAVAILABLE`. Raises StoreError
         where the database takes no write at all.
         """
-        ...
 
     async def beat(self) -> None:
         """Write, durably, and change nothing; raises StoreError where :meth:`count` would."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,16 +266,12 @@ class CampaignState:
 
     def to_json(self, now: datetime) -> dict[str, Any]:
         """As the admin API and ``campaign list --json`` show it."""
-        life = self.life
         return {
             "id": self.id,
             "title": self.title,
             "status": self.status(now),
             "created": to_text(self.created),
-            "opens": life.opens and to_text(life.opens),
-            "closes": life.closes and to_text(life.closes),
-            "closed": life.closed and to_text(life.closed),
-            "sealed": life.sealed and to_text(life.sealed),
+            **{name: moment and to_text(moment) for name, moment in asdict(self.life).items()},
             "max_reports": self.max_reports,
             "reports": self.reports,
             "counted_twice": self.arrivals.overlap,
@@ -303,9 +346,4 @@ class LoggedAct:
 
     def to_json(self) -> dict[str, Any]:
         """As ``ldp-aggregator log --json`` shows it."""
-        return {
-            "number": self.number,
-            "time": to_text(self.moment),
-            **asdict(self.act),
-            "outcome": self.outcome,
-        }
+        return {"number": self.number, "time": to_text(self.moment), **asdict(self.act), "outcome": self.outcome}

@@ -1,30 +1,209 @@
-"""The decisions of a store about campaigns and uploads, as pure functions of what was read.
+"""The decisions of a store about uploads and campaigns, as pure functions of what was read.
 
-Whoever calls these read the arguments inside the transaction that acts on the answer, under whatever lock its database
-needs for them to stay true until the commit.
+A :class:`Batch` is a group of uploads to one campaign, as arrays. The store asks three things of it: which (id, digest)
+pairs to insert (:attr:`Batch.candidates`), what to add once it knows which of them it held already
+(:meth:`Batch.settle`), and what to tell each uploader.
+
+Whoever calls what decides about a campaign read the arguments inside the transaction that acts on the answer, under
+whatever lock its database needs for them to stay true until the commit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from ldp_aggregator.counting.arrivals import Arrivals
-from ldp_aggregator.store.batch import Settlement
-from ldp_aggregator.store.clock import to_text
-from ldp_aggregator.store.contract import (
-    CLOSED,
-    NOT_CLOSED,
-    REVOKED,
-    SEALED,
-    TAKES_REPORTS,
-    TAKES_SHARES,
-    TOO_EARLY,
-    CampaignState,
-    Life,
-    RefusedError,
-)
+import numpy as np
+from numpy.typing import NDArray
+
+from ldp_aggregator.counting.tally import DIGEST_BYTES, Arrivals, Sheet, Sums, lay_out
+from ldp_aggregator.mechanisms.analysis import Rows
+from ldp_aggregator.store import contract
+from ldp_aggregator.store.contract import Life, Outcome, RefusedError, Submission, to_text
+from protocols import Campaign
+from protocols.wire import ID_BYTES
+
+RECORD_BYTES: Final = ID_BYTES + DIGEST_BYTES
+"""An id and its digest, as they go to the store side by side."""
+
+
+@dataclass(frozen=True)
+class Settlement:
+    """All that a commit adds, and the answer to every submission of the batch."""
+
+    sums: Sums
+    counted: int
+    outcomes: tuple[Outcome, ...]
+    vouched: int = 0
+    """Of the counted ones, those of uploads for whose batch a relay vouched."""
+    least_batch: int | None = None
+    """The smallest of these batches, less what hid nobody in its upload."""
+    revealed: int = 0
+    """Reports that were known before and came again outside of a batch."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """All reports of ``submissions`` (of one campaign), ordered by question, then as they came.
+
+    ``run`` gives for every report the position of its id among :attr:`candidates`, -1 where its payload was refused.
+    """
+
+    campaign: Campaign
+    submissions: tuple[Submission, ...]
+    owners: NDArray[np.int64]
+    sheets: Sequence[Sheet]
+    ids: Rows
+    digests: NDArray[np.uint64]
+    codes: Mapping[int, str]
+    run: NDArray[np.int64]
+    firsts: NDArray[np.int64]
+    """Report of each candidate: the first of its id."""
+
+    def refused(self, code: str) -> tuple[Outcome, ...]:
+        """The answer to every submission where the campaign takes none."""
+        return (Outcome(refused=code),) * len(self.submissions)
+
+    @property
+    def candidates(self) -> Rows:
+        """Distinct ids in increasing order, each with the digest of its first report; shape (m, RECORD_BYTES)."""
+        records = np.empty((len(self.firsts), RECORD_BYTES), dtype=np.uint8)
+        records[:, :ID_BYTES] = self.ids[self.firsts]
+        records[:, ID_BYTES:] = self.digests[self.firsts].astype("<u8")[:, None].view(np.uint8)
+        return records
+
+    def earliest(self, known: Mapping[int, bytes], limit: int) -> NDArray[np.int64]:
+        """Positions of the first ``limit`` candidates, as they came, that are not in ``known``."""
+        unknown = np.ones(len(self.firsts), dtype=np.bool_)
+        unknown[np.fromiter(known, dtype=np.int64, count=len(known))] = False
+        fresh = np.flatnonzero(unknown)
+        if len(fresh) <= limit:
+            return fresh
+        chosen = fresh[np.argsort(self.owners[self.firsts[fresh]], kind="stable")[:limit]]
+        return np.sort(chosen)
+
+    def settle(self, known: Mapping[int, bytes], inserted: NDArray[np.int64] | None = None) -> Settlement:
+        """Decide every report, given the candidates (position to digest) that the store held already.
+
+        ``inserted`` names the candidates that were stored where not all the others were: the rest met a full campaign.
+        """
+        # One entry more than there are candidates, so that a refused report's rank of -1 finds one.
+        truth = np.append(self.digests[self.firsts], np.uint64(0))
+        new = np.ones(len(self.firsts) + 1, dtype=bool)
+        new[-1] = False
+        if known:
+            positions = np.fromiter(known, dtype=np.int64, count=len(known))
+            truth[positions] = np.frombuffer(b"".join(known.values()), dtype="<u8")
+            new[positions] = False
+        shut = np.zeros_like(new)
+        if inserted is not None:
+            shut = new.copy()
+            shut[inserted] = False
+            new &= ~shut
+        counted = np.zeros(len(self.ids), dtype=bool)
+        counted[self.firsts[new[:-1]]] = True
+        closed = shut[self.run]
+        framed = (self.run >= 0) & ~closed
+        same = framed & (self.digests == truth[self.run])
+        codes = dict(self.codes)
+        codes |= dict.fromkeys(np.flatnonzero(framed & ~same).tolist(), contract.CONFLICTING)
+        codes |= dict.fromkeys(np.flatnonzero(closed).tolist(), contract.CLOSED)
+        outcomes = self._outcomes(counted, same & ~counted, codes)
+        sums = {question: added for sheet in self.sheets for question, added in sheet.sums(counted).items()}
+        return Settlement(sums, int(new.sum()), outcomes, *self._mixed(outcomes))
+
+    def _mixed(self, outcomes: Sequence[Outcome]) -> tuple[int, int | None, int]:
+        """Add up what relays vouch for: reports vouched for, the least batch, and what was seen again outside of one.
+
+        An upload of which nothing is new is a relay's second try, and says nothing of its batch.
+        """
+        vouched, least, revealed = 0, None, 0
+        for submission, outcome in zip(self.submissions, outcomes, strict=True):
+            if submission.batch is None:
+                revealed += outcome.duplicates + sum(code == contract.CONFLICTING for _, code in outcome.rejected)
+            elif outcome.counted:
+                vouched += outcome.counted
+                crowd = max(0, submission.batch - (submission.reports - outcome.counted))
+                least = crowd if least is None else min(least, crowd)
+        return vouched, least, revealed
+
+    def _outcomes(
+        self, counted: NDArray[np.bool_], repeated: NDArray[np.bool_], codes: Mapping[int, str]
+    ) -> tuple[Outcome, ...]:
+        uploads = len(self.submissions)
+        numbers = np.bincount(self.owners[counted], minlength=uploads).tolist()
+        duplicates = np.bincount(self.owners[repeated], minlength=uploads).tolist()
+        if not codes:
+            return tuple(map(Outcome, numbers, duplicates))
+        rejected: list[list[tuple[bytes, str]]] = [[] for _ in range(uploads)]
+        places: list[list[int]] = [[] for _ in range(uploads)]
+        reports = np.bincount(self.owners, minlength=uploads)
+        standing = np.empty(len(self.owners), dtype=np.int64)
+        standing[np.argsort(self.owners, kind="stable")] = np.arange(len(self.owners)) - np.repeat(
+            np.cumsum(reports) - reports, reports
+        )
+        for row, code in sorted(codes.items()):
+            owner = self.owners[row]
+            rejected[owner].append((self.ids[row].tobytes(), code))
+            places[owner].append(int(standing[row]))
+        return tuple(
+            Outcome(number, duplicate, tuple(refused), places=tuple(where))
+            for number, duplicate, refused, where in zip(numbers, duplicates, rejected, places, strict=True)
+        )
+
+
+def gather_by_campaign(submissions: Sequence[Submission]) -> dict[str, Batch]:
+    """A batch for each campaign, in the order of their ids: everybody who locks campaigns locks them in this order."""
+    groups: dict[str, list[Submission]] = {}
+    for submission in submissions:
+        groups.setdefault(submission.campaign.id, []).append(submission)
+    return {name: gather(members[0].campaign, members) for name, members in sorted(groups.items())}
+
+
+def in_order(submissions: Sequence[Submission], answers: Mapping[str, Sequence[Outcome]]) -> list[Outcome]:
+    """The outcomes of every campaign's batch, as their submissions came."""
+    following = {name: iter(outcomes) for name, outcomes in answers.items()}
+    return [next(following[submission.campaign.id]) for submission in submissions]
+
+
+def gather(campaign: Campaign, submissions: Sequence[Submission]) -> Batch:
+    """Lay out the reports of a group of uploads to one campaign and look for those no device can have sent."""
+    blocks = sorted(
+        ((block.question, owner, block) for owner, submission in enumerate(submissions) for block in submission.blocks),
+        key=lambda entry: entry[:2],
+    )
+    counts = [block.count for _, _, block in blocks]
+    owners = np.repeat(np.array([owner for _, owner, _ in blocks], dtype=np.int64), counts)
+    ids = np.frombuffer(b"".join(block.ids for _, _, block in blocks), dtype=np.uint8).reshape(-1, ID_BYTES)
+    questions = np.repeat(np.array([question for question, _, _ in blocks], dtype=np.int64), counts)
+    laid_out = lay_out(campaign, questions, b"".join([block.payloads for _, _, block in blocks]))
+    codes: dict[int, str] = {}
+    checks = np.empty(len(questions), dtype=np.uint64)
+    for sheet in laid_out:
+        codes |= sheet.refusals()
+        checks[sheet.places] = sheet.digests()
+    run, firsts = _runs(ids, codes)
+    return Batch(campaign, tuple(submissions), owners, laid_out, ids, checks, codes, run, firsts)
+
+
+def _runs(ids: Rows, refused: Mapping[int, str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For every report the rank of its id among the distinct ids (-1 where refused); for every rank its first report.
+
+    A refused report claims no id: the device may still send a sound one.
+    """
+    halves = np.ascontiguousarray(ids).view(">u8").astype(np.uint64)
+    order = np.lexsort((halves[:, 1], halves[:, 0]))
+    if refused:
+        order = order[~np.isin(order, np.fromiter(refused, dtype=np.int64, count=len(refused)))]
+    ordered = halves[order]
+    starts = np.ones(len(order), dtype=bool)
+    starts[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    run = np.full(len(ids), -1, dtype=np.int64)
+    run[order] = np.cumsum(starts) - 1
+    return run, order[starts].astype(np.int64)
+
 
 GRACE: Final = timedelta(days=1)
 """Between the end of a campaign and what takes it for granted: time to notice that a clock was wrong."""
@@ -62,23 +241,6 @@ class CampaignRow:
         """Tell how the reports came, with what the parts say of it."""
         return Arrivals(reports, vouched, least_batch, self.overlap, self.unchecked)
 
-    def state(self, arrivals: Arrivals, *, model_version: int | None, shares: int) -> CampaignState:
-        """The campaign as it is told, with what was counted beside its row."""
-        return CampaignState(
-            id=self.id,
-            title=self.title,
-            created=self.created,
-            life=self.life,
-            max_reports=self.max_reports,
-            reports=arrivals.reports,
-            model_version=model_version,
-            federated=self.salt is not None,
-            shares=shares,
-            arrivals=arrivals,
-            over_since=self.over_since,
-            uploads_need=self.uploads_need,
-        )
-
 
 def takes_reports(salt: bytes | None, max_reports: int | None, counted: int) -> bool:
     """A campaign is one of devices, and stays so; before its first report one without a limit may become federated."""
@@ -87,7 +249,7 @@ def takes_reports(salt: bytes | None, max_reports: int | None, counted: int) -> 
 
 def is_over(life: Life, max_reports: int | None, counted: int, now: datetime) -> bool:
     """A campaign will never take a report again: it is closed, past its end, or full."""
-    return (max_reports is not None and counted >= max_reports) or life.refusal(now) == CLOSED
+    return (max_reports is not None and counted >= max_reports) or life.refusal(now) == contract.CLOSED
 
 
 def ending(row: CampaignRow, counted: int, now: datetime) -> dict[str, datetime | None]:
@@ -108,14 +270,14 @@ def check_reopening(row: CampaignRow) -> None:
     """Raises RefusedError where the ids are gone: what was counted could be counted again."""
     if row.life.sealed is not None:
         text = f"campaign {row.id} is sealed: its ids are gone, and a report sent again would count twice"
-        raise RefusedError(SEALED, text)
+        raise RefusedError(contract.SEALED, text)
 
 
 def check_closed(row: CampaignRow) -> datetime:
     """Return since when. Raises RefusedError where devices may still answer."""
     if row.life.closed is None:
         text = f"campaign {row.id} was not closed; 'ldp-aggregator campaign close' comes first"
-        raise RefusedError(NOT_CLOSED, text)
+        raise RefusedError(contract.NOT_CLOSED, text)
     return row.life.closed
 
 
@@ -124,7 +286,7 @@ def check_sealing(row: CampaignRow, now: datetime, *, at_once: bool) -> None:
     closed = check_closed(row)
     if row.life.sealed is None and now - closed < GRACE and not at_once:
         raise RefusedError(
-            TOO_EARLY,
+            contract.TOO_EARLY,
             f"campaign {row.id} was closed at {to_text(closed)} and can be sealed from {to_text(closed + GRACE)} on; "
             "until then 'campaign close --undo' takes it back (--seal-now seals at once)",
         )
@@ -132,7 +294,7 @@ def check_sealing(row: CampaignRow, now: datetime, *, at_once: bool) -> None:
 
 def refuse_uploads(row: CampaignRow, now: datetime) -> str | None:
     """The code that refuses every upload, however many reports there are."""
-    return TAKES_SHARES if row.salt is not None else row.life.refusal(now)
+    return contract.TAKES_SHARES if row.salt is not None else row.life.refusal(now)
 
 
 def refuse_node(takes_shares: bool, life: Life, now: datetime, *, token_in_use: bool) -> str | None:
@@ -141,8 +303,8 @@ def refuse_node(takes_shares: bool, life: Life, now: datetime, *, token_in_use: 
     A token that was revoked or rotated since the request began changes nothing any more.
     """
     if not takes_shares:
-        return TAKES_REPORTS
-    return life.refusal(now) if token_in_use else REVOKED
+        return contract.TAKES_REPORTS
+    return life.refusal(now) if token_in_use else contract.REVOKED
 
 
 def vouched_part(settlement: Settlement, before: Arrivals) -> int:

@@ -25,7 +25,7 @@ from tqdm import tqdm
 from ldp_aggregator import NaiveBayes, Tally, train
 from ldp_aggregator.service import rights
 from ldp_aggregator.store import StoreError, open_store
-from ldp_aggregator.store.clock import utc_now
+from ldp_aggregator.store.contract import utc_now
 from protocols import Campaign
 from protocols.wire import MEDIA_TYPE
 from simulations.fidelities import Columns, relayed_upload

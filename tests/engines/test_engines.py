@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from archived import random_kept
 
-from ldp_aggregator.archive.locations import open_place
-from ldp_aggregator.archive.parquet_files import Kept
+from ldp_aggregator.archive.locations import Kept, open_place
 from ldp_aggregator.archive.recount import SlotWork, on_dask, on_processes, parts_of, read_result, recount
 from ldp_aggregator.archive.writer import Archive
 from ldp_aggregator.store import Submission

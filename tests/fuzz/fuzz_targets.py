@@ -23,8 +23,7 @@ from exact_coins import SeededCoins
 from fuzz_door import ask_the_door, door_seeds
 from random_campaigns import campaign, document
 
-from ldp_aggregator.counting.decoding import lay_out
-from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.counting.tally import Tally, lay_out
 from ldp_aggregator.node_statistics import ShareError, campaign_of, decode_share, encode_share, has_other_rows, parts_of
 from ldp_client import Classifier, perturb
 from protocols import Campaign, DocumentError, ModelError, UploadError, decode_upload, encode_upload

@@ -16,7 +16,7 @@ from fuzz_door import the_server
 from fuzz_targets import TARGETS, bounded
 
 from ldp_aggregator import node_statistics
-from ldp_aggregator.server.sockets import aiohttp_path, upload_path
+from ldp_aggregator.server.sockets import upload_path
 from protocols import model, wire
 from protocols.document import campaign
 
@@ -75,7 +75,7 @@ FAULTS = {
     "a second encoding": ("upload", wire, "encode_blocks", lambda _: EqualToAll()),
     "a share for another campaign": ("share", node_statistics, "_vector", lambda _, value, *__: np.array(value[-1])),
     "a head that fails the door": ("door", upload_path, "read_head", lambda head: {}[head]),
-    "an answer that is no problem": ("door", aiohttp_path.ProblemError, "body", lambda self: b'{"code": "other"}'),
+    "an answer that is no problem": ("door", upload_path.ProblemError, "body", lambda self: b'{"code": "other"}'),
     "a bound of no time": ("share", fuzz_targets, "SECONDS", 0.0),
     "a bound of no memory": ("share", fuzz_targets, "MEBIBYTES", 0),
 }

@@ -20,8 +20,7 @@ from uploader import post
 from ldp_aggregator.service.publishing import derive_model
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import open_store
-from ldp_aggregator.store.clock import utc_now
-from ldp_aggregator.store.contract import Shares
+from ldp_aggregator.store.contract import Shares, utc_now
 from protocols import encode_upload
 from protocols.errors import NotInstalledError
 

@@ -7,7 +7,7 @@ import pytest
 from drafts import draft, number, text
 from payloads import possible_payloads
 
-from ldp_aggregator.archive.parquet_files import Kept
+from ldp_aggregator.archive.locations import Kept
 from protocols import Campaign
 
 

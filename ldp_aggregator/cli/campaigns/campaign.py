@@ -31,13 +31,11 @@ from ldp_aggregator.learning.published import (
     relayed,
 )
 from ldp_aggregator.mechanisms.enumeration import verify_thoroughly
-from ldp_aggregator.service.archiving import archive_of, goes_along
-from ldp_aggregator.service.publishing import ANOTHER_KIND, check_kind, compile_draft
+from ldp_aggregator.service.publishing import ANOTHER_KIND, archive_of, check_kind, compile_draft, goes_along
 from ldp_aggregator.service.rights import uploads_act
 from ldp_aggregator.service.settings import SettingsError
 from ldp_aggregator.store import CampaignState, RefusedError, Store, StoreError
-from ldp_aggregator.store.clock import to_text, utc_now
-from ldp_aggregator.store.contract import UPLOADING
+from ldp_aggregator.store.contract import UPLOADING, to_text, utc_now
 from protocols import Campaign, DraftError
 from protocols.document.verification import NEGLIGIBLE_GAP, Verification
 from protocols.shell import Groups, add_json, at_least, say, say_json

@@ -22,8 +22,7 @@ from ldp_aggregator.cli.common import (
     with_store,
     write_file,
 )
-from ldp_aggregator.counting.arrivals import Arrivals
-from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.counting.tally import Arrivals, Tally
 from ldp_aggregator.dashboard.drawing.evaluations import drawing
 from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB, POSTERIOR, TRAINING_MODES

@@ -23,11 +23,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from ldp_aggregator.cli.common import CommandError, UsageError, add_command, settings_of, with_recorded, with_store
 from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.store import Act, Damage, SqliteStore, Store, StoreError, check_driver, open_store
-from ldp_aggregator.store.backup import copy_store, restore_store
-from ldp_aggregator.store.clock import utc_now
-from ldp_aggregator.store.combining import combine_stores
-from ldp_aggregator.store.contract import CampaignState, Restored
-from ldp_aggregator.store.sqlite.id_tables import TakenOut
+from ldp_aggregator.store.backup import combine_stores, copy_store, restore_store
+from ldp_aggregator.store.contract import CampaignState, Restored, utc_now
+from ldp_aggregator.store.sqlite.database import TakenOut
 from protocols.shell import Groups, say, say_json
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from ldp_aggregator.server.sockets.listener import Addresses
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.clock import to_text, utc_now
+from ldp_aggregator.store.contract import to_text, utc_now
 from protocols import Campaign
 from protocols.shell import Groups, at_least, between, say
 

@@ -11,8 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from ldp_aggregator.counting.arrivals import Arrivals
-from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.counting.tally import Arrivals, Tally
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import Z_95
 from ldp_aggregator.estimation.expected import Array, answers, even_variances, expected_errors

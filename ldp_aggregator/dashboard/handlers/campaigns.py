@@ -15,8 +15,7 @@ from typing import Any, Final, TypeVar
 from aiohttp import web
 from markupsafe import Markup
 
-from ldp_aggregator.counting.arrivals import Arrivals
-from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.counting.tally import Arrivals, Tally
 from ldp_aggregator.dashboard.drawing.evaluations import ModelRow, drawn, figure_text, model_row
 from ldp_aggregator.dashboard.drawing.learned_features import (
     Answer,

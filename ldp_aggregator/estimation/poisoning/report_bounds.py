@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.counting.decoding import count, payload_rows
+from ldp_aggregator.counting.tally import count, payload_rows
 from ldp_aggregator.estimation.estimators import QuestionEstimate
 from ldp_aggregator.estimation.pooling import class_shares
 from ldp_aggregator.mechanisms import analysis_of

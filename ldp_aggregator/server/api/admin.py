@@ -1,5 +1,5 @@
-"""The admin listener, for operators with an admin token: campaigns, their ends, models, the log, what
-publishers have signed.
+"""The listeners for operators: the admin listener, with an admin token, for campaigns, their ends, models, the log,
+what publishers have signed; and the operations listener, for those who watch this instance, without secrets or tokens.
 
 What changes anything is written down first.
 """
@@ -7,16 +7,19 @@ What changes anything is written down first.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
-from functools import partial
+from functools import partial, wraps
 from typing import Final, TypeVar
+from urllib.parse import urlsplit
 
 from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from ldp_aggregator.estimation.simplex import MODES, POSTERIOR, TRAINING_MODES
 from ldp_aggregator.server.api.public import answer_estimates, publisher_key
 from ldp_aggregator.server.api.routing import JSON, STORED, AdmittedRequest, Operation, object_of
-from ldp_aggregator.server.problems import ProblemError
+from ldp_aggregator.server.problems import ProblemError, retry_later
 from ldp_aggregator.service.publishing import (
     ANOTHER_KIND,
     UntrainableError,
@@ -25,10 +28,9 @@ from ldp_aggregator.service.publishing import (
     compile_draft,
     publish_trained,
 )
-from ldp_aggregator.service.rights import uploads_act
-from ldp_aggregator.service.signing import described
+from ldp_aggregator.service.rights import described, uploads_act
 from ldp_aggregator.store import contract
-from ldp_aggregator.store.clock import utc_now
+from ldp_aggregator.store.contract import utc_now
 from protocols import DocumentError, DraftError
 from protocols.document.directory import LARGEST_DIRECTORY, read_directory
 
@@ -187,10 +189,9 @@ _TRAINED: Final = object_of(version={"type": "integer"}, reports={"type": "integ
 
 _CAMPAIGN: Final = "/admin/v1/campaigns/{id}"
 _CHANGED: Final = {200: (JSON, STATE)}
-_FOR_ADMINS: Final = partial(Operation, scopes=("admin",))
+_GET, _POST, _PUT, _DELETE = (partial(Operation, verb, scopes=("admin",)) for verb in ("GET", "POST", "PUT", "DELETE"))
 OPERATIONS: Final = (
-    _FOR_ADMINS(
-        "POST",
+    _POST(
         "/admin/v1/campaigns",
         post_campaign,
         query={
@@ -202,59 +203,105 @@ OPERATIONS: Final = (
         answers={200: (JSON, _CREATED), 201: (JSON, _CREATED)},
         codes=("invalid-draft", contract.TAKES_REPORTS, contract.DELETED, *STORED),
     ),
-    _FOR_ADMINS(
-        "GET",
+    _GET(
         "/admin/v1/campaigns",
         get_campaigns,
         answers={200: (JSON, {"type": "object", "properties": {"campaigns": {"type": "array", "items": STATE}}})},
     ),
-    _FOR_ADMINS(
-        "POST",
+    _POST(
         f"{_CAMPAIGN}/train",
         train_campaign,
         query={"post": {"enum": list(TRAINING_MODES)}, "anyway": {"type": "boolean"}},
         answers={200: (JSON, _TRAINED)},
         codes=("nothing-to-train", "useless-model", "not-installed", *STORED),
     ),
-    _FOR_ADMINS(
-        "GET",
+    _GET(
         f"{_CAMPAIGN}/estimates",
         get_estimates,
         query={"post": {"enum": list(MODES)}},
         answers={200: (JSON, {"type": "object"})},
         codes=(contract.TAKES_SHARES, *STORED),
     ),
-    _FOR_ADMINS(
-        "POST",
-        f"{_CAMPAIGN}/uploads",
-        set_uploads_need,
-        query={"scope": {"enum": list(contract.UPLOADING)}},
-        answers=_CHANGED,
+    _POST(
+        f"{_CAMPAIGN}/uploads", set_uploads_need, query={"scope": {"enum": list(contract.UPLOADING)}}, answers=_CHANGED
     ),
-    _FOR_ADMINS(
-        "GET",
+    _GET(
         "/admin/v1/log",
         get_log,
         query={"last": {"type": "integer", "minimum": 1, "maximum": MOST_ACTS}},
         answers={200: (JSON, {"type": "object", "properties": {"acts": {"type": "array", "items": _ACT}}})},
     ),
-    _FOR_ADMINS("POST", f"{_CAMPAIGN}/reopen", reopen_campaign, answers=_CHANGED, codes=(contract.SEALED, *STORED)),
-    _FOR_ADMINS("POST", f"{_CAMPAIGN}/close", close_campaign, answers=_CHANGED),
-    _FOR_ADMINS(
-        "POST",
+    _POST(f"{_CAMPAIGN}/reopen", reopen_campaign, answers=_CHANGED, codes=(contract.SEALED, *STORED)),
+    _POST(f"{_CAMPAIGN}/close", close_campaign, answers=_CHANGED),
+    _POST(
         f"{_CAMPAIGN}/seal",
         seal_campaign,
         query={"now": {"type": "boolean"}},
         answers=_CHANGED,
         codes=(contract.NOT_CLOSED, contract.TOO_EARLY, *STORED),
     ),
-    _FOR_ADMINS("DELETE", _CAMPAIGN, delete_campaign, answers={204: None}, codes=(contract.NOT_CLOSED, *STORED)),
-    _FOR_ADMINS(
-        "PUT",
+    _DELETE(_CAMPAIGN, delete_campaign, answers={204: None}, codes=(contract.NOT_CLOSED, *STORED)),
+    _PUT(
         "/admin/v1/directories/{key}",
         put_directory,
         bodies={JSON: {"type": "object"}},
         answers={200: (JSON, {"type": "object", "required": ["version"]})},
         codes=("no-directory", "invalid-directory", contract.OLDER, *STORED),
     ),
+)
+
+EXPOSITION: Final = "text/plain"
+_ADDRESS: Final = re.compile(r"[0-9.]+|[0-9a-f:.]*:[0-9a-f:.%]*")
+"""No name of a host is like this."""
+
+Answer = Callable[[AdmittedRequest], Awaitable[web.Response]]
+
+
+def under_known_names(handler: Answer) -> Answer:
+    """``handler``, for whoever asks under an address or a known name: a page that has its own name lead here, so that a
+    browser takes both for one origin, reads nothing.
+    """
+
+    @wraps(handler)
+    async def answer(asked: AdmittedRequest) -> web.Response:
+        host = urlsplit(f"//{asked.request.host}").hostname or ""
+        if host not in ("localhost", *asked.context.settings.operations_names) and not _ADDRESS.fullmatch(host):
+            raise ProblemError("unknown-host")
+        return await handler(asked)
+
+    return answer
+
+
+@under_known_names
+async def get_health(_: AdmittedRequest) -> web.Response:
+    """The process runs."""
+    return web.json_response({"status": "ok"})
+
+
+@under_known_names
+async def get_metrics(asked: AdmittedRequest) -> web.Response:
+    """Counts and times in Prometheus' exposition format."""
+    asked.context.metrics.queue_age.set(asked.context.ingest.queue_age)
+    body = await asyncio.to_thread(asked.context.metrics.render)
+    return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+@under_known_names
+async def get_readiness(asked: AdmittedRequest) -> web.Response:
+    """The store takes writes, as the writer last saw it, and this instance is not about to stop; 503 otherwise."""
+    if asked.context.leaving.is_set():
+        raise retry_later("stopping")
+    if not asked.context.ingest.is_well:
+        raise retry_later("store-unavailable")
+    return web.json_response({"status": "ready"})
+
+
+_WATCHED: Final = partial(Operation, "GET", query=None)
+_NAMED: Final = ("unknown-host",)
+_STATUS: Final = object_of(status={"type": "string"})
+
+WATCHING: Final = (
+    _WATCHED("/healthz", get_health, answers={200: (JSON, _STATUS)}, codes=_NAMED),
+    _WATCHED("/readyz", get_readiness, answers={200: (JSON, _STATUS)}, codes=("stopping", *STORED, *_NAMED)),
+    _WATCHED("/metrics", get_metrics, answers={200: (EXPOSITION, {"type": "string"})}, codes=_NAMED),
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from functools import partial
 from typing import Final
 
 from aiohttp import web
@@ -15,10 +16,9 @@ from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
 from ldp_aggregator.node_statistics import MEDIA_TYPE as SHARE
 from ldp_aggregator.node_statistics import ShareError, decode_share, most_bytes
 from ldp_aggregator.server.api.routing import JSON, STORED, AdmittedRequest, Operation, object_of
-from ldp_aggregator.server.context import ID_PATTERN
-from ldp_aggregator.server.intake import CHALLENGE
+from ldp_aggregator.server.ingest import answer_to
+from ldp_aggregator.server.intake import CHALLENGE, ID_PATTERN
 from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
-from ldp_aggregator.server.uploads import answer_to
 from ldp_aggregator.service.publishing import counts_to_publish, told_estimates
 from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, REVOKED, TAKES_REPORTS, TAKES_SHARES
 from protocols.document.authored import MODEL
@@ -126,18 +126,15 @@ def _settle(asked: AdmittedRequest, refused: str | None, done: str) -> None:
 
 
 _OBJECT: Final = {"type": "object"}
-_ONE_REJECTED: Final = {
-    "type": "array",
-    "prefixItems": [{"type": "string", "pattern": "^[0-9a-f]{32}$"}, {"enum": sorted(REPORT_CODES)}],
-}
-_REJECTED: Final = object_of(rejected={"type": "array", "items": _ONE_REJECTED})
+_ID_AND_CODE: Final = [{"type": "string", "pattern": "^[0-9a-f]{32}$"}, {"enum": sorted(REPORT_CODES)}]
+_REJECTED: Final = object_of(rejected={"type": "array", "items": {"type": "array", "prefixItems": _ID_AND_CODE}})
 
 _CAMPAIGN: Final = "/v1/campaigns/{id}"
 _CODES: Final = (CLOSED, NOT_OPEN, TAKES_REPORTS, *STORED)
 
+_GET, _POST, _DELETE = (partial(Operation, method) for method in ("GET", "POST", "DELETE"))
 OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all there is.
-    Operation(
-        "POST",
+    _POST(
         f"{_CAMPAIGN}/reports",
         post_reports,
         query=None,
@@ -151,9 +148,8 @@ OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all t
             *("too-many-reports", "not-admitted", "too-many-uploads", *STORED),
         ),
     ),
-    Operation("GET", _CAMPAIGN, get_campaign, for_pages=True, answers={200: (JSON, _OBJECT), 304: None}),
-    Operation(
-        "GET",
+    _GET(_CAMPAIGN, get_campaign, for_pages=True, answers={200: (JSON, _OBJECT), 304: None}),
+    _GET(
         f"{_CAMPAIGN}/model",
         get_model,
         for_pages=True,
@@ -161,8 +157,7 @@ OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all t
         answers={200: (JSON, _OBJECT), 304: None},
         codes=("no-model", "not-installed", *STORED),
     ),
-    Operation(
-        "GET",
+    _GET(
         f"{_CAMPAIGN}/estimates",
         get_estimates,
         scopes=("collector",),
@@ -170,8 +165,7 @@ OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all t
         answers={200: (JSON, _OBJECT)},
         codes=(TAKES_SHARES, *STORED),
     ),
-    Operation(
-        "POST",
+    _POST(
         f"{_CAMPAIGN}/statistics",
         post_statistics,
         scopes=("node",),
@@ -179,17 +173,10 @@ OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all t
         answers={200: (JSON, object_of(node={"type": "string"}))},
         codes=("malformed-share", *_CODES),
     ),
-    Operation(
-        "DELETE",
-        f"{_CAMPAIGN}/statistics",
-        delete_statistics,
-        query=None,
-        scopes=("node",),
-        answers={204: None},
-        codes=_CODES,
+    _DELETE(
+        f"{_CAMPAIGN}/statistics", delete_statistics, query=None, scopes=("node",), answers={204: None}, codes=_CODES
     ),
-    Operation(
-        "GET",
+    _GET(
         "/v1/directories/{key}",
         get_directory,
         answers={200: (JSON, {"type": "object", "required": ["statement", "signature"]}), 304: None},

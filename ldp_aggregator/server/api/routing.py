@@ -17,8 +17,7 @@ from typing import Any, Final
 
 from aiohttp import ETag, web
 
-from ldp_aggregator.server.context import ID_PATTERN, Context
-from ldp_aggregator.server.intake import authorised
+from ldp_aggregator.server.intake import ID_PATTERN, Context, authorised
 from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM_TYPE
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES, ProblemError, retry_later
 from ldp_aggregator.service.rights import actor_of, recorded
@@ -32,13 +31,8 @@ EVERYWHERE: Final = ("malformed-request", "headers-too-large", "too-many-connect
 STORED: Final = ("store-unavailable",)
 GUARDED: Final = ("missing-token", "wrong-token", "wrong-scope", "wrong-campaign")
 WITH_BODY: Final = (
-    "body-timeout",
-    "body-too-large",
-    "compressed-body",
-    "length-required",
-    "overloaded",
-    "stopping",
-    "wrong-media-type",
+    *("body-timeout", "body-too-large", "compressed-body", "length-required"),
+    *("overloaded", "stopping", "wrong-media-type"),
 )
 LARGEST_NUMBER: Final = 2**53
 _CHUNK: Final = 1 << 16
@@ -243,6 +237,8 @@ PROBLEM: Final = {
 }
 """A problem document, RFC 9457. ``field`` stands in those about a draft."""
 
+TOKEN: Final = {"type": "http", "scheme": "bearer"}
+
 
 def openapi_document(operations: Iterable[Operation]) -> dict[str, Any]:
     """OpenAPI 3.1."""
@@ -258,10 +254,7 @@ def openapi_document(operations: Iterable[Operation]) -> dict[str, Any]:
             + "; ".join(f"{code}: {text}" for code, text in REPORT_CODES.items()),
         },
         "paths": paths,
-        "components": {
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": {"Problem": PROBLEM},
-        },
+        "components": {"securitySchemes": {"token": TOKEN}, "schemas": {"Problem": PROBLEM}},
     }
 
 

@@ -8,7 +8,6 @@ is shaking hands, and where all places are taken it is the oldest that goes: who
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 import ssl
 from collections.abc import Callable
@@ -18,13 +17,10 @@ from typing import ClassVar, Final, cast
 from aiohttp import web
 
 from ldp_aggregator.server.intake import Intake
-from ldp_aggregator.server.sockets.aiohttp_path import MakeHandler
-from ldp_aggregator.server.sockets.connections import MOST_REFUSALS, Connections
+from ldp_aggregator.server.sockets.connections import MOST_REFUSALS, Connections, MakeHandler
 from ldp_aggregator.server.sockets.upload_path import ClientConnection
 from ldp_aggregator.service.settings import Settings, SettingsError, host_and_port
-from ldp_aggregator.store.failures import kind_of
-
-LOG: Final = logging.getLogger("ldp_aggregator")
+from ldp_aggregator.store.contract import LOG, kind_of
 
 BACKLOG: Final = 1024
 OWN: Final = 128
@@ -64,11 +60,8 @@ class Listeners:
         return cls(*bound)
 
     def addresses(self, settings: Settings) -> Addresses:
-        return Addresses(
-            _url_of(self.public, tls=settings.tls_key is not None),
-            _url_of(self.admin, tls=False),
-            _url_of(self.operations, tls=False),
-        )
+        public = _url_of(self.public, tls=settings.tls_key is not None)
+        return Addresses(public, _url_of(self.admin, tls=False), _url_of(self.operations, tls=False))
 
 
 async def listen(
@@ -112,15 +105,13 @@ def raise_limit(connections: int) -> None:
     if soft != resource.RLIM_INFINITY and soft < allowed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     if allowed < wanted:
-        reason = f"the limit is {allowed}, connections takes {wanted}"
-        LOG.warning("too few open files", extra={"reason": reason})
+        LOG.warning("too few open files", extra={"reason": f"the limit is {allowed}, connections takes {wanted}"})
 
 
 def bind(host: str, port: int) -> socket.socket:
     """A bound socket. Raises OSError."""
-    family, kind, protocol, _, address = socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, kind, protocol, _, address = found[0]
     bound = socket.socket(family, kind, protocol)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -12,7 +12,6 @@ an upload, and no task where nobody has to be asked; its connection waits in the
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import re
 import time
@@ -23,21 +22,17 @@ from typing import Any, Final, cast
 import httptools
 from multidict import CIMultiDict
 
+from ldp_aggregator.server.ingest import UploadBounds, answer_to
 from ldp_aggregator.server.intake import Intake
 from ldp_aggregator.server.problems import JSON, ProblemError, as_problem, encode_answer, encode_problem, retry_later
-from ldp_aggregator.server.sockets.aiohttp_path import HandedOver, MakeHandler
-from ldp_aggregator.server.sockets.connections import LINGER_SECONDS, Connection, Connections
-from ldp_aggregator.server.uploads import UploadBounds, answer_to
-from ldp_aggregator.store.contract import Outcome
+from ldp_aggregator.server.sockets.connections import LINGER_SECONDS, Connection, Connections, HandedOver, MakeHandler
+from ldp_aggregator.store.contract import LOG, Outcome
 from protocols.wire import MEDIA_TYPE
-
-LOG: Final = logging.getLogger("ldp_aggregator")
 
 UNSENT_BYTES: Final = 1 << 14
 """More of an answer than this that a client does not read counts in the budget, and has a time."""
 HEAD_LINES: Final = 4
 """A head may be as long as so many lines of the greatest length."""
-
 
 END: Final = b"\r\n\r\n"
 
@@ -45,9 +40,7 @@ _LINE: Final = re.compile(rb"POST /v1/campaigns/([A-Za-z0-9_-]{43})/reports HTTP
 _LENGTH: Final = re.compile(rb"[1-9][0-9]{0,14}")
 _ONCE: Final = frozenset({b"host", b"content-length", b"content-type", b"connection"})
 """Headers that mean something to the door; none of them twice."""
-_ELSEWHERE: Final = frozenset(
-    {b"content-encoding", b"expect", b"origin", b"trailer", b"te", b"transfer-encoding", b"upgrade"}
-)
+_ELSEWHERE: Final = {b"content-encoding", b"expect", b"origin", b"trailer", b"te", b"transfer-encoding", b"upgrade"}
 """Headers with a meaning that the door does not know, or after which a body is not as long as its Content-Length."""
 _ALIKE: Final = _ONCE | {b"accept", b"accept-encoding", b"user-agent"}
 """Headers that many devices send alike."""
@@ -280,10 +273,8 @@ class ClientConnection(Connection):
             self._ahead = self._ahead[2:]  # RFC 9112, 2.2: some clients end a body with a line of its own.
         end = self._ahead.find(END) + len(END)
         whole = end >= len(END)
-        size, longest = end if whole else len(self._ahead), self._limits.header_bytes
-        if size > longest and (
-            size > HEAD_LINES * longest or max(map(len, self._ahead[:size].split(b"\r\n"))) > longest
-        ):
+        size, most = end if whole else len(self._ahead), self._limits.header_bytes
+        if size > most and (size > HEAD_LINES * most or max(map(len, self._ahead[:size].split(b"\r\n"))) > most):
             raise ProblemError("headers-too-large")
         if not whole:
             if self._ahead and not (self._ahead[:1].isupper() or self._ahead == b"\r"):
@@ -357,7 +348,7 @@ class ClientConnection(Connection):
             self._ahead = b""
             self._missing -= len(ahead)
             return
-        body, self._ahead = (ahead, b"") if len(ahead) == self._missing else self._split(ahead)
+        body, self._ahead = ahead[: self._missing], ahead[self._missing :]
         if self._parts:
             body = b"".join((*self._parts, body))
             self._parts = []
@@ -367,13 +358,9 @@ class ClientConnection(Connection):
         self._deadline = math.inf
         cast("Intake", self._intake).ingest.take(self)
 
-    def _split(self, data: bytes) -> tuple[bytes, bytes]:
-        """Take apart what is missing of a body, and what comes after it."""
-        return data[: self._missing], data[self._missing :]
-
     def _refuse_unread(self, problem: ProblemError) -> None:
         """Refuse an upload whose body nobody will read; what is there of it is skipped."""
-        dropped, self._ahead = self._split(self._ahead)
+        dropped, self._ahead = self._ahead[: self._missing], self._ahead[self._missing :]
         self._missing -= len(dropped)
         self._last = self._last or self._missing > 0
         self.refuse(problem)

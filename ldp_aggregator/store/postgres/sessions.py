@@ -6,16 +6,14 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import asyncpg
 
-from ldp_aggregator.store.clock import Clock
-from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.sql import schema
-from ldp_aggregator.store.sql.connection import Row
+from ldp_aggregator.store.contract import Clock, StoreError
+from ldp_aggregator.store.sql.connection import VERSION, Result, Row, check_version, make_tables
 
 SCHEMA: Final = "ldp_aggregator"
 
@@ -31,12 +29,7 @@ LOCK_SECONDS: Final = 10
 """Seconds that a statement waits for what somebody else holds."""
 
 _IDS: Final = """
-CREATE TABLE ids (
-    campaign bigint NOT NULL,
-    id bytea NOT NULL,
-    digest bytea NOT NULL,
-    PRIMARY KEY (campaign, id)
-);
+CREATE TABLE ids (campaign bigint NOT NULL, id bytea NOT NULL, digest bytea NOT NULL, PRIMARY KEY (campaign, id));
 CREATE TABLE schema_version (version bigint NOT NULL)
 """
 
@@ -61,8 +54,6 @@ _PASSING: Final = (
 """Failures that another try may not meet."""
 
 MADE_MEANWHILE: Final = (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateSchemaError)
-
-Result = TypeVar("Result")
 
 
 class StatementError(StoreError):
@@ -109,7 +100,7 @@ class Sessions:
 
     @classmethod
     async def open(cls, address: str, *, clock: Clock | None = None, read_only: bool = False) -> Sessions:
-        """Raises StoreError where the database cannot be reached."""
+        """Connect, and make the tables or check them. Raises StoreError, also where the database cannot be reached."""
         try:
             pool = await asyncpg.create_pool(
                 address,
@@ -128,7 +119,13 @@ class Sessions:
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, asyncio.TimeoutError, ValueError) as error:
             # The message of a wrong address may hold the address, and that a password.
             raise StoreError(f"the database cannot be reached ({type(error).__name__})") from None
-        return cls(pool, clock)
+        sessions = cls(pool, clock)
+        try:
+            await sessions.run(_check_tables if read_only else _prepare_tables, passing=MADE_MEANWHILE)
+        except BaseException:
+            await sessions.close()
+            raise
+        return sessions
 
     async def run(
         self,
@@ -146,7 +143,10 @@ class Sessions:
         give_up = time.monotonic() + GIVE_UP_SECONDS
         for attempt in range(attempts):
             try:
-                async with self._pool.acquire(timeout=CONNECT_SECONDS) as raw, _within(raw, isolation):
+                async with (
+                    self._pool.acquire(timeout=CONNECT_SECONDS) as raw,
+                    nullcontext() if isolation is None else raw.transaction(isolation=isolation),
+                ):
                     return await work(PostgresConnection(raw, name, None if self._clock is None else self._clock()))
             except (*_PASSING, *passing) as error:  # noqa: PERF203 - trying again is the point
                 if attempt + 1 == attempts or time.monotonic() > give_up:
@@ -165,37 +165,29 @@ class Sessions:
             self._pool.terminate()
 
 
-def _within(raw: Any, isolation: str | None) -> AbstractAsyncContextManager[Any]:
-    return nullcontext() if isolation is None else raw.transaction(isolation=isolation)
-
-
-async def check_tables(db: PostgresConnection) -> None:
+async def _check_tables(db: PostgresConnection) -> None:
     """Refuse what has no tables, or not those of this version; nothing is changed. Raises StoreError."""
     if not await _has_tables(db):
         raise StoreError("there is no store in this database; 'ldp-aggregator serve' or 'campaign create' makes one")
     found = await db.fetchrow("SELECT version FROM schema_version")
-    schema.check_version(0 if found is None else found[0])
+    check_version(0 if found is None else found[0])
 
 
-async def prepare_tables(db: PostgresConnection) -> None:
+async def _prepare_tables(db: PostgresConnection) -> None:
     """Make the tables where there are none; refuse those of another version. Raises StoreError.
 
     Of two instances that make them at once, one fails with :data:`MADE_MEANWHILE`, and finds them when it tries again.
     """
     if not await _has_tables(db):
         await db.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-        await schema.make_tables(db, "postgres", _IDS)
-        await db.execute("INSERT INTO schema_version VALUES ($1)", schema.VERSION)
-    await check_tables(db)
+        await make_tables(db, "postgres", _IDS)
+        await db.execute("INSERT INTO schema_version VALUES ($1)", VERSION)
+    await _check_tables(db)
 
 
 async def _has_tables(db: PostgresConnection) -> bool:
     found = await db.fetchrow("SELECT to_regclass($1) IS NOT NULL", f"{SCHEMA}.schema_version")
     return found is not None and bool(found[0])
-
-
-def is_unique_violation(error: StatementError) -> bool:
-    return isinstance(error.__cause__, asyncpg.UniqueViolationError)
 
 
 async def _leave(_: Any) -> None:

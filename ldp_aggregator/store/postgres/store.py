@@ -14,45 +14,32 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 import asyncpg
 import numpy as np
 
-from ldp_aggregator.counting.digest import DIGEST_BYTES
-from ldp_aggregator.counting.tally_deltas import COMPACT_AT, encode_part
+from ldp_aggregator.counting.tally import COMPACT_AT, DIGEST_BYTES, encode_part
 from ldp_aggregator.mechanisms.analysis import Rows
-from ldp_aggregator.store.batch import RECORD_BYTES, Batch, Settlement, gather_by_campaign, in_order
-from ldp_aggregator.store.clock import Clock
+from ldp_aggregator.store import contract, decisions
 from ldp_aggregator.store.contract import (
-    UNAVAILABLE,
-    UNKNOWN,
+    LOG,
+    Clock,
     Outcome,
     Restored,
     StoreError,
     Submission,
     UnknownCampaignError,
+    kind_of,
 )
-from ldp_aggregator.store.decisions import CampaignRow, refuse_uploads, vouched_part
-from ldp_aggregator.store.failures import kind_of
-from ldp_aggregator.store.postgres.sessions import (
-    MADE_MEANWHILE,
-    HeldError,
-    PostgresConnection,
-    Sessions,
-    StatementError,
-    check_tables,
-    is_unique_violation,
-    prepare_tables,
-)
+from ldp_aggregator.store.decisions import RECORD_BYTES, Batch, CampaignRow, Settlement, in_order
+from ldp_aggregator.store.postgres.sessions import HeldError, PostgresConnection, Sessions, StatementError
 from ldp_aggregator.store.sql import campaigns
-from ldp_aggregator.store.sql.connection import SqlConnection, Work, writing
-from ldp_aggregator.store.sql.rights import forget_rights, renew
-from ldp_aggregator.store.sql.store import Damage, Store
+from ldp_aggregator.store.sql.connection import Result, SqlConnection, Work, writing
+from ldp_aggregator.store.sql.store import Damage, Store, forget_rights, renew
 from protocols import Campaign
 from protocols.wire import ID_BYTES
 
@@ -97,9 +84,7 @@ SELECT found.id FROM counted JOIN found ON found.number = counted.campaign
 """
 
 _IN_BULK: Final = f"""
-WITH found AS (
-    SELECT number FROM campaigns WHERE id = $2 AND {_OPEN} FOR KEY SHARE
-), keys AS (
+WITH found AS (SELECT number FROM campaigns WHERE id = $2 AND {_OPEN} FOR KEY SHARE), keys AS (
     SELECT at / {RECORD_BYTES} AS position, {_ID} AS id, {_DIGEST} AS digest
     FROM (SELECT $3::bytea AS records) AS given
     CROSS JOIN LATERAL generate_series(0, length(records) - 1, {RECORD_BYTES}) AS at
@@ -133,16 +118,9 @@ async def count_at_once(db: PostgresConnection, batches: Mapping[str, Batch]) ->
     if not asked:
         return {}
     parts = [settled[name] for name in asked]
-    counted = await db.fetch(
-        _AT_ONCE,
-        db.told,
-        asked,
-        [batches[name].candidates.tobytes() for name in asked],
-        [encode_part(part.sums) for part in parts],
-        [part.counted for part in parts],
-        [part.vouched for part in parts],
-        [part.least_batch for part in parts],
-    )
+    records, sums = [batches[name].candidates.tobytes() for name in asked], [encode_part(part.sums) for part in parts]
+    numbers = zip(*((part.counted, part.vouched, part.least_batch) for part in parts), strict=True)
+    counted = await db.fetch(_AT_ONCE, db.told, asked, records, sums, *numbers)
     return {row["id"]: settled[row["id"]].outcomes for row in counted}
 
 
@@ -169,9 +147,9 @@ async def _count_alone(db: PostgresConnection, campaign_id: str, batch: Batch) -
     """Say why a campaign takes nothing, or count where there is a greatest number: nobody else counts meanwhile."""
     row = await campaigns.find(db, campaign_id)
     if row is None:
-        return batch.refused(UNKNOWN)
+        return batch.refused(contract.UNKNOWN)
     moment = await db.now()
-    refused = refuse_uploads(row, moment)
+    refused = decisions.refuse_uploads(row, moment)
     if refused is not None:  # Whoever closes or seals it holds its lock, and is not waited for.
         return batch.refused(refused)
     if row.max_reports is None:
@@ -179,8 +157,8 @@ async def _count_alone(db: PostgresConnection, campaign_id: str, batch: Batch) -
     try:
         row = await campaigns.row(db, campaign_id, campaigns.ALONE)
     except UnknownCampaignError:  # It was being deleted.
-        return batch.refused(UNKNOWN)
-    refused = refuse_uploads(row, moment)
+        return batch.refused(contract.UNKNOWN)
+    refused = decisions.refuse_uploads(row, moment)
     if refused is not None:
         return batch.refused(refused)
     records = batch.candidates
@@ -196,7 +174,7 @@ async def _count_alone(db: PostgresConnection, campaign_id: str, batch: Batch) -
 async def _add(db: PostgresConnection, campaign_id: str, number: int, settlement: Settlement) -> None:
     vouched = settlement.vouched
     if settlement.revealed and settlement.vouched == settlement.counted:  # Else it takes nothing off, whatever was.
-        vouched = vouched_part(settlement, await campaigns.arrivals(db, await campaigns.row(db, campaign_id)))
+        vouched = decisions.vouched_part(settlement, await campaigns.arrivals(db, await campaigns.row(db, campaign_id)))
     if settlement.counted or vouched:
         sums = encode_part(settlement.sums)
         await campaigns.add_part(db, number, settlement.counted, sums, vouched, settlement.least_batch)
@@ -206,29 +184,15 @@ PIECE: Final = 20_000
 """Ids that are dropped in one transaction: nobody waits long for it, and its log stays small."""
 
 
-async def drop_ids(sessions: Sessions, number: int) -> None:
-    """Those of a campaign that is sealed, a piece at a time. What is interrupted is gone on with by the next call."""
-    last: bytes | None = b""
-    while last is not None:
-        last = await sessions.run(lambda db, after=last: _drop_piece(db, number, after), "seal_campaign")  # type: ignore[misc]
-
-
 async def _drop_piece(db: SqlConnection, number: int, after: bytes) -> bytes | None:
     """Returns the last id that was dropped, None where there are no more."""
     last = await db.fetchrow(
         "WITH piece AS (SELECT id FROM ids WHERE campaign = $1 AND id > $2 ORDER BY id LIMIT $3), "
         "gone AS (DELETE FROM ids USING piece WHERE ids.campaign = $1 AND ids.id = piece.id) "
         "SELECT id FROM piece ORDER BY id DESC LIMIT 1",
-        number,
-        after,
-        PIECE,
+        *(number, after, PIECE),
     )
     return None if last is None else bytes(last[0])
-
-
-async def stored_ids(db: SqlConnection, number: int) -> int:
-    found = await db.fetchrow("SELECT count(*) FROM ids WHERE campaign = $1", number)
-    return 0 if found is None else int(found[0])
 
 
 async def known_digests(db: SqlConnection, number: int, records: Rows, positions: Sequence[int]) -> dict[int, bytes]:
@@ -241,19 +205,13 @@ async def known_digests(db: SqlConnection, number: int, records: Rows, positions
         f"substring($1::bytea FROM position * {ID_BYTES} + 1 FOR {ID_BYTES}) AS id "
         "FROM generate_series(0, $2::integer - 1) AS position) AS wanted "
         "JOIN ids ON ids.campaign = $3 AND ids.id = wanted.id",
-        wanted,
-        len(positions),
-        number,
+        *(wanted, len(positions), number),
     )
     return {int(positions[position]): digest for position, digest in rows}
 
 
-LOG: Final = logging.getLogger("ldp_aggregator")
-
 HOLD_SECONDS: Final = 5
 """How long a campaign is held for whoever wants it alone, and does not come."""
-
-Result = TypeVar("Result")
 
 
 class PostgresStore(Store):
@@ -272,16 +230,10 @@ class PostgresStore(Store):
     @classmethod
     async def open(cls, address: str, *, clock: Clock | None = None, read_only: bool = False) -> PostgresStore:
         """``address`` is a ``postgresql://`` URL; what it leaves out comes from libpq's environment variables."""
-        sessions = await Sessions.open(address, clock=clock, read_only=read_only)
-        try:
-            await sessions.run(check_tables if read_only else prepare_tables, passing=MADE_MEANWHILE)
-        except BaseException:
-            await sessions.close()
-            raise
-        return cls(sessions)
+        return cls(await Sessions.open(address, clock=clock, read_only=read_only))
 
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
-        batches = gather_by_campaign(submissions)
+        batches = decisions.gather_by_campaign(submissions)
         answers: dict[str, Sequence[Outcome]] = {}
         try:
             if sum(len(batch.firsts) for batch in batches.values()) <= SMALL:
@@ -298,11 +250,8 @@ class PostgresStore(Store):
 
     async def beat(self) -> None:
         """A standby refuses, and so does a database that its provider made read-only."""
-
-        async def write_a_row(db: SqlConnection) -> None:
-            await db.execute("UPDATE schema_version SET version = version")
-
-        await self._sessions.run(write_a_row, "beat", attempts=1)
+        write_a_row = "UPDATE schema_version SET version = version"
+        await self._sessions.run(lambda db: db.execute(write_a_row), "beat", attempts=1)
 
     async def check(self) -> list[Damage]:
         return await self._sessions.run(self._findings, "check", isolation="repeatable_read")
@@ -322,7 +271,7 @@ class PostgresStore(Store):
         try:
             return await self._sessions.run(lambda db: count_at_once(db, batches), "count", isolation=None)
         except StatementError as error:
-            if is_unique_violation(error):
+            if isinstance(error.__cause__, asyncpg.UniqueViolationError):
                 return {}
             raise
 
@@ -336,8 +285,8 @@ class PostgresStore(Store):
                 answers |= await self._sessions.run(partial(_count_together, batches={name: batch}), "count")
             except StatementError as error:  # noqa: PERF203 - whatever is wrong with one, the next gets its turn
                 LOG.error("a campaign was not counted", extra={"campaign": name, "reason": str(error)})
-                answers[name] = batch.refused(UNAVAILABLE)
-        if all(outcomes[0].refused == UNAVAILABLE for outcomes in answers.values()):
+                answers[name] = batch.refused(contract.UNAVAILABLE)
+        if all(outcomes[0].refused == contract.UNAVAILABLE for outcomes in answers.values()):
             await self.beat()  # Where that fails too, it is the database, and no campaign.
         return answers
 
@@ -347,22 +296,23 @@ class PostgresStore(Store):
         after the other without a pause nobody else would ever get his. Waits for nobody, and ends by itself.
         """
         number = (await campaigns.row(db, campaign_id)).number
-        await db.execute(
-            f"UPDATE campaigns SET held_until = clock_timestamp() + interval '{HOLD_SECONDS} s' WHERE number = $1",
-            number,
-        )
+        until = f"clock_timestamp() + interval '{HOLD_SECONDS} s'"
+        await db.execute(f"UPDATE campaigns SET held_until = {until} WHERE number = $1", number)
 
     async def _forget_ids(self, db: SqlConnection, number: int) -> None:
         """They are too many for a transaction that others wait for."""
 
     async def _drop_ids(self, number: int) -> None:
-        await drop_ids(self._sessions, number)
+        last: bytes | None = b""
+        while last is not None:
+            last = await self._sessions.run(lambda db, after=last: _drop_piece(db, number, after), "seal_campaign")  # type: ignore[misc]
 
     async def _stored_ids(self, db: SqlConnection, number: int) -> int:
-        return await stored_ids(db, number)
+        found = await db.fetchrow("SELECT count(*) FROM ids WHERE campaign = $1", number)
+        return 0 if found is None else int(found[0])
 
     async def _problems_of_ids(self, db: SqlConnection, row: CampaignRow) -> list[str]:
-        left = 0 if row.life.sealed is None else await stored_ids(db, row.number)
+        left = 0 if row.life.sealed is None else await self._stored_ids(db, row.number)
         return [f"it is sealed, and {left} ids are left; 'campaign close --seal' drops them"] if left else []
 
     async def _read(self, work: Work[Result], name: str = "") -> Result:

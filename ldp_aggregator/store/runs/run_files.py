@@ -3,7 +3,7 @@
 A header of :data:`HEADER_BYTES`: magic, whose run it is (its campaign and its own name), the number of ids, the
 filter's secret and its words, a CRC-32 of filter and index, and one of itself. Then pages of :data:`PAGE` ids (the last
 one is filled up): first halves, second halves, digests, all little-endian 64-bit words. Then the filter
-(:mod:`ldp_aggregator.store.runs.filters`), and the index: of each page its first half and its CRC-32.
+(:mod:`ldp_aggregator.store.runs.keys`), and the index: of each page its first half and its CRC-32.
 
 Nothing is used that was not checked: filter and index where a run is opened, a page wherever it is read. Reading is
 ``preadv``: a file that was cut short, or a disk that fails, is an error and no signal.
@@ -26,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.runs.filters import Filter, Hashes
-from ldp_aggregator.store.runs.keys import Keys, Words, joined, merged
+from ldp_aggregator.store.runs.keys import Filter, Hashes, Keys, Words, joined, merged
 
 if sys.platform != "win32":
     import fcntl
@@ -168,13 +167,11 @@ def write_run(folder: Path, campaign: str, most: int, parts: Iterable[Keys], sec
         draft = Draft(folder)
         _write(draft, campaign, Filter.for_ids(most, secret), parts)
         os.fsync(draft.handle)
-    except OSError as error:
+    except BaseException as error:
         if draft is not None:
             draft.discard()
-        raise StoreError(f"a run of ids cannot be written in {folder}: {error.strerror}") from error
-    except BaseException:
-        if draft is not None:
-            draft.discard()
+        if isinstance(error, OSError):
+            raise StoreError(f"a run of ids cannot be written in {folder}: {error.strerror}") from error
         raise
     return draft
 
@@ -351,10 +348,7 @@ def crowded(sizes: Mapping[str, int]) -> list[str]:
     tiers: dict[int, list[str]] = {}
     for name, size in sizes.items():
         tiers.setdefault(_tier(size), []).append(name)
-    for _, names in sorted(tiers.items()):
-        if len(names) >= FAN_IN:
-            return sorted(names)
-    return []
+    return next((sorted(names) for _, names in sorted(tiers.items()) if len(names) >= FAN_IN), [])
 
 
 def merge_runs(folder: Path, campaign: str, runs: Sequence[Run], pause: Callable[[], None]) -> Draft:

@@ -7,23 +7,11 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from ldp_aggregator.counting.arrivals import Arrivals
-from ldp_aggregator.counting.tally import Tally, devices_counted
-from ldp_aggregator.counting.tally_deltas import compactable, part_of_tally, tally_of_parts
-from ldp_aggregator.store.clock import to_text
-from ldp_aggregator.store.contract import (
-    DELETED,
-    SALT_BYTES,
-    CampaignState,
-    Life,
-    RefusedError,
-    StoreError,
-    Terms,
-    UnknownCampaignError,
-)
+from ldp_aggregator.counting.tally import Arrivals, Tally, compactable, devices_counted, part_of_tally, tally_of_parts
+from ldp_aggregator.store import contract
+from ldp_aggregator.store.contract import CampaignState, Life, RefusedError, StoreError, Terms, UnknownCampaignError
 from ldp_aggregator.store.decisions import CampaignRow, check_closed, check_reopening, check_sealing, ending
-from ldp_aggregator.store.sql.connection import Row, SqlConnection, Transactions, reading, writing
-from ldp_aggregator.store.sql.schema import OF_CAMPAIGNS
+from ldp_aggregator.store.sql.connection import OF_CAMPAIGNS, Row, SqlConnection, Transactions, reading, writing
 from protocols import Campaign, ProtocolError
 
 _TIMES: Final = ("opens", "closes", "closed", "sealed")
@@ -86,22 +74,15 @@ class Campaigns(Transactions):
         deleted = await db.fetchrow("SELECT deleted FROM deleted WHERE id = $1", campaign.id)
         if deleted is not None:
             raise RefusedError(
-                DELETED,
-                f"campaign {campaign.id} was deleted at {to_text(deleted[0])}, and stays so; a draft with another "
-                "title makes another campaign",
+                contract.DELETED,
+                f"campaign {campaign.id} was deleted at {contract.to_text(deleted[0])}, and stays so; a draft with "
+                "another title makes another campaign",
             )
         made = await db.fetchrow(
             "INSERT INTO campaigns (id, title, document, opens, closes, created, max_reports, salt, uploads_need) "
             "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) DO NOTHING RETURNING number",
-            campaign.id,
-            campaign.title,
-            campaign.document,
-            campaign.opens,
-            campaign.closes,
-            await db.now(),
-            max_reports,
-            os.urandom(SALT_BYTES) if federated else None,
-            uploads_need,
+            *(campaign.id, campaign.title, campaign.document, campaign.opens, campaign.closes, await db.now()),
+            *(max_reports, os.urandom(contract.SALT_BYTES) if federated else None, uploads_need),
         )
         return made is not None
 
@@ -317,14 +298,8 @@ async def parts(db: SqlConnection, number: int) -> list[bytes]:
 async def add_part(
     db: SqlConnection, number: int, reports: int, sums: bytes, vouched: int = 0, least_batch: int | None = None
 ) -> None:
-    await db.execute(
-        "INSERT INTO parts (campaign, reports, sums, vouched, least_batch) VALUES ($1, $2, $3, $4, $5)",
-        number,
-        reports,
-        sums,
-        vouched,
-        least_batch,
-    )
+    statement = "INSERT INTO parts (campaign, reports, sums, vouched, least_batch) VALUES ($1, $2, $3, $4, $5)"
+    await db.execute(statement, number, reports, sums, vouched, least_batch)
 
 
 async def add_sum(db: SqlConnection, number: int, tally: Tally, members: Sequence[Row]) -> None:
@@ -336,10 +311,8 @@ async def add_sum(db: SqlConnection, number: int, tally: Tally, members: Sequenc
 
 async def compact(db: SqlConnection, campaign: Campaign, number: int) -> None:
     """Replace small parts that nobody else is replacing by their sum. Raises StoreError where they are damaged."""
-    sizes = await db.fetch(
-        "SELECT part, length(sums) AS size FROM parts WHERE campaign = $1 ORDER BY size, part FOR UPDATE SKIP LOCKED",
-        number,
-    )
+    smallest_first = "SELECT part, length(sums) AS size FROM parts WHERE campaign = $1 ORDER BY size, part"
+    sizes = await db.fetch(f"{smallest_first} FOR UPDATE SKIP LOCKED", number)
     chosen = [found["part"] for found in sizes[: compactable([found["size"] for found in sizes])]]
     members = await db.fetch(
         f"DELETE FROM parts WHERE part IN ({', '.join(map(str, chosen))}) RETURNING reports, vouched, least_batch, sums"
@@ -349,13 +322,11 @@ async def compact(db: SqlConnection, campaign: Campaign, number: int) -> None:
 
 async def publish_tally(db: SqlConnection, number: int, tally: Tally) -> None:
     """Note what is published of a campaign that fixes when."""
-    await db.execute(
+    statement = (
         "INSERT INTO publications (campaign, reports, sums) VALUES ($1, $2, $3) "
-        "ON CONFLICT (campaign) DO UPDATE SET reports = excluded.reports, sums = excluded.sums",
-        number,
-        int(tally.n.sum()),
-        part_of_tally(tally),
+        "ON CONFLICT (campaign) DO UPDATE SET reports = excluded.reports, sums = excluded.sums"
     )
+    await db.execute(statement, number, int(tally.n.sum()), part_of_tally(tally))
 
 
 def _row(found: Row) -> CampaignRow:
@@ -366,4 +337,7 @@ def _row(found: Row) -> CampaignRow:
 def _state(found: Row) -> CampaignState:
     row = _row(found)
     arrived = row.arrivals(found["reports"], found["vouched"], found["least_batch"])
-    return row.state(arrived, model_version=found["model_version"], shares=found["shares"])
+    return CampaignState(
+        *(row.id, row.title, row.created, row.life, row.max_reports, arrived.reports, found["model_version"]),
+        *(row.salt is not None, found["shares"], arrived, row.over_since, row.uploads_need),
+    )

@@ -1,4 +1,5 @@
-"""The store as far as both databases are alike, what each has to add; and the rules behind ``ldp-aggregator fsck``.
+"""The store as far as both databases are alike, and what each has to add: tokens, acts, directories, models and the
+store's origin, shares of nodes; and the rules behind ``ldp-aggregator fsck``.
 
 Putting a node's share takes a lock on the campaign that others share (closing waits for it) and locks the token's row
 (a revocation happens before or after, never during).
@@ -9,19 +10,236 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar
 
-from ldp_aggregator.counting.tally_deltas import tally_of_parts
+from ldp_aggregator.counting.tally import tally_of_parts
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.node_statistics import Releases, decode_share, has_other_rows
-from ldp_aggregator.store.contract import SALT_BYTES, Counting, ShareDigests, Shares, StoredShare, StoredToken
+from ldp_aggregator.store import contract
+from ldp_aggregator.store.contract import (
+    SALT_BYTES,
+    Act,
+    Counting,
+    LoggedAct,
+    Origin,
+    PublishedModel,
+    RefusedError,
+    Restored,
+    ShareDigests,
+    Shares,
+    StoredShare,
+    StoredToken,
+    StoreError,
+)
 from ldp_aggregator.store.decisions import CampaignRow, refuse_node, takes_reports
 from ldp_aggregator.store.sql import campaigns
-from ldp_aggregator.store.sql.connection import SqlConnection, reading, writing
-from ldp_aggregator.store.sql.rights import Rights, named_token
+from ldp_aggregator.store.sql.connection import MOST, Row, SqlConnection, Transactions, new_generation, reading, writing
 from protocols import Campaign, ProtocolError
+
+
+class Rights(Transactions):
+    """Access tokens (as digests), the log of administrative acts, what publishers have signed, and models."""
+
+    @writing
+    async def add_token(self, db: SqlConnection, token: StoredToken) -> None:
+        """Keep a token. Raises StoreError where the name is taken."""
+        await _add_token(db, token)
+
+    @reading
+    async def token(self, db: SqlConnection, digest: bytes) -> StoredToken | None:
+        """The token with this digest, revoked ones too; found by an index, however many there are."""
+        return _token(await db.fetchrow("SELECT * FROM tokens WHERE digest = $1", digest))
+
+    @reading
+    async def tokens(self, db: SqlConnection) -> list[StoredToken]:
+        """All tokens, revoked ones too, oldest first."""
+        found = await db.fetch("SELECT * FROM tokens ORDER BY created, name")
+        return [token for row in found if (token := _token(row)) is not None]
+
+    @writing
+    async def revoke_token(self, db: SqlConnection, name: str) -> bool:
+        """Make a token useless; False where no token that was not revoked has this name."""
+        return await _revoke(db, name)
+
+    @writing
+    async def rotate_token(
+        self, db: SqlConnection, name: str, token: StoredToken, *, until: datetime | None = None
+    ) -> bool:
+        """Keep a token beside the one in use under ``name``, which expires at ``until`` (never later than it would
+        have); None revokes it at once. The new token speaks for the same node, whose shares stay where they are.
+
+        False (and no change) where no token in use has this name. Raises StoreError where the new name is taken.
+        """
+        # The lock on the old token's row makes another rotation or revocation of it wait, and shares of its node.
+        old = await named_token(db, name, "FOR UPDATE")
+        namesake = await named_token(db, token.name)
+        if namesake is not None and namesake.digest == token.digest:
+            return True  # An earlier try was committed, and its answer lost.
+        if old is None or not old.is_in_use(await db.now()):
+            return False
+        if until is None:
+            await _revoke(db, name)
+        else:
+            await db.execute("UPDATE tokens SET expires = $2 WHERE name = $1", name, min(until, old.expires or until))
+        await _add_token(db, replace(token, speaks_for=old.node))
+        return True
+
+    @writing
+    async def begin_act(self, db: SqlConnection, act: Act) -> int:
+        """Write down, durably, what is about to be done; returns the entry's number."""
+        return await begin_act(db, act, contract.ASKED, await db.now())
+
+    @writing
+    async def end_act(self, db: SqlConnection, number: int, outcome: str) -> None:
+        """Write down how it ended."""
+        await db.execute("UPDATE acts SET outcome = $2 WHERE number = $1", number, outcome)
+
+    @reading
+    async def acts(
+        self, db: SqlConnection, *, campaign_id: str | None = None, last: int | None = None
+    ) -> Sequence[LoggedAct]:
+        """The entries, of one campaign or of all, the ``last`` so many or all; oldest first."""
+        found = await db.fetch(
+            "SELECT number, moment, outcome, actor, act, campaign, detail FROM acts "
+            "WHERE CAST($1 AS text) IS NULL OR campaign = $1 ORDER BY number DESC LIMIT $2",
+            campaign_id,
+            MOST if last is None else last,
+        )
+        return [LoggedAct(number, moment, Act(*act), outcome) for number, moment, outcome, *act in found[::-1]]
+
+    @writing
+    async def put_directory(self, db: SqlConnection, key: str, version: int, document: bytes) -> None:
+        """Keep a publisher's directory in place of an older one; the same again changes nothing.
+
+        Raises RefusedError where a newer one is kept, or another of this version.
+        """
+        # Two that are put at once wait for each other: reading and replacing are one.
+        await db.fetch("SELECT 1 FROM origin FOR UPDATE")
+        kept = await db.fetchrow("SELECT version, document FROM directories WHERE key = $1", key)
+        if kept is not None and version <= kept["version"]:
+            if (version, document) == (kept["version"], bytes(kept["document"])):
+                return
+            text = f"version {kept['version']} of this publisher's directory is kept; sign a later one"
+            raise RefusedError(contract.OLDER, text)
+        await db.execute(
+            "INSERT INTO directories (key, version, document) VALUES ($1, $2, $3) "
+            "ON CONFLICT (key) DO UPDATE SET version = excluded.version, document = excluded.document",
+            *(key, version, document),
+        )
+
+    @reading
+    async def directory(self, db: SqlConnection, key: str) -> bytes | None:
+        """The newest directory of a publisher."""
+        kept = await db.fetchrow("SELECT document FROM directories WHERE key = $1", key)
+        return None if kept is None else bytes(kept[0])
+
+    @writing
+    async def publish_model(self, db: SqlConnection, campaign_id: str, document: str) -> PublishedModel:
+        """Keep a model under the next version."""
+        number = (await campaigns.row(db, campaign_id, campaigns.IN_TURN)).number
+        last = await db.fetchrow("SELECT max(version) FROM models WHERE campaign = $1", number)
+        version = max((last and last[0]) or 0, (await origin(db)).version_floor) + 1
+        now = await db.now()
+        statement = "INSERT INTO models (campaign, version, document, created) VALUES ($1, $2, $3, $4)"
+        await db.execute(statement, number, version, document, now)
+        return PublishedModel(version, document, now)
+
+    @reading
+    async def model(self, db: SqlConnection, campaign_id: str, version: int | None = None) -> PublishedModel | None:
+        """A version of the model, by default the latest; None where there is none."""
+        found = await db.fetchrow(
+            "SELECT version, document, created FROM models WHERE campaign = $1 AND version = coalesce($2, version) "
+            "ORDER BY version DESC LIMIT 1",
+            (await campaigns.row(db, campaign_id)).number,
+            version,
+        )
+        return None if found is None else PublishedModel(**found)
+
+    @reading
+    async def origin(self, db: SqlConnection) -> Origin:
+        return await origin(db)
+
+    @reading
+    async def archived_at(self, db: SqlConnection) -> str | None:
+        """The address that its reports were archived at last, None where they never were."""
+        found = await db.fetchrow("SELECT archive FROM origin")
+        return None if found is None else found[0]
+
+    @writing
+    async def note_archive(self, db: SqlConnection, address: str) -> None:
+        """Remember that they are archived there: whoever deletes a campaign has to know."""
+        await db.execute("UPDATE origin SET archive = $1", address)
+
+
+async def named_token(db: SqlConnection, name: str, lock: str = "") -> StoredToken | None:
+    return _token(await db.fetchrow(f"SELECT * FROM tokens WHERE name = $1 {lock}", name))
+
+
+async def begin_act(db: SqlConnection, act: Act, outcome: str, now: datetime) -> int:
+    """An entry of the log; returns its number."""
+    entry = await db.fetchrow(
+        "INSERT INTO acts (moment, actor, act, campaign, detail, outcome) VALUES ($1, $2, $3, $4, $5, $6) "
+        "RETURNING number",
+        *(now, act.actor, act.act, act.campaign, act.detail, outcome),
+    )
+    return int(entry[0]) if entry is not None else 0
+
+
+async def origin(db: SqlConnection) -> Origin:
+    found = await db.fetchrow("SELECT generation, version_floor, is_copy FROM origin")
+    return Origin(found["generation"], found["version_floor"], bool(found["is_copy"])) if found else Origin("", 0, True)
+
+
+async def highest_version(db: SqlConnection) -> int:
+    """The highest version that a model of any campaign was published under, or might have been."""
+    found = await db.fetchrow("SELECT max(version) FROM models")
+    return max((found and found[0]) or 0, (await origin(db)).version_floor)
+
+
+async def renew(db: SqlConnection, now: datetime, *floors: int) -> None:
+    """Make it another store: a new name, versions above all of its own and the ``floors``, and no archive: what
+    another one has archived is not this one's to delete.
+
+    What was published after a copy is not in it. Seconds since 1970 are more than any store has published that counts
+    from 1, or from the seconds of an earlier restore.
+    """
+    floor = max(int(now.timestamp()), await highest_version(db), *floors)
+    await db.execute(
+        "UPDATE origin SET generation = $1, version_floor = $2, is_copy = 0, archive = NULL", new_generation(), floor
+    )
+
+
+async def forget_rights(db: SqlConnection, now: datetime, *, keep_shares: bool) -> Restored:
+    """Revoke every token and drop every share: some may have been revoked or withdrawn since."""
+    revoked = await db.execute("UPDATE tokens SET revoked = $1 WHERE revoked IS NULL", now)
+    return Restored(revoked, 0 if keep_shares else await db.execute("DELETE FROM shares"))
+
+
+async def _add_token(db: SqlConnection, token: StoredToken) -> None:
+    """The database decides who has the name, whoever else is adding one."""
+    added = await db.fetchrow(
+        "INSERT INTO tokens (name, scope, digest, created, expires, campaigns, speaks_for) "
+        "VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (name) DO NOTHING RETURNING name",
+        *(token.name, token.scope, token.digest, token.created, token.expires),
+        *(None if token.campaigns is None else " ".join(token.campaigns), token.speaks_for),
+    )
+    if added is None:
+        # A name is never used again, so that what it did stays its own.
+        raise StoreError(f"a token with the name {token.name!r} exists already; choose another name")
+
+
+async def _revoke(db: SqlConnection, name: str) -> bool:
+    statement = "UPDATE tokens SET revoked = $2 WHERE name = $1 AND revoked IS NULL"
+    return bool(await db.execute(statement, name, await db.now()))
+
+
+def _token(row: Row | None) -> StoredToken | None:
+    if row is None:
+        return None
+    campaigns_ = None if row["campaigns"] is None else tuple(row["campaigns"].split())
+    return StoredToken(**{**row, "campaigns": campaigns_})
 
 
 class NodeShares(campaigns.Campaigns):
@@ -60,11 +278,7 @@ class NodeShares(campaigns.Campaigns):
                 "INSERT INTO shares (campaign, node, share, digest, received) VALUES ($1, $2, $3, $4, $5) "
                 "ON CONFLICT (campaign, node) DO UPDATE SET share = excluded.share, digest = excluded.digest, "
                 "received = excluded.received WHERE shares.digest <> excluded.digest",
-                row.number,
-                node,
-                share,
-                hashlib.sha256(share).digest(),
-                now,
+                *(row.number, node, share, hashlib.sha256(share).digest(), now),
             )
             await _count_release(db, row.number, node, share)
         return refused
@@ -122,10 +336,7 @@ async def _count_release(db: SqlConnection, number: int, node: str, share: bytes
     sent = await db.fetchrow("SELECT 1 FROM releases WHERE campaign = $1 AND node = $2 LIMIT 1", number, node)
     await db.execute(
         "INSERT INTO releases (campaign, node, digest, other_rows) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
-        number,
-        node,
-        hashlib.sha256(share).digest(),
-        int(has_other_rows(share) and sent is not None),
+        *(number, node, hashlib.sha256(share).digest(), int(has_other_rows(share) and sent is not None)),
     )
 
 

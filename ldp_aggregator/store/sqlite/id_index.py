@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import logging
 import sqlite3
 import threading
 import time
@@ -22,21 +21,18 @@ from typing import Final
 
 import numpy as np
 
-from ldp_aggregator.store.batch import Batch, Settlement
-from ldp_aggregator.store.contract import StoreError
+from ldp_aggregator.store.contract import LOG, StoreError
+from ldp_aggregator.store.decisions import Batch, Settlement
 from ldp_aggregator.store.runs import run_files
-from ldp_aggregator.store.runs.filters import Hashes, new_secret
-from ldp_aggregator.store.runs.keys import RECORD_BYTES, Keys, Recent, keys_of
+from ldp_aggregator.store.runs.keys import RECORD_BYTES, Hashes, Keys, Recent, keys_of, new_secret
 from ldp_aggregator.store.runs.run_files import DamagedError, Draft, Run, merge_runs, open_run, write_run
-from ldp_aggregator.store.sqlite import id_tables
-from ldp_aggregator.store.sqlite.connections import transaction
+from ldp_aggregator.store.sqlite import database
+from ldp_aggregator.store.sqlite.database import transaction
 
 BEHIND_SECONDS: Final = 1.0
 """How long a commit waits for a run at most."""
 PAUSE_SECONDS: Final = 30.0
 """After a run that could not be written; its ids stay where they are."""
-
-LOG: Final = logging.getLogger("ldp_aggregator")
 
 
 @dataclass
@@ -109,7 +105,7 @@ class IdSets:
         else:
             settlement = batch.settle({})
         if len(records):
-            id_tables.add_recent(db, number, held.last + 1, records.tobytes())
+            database.add_recent(db, number, held.last + 1, records.tobytes())
             self.staged[number] = wanted
         return settlement
 
@@ -146,23 +142,23 @@ class IdSets:
 
 def _load(db: sqlite3.Connection, number: int) -> Held:
     """Everything, from the tables."""
-    name = id_tables.campaign_id(db, number)
-    held = Held(name, {run: open_run(id_tables.folder(db) / run, name) for run in id_tables.run_sizes(db, number)})
+    name = database.campaign_id(db, number)
+    held = Held(name, {run: open_run(database.runs_folder(db) / run, name) for run in database.run_sizes(db, number)})
     _read_recent(db, number, held)
     return held
 
 
 def _refresh(db: sqlite3.Connection, number: int, held: Held) -> bool:
     """Add what somebody else has written; False where that is not all that has changed."""
-    same_runs = id_tables.run_sizes(db, number).keys() == held.runs.keys()
-    if not same_runs or id_tables.recent_bytes(db, number, held.last) != RECORD_BYTES * held.backlog:
+    same_runs = database.run_sizes(db, number).keys() == held.runs.keys()
+    if not same_runs or database.recent_bytes(db, number, held.last) != RECORD_BYTES * held.backlog:
         return False
     _read_recent(db, number, held)
     return True
 
 
 def _read_recent(db: sqlite3.Connection, number: int, held: Held) -> None:
-    for place, records in id_tables.recent_after(db, number, held.last):
+    for place, records in database.recent_after(db, number, held.last):
         held.recent.add(keys_of(records))
         held.last = place
 
@@ -275,9 +271,8 @@ class Tidier:
                 listed = self._list(db, job, draft)
             name = listed
         finally:
-            if (
-                name is None
-            ):  # That failed, with its commit, or the campaign was sealed meanwhile, or another process has tidied up.
+            # That failed, with its commit, or the campaign was sealed meanwhile, or another process has tidied up.
+            if name is None:
                 draft.discard()
                 self._sets.reload(job.campaign)
         if name is None:
@@ -295,23 +290,21 @@ class Tidier:
         if self._sets.held(db, job.campaign) is not job.held:
             return None
         if job.merged:
-            sizes = id_tables.run_sizes(db, job.campaign)
+            sizes = database.run_sizes(db, job.campaign)
             if not set(job.merged) <= sizes.keys():
                 return None
             db.executemany("DELETE FROM runs WHERE name = ?", [(name,) for name in job.merged])
         else:
-            recent = job.held.flushing
-            if recent is None or id_tables.recent_bytes(db, job.campaign, job.held.flushed) != RECORD_BYTES * len(
-                recent
-            ):
+            recent, found = job.held.flushing, database.recent_bytes(db, job.campaign, job.held.flushed)
+            if recent is None or found != RECORD_BYTES * len(recent):
                 return None
-            id_tables.drop_recent(db, job.campaign, job.held.flushed)
-        return id_tables.list_run(db, job.campaign, draft)
+            database.drop_recent(db, job.campaign, job.held.flushed)
+        return database.list_run(db, job.campaign, draft)
 
 
 def _remove(runs: Sequence[Path]) -> None:
     """Remove the runs that no table lists any more, beside the counting: to free a large file's blocks takes a while.
-    A process that ends before leaves them to the next start (:func:`ldp_aggregator.store.sqlite.id_tables.sweep`).
+    A process that ends before leaves them to the next start (:func:`ldp_aggregator.store.sqlite.database.sweep_runs`).
     """
     try:
         for run in runs:

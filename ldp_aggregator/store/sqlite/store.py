@@ -1,50 +1,33 @@
 """The embedded store: one SQLite file, runs of ids beside it, one writer thread, one reader thread.
 
 WAL with ``synchronous = FULL``: a commit returns after its fsync. Ids of reports are in the file while they are
-recent, and in sorted runs beside it later (:mod:`ldp_aggregator.store.sqlite.id_tables`). Several processes may open
+recent, and in sorted runs beside it later (:mod:`ldp_aggregator.store.sqlite.database`). Several processes may open
 the file; each write transaction takes the lock first (``BEGIN IMMEDIATE``) and reads what it depends on inside.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
-from ldp_aggregator.counting.tally_deltas import COMPACT_AT, encode_part
-from ldp_aggregator.store.batch import Batch, gather_by_campaign, in_order
-from ldp_aggregator.store.clock import Clock, utc_now
-from ldp_aggregator.store.contract import UNAVAILABLE, UNKNOWN, Outcome, StoreError, Submission
-from ldp_aggregator.store.decisions import CampaignRow, refuse_uploads, vouched_part
-from ldp_aggregator.store.failures import kind_of
+from ldp_aggregator.counting.tally import COMPACT_AT, encode_part
+from ldp_aggregator.store import contract, decisions
+from ldp_aggregator.store.contract import LOG, Clock, Outcome, StoreError, Submission, kind_of, utc_now
+from ldp_aggregator.store.decisions import Batch, CampaignRow, in_order
 from ldp_aggregator.store.sql import campaigns
-from ldp_aggregator.store.sql.connection import SqlConnection, Work, writing
-from ldp_aggregator.store.sql.rights import origin
-from ldp_aggregator.store.sql.store import Damage, Store
-from ldp_aggregator.store.sqlite import id_tables
-from ldp_aggregator.store.sqlite.connections import (
-    SqliteConnection,
-    check_file,
-    finish,
-    keep_log,
-    make_file,
-    open_connection,
-    prepare_file,
-    transaction,
-)
+from ldp_aggregator.store.sql.connection import Result, SqlConnection, Work, writing
+from ldp_aggregator.store.sql.store import Damage, Store, origin
+from ldp_aggregator.store.sqlite import database
+from ldp_aggregator.store.sqlite.database import SqliteConnection, finish, transaction
 from ldp_aggregator.store.sqlite.id_index import IdSets, Tidier
 from protocols import Campaign
 
-LOG: Final = logging.getLogger("ldp_aggregator")
-
 CHECKS: Final = 5
 """Times that a check begins again before it says what it found."""
-
-Result = TypeVar("Result")
 
 
 class SqliteStore(Store):
@@ -58,23 +41,23 @@ class SqliteStore(Store):
         self._damaged: set[int] = set()
         """Numbers of campaigns whose parts do not add up, so that no commit tries it again."""
         if not read_only:
-            make_file(path)
+            database.make_file(path)
         self._ids = IdSets()
-        self._tidier = Tidier(id_tables.folder_of(path), self._ids)
+        self._tidier = Tidier(database.folder_of(path), self._ids)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
-        self._writes = SqliteConnection(open_connection(path, read_only=read_only), clock or utc_now)
+        self._writes = SqliteConnection(database.open_connection(path, read_only=read_only), clock or utc_now)
         raw = self._writes.raw
         try:
             if read_only:
-                check_file(raw)
+                database.check_file(raw)
             else:
-                prepare_file(raw)
+                database.prepare_file(raw)
                 check_in_use(self._writes)
-                keep_log(raw)
+                database.keep_log(raw)
                 with transaction(raw):
-                    id_tables.sweep(raw)
-            self._reads = SqliteConnection(open_connection(path, read_only=read_only), clock or utc_now)
+                    database.sweep_runs(raw)
+            self._reads = SqliteConnection(database.open_connection(path, read_only=read_only), clock or utc_now)
         except BaseException:
             raw.close()
             raise
@@ -105,7 +88,7 @@ class SqliteStore(Store):
         """Again where runs were merged meanwhile, whose files are gone then."""
 
         async def listed(_: SqlConnection) -> dict[str, str]:
-            return id_tables.listed(self._reads.raw)
+            return database.listed_runs(self._reads.raw)
 
         for _ in range(CHECKS):
             before = await self._read(listed)
@@ -119,11 +102,11 @@ class SqliteStore(Store):
         return [Damage(None, str(row[0])) for row in damage if row[0] != "ok"] + await self._findings(db)
 
     @writing
-    async def _take_out_damaged(self, db: SqlConnection) -> list[id_tables.TakenOut]:
+    async def _take_out_damaged(self, db: SqlConnection) -> list[database.TakenOut]:
         found = [row for row in await campaigns.rows(db) if row.life.sealed is None]
-        return [taken for row in found for taken in id_tables.take_out_damaged(self._writes.raw, row.number)]
+        return [taken for row in found for taken in database.take_out_damaged(self._writes.raw, row.number)]
 
-    async def take_out_damaged(self) -> list[id_tables.TakenOut]:
+    async def take_out_damaged(self) -> list[database.TakenOut]:
         """Take every damaged run out; what is sound of it stays. Whose ids are lost may be counted once more."""
         taken = await self._take_out_damaged()
         await self._drop_ids(0)
@@ -137,7 +120,7 @@ class SqliteStore(Store):
 
     def _count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """The write path, on the writer's thread. Arrays are laid out before the lock is taken."""
-        batches = gather_by_campaign(submissions)
+        batches = decisions.gather_by_campaign(submissions)
         self._tidier.step(self._writes.raw)
         begun = False
         try:
@@ -150,7 +133,7 @@ class SqliteStore(Store):
                 raise
             answers = {name: self._refused(name, batch, error) for name, batch in batches.items()}
         self._ids.keep()
-        if all(outcomes[0].refused == UNAVAILABLE for outcomes in answers.values()):
+        if all(outcomes[0].refused == contract.UNAVAILABLE for outcomes in answers.values()):
             self._write_a_page()  # Where that fails too, it is the database, and no campaign.
         return in_order(submissions, answers)
 
@@ -175,19 +158,19 @@ class SqliteStore(Store):
     def _refused(self, campaign_id: str, batch: Batch, error: Exception) -> Sequence[Outcome]:
         """Tell what is wrong with one campaign; it fails no other."""
         LOG.error("a campaign was not counted", extra={"campaign": campaign_id, "reason": str(error)})
-        return batch.refused(UNAVAILABLE)
+        return batch.refused(contract.UNAVAILABLE)
 
     async def _count_batch(self, db: SqliteConnection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:
         row = await campaigns.find(db, campaign_id)
         if row is None:
-            return batch.refused(UNKNOWN)
-        refused = refuse_uploads(row, await db.now())
+            return batch.refused(contract.UNKNOWN)
+        refused = decisions.refuse_uploads(row, await db.now())
         if refused is not None:
             return batch.refused(refused)
         settlement = self._ids.insert(db.raw, row.number, batch, await campaigns.room(db, row))
         vouched = settlement.vouched
         if settlement.revealed:
-            vouched = vouched_part(settlement, await campaigns.arrivals(db, row))
+            vouched = decisions.vouched_part(settlement, await campaigns.arrivals(db, row))
         if settlement.counted or vouched:
             sums = encode_part(settlement.sums)
             await campaigns.add_part(db, row.number, settlement.counted, sums, vouched, settlement.least_batch)
@@ -209,20 +192,20 @@ class SqliteStore(Store):
             LOG.error("a tally was not compacted", extra={"campaign": campaign.id, "reason": kind_of(error)})
 
     async def _forget_ids(self, db: SqlConnection, number: int) -> None:
-        id_tables.drop(self._writes.raw, number)
+        database.drop_ids(self._writes.raw, number)
 
     async def _drop_ids(self, number: int) -> None:
         async def sweep(_: SqlConnection) -> None:
             self._ids.known.clear()
-            id_tables.sweep(self._writes.raw)
+            database.sweep_runs(self._writes.raw)
 
         await self._write(sweep)
 
     async def _stored_ids(self, db: SqlConnection, number: int) -> int:
-        return id_tables.stored(self._reads.raw, number)
+        return database.stored_ids(self._reads.raw, number)
 
     async def _problems_of_ids(self, db: SqlConnection, row: CampaignRow) -> list[str]:
-        return id_tables.problems(self._reads.raw, row.number)
+        return database.problems_of_ids(self._reads.raw, row.number)
 
     async def _read(self, work: Work[Result], name: str = "") -> Result:
         return await self._in_thread(self._reader, lambda: _transact(self._reads, work, "BEGIN"))

@@ -6,8 +6,7 @@ import uuid
 
 import pytest
 
-from ldp_aggregator.archive.locations import open_place
-from ldp_aggregator.archive.parquet_files import ArchiveError
+from ldp_aggregator.archive.locations import ArchiveError, open_place
 
 
 @pytest.fixture(params=["folder", "file", "memory"])

@@ -13,7 +13,7 @@ from archived import other_answers, random_kept
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldp_aggregator.archive.parquet_files import ArchiveError, Kept, decode_file, encode_file
+from ldp_aggregator.archive.locations import ArchiveError, Kept, decode_file, encode_file
 from ldp_aggregator.archive.recount import add_results, read_result, recount_slot, slot_of
 from ldp_aggregator.counting.tally import Tally
 from protocols.wire import Block

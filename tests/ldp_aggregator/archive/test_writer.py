@@ -8,11 +8,10 @@ import pytest
 from archived import other_answers, random_kept
 from cells import cell_campaign, count, publish, submission
 
-from ldp_aggregator.archive.locations import open_place
-from ldp_aggregator.archive.parquet_files import ArchiveError, Kept
+from ldp_aggregator.archive.locations import ArchiveError, Kept, open_place
 from ldp_aggregator.archive.recount import REPORTS, add_results, on_processes, recount
 from ldp_aggregator.archive.writer import Archive, ArchivedCounts
-from ldp_aggregator.service.archiving import goes_along
+from ldp_aggregator.service.publishing import goes_along
 from ldp_aggregator.store import SqliteStore, StoreError, Submission
 from ldp_aggregator.store.contract import UNAVAILABLE
 from protocols.wire import Block
@@ -181,7 +180,7 @@ def test_a_campaign_that_is_not_there_or_not_itself_is_not_recounted(campaign, t
 async def test_a_stray_file_and_one_that_unpacks_into_more_than_memory_stop_the_recount(store, folder, monkeypatch):
     await count(archived(store, folder), CELLS, range(10))
     with monkeypatch.context() as patch:
-        patch.setattr("ldp_aggregator.archive.parquet_files.MOST_BYTES", 20)
+        patch.setattr("ldp_aggregator.archive.locations.MOST_BYTES", 20)
         with pytest.raises(ArchiveError, match=r"rows of .* bytes; the archive writes fewer"):
             recount(folder, CELLS.id)
     open_place(folder).put(f"{CELLS.id}/{REPORTS}/copy.parquet", b"")

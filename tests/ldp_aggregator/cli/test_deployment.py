@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from ldp_aggregator.cli.program import parse
-from ldp_aggregator.server import app
 from ldp_aggregator.server.api.public import OPERATIONS
 from ldp_aggregator.server.api.routing import GUARDED
-from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.server.housekeeping import Metrics
 from ldp_aggregator.server.problems import PROBLEMS
 from ldp_aggregator.service.settings import Limits, Settings, read_settings, variables
 
@@ -70,7 +69,7 @@ def test_the_manifests_name_the_ports_the_paths_and_the_variables_that_there_are
         "operations": settings.listen_operations.rpartition(":")[2],
     }
     probed = set(re.findall(r"path: (/\w+), port: operations", text)) | {"/metrics"}
-    assert probed <= {operation.path for operation in app.OPERATIONS}
+    assert probed <= {operation.path for operation in process.OPERATIONS}
     files = ("compose.yaml", "Dockerfile", "kubernetes/aggregator.yaml")
     read = [re.findall(r"LDP_AGGREGATOR_\w+", (ROOT / "deploy" / name).read_text()) for name in files]
     assert set() < set().union(*read) <= set(variables())

@@ -7,9 +7,8 @@ import drafts
 import numpy as np
 import pytest
 
-from ldp_aggregator.counting import decoding
-from ldp_aggregator.counting.decoding import cells, count, lay_out, payload_rows, refusals
-from ldp_aggregator.counting.digest import digests
+from ldp_aggregator.counting import tally
+from ldp_aggregator.counting.tally import cells, count, digests, lay_out, payload_rows, refusals
 from protocols import Campaign, PayloadError, Question
 from protocols.document.questions import INDEX, MOMENT, PAIR, VALUE
 from protocols.drafting.choice import make_discrete
@@ -136,7 +135,7 @@ def one_by_one(campaign, questions, payloads, counted):
 @pytest.mark.parametrize("continuous", ["laplace", "onebit", "sign"])
 @pytest.mark.parametrize("few", [0, 64])
 def test_both_ways_of_counting_agree(discrete, continuous, few, monkeypatch):
-    monkeypatch.setattr(decoding, "FEW", few)
+    monkeypatch.setattr(tally, "FEW", few)
     campaign = mixed_campaign(discrete, continuous)
     dice = random.Random(f"{discrete} {continuous}")
     for most in (1, 3, 6):

@@ -7,8 +7,7 @@ import pytest
 from cells import cell_campaign
 
 from ldp_aggregator import Tally
-from ldp_aggregator.counting.digest import digests
-from ldp_aggregator.counting.tally_deltas import compactable, encode_part, part_of_tally, tally_of_parts
+from ldp_aggregator.counting.tally import compactable, digests, encode_part, part_of_tally, tally_of_parts
 from ldp_client.answering import perturb
 from protocols import Report, UploadError, encode_upload
 from simulations.fidelities import SeededCoins

@@ -18,7 +18,7 @@ from ldp_aggregator.server.sockets.listener import Listeners
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import SCOPES, SqliteStore, Submission
-from ldp_aggregator.store.clock import utc_now
+from ldp_aggregator.store.contract import utc_now
 from ldp_client import perturb
 from protocols import Campaign, decode_upload, encode_upload
 from protocols.wire import MEDIA_TYPE

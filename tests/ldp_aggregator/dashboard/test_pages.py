@@ -8,7 +8,7 @@ from drafts import text as text_feature
 from ldp_aggregator.dashboard.routes import ADMIN
 from ldp_aggregator.dashboard.session import server_key
 from ldp_aggregator.service.rights import make_token
-from ldp_aggregator.store.clock import utc_now
+from ldp_aggregator.store.contract import utc_now
 
 
 async def test_a_page_stands_with_an_empty_store_and_forbids_what_is_not_this_servers(dashboard):

@@ -11,7 +11,7 @@ import pytest
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.ratios import conditional_table
 from ldp_aggregator.service.rights import make_token
-from ldp_aggregator.store.clock import utc_now
+from ldp_aggregator.store.contract import utc_now
 from ldp_aggregator.trainers import node_statistics
 from ldp_client import perturb
 from protocols import Campaign, encode_upload

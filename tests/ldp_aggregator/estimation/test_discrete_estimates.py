@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from ldp_aggregator.counting.decoding import count
+from ldp_aggregator.counting.tally import count
 from ldp_aggregator.estimation.estimators import QuestionEstimate, estimate_question
 from ldp_aggregator.mechanisms import analysis_of
 from protocols import Question

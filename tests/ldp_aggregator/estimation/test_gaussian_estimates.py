@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import norm
 
 from ldp_aggregator import Tally, estimate
-from ldp_aggregator.counting.decoding import count
+from ldp_aggregator.counting.tally import count
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.learning.frames import numbers, rescaled
 from ldp_aggregator.mechanisms import analysis_of

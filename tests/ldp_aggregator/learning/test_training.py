@@ -8,7 +8,7 @@ import pytest
 from drafts import draft, number, text
 
 from ldp_aggregator import NaiveBayes, Tally, estimate, train
-from ldp_aggregator.counting.arrivals import Arrivals
+from ldp_aggregator.counting.tally import Arrivals
 from ldp_aggregator.learning.evaluation import evaluation_draft
 from ldp_aggregator.learning.published import LOCAL_RELATION
 from ldp_client.classifier import Classifier

@@ -16,8 +16,7 @@ from drafts import draft, number, text
 
 from ldp_aggregator import estimate, train
 from ldp_aggregator.audit import audit
-from ldp_aggregator.counting.decoding import lay_out
-from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.counting.tally import Tally, lay_out
 from ldp_aggregator.learning.published import published_guarantee
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.analysis import Blanket, Flags, Integers, Limit, Rows, count_positions

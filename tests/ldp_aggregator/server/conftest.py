@@ -19,14 +19,14 @@ from cells import clock, publish, reports_of  # noqa: F401 - a fixture
 from raw_http import Line, dial
 from schemas import problems
 
-from ldp_aggregator.server import app
+from ldp_aggregator.server import process
 from ldp_aggregator.server.api.routing import JSON, PROBLEM, Operation
 from ldp_aggregator.server.process import running
 from ldp_aggregator.server.sockets.listener import Listeners
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import SCOPES, Outcome, SqliteStore, Store, Submission
-from ldp_aggregator.store.clock import utc_now
+from ldp_aggregator.store.contract import utc_now
 from protocols import Campaign, encode_upload
 from protocols.wire import MEDIA_TYPE
 
@@ -112,9 +112,9 @@ class Server:
 @pytest.fixture(autouse=True)
 def described_answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Every answer to any test in this folder is one that its operation's row describes."""
-    rows = {(row.method, row.path): row for row in (*app.PUBLIC, *app.ADMIN, *app.OPERATIONS)}
+    rows = {(row.method, row.path): row for row in (*process.PUBLIC, *process.ADMIN, *process.OPERATIONS)}
     wrong: list[str] = []
-    answering = app.answering
+    answering = process.answering
 
     def watched(handler: Any, context: Any, path: str, method: str) -> Any:
         answer = answering(handler, context, path, method)
@@ -127,7 +127,7 @@ def described_answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
         return watch
 
-    monkeypatch.setattr(app, "answering", watched)
+    monkeypatch.setattr(process, "answering", watched)
     yield wrong
     assert wrong == []
 

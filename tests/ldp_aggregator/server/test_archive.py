@@ -8,7 +8,7 @@ from cells import publish, submission
 from ldp_aggregator.archive.locations import open_place
 from ldp_aggregator.archive.recount import recount
 from ldp_aggregator.archive.writer import Archive
-from ldp_aggregator.service.archiving import counts_of
+from ldp_aggregator.service.publishing import counts_of
 from ldp_aggregator.service.settings import Settings, SettingsError
 from ldp_aggregator.store import SqliteStore
 

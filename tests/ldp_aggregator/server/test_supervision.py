@@ -11,9 +11,8 @@ from queueing import submit
 from raw_http import dial, document_of
 
 from ldp_aggregator.server import ingest as ingest_module
-from ldp_aggregator.server.housekeeping import close_once
+from ldp_aggregator.server.housekeeping import Metrics, close_once
 from ldp_aggregator.server.ingest import STALE_SECONDS, Ingest
-from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.process import EndedError, end_connections, running, serve
 from ldp_aggregator.server.sockets.listener import Listeners
 from ldp_aggregator.service.settings import Settings

@@ -7,7 +7,7 @@ from cells import clock  # noqa: F401 - a fixture
 from postgres import Postgres, empty, own_postgres, postgres  # noqa: F401 - fixtures
 
 from ldp_aggregator.store import SqliteStore, Store, open_store
-from ldp_aggregator.store.combining import combine_stores
+from ldp_aggregator.store.backup import combine_stores
 
 
 async def sound_and_closed(*stores):

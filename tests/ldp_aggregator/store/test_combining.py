@@ -8,12 +8,12 @@ from datetime import datetime, timezone
 import pytest
 from cells import cell_campaign, publish, submission
 
-from ldp_aggregator.counting.arrivals import Arrivals
+from ldp_aggregator.counting.tally import Arrivals
 from ldp_aggregator.store import StoreError
-from ldp_aggregator.store.clock import utc_now
-from ldp_aggregator.store.combining import Combined
-from ldp_aggregator.store.sql import rights
-from ldp_aggregator.store.sqlite.connections import FILE_NAME
+from ldp_aggregator.store.backup import Combined
+from ldp_aggregator.store.contract import utc_now
+from ldp_aggregator.store.sql import store
+from ldp_aggregator.store.sqlite.database import FILE_NAME
 
 
 @pytest.fixture
@@ -131,8 +131,8 @@ async def test_a_sum_that_is_not_complete_is_no_store(tmp_path, combine, shards,
         seen.extend(path.name for path in (tmp_path / "c").iterdir())
         await renew(db, now, *floors)
 
-    renew = rights.renew
-    monkeypatch.setattr("ldp_aggregator.store.combining.renew", watched)
+    renew = store.renew
+    monkeypatch.setattr("ldp_aggregator.store.backup.renew", watched)
     combine("a", "b", "c")
     assert seen
     assert FILE_NAME not in seen

@@ -7,13 +7,13 @@ import pytest
 from cells import cell_campaign, submission
 
 from ldp_aggregator.store import Life, RefusedError
-from ldp_aggregator.store.batch import gather_by_campaign
 from ldp_aggregator.store.decisions import (
     GRACE,
     CampaignRow,
     check_reopening,
     check_sealing,
     ending,
+    gather_by_campaign,
     is_over,
     refuse_node,
     refuse_uploads,

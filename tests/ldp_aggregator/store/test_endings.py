@@ -143,7 +143,7 @@ async def test_on_postgresql_the_time_is_the_databases(database, opened, monkeyp
     """An instance whose own clock is years ahead counts, and closes nothing."""
     ahead = SteppedClock()
     ahead.step(50 * 365 * DAY)
-    monkeypatch.setattr("ldp_aggregator.store.clock.utc_now", ahead)
+    monkeypatch.setattr("ldp_aggregator.store.contract.utc_now", ahead)
     store = await opened("data", database=database)
     campaign = await publish(store, closes="2060-01-01T00:00:00Z")
     assert (await close_due(store, ahead())).ids == ()

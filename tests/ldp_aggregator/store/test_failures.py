@@ -7,7 +7,7 @@ import ssl
 import pytest
 
 from ldp_aggregator.store import StoreError
-from ldp_aggregator.store.failures import kind_of
+from ldp_aggregator.store.contract import kind_of
 
 SAID = "what a client said"
 

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 from cells import cell_campaign, cell_report, cells_of, count, publish, submission
 
-from ldp_aggregator.counting.arrivals import Arrivals
-from ldp_aggregator.counting.tally_deltas import COMPACT_AT
+from ldp_aggregator.counting.tally import COMPACT_AT, Arrivals
 from ldp_aggregator.service.publishing import UntrainableError, publish_trained, tally_to_publish
 from protocols import Report
 

@@ -11,9 +11,8 @@ from cells import count, publish, submission
 from postgres import bare
 
 from ldp_aggregator.store import Outcome, StoredToken, StoreError
-from ldp_aggregator.store.backup import copy_store, restore_store
-from ldp_aggregator.store.combining import Combined
-from ldp_aggregator.store.sqlite.connections import FILE_NAME
+from ldp_aggregator.store.backup import Combined, copy_store, restore_store
+from ldp_aggregator.store.sqlite.database import FILE_NAME
 from ldp_aggregator.trainers import FederatedState, encode_share
 
 NOW = datetime(2026, 11, 1, tzinfo=timezone.utc)

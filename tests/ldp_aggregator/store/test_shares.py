@@ -15,9 +15,8 @@ from cells import count, publish
 
 from ldp_aggregator.node_statistics import Releases
 from ldp_aggregator.store import Outcome, StoredToken, StoreError
-from ldp_aggregator.store.backup import copy_store
-from ldp_aggregator.store.combining import Combined
-from ldp_aggregator.store.sqlite.connections import FILE_NAME
+from ldp_aggregator.store.backup import Combined, copy_store
+from ldp_aggregator.store.sqlite.database import FILE_NAME
 from ldp_aggregator.trainers import FederatedState, encode_share
 
 

@@ -14,7 +14,7 @@ from postgres import Postgres, empty, own_postgres, postgres  # noqa: F401 - fix
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import Damage, Store, open_store
-from ldp_aggregator.store.clock import utc_now
+from ldp_aggregator.store.contract import utc_now
 from protocols import Campaign
 
 

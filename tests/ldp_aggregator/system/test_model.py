@@ -20,9 +20,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from ldp_aggregator.server.housekeeping import close_due
 from ldp_aggregator.store import Outcome, SqliteStore, StoreError
-from ldp_aggregator.store.batch import Batch
+from ldp_aggregator.store.decisions import Batch
 from ldp_aggregator.store.sql import campaigns
-from ldp_aggregator.store.sqlite import id_tables
+from ldp_aggregator.store.sqlite import database
 
 CELLS = 128
 
@@ -100,7 +100,7 @@ class DropsIdsBeforeSealing(KillableStore):
         async def drop(db):
             row = await campaigns.row(db, campaign_id)
             if row.life.sealed is None:
-                id_tables.drop(db.raw, row.number)
+                database.drop_ids(db.raw, row.number)
 
         await self._write(drop)
         return await super().seal_campaign(campaign_id, at_once=at_once)

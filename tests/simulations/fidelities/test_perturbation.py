@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldp_aggregator.counting.decoding import refusals
+from ldp_aggregator.counting.tally import refusals
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.mechanisms.onebit import multiply_shift

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldp_aggregator.counting.decoding import cells as tally_length
-from ldp_aggregator.counting.decoding import count
+from ldp_aggregator.counting.tally import cells as tally_length
+from ldp_aggregator.counting.tally import count
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.noisy_vector import noise_sums
 from protocols import Question

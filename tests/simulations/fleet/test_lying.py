@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ldp_aggregator import Tally, estimate
-from ldp_aggregator.counting.decoding import refusals
+from ldp_aggregator.counting.tally import refusals
 from protocols import encode_upload
 from protocols.mechanisms import DISCRETE
 from simulations import SeededCoins, simulate

@@ -11,10 +11,10 @@ from postgres import empty, postgres  # noqa: F401 - a fixture
 
 from ldp_aggregator.archive.locations import open_place
 from ldp_aggregator.archive.writer import Archive, ArchivedCounts
-from ldp_aggregator.service.archiving import counts_of
+from ldp_aggregator.service.publishing import counts_of
 from ldp_aggregator.service.settings import read_settings
 from ldp_aggregator.store import open_store
-from ldp_aggregator.store.sqlite.connections import FILE_NAME
+from ldp_aggregator.store.sqlite.database import FILE_NAME
 
 
 def within(folder, work):

@@ -6,7 +6,7 @@ import re
 import pytest
 from drafts import draft, text
 
-from ldp_aggregator.server.app import ADMIN
+from ldp_aggregator.server.process import ADMIN
 from ldp_aggregator.store import SCOPES
 from protocols import Campaign
 from protocols.model import Model

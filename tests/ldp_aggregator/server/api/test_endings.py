@@ -7,7 +7,7 @@ from postgres import empty, postgres  # noqa: F401 - a fixture
 
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import SqliteStore, open_store
-from ldp_aggregator.store.clock import utc_now
+from ldp_aggregator.store.contract import utc_now
 from ldp_aggregator.store.decisions import GRACE
 
 

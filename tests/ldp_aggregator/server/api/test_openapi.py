@@ -7,14 +7,13 @@ from schemas import problems
 
 from ldp_aggregator.dashboard.routes import ADMIN as ADMIN_PAGES
 from ldp_aggregator.dashboard.routes import PUBLIC as PUBLIC_PAGES
-from ldp_aggregator.server.api import operations
+from ldp_aggregator.server.api.admin import WATCHING
 from ldp_aggregator.server.api.routing import JSON
-from ldp_aggregator.server.app import ADMIN, OPERATIONS, PUBLIC, make_apps
-from ldp_aggregator.server.context import CampaignCache, Context, FederatedModels
+from ldp_aggregator.server.housekeeping import Metrics
 from ldp_aggregator.server.ingest import Ingest
-from ldp_aggregator.server.intake import Intake
-from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.server.intake import CampaignCache, Context, FederatedModels, Intake
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
+from ldp_aggregator.server.process import ADMIN, OPERATIONS, PUBLIC, make_apps
 from ldp_aggregator.service.settings import Settings
 
 
@@ -107,7 +106,7 @@ async def test_the_operations_listener_is_asked_under_its_address_or_a_known_nam
 
 
 async def test_an_answer_that_is_not_described_is_noticed(server, described_answers, monkeypatch):
-    operation = next(row for row in operations.OPERATIONS if row.path == "/healthz")
+    operation = next(row for row in WATCHING if row.path == "/healthz")
     monkeypatch.setitem(operation.answers, 200, (JSON, {"type": "object", "required": ["nothing"]}))
     assert (await server.ask("GET", server.operations + "/healthz")).status == 200
     assert described_answers == ["GET /healthz 200: answer: nothing is missing"]

@@ -3,7 +3,7 @@
 import pytest
 from cells import reports_of
 
-from ldp_aggregator.server.app import origin_headers, preflight_headers
+from ldp_aggregator.server.process import origin_headers, preflight_headers
 from ldp_aggregator.service.settings import Settings, SettingsError, read_settings
 from protocols import encode_upload
 from protocols.wire import MEDIA_TYPE

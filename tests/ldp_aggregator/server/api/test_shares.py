@@ -11,10 +11,10 @@ import pytest
 from drafts import draft, number, text
 
 from ldp_aggregator.node_statistics import MEDIA_TYPE, Releases, decode_share, most_bytes
-from ldp_aggregator.server import context as federated
+from ldp_aggregator.server import intake as federated
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import StoreError
-from ldp_aggregator.store.clock import utc_now
+from ldp_aggregator.store.contract import utc_now
 from ldp_aggregator.trainers import FederatedState, encode_share, node_statistics
 from ldp_aggregator.trainers.model_from_statistics import Options, rebuild
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE

@@ -8,9 +8,9 @@ from cells import cells_of
 from drafts import text
 
 from ldp_aggregator.server import intake as desk_module
+from ldp_aggregator.server.ingest import LEAST_BYTES, for_a_device
 from ldp_aggregator.server.intake import BURST_SECONDS, MOST_KEPT, Admission, admission_of
 from ldp_aggregator.server.problems import ProblemError
-from ldp_aggregator.server.uploads import LEAST_BYTES, for_a_device
 from ldp_aggregator.service.settings import Limits, Settings, SettingsError
 from protocols import Campaign, Report, decode_upload, encode_upload
 

@@ -9,14 +9,13 @@ import pytest
 from cells import cell_report, cells_of, count, publish, submission
 
 from ldp_aggregator.store import Outcome, StoreError, open_store
-from ldp_aggregator.store.batch import gather
-from ldp_aggregator.store.clock import utc_now
-from ldp_aggregator.store.decisions import refuse_uploads
+from ldp_aggregator.store.contract import utc_now
+from ldp_aggregator.store.decisions import gather, refuse_uploads
 from ldp_aggregator.store.postgres import store as postgres_store
 from ldp_aggregator.store.postgres.sessions import HeldError, Sessions
 from ldp_aggregator.store.postgres.store import PostgresStore
 from ldp_aggregator.store.sql import campaigns
-from ldp_aggregator.store.sql.schema import VERSION
+from ldp_aggregator.store.sql.connection import VERSION
 
 
 async def test_what_another_instance_counts_just_before_we_insert_counts_once(instances, monkeypatch):

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.runs.filters import Filter, Hashes
-from ldp_aggregator.store.runs.keys import Keys, Recent, joined, keys_of, merged
+from ldp_aggregator.store.runs.keys import Filter, Hashes, Keys, Recent, joined, keys_of, merged
 from ldp_aggregator.store.runs.run_files import (
     FAN_IN,
     HEADER_BYTES,

@@ -14,12 +14,11 @@ import pytest
 from cells import cell_campaign, cell_report, cells_of, count, publish
 
 from ldp_aggregator.store import Outcome, SqliteStore
-from ldp_aggregator.store.backup import copy_store, restore_store
-from ldp_aggregator.store.combining import combine_stores
+from ldp_aggregator.store.backup import combine_stores, copy_store, restore_store
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.runs import run_files
-from ldp_aggregator.store.sqlite import id_tables
-from ldp_aggregator.store.sqlite.connections import FILE_NAME, keep_log, make_file, open_connection, transaction
+from ldp_aggregator.store.sqlite import database
+from ldp_aggregator.store.sqlite.database import FILE_NAME, keep_log, make_file, open_connection, transaction
 
 CAMPAIGN = cell_campaign(4096)
 
@@ -65,11 +64,11 @@ def listed(folder):
 
 
 def first_run(folder):
-    return id_tables.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0]
+    return database.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0]
 
 
 def on_disk(folder):
-    return {file.name for file in id_tables.folder_of(folder / FILE_NAME).glob("*")}
+    return {file.name for file in database.folder_of(folder / FILE_NAME).glob("*")}
 
 
 @pytest.fixture

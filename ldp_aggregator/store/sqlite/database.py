@@ -1,0 +1,345 @@
+"""The file of an embedded store: connections to it, transactions on them, in whatever thread has them, and the ids of
+reports as its tables list them: recent ones in blobs, one a commit; others in runs.
+
+A blob (``recent_ids``) is part of the commit that counted its reports. Runs (:mod:`ldp_aggregator.store.runs`) are
+files in a folder beside the database, and belong to the store from the commit on that lists them (``runs``).
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import numpy as np
+
+from ldp_aggregator.store.contract import Clock, StoreError, from_text, to_text, utc_now
+from ldp_aggregator.store.runs.keys import RECORD_BYTES, Hashes, Keys, Recent, keys_of, new_secret
+from ldp_aggregator.store.runs.run_files import Draft, Run, open_run, remove_leftovers, write_run
+from ldp_aggregator.store.sql.connection import VERSION, Result, Row, check_version, for_sqlite, make_tables
+
+FILE_NAME: Final = "aggregator.sqlite3"
+APPLICATION: Final = 0x6C647062
+"""SQLite's ``application_id``: "ldpb" in ASCII. Tells our files from other programs'."""
+LEAST_SQLITE: Final = (3, 35)
+"""The first with RETURNING."""
+BUSY_SECONDS: Final = 20.0
+"""Seconds that a transaction waits for another process's."""
+CACHE_KIBIBYTES: Final = 64 << 10
+CHECKPOINT_PAGES: Final = 8_000
+"""Pages of the write-ahead log after which a commit copies them into the database file."""
+
+IDS: Final = """
+CREATE TABLE recent_ids (place INTEGER PRIMARY KEY, records BLOB NOT NULL);
+CREATE TABLE runs (name text PRIMARY KEY, campaign bigint NOT NULL REFERENCES campaigns (number), ids bigint NOT NULL)
+"""
+"""The tables that list the ids, beside those of :mod:`ldp_aggregator.store.sql.connection`."""
+
+sqlite3.register_converter("timestamptz", lambda text: from_text(text.decode()))
+
+
+class SqliteConnection:
+    """See :class:`ldp_aggregator.store.sql.connection.Connection`. No method ever waits: :func:`finish` runs what is
+    written with them to its end, in the thread that it is called in.
+    """
+
+    def __init__(self, raw: sqlite3.Connection, clock: Clock = utc_now) -> None:
+        self.raw = raw
+        self._clock = clock
+
+    async def fetch(self, statement: str, *values: Any) -> Sequence[Row]:
+        return self._run(statement, values).fetchall()
+
+    async def fetchrow(self, statement: str, *values: Any) -> Row | None:
+        return next(iter(self._run(statement, values).fetchall()), None)
+
+    async def execute(self, statement: str, *values: Any) -> int:
+        return self._run(statement, values).rowcount
+
+    @asynccontextmanager
+    async def savepoint(self) -> AsyncIterator[None]:
+        self.raw.execute("SAVEPOINT block")
+        try:
+            yield
+        except BaseException:
+            if self.raw.in_transaction:
+                self.raw.execute("ROLLBACK TO block")
+                self.raw.execute("RELEASE block")
+            raise
+        self.raw.execute("RELEASE block")
+
+    async def now(self) -> datetime:
+        return self._clock()
+
+    def _run(self, statement: str, values: Sequence[Any]) -> sqlite3.Cursor:
+        return self.raw.execute(
+            for_sqlite(statement), [to_text(value) if isinstance(value, datetime) else value for value in values]
+        )
+
+
+def finish(work: Awaitable[Result]) -> Result:
+    """Run what waits for nothing but a :class:`SqliteConnection`, which never waits."""
+    steps = work.__await__()
+    try:
+        next(steps)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+    raise RuntimeError("a statement of the embedded store waited for something")
+
+
+def make_file(path: Path) -> None:
+    """An empty file that its owner alone can read, where there is none. SQLite's files beside it get the same mode."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise StoreError(f"{path} cannot be opened as a store: {error.strerror}") from error
+
+
+def open_connection(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """A connection in autocommit mode; transactions are written out."""
+    if sqlite3.sqlite_version_info < LEAST_SQLITE:
+        wanted = ".".join(map(str, LEAST_SQLITE))
+        raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; the embedded store needs {wanted} or newer")
+    address = f"file:{quote(str(path.absolute()))}?mode={'ro' if read_only else 'rw'}"
+    try:
+        types = sqlite3.PARSE_DECLTYPES
+        db = sqlite3.connect(
+            address, BUSY_SECONDS, uri=True, isolation_level=None, check_same_thread=False, detect_types=types
+        )
+        db.row_factory = sqlite3.Row
+        db.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA foreign_keys = ON")
+        # Debian's SQLite writes zeros over whatever is deleted: ids that have become a run would be written once more.
+        db.execute("PRAGMA secure_delete = FAST")
+        db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+    except sqlite3.Error as error:
+        raise StoreError(f"{path} cannot be opened as a store: {error}") from error
+    return db
+
+
+def keep_log(db: sqlite3.Connection) -> None:
+    """Commit to a log beside the file from now on, whoever opens it. A backup never gets there: it stays one file."""
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.Error as error:
+        raise StoreError(f"the store cannot be written: {error}") from error
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[sqlite3.Connection]:
+    """Commit what the block did, or nothing of it. A failure of the database is a StoreError."""
+    try:
+        db.execute(begin)
+        try:
+            yield db
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+    except sqlite3.Error as error:
+        raise StoreError(f"the database answered: {error}") from error
+
+
+def check_file(db: sqlite3.Connection) -> None:
+    """Refuse a file that is not ours or not of this version. Raises StoreError."""
+    try:
+        application = db.execute("PRAGMA application_id").fetchone()[0]
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+    except sqlite3.Error as error:
+        raise StoreError(f"the file cannot be read as a store: {error}") from error
+    if application != APPLICATION:
+        raise StoreError("the file is a database of another program")
+    check_version(version)
+
+
+def prepare_file(db: sqlite3.Connection) -> None:
+    """Make the tables in an empty file; refuse one that is not ours or of another version. Raises StoreError."""
+    with transaction(db):
+        if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+            finish(make_tables(SqliteConnection(db), "sqlite", IDS))
+            db.execute(f"PRAGMA application_id = {APPLICATION}")
+            db.execute(f"PRAGMA user_version = {VERSION}")
+        check_file(db)
+
+
+FOLDER_SUFFIX: Final = ".ids"
+
+_NUMBERS: Final = 1 << 40
+"""Commits of a campaign that have a place: the key says both, and a campaign's blobs follow each other."""
+
+_PLACES: Final = "place > ? AND place <= ?"
+
+
+def folder_of(file: Path) -> Path:
+    """Return the folder of a database file's runs."""
+    return file.with_name(file.name + FOLDER_SUFFIX)
+
+
+def runs_folder(db: sqlite3.Connection) -> Path:
+    return folder_of(Path(db.execute("PRAGMA database_list").fetchone()["file"]))
+
+
+def drop_ids(db: sqlite3.Connection, number: int) -> None:
+    """Forget all ids of a campaign; :func:`sweep_runs`, after the commit, removes the files."""
+    drop_recent(db, number, _NUMBERS - 1)
+    db.execute("DELETE FROM runs WHERE campaign = ?", (number,))
+
+
+def sweep_runs(db: sqlite3.Connection) -> None:
+    """Remove what no table lists. Inside a write transaction, so that nobody lists anything meanwhile."""
+    remove_leftovers(runs_folder(db), listed_runs(db))
+
+
+def stored_ids(db: sqlite3.Connection, number: int) -> int:
+    recent = recent_bytes(db, number, _NUMBERS - 1)
+    return recent // RECORD_BYTES + sum(run_sizes(db, number).values())
+
+
+def listed_runs(db: sqlite3.Connection) -> dict[str, str]:
+    """The runs of all campaigns: name, and id of the campaign."""
+    rows = db.execute("SELECT runs.name, campaigns.id FROM runs JOIN campaigns ON campaigns.number = runs.campaign")
+    return {row["name"]: row["id"] for row in rows.fetchall()}
+
+
+def campaign_id(db: sqlite3.Connection, number: int) -> str:
+    """The id of a campaign."""
+    return str(db.execute("SELECT id FROM campaigns WHERE number = ?", (number,)).fetchone()["id"])
+
+
+def run_sizes(db: sqlite3.Connection, number: int) -> dict[str, int]:
+    """Name and number of ids of every run of a campaign."""
+    rows = db.execute("SELECT name, ids FROM runs WHERE campaign = ? ORDER BY name", (number,))
+    return {row["name"]: row["ids"] for row in rows.fetchall()}
+
+
+def add_recent(db: sqlite3.Connection, campaign: int, number: int, records: bytes) -> None:
+    """Keep what a commit has counted: sorted records of :data:`RECORD_BYTES`."""
+    db.execute("INSERT INTO recent_ids (place, records) VALUES (?, ?)", (campaign * _NUMBERS + number, records))
+
+
+def recent_after(db: sqlite3.Connection, campaign: int, number: int = 0) -> list[tuple[int, bytes]]:
+    """Number and records of what was added after ``number``."""
+    rows = db.execute(
+        f"SELECT place, records FROM recent_ids WHERE {_PLACES} ORDER BY place",
+        (campaign * _NUMBERS + number, (campaign + 1) * _NUMBERS - 1),
+    )
+    return [(row["place"] % _NUMBERS, row["records"]) for row in rows.fetchall()]
+
+
+def recent_bytes(db: sqlite3.Connection, campaign: int, until: int) -> int:
+    """Bytes of the records up to number ``until``."""
+    places = (campaign * _NUMBERS, campaign * _NUMBERS + until)
+    row = db.execute(f"SELECT coalesce(sum(length(records)), 0) FROM recent_ids WHERE {_PLACES}", places)
+    return int(row.fetchone()[0])
+
+
+def drop_recent(db: sqlite3.Connection, campaign: int, until: int) -> None:
+    """Those up to number ``until``: they are in a run, or of no use any more."""
+    db.execute(f"DELETE FROM recent_ids WHERE {_PLACES}", (campaign * _NUMBERS, campaign * _NUMBERS + until))
+
+
+def list_run(db: sqlite3.Connection, campaign: int, draft: Draft) -> str:
+    """Make a draft a run of a campaign; it is one if the transaction commits."""
+    name = draft.publish()
+    db.execute("INSERT INTO runs (name, campaign, ids) VALUES (?, ?, ?)", (name, campaign, draft.ids))
+    return name
+
+
+def copy_ids(db: sqlite3.Connection, number: int, source: sqlite3.Connection, source_number: int) -> int:
+    """Add those of a campaign in another store; returns how many of them were here already. Raises StoreError where a
+    run is damaged.
+    """
+    name = campaign_id(db, number)
+    recent = Recent()
+    for _, records in recent_after(source, source_number):
+        recent.add(keys_of(records))
+    there = [open_run(runs_folder(source) / found, name) for found in run_sizes(source, source_number)]
+    parts = [(len(recent), iter([recent.all()]))] if len(recent) else []
+    parts += [(len(run), run.blocks()) for run in there]
+    here = [open_run(runs_folder(db) / found, name) for found in run_sizes(db, number)]
+    overlap = 0
+    for size, blocks in parts:
+        draft = write_run(runs_folder(db), name, size, (_unknown(block, here) for block in blocks), new_secret())
+        overlap += size - draft.ids
+        if draft.ids:
+            list_run(db, number, draft)
+        else:
+            draft.discard()
+    return overlap
+
+
+def _unknown(block: Keys, runs: list[Run]) -> Keys:
+    """The ids of a block that no run has."""
+    new = np.ones(len(block), dtype=bool)
+    hashes = Hashes(block)
+    for run in runs:
+        new[run.find(hashes)[0]] = False
+    return Keys(block.high[new], block.low[new], block.digest[new])
+
+
+def problems_of_ids(db: sqlite3.Connection, number: int) -> list[str]:
+    """Look for what is wrong with the ids of a campaign: every file is read whole."""
+    found = [problem for name in run_sizes(db, number) if (problem := _problem(db, number, name))]
+    found += [
+        f"the ids of commit {place} end within an id"
+        for place, records in recent_after(db, number)
+        if len(records) % RECORD_BYTES
+    ]
+    return found
+
+
+def _problem(db: sqlite3.Connection, number: int, name: str) -> str | None:
+    try:
+        run = open_run(runs_folder(db) / name, campaign_id(db, number))
+        run.verify()
+    except StoreError as error:
+        return str(error)
+    size = run_sizes(db, number)[name]
+    return None if len(run) == size else f"{name}: {size} ids are listed, {len(run)} are in it"
+
+
+@dataclass(frozen=True)
+class TakenOut:
+    """A damaged run that was taken out of a campaign: ``ids`` that it had, and the ``saved`` ones, of sound pages."""
+
+    campaign: str
+    run: str
+    problem: str
+    ids: int
+    saved: int
+
+
+def take_out_damaged(db: sqlite3.Connection, number: int) -> list[TakenOut]:
+    """Take the damaged runs out of a campaign and put what is sound of them into new ones, inside a transaction that
+    writes. Reports whose ids are lost stay counted; they may be counted once more, and that is noted.
+    """
+    taken = []
+    name = campaign_id(db, number)
+    for run, size in run_sizes(db, number).items():
+        problem = _problem(db, number, run)
+        if problem is None:
+            continue
+        try:
+            damaged = open_run(runs_folder(db) / run, name)
+            draft = write_run(runs_folder(db), name, len(damaged), damaged.sound_blocks(), new_secret())
+            saved = draft.ids
+            if saved:
+                list_run(db, number, draft)
+            else:
+                draft.discard()
+        except StoreError:  # It is missing, or nobody can tell where its pages are.
+            saved = 0
+        db.execute("DELETE FROM runs WHERE name = ?", (run,))
+        change = "UPDATE campaigns SET lost_ids = lost_ids + ?1, unchecked = unchecked + ?1 WHERE number = ?2"
+        db.execute(change, (size - saved, number))
+        taken.append(TakenOut(name, run, problem, size, saved))
+    return taken
