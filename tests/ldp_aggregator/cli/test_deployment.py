@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ldp_aggregator.cli.program import parse
+from ldp_aggregator.server import process
 from ldp_aggregator.server.api.public import OPERATIONS
 from ldp_aggregator.server.api.routing import GUARDED
 from ldp_aggregator.server.housekeeping import Metrics
