@@ -153,8 +153,7 @@ class DeviceCampaign:
         Raises ModelUnavailableError, ModelError, ServerError or TransportError; and StorageError where a publisher's
         directory cannot be read.
         """
-        from ldp_client.classifier import Classifier
-        from ldp_client.network.device_model import stored_model
+        from ldp_client.classifier import Classifier, stored_model
 
         with within(timeout):
             stored = stored_model(self._aggregator, self._install.cache, self._label())
@@ -327,7 +326,7 @@ class DeviceCampaign:
         return None if campaign is None else campaign.label
 
     def _newest_model(self) -> Model:
-        from ldp_client.network.device_model import fetch_model
+        from ldp_client.classifier import fetch_model
 
         def may_keep() -> bool:
             return bool(self.status(timeout=_CONSENT_WAIT).consent)

@@ -14,11 +14,10 @@ from ldp_client.delivery.queue import listed
 from ldp_client.delivery.sender import Sender
 from ldp_client.errors import StorageError, TransportError
 from ldp_client.ledger import Caps, Installation, Ledger, read_cap, read_installation
-from ldp_client.network.cache import Cache
-from ldp_client.network.shared import SHARED_TRANSPORT
+from ldp_client.network import SHARED_TRANSPORT
 from ldp_client.policy import CLOSE_TIMEOUT, DEFAULT_POLICY, STORAGE_WAIT, Policy
 from ldp_client.runtime import SYSTEM_CLOCK, Clock, within
-from ldp_client.storage.contract import scope_prefix
+from ldp_client.storage.contract import Cache, scope_prefix
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,12 +16,11 @@ if TYPE_CHECKING:
     from ldp_client.delivery.permits import DevicePermits
     from ldp_client.delivery.sender import Sender
     from ldp_client.network.aggregator import Aggregator
-    from ldp_client.network.cache import Cache
     from ldp_client.network.transport import Transport
     from ldp_client.policy import Policy
     from ldp_client.runtime import Clock
-    from ldp_client.storage.contract import Storage
-    from ldp_client.storage.marker import Marker
+    from ldp_client.storage.contract import Cache, Storage
+    from ldp_client.storage.location import Marker
     from protocols import Coins
 
 _MARK_BYTES: Final = 16

@@ -32,8 +32,7 @@ from protocols.document.verification import verify
 from protocols.wire import MEDIA_TYPE
 
 if TYPE_CHECKING:
-    from ldp_client.network.cache import Cache
-    from ldp_client.storage.contract import Transaction
+    from ldp_client.storage.contract import Cache, Transaction
 
 Headers = Callable[[bytes], Mapping[str, str]]
 """More headers for the upload of these bytes, asked for anew at every attempt: a token, an attestation."""

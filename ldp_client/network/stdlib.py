@@ -17,9 +17,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ldp_client.errors import TransportError
-from ldp_client.network.dialling import dial, proxy_credentials
-from ldp_client.network.patience import Patience
-from ldp_client.network.proxies import Proxies
+from ldp_client.network.dialling import Patience, Proxies, dial, proxy_credentials
 from ldp_client.network.transport import Cancellation, Request, Response
 
 LARGEST_HEAD: Final = 1 << 16

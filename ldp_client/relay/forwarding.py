@@ -17,14 +17,13 @@ from ldp_client.delivery.machine import Delivery, Idle, OnEvent, Outcome, Place,
 from ldp_client.delivery.queue import Outbox
 from ldp_client.delivery.sender import Sender
 from ldp_client.errors import ClientError, ConfigurationError, QuotaError, ServerError, TransportError
+from ldp_client.network import SHARED_TRANSPORT
 from ldp_client.network.aggregator import Aggregator, Document, check_campaign_id
-from ldp_client.network.cache import Cache
-from ldp_client.network.shared import SHARED_TRANSPORT
 from ldp_client.network.transport import Transport
 from ldp_client.policy import CLOSE_TIMEOUT, DEFAULT_POLICY, STORAGE_WAIT, Policy
 from ldp_client.relay.mixing import BATCH_HEADER, Mixing, Pool
 from ldp_client.runtime import SYSTEM_CLOCK, Clock, ForkSafeLock, within
-from ldp_client.storage.contract import Storage, Transaction, pack, scope_prefix, unpack
+from ldp_client.storage.contract import Cache, Storage, Transaction, pack, scope_prefix, unpack
 from ldp_client.storage.location import open_storage
 from protocols import Campaign, PayloadError, Report, decode_upload
 from protocols.wire import ID_BYTES
