@@ -18,9 +18,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from protocols import SYSTEM_COINS, Campaign, Coins, Question, RecordError, Report
-from protocols.document.projection import Projection, value_of
 from protocols.document.questions import INDEX, LABEL, MOMENT, PRODUCT, RIGHT, SCORE, SQUARE, VALUE, signs_of
-from protocols.document.schema import ContinuousFeature, Feature
+from protocols.document.schema import ContinuousFeature, Feature, Projection, value_of
 from protocols.exact.coins import WORD_BITS
 from protocols.mechanisms import VALUE_BITS, Moment
 from protocols.values import number_of

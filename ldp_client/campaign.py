@@ -341,7 +341,7 @@ class DeviceCampaign:
         return device.receipt(self.id)
 
     def _device(self, transaction: Transaction) -> Installation:
-        return read_installation(transaction, self._place.scope) or Installation()
+        return read_installation(transaction, self._place.scope)
 
     def _refusal(self, transaction: Transaction, device: Installation, campaign: Campaign) -> RefusedError | None:
         """Return why this device would not answer; None where it would, or has answered."""

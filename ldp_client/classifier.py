@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from ldp_client.errors import ConfigurationError, ServerError, StorageError, TransportError
-from protocols.document.projection import value_of
-from protocols.document.schema import Feature, Label
+from protocols.document.schema import Feature, Label, value_of
 from protocols.errors import ModelError
 from protocols.model import DiscreteLikelihood, Likelihood, Model
 from protocols.values import number_of

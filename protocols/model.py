@@ -23,7 +23,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from protocols.document.projection import Projection, read_projection
 from protocols.document.schema import (
     MISSING,
     MOST_CLASSES,
@@ -32,7 +31,9 @@ from protocols.document.schema import (
     CategoricalFeature,
     ContinuousFeature,
     Label,
+    Projection,
     read_features,
+    read_projection,
 )
 from protocols.errors import ModelError, ProtocolError
 from protocols.fields import Fields, describe, parse_json, read_bounds
@@ -105,6 +106,7 @@ class Model:
 
     def to_json(self) -> str:
         """The model document."""
+        made = self.projection
         document = {
             "version": MODEL_VERSION,
             "kind": "naive-bayes",
@@ -112,7 +114,7 @@ class Model:
             "classes": list(self.classes),
             "prior": list(self.prior),
             "features": [_likelihood_to_json(likelihood) for likelihood in self.likelihoods],
-            "projection": _projection_to_json(self.projection),
+            "projection": made and {"features": [feature.to_json() for feature in made.inputs], **made.to_json()},
             "training": dict(self.training),
         }
         return json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -120,12 +122,6 @@ class Model:
 
 def _refuse(name: str, problem: str) -> ProtocolError:
     return ModelError(f"{name}: {problem}")
-
-
-def _projection_to_json(projection: Projection | None) -> dict[str, Any] | None:
-    if projection is None:
-        return None
-    return {"features": [feature.to_json() for feature in projection.inputs], **projection.to_json()}
 
 
 def _read_projection(fields: Fields, label: Label) -> Projection | None:

@@ -18,8 +18,7 @@ from ldp_aggregator.learning.published import counted_twice, published_by, relay
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import PublishedModel, Shares
 from protocols import Campaign, DraftError
-from protocols.document.authored import MODEL
-from protocols.document.evaluation import MOST_BINS
+from protocols.document.authored import MODEL, MOST_BINS
 from protocols.errors import NotInstalledError
 from protocols.fields import parse_json
 from protocols.model import Model

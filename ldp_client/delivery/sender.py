@@ -1,14 +1,18 @@
 """Delivers queues: joins the storage, the upload state machine and a transport. Device and relay both use it.
 
 Whoever does the network I/O, the order is the same: :meth:`Sender.next_task`, send, :meth:`Sender.on_result`. One
-upload is under way at a time, whatever the number of queues and threads.
+upload is under way at a time, whatever the number of queues and threads. The background thread delivers when something
+is due, sleeps otherwise, and never troubles the app.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import threading
+import time
+import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -31,13 +35,13 @@ from ldp_client.delivery.machine import (
     schedule,
     wait,
 )
-from ldp_client.delivery.permits import Permits
 from ldp_client.delivery.queue import Listed, Outbox, listed
 from ldp_client.errors import ClientError, TransportError
-from ldp_client.policy import Policy
+from ldp_client.policy import CLOSE_TIMEOUT, IDLE_CHECK, Policy
 from ldp_client.runtime import Clock, ForkSafeLock, jitter, tell_after_fork, within
 
 if TYPE_CHECKING:
+    from ldp_client.delivery.install import Permits
     from ldp_client.network.aggregator import Aggregator
     from ldp_client.network.transport import Cancellation, Request, Response
     from ldp_client.storage.contract import Storage, Transaction
@@ -58,7 +62,7 @@ class Flight:
         self._now: tuple[Place, Cancellation, int] | None = None
         self._landed = threading.Condition()
 
-    @contextmanager
+    @contextlib.contextmanager
     def of(self, place: Place, attempt: Cancellation) -> Iterator[Cancellation]:
         """An upload of a place, until it has been taken note of."""
         self._now = (place, attempt, threading.get_ident())
@@ -233,7 +237,7 @@ class Sender:
         """Carry out a task by ``until``, of the clock's monotonic seconds; every failure comes back as a value."""
         try:
             aggregator = self._aggregator(task)
-            request, transport = aggregator.upload(task.body, task.attempt), aggregator.transport()
+            request, transport = aggregator.upload(task.body, task.attempt), aggregator.transport
             if self.clock.monotonic() >= until:
                 return TransportError("cancelled")  # Nothing was tried, so that nothing has failed.
             if not getattr(transport, "begins_body", False):
@@ -339,3 +343,126 @@ class Sender:
     def _tell(self, before: Delivery, after: Delivery, problem: str | None, place: Place) -> None:
         for event in events(before, after, problem, place.campaign_id):
             self.emit(event)
+
+
+class BackgroundDriver:
+    """One daemon thread for a sender, however many ask for it. A fork leaves it behind; the child's next wake starts
+    its own.
+    """
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+        self._first_delay = 0.0
+        self._wanted = False
+        self.after_fork()
+        tell_after_fork(self)
+        _ALL.add(self)
+
+    def after_fork(self) -> None:
+        """The thread is the parent's."""
+        self._changed = threading.Condition()
+        self._looks = 0
+        self._timers: dict[str, threading.Timer] = {}
+        self._thread: threading.Thread | None = None
+
+    @property
+    def running(self) -> bool:
+        """True while the thread lives, in this process."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self, first_delay: float) -> None:
+        """Deliver from now on."""
+        self._first_delay = first_delay
+        with self._changed:
+            self._wanted = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Look at the queues now, unless closed."""
+        with self._changed:
+            if not self._wanted:
+                return
+            self._looks += 1
+            self._changed.notify_all()
+            if self.running:
+                return
+            self._thread = threading.Thread(target=self._run, name="ldp-client", daemon=True)
+            try:
+                self._thread.start()
+            except RuntimeError:
+                # No more threads, or the interpreter is shutting down: the reports wait in the storage.
+                self._thread = None
+
+    def later(self, name: str, work: Callable[[], object]) -> bool:
+        """Do ``work`` at a random moment within the first delay, in a thread of its own, whatever it raises; once where
+        the same name is asked for again before that. False where nothing is delivered in the background.
+        """
+        with self._changed:
+            if not self.running:
+                return False
+            if name not in self._timers:
+                timer = threading.Timer(self._first_delay * jitter(), self._do, (name, work))
+                timer.daemon = True
+                try:
+                    timer.start()
+                except RuntimeError:
+                    return False
+                self._timers[name] = timer
+        return True
+
+    def stop(self) -> None:
+        """Start nothing further; does not wait."""
+        with self._changed:
+            self._wanted = False
+            self._changed.notify_all()
+            for timer in self._timers.values():
+                timer.cancel()
+            self._timers.clear()
+
+    def close(self, timeout: float) -> None:
+        """Stop, waiting at most ``timeout`` seconds for a send under way, which is then given up."""
+        self.stop()
+        thread = self._thread
+        if thread is None or thread is threading.current_thread():
+            return
+        thread.join(min(max(0.0, timeout), threading.TIMEOUT_MAX))
+        if thread.is_alive():
+            self._sender.flight.cancel()
+
+    def _do(self, name: str, work: Callable[[], object]) -> None:
+        with self._changed:
+            self._timers.pop(name, None)
+        with contextlib.suppress(Exception):
+            work()
+
+    def _run(self) -> None:
+        request_timeout = self._sender.policy.request_timeout
+        while True:
+            with self._changed:
+                if not self._wanted:
+                    # Safety: under the lock, so that a start meanwhile either is seen here or finds no thread.
+                    self._thread = None
+                    return
+                looks = self._looks
+            task = self._sender.step(request_timeout, self._first_delay)
+            # Another process may fill the queue, and clocks are set back, so look again now and then.
+            pause = IDLE_CHECK if isinstance(task, Idle) else 0.0
+            if isinstance(task, Wait):
+                pause = min(task.seconds, IDLE_CHECK)
+            with self._changed:
+                if looks == self._looks and self._wanted:
+                    self._changed.wait(pause)
+
+
+_ALL: weakref.WeakSet[BackgroundDriver] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """One deadline for all: an app with many devices does not exit later than one with one."""
+    drivers = list(_ALL)
+    for driver in drivers:
+        driver.stop()
+    started = time.monotonic()
+    for driver in drivers:
+        driver.close(CLOSE_TIMEOUT - (time.monotonic() - started))

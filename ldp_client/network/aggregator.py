@@ -74,7 +74,7 @@ class Aggregator:
         base = check_url(url, allow_plain_http=policy.allow_plain_http)
         self.campaign_id = check_campaign_id(campaign_id)
         self._url = f"{base}/v1/campaigns/{campaign_id}"
-        self._transport = transport
+        self.transport = transport
         self._clock = clock
         self._policy = policy
         self._headers = headers
@@ -93,10 +93,6 @@ class Aggregator:
     def refusal(self, transaction: Transaction) -> RefusedError | None:
         """Return the reason why the publisher says no. Raises StorageError where what was signed cannot be read."""
         return None
-
-    def transport(self) -> Transport:
-        """Return what makes the requests."""
-        return self._transport
 
     def upload(self, body: bytes, attempt: int) -> Request:
         """The request that sends reports. Raises TransportError where the app's headers cannot be had."""
@@ -155,7 +151,7 @@ class Aggregator:
             wait = FETCH_BACKOFF_BASE * 2**attempt * jitter()
             request = Request("GET", url, _ACCEPT, None, attempt, largest, self._isolate)
             try:
-                answer = self._transport.send(request, left)
+                answer = self.transport.send(request, left)
                 if len(answer.body) > largest:
                     # Before anything reads it: a transport of the app's own may not have looked.
                     raise TransportError("answer-too-long")

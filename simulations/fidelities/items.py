@@ -29,7 +29,7 @@ from ldp_aggregator.learning.frames import (
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.mechanisms.analysis import MomentBatch
 from protocols import Campaign, Question, RecordError
-from protocols.document.evaluation import Evaluation
+from protocols.document.authored import Evaluation
 from protocols.document.questions import INDEX, LABEL, MOMENT, PRODUCT, RIGHT, SCORE, VALUE, signs_of
 from protocols.document.schema import ContinuousFeature, Feature, Label
 from protocols.mechanisms import VALUE_BITS

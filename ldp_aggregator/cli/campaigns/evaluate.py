@@ -21,7 +21,7 @@ from ldp_aggregator.dashboard.drawing.evaluations import drawing
 from ldp_aggregator.learning.published import PublishedGuarantee, Relayed
 from ldp_aggregator.service.publishing import draft_evaluation, needing_trainers, publish_evaluated
 from protocols import Campaign
-from protocols.document.evaluation import MOST_BINS
+from protocols.document.authored import MOST_BINS
 from protocols.model import Model
 from protocols.shell import Groups, say
 

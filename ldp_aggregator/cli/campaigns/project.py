@@ -28,8 +28,7 @@ from ldp_aggregator.learning.projections import (
 )
 from ldp_aggregator.store import Store
 from protocols import Campaign
-from protocols.document.projection import METHODS
-from protocols.document.schema import ContinuousFeature
+from protocols.document.schema import METHODS, ContinuousFeature
 from protocols.shell import Groups, say
 
 

@@ -11,7 +11,7 @@ from ldp_aggregator.counting.decoding import cells, count, lay_out, payload_rows
 from ldp_aggregator.counting.digest import digests
 from protocols import Campaign, PayloadError, Question
 from protocols.document.questions import INDEX, MOMENT, PAIR, VALUE
-from protocols.drafting.choice import make_discrete
+from protocols.drafting.compiling import make_discrete
 from protocols.mechanisms import DISCRETE, MOMENTS, Moment, NoisyVector, OneBit, PureMechanism
 from simulations.fidelities.coins import SeededCoins
 

@@ -10,7 +10,7 @@ import pytest
 
 from protocols import Campaign, DraftError
 from protocols.document.questions import MOMENT, SIGN, VALUE
-from protocols.drafting.choice import make_continuous, make_discrete, make_sign
+from protocols.drafting.compiling import make_continuous, make_discrete, make_sign
 from protocols.exact.rationals import exact_epsilon
 from protocols.mechanisms import DISCRETE, MOMENTS, PURE, DirectEncoding, OptimalUnaryEncoding, SubsetSelection
 
