@@ -1,7 +1,4 @@
-"""Classification on the device: Naive Bayes in pure Python, the same numbers as the aggregator's ``NaiveBayes``.
-
-The model is fetched, and kept in the cache, so that devices classify offline.
-"""
+"""Classification on the device: Naive Bayes in pure Python, the same numbers as the aggregator's ``NaiveBayes``."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from ldp_client.errors import ConfigurationError, ServerError, StorageError, TransportError
-from protocols.document.schema import Feature, Label, value_of
+from protocols.document.schema import Label, value_of
 from protocols.errors import ModelError
 from protocols.model import DiscreteLikelihood, Likelihood, Model
 from protocols.values import number_of
@@ -121,14 +118,12 @@ class Classifier:
         """Return ln P(class) + the sum of ln P(value | class) over the features, per class."""
         scores = [_log(prior) for prior in self.model.prior]
         for likelihood in self.model.likelihoods:
-            terms = _log_likelihood(likelihood, self._value(likelihood.feature, record))
+            # Of a projection's inputs a missing one stands at its mean.
+            value = value_of(record, likelihood.feature.name, self.model.projection, lambda of, place: of.mean[place])
+            terms = _log_likelihood(likelihood, value)
             if terms is not None:
                 scores = [score + term for score, term in zip(scores, terms, strict=True)]
         return scores
-
-    def _value(self, feature: Feature, record: Mapping[str, object]) -> object:
-        """Return the record's value; of a projection's inputs a missing one stands at its mean."""
-        return value_of(record, feature.name, self.model.projection, lambda of, position: of.mean[position])
 
 
 def _log_likelihood(likelihood: Likelihood, value: object) -> list[float] | None:

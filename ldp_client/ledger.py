@@ -127,7 +127,7 @@ def total(receipts: Iterable[Receipt]) -> Fraction:
 
 def total_up(receipts: Iterable[Receipt]) -> float:
     """:func:`total`, rounded up to a double."""
-    from protocols.exact.rationals import float_up
+    from protocols.exact import float_up
 
     return float_up(total(receipts))
 
@@ -226,7 +226,7 @@ def refusal(device: Installation, campaign: Campaign, caps: Caps, now: float) ->
     """
     from fractions import Fraction
 
-    from protocols.exact.rationals import exact_epsilon
+    from protocols.exact import exact_epsilon
 
     if not device.enabled:
         return RefusedError("switched-off", "contributing is switched off on this device")

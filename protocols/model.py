@@ -23,11 +23,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from protocols.document import schema
 from protocols.document.schema import (
-    MISSING,
-    MOST_CLASSES,
-    MOST_FEATURES,
-    MOST_VALUES,
     CategoricalFeature,
     ContinuousFeature,
     Label,
@@ -87,10 +84,10 @@ class Model:
         fields.integer("version", least=MODEL_VERSION, most=MODEL_VERSION)
         fields.choice("kind", ("naive-bayes",))
         label = fields.text("label")
-        classes = fields.texts("classes", least=2, most=MOST_CLASSES)
+        classes = fields.texts("classes", least=2, most=schema.MOST_CLASSES)
         prior = fields.numbers("prior", len(classes))
         _check_distribution(fields, "prior", prior)
-        features = fields.sequence("features", least=0, most=MOST_FEATURES)
+        features = fields.sequence("features", least=0, most=schema.MOST_FEATURES)
         likelihoods = tuple(
             _read_likelihood(value, f"features[{position}]", len(classes)) for position, value in enumerate(features)
         )
@@ -131,7 +128,7 @@ def _read_projection(fields: Fields, label: Label) -> Projection | None:
     if not isinstance(value, Mapping):
         raise fields.error("projection", f"must be null or an object, not {describe(value)}")
     described = Fields({"features": value.get("features")}, "projection", _refuse)
-    inputs = read_features(described.sequence("features", least=1, most=MOST_FEATURES), label, _refuse)
+    inputs = read_features(described.sequence("features", least=1, most=schema.MOST_FEATURES), label, _refuse)
     return read_projection({key: v for key, v in value.items() if key != "features"}, inputs, label, _refuse)
 
 
@@ -153,13 +150,13 @@ def _read_likelihood(value: Any, path: str, classes: int) -> Likelihood:
     kind = fields.choice("kind", ("categorical", "continuous", "gaussian"))
     likelihood: Likelihood
     if kind == "categorical":
-        values = fields.texts("values", least=1, most=MOST_VALUES)
-        categorical = CategoricalFeature(name, values, missing=MISSING not in values)
+        values = fields.texts("values", least=1, most=schema.MOST_VALUES)
+        categorical = CategoricalFeature(name, values, missing=schema.MISSING not in values)
         likelihood = DiscreteLikelihood(categorical, _read_table(fields, categorical.size, classes))
     else:
         low, high = read_bounds(fields)
         if kind == "continuous":
-            binned = ContinuousFeature(name, low, high, fields.integer("bins", least=2, most=MOST_VALUES))
+            binned = ContinuousFeature(name, low, high, fields.integer("bins", least=2, most=schema.MOST_VALUES))
             likelihood = DiscreteLikelihood(binned, _read_table(fields, binned.size, classes))
         else:
             mean, variance = fields.numbers("mean", classes), fields.numbers("variance", classes)

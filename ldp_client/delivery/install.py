@@ -8,23 +8,13 @@ import contextlib
 import os
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
+from ldp_client import ledger
 from ldp_client.delivery.machine import Outcome, Place, Send
 from ldp_client.delivery.queue import Outbox
 from ldp_client.errors import ConfigurationError, RefusedError, StorageError, TransportError
-from ldp_client.ledger import (
-    ARRIVED,
-    DELETED,
-    EXPIRED,
-    ON_ITS_WAY,
-    REFUSED,
-    WAITING,
-    Consent,
-    Installation,
-    read_installation,
-    write_installation,
-)
+from ldp_client.ledger import Consent, Installation, read_installation, write_installation
 from ldp_client.storage.contract import MARK, Transaction, pack, unpack
 
 if TYPE_CHECKING:
@@ -40,7 +30,7 @@ if TYPE_CHECKING:
 _MARK_BYTES: Final = 16
 """So many that no earlier state of any ledger had the same ones."""
 
-_FATES = {Outcome.ARRIVED: ARRIVED, Outcome.EXPIRED: EXPIRED}
+_FATES = {Outcome.ARRIVED: ledger.ARRIVED, Outcome.EXPIRED: ledger.EXPIRED}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -114,33 +104,6 @@ def _marker_problem(error: OSError) -> StorageError:
     return StorageError("storage-read-only" if isinstance(error, PermissionError) else "storage-unavailable")
 
 
-class Permits(Protocol):
-    """Say who may send what to whom."""
-
-    def asleep(self, transaction: Transaction) -> bool:
-        """Return true where nothing at all is to be sent."""
-
-    def may_leave(self, transaction: Transaction, place: Place) -> bool:
-        """Return true where the reports of a place may be sent at all."""
-
-    def aggregator(self, transaction: Transaction, place: Place) -> Aggregator | None:
-        """Return the aggregator that the reports of a place go to; None where they may not leave.
-
-        Raises TransportError where the address cannot be used.
-        """
-
-    def begin(self, task: Send) -> bool:
-        """Called right before the first byte of an upload leaves, and made durable: from now on it counts as on its
-        way, and is in the person's log. False where it may not begin.
-        """
-
-    def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
-        """Return true where reports of the place were deleted while they were on their way."""
-
-    def settle(self, transaction: Transaction, place: Place, outcome: Outcome) -> None:
-        """The queue of a place has become empty, the last of it with this outcome."""
-
-
 class DevicePermits:
     """The consents of a device and its scopes, as the sender asks for them."""
 
@@ -200,16 +163,20 @@ class DevicePermits:
                 return False
             if self.asleep(transaction) or any(outbox.find(transaction, one.id) != one for one in task.reports):
                 return False
-            known = receipt.fate != WAITING and all(outbox.is_logged(transaction, one.id) for one in task.reports)
+            known = receipt.fate != ledger.WAITING and all(
+                outbox.is_logged(transaction, one.id) for one in task.reports
+            )
             if task.attempt == 1 and not known:
-                write_installation(transaction, device.with_receipt(replace(receipt, fate=ON_ITS_WAY)), place.scope)
+                write_installation(
+                    transaction, device.with_receipt(replace(receipt, fate=ledger.ON_ITS_WAY)), place.scope
+                )
                 outbox.log(transaction, task.reports, self._clock.time())
         return known or task.attempt == 1 or self.begin(task._replace(attempt=1))
 
     def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
         """See :class:`Permits`."""
         receipt = read_installation(transaction, place.scope).receipt(place.campaign_id)
-        return receipt is not None and receipt.fate == DELETED
+        return receipt is not None and receipt.fate == ledger.DELETED
 
     def settle(self, transaction: Transaction, place: Place, outcome: Outcome) -> None:
         """See :class:`Permits`."""
@@ -217,7 +184,7 @@ class DevicePermits:
         receipt = device.receipt(place.campaign_id)
         if receipt is None:
             raise StorageError("storage-corrupt")
-        fate = _FATES.get(outcome, REFUSED)
+        fate = _FATES.get(outcome, ledger.REFUSED)
         write_installation(transaction, device.with_receipt(replace(receipt, fate=fate)), place.scope)
 
     def _agreed(self, transaction: Transaction, place: Place) -> Consent | None:

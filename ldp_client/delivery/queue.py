@@ -110,10 +110,8 @@ class Outbox:
     def check_room(self, transaction: Transaction, count: int, size: int, policy: Policy) -> None:
         """Raise QuotaError unless ``count`` more reports of ``size`` bytes together fit."""
         delivery = self.delivery(transaction)
-        if (
-            delivery.queued + count > policy.most_queued_reports
-            or delivery.queued_bytes + size > policy.most_queued_bytes
-        ):
+        queued, queued_bytes = delivery.queued + count, delivery.queued_bytes + size
+        if queued > policy.most_queued_reports or queued_bytes > policy.most_queued_bytes:
             raise QuotaError("queue-full", "the queue of unsent reports is full; try again when some have been sent")
 
     def put(self, transaction: Transaction, reports: Sequence[Report], *, expires: float | None = None) -> Delivery:

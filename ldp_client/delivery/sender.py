@@ -14,40 +14,49 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-from ldp_client.delivery.machine import (
-    Delivery,
-    Event,
-    Idle,
-    OnEvent,
-    Outcome,
-    Place,
-    Send,
-    Task,
-    Verdict,
-    Wait,
-    batch,
-    batch_limit,
-    events,
-    judge,
-    longest_wait,
-    schedule,
-    wait,
-)
+from ldp_client.delivery import machine
+from ldp_client.delivery.machine import Delivery, Event, Idle, OnEvent, Outcome, Place, Send, Task, Verdict, Wait
 from ldp_client.delivery.queue import Listed, Outbox, listed
 from ldp_client.errors import ClientError, TransportError
 from ldp_client.policy import CLOSE_TIMEOUT, IDLE_CHECK, Policy
 from ldp_client.runtime import Clock, ForkSafeLock, jitter, tell_after_fork, within
 
 if TYPE_CHECKING:
-    from ldp_client.delivery.install import Permits
     from ldp_client.network.aggregator import Aggregator
     from ldp_client.network.transport import Cancellation, Request, Response
     from ldp_client.storage.contract import Storage, Transaction
 
 _MOST_STEPS: Final = 1000
 """Queues that one look may put in order (schedule, expire) before it has to rest."""
+
+
+class Permits(Protocol):
+    """Say who may send what to whom."""
+
+    def asleep(self, transaction: Transaction) -> bool:
+        """Return true where nothing at all is to be sent."""
+
+    def may_leave(self, transaction: Transaction, place: Place) -> bool:
+        """Return true where the reports of a place may be sent at all."""
+
+    def aggregator(self, transaction: Transaction, place: Place) -> Aggregator | None:
+        """Return the aggregator that the reports of a place go to; None where they may not leave.
+
+        Raises TransportError where the address cannot be used.
+        """
+
+    def begin(self, task: Send) -> bool:
+        """Called right before the first byte of an upload leaves, and made durable: from now on it counts as on its
+        way, and is in the person's log. False where it may not begin.
+        """
+
+    def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
+        """Return true where reports of the place were deleted while they were on their way."""
+
+    def settle(self, transaction: Transaction, place: Place, outcome: Outcome) -> None:
+        """The queue of a place has become empty, the last of it with this outcome."""
 
 
 class Flight:
@@ -86,13 +95,14 @@ class Flight:
 
     def await_landing(self, place: Place, timeout: float) -> bool:
         """Wait for it to end, where it is of ``place``; False where ``timeout`` seconds pass first."""
-        with self._landed:
-            return self._landed.wait_for(lambda: not self._flies(place), timeout)
 
-    def _flies(self, place: Place) -> bool:
-        """Return true where an upload of a place is under way in another thread."""
-        now = self._now
-        return now is not None and now[0] == place and now[2] != threading.get_ident()
+        def landed() -> bool:
+            """Return true where none of that place is under way in another thread."""
+            now = self._now
+            return now is None or now[0] != place or now[2] == threading.get_ident()
+
+        with self._landed:
+            return self._landed.wait_for(landed, timeout)
 
 
 class Sender:
@@ -156,7 +166,7 @@ class Sender:
         try:
             with self._storage.transaction(write=True) as transaction:
                 before = outbox.delivery(transaction)
-                verdict = judge(before, task, answer, now, jitter(), self.policy)
+                verdict = machine.judge(before, task, answer, now, jitter(), self.policy)
                 after = self._apply(transaction, outbox, before, verdict)
                 self._part(transaction, task.place, now)
         except ClientError as error:
@@ -266,21 +276,21 @@ class Sender:
             outbox = Outbox(chosen.place.campaign_id, chosen.place.scope)
             delivery = outbox.delivery(transaction)
             allowed = self._permits.may_leave(transaction, chosen.place)
-            planned = schedule(delivery, now, first_delay, 0.0, self.policy)
+            planned = machine.schedule(delivery, now, first_delay, 0.0, self.policy)
             unplanned = delivery.schedule is None and first_delay > 0
-            seconds = wait(planned, now)
+            seconds = machine.wait(planned, now)
             if allowed and not unplanned and not delivery.has_expired(now):
                 if seconds and planned == delivery:
                     return Wait(seconds)
-                reports = () if seconds else outbox.front(transaction, batch_limit(delivery, self.policy))
+                reports = () if seconds else outbox.front(transaction, machine.batch_limit(delivery, self.policy))
                 if reports:
-                    return batch(planned, reports, self.policy, chosen.place)
+                    return machine.batch(planned, reports, self.policy, chosen.place)
         self._put_in_order([entry.place for entry in entries], chosen.place, now, first_delay)
         return None
 
     def _reckoned(self, entry: Listed, now: float, first_delay: float) -> float:
         """Return the time at which an entry is due, as far as its time can be believed."""
-        return min(entry.at, now + longest_wait(entry.tried, first_delay, self.policy)) if entry.at else 0.0
+        return min(entry.at, now + machine.longest_wait(entry.tried, first_delay, self.policy)) if entry.at else 0.0
 
     def _put_in_order(self, places: list[Place], chosen: Place, now: float, first_delay: float) -> None:
         """Schedule what is not scheduled, bring near what a clock set back has left far ahead, give up what has
@@ -291,7 +301,7 @@ class Sender:
             for place in places:
                 outbox = Outbox(place.campaign_id, place.scope)
                 before = outbox.delivery(transaction)
-                after = schedule(before, now, first_delay, jitter(), self.policy)
+                after = machine.schedule(before, now, first_delay, jitter(), self.policy)
                 if place == chosen and not self._permits.may_leave(transaction, place):
                     outbox.clear(transaction)
                 elif before.has_expired(now):
@@ -319,8 +329,7 @@ class Sender:
         withdrawn = self._permits.was_withdrawn(transaction, place)
         after = outbox.apply(transaction, verdict, after_withdrawal=withdrawn)
         if verdict.settled and not after.queued and (before.queued or (withdrawn and after.sent > before.sent)):
-            arrived = after.sent > 0
-            self._permits.settle(transaction, place, Outcome.ARRIVED if arrived else Outcome.REFUSED)
+            self._permits.settle(transaction, place, Outcome.ARRIVED if after.sent else Outcome.REFUSED)
         return after
 
     def _aggregator(self, task: Send) -> Aggregator:
@@ -341,7 +350,7 @@ class Sender:
         return Wait(delay)
 
     def _tell(self, before: Delivery, after: Delivery, problem: str | None, place: Place) -> None:
-        for event in events(before, after, problem, place.campaign_id):
+        for event in machine.events(before, after, problem, place.campaign_id):
             self.emit(event)
 
 

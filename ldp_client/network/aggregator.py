@@ -7,14 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from ldp_client.errors import (
-    ConfigurationError,
-    ModelUnavailableError,
-    NotFetchedError,
-    RefusedError,
-    ServerError,
-    TransportError,
-)
+from ldp_client.errors import ConfigurationError, ModelUnavailableError, NotFetchedError, ServerError, TransportError
 from ldp_client.network.transport import Request, Response, Transport, check_url
 from ldp_client.policy import (
     FETCH_BACKOFF_BASE,
@@ -32,6 +25,7 @@ from protocols.document.verification import verify
 from protocols.wire import MEDIA_TYPE
 
 if TYPE_CHECKING:
+    from ldp_client.errors import RefusedError
     from ldp_client.storage.contract import Cache, Transaction
 
 Headers = Callable[[bytes], Mapping[str, str]]

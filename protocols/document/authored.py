@@ -13,12 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from protocols.document import schema
 from protocols.document.schema import (
-    MOST_CAMPAIGN_CELLS,
-    MOST_CELLS,
-    MOST_FEATURES,
-    MOST_WEIGHT,
-    PUBLIC,
     ContinuousFeature,
     Feature,
     Label,
@@ -108,7 +104,7 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
     title = fields.text("title")
     purpose = fields.text("purpose", default="", longest=2000)
     label = read_label(fields.raw("label"), refuse)
-    described = fields.sequence("features", least=1, most=MOST_FEATURES, like=_FEATURES)
+    described = fields.sequence("features", least=1, most=schema.MOST_FEATURES, like=_FEATURES)
     features = read_features(described, label, refuse)
     privacy = read_privacy(fields.raw("privacy"), refuse)
     study = fields.optional_text("study")
@@ -116,7 +112,7 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
     if opens and closes and opens >= closes:
         raise fields.error("closes", "must be later than opens")
     projection = read_projection(fields.raw("projection"), features, label, refuse)
-    if projection is not None and projection.fitted_on != PUBLIC and study is None:
+    if projection is not None and projection.fitted_on != schema.PUBLIC and study is None:
         raise fields.error(
             "study",
             f"must be named where the projection comes from a private round (that of study {projection.fitted_study}), "
@@ -157,9 +153,10 @@ def _check_cells(asked: Sequence[Feature], label: Label, fields: Fields) -> None
     """A Gaussian feature has two questions, each of up to two cells a class, or three where it may be missing."""
     values = sum(4 + 2 * feature.missing if is_gaussian(feature) else feature.cells for feature in asked)
     cells = (values + 1) * len(label.classes)
-    if cells > MOST_CAMPAIGN_CELLS:
+    if cells > schema.MOST_CAMPAIGN_CELLS:
         raise fields.error(
-            "features", f"all questions have {cells} cells, above {MOST_CAMPAIGN_CELLS}; use fewer values or bins"
+            "features",
+            f"all questions have {cells} cells, above {schema.MOST_CAMPAIGN_CELLS}; use fewer values or bins",
         )
 
 
@@ -255,8 +252,10 @@ def _read_edges(fields: Fields, classes: int) -> tuple[float, ...] | None:
     if classes > 2:
         if fields.has("edges"):
             raise fields.error("edges", "are of the log odds of two classes; leave them out where there are more")
-        if classes**2 > MOST_CELLS:
-            raise fields.error("model", f"has {classes} classes; at most {math.isqrt(MOST_CELLS)} can be evaluated")
+        if classes**2 > schema.MOST_CELLS:
+            raise fields.error(
+                "model", f"has {classes} classes; at most {math.isqrt(schema.MOST_CELLS)} can be evaluated"
+            )
         return None
     if not fields.has("edges"):
         return None
@@ -271,8 +270,8 @@ def _read_weights(fields: Fields) -> tuple[int, int]:
     if not fields.has("weights"):
         return 1, 1
     right, score = map(integral, fields.sequence("weights", least=2, most=2))
-    if right is None or score is None or not 0 <= min(right, score) <= max(right, score) <= MOST_WEIGHT:
-        raise fields.error("weights", f"must be two whole numbers from 0 to {MOST_WEIGHT}")
+    if right is None or score is None or not 0 <= min(right, score) <= max(right, score) <= schema.MOST_WEIGHT:
+        raise fields.error("weights", f"must be two whole numbers from 0 to {schema.MOST_WEIGHT}")
     if right == score == 0:
         raise fields.error("weights", "are both 0; one of the two questions has to be asked")
     return right, score

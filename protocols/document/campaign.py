@@ -20,7 +20,7 @@ from protocols.document.authored import MOMENTS, Evaluation, Privacy, asked_feat
 from protocols.document.questions import MOST_PRODUCTS, Question, read_question
 from protocols.document.schema import MOST_FEATURES, CategoricalFeature, Feature, Label, Projection
 from protocols.errors import DocumentError, DraftError, NotInstalledError, ProtocolError
-from protocols.exact.rationals import exact_epsilon, float_up
+from protocols.exact import exact_epsilon, float_up
 from protocols.fields import Fields, parse_json
 
 if TYPE_CHECKING:

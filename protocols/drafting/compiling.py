@@ -31,7 +31,7 @@ from protocols.document.questions import (
 )
 from protocols.document.schema import ContinuousFeature, Feature, Label, is_gaussian
 from protocols.errors import DraftError
-from protocols.exact.rationals import divide_down, exact_epsilon
+from protocols.exact import divide_down, exact_epsilon
 from protocols.fields import Fields, parse_json
 from protocols.mechanisms import DISCRETE, PURE, AnyMechanism, Mechanism, PureMechanism, ThresholdingHistogramEncoding
 from protocols.mechanisms import MOMENTS as OF_VALUES

@@ -13,22 +13,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from protocols import exact
 from protocols.errors import DocumentError, PayloadError
-from protocols.exact import discrete_laplace
-from protocols.exact.coins import WORD_BITS, Coins
-from protocols.mechanisms.base import (
-    VALUE_BITS,
-    Item,
-    Mechanism,
-    Moment,
-    Parameters,
-    WorstCase,
-    read_integer,
-    read_names,
-)
+from protocols.exact import WORD_BITS, Coins
+from protocols.mechanisms.base import VALUE_BITS, Item, Mechanism, Moment, WorstCase, read_integer, read_names
 
 if TYPE_CHECKING:
     from typing import Self
+
+    from protocols.mechanisms.base import Parameters
 
 SCALE_BITS: Final = 40
 """A noise scale is an integer S and means S / 2**40 grid steps."""
@@ -92,12 +85,12 @@ class NoisyVector(Mechanism[Item]):
 
     def noise_variance(self, frequency: float) -> float:
         """Variance of one cell's noise, in units squared; the same at every frequency."""
-        return discrete_laplace.variance(self.scale) / float(4**self.grid)
+        return exact.discrete_laplace_variance(self.scale) / float(4**self.grid)
 
     def _add_noise(self, cells: Sequence[int], coins: Coins) -> bytes:
         """The payload: little-endian int32 cells with noise, clamped to :attr:`bound`."""
         scale, bound = self.scale, self.bound
-        noisy = (cell + discrete_laplace.sample(scale, coins) for cell in cells)
+        noisy = (cell + exact.discrete_laplace(scale, coins) for cell in cells)
         return struct.pack(f"<{len(cells)}i", *(max(-bound, min(bound, cell)) for cell in noisy))
 
 

@@ -14,8 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from protocols.errors import DocumentError, PayloadError
-from protocols.exact.coins import ONE, Coins
-from protocols.exact.rationals import exp_bounds, probability_down, probability_up
+from protocols.exact import ONE, Coins, exp_bounds, probability_down, probability_up
 from protocols.mechanisms.base import Parameters, PureMechanism, WorstCase, read_integer, read_names, read_probability
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import random
 import struct
 from collections.abc import Sequence
 
-from protocols.exact.coins import Coins
+from protocols.exact import Coins
 
 
 class SeededCoins(Coins):

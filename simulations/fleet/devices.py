@@ -19,7 +19,7 @@ from ldp_client.answering import draw_questions
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Cancellation, Request, Response, Transport
 from protocols import SYSTEM_COINS, Campaign, Coins, encode_upload
-from protocols.exact.coins import ONE
+from protocols.exact import ONE
 from protocols.wire import MEDIA_TYPE, make_secret
 from simulations.fidelities.coins import SeededCoins
 from simulations.fleet.aggregator import FleetError

@@ -28,7 +28,7 @@ from ldp_aggregator.estimation.expected import (
 from protocols import Campaign, Question
 from protocols.document.questions import INDEX, PRODUCT, SIGN, signs_of
 from protocols.drafting.compiling import make_sign
-from protocols.exact.rationals import exact_epsilon
+from protocols.exact import exact_epsilon
 from protocols.mechanisms import DISCRETE, MOMENTS
 from simulations.fidelities.items import UNIT, Columns
 from simulations.fidelities.simulation import simulate_counts

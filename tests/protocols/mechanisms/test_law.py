@@ -13,8 +13,7 @@ import pytest
 from exact_coins import enumerate_outcomes
 from mechanism_grid import UNIT, exact_distributions
 
-from protocols.exact.coins import ONE
-from protocols.exact.rationals import exact_epsilon, exp_bounds, log_upper
+from protocols.exact import ONE, exact_epsilon, exp_bounds, log_upper
 from protocols.mechanisms import PURE, Moment, OneBit, SubsetSelection, UnaryEncoding
 from protocols.mechanisms.pure import pack_indices
 

@@ -11,8 +11,7 @@ from mechanism_grid import ALL, EPSILONS, NOISY, UNARY, UNIT
 
 from protocols import SYSTEM_COINS, PayloadError, ScriptedCoins
 from protocols.errors import PAYLOAD_CODES
-from protocols.exact.coins import ONE
-from protocols.exact.rationals import exact_epsilon
+from protocols.exact import ONE, exact_epsilon
 from protocols.mechanisms import DISCRETE, PURE, Moment, SubsetSelection, pure
 
 

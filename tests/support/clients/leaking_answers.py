@@ -13,8 +13,7 @@ from exact_coins import SeededCoins
 
 from ldp_aggregator.audit.verdict import BESIDE, IMPOSSIBLE, LOSS, MALFORMED, SHARE
 from protocols import Report
-from protocols.exact import discrete_laplace
-from protocols.exact.coins import ONE, WORD_BITS
+from protocols.exact import ONE, WORD_BITS, discrete_laplace, discrete_laplace_variance
 from protocols.mechanisms import VALUE_BITS, DirectEncoding, Moment, NoisyVector, OneBit, SubsetSelection
 from protocols.mechanisms.pure import index_width, pack_flags, pack_indices
 
@@ -175,7 +174,7 @@ def noise_cut_at_three_scales(device, asked, item):
 @leak(LOSS, campaign(2, discrete="she", epsilon=4.0), "perturb", trials=20_000)
 def gaussian_noise(device, asked, item):
     """Gaussian noise of the same variance, rounded: the loss grows with the distance (Box, Muller 1958)."""
-    deviation = math.sqrt(discrete_laplace.variance(asked.mechanism.scale))
+    deviation = math.sqrt(discrete_laplace_variance(asked.mechanism.scale))
     noisy = []
     for cell in true_cells(device, asked, item):
         radius, angle = ((word + 1) / ONE for word in device.coins.words(2))
@@ -443,7 +442,7 @@ def true_cells(device, asked, item):
 
 def sample(device, asked, factor=Fraction(1)):
     """One draw of a vector's noise."""
-    return discrete_laplace.sample(asked.mechanism.scale * factor, device.coins)
+    return discrete_laplace(asked.mechanism.scale * factor, device.coins)
 
 
 def packed(asked, cells):

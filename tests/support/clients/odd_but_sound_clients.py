@@ -13,7 +13,7 @@ from leaking_around import HashCoins
 
 from ldp_aggregator.audit.verdict import ID_UNEVEN
 from protocols import Coins, Report, encode_upload
-from protocols.exact.coins import ONE, WORD_BITS
+from protocols.exact import ONE, WORD_BITS
 from protocols.mechanisms.pure import pack_flags
 
 SOUND = {}
