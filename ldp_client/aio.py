@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
-from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from ldp_client.device import Device
@@ -69,9 +68,7 @@ class AsyncDriver:
         self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
 

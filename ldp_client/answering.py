@@ -18,10 +18,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from protocols import SYSTEM_COINS, Campaign, Coins, Question, RecordError, Report
-from protocols.document.projection import Projection, value_of
 from protocols.document.questions import INDEX, LABEL, MOMENT, PRODUCT, RIGHT, SCORE, SQUARE, VALUE, signs_of
-from protocols.document.schema import ContinuousFeature, Feature
-from protocols.exact.coins import WORD_BITS
+from protocols.document.schema import ContinuousFeature, Feature, Projection, value_of
+from protocols.exact import WORD_BITS
 from protocols.mechanisms import VALUE_BITS, Moment
 from protocols.values import number_of
 from protocols.wire import check_secret, make_secret, report_id, slot_bytes
@@ -137,14 +136,10 @@ def _quantity(campaign: Campaign, question: Question, record: Mapping[str, objec
     if question.kind == VALUE:
         return t
     if question.kind == SQUARE or question.other == question.feature:
-        return None if t is None else centred_square(t)
+        # The square of a value in [-1, 1], over the whole of [-1, 1] again.
+        return None if t is None else 2 * (t * t) - 1
     other = _scaled(campaign, campaign.feature(question.other), record, coins)
     return None if t is None or other is None else t * other
-
-
-def centred_square(t: float) -> float:
-    """2 t^2 - 1: the square of a value in [-1, 1], over the whole of [-1, 1] again."""
-    return 2 * (t * t) - 1
 
 
 def _bit(fixed: int, coins: Coins) -> bool:

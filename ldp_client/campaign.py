@@ -6,22 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from ldp_client import ledger
 from ldp_client.delivery.machine import REPORT_OVERHEAD, Event, Place
 from ldp_client.delivery.queue import Outbox
 from ldp_client.delivery.status import Status, Withdrawal, campaign_status
 from ldp_client.errors import ConsentError, RefusedError, ServerError, StorageError, TransportError
-from ldp_client.ledger import (
-    ARRIVED,
-    DELETED,
-    WAITING,
-    Caps,
-    Consent,
-    Installation,
-    Receipt,
-    read_installation,
-    refusal,
-    write_installation,
-)
+from ldp_client.ledger import Caps, Consent, Installation, Receipt, read_installation, refusal, write_installation
 from ldp_client.network.aggregator import Aggregator, Document
 from ldp_client.policy import CLOSE_TIMEOUT, CLOSING_GRACE, STORAGE_WAIT, Policy
 from ldp_client.runtime import seconds_left, within
@@ -153,8 +143,7 @@ class DeviceCampaign:
         Raises ModelUnavailableError, ModelError, ServerError or TransportError; and StorageError where a publisher's
         directory cannot be read.
         """
-        from ldp_client.classifier import Classifier
-        from ldp_client.network.device_model import stored_model
+        from ldp_client.classifier import Classifier, stored_model
 
         with within(timeout):
             stored = stored_model(self._aggregator, self._install.cache, self._label())
@@ -172,7 +161,7 @@ class DeviceCampaign:
         :meth:`fetch` raises, RefusedError where this device would not answer (see :meth:`refusal`), and StorageError
         where the decision cannot be kept (in time); nothing has then changed.
         """
-        from protocols.exact.coins import SYSTEM_COINS
+        from protocols.exact import SYSTEM_COINS
         from protocols.wire import make_secret
 
         install = self._install
@@ -214,16 +203,16 @@ class DeviceCampaign:
                     deleted = self._outbox.clear(transaction)
                     device = device.withdrawn(self.id, self._url, install.clock.time())
                     if receipt is not None and deleted:
-                        if receipt.fate == WAITING and deleted == len(receipt.questions):
+                        if receipt.fate == ledger.WAITING and deleted == len(receipt.questions):
                             device, refunded = device.without_receipt(self.id), receipt.epsilon
                         else:
-                            device, begun = device.with_receipt(replace(receipt, fate=DELETED)), True
+                            device, begun = device.with_receipt(replace(receipt, fate=ledger.DELETED)), True
                     write_installation(transaction, device, place.scope)
             finally:
                 install.sender.flight.cancel(place)
                 install.sender.flight.await_landing(place, seconds_left(CLOSE_TIMEOUT))
             install.permits.revoked.pop(place, None)
-            arrived = begun and self.fate == ARRIVED
+            arrived = begun and self.fate == ledger.ARRIVED
         return Withdrawal(deleted, deleted if begun and not arrived else 0, refunded)
 
     @property
@@ -248,7 +237,7 @@ class DeviceCampaign:
         be sent.
         """
         from ldp_client.answering import perturb
-        from protocols.exact.coins import SYSTEM_COINS
+        from protocols.exact import SYSTEM_COINS
 
         install = self._install
         with within(timeout):
@@ -327,7 +316,7 @@ class DeviceCampaign:
         return None if campaign is None else campaign.label
 
     def _newest_model(self) -> Model:
-        from ldp_client.network.device_model import fetch_model
+        from ldp_client.classifier import fetch_model
 
         def may_keep() -> bool:
             return bool(self.status(timeout=_CONSENT_WAIT).consent)
@@ -342,7 +331,7 @@ class DeviceCampaign:
         return device.receipt(self.id)
 
     def _device(self, transaction: Transaction) -> Installation:
-        return read_installation(transaction, self._place.scope) or Installation()
+        return read_installation(transaction, self._place.scope)
 
     def _refusal(self, transaction: Transaction, device: Installation, campaign: Campaign) -> RefusedError | None:
         """Return why this device would not answer; None where it would, or has answered."""

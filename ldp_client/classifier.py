@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
-from ldp_client.errors import ConfigurationError
-from protocols.document.projection import value_of
-from protocols.document.schema import Feature
+from ldp_client.errors import ConfigurationError, ServerError, StorageError, TransportError
+from protocols.document.schema import Label, value_of
+from protocols.errors import ModelError
 from protocols.model import DiscreteLikelihood, Likelihood, Model
 from protocols.values import number_of
 
 if TYPE_CHECKING:
     from typing import Self
 
+    from ldp_client.network.aggregator import Aggregator
     from ldp_client.network.transport import Transport
     from ldp_client.policy import Policy
-    from ldp_client.storage.contract import Storage
+    from ldp_client.storage.contract import Cache, Storage
 
 
 class Classifier:
@@ -67,12 +68,11 @@ class Classifier:
         ConfigurationError
             For a URL or campaign id that is none, and for a publisher without a storage.
         """
+        from ldp_client.network import SHARED_TRANSPORT
         from ldp_client.network.aggregator import Aggregator
-        from ldp_client.network.cache import Cache
-        from ldp_client.network.device_model import fetch_model
-        from ldp_client.network.shared import SHARED_TRANSPORT
         from ldp_client.policy import DEFAULT_POLICY
         from ldp_client.runtime import SYSTEM_CLOCK, within
+        from ldp_client.storage.contract import Cache
         from ldp_client.storage.location import open_storage
 
         if publisher is not None and storage == ":memory:":
@@ -118,14 +118,12 @@ class Classifier:
         """Return ln P(class) + the sum of ln P(value | class) over the features, per class."""
         scores = [_log(prior) for prior in self.model.prior]
         for likelihood in self.model.likelihoods:
-            terms = _log_likelihood(likelihood, self._value(likelihood.feature, record))
+            # Of a projection's inputs a missing one stands at its mean.
+            value = value_of(record, likelihood.feature.name, self.model.projection, lambda of, place: of.mean[place])
+            terms = _log_likelihood(likelihood, value)
             if terms is not None:
                 scores = [score + term for score, term in zip(scores, terms, strict=True)]
         return scores
-
-    def _value(self, feature: Feature, record: Mapping[str, object]) -> object:
-        """Return the record's value; of a projection's inputs a missing one stands at its mean."""
-        return value_of(record, feature.name, self.model.projection, lambda of, position: of.mean[position])
 
 
 def _log_likelihood(likelihood: Likelihood, value: object) -> list[float] | None:
@@ -144,3 +142,56 @@ def _log_likelihood(likelihood: Likelihood, value: object) -> list[float] | None
 
 def _log(probability: float) -> float:
     return math.log(probability) if probability > 0 else -math.inf
+
+
+def stored_model(aggregator: Aggregator, cache: Cache, label: Label | None) -> Model | None:
+    """The model as it is stored, None where there is none that can be read.
+
+    ``label`` is the campaign's, as whoever asks knows it: a model about another is one that cannot be read; None leaves
+    that unchecked.
+    """
+    return _usable(cache.get(_model_key(aggregator)), label)
+
+
+def fetch_model(
+    aggregator: Aggregator, cache: Cache, label: Label | None, may_keep: Callable[[], bool] = lambda: True
+) -> Model:
+    """The model as it stands now, or the stored one where that cannot be had within what the call has left.
+
+    A model that cannot be read never replaces one that can. ``may_keep`` says whether it is stored for later.
+
+    Raises ModelUnavailableError; and ModelError, ServerError, StorageError or TransportError, where there is no stored
+    one either.
+    """
+    key = _model_key(aggregator)
+    stored = cache.get(key)
+    try:
+        document = aggregator.model()
+        model = _read_model(document, label)
+    except (ModelError, ServerError, StorageError, TransportError):
+        known = _usable(stored, label)
+        if known is None:
+            raise
+        return known
+    if document != stored and may_keep():
+        cache.put(key, document)
+    return model
+
+
+def _model_key(aggregator: Aggregator) -> str:
+    # What was stored unsigned is not what a publisher signed.
+    return f"model/{aggregator.campaign_id}{aggregator.signer and '/' + aggregator.signer}"
+
+
+def _usable(stored: bytes | None, label: Label | None) -> Model | None:
+    try:
+        return None if stored is None else _read_model(stored, label)
+    except ModelError:
+        return None
+
+
+def _read_model(document: bytes, label: Label | None) -> Model:
+    model = Model.from_json(document)
+    if label is not None and (model.label, model.classes) != (label.name, label.classes):
+        raise ModelError("classes: the model is about another label than the campaign")
+    return model

@@ -6,19 +6,16 @@ import os
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
-from ldp_client.delivery.background import BackgroundDriver
-from ldp_client.delivery.install import Install
+from ldp_client.delivery.install import DevicePermits, Install
 from ldp_client.delivery.machine import OnEvent, Send, Task
-from ldp_client.delivery.permits import DevicePermits, Headers
 from ldp_client.delivery.queue import listed
-from ldp_client.delivery.sender import Sender
+from ldp_client.delivery.sender import BackgroundDriver, Sender
 from ldp_client.errors import StorageError, TransportError
-from ldp_client.ledger import Caps, Installation, Ledger, read_cap, read_installation
-from ldp_client.network.cache import Cache
-from ldp_client.network.shared import SHARED_TRANSPORT
+from ldp_client.ledger import Caps, Ledger, read_cap, read_installation
+from ldp_client.network import SHARED_TRANSPORT
 from ldp_client.policy import CLOSE_TIMEOUT, DEFAULT_POLICY, STORAGE_WAIT, Policy
 from ldp_client.runtime import SYSTEM_CLOCK, Clock, within
-from ldp_client.storage.contract import scope_prefix
+from ldp_client.storage.contract import Cache, scope_prefix
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,8 +24,9 @@ if TYPE_CHECKING:
     from ldp_client.campaign import DeviceCampaign
     from ldp_client.delivery.rights import QuarantinedReport, SentReport
     from ldp_client.delivery.status import DeviceStatus
+    from ldp_client.network.aggregator import Headers
     from ldp_client.network.transport import Request, Response, Transport
-    from ldp_client.storage.contract import Storage, Transaction
+    from ldp_client.storage.contract import Storage
     from protocols import Coins
 
 
@@ -138,7 +136,7 @@ class Device:
         :meth:`switch` and :meth:`status` do the same within a ``timeout``.
         """
         with self._install.storage.transaction(write=False) as transaction:
-            return self._read(transaction).enabled
+            return read_installation(transaction, self._scope).enabled
 
     @enabled.setter
     def enabled(self, enabled: bool) -> None:
@@ -154,7 +152,7 @@ class Device:
     def ledger(self, *, timeout: float = STORAGE_WAIT) -> Ledger:
         """Tell what was spent in all campaigns; ``str()`` of it is for the person. Raises StorageError."""
         with within(timeout), self._install.storage.transaction(write=False) as transaction:
-            return Ledger(self._read(transaction).receipts, self._max_total_epsilon)
+            return Ledger(read_installation(transaction, self._scope).receipts, self._max_total_epsilon)
 
     def sent(self, *, timeout: float = STORAGE_WAIT) -> tuple[SentReport, ...]:
         """Every report whose upload began: what was asked, what the randomised answer says, when it left, to whom, and
@@ -272,6 +270,3 @@ class Device:
         """The scopes with reports that wait, the earliest due first ("" is the device itself). Raises StorageError."""
         with within(timeout), self._install.storage.transaction(write=False) as transaction:
             return tuple(dict.fromkeys(entry.place.scope for entry in listed(transaction, None)))
-
-    def _read(self, transaction: Transaction) -> Installation:
-        return read_installation(transaction, self._scope) or Installation()

@@ -127,7 +127,7 @@ def total(receipts: Iterable[Receipt]) -> Fraction:
 
 def total_up(receipts: Iterable[Receipt]) -> float:
     """:func:`total`, rounded up to a double."""
-    from protocols.exact.rationals import float_up
+    from protocols.exact import float_up
 
     return float_up(total(receipts))
 
@@ -188,38 +188,28 @@ class Installation:
         return replace(self, receipts=tuple(one for one in self.receipts if one.campaign_id != campaign_id))
 
 
-def read_installation(transaction: Transaction, scope: str = "") -> Installation | None:
-    """The device as it is stored, None for a new install. Raises StorageError for damage."""
+def read_installation(transaction: Transaction, scope: str = "") -> Installation:
+    """The device as it is stored, an empty one for a new install. Raises StorageError for damage."""
     prefix = scope_prefix(scope)
     stored = transaction.get(prefix + _KEY)
     if stored is None:
         # Safety: the device is the first thing ever written. Where something else is there without it, it was lost.
         if any(prefix or not key.startswith(_SHARED) for key, _ in transaction.items(prefix, 1)):
             raise StorageError("storage-corrupt")
-        return None
+        return Installation()
     try:
         secret, enabled, consents, receipts = unpack(prefix + _KEY, stored)
         return Installation(
             secret,
             enabled,
             {campaign_id: Consent(*values) for campaign_id, values in consents.items()},
-            tuple(_read_receipt(*values) for values in receipts),
+            tuple(
+                Receipt(campaign_id, title, study, epsilon, tuple(questions), at, url, fate)
+                for campaign_id, title, study, epsilon, questions, at, url, fate in receipts
+            ),
         )
     except (TypeError, ValueError, AttributeError):
         raise StorageError("storage-corrupt") from None
-
-
-def _read_receipt(
-    campaign_id: str,
-    title: str,
-    study: str | None,
-    epsilon: float,
-    questions: list[int],
-    at: float,
-    url: str,
-    fate: str,
-) -> Receipt:
-    return Receipt(campaign_id, title, study, epsilon, tuple(questions), at, url, fate)
 
 
 def write_installation(transaction: Transaction, device: Installation, scope: str = "") -> None:
@@ -236,7 +226,7 @@ def refusal(device: Installation, campaign: Campaign, caps: Caps, now: float) ->
     """
     from fractions import Fraction
 
-    from protocols.exact.rationals import exact_epsilon
+    from protocols.exact import exact_epsilon
 
     if not device.enabled:
         return RefusedError("switched-off", "contributing is switched off on this device")

@@ -73,13 +73,7 @@ class Policy:
 
 _KINDS: Final = {True: "a whole number", False: "a number of seconds"}
 _ABOVE_ZERO: Final = frozenset(
-    {
-        "backoff_base",
-        "backoff_longest",
-        "request_timeout",
-        "most_reports_per_upload",
-        "most_bytes_per_upload",
-    }
+    {"backoff_base", "backoff_longest", "request_timeout", "most_reports_per_upload", "most_bytes_per_upload"}
 )
 """A zero here would mean a device that never sends, or never rests."""
 

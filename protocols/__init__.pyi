@@ -10,10 +10,10 @@ from protocols.errors import ProtocolError as ProtocolError
 from protocols.errors import RecordError as RecordError
 from protocols.errors import SecretError as SecretError
 from protocols.errors import UploadError as UploadError
-from protocols.exact.coins import SYSTEM_COINS as SYSTEM_COINS
-from protocols.exact.coins import Coins as Coins
-from protocols.exact.coins import ScriptedCoins as ScriptedCoins
-from protocols.exact.coins import SystemCoins as SystemCoins
+from protocols.exact import SYSTEM_COINS as SYSTEM_COINS
+from protocols.exact import Coins as Coins
+from protocols.exact import ScriptedCoins as ScriptedCoins
+from protocols.exact import SystemCoins as SystemCoins
 from protocols.mechanisms import Mechanism as Mechanism
 from protocols.wire import Report as Report
 from protocols.wire import decode_upload as decode_upload

@@ -23,16 +23,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from protocols.document.projection import Projection, read_projection
+from protocols.document import schema
 from protocols.document.schema import (
-    MISSING,
-    MOST_CLASSES,
-    MOST_FEATURES,
-    MOST_VALUES,
     CategoricalFeature,
     ContinuousFeature,
     Label,
+    Projection,
     read_features,
+    read_projection,
 )
 from protocols.errors import ModelError, ProtocolError
 from protocols.fields import Fields, describe, parse_json, read_bounds
@@ -86,10 +84,10 @@ class Model:
         fields.integer("version", least=MODEL_VERSION, most=MODEL_VERSION)
         fields.choice("kind", ("naive-bayes",))
         label = fields.text("label")
-        classes = fields.texts("classes", least=2, most=MOST_CLASSES)
+        classes = fields.texts("classes", least=2, most=schema.MOST_CLASSES)
         prior = fields.numbers("prior", len(classes))
         _check_distribution(fields, "prior", prior)
-        features = fields.sequence("features", least=0, most=MOST_FEATURES)
+        features = fields.sequence("features", least=0, most=schema.MOST_FEATURES)
         likelihoods = tuple(
             _read_likelihood(value, f"features[{position}]", len(classes)) for position, value in enumerate(features)
         )
@@ -105,6 +103,7 @@ class Model:
 
     def to_json(self) -> str:
         """The model document."""
+        made = self.projection
         document = {
             "version": MODEL_VERSION,
             "kind": "naive-bayes",
@@ -112,7 +111,7 @@ class Model:
             "classes": list(self.classes),
             "prior": list(self.prior),
             "features": [_likelihood_to_json(likelihood) for likelihood in self.likelihoods],
-            "projection": _projection_to_json(self.projection),
+            "projection": made and {"features": [feature.to_json() for feature in made.inputs], **made.to_json()},
             "training": dict(self.training),
         }
         return json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -122,12 +121,6 @@ def _refuse(name: str, problem: str) -> ProtocolError:
     return ModelError(f"{name}: {problem}")
 
 
-def _projection_to_json(projection: Projection | None) -> dict[str, Any] | None:
-    if projection is None:
-        return None
-    return {"features": [feature.to_json() for feature in projection.inputs], **projection.to_json()}
-
-
 def _read_projection(fields: Fields, label: Label) -> Projection | None:
     value = fields.raw("projection")
     if value is None:
@@ -135,7 +128,7 @@ def _read_projection(fields: Fields, label: Label) -> Projection | None:
     if not isinstance(value, Mapping):
         raise fields.error("projection", f"must be null or an object, not {describe(value)}")
     described = Fields({"features": value.get("features")}, "projection", _refuse)
-    inputs = read_features(described.sequence("features", least=1, most=MOST_FEATURES), label, _refuse)
+    inputs = read_features(described.sequence("features", least=1, most=schema.MOST_FEATURES), label, _refuse)
     return read_projection({key: v for key, v in value.items() if key != "features"}, inputs, label, _refuse)
 
 
@@ -157,13 +150,13 @@ def _read_likelihood(value: Any, path: str, classes: int) -> Likelihood:
     kind = fields.choice("kind", ("categorical", "continuous", "gaussian"))
     likelihood: Likelihood
     if kind == "categorical":
-        values = fields.texts("values", least=1, most=MOST_VALUES)
-        categorical = CategoricalFeature(name, values, missing=MISSING not in values)
+        values = fields.texts("values", least=1, most=schema.MOST_VALUES)
+        categorical = CategoricalFeature(name, values, missing=schema.MISSING not in values)
         likelihood = DiscreteLikelihood(categorical, _read_table(fields, categorical.size, classes))
     else:
         low, high = read_bounds(fields)
         if kind == "continuous":
-            binned = ContinuousFeature(name, low, high, fields.integer("bins", least=2, most=MOST_VALUES))
+            binned = ContinuousFeature(name, low, high, fields.integer("bins", least=2, most=schema.MOST_VALUES))
             likelihood = DiscreteLikelihood(binned, _read_table(fields, binned.size, classes))
         else:
             mean, variance = fields.numbers("mean", classes), fields.numbers("variance", classes)

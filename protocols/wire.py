@@ -27,7 +27,7 @@ import msgpack
 from protocols.document.campaign import Campaign
 from protocols.document.questions import Question
 from protocols.errors import SecretError, UploadError
-from protocols.exact.coins import SYSTEM_COINS, Coins
+from protocols.exact import SYSTEM_COINS, Coins
 
 MEDIA_TYPE: Final = "application/vnd.ldp-bayes.reports+msgpack"
 WIRE_VERSION: Final = 1

@@ -35,10 +35,10 @@ from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.analysis import MomentBatch, Rows
 from ldp_client.answering import perturb
 from protocols import Campaign, Question, RecordError
-from protocols.document.evaluation import Evaluation
+from protocols.document.authored import Evaluation
 from protocols.document.questions import INDEX, LABEL, MOMENT, PRODUCT, RIGHT, SCORE, SIGN, VALUE, signs_of
 from protocols.document.schema import ContinuousFeature, Feature, Label
-from protocols.exact.coins import Coins
+from protocols.exact import Coins
 from protocols.mechanisms import VALUE_BITS
 from protocols.wire import ID_BYTES, Block, encode_blocks, encode_upload
 from simulations.tables.frames import python_values, records

@@ -56,8 +56,7 @@ from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.unseen_features import SilentFeatureWarning
 from protocols import Campaign
-from protocols.document.projection import METHODS
-from protocols.document.schema import ContinuousFeature
+from protocols.document.schema import METHODS, ContinuousFeature
 from protocols.shell import Groups, add_json, at_least, between, say, say_json
 
 _METHODS: Final = {

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from ldp_aggregator.flower.messages import ABOVE_CAP, NOT_READY, NodeRefusalError
-from protocols.exact.rationals import exact_epsilon
+from protocols.exact import exact_epsilon
 
 _BUSY_SECONDS: Final = 30.0
 _TABLE: Final = (

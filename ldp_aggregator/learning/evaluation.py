@@ -47,11 +47,11 @@ from ldp_aggregator.learning.published import (
     studies_of,
 )
 from protocols import Campaign
+from protocols.document.authored import MOST_BINS
 from protocols.document.authored import SCORE as SCORES
-from protocols.document.evaluation import MOST_BINS
-from protocols.document.evaluation import Evaluation as Asked
+from protocols.document.authored import Evaluation as Asked
 from protocols.document.questions import RIGHT, SCORE
-from protocols.drafting.edges import score_edges
+from protocols.drafting.compiling import score_edges
 from protocols.model import Model
 
 Array = NDArray[np.float64]

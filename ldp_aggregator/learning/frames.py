@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from protocols.document.projection import Projection
-from protocols.document.schema import CategoricalFeature, ContinuousFeature, Feature, Label
+from protocols.document.schema import CategoricalFeature, ContinuousFeature, Feature, Label, Projection
 from protocols.fields import LONGEST_TEXT
 from protocols.values import number_of, text_of
 

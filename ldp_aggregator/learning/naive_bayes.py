@@ -29,16 +29,17 @@ from ldp_aggregator.learning.frames import (
 )
 from ldp_aggregator.learning.published import NO_PRIVACY_RELATION, Guarantee
 from protocols.document.authored import asked_features
-from protocols.document.projection import Projection, read_projection
 from protocols.document.schema import (
     MOST_FEATURES,
     CategoricalFeature,
     ContinuousFeature,
     Feature,
     Label,
+    Projection,
     is_gaussian,
     read_features,
     read_label,
+    read_projection,
 )
 from protocols.errors import DraftError
 from protocols.fields import Fields

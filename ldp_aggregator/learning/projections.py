@@ -28,9 +28,8 @@ from ldp_aggregator.estimation.moments import SIGNIFICANT, present_shares
 from ldp_aggregator.learning.frames import column_of, declared_indices, numbers, rescaled
 from protocols import Campaign
 from protocols.document.authored import MOMENTS
-from protocols.document.projection import METHODS, PUBLIC
 from protocols.document.questions import PRODUCT, VALUE
-from protocols.document.schema import ContinuousFeature, Label
+from protocols.document.schema import METHODS, PUBLIC, ContinuousFeature, Label
 
 Array = NDArray[np.float64]
 

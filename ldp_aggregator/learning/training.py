@@ -50,9 +50,8 @@ from ldp_aggregator.learning.published import (
 )
 from protocols import Campaign, Question
 from protocols.document.authored import MODEL
-from protocols.document.projection import Projection
 from protocols.document.questions import LABEL, PAIR, SIGN, SQUARE, VALUE, signs_of
-from protocols.document.schema import ContinuousFeature, Feature, is_gaussian
+from protocols.document.schema import ContinuousFeature, Feature, Projection, is_gaussian
 from protocols.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
 
 Array = NDArray[np.float64]

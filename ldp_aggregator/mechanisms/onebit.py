@@ -23,7 +23,7 @@ from ldp_aggregator.mechanisms.analysis import (
     in_words,
 )
 from ldp_aggregator.mechanisms.sampling import bernoulli_each, index_rows
-from protocols.exact.coins import ONE
+from protocols.exact import ONE
 from protocols.mechanisms import VALUE_BITS, OneBit
 
 _UNIT: Final = 1 << VALUE_BITS

@@ -7,7 +7,7 @@ import numpy as np
 from ldp_aggregator.mechanisms.analysis import Blanket, Integers, Rows, bits_blanket, bound_exponent
 from ldp_aggregator.mechanisms.noisy_vector import NoisyVectorFacts
 from ldp_aggregator.mechanisms.sampling import discrete_laplace
-from protocols.exact.rationals import exp_bounds
+from protocols.exact import exp_bounds
 from protocols.mechanisms import SummingHistogramEncoding
 
 

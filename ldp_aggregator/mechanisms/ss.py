@@ -14,7 +14,7 @@ from ldp_aggregator.mechanisms.analysis import Blanket, Flags, Integers, Limit, 
 from ldp_aggregator.mechanisms.pure import PureFacts
 from ldp_aggregator.mechanisms.sampling import bernoulli
 from protocols.mechanisms import SubsetSelection
-from protocols.mechanisms.bitmap import pack_indices
+from protocols.mechanisms.pure import pack_indices
 
 _MOST_AT_ONCE: Final = 400_000_000
 """numpy draws hypergeometric variables from populations below 1e9 only; larger ones are tallied in parts."""

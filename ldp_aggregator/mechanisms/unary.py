@@ -22,7 +22,7 @@ from ldp_aggregator.mechanisms.analysis import (
 from ldp_aggregator.mechanisms.pure import PureFacts
 from ldp_aggregator.mechanisms.sampling import bernoulli, bernoulli_bits
 from protocols.mechanisms import UnaryEncoding
-from protocols.mechanisms.bitmap import pack_indices
+from protocols.mechanisms.pure import pack_indices
 
 _MOST_BITS = 30
 """Beyond it the number of outputs has no end in practice."""

@@ -20,8 +20,7 @@ from ldp_aggregator.service.settings import Settings, SettingsError
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import Counting, PublishedModel, Shares
 from protocols import Campaign, DraftError
-from protocols.document.authored import MODEL
-from protocols.document.evaluation import MOST_BINS
+from protocols.document.authored import MODEL, MOST_BINS
 from protocols.errors import NotInstalledError
 from protocols.fields import parse_json
 from protocols.model import Model

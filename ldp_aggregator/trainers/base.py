@@ -20,7 +20,7 @@ from ldp_aggregator.trainers.noise.randomness import PrivacyWarning, RandomState
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS, REPLACE, checked_relation
 from ldp_aggregator.trainers.schemas import Schema, schema_of_table
 from protocols.document.schema import Label
-from protocols.exact.coins import Coins
+from protocols.exact import Coins
 from protocols.model import Model
 
 Array = NDArray[np.float64]

@@ -26,7 +26,7 @@ from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS, R
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import QueryNoise, add_noise, plan_noise, statistics_of
 from ldp_aggregator.trainers.unseen_features import warn_of_silence
-from protocols.exact.coins import Coins
+from protocols.exact import Coins
 from protocols.model import Model
 
 Integers = NDArray[np.int64]

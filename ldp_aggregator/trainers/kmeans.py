@@ -34,7 +34,7 @@ from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import GRID, grid_values
 from protocols.document.schema import ContinuousFeature, read_feature
 from protocols.errors import ModelError, ProtocolError
-from protocols.exact.coins import Coins
+from protocols.exact import Coins
 from protocols.fields import Fields, describe, parse_json
 
 Integers = NDArray[np.int64]

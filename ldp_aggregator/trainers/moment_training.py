@@ -19,7 +19,7 @@ from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import GRID, QueryNoise, add_noise, grid_values, plan_noise, statistics_of
 from ldp_aggregator.trainers.unseen_features import warn_of_silence
-from protocols.exact.coins import Coins
+from protocols.exact import Coins
 from protocols.model import Model
 
 Array = NDArray[np.float64]

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from ldp_aggregator.learning.frames import as_column, declared_indices, texts_of, with_outputs
 from ldp_aggregator.learning.naive_bayes import read_schema
 from protocols.document.campaign import Campaign
-from protocols.document.projection import Projection
 from protocols.document.schema import (
     CategoricalFeature,
     ContinuousFeature,
     Feature,
     Label,
+    Projection,
     is_gaussian,
 )
 

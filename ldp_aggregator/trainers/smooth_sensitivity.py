@@ -23,7 +23,7 @@ from ldp_aggregator.trainers.noise import smoothness
 from ldp_aggregator.trainers.noise.sensitivities import REPLACE
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import QueryNoise
-from protocols.exact.coins import Coins
+from protocols.exact import Coins
 
 Array = NDArray[np.float64]
 

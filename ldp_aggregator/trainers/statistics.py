@@ -28,8 +28,7 @@ from ldp_aggregator.trainers.noise.integers import discrete_laplace, drawable
 from ldp_aggregator.trainers.noise.sensitivities import REPLACE
 from ldp_aggregator.trainers.schemas import Schema
 from protocols.document.schema import ContinuousFeature, Feature
-from protocols.exact import discrete_laplace as law
-from protocols.exact.coins import Coins
+from protocols.exact import Coins, discrete_laplace_variance
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -51,7 +50,7 @@ class QueryNoise(NamedTuple):
     @property
     def variance(self) -> float:
         """Of the noise that is really drawn."""
-        return law.variance(drawable(self.scale)) if self.scale else 0.0
+        return discrete_laplace_variance(drawable(self.scale)) if self.scale else 0.0
 
 
 def zero(schema: Schema) -> Integers:

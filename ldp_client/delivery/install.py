@@ -1,31 +1,36 @@
-"""The parts that an install's campaigns and scopes share; and how it tells a copied storage from its own."""
+"""The parts that an install's campaigns and scopes share, how it tells a copied storage from its own, and its permits:
+who may send what to whom (whoever agreed, what is queued now, the URL that was agreed to).
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from ldp_client.errors import RefusedError, StorageError
+from ldp_client import ledger
+from ldp_client.delivery.machine import Outcome, Place, Send
+from ldp_client.delivery.queue import Outbox
+from ldp_client.errors import ConfigurationError, RefusedError, StorageError, TransportError
+from ldp_client.ledger import Consent, Installation, read_installation, write_installation
 from ldp_client.storage.contract import MARK, Transaction, pack, unpack
 
 if TYPE_CHECKING:
-    from ldp_client.delivery.background import BackgroundDriver
-    from ldp_client.delivery.permits import DevicePermits
-    from ldp_client.delivery.sender import Sender
-    from ldp_client.network.aggregator import Aggregator
-    from ldp_client.network.cache import Cache
+    from ldp_client.delivery.sender import BackgroundDriver, Sender
+    from ldp_client.network.aggregator import Aggregator, Headers
     from ldp_client.network.transport import Transport
     from ldp_client.policy import Policy
     from ldp_client.runtime import Clock
-    from ldp_client.storage.contract import Storage
-    from ldp_client.storage.marker import Marker
+    from ldp_client.storage.contract import Cache, Storage
+    from ldp_client.storage.location import Marker
     from protocols import Coins
 
 _MARK_BYTES: Final = 16
 """So many that no earlier state of any ledger had the same ones."""
+
+_FATES = {Outcome.ARRIVED: ledger.ARRIVED, Outcome.EXPIRED: ledger.EXPIRED}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -97,3 +102,92 @@ class Install:
 
 def _marker_problem(error: OSError) -> StorageError:
     return StorageError("storage-read-only" if isinstance(error, PermissionError) else "storage-unavailable")
+
+
+class DevicePermits:
+    """The consents of a device and its scopes, as the sender asks for them."""
+
+    def __init__(
+        self, storage: Storage, transport: Transport, clock: Clock, policy: Policy, headers: Headers | None
+    ) -> None:
+        self._storage = storage
+        self._transport = transport
+        self._clock = clock
+        self._policy = policy
+        self._headers = headers
+        self.revoked: dict[Place, float] = {}
+        """Withdrawals that could not be stored, by the clock; they hold in this process until a later consent."""
+
+    def consent(self, device: Installation, place: Place) -> Consent | None:
+        """The consent that holds, as far as this process knows."""
+        consent = device.consent(place.campaign_id)
+        if consent is None or consent.granted_at is None:
+            return None
+        return consent if consent.granted_at > self.revoked.get(place, float("-inf")) else None
+
+    def asleep(self, transaction: Transaction) -> bool:
+        """See :class:`Permits`."""
+        return not read_installation(transaction).enabled
+
+    def may_leave(self, transaction: Transaction, place: Place) -> bool:
+        """See :class:`Permits`."""
+        return self._agreed(transaction, place) is not None
+
+    def aggregator(self, transaction: Transaction, place: Place) -> Aggregator | None:
+        """See :class:`Permits`."""
+        from ldp_client.network.aggregator import Aggregator
+
+        consent = self._agreed(transaction, place)
+        if consent is None:
+            return None
+        try:
+            return Aggregator(
+                consent.url, place.campaign_id, self._transport, self._clock, self._policy, headers=self._headers
+            )
+        except ConfigurationError as error:
+            # It was agreed to under a looser policy. It is this campaign's trouble alone: the others' reports go on.
+            raise TransportError(error.code) from None
+
+    def begin(self, task: Send) -> bool:
+        """See :class:`Permits`.
+
+        Safety: it must be this very answer that is queued. After a withdrawal that was refunded, and a new consent,
+        another one is, under the same id.
+        """
+        place = task.place
+        outbox = Outbox(place.campaign_id, place.scope)
+        with self._storage.transaction(write=task.attempt == 1) as transaction:
+            device = read_installation(transaction, place.scope)
+            receipt = device.receipt(place.campaign_id)
+            if receipt is None or not device.enabled or self.consent(device, place) is None:
+                return False
+            if self.asleep(transaction) or any(outbox.find(transaction, one.id) != one for one in task.reports):
+                return False
+            known = receipt.fate != ledger.WAITING and all(
+                outbox.is_logged(transaction, one.id) for one in task.reports
+            )
+            if task.attempt == 1 and not known:
+                write_installation(
+                    transaction, device.with_receipt(replace(receipt, fate=ledger.ON_ITS_WAY)), place.scope
+                )
+                outbox.log(transaction, task.reports, self._clock.time())
+        return known or task.attempt == 1 or self.begin(task._replace(attempt=1))
+
+    def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
+        """See :class:`Permits`."""
+        receipt = read_installation(transaction, place.scope).receipt(place.campaign_id)
+        return receipt is not None and receipt.fate == ledger.DELETED
+
+    def settle(self, transaction: Transaction, place: Place, outcome: Outcome) -> None:
+        """See :class:`Permits`."""
+        device = read_installation(transaction, place.scope)
+        receipt = device.receipt(place.campaign_id)
+        if receipt is None:
+            raise StorageError("storage-corrupt")
+        fate = _FATES.get(outcome, ledger.REFUSED)
+        write_installation(transaction, device.with_receipt(replace(receipt, fate=fate)), place.scope)
+
+    def _agreed(self, transaction: Transaction, place: Place) -> Consent | None:
+        """The consent under which a place's reports may leave now."""
+        device = read_installation(transaction, place.scope)
+        return self.consent(device, place) if device.enabled else None

@@ -95,12 +95,6 @@ class Delivery:
     dropped: Mapping[str, int] = field(default_factory=dict)
     quarantined: Mapping[str, int] = field(default_factory=dict)
 
-    def enqueued(self, reports: Sequence[Report]) -> Delivery:
-        """The state with more reports in the queue."""
-        return replace(
-            self, queued=self.queued + len(reports), queued_bytes=self.queued_bytes + sum(map(size_of, reports))
-        )
-
     def emptied(self) -> Delivery:
         """The state with nothing in the queue; what happened so far stays counted."""
         return replace(self, queued=0, queued_bytes=0, attempts=0, schedule=None, expires=None, search_limit=None)

@@ -61,7 +61,8 @@ class Outbox:
         try:
             # By name, so that a later version may add a field and an earlier one still reads the others.
             values = {name: value for name, value in unpack(self._delivery, stored).items() if name in _NAMES}
-            return Delivery(**{**values, "schedule": _read_schedule(values["schedule"])})
+            at = values["schedule"]
+            return Delivery(**{**values, "schedule": at if at is None else DUE if at == _DUE else float(at)})
         except (TypeError, ValueError, AttributeError, KeyError):
             raise StorageError("storage-corrupt") from None
 
@@ -109,10 +110,8 @@ class Outbox:
     def check_room(self, transaction: Transaction, count: int, size: int, policy: Policy) -> None:
         """Raise QuotaError unless ``count`` more reports of ``size`` bytes together fit."""
         delivery = self.delivery(transaction)
-        if (
-            delivery.queued + count > policy.most_queued_reports
-            or delivery.queued_bytes + size > policy.most_queued_bytes
-        ):
+        queued, queued_bytes = delivery.queued + count, delivery.queued_bytes + size
+        if queued > policy.most_queued_reports or queued_bytes > policy.most_queued_bytes:
             raise QuotaError("queue-full", "the queue of unsent reports is full; try again when some have been sent")
 
     def put(self, transaction: Transaction, reports: Sequence[Report], *, expires: float | None = None) -> Delivery:
@@ -120,7 +119,12 @@ class Outbox:
         for report in reports:
             self._keep(transaction, self._reports, report)
         before = self.delivery(transaction)
-        delivery = replace(before.enqueued(reports), expires=before.expires if expires is None else expires)
+        delivery = replace(
+            before,
+            queued=before.queued + len(reports),
+            queued_bytes=before.queued_bytes + sum(map(size_of, reports)),
+            expires=before.expires if expires is None else expires,
+        )
         self.set_delivery(transaction, delivery)
         return delivery
 
@@ -230,12 +234,6 @@ def _index_key(place: Place, delivery: Delivery) -> str | None:
         return None
     milliseconds = min(max(0, int((delivery.schedule or DUE) * 1000)), 10**15 - 1)
     return f"{QUEUES}{milliseconds:015d}/{place.scope}/{place.campaign_id}"
-
-
-def _read_schedule(stored: Any) -> float | None:
-    if stored is None:
-        return None
-    return DUE if stored == _DUE else float(stored)
 
 
 def _kept(key: str, stored: bytes) -> Kept:

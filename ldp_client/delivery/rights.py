@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ldp_client.delivery.queue import Kept, Outbox, outboxes
-from ldp_client.ledger import Installation, find, read_installation, write_installation
+from ldp_client.ledger import find, read_installation, write_installation
 from ldp_client.policy import CLOSE_TIMEOUT
 from ldp_client.runtime import seconds_left
 from ldp_client.storage.contract import scope_prefix
@@ -55,7 +55,7 @@ class QuarantinedReport:
 def sent_reports(install: Install, scope: str) -> tuple[SentReport, ...]:
     """Tell what left, the earliest first."""
     with install.storage.transaction(write=False) as transaction:
-        receipts = (read_installation(transaction, scope) or Installation()).receipts
+        receipts = read_installation(transaction, scope).receipts
     told = []
     for campaign_id, kept in _kept(install, scope, Outbox.sent):
         campaign, receipt, payload = _stored(install, campaign_id), find(receipts, campaign_id), kept.report.payload
@@ -86,7 +86,7 @@ def quarantined_reports(install: Install, scope: str) -> tuple[QuarantinedReport
 def copy_of(install: Install, scope: str) -> dict[str, Any]:
     """Everything that is kept about the person, except the secret."""
     with install.storage.transaction(write=False) as transaction:
-        device = read_installation(transaction, scope) or Installation()
+        device = read_installation(transaction, scope)
         queues = [
             (outbox.place.campaign_id, outbox.delivery(transaction), outbox.front(transaction, None))
             for outbox in outboxes(transaction, scope)
@@ -112,7 +112,7 @@ def copy_of(install: Install, scope: str) -> dict[str, Any]:
 def switch(install: Install, scope: str, enabled: bool) -> None:
     """Answer and send, or do neither. Raises StorageError."""
     with install.storage.transaction(write=True) as transaction:
-        device = read_installation(transaction, scope) or Installation()
+        device = read_installation(transaction, scope)
         write_installation(transaction, replace(device, enabled=bool(enabled)), scope)
         for outbox in outboxes(transaction, scope) if scope else ():
             outbox.pause(transaction, paused=not enabled)

@@ -1,40 +1,26 @@
 """Delivers queues: joins the storage, the upload state machine and a transport. Device and relay both use it.
 
 Whoever does the network I/O, the order is the same: :meth:`Sender.next_task`, send, :meth:`Sender.on_result`. One
-upload is under way at a time, whatever the number of queues and threads.
+upload is under way at a time, whatever the number of queues and threads. The background thread delivers when something
+is due, sleeps otherwise, and never troubles the app.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import threading
+import time
+import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-from ldp_client.delivery.machine import (
-    Delivery,
-    Event,
-    Idle,
-    OnEvent,
-    Outcome,
-    Place,
-    Send,
-    Task,
-    Verdict,
-    Wait,
-    batch,
-    batch_limit,
-    events,
-    judge,
-    longest_wait,
-    schedule,
-    wait,
-)
-from ldp_client.delivery.permits import Permits
+from ldp_client.delivery import machine
+from ldp_client.delivery.machine import Delivery, Event, Idle, OnEvent, Outcome, Place, Send, Task, Verdict, Wait
 from ldp_client.delivery.queue import Listed, Outbox, listed
 from ldp_client.errors import ClientError, TransportError
-from ldp_client.policy import Policy
+from ldp_client.policy import CLOSE_TIMEOUT, IDLE_CHECK, Policy
 from ldp_client.runtime import Clock, ForkSafeLock, jitter, tell_after_fork, within
 
 if TYPE_CHECKING:
@@ -44,6 +30,33 @@ if TYPE_CHECKING:
 
 _MOST_STEPS: Final = 1000
 """Queues that one look may put in order (schedule, expire) before it has to rest."""
+
+
+class Permits(Protocol):
+    """Say who may send what to whom."""
+
+    def asleep(self, transaction: Transaction) -> bool:
+        """Return true where nothing at all is to be sent."""
+
+    def may_leave(self, transaction: Transaction, place: Place) -> bool:
+        """Return true where the reports of a place may be sent at all."""
+
+    def aggregator(self, transaction: Transaction, place: Place) -> Aggregator | None:
+        """Return the aggregator that the reports of a place go to; None where they may not leave.
+
+        Raises TransportError where the address cannot be used.
+        """
+
+    def begin(self, task: Send) -> bool:
+        """Called right before the first byte of an upload leaves, and made durable: from now on it counts as on its
+        way, and is in the person's log. False where it may not begin.
+        """
+
+    def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
+        """Return true where reports of the place were deleted while they were on their way."""
+
+    def settle(self, transaction: Transaction, place: Place, outcome: Outcome) -> None:
+        """The queue of a place has become empty, the last of it with this outcome."""
 
 
 class Flight:
@@ -58,7 +71,7 @@ class Flight:
         self._now: tuple[Place, Cancellation, int] | None = None
         self._landed = threading.Condition()
 
-    @contextmanager
+    @contextlib.contextmanager
     def of(self, place: Place, attempt: Cancellation) -> Iterator[Cancellation]:
         """An upload of a place, until it has been taken note of."""
         self._now = (place, attempt, threading.get_ident())
@@ -82,13 +95,14 @@ class Flight:
 
     def await_landing(self, place: Place, timeout: float) -> bool:
         """Wait for it to end, where it is of ``place``; False where ``timeout`` seconds pass first."""
-        with self._landed:
-            return self._landed.wait_for(lambda: not self._flies(place), timeout)
 
-    def _flies(self, place: Place) -> bool:
-        """Return true where an upload of a place is under way in another thread."""
-        now = self._now
-        return now is not None and now[0] == place and now[2] != threading.get_ident()
+        def landed() -> bool:
+            """Return true where none of that place is under way in another thread."""
+            now = self._now
+            return now is None or now[0] != place or now[2] == threading.get_ident()
+
+        with self._landed:
+            return self._landed.wait_for(landed, timeout)
 
 
 class Sender:
@@ -152,7 +166,7 @@ class Sender:
         try:
             with self._storage.transaction(write=True) as transaction:
                 before = outbox.delivery(transaction)
-                verdict = judge(before, task, answer, now, jitter(), self.policy)
+                verdict = machine.judge(before, task, answer, now, jitter(), self.policy)
                 after = self._apply(transaction, outbox, before, verdict)
                 self._part(transaction, task.place, now)
         except ClientError as error:
@@ -233,7 +247,7 @@ class Sender:
         """Carry out a task by ``until``, of the clock's monotonic seconds; every failure comes back as a value."""
         try:
             aggregator = self._aggregator(task)
-            request, transport = aggregator.upload(task.body, task.attempt), aggregator.transport()
+            request, transport = aggregator.upload(task.body, task.attempt), aggregator.transport
             if self.clock.monotonic() >= until:
                 return TransportError("cancelled")  # Nothing was tried, so that nothing has failed.
             if not getattr(transport, "begins_body", False):
@@ -262,21 +276,21 @@ class Sender:
             outbox = Outbox(chosen.place.campaign_id, chosen.place.scope)
             delivery = outbox.delivery(transaction)
             allowed = self._permits.may_leave(transaction, chosen.place)
-            planned = schedule(delivery, now, first_delay, 0.0, self.policy)
+            planned = machine.schedule(delivery, now, first_delay, 0.0, self.policy)
             unplanned = delivery.schedule is None and first_delay > 0
-            seconds = wait(planned, now)
+            seconds = machine.wait(planned, now)
             if allowed and not unplanned and not delivery.has_expired(now):
                 if seconds and planned == delivery:
                     return Wait(seconds)
-                reports = () if seconds else outbox.front(transaction, batch_limit(delivery, self.policy))
+                reports = () if seconds else outbox.front(transaction, machine.batch_limit(delivery, self.policy))
                 if reports:
-                    return batch(planned, reports, self.policy, chosen.place)
+                    return machine.batch(planned, reports, self.policy, chosen.place)
         self._put_in_order([entry.place for entry in entries], chosen.place, now, first_delay)
         return None
 
     def _reckoned(self, entry: Listed, now: float, first_delay: float) -> float:
         """Return the time at which an entry is due, as far as its time can be believed."""
-        return min(entry.at, now + longest_wait(entry.tried, first_delay, self.policy)) if entry.at else 0.0
+        return min(entry.at, now + machine.longest_wait(entry.tried, first_delay, self.policy)) if entry.at else 0.0
 
     def _put_in_order(self, places: list[Place], chosen: Place, now: float, first_delay: float) -> None:
         """Schedule what is not scheduled, bring near what a clock set back has left far ahead, give up what has
@@ -287,7 +301,7 @@ class Sender:
             for place in places:
                 outbox = Outbox(place.campaign_id, place.scope)
                 before = outbox.delivery(transaction)
-                after = schedule(before, now, first_delay, jitter(), self.policy)
+                after = machine.schedule(before, now, first_delay, jitter(), self.policy)
                 if place == chosen and not self._permits.may_leave(transaction, place):
                     outbox.clear(transaction)
                 elif before.has_expired(now):
@@ -315,8 +329,7 @@ class Sender:
         withdrawn = self._permits.was_withdrawn(transaction, place)
         after = outbox.apply(transaction, verdict, after_withdrawal=withdrawn)
         if verdict.settled and not after.queued and (before.queued or (withdrawn and after.sent > before.sent)):
-            arrived = after.sent > 0
-            self._permits.settle(transaction, place, Outcome.ARRIVED if arrived else Outcome.REFUSED)
+            self._permits.settle(transaction, place, Outcome.ARRIVED if after.sent else Outcome.REFUSED)
         return after
 
     def _aggregator(self, task: Send) -> Aggregator:
@@ -337,5 +350,128 @@ class Sender:
         return Wait(delay)
 
     def _tell(self, before: Delivery, after: Delivery, problem: str | None, place: Place) -> None:
-        for event in events(before, after, problem, place.campaign_id):
+        for event in machine.events(before, after, problem, place.campaign_id):
             self.emit(event)
+
+
+class BackgroundDriver:
+    """One daemon thread for a sender, however many ask for it. A fork leaves it behind; the child's next wake starts
+    its own.
+    """
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+        self._first_delay = 0.0
+        self._wanted = False
+        self.after_fork()
+        tell_after_fork(self)
+        _ALL.add(self)
+
+    def after_fork(self) -> None:
+        """The thread is the parent's."""
+        self._changed = threading.Condition()
+        self._looks = 0
+        self._timers: dict[str, threading.Timer] = {}
+        self._thread: threading.Thread | None = None
+
+    @property
+    def running(self) -> bool:
+        """True while the thread lives, in this process."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self, first_delay: float) -> None:
+        """Deliver from now on."""
+        self._first_delay = first_delay
+        with self._changed:
+            self._wanted = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Look at the queues now, unless closed."""
+        with self._changed:
+            if not self._wanted:
+                return
+            self._looks += 1
+            self._changed.notify_all()
+            if self.running:
+                return
+            self._thread = threading.Thread(target=self._run, name="ldp-client", daemon=True)
+            try:
+                self._thread.start()
+            except RuntimeError:
+                # No more threads, or the interpreter is shutting down: the reports wait in the storage.
+                self._thread = None
+
+    def later(self, name: str, work: Callable[[], object]) -> bool:
+        """Do ``work`` at a random moment within the first delay, in a thread of its own, whatever it raises; once where
+        the same name is asked for again before that. False where nothing is delivered in the background.
+        """
+        with self._changed:
+            if not self.running:
+                return False
+            if name not in self._timers:
+                timer = threading.Timer(self._first_delay * jitter(), self._do, (name, work))
+                timer.daemon = True
+                try:
+                    timer.start()
+                except RuntimeError:
+                    return False
+                self._timers[name] = timer
+        return True
+
+    def stop(self) -> None:
+        """Start nothing further; does not wait."""
+        with self._changed:
+            self._wanted = False
+            self._changed.notify_all()
+            for timer in self._timers.values():
+                timer.cancel()
+            self._timers.clear()
+
+    def close(self, timeout: float) -> None:
+        """Stop, waiting at most ``timeout`` seconds for a send under way, which is then given up."""
+        self.stop()
+        thread = self._thread
+        if thread is None or thread is threading.current_thread():
+            return
+        thread.join(min(max(0.0, timeout), threading.TIMEOUT_MAX))
+        if thread.is_alive():
+            self._sender.flight.cancel()
+
+    def _do(self, name: str, work: Callable[[], object]) -> None:
+        with self._changed:
+            self._timers.pop(name, None)
+        with contextlib.suppress(Exception):
+            work()
+
+    def _run(self) -> None:
+        request_timeout = self._sender.policy.request_timeout
+        while True:
+            with self._changed:
+                if not self._wanted:
+                    # Safety: under the lock, so that a start meanwhile either is seen here or finds no thread.
+                    self._thread = None
+                    return
+                looks = self._looks
+            task = self._sender.step(request_timeout, self._first_delay)
+            # Another process may fill the queue, and clocks are set back, so look again now and then.
+            pause = IDLE_CHECK if isinstance(task, Idle) else 0.0
+            if isinstance(task, Wait):
+                pause = min(task.seconds, IDLE_CHECK)
+            with self._changed:
+                if looks == self._looks and self._wanted:
+                    self._changed.wait(pause)
+
+
+_ALL: weakref.WeakSet[BackgroundDriver] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """One deadline for all: an app with many devices does not exit later than one with one."""
+    drivers = list(_ALL)
+    for driver in drivers:
+        driver.stop()
+    started = time.monotonic()
+    for driver in drivers:
+        driver.close(CLOSE_TIMEOUT - (time.monotonic() - started))

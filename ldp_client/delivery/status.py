@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ldp_client.delivery.machine import Place, wait
 from ldp_client.delivery.queue import Outbox
-from ldp_client.ledger import Installation, read_installation, total_up
+from ldp_client.ledger import read_installation, total_up
 
 if TYPE_CHECKING:
     from ldp_client.delivery.install import Install
@@ -74,7 +74,7 @@ class Withdrawal:
 
 def campaign_status(install: Install, transaction: Transaction, place: Place) -> Status:
     """Tell what happened so far in one place. Raises StorageError."""
-    device = read_installation(transaction, place.scope) or Installation()
+    device = read_installation(transaction, place.scope)
     delivery = Outbox(place.campaign_id, place.scope).delivery(transaction)
     receipt = device.receipt(place.campaign_id)
     decided = place.campaign_id in device.consents
@@ -103,7 +103,7 @@ def campaign_status(install: Install, transaction: Transaction, place: Place) ->
 
 def device_status(install: Install, transaction: Transaction, scope: str) -> DeviceStatus:
     """Tell what happened so far in all campaigns of a scope. Raises StorageError."""
-    device = read_installation(transaction, scope) or Installation()
+    device = read_installation(transaction, scope)
     decided = {
         campaign_id: campaign_status(install, transaction, Place(scope, campaign_id)) for campaign_id in device.consents
     }

@@ -7,14 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from ldp_client.errors import (
-    ConfigurationError,
-    ModelUnavailableError,
-    NotFetchedError,
-    RefusedError,
-    ServerError,
-    TransportError,
-)
+from ldp_client.errors import ConfigurationError, ModelUnavailableError, NotFetchedError, ServerError, TransportError
 from ldp_client.network.transport import Request, Response, Transport, check_url
 from ldp_client.policy import (
     FETCH_BACKOFF_BASE,
@@ -32,8 +25,8 @@ from protocols.document.verification import verify
 from protocols.wire import MEDIA_TYPE
 
 if TYPE_CHECKING:
-    from ldp_client.network.cache import Cache
-    from ldp_client.storage.contract import Transaction
+    from ldp_client.errors import RefusedError
+    from ldp_client.storage.contract import Cache, Transaction
 
 Headers = Callable[[bytes], Mapping[str, str]]
 """More headers for the upload of these bytes, asked for anew at every attempt: a token, an attestation."""
@@ -75,7 +68,7 @@ class Aggregator:
         base = check_url(url, allow_plain_http=policy.allow_plain_http)
         self.campaign_id = check_campaign_id(campaign_id)
         self._url = f"{base}/v1/campaigns/{campaign_id}"
-        self._transport = transport
+        self.transport = transport
         self._clock = clock
         self._policy = policy
         self._headers = headers
@@ -94,10 +87,6 @@ class Aggregator:
     def refusal(self, transaction: Transaction) -> RefusedError | None:
         """Return the reason why the publisher says no. Raises StorageError where what was signed cannot be read."""
         return None
-
-    def transport(self) -> Transport:
-        """Return what makes the requests."""
-        return self._transport
 
     def upload(self, body: bytes, attempt: int) -> Request:
         """The request that sends reports. Raises TransportError where the app's headers cannot be had."""
@@ -156,7 +145,7 @@ class Aggregator:
             wait = FETCH_BACKOFF_BASE * 2**attempt * jitter()
             request = Request("GET", url, _ACCEPT, None, attempt, largest, self._isolate)
             try:
-                answer = self._transport.send(request, left)
+                answer = self.transport.send(request, left)
                 if len(answer.body) > largest:
                     # Before anything reads it: a transport of the app's own may not have looked.
                     raise TransportError("answer-too-long")

@@ -8,29 +8,24 @@ is on disk. What a device sends beside its reports (an address, a token, a time)
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from ldp_client.delivery.machine import Delivery, Idle, OnEvent, Outcome, Place, Send, Task, Wait, size_of
 from ldp_client.delivery.queue import Outbox
-from ldp_client.delivery.sender import Sender
-from ldp_client.errors import ClientError, ConfigurationError, QuotaError, ServerError, TransportError
+from ldp_client.delivery.sender import BackgroundDriver, Sender
+from ldp_client.errors import ClientError, ConfigurationError, QuotaError, ServerError, StorageError, TransportError
+from ldp_client.network import SHARED_TRANSPORT
 from ldp_client.network.aggregator import Aggregator, Document, check_campaign_id
-from ldp_client.network.cache import Cache
-from ldp_client.network.shared import SHARED_TRANSPORT
 from ldp_client.network.transport import Transport
 from ldp_client.policy import CLOSE_TIMEOUT, DEFAULT_POLICY, STORAGE_WAIT, Policy
-from ldp_client.relay.mixing import BATCH_HEADER, Mixing, Pool
 from ldp_client.runtime import SYSTEM_CLOCK, Clock, ForkSafeLock, within
-from ldp_client.storage.contract import Storage, Transaction, pack, scope_prefix, unpack
+from ldp_client.storage.contract import Cache, Storage, Transaction, pack, scope_prefix, unpack
 from ldp_client.storage.location import open_storage
 from protocols import Campaign, PayloadError, Report, decode_upload
 from protocols.wire import ID_BYTES
-
-if TYPE_CHECKING:
-    from ldp_client.delivery.background import BackgroundDriver
 
 RELAY_POLICY: Final = replace(
     DEFAULT_POLICY, first_delay=10.0, most_reports_per_upload=100_000, most_bytes_per_upload=4 << 20
@@ -46,6 +41,120 @@ asks, and nothing of when a device did."""
 
 CONFLICTING: Final = "conflicting-report"
 """The id is queued already, with another answer: a device answers once."""
+
+BATCH_HEADER: Final = "LDP-Relay-Batch"
+"""Sent with an upload whose reports were mixed in a batch of at least so many devices, and with no other."""
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """The rule by which a batch is large enough to be forwarded. Sizes count devices.
+
+    least_batch
+        Fewer wait for more.
+    longest_wait
+        Seconds since the first of them came after which fewer are forwarded, without the header that vouches for a
+        batch; None waits on, for as long as it takes.
+    least_late_batch
+        Even then at least so many; 1 would forward a report alone.
+    """
+
+    least_batch: int = 1000
+    longest_wait: float | None = None
+    least_late_batch: int = 2
+
+    def __post_init__(self) -> None:
+        if self.least_batch < 1 or self.least_late_batch < 1:
+            raise ConfigurationError("bad-batch", "least_batch and least_late_batch must be at least 1")
+        if self.longest_wait is not None and not self.longest_wait >= 0:
+            raise ConfigurationError("bad-batch", "longest_wait must be at least 0 seconds, or None")
+
+
+@dataclass(frozen=True)
+class Gathering:
+    """Waiting reports (of each group, where a device answers all groups), their bytes, and when the first came."""
+
+    reports: tuple[int, ...] = ()
+    size: int = 0
+    since: float = 0.0
+
+    @property
+    def devices(self) -> int:
+        """Devices that these reports are of. One that answers all groups has a report in each: the scarcest group
+        counts, since every group is mixed on its own.
+        """
+        return min(self.reports, default=0)
+
+
+class Pool:
+    """The reports of one campaign, which wait until there are enough of them, and leave together. Every method runs
+    inside a transaction of the caller's.
+
+    What leaves says nothing of when a report came, in which order, or together with which others: the pool keeps
+    neither times nor senders, a batch is a set, and its order is that of the ids. That is a function of the set: an
+    order drawn by lot would tell the operator no less, who can sort, and no device can choose an id that tells of
+    another's. (Of honest devices, whose ids are pseudorandom, it is a uniform order too.) The shuffle model's bound
+    holds for the operator with n = the size of the batch, less the devices in it whose answers the operator knows.
+    """
+
+    def __init__(self, campaign_id: str) -> None:
+        self._state = f"gathering/{campaign_id}"
+        self._reports = f"pool/{campaign_id}/"
+
+    def gathering(self, transaction: Transaction) -> Gathering:
+        """Return what waits."""
+        stored = transaction.get(self._state)
+        if stored is None:
+            return Gathering()
+        try:
+            reports, size, since = unpack(self._state, stored)
+            return Gathering(tuple(reports), size, since)
+        except (TypeError, ValueError):
+            raise StorageError("storage-corrupt") from None
+
+    def find(self, transaction: Transaction, identifier: bytes) -> Report | None:
+        """The waiting report with this id."""
+        key = self._reports + identifier.hex()
+        stored = transaction.get(key)
+        return None if stored is None else _report(key, stored)
+
+    def put(self, transaction: Transaction, reports: Sequence[Report], campaign: Campaign, now: float) -> None:
+        """Add reports to those that wait; room has been checked."""
+        before = self.gathering(transaction)
+        groups = campaign.pools
+        group_of = {question.index: group for group, members in enumerate(groups) for question in members}
+        counts = list(before.reports or [0] * len(groups))
+        for report in reports:
+            key = self._reports + report.id.hex()
+            transaction.put(key, pack(key, [report.question, report.payload]))
+            counts[group_of[report.question]] += 1
+        size = before.size + sum(map(size_of, reports))
+        self._set(transaction, Gathering(tuple(counts), size, before.since if any(before.reports) else now))
+
+    def take(self, transaction: Transaction) -> tuple[Report, ...]:
+        """Everything that waits, in the order of the ids; the pool is then empty."""
+        taken = []
+        for key, stored in transaction.items(self._reports):
+            taken.append(_report(key, stored))
+            transaction.delete(key)
+        transaction.delete(self._state)
+        return tuple(taken)
+
+    def restart(self, transaction: Transaction, now: float) -> None:
+        """The clock was set back behind the first arrival: the wait begins now."""
+        self._set(transaction, replace(self.gathering(transaction), since=now))
+
+    def _set(self, transaction: Transaction, gathering: Gathering) -> None:
+        value = [list(gathering.reports), gathering.size, gathering.since]
+        transaction.put(self._state, pack(self._state, value))
+
+
+def _report(key: str, stored: bytes) -> Report:
+    try:
+        question, payload = unpack(key, stored)
+        return Report(question, bytes.fromhex(key.rpartition("/")[2]), payload)
+    except (TypeError, ValueError):
+        raise StorageError("storage-corrupt") from None
 
 
 class Relay:
@@ -164,7 +273,8 @@ class Relay:
             with self._storage.transaction(write=True) as transaction:
                 fresh: dict[bytes, Report] = {}
                 for report in reports:
-                    known = fresh.get(report.id) or self._find(transaction, report.id)
+                    known = fresh.get(report.id) or self._pool.find(transaction, report.id)
+                    known = known or self._outbox.find(transaction, report.id)
                     if known is None:
                         fresh[report.id] = report
                     elif known != report:
@@ -189,8 +299,6 @@ class Relay:
     def start(self, *, first_delay: float | None = None) -> None:
         """Forward from a background thread; ``first_delay`` (None: the policy's) is how long uploads may gather."""
         if self._driver is None:
-            from ldp_client.delivery.background import BackgroundDriver
-
             self._driver = BackgroundDriver(self._sender)
         self._driver.start(self.policy.first_delay if first_delay is None else first_delay)
 
@@ -213,9 +321,6 @@ class Relay:
     def problem(self) -> str | None:
         """The code of the last failure to forward, None once it went well again."""
         return self._sender.problem
-
-    def _find(self, transaction: Transaction, identifier: bytes) -> Report | None:
-        return self._pool.find(transaction, identifier) or self._outbox.find(transaction, identifier)
 
     def _check_room(self, transaction: Transaction, fresh: Collection[Report]) -> None:
         waiting, leaving = self._pool.gathering(transaction), self._outbox.delivery(transaction)

@@ -175,10 +175,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(200, relay.directory(self.path.removeprefix(_DIRECTORIES)), {})
             else:
                 self._problem(404, "unknown-campaign")
-        except ModelUnavailableError as error:
-            self._problem(404, error.code)
         except (ClientError, ProtocolError) as error:
-            if isinstance(error, ServerError) and error.status == 404 and self.path.startswith(_DIRECTORIES):
+            absent = isinstance(error, ServerError) and error.status == 404 and self.path.startswith(_DIRECTORIES)
+            if absent or isinstance(error, ModelUnavailableError):
                 self._problem(404, error.code)
             else:
                 self._problem(503, error.code, {"Retry-After": str(GATEWAY_RETRY_AFTER)})

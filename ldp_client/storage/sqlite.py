@@ -93,7 +93,8 @@ class SqliteStorage:
             if not version and write:
                 connection.execute("CREATE TABLE entries (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID")
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            empty = not version and not write and not _has_table(connection)
+            # Version 0 and a table is damage, and reading it says so.
+            empty = not (version or write or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
             yield DictTransaction({}) if empty else _SqliteTransaction(connection)
         except BaseException:
             if connection.in_transaction:
@@ -167,11 +168,6 @@ def _bytes(value: object) -> bytes:
     if not isinstance(value, bytes):
         raise StorageError("storage-corrupt")
     return value
-
-
-def _has_table(connection: sqlite3.Connection) -> bool:
-    """Return true where the file holds anything: version 0 and a table is damage, and reading it says so."""
-    return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
 
 
 def _problem(error: Exception) -> str:

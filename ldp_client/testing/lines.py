@@ -46,16 +46,12 @@ class _Record(dict[str, object]):
         self._unreadable = unreadable
 
     def __getitem__(self, name: str) -> object:
-        self._check(name)
+        if name in self._unreadable:
+            raise UnreadableValueError(name)
         return super().__getitem__(name)
 
     def get(self, name: str, default: object = None) -> object:
-        self._check(name)
-        return super().get(name, default)
-
-    def _check(self, name: str) -> None:
-        if name in self._unreadable:
-            raise UnreadableValueError(name)
+        return self[name] if name in self or name in self._unreadable else default
 
 
 def answers(lines: Iterable[str]) -> Iterator[str]:

@@ -1,26 +1,36 @@
-"""The part of a campaign that its author writes and its document repeats, read and checked: all but the questions."""
+"""The part of a campaign that its author writes and its document repeats, read and checked: all but the questions.
+
+The subject of an evaluation round is part of it: one model, which its document carries by value, and the bins of its
+score. What a device tells of a model is told of the bytes that it verified: nothing is fetched, and nobody can show two
+devices two models under one name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
 
-from protocols.document.evaluation import read_evaluation
-from protocols.document.projection import PUBLIC, Projection, read_projection
+from protocols.document import schema
 from protocols.document.schema import (
-    MOST_CAMPAIGN_CELLS,
-    MOST_FEATURES,
     ContinuousFeature,
     Feature,
     Label,
+    Projection,
     is_gaussian,
     read_features,
     read_label,
+    read_projection,
 )
-from protocols.fields import Fields, Refusal
+from protocols.errors import ModelError
+from protocols.fields import Fields, Refusal, integral
 from protocols.mechanisms import DISCRETE
 from protocols.mechanisms import MOMENTS as OF_VALUES
+
+if TYPE_CHECKING:
+    from protocols.model import Model
 
 VERSION: Final = 1
 MODEL: Final = "model"
@@ -33,6 +43,9 @@ ANSWERS: Final = ("one", "all")
 
 _FEATURES: Final = '[{"name": "age", "kind": "categorical", "values": ["young", "old"]}]'
 """The answer to an author who declared none."""
+
+MOST_BINS: Final = 8
+_LIKE: Final = '{"model": {...}, "edges": [-1, 0, 1]}; the model is one that train prints'
 
 
 def discrete_choices() -> tuple[str, ...]:
@@ -58,15 +71,10 @@ class Privacy:
     """Devices that have to answer between one publication and the next; None leaves that to the operator."""
 
     def to_json(self) -> dict[str, Any]:
-        promised = {} if self.release_every is None else {"release_every": self.release_every}
-        return {
-            "epsilon": self.epsilon,
-            "answers": self.answers,
-            "discrete": self.discrete,
-            "continuous": self.continuous,
-            "theta": self.theta,
-            **promised,
-        }
+        members = asdict(self)
+        if self.release_every is None:
+            del members["release_every"]
+        return members
 
 
 def read_privacy(value: Any, refuse: Refusal) -> Privacy:
@@ -96,7 +104,7 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
     title = fields.text("title")
     purpose = fields.text("purpose", default="", longest=2000)
     label = read_label(fields.raw("label"), refuse)
-    described = fields.sequence("features", least=1, most=MOST_FEATURES, like=_FEATURES)
+    described = fields.sequence("features", least=1, most=schema.MOST_FEATURES, like=_FEATURES)
     features = read_features(described, label, refuse)
     privacy = read_privacy(fields.raw("privacy"), refuse)
     study = fields.optional_text("study")
@@ -104,7 +112,7 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
     if opens and closes and opens >= closes:
         raise fields.error("closes", "must be later than opens")
     projection = read_projection(fields.raw("projection"), features, label, refuse)
-    if projection is not None and projection.fitted_on != PUBLIC and study is None:
+    if projection is not None and projection.fitted_on != schema.PUBLIC and study is None:
         raise fields.error(
             "study",
             f"must be named where the projection comes from a private round (that of study {projection.fitted_study}), "
@@ -145,9 +153,10 @@ def _check_cells(asked: Sequence[Feature], label: Label, fields: Fields) -> None
     """A Gaussian feature has two questions, each of up to two cells a class, or three where it may be missing."""
     values = sum(4 + 2 * feature.missing if is_gaussian(feature) else feature.cells for feature in asked)
     cells = (values + 1) * len(label.classes)
-    if cells > MOST_CAMPAIGN_CELLS:
+    if cells > schema.MOST_CAMPAIGN_CELLS:
         raise fields.error(
-            "features", f"all questions have {cells} cells, above {MOST_CAMPAIGN_CELLS}; use fewer values or bins"
+            "features",
+            f"all questions have {cells} cells, above {schema.MOST_CAMPAIGN_CELLS}; use fewer values or bins",
         )
 
 
@@ -176,3 +185,100 @@ def _check_score_round(privacy: Privacy, projection: Projection | None, study: s
         raise fields.error("projection", "must be null in an evaluation round; its model carries its own")
     if study is None:
         raise fields.error("study", "an evaluation round is of the study that its model was learned in")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """``document`` is the model as it stands in the campaign.
+
+    ``edges`` of the score's bins, where there are two classes: the score of a record is the log odds of the second
+    class, ln P(second | record) - ln P(first | record), and above 0 the model says the second. None where there are
+    more classes, and in a draft that leaves them to be chosen. ``weights`` say how often the question whether the model
+    is right is asked, and how often the one where its score lies.
+    """
+
+    model: Model
+    document: Mapping[str, Any]
+    edges: tuple[float, ...] | None
+    weights: tuple[int, int]
+
+    @property
+    def places(self) -> int:
+        """Bins of the score, or the classes that the model can say."""
+        return len(self.model.classes) if self.edges is None else len(self.edges) + 1
+
+    def place_of(self, scores: Sequence[float]) -> int:
+        """Return the place of a record whose joint log likelihoods are ``scores``, one a class: with edges, the number
+        of those that its log odds are above; else the class of the largest, the first of equals.
+        """
+        if self.edges is None:
+            return scores.index(max(scores))
+        odds = scores[1] - scores[0]
+        return sum([odds > edge for edge in self.edges])
+
+    def to_json(self) -> dict[str, Any]:
+        edges = None if self.edges is None else list(self.edges)
+        return {"model": dict(self.document), "edges": edges, "weights": list(self.weights)}
+
+
+def read_evaluation(value: Any, label: Label, features: Sequence[Feature], refuse: Refusal) -> Evaluation:
+    """Read the model and the bins of a round that asks about a model: of its label, about nothing but its features."""
+    from protocols.model import Model  # here: models are made of what the modules here read, and few rounds have any
+
+    fields = Fields(value, "evaluation", refuse, like=_LIKE)
+    document = fields.raw("model")
+    if document is None:
+        raise fields.error("model", "is missing; it looks like a model that train prints")
+    try:
+        model = Model.from_json(json.dumps(document))
+    except ModelError as error:
+        raise fields.error("model", str(error)) from None
+    if (model.label, model.classes) != (label.name, label.classes):
+        raise fields.error("model", "must be of the campaign's label and classes, in their order")
+    declared = {feature.name: _described(feature) for feature in features}
+    projection = model.projection
+    outputs = projection.output_positions if projection else {}
+    used = [one.feature for one in model.likelihoods if one.feature.name not in outputs]
+    for feature in (*used, *(projection.inputs if projection else ())):
+        if declared.get(feature.name) != _described(feature):
+            raise fields.error("model", f"feature {feature.name} is not declared so in the campaign")
+    edges = _read_edges(fields, len(label.classes))
+    weights = _read_weights(fields)
+    fields.finish()
+    return Evaluation(model, document, edges, weights)
+
+
+def _read_edges(fields: Fields, classes: int) -> tuple[float, ...] | None:
+    if classes > 2:
+        if fields.has("edges"):
+            raise fields.error("edges", "are of the log odds of two classes; leave them out where there are more")
+        if classes**2 > schema.MOST_CELLS:
+            raise fields.error(
+                "model", f"has {classes} classes; at most {math.isqrt(schema.MOST_CELLS)} can be evaluated"
+            )
+        return None
+    if not fields.has("edges"):
+        return None
+    values = fields.sequence("edges", least=1, most=MOST_BINS - 1)
+    edges = fields.row("edges", values, len(values))
+    if list(edges) != sorted(set(edges)) or 0 not in edges:
+        raise fields.error("edges", "must rise, and one of them be 0, where the model says the one class or the other")
+    return edges
+
+
+def _read_weights(fields: Fields) -> tuple[int, int]:
+    if not fields.has("weights"):
+        return 1, 1
+    right, score = map(integral, fields.sequence("weights", least=2, most=2))
+    if right is None or score is None or not 0 <= min(right, score) <= max(right, score) <= schema.MOST_WEIGHT:
+        raise fields.error("weights", f"must be two whole numbers from 0 to {schema.MOST_WEIGHT}")
+    if right == score == 0:
+        raise fields.error("weights", "are both 0; one of the two questions has to be asked")
+    return right, score
+
+
+def _described(feature: Feature) -> dict[str, Any]:
+    """Describe a feature without what a model does not say: how often it is asked about, whether it may be missing, and
+    whether its values are in their order.
+    """
+    return {**feature.to_json(), "weight": 1, "missing": None, "ordered": None}

@@ -16,13 +16,11 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
-from protocols.document.authored import MOMENTS, Privacy, asked_features, read_authored
-from protocols.document.evaluation import Evaluation
-from protocols.document.projection import Projection
+from protocols.document.authored import MOMENTS, Evaluation, Privacy, asked_features, read_authored
 from protocols.document.questions import MOST_PRODUCTS, Question, read_question
-from protocols.document.schema import MOST_FEATURES, CategoricalFeature, Feature, Label
+from protocols.document.schema import MOST_FEATURES, CategoricalFeature, Feature, Label, Projection
 from protocols.errors import DocumentError, DraftError, NotInstalledError, ProtocolError
-from protocols.exact.rationals import exact_epsilon, float_up
+from protocols.exact import exact_epsilon, float_up
 from protocols.fields import Fields, parse_json
 
 if TYPE_CHECKING:

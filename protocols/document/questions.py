@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from protocols.document.schema import MOST_CELLS, Feature, Label, is_gaussian
 from protocols.errors import DocumentError
-from protocols.exact.coins import Coins
-from protocols.exact.rationals import exact_epsilon
+from protocols.exact import Coins, exact_epsilon
 from protocols.fields import Fields, Refusal
 from protocols.mechanisms import DISCRETE, MOMENTS, PURE, AnyMechanism, Moment, from_parameters
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from protocols.document.campaign import Campaign
 from protocols.document.questions import Question
-from protocols.exact.rationals import exact_epsilon, float_up
+from protocols.exact import exact_epsilon, float_up
 from protocols.mechanisms import AnyMechanism, WorstCase
 
 CLOSED_FORM: Final = "closed form"

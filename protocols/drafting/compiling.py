@@ -1,18 +1,20 @@
-"""Drafts: checked, and written as the document that devices read, with the questions, their mechanisms and budgets."""
+"""Drafts: checked, and written as the document that devices read, with the questions, their budgets, their mechanisms
+(of least predicted variance where the author leaves that open), and the bins of a score that an evaluation asks about.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations_with_replacement
+from random import Random
 from typing import Any, Final
 
-from protocols.document.authored import MOMENTS, VERSION, Privacy, asked_features, read_authored
+from protocols.document.authored import MOMENTS, MOST_BINS, VERSION, Evaluation, Privacy, asked_features, read_authored
 from protocols.document.authored import SCORE as EVALUATION
-from protocols.document.evaluation import Evaluation
 from protocols.document.questions import (
     INDEX,
     LABEL,
@@ -28,12 +30,14 @@ from protocols.document.questions import (
     Question,
 )
 from protocols.document.schema import ContinuousFeature, Feature, Label, is_gaussian
-from protocols.drafting.choice import AUTO, make_continuous, make_discrete, make_sign, share_variance
-from protocols.drafting.edges import score_edges
 from protocols.errors import DraftError
-from protocols.exact.rationals import divide_down, exact_epsilon
+from protocols.exact import divide_down, exact_epsilon
 from protocols.fields import Fields, parse_json
-from protocols.mechanisms import DISCRETE, AnyMechanism, Mechanism
+from protocols.mechanisms import DISCRETE, PURE, AnyMechanism, Mechanism, PureMechanism, ThresholdingHistogramEncoding
+from protocols.mechanisms import MOMENTS as OF_VALUES
+from protocols.model import DiscreteLikelihood, Likelihood, Model
+
+AUTO: Final = "auto"
 
 LEAST_EPSILON: Final = 1e-6
 """The least epsilon of one question that a draft may ask for."""
@@ -41,6 +45,15 @@ LEAST_EPSILON: Final = 1e-6
 _LABEL_WEIGHT: Final = 5
 _WHOLE: Final = 100
 """In 100 devices 5 answer the class alone, where the author leaves that open and every other question tells it too."""
+
+_RECORDS: Final = 2000
+"""Records drawn of each class."""
+
+_FURTHEST: Final = 700.0
+"""Log odds beyond which exp overflows."""
+
+_SQUARED_MEAN: Final = 1 / 3
+"""E[t^2] of values, and of class means, that lie anywhere in [-1, 1] alike."""
 
 
 def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
@@ -271,3 +284,120 @@ def _classes_told(
     telling = ((one, made) for one, made in indexed.items() if one.kind in (LABEL, PAIR))
     told = math.fsum(shares[one] / share_variance(made, classes) for one, made in telling)
     return told / typical, len(values)
+
+
+def score_edges(model: Model, bins: int = MOST_BINS) -> tuple[float, ...]:
+    """Return the inner edges of at most ``bins`` bins of the log odds of a model of two classes; 0 is one of them.
+
+    Chosen from the model alone. Records are drawn from its own tables, as many of each class, so that a rare one has
+    bins too; their edges are even quantiles of the log odds, the nearest to 0 moved there. Nothing of anybody's data is
+    looked at.
+    """
+    if not 2 <= bins <= MOST_BINS:
+        raise ValueError(f"bins must be from 2 to {MOST_BINS}, not {bins}")
+    coins = Random(0)  # noqa: S311 - the same model has the same edges; nobody's data is near
+    prior = _odds(model.prior[0], model.prior[1])
+    drawn = [_drawing(likelihood) for likelihood in model.likelihoods]
+    odds = sorted(
+        max(-_FURTHEST, min(_FURTHEST, prior + math.fsum(draw(coins, of_class) for draw in drawn)))
+        for of_class in (0, 1)
+        for _ in range(_RECORDS)
+    )
+    # Rounded: edges that people can read, and the same ones on every machine's logarithm.
+    edges = [round(odds[len(odds) * place // bins], 2) for place in range(1, bins)]
+    nearest = min(range(len(edges)), key=lambda place: abs(edges[place]))
+    edges[nearest] = 0.0
+    return tuple(sorted(set(edges)))
+
+
+def _drawing(likelihood: Likelihood) -> Callable[[Random, int], float]:
+    """Return a function that draws a value of a class and gives its log odds of the second class."""
+    if isinstance(likelihood, DiscreteLikelihood):
+        odds = [_odds(*row) for row in likelihood.table]
+        shares = list(zip(*likelihood.table, strict=True))
+        return lambda coins, of_class: coins.choices(odds, weights=shares[of_class])[0]
+    mean, variance, feature = likelihood.mean, likelihood.variance, likelihood.feature
+
+    def draw(coins: Random, of_class: int) -> float:
+        x = feature.clip(coins.gauss(mean[of_class], math.sqrt(variance[of_class])))
+        first, second = (-0.5 * math.log(v) - (x - m) ** 2 / (2 * v) for m, v in zip(mean, variance, strict=True))
+        return second - first
+
+    return draw
+
+
+def _odds(first: float, second: float) -> float:
+    """Return the log odds of the second, as far as they count."""
+    if first == second:
+        return 0.0
+    if not first or not second:
+        return _FURTHEST if second else -_FURTHEST
+    return math.log(second / first)
+
+
+def make_discrete(name: str, domain_size: int, epsilon: Fraction, theta: Fraction | None = None) -> Mechanism[int]:
+    """The mechanism ``name`` (or, for ``auto``, the one of least variance at frequency 1/d) for an index below d.
+
+    ``theta`` is the threshold of ``the``; None takes the best.
+    """
+    if name == AUTO:
+        candidates = [make_discrete(known, domain_size, epsilon, theta) for known in DISCRETE]
+        return min(candidates, key=lambda mechanism: mechanism.noise_variance(1 / domain_size))
+    if name == ThresholdingHistogramEncoding.name:
+        return ThresholdingHistogramEncoding.make(domain_size, epsilon, theta)
+    return DISCRETE[name].make(domain_size, epsilon)
+
+
+def make_sign(classes: int, epsilon: Fraction, *, missing: bool = False) -> PureMechanism:
+    """The pure mechanism whose bit contrasts have the least variance on the 2 k cells of (class, bit), or on 3 k where
+    the value may be ``missing``, which it is taken to be rarely.
+    """
+    made = (mechanism.make((2 + missing) * classes, epsilon) for mechanism in PURE.values())
+    return min(made, key=lambda mechanism: contrast_variance(mechanism, classes))
+
+
+def make_continuous(
+    name: str, classes: int, epsilon: Fraction, *, classes_told: float = math.inf, alike: float = 1.0
+) -> AnyMechanism:
+    """The mechanism for a value with its class: ``laplace``, ``onebit``, ``sign``, or ``auto`` by predicted variance.
+
+    What is predicted is n Var of a class's mean, P(class)^2 times, by the delta method: that of the class's sum and,
+    times the squared mean, that of its share, which the sum is divided by. Equal classes; values, and class means,
+    spread evenly over their bounds. In the sum the stochastic bit of ``sign`` adds P(class) (1 - E[value^2]) =
+    2 / (3 k), which decides at large epsilon. In the share it helps: its reports tell the class, which those of
+    ``laplace`` and ``onebit`` do not.
+
+    ``classes_told`` is what the campaign's other questions tell about a class's share, 1 / (n Var), n being the reports
+    to one question like this: infinite where the share needs no estimate, 0 where nothing else tells it. ``alike`` are
+    the reports to all questions that get this mechanism, over those to one of them.
+    """
+    if name == SIGN:
+        return make_sign(classes, epsilon)
+    if name != AUTO:
+        return OF_VALUES[name].make(classes, epsilon)
+
+    sign = make_sign(classes, epsilon)
+    told_by_sign = classes_told + (alike / share_variance(sign, classes) if classes > 1 else math.inf)
+    of_sign = contrast_variance(sign, classes) + (1 - _SQUARED_MEAN) / classes
+    candidates: list[tuple[float, AnyMechanism]] = [(_of_mean(of_sign, told_by_sign), sign)]
+    moments = [mechanism.make(classes, epsilon) for mechanism in OF_VALUES.values()]
+    candidates += [(_of_mean(made.noise_variance(1 / classes), classes_told), made) for made in moments]
+    return min(candidates, key=lambda candidate: candidate[0])[1]
+
+
+def share_variance(mechanism: Mechanism[int], classes: int) -> float:
+    """N times the variance of one class's share, told by cells that come in equally many for each class."""
+    share = 1 / classes
+    return mechanism.sum_variance(mechanism.domain_size // classes, share) + share * (1 - share)
+
+
+def contrast_variance(mechanism: Mechanism[int], classes: int) -> float:
+    """N times the noise variance of a class's sum of signs, half of its cells having a minus, at equal classes."""
+    cells = mechanism.domain_size // classes
+    # The last of an odd number of cells of a class, where there is no value, has no sign.
+    return mechanism.signs_variance(cells - cells % 2, 1 / classes)
+
+
+def _of_mean(of_sum: float, told: float) -> float:
+    """Return what :func:`make_continuous` compares."""
+    return of_sum + (_SQUARED_MEAN / told if told else math.inf)

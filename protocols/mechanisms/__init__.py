@@ -1,4 +1,4 @@
-"""Local randomisers, one file each: parameters, exact loss, perturbation, estimator's numbers; and their one table."""
+"""Local randomisers: parameters, exact loss, perturbation, estimator's numbers; and their one table."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from protocols.mechanisms.base import Moment as Moment
 from protocols.mechanisms.base import Parameters
 from protocols.mechanisms.base import PureMechanism as PureMechanism
 from protocols.mechanisms.base import WorstCase as WorstCase
-from protocols.mechanisms.de import DirectEncoding as DirectEncoding
-from protocols.mechanisms.laplace import LaplaceVector as LaplaceVector
+from protocols.mechanisms.noisy_vector import LaplaceVector as LaplaceVector
 from protocols.mechanisms.noisy_vector import NoisyVector as NoisyVector
+from protocols.mechanisms.noisy_vector import SummingHistogramEncoding as SummingHistogramEncoding
 from protocols.mechanisms.onebit import OneBit as OneBit
-from protocols.mechanisms.oue import OptimalUnaryEncoding as OptimalUnaryEncoding
-from protocols.mechanisms.she import SummingHistogramEncoding as SummingHistogramEncoding
-from protocols.mechanisms.ss import SubsetSelection as SubsetSelection
-from protocols.mechanisms.sue import SymmetricUnaryEncoding as SymmetricUnaryEncoding
-from protocols.mechanisms.the import ThresholdingHistogramEncoding as ThresholdingHistogramEncoding
-from protocols.mechanisms.unary import UnaryEncoding as UnaryEncoding
+from protocols.mechanisms.pure import DirectEncoding as DirectEncoding
+from protocols.mechanisms.pure import OptimalUnaryEncoding as OptimalUnaryEncoding
+from protocols.mechanisms.pure import SubsetSelection as SubsetSelection
+from protocols.mechanisms.pure import SymmetricUnaryEncoding as SymmetricUnaryEncoding
+from protocols.mechanisms.pure import ThresholdingHistogramEncoding as ThresholdingHistogramEncoding
+from protocols.mechanisms.pure import UnaryEncoding as UnaryEncoding
 
 AnyMechanism = Mechanism[int] | Mechanism[Moment]
 

@@ -15,8 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from protocols.errors import DocumentError
-from protocols.exact.coins import ONE, Coins
-from protocols.exact.rationals import exp_bounds, float_up, log_upper
+from protocols.exact import ONE, Coins, exp_bounds, float_up, log_upper
 from protocols.fields import describe, integral
 
 if TYPE_CHECKING:

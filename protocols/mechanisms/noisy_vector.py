@@ -1,4 +1,4 @@
-"""A vector of integers plus independent discrete Laplace noise in every cell: what SHE and the Laplace vector share.
+"""A vector of integers plus independent discrete Laplace noise in every cell: SHE and the Laplace vector.
 
 Two items differ by at most 2 units in L1 (a unit is one count for SHE, the half-width of the value range for the
 Laplace vector), so noise of scale 2 / epsilon units gives epsilon-local DP.
@@ -11,12 +11,17 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
+from protocols import exact
 from protocols.errors import DocumentError, PayloadError
-from protocols.exact import discrete_laplace
-from protocols.exact.coins import Coins
-from protocols.mechanisms.base import Item, Mechanism, Parameters, WorstCase, read_integer
+from protocols.exact import WORD_BITS, Coins
+from protocols.mechanisms.base import VALUE_BITS, Item, Mechanism, Moment, WorstCase, read_integer, read_names
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from protocols.mechanisms.base import Parameters
 
 SCALE_BITS: Final = 40
 """A noise scale is an integer S and means S / 2**40 grid steps."""
@@ -32,6 +37,12 @@ of which the noise alone makes t sqrt(2 / n). Twice the reach would double what 
 """
 
 _INT32_MAX: Final = (1 << 31) - 1
+
+_FINEST_GRID: Final = 12
+"""2**-12 of the half-width: rounding to it adds at most 1.5e-8 to a report's variance."""
+
+_WIDEST_NOISE: Final = 1 << 25
+"""Grid steps: the grid is coarser at tiny epsilons, so that the noise fits the wire's int32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +85,80 @@ class NoisyVector(Mechanism[Item]):
 
     def noise_variance(self, frequency: float) -> float:
         """Variance of one cell's noise, in units squared; the same at every frequency."""
-        return discrete_laplace.variance(self.scale) / float(4**self.grid)
+        return exact.discrete_laplace_variance(self.scale) / float(4**self.grid)
 
     def _add_noise(self, cells: Sequence[int], coins: Coins) -> bytes:
         """The payload: little-endian int32 cells with noise, clamped to :attr:`bound`."""
         scale, bound = self.scale, self.bound
-        noisy = (cell + discrete_laplace.sample(scale, coins) for cell in cells)
+        noisy = (cell + exact.discrete_laplace(scale, coins) for cell in cells)
         return struct.pack(f"<{len(cells)}i", *(max(-bound, min(bound, cell)) for cell in noisy))
+
+
+@dataclass(frozen=True, slots=True)
+class SummingHistogramEncoding(NoisyVector[int]):
+    """A one-hot vector with noise; its sums estimate counts.
+
+    Yilmaz et al. 2019, section 3.2.3; Wang et al. 2017, section 4.2. The noise lives on the whole counts (grid 0): the
+    one-hot vector does too, so a finer grid would round nothing better, and integer noise has *less* variance than
+    continuous Laplace (7.84 against 8 at epsilon 1, 0.36 against 0.5 at epsilon 4).
+    """
+
+    name: ClassVar[str] = "she"
+
+    @classmethod
+    def make(cls, domain_size: int, epsilon: Fraction) -> Self:
+        return cls(domain_size, 0, least_scale(epsilon, 0))
+
+    @classmethod
+    def from_parameters(cls, domain_size: int, parameters: Parameters) -> Self:
+        read_names(parameters, "scale")
+        return cls(domain_size, 0, read_scale(parameters, 0))
+
+    def parameters(self) -> dict[str, int | str]:
+        return {"scale": str(self.scaled)}
+
+    def perturb(self, item: int, coins: Coins) -> bytes:
+        cells = [0] * self.domain_size
+        cells[item] = 1
+        return self._add_noise(cells, coins)
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceVector(NoisyVector[Moment]):
+    """A value in [-1, 1] at its class and 0 elsewhere, with noise; its sums estimate P(class) E[value | class].
+
+    Yilmaz et al. 2019, section 4.2 (Approach 3; Approach 1 where every question is answered with a share of epsilon).
+    The noisy zeros hide the class. The value is rounded to one of its two neighbours on the grid, at random so that its
+    expectation is kept exactly, before any noise is added.
+    """
+
+    name: ClassVar[str] = "laplace"
+
+    @classmethod
+    def make(cls, domain_size: int, epsilon: Fraction) -> Self:
+        grid = _FINEST_GRID
+        while grid > 1 and (2 << grid) / epsilon > _WIDEST_NOISE:
+            grid -= 1
+        return cls(domain_size, grid, least_scale(epsilon, grid))
+
+    @classmethod
+    def from_parameters(cls, domain_size: int, parameters: Parameters) -> Self:
+        read_names(parameters, "grid", "scale")
+        grid = read_integer(parameters, "grid")
+        if grid > _FINEST_GRID:
+            raise DocumentError("invalid-parameters", f"grid must be at most {_FINEST_GRID}, not {grid}")
+        return cls(domain_size, grid, read_scale(parameters, grid))
+
+    def parameters(self) -> dict[str, int | str]:
+        return {"grid": self.grid, "scale": str(self.scaled)}
+
+    def perturb(self, item: Moment, coins: Coins) -> bytes:
+        """One word rounds the value; then the noise of the cells in order."""
+        cut = VALUE_BITS - self.grid
+        steps, rest = item.value >> cut, item.value & ((1 << cut) - 1)
+        cells = [0] * self.domain_size
+        cells[item.cell] = steps + coins.bernoulli(rest << (WORD_BITS - cut))
+        return self._add_noise(cells, coins)
 
 
 def read_scale(parameters: Parameters, grid: int) -> int:

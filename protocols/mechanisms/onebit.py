@@ -11,10 +11,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 from protocols.errors import DocumentError, PayloadError
-from protocols.exact.coins import ONE, Coins
-from protocols.exact.rationals import exp_bounds, probability_down
+from protocols.exact import ONE, Coins, exp_bounds, probability_down
 from protocols.mechanisms.base import VALUE_BITS, Mechanism, Moment, Parameters, WorstCase, read_names, read_probability
-from protocols.mechanisms.de import index_width
+from protocols.mechanisms.pure import index_width
 
 if TYPE_CHECKING:
     from typing import Self

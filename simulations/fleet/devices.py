@@ -25,7 +25,7 @@ from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Cancellation, Request, Response, Transport
 from protocols import SYSTEM_COINS, Campaign, Coins, Question, Report, encode_upload
 from protocols.document.questions import INDEX, MOMENT, PRODUCT, signs_of
-from protocols.exact.coins import ONE
+from protocols.exact import ONE
 from protocols.mechanisms import Moment
 from protocols.wire import ID_BYTES, MEDIA_TYPE, make_secret
 from simulations.fidelities import UNIT, SeededCoins

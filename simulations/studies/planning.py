@@ -34,8 +34,8 @@ from ldp_aggregator.estimation.expected import (
 from ldp_aggregator.learning.published import DEFAULT_DELTA, published_together
 from protocols import Campaign, Question
 from protocols.document.questions import INDEX, PRODUCT, SIGN, signs_of
-from protocols.drafting.choice import make_sign
-from protocols.exact.rationals import exact_epsilon
+from protocols.drafting.compiling import make_sign
+from protocols.exact import exact_epsilon
 from protocols.mechanisms import DISCRETE, MOMENTS
 from simulations.fidelities import UNIT, Columns, simulate_counts
 from simulations.studies.trials import accuracy, learned, majority, non_private

@@ -29,7 +29,7 @@ from ldp_client import Classifier, perturb
 from protocols import Campaign, DocumentError, ModelError, UploadError, decode_upload, encode_upload
 from protocols.document.schema import CategoricalFeature
 from protocols.errors import PAYLOAD_CODES
-from protocols.exact.rationals import exact_epsilon
+from protocols.exact import exact_epsilon
 from protocols.model import DiscreteLikelihood, Model
 from protocols.wire import Block, encode_blocks
 

@@ -11,7 +11,7 @@ from records import Watched
 from ldp_client import answering, perturb
 from ldp_client.answering import draw, draw_questions
 from protocols import Campaign, Coins, RecordError, decode_upload, encode_upload
-from protocols.exact.rationals import exp_bounds
+from protocols.exact import exp_bounds
 
 SECRET = bytes(range(32))
 

@@ -10,7 +10,7 @@ from records import RECORD
 import ldp_client.campaign
 import ldp_client.delivery.install
 from ldp_client import RefusedError
-from ldp_client.storage import marker
+from ldp_client.storage import location
 
 CONTAINER = {"machine": "m", "serial": "s", "layer": "upperdir=/layers/7/diff"}
 
@@ -69,7 +69,7 @@ def machine(tmp_path, monkeypatch):
         )
         for name, text in (("MACHINE_IDS", machine), ("HARDWARE_IDS", serial), ("MOUNTS", layer and mounts)):
             files[name].write_text(text) if text else files[name].unlink(missing_ok=True)
-            monkeypatch.setattr(marker, name, str(files[name]) if name == "MOUNTS" else (str(files[name]),))
+            monkeypatch.setattr(location, name, str(files[name]) if name == "MOUNTS" else (str(files[name]),))
         here, stat = os.stat_result([0, 0, device if root else device + 1, *[0] * 7]), Path.stat
         monkeypatch.setattr(Path, "stat", lambda path, **how: here if str(path) == "/" else stat(path, **how))
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from ldp_client import Classifier, ModelError, ModelUnavailableError, TransportError
-from ldp_client.delivery import background
+from ldp_client.delivery import sender
 
 NOWHERE = "http://127.0.0.1:9"
 
@@ -86,7 +86,7 @@ def test_with_the_background_running_a_stored_model_is_renewed_at_a_moment_of_it
     server.publish_model(one.id, newer)
     assert asked() == 2
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(background.threading, "Timer", Noted)
+        patched.setattr(sender.threading, "Timer", Noted)
         device.start(first_delay=600.0)
         for part in (one, two, one, two):
             assert part.classifier().predict({"age": "old"}) == "no"

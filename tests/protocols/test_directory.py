@@ -10,8 +10,20 @@ import pytest
 
 from ldp_aggregator.service.rights import public_key, sign, sign_directory
 from protocols import DocumentError
-from protocols.document.directory import LARGEST_DIRECTORY, read_directory, read_key
-from protocols.document.ed25519 import BASE, NEUTRAL, L, P, decoded, encoded, equal, multiple, verify
+from protocols.document.directory import (
+    BASE,
+    LARGEST_DIRECTORY,
+    NEUTRAL,
+    L,
+    P,
+    decoded,
+    encoded,
+    equal,
+    multiple,
+    read_directory,
+    read_key,
+    verify,
+)
 
 VECTORS = [
     (

@@ -10,8 +10,7 @@ import pytest
 from mechanism_grid import ALL
 
 from protocols import DocumentError, PayloadError
-from protocols.exact.coins import ONE, ScriptedCoins
-from protocols.exact.rationals import exact_epsilon, exp_bounds
+from protocols.exact import ONE, ScriptedCoins, exact_epsilon, exp_bounds
 from protocols.mechanisms import DISCRETE, MOMENTS, from_parameters
 from protocols.mechanisms.base import WorstCase
 from protocols.mechanisms.noisy_vector import SCALE_BITS

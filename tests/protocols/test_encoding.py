@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ldp_client.answering import encode
 from protocols import Campaign, ScriptedCoins
-from protocols.exact.coins import ONE
+from protocols.exact import ONE
 
 UNIT = 1 << 52
 HUGE = 10**5000

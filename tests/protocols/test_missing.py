@@ -14,7 +14,7 @@ from ldp_client.answering import encode
 from ldp_client.problems import record_problems
 from protocols import Campaign, DraftError, ScriptedCoins
 from protocols.document.verification import verify
-from protocols.exact.coins import ONE
+from protocols.exact import ONE
 
 COLOUR = {"name": "colour", "kind": "categorical", "values": ["red", "green"]}
 LISTED = {"name": "listed", "kind": "categorical", "values": ["red", "missing"]}

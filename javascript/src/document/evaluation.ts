@@ -1,4 +1,4 @@
-// The model that an evaluation round asks about, and the bins of its score, as strictly as protocols/document/evaluation.py
+// The model that an evaluation round asks about, and the bins of its score, as strictly as protocols/document/authored.py
 // and protocols/model.py read them.
 import type { Model } from "../classifier/model.js";
 import { LdpError } from "../errors.js";

@@ -39,7 +39,7 @@ from ldp_aggregator.service.publishing import (
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import PublishedModel
 from protocols import Campaign
-from protocols.document.evaluation import MOST_BINS
+from protocols.document.authored import MOST_BINS
 from protocols.model import Model
 from protocols.shell import Groups, add_json, say, say_json
 

@@ -27,7 +27,7 @@ from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import GRID, QueryNoise, book, grid_values, plan_noise, statistics_of
 from ldp_aggregator.trainers.unseen_features import warn_of_silence
 from protocols.document.schema import ContinuousFeature
-from protocols.exact.coins import Coins
+from protocols.exact import Coins
 from protocols.model import Model
 
 Integers = NDArray[np.int64]

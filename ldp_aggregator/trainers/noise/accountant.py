@@ -11,7 +11,7 @@ from math import isfinite
 from threading import RLock
 from typing import Any, Final
 
-from protocols.exact.rationals import exact_epsilon
+from protocols.exact import exact_epsilon
 
 
 class BudgetError(ValueError):

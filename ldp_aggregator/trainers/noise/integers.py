@@ -1,6 +1,6 @@
 """Discrete Laplace noise for whole arrays, drawn exactly: Canonne, Kamath, Steinke 2020, Algorithms 1 and 2.
 
-The law and the algorithm are those of :mod:`protocols.exact.discrete_laplace`; every comparison is one of integers,
+The law and the algorithm are those of :func:`protocols.exact.discrete_laplace`; every comparison is one of integers,
 here of 64 bits and many at a time. The scale is first rounded *up* to a fraction whose numerator leaves room in 64
 bits (by less than one part in 10^11), which is a little more noise than promised, never less.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.trainers.noise.randomness import word_array
-from protocols.exact.coins import Coins
+from protocols.exact import Coins
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]

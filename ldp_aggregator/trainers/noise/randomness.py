@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.exact.coins import SYSTEM_COINS, Coins, SystemCoins
+from protocols.exact import SYSTEM_COINS, Coins, SystemCoins
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
 

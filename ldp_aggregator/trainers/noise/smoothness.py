@@ -31,7 +31,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.exact.coins import WORD_BITS, Coins
+from protocols.exact import WORD_BITS, Coins
 
 SLACK: Final = 1e-9
 

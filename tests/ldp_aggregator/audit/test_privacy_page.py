@@ -13,7 +13,7 @@ from drafts import draft, text
 from ldp_aggregator.cli.program import parse, run
 from ldp_client.testing.lines import answers
 from protocols import Campaign
-from protocols.drafting.choice import make_sign
+from protocols.drafting.compiling import make_sign
 from protocols.mechanisms import DISCRETE, MOMENTS
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"

@@ -11,7 +11,7 @@ from ldp_aggregator.counting import tally
 from ldp_aggregator.counting.tally import cells, count, digests, lay_out, payload_rows, refusals
 from protocols import Campaign, PayloadError, Question
 from protocols.document.questions import INDEX, MOMENT, PAIR, VALUE
-from protocols.drafting.choice import make_discrete
+from protocols.drafting.compiling import make_discrete
 from protocols.mechanisms import DISCRETE, MOMENTS, Moment, NoisyVector, OneBit, PureMechanism
 from simulations.fidelities import SeededCoins
 

@@ -13,7 +13,7 @@ from ldp_aggregator.estimation.estimators import QuestionEstimate, estimate_ques
 from ldp_aggregator.mechanisms import analysis_of
 from protocols import Question
 from protocols.document.questions import INDEX, PAIR
-from protocols.drafting.choice import make_discrete
+from protocols.drafting.compiling import make_discrete
 from protocols.mechanisms import DISCRETE
 
 USERS = 200_000

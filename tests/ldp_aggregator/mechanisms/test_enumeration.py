@@ -10,8 +10,7 @@ from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.enumeration import ENUMERATION, verify_thoroughly, worst_case
 from protocols import Campaign
 from protocols.document.verification import CLOSED_FORM, verify
-from protocols.exact.coins import ONE
-from protocols.exact.rationals import exact_epsilon
+from protocols.exact import ONE, exact_epsilon
 from protocols.mechanisms import DISCRETE, MOMENTS, DirectEncoding, NoisyVector
 
 ALL = {**DISCRETE, **MOMENTS}

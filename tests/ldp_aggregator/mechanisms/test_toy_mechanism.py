@@ -25,8 +25,7 @@ from ldp_aggregator.mechanisms.pure import PureFacts
 from ldp_aggregator.mechanisms.registry import FACTS
 from ldp_client import perturb
 from protocols import Campaign, Coins, PayloadError, encode_upload
-from protocols.exact.coins import ONE
-from protocols.exact.rationals import exp_bounds, probability_down
+from protocols.exact import ONE, exp_bounds, probability_down
 from protocols.mechanisms import DISCRETE, PURE, PureMechanism, WorstCase
 from protocols.mechanisms.base import Parameters, read_names, read_probability
 from simulations import simulate

@@ -12,7 +12,7 @@ from ldp_aggregator.trainers.noise.accountant import Accountant
 from ldp_aggregator.trainers.noise.randomness import SeededCoins
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import GRID, add_noise, plan_noise, statistics_of
-from protocols.exact.rationals import exact_epsilon
+from protocols.exact import exact_epsilon
 
 
 @pytest.fixture

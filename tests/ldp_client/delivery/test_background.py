@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from records import RECORD
 
-from ldp_client.delivery import background
+from ldp_client.delivery import sender
 from ldp_client.testing import Answer
 
 _FORGETFUL = """
@@ -120,9 +120,9 @@ def test_at_exit_all_devices_together_wait_for_as_long_as_one(monkeypatch):
             waited.append(max(0.0, timeout))
             now += max(0.0, timeout)
 
-    monkeypatch.setattr(background, "_ALL", [Hanging(), Hanging(), Hanging()])
-    monkeypatch.setattr(background.time, "monotonic", lambda: now)
-    background._close_all()
+    monkeypatch.setattr(sender, "_ALL", [Hanging(), Hanging(), Hanging()])
+    monkeypatch.setattr(sender.time, "monotonic", lambda: now)
+    sender._close_all()
     assert waited == ["stopped", "stopped", "stopped", 2.0, 0.0, 0.0]
 
 

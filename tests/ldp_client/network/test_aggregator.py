@@ -3,13 +3,13 @@
 import pytest
 
 from ldp_client import MemoryStorage, ServerError, StorageError, TransportError
+from ldp_client.classifier import fetch_model, stored_model
 from ldp_client.errors import ConfigurationError
 from ldp_client.network.aggregator import Aggregator
-from ldp_client.network.cache import Cache
-from ldp_client.network.device_model import fetch_model, stored_model
 from ldp_client.network.transport import Response
 from ldp_client.policy import DEFAULT_POLICY
 from ldp_client.runtime import seconds_left, within
+from ldp_client.storage.contract import Cache
 from ldp_client.testing import FakeClock
 from protocols import ModelError
 from protocols.document.schema import Label

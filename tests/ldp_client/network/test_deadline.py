@@ -15,7 +15,7 @@ from holding import code_of
 from sockets import Raw, Scripted, exactly, until_blank_line
 
 from ldp_client import TransportError
-from ldp_client.network import lookups
+from ldp_client.network import stdlib
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Cancellation, Request
 
@@ -44,8 +44,8 @@ def stuck(monkeypatch, eventually):
         raise socket.gaierror
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-    fresh = lookups.Lookups()
-    monkeypatch.setattr(lookups, "LOOKUPS", fresh)
+    fresh = stdlib.Lookups()
+    monkeypatch.setattr(stdlib, "LOOKUPS", fresh)
     yield asked
     over.set()
     eventually(lambda: not fresh._under_way)
@@ -82,8 +82,8 @@ def test_who_asks_for_the_same_name_shares_the_answer_and_threads_are_bounded(tr
     for thread in threads:
         thread.join()
     assert codes == ["timeout"] * len(names)
-    assert threading.active_count() - before == lookups.MOST_LOOKUPS
-    assert len(stuck) == len(set(stuck)) == lookups.MOST_LOOKUPS
+    assert threading.active_count() - before == stdlib.MOST_LOOKUPS
+    assert len(stuck) == len(set(stuck)) == stdlib.MOST_LOOKUPS
 
 
 def test_dead_addresses_leave_time_for_one_that_is_not_and_four_take_the_time_of_one_exchange(
@@ -238,7 +238,7 @@ def test_a_child_looks_names_up_although_its_parent_was_doing_so(transport, monk
         request = Request("GET", "http://collect.example.org/", {})
         waiting = threading.Thread(target=lambda: transport.send(request, 60))
         waiting.start()
-        assert eventually(lambda: bool(lookups.LOOKUPS._under_way))
+        assert eventually(lambda: bool(stdlib.LOOKUPS._under_way))
         is_served = holds_in_a_child(lambda: transport.send(request, 20).status == 204)
         over.set()
         waiting.join()

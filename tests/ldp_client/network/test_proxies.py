@@ -7,9 +7,7 @@ from sockets import Raw, Scripted, exactly, until_blank_line
 
 from ldp_client import TransportError
 from ldp_client.errors import ClientError, ConfigurationError
-from ldp_client.network.patience import Patience
-from ldp_client.network.proxies import Proxies, Proxy, read_proxy
-from ldp_client.network.stdlib import HttpTransport
+from ldp_client.network.stdlib import HttpTransport, Patience, Proxies, Proxy, read_proxy
 from ldp_client.network.transport import Request
 
 SERVED = b"HTTP/1.1 204 No Content\r\n\r\n"

@@ -15,7 +15,7 @@ from records import RECORD
 from ldp_client import QuotaError, StorageError, perturb
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.relay import RELAY_POLICY, Mixing, Relay
-from ldp_client.relay.mixing import Pool
+from ldp_client.relay.forwarding import Pool
 from ldp_client.testing import Answer
 from protocols import Report, UploadError, decode_upload, encode_upload
 from protocols.wire import MEDIA_TYPE

@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 
 from protocols import Campaign, DocumentError, DraftError
 from protocols.document.campaign import LARGEST_DOCUMENT
-from protocols.exact.rationals import exact_epsilon
+from protocols.exact import exact_epsilon
 
 INVALID = {
     (Q, 1, "parameters"): [[]],

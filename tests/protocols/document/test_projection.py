@@ -9,7 +9,7 @@ from drafts import draft, number, text
 from ldp_client.answering import encode
 from protocols import Campaign, DocumentError, DraftError, ScriptedCoins
 from protocols.document.questions import PAIR, PRODUCT, SQUARE, VALUE
-from protocols.exact.coins import ONE
+from protocols.exact import ONE
 
 BINNED, GAUSSIAN = number("pca1", -1, 1, bins=4), number("pca2", -1, 1)
 CATEGORICAL = text("o", "a", "b")

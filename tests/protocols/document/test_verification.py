@@ -7,7 +7,7 @@ from drafts import draft, number, text
 
 from protocols import Campaign
 from protocols.document.verification import CLOSED_FORM, QuestionCheck, verify
-from protocols.exact.rationals import exact_epsilon
+from protocols.exact import exact_epsilon
 from protocols.mechanisms import MOMENTS, DirectEncoding, OptimalUnaryEncoding, SubsetSelection, WorstCase
 
 FEATURES = (text("u", "1", "2", "missing"), number("v"), number("w", -3, 8, bins=40))

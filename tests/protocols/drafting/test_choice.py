@@ -10,8 +10,8 @@ import pytest
 
 from protocols import Campaign, DraftError
 from protocols.document.questions import MOMENT, SIGN, VALUE
-from protocols.drafting.choice import make_continuous, make_discrete, make_sign
-from protocols.exact.rationals import exact_epsilon
+from protocols.drafting.compiling import make_continuous, make_discrete, make_sign
+from protocols.exact import exact_epsilon
 from protocols.mechanisms import DISCRETE, MOMENTS, PURE, DirectEncoding, OptimalUnaryEncoding, SubsetSelection
 
 NUMBER = drafts.number("x")

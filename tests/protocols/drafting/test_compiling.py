@@ -10,7 +10,7 @@ import pytest
 from credit_draft import ABSENT, DRAFT, changed, document_of, draft_with
 
 from protocols import Campaign
-from protocols.exact.rationals import exact_epsilon
+from protocols.exact import exact_epsilon
 
 
 def test_a_draft_compiles_to_the_label_question_one_per_discrete_feature_and_two_per_gaussian_one():

@@ -10,8 +10,8 @@ import pytest
 from evaluated import U, V, draft, model
 
 from protocols import Campaign, DraftError
-from protocols.document.evaluation import MOST_BINS
-from protocols.drafting.edges import score_edges
+from protocols.document.authored import MOST_BINS
+from protocols.drafting.compiling import score_edges
 from protocols.model import Model
 
 NUMBERS = [{"name": name, "kind": "continuous", "low": 0, "high": 1} for name in ("x", "z")]

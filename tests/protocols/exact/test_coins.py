@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols import SYSTEM_COINS, ScriptedCoins
-from protocols.exact.coins import ONE
+from protocols.exact import ONE
 
 
 @pytest.mark.parametrize("bound", range(2, 70))

@@ -8,9 +8,8 @@ from itertools import pairwise
 import pytest
 from exact_coins import SeededCoins, enumerate_outcomes
 
-from protocols import ScriptedCoins
-from protocols.exact import discrete_laplace
-from protocols.exact.coins import ONE
+from protocols import ScriptedCoins, exact
+from protocols.exact import ONE
 
 FLOOR = Fraction(1, 200_000)
 """Paths through the coins less probable than this are not followed."""
@@ -27,8 +26,8 @@ def test_algorithm_2_turns_exponential_coins_into_the_mass_function(scale, monke
     def ideal(numerator, denominator, coins):
         return coins.bernoulli(round(math.exp(-numerator / denominator) * ONE))
 
-    monkeypatch.setattr(discrete_laplace, "_bernoulli_exp", ideal)
-    distribution = enumerate_outcomes(lambda coins: discrete_laplace.sample(scale, coins), floor=FLOOR)
+    monkeypatch.setattr(exact, "_bernoulli_exp", ideal)
+    distribution = enumerate_outcomes(lambda coins: exact.discrete_laplace(scale, coins), floor=FLOOR)
     cut = 1 - float(sum(distribution.values()))
     assert cut < 0.03, "nearly all of the mass must have been enumerated, or the check below says little"
     for value in range(-6, 7):
@@ -39,7 +38,7 @@ def test_algorithm_2_turns_exponential_coins_into_the_mass_function(scale, monke
 @pytest.mark.parametrize(("numerator", "denominator"), [(0, 1), (1, 1), (1, 2), (1, 7), (3, 4), (2, 3)])
 def test_bernoulli_exp_is_true_with_the_exponential_of_the_negative_ratio(numerator, denominator):
     distribution = enumerate_outcomes(
-        lambda coins: discrete_laplace._bernoulli_exp(numerator, denominator, coins), floor=FLOOR, alike=numerator
+        lambda coins: exact._bernoulli_exp(numerator, denominator, coins), floor=FLOOR, alike=numerator
     )
     cut = 1 - float(sum(distribution.values()))
     assert cut < 0.002
@@ -51,7 +50,7 @@ def test_bernoulli_exp_is_true_with_the_exponential_of_the_negative_ratio(numera
 def test_draws_follow_the_mass_function(scale):
     """Chi-square on twelve bins of about equal mass; false-alarm rate 1e-6 a scale, fixed seed."""
     coins = SeededCoins(20_27)
-    draws = Counter(discrete_laplace.sample(scale, coins) for _ in range(8_000))
+    draws = Counter(exact.discrete_laplace(scale, coins) for _ in range(8_000))
     spread = max(1, round(float(scale) / 3))
     edges = range(-5 * spread, 6 * spread, spread)
 
@@ -83,7 +82,7 @@ def test_draws_follow_the_mass_function(scale):
 def test_the_variance_is_the_second_moment_of_the_mass_function(scale):
     reach = math.ceil(40 * scale) + 40
     moment = math.fsum(2 * mass(value, scale) * value * value for value in range(1, reach))
-    assert discrete_laplace.variance(scale) == pytest.approx(moment, rel=1e-9)
+    assert exact.discrete_laplace_variance(scale) == pytest.approx(moment, rel=1e-9)
 
 
 def test_a_negative_zero_is_drawn_again_so_that_zero_is_not_counted_twice():
@@ -91,5 +90,5 @@ def test_a_negative_zero_is_drawn_again_so_that_zero_is_not_counted_twice():
     # below(2) >= 1 -> stop of _bernoulli_exp(1, 1) after two trials, false: no period; then the sign.
     period_ends, negative, positive = 1, 1, 0
     coins = ScriptedCoins([period_ends, negative, period_ends, positive])
-    assert discrete_laplace.sample(Fraction(1), coins) == 0
+    assert exact.discrete_laplace(Fraction(1), coins) == 0
     assert coins.taken == 4

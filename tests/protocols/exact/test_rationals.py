@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.exact.coins import ONE
-from protocols.exact.rationals import (
+from protocols.exact import (
+    ONE,
     divide_down,
     exact_epsilon,
     exp_bounds,

@@ -9,8 +9,7 @@ import pytest
 from exact_coins import enumerate_outcomes
 from mechanism_grid import SMALL, UNIT, exact_distributions
 
-from protocols.exact.coins import ONE
-from protocols.exact.rationals import exact_epsilon, exp_bounds
+from protocols.exact import ONE, exact_epsilon, exp_bounds
 from protocols.mechanisms import (
     DISCRETE,
     PURE,

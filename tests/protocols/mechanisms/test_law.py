@@ -13,10 +13,9 @@ import pytest
 from exact_coins import enumerate_outcomes
 from mechanism_grid import UNIT, exact_distributions
 
-from protocols.exact.coins import ONE
-from protocols.exact.rationals import exact_epsilon, exp_bounds, log_upper
+from protocols.exact import ONE, exact_epsilon, exp_bounds, log_upper
 from protocols.mechanisms import PURE, Moment, OneBit, SubsetSelection, UnaryEncoding
-from protocols.mechanisms.bitmap import pack_indices
+from protocols.mechanisms.pure import pack_indices
 
 EPSILONS = (0.1, 1.0, 4.0)
 VALUES = (-UNIT, -UNIT // 2 - 12345, -1, 0, 1, 7_777_777_777, UNIT - 1, UNIT)

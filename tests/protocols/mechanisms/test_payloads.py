@@ -11,9 +11,8 @@ from mechanism_grid import ALL, EPSILONS, NOISY, UNARY, UNIT
 
 from protocols import SYSTEM_COINS, PayloadError, ScriptedCoins
 from protocols.errors import PAYLOAD_CODES
-from protocols.exact.coins import ONE
-from protocols.exact.rationals import exact_epsilon
-from protocols.mechanisms import DISCRETE, PURE, Moment, SubsetSelection, bitmap
+from protocols.exact import ONE, exact_epsilon
+from protocols.mechanisms import DISCRETE, PURE, Moment, SubsetSelection, pure
 
 
 @pytest.mark.parametrize(
@@ -100,7 +99,7 @@ def test_checking_a_bitmap_looks_at_no_index_one_by_one(name, monkeypatch):
     """A relay checks hundreds of bitmaps of thousands of cells at a time."""
     mechanism = PURE[name].make(8192, Fraction(1))
     payload = mechanism.perturb(5000, SYSTEM_COINS)
-    monkeypatch.setattr(bitmap, "unpack_indices", None)
+    monkeypatch.setattr(pure, "unpack_indices", None)
     mechanism.check(payload)
     with pytest.raises(PayloadError):
         mechanism.check(payload + b"\x01")
@@ -110,10 +109,10 @@ def test_checking_a_bitmap_looks_at_no_index_one_by_one(name, monkeypatch):
 def test_indices_survive_a_bitmap(size):
     for step in (1, 2, 7, size):
         indices = list(range(0, size, step))
-        packed = bitmap.pack_indices(reversed(indices), size)
-        assert packed == bitmap.pack_flags([index % step == 0 for index in range(size)], size)
-        assert list(bitmap.unpack_indices(packed, size)) == indices
-        assert bitmap.count_indices(packed, size) == len(indices)
+        packed = pure.pack_indices(reversed(indices), size)
+        assert packed == pure.pack_flags([index % step == 0 for index in range(size)], size)
+        assert list(pure.unpack_indices(packed, size)) == indices
+        assert pure.count_indices(packed, size) == len(indices)
 
 
 @pytest.mark.parametrize("name", NOISY)

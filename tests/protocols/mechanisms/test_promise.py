@@ -9,10 +9,8 @@ import pytest
 from exact_coins import enumerate_outcomes
 from mechanism_grid import ALL, DOMAINS, EPSILONS, NOISY, UNIT
 
-from protocols import ScriptedCoins
-from protocols.exact import discrete_laplace
-from protocols.exact.coins import ONE
-from protocols.exact.rationals import exact_epsilon
+from protocols import ScriptedCoins, exact
+from protocols.exact import ONE, exact_epsilon
 from protocols.mechanisms import DISCRETE, LaplaceVector, Moment, from_parameters
 
 
@@ -60,7 +58,7 @@ def test_an_epsilon_beyond_every_probability_still_makes_a_mechanism_that_a_docu
 def unnoised(mechanism, item, coins, monkeypatch):
     """The integer cells to which a noisy vector adds its draws."""
     with monkeypatch.context() as patch:
-        patch.setattr(discrete_laplace, "sample", lambda scale, coins: 0)
+        patch.setattr(exact, "discrete_laplace", lambda scale, coins: 0)
         return struct.unpack(f"<{mechanism.domain_size}i", mechanism.perturb(item, coins))
 
 
@@ -89,7 +87,7 @@ def test_every_cell_gets_a_draw_of_its_own_at_the_mechanisms_scale(name, monkeyp
         scales.append(scale)
         return next(draws)
 
-    monkeypatch.setattr(discrete_laplace, "sample", sample)
+    monkeypatch.setattr(exact, "discrete_laplace", sample)
     item, unit = (2, 1) if name == "she" else (Moment(2, UNIT), 1 << mechanism.grid)
     payload = mechanism.perturb(item, ScriptedCoins([0]))
     assert struct.unpack("<4i", payload) == (1, 2, 3 + unit, 4)
@@ -113,7 +111,7 @@ def test_a_draw_beyond_the_reach_is_clamped_and_never_wraps_at_the_least_epsilon
     assert from_parameters(name, 2, mechanism.parameters()) == mechanism
     item = 0 if name == "she" else Moment(0, UNIT)
     for extreme in (1 << 40, -(1 << 40)):
-        monkeypatch.setattr(discrete_laplace, "sample", lambda scale, coins, extreme=extreme: extreme)
+        monkeypatch.setattr(exact, "discrete_laplace", lambda scale, coins, extreme=extreme: extreme)
         payload = mechanism.perturb(item, ScriptedCoins([0]))
         assert struct.unpack("<2i", payload) == (math.copysign(mechanism.bound, extreme),) * 2
         mechanism.check(payload)

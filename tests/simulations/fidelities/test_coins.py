@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ldp_aggregator.mechanisms.sampling import bernoulli, bernoulli_bits, bernoulli_each, discrete_laplace
-from protocols.exact import discrete_laplace as exact
-from protocols.exact.coins import ONE
+from protocols import exact
+from protocols.exact import ONE
 from simulations import SeededCoins
 
 
@@ -58,6 +58,6 @@ def test_a_probability_below_one_byte_is_not_rounded_away_and_impossible_and_cer
 def test_noise_is_the_discrete_laplace_law_of_the_device(scale, same_distribution):
     coins = SeededCoins(3)
     step = max(1, int(scale / 2))
-    real = [exact.sample(scale, coins) // step for _ in range(6_000)]
+    real = [exact.discrete_laplace(scale, coins) // step for _ in range(6_000)]
     drawn = discrete_laplace(scale, 60_000, np.random.default_rng(3)) // step
     same_distribution(real, drawn.tolist())

@@ -13,10 +13,9 @@ from exact_coins import SeededCoins
 
 from ldp_aggregator.audit.verdict import BESIDE, IMPOSSIBLE, LOSS, MALFORMED, SHARE
 from protocols import Report
-from protocols.exact import discrete_laplace
-from protocols.exact.coins import ONE, WORD_BITS
-from protocols.mechanisms import VALUE_BITS, DirectEncoding, Moment, NoisyVector, OneBit, SubsetSelection, bitmap
-from protocols.mechanisms.de import index_width
+from protocols.exact import ONE, WORD_BITS, discrete_laplace, discrete_laplace_variance
+from protocols.mechanisms import VALUE_BITS, DirectEncoding, Moment, NoisyVector, OneBit, SubsetSelection
+from protocols.mechanisms.pure import index_width, pack_flags, pack_indices
 
 LEAKING = {}
 leak = planted_in(LEAKING)
@@ -100,7 +99,7 @@ def one_word_for_all_bits(device, asked, item):
     """One word is compared with the thresholds of all bits: a single set bit is true. Every bit alone looks right."""
     word, mechanism = device.coins.words(1)[0], asked.mechanism
     flags = [word < (mechanism.true_bit if cell == item else mechanism.other_bit) for cell in range(asked.domain_size)]
-    return bitmap.pack_flags(flags, asked.domain_size)
+    return pack_flags(flags, asked.domain_size)
 
 
 @leak(LOSS, campaign(4, discrete="oue", epsilon=6.0), "perturb", trials=1000)
@@ -123,7 +122,7 @@ def neighbours_fill_the_subset(device, asked, item):
     """The other members of a subset are the values that follow the true one, "to be plausible"."""
     start = item + (not device.coins.bernoulli(asked.mechanism.include))
     size = asked.domain_size
-    return bitmap.pack_indices([(start + n) % size for n in range(asked.mechanism.subset_size)], size)
+    return pack_indices([(start + n) % size for n in range(asked.mechanism.subset_size)], size)
 
 
 @leak(LOSS, SS, "perturb")
@@ -175,7 +174,7 @@ def noise_cut_at_three_scales(device, asked, item):
 @leak(LOSS, campaign(2, discrete="she", epsilon=4.0), "perturb", trials=20_000)
 def gaussian_noise(device, asked, item):
     """Gaussian noise of the same variance, rounded: the loss grows with the distance (Box, Muller 1958)."""
-    deviation = math.sqrt(discrete_laplace.variance(asked.mechanism.scale))
+    deviation = math.sqrt(discrete_laplace_variance(asked.mechanism.scale))
     noisy = []
     for cell in true_cells(device, asked, item):
         radius, angle = ((word + 1) / ONE for word in device.coins.words(2))
@@ -421,7 +420,7 @@ def bits(device, asked, item, p, q):
     """A unary encoding with other probabilities."""
     words = device.coins.words(asked.domain_size)
     flags = [word < (p if cell == item else q) * ONE for cell, word in enumerate(words)]
-    return bitmap.pack_flags(flags, asked.domain_size)
+    return pack_flags(flags, asked.domain_size)
 
 
 def with_epsilon(device, asked, item, epsilon):
@@ -443,7 +442,7 @@ def true_cells(device, asked, item):
 
 def sample(device, asked, factor=Fraction(1)):
     """One draw of a vector's noise."""
-    return discrete_laplace.sample(asked.mechanism.scale * factor, device.coins)
+    return discrete_laplace(asked.mechanism.scale * factor, device.coins)
 
 
 def packed(asked, cells):
@@ -472,4 +471,4 @@ def in_the_clear(asked, item):
     if isinstance(mechanism, DirectEncoding):
         return index_bytes(item, asked)
     size, members = asked.domain_size, mechanism.subset_size if isinstance(mechanism, SubsetSelection) else 1
-    return bitmap.pack_indices([(item + n) % size for n in range(members)], size)
+    return pack_indices([(item + n) % size for n in range(members)], size)

@@ -13,8 +13,8 @@ from leaking_around import HashCoins
 
 from ldp_aggregator.audit.verdict import ID_UNEVEN
 from protocols import Coins, Report, encode_upload
-from protocols.exact.coins import ONE, WORD_BITS
-from protocols.mechanisms import bitmap
+from protocols.exact import ONE, WORD_BITS
+from protocols.mechanisms.pure import pack_flags
 
 SOUND = {}
 sound = planted_in(SOUND)
@@ -80,7 +80,7 @@ def bit_by_bit(device, asked, item):
     for threshold in thresholds:
         places = (threshold >> place & 1 for place in reversed(range(WORD_BITS)))
         flags.append(next((wanted > drawn for wanted in places if wanted != (drawn := device.coins.below(2))), False))
-    return bitmap.pack_flags(flags, asked.domain_size)
+    return pack_flags(flags, asked.domain_size)
 
 
 @sound(None, DE, "perturb")

@@ -4,8 +4,7 @@ import base64
 import json
 
 from ldp_aggregator.service.rights import public_key, sign
-from protocols.document.directory import PREFIX
-from protocols.document.ed25519 import L
+from protocols.document.directory import PREFIX, L
 
 SEED, OTHER = bytes(range(32)), bytes([1]) * 32
 STATEMENT = {

@@ -11,7 +11,7 @@ from ldp_aggregator.trainers.noise import smoothness
 from ldp_aggregator.trainers.noise.integers import STEPS, discrete_laplace, drawable, release
 from ldp_aggregator.trainers.noise.randomness import PrivacyWarning, SeededCoins, coins_of, word_array
 from ldp_aggregator.trainers.noise.smoothness import calibrate, largest_beta, rounded_draw
-from protocols.exact.coins import SYSTEM_COINS, ScriptedCoins
+from protocols.exact import SYSTEM_COINS, ScriptedCoins
 
 
 def seeded(seed):

@@ -1,1 +1,0 @@
-"""Exact arithmetic and exact coins: no floating-point number decides anything about privacy."""
