@@ -1,24 +1,29 @@
-"""The audit itself: ask, observe, bound, and say what was found."""
+"""The audit itself: ask, observe, bound, and say what was found.
+
+The result of an audit as a page to publish.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from ldp_aggregator.audit.asking.asked_again import DEVICES, Again, answers_to_one_study, ask_again
-from ldp_aggregator.audit.asking.black_box import Answer, BlackBoxError, Client, Person, Stopwatch
+from ldp_aggregator.audit.asking.asked_again import (
+    DEVICES,
+    Again,
+    alone_guesses,
+    answers_to_one_study,
+    ask_again,
+    ask_alone,
+)
+from ldp_aggregator.audit.asking.black_box import Answer, BlackBoxError, Client, Person, Stopwatch, two
 from ldp_aggregator.audit.asking.observations import Seen, read_tables, within
-from ldp_aggregator.audit.asking.people import Document, people_of
-from ldp_aggregator.audit.asking.random_people import SHARE as DRAWN_SHARE
-from ldp_aggregator.audit.asking.random_people import drawn_people
-from ldp_aggregator.audit.asking.single_devices import alone_guesses, ask_alone
-from ldp_aggregator.audit.asking.together import two
-from ldp_aggregator.audit.budget import COINS as ALIKE
-from ldp_aggregator.audit.budget import FIXED, GAMES, REPEATED, SEEDED, SHARES, SUM, TIME, TWISTED, UNEVEN
+from ldp_aggregator.audit.asking.people import DRAWN_SHARE, Document, drawn_people, people_of
 from ldp_aggregator.audit.floor import UNSEEN, Floor, floor_of
 from ldp_aggregator.audit.rules.repeats import (
     PLACES,
@@ -34,12 +39,28 @@ from ldp_aggregator.audit.rules.repeats import (
     uneven_ids,
     usual_matches,
 )
-from ldp_aggregator.audit.rules.seeds import public_noise, small_seeds
-from ldp_aggregator.audit.rules.twister import twisted_ids
+from ldp_aggregator.audit.rules.seeds import public_noise, small_seeds, twisted_ids
 from ldp_aggregator.audit.searching.comparisons import CHOSEN, Chosen, Claims, search
-from ldp_aggregator.audit.searching.crowds import CLEAR, games
-from ldp_aggregator.audit.searching.events import ALONE, BLOCK, COMPANY, CONFIDENCE, SIDE, WHOLE, Event
-from ldp_aggregator.audit.searching.guesses import Guesser, fixed_guesses, pair_columns, summed_guesses
+from ldp_aggregator.audit.searching.events import (
+    ALIKE,
+    ALONE,
+    BLOCK,
+    COMPANY,
+    CONFIDENCE,
+    FIXED,
+    GAMES,
+    REPEATED,
+    SEEDED,
+    SHARES,
+    SIDE,
+    SUM,
+    TIME,
+    TWISTED,
+    UNEVEN,
+    WHOLE,
+    Event,
+)
+from ldp_aggregator.audit.searching.guesses import CLEAR, Guesser, fixed_guesses, games, pair_columns, summed_guesses
 from ldp_aggregator.audit.searching.tight_events import stated_loss
 from ldp_aggregator.audit.searching.times import ask_times, least_delay, slow_answers
 
@@ -330,3 +351,71 @@ def _told(findings: Sequence[Finding]) -> Iterator[Finding]:
     for code, times in told.items():
         if times > _TOLD:
             yield Finding(code, f"and {times - _TOLD} further findings of this kind")
+
+
+_SHOWN: Final = 8
+
+
+def markdown(result: Audit, document: str, client: str) -> str:
+    """A conformance report in Markdown. ``client`` says what was audited, in the operator's words."""
+    value: dict[str, Any] = json.loads(document)
+    codes = {finding.code for finding in result.findings}
+    verdict = "found nothing" if result.passed else "**failed**: " + ", ".join(sorted(codes))
+    mechanisms = sorted({question["mechanism"] for question in value["questions"]})
+    lines = [
+        "# Audit of a client",
+        "",
+        f"The audit {verdict}.",
+        "",
+        "| | |",
+        "|---|---|",
+        f"| client | `{_cell(client)}` |",
+        f"| campaign | {_cell(value['title'])}: {len(value['questions'])} questions, {', '.join(mechanisms)} |",
+        f"| answers | {value['privacy'].get('answers', 'one')} |",
+        f"| claim | epsilon {result.claim:g} |",
+        f"| loss of the document's own probabilities | {result.stated:.4g} |",
+        f"| loss at least (confidence {100 * CONFIDENCE:g} %) | {result.lower_bound:.4g}, "
+        f"{100 * result.reached:.0f} % of the above |",
+        f"| people | {len(result.people)}, of whom a lot drew {result.drawn} |",
+        f"| uploads | {result.uploads}; {result.trials} of each person, an eighth of it of those drawn |",
+        "",
+        "## What was checked",
+        "",
+        "| code | what must hold | |",
+        "|---|---|---|",
+        *(
+            f"| `{code}` | {promise} | {'**broken**' if code in codes else 'held'} |"
+            for code, promise in CHECKS.items()
+        ),
+        "",
+    ]
+    if result.findings:
+        lines += ["## What was found", "", *(f"* `{f.code}`: {_cell(f.text)}" for f in result.findings), ""]
+    lines += [
+        "## The most telling events",
+        "",
+        "| loss at least | allowed | of the | event | seen |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {e.bound:.4f} | {e.claim:.4g} | {e.scope} | {_cell(e.name)} | "
+            f"{e.ones} of {e.one_trials}, {e.others} of {e.other_trials} |"
+            for e in result.events[:_SHOWN]
+            if math.isfinite(e.bound)
+        ),
+        "",
+        "## What could have been found, and what could not",
+        "",
+        *(f"* {text}" for text in result.floor.sentences()),
+        "",
+        "No audit of this kind sees:",
+        "",
+        *(f"* {text}" for text in UNSEEN),
+        "",
+        "An audit proves leaks, never their absence.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())

@@ -11,11 +11,12 @@ import math
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final, NoReturn, Protocol
+from typing import IO, Any, Final, NoReturn, Protocol, TypeVar
 
 Answer = tuple[bytes, ...]
 """The uploads that one device sends, in their order; nothing where it sends nothing."""
@@ -204,3 +205,15 @@ def _odd(value: object) -> str | None:
     if not isinstance(value, float) or math.isfinite(value):
         return None
     return "nan" if math.isnan(value) else "infinity" if value > 0 else "-infinity"
+
+
+T = TypeVar("T")
+
+
+def two(life: Callable[[int], T], at_once: bool) -> tuple[T, T]:
+    """Return the results of ``life(0)`` and ``life(1)``, of a client in two processes one beside the other."""
+    if not at_once:
+        return life(0), life(1)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(life, (0, 1))
+    return first, second

@@ -13,7 +13,7 @@ from sound_clients import Vectorised
 
 from ldp_aggregator.audit.asking.observations import Seen, read_tables
 from ldp_aggregator.audit.asking.people import people_of
-from ldp_aggregator.audit.budget import FIXED, SHARES
+from ldp_aggregator.audit.searching.events import FIXED, SHARES
 from ldp_aggregator.audit.searching.guesses import Guesser, fixed_guesses
 from ldp_aggregator.audit.searching.tight_events import stated_loss
 
