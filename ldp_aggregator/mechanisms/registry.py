@@ -1,4 +1,9 @@
-"""The one table of the aggregator's analysis, by the names that documents use."""
+"""The one table of the aggregator's analysis, by the names that documents use.
+
+The largest likelihood ratio of a mechanism by enumeration: every item, every output, from the definitions.
+
+It shares no formula with the closed forms that mechanisms prove, and must agree with them.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,18 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ldp_aggregator.mechanisms.analysis import Analysis
-from ldp_aggregator.mechanisms.de import DirectFacts
-from ldp_aggregator.mechanisms.laplace import LaplaceFacts
+from ldp_aggregator.mechanisms.noisy_vector import LaplaceFacts, SummingHistogramFacts
 from ldp_aggregator.mechanisms.onebit import OneBitFacts
-from ldp_aggregator.mechanisms.she import SummingHistogramFacts
-from ldp_aggregator.mechanisms.ss import SubsetFacts
-from ldp_aggregator.mechanisms.unary import OptimalUnaryFacts, SymmetricUnaryFacts, ThresholdedFacts
-from protocols.mechanisms import AnyMechanism
+from ldp_aggregator.mechanisms.pure import (
+    DirectFacts,
+    OptimalUnaryFacts,
+    SubsetFacts,
+    SymmetricUnaryFacts,
+    ThresholdedFacts,
+)
+from protocols.document.campaign import Campaign
+from protocols.document.verification import CLOSED_FORM, Verification, verify
+from protocols.mechanisms import AnyMechanism, WorstCase
 
 FACTS: Final[dict[str, type[Analysis[Any]]]] = {
     analysis.name: analysis
@@ -33,3 +43,22 @@ FACTS: Final[dict[str, type[Analysis[Any]]]] = {
 def analysis_of(mechanism: AnyMechanism) -> Analysis[Any]:
     """Everything else there is to know about a mechanism. Raises KeyError for one that is not in the table."""
     return FACTS[mechanism.name](mechanism)
+
+
+ENUMERATION: Final = "enumeration"
+
+MOST_ENUMERATED: Final = 1 << 12
+"""Probabilities (items times reports) up to which a mechanism is enumerated."""
+
+
+def verify_thoroughly(campaign: Campaign) -> Verification:
+    """Check every question of a campaign, by enumeration where that is possible."""
+    return verify(campaign, worst_case)
+
+
+def worst_case(mechanism: AnyMechanism) -> tuple[WorstCase, str]:
+    """The largest likelihood ratio, and how it was found: enumerated where there are few outputs, else proved."""
+    analysis = analysis_of(mechanism)
+    if 0 < analysis.law_size <= MOST_ENUMERATED:
+        return WorstCase(max(max(law) / min(law) for law in analysis.laws())), ENUMERATION
+    return mechanism.worst_case(), CLOSED_FORM
