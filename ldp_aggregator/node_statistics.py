@@ -1,14 +1,14 @@
 """One node's noisy statistics on the wire: canonical msgpack, exactly one valid encoding.
 
-``[1, campaign id, [integer, ...]]``, the integers being the vector of :func:`parts_of` the campaign's
-schema. A share says nothing about the node: who sent it is known from its token.
+``[1, campaign id, [integer, ...]]``, the integers being the vector of :func:`parts_of` the campaign's schema. A share
+says nothing about the node: who sent it is known from its token.
 
 ``["other rows", 1, campaign id, [integer, ...]]`` is the same, and a node's word that no row in it was in a share that
 it sent before for this campaign.
 
 The vector, of which a Naive Bayes model is made, is in the order of the schema: one count per class; for a counted
-feature one cell per (value, class), index value * k + class; for a Gaussian feature k sums of t and then k sums of
-1 - t^2.
+feature one cell per (value, class), index value * k + class; for a Gaussian feature k sums of t and then k sums of 1 -
+t^2.
 """
 
 from __future__ import annotations
@@ -139,13 +139,7 @@ def most_bytes(campaign: Campaign) -> int:
 def _unpack(data: bytes, longest: int) -> list[Any]:
     try:
         value = msgpack.unpackb(
-            data,
-            raw=False,
-            max_array_len=longest,
-            max_str_len=_ID_LENGTH,
-            max_bin_len=0,
-            max_map_len=0,
-            max_ext_len=0,
+            data, raw=False, max_array_len=longest, max_str_len=_ID_LENGTH, max_bin_len=0, max_map_len=0, max_ext_len=0
         )
     except Exception as error:  # msgpack raises many types; each means the same here.
         raise ShareError(f"not one msgpack value of this format ({type(error).__name__})") from None

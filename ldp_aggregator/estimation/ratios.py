@@ -5,8 +5,8 @@ class tells the class, too. With their variances and covariance V_J, V_pi, C, th
 ratios R that the data do not refuse, (J - R pi)^2 <= z^2 (V_J - 2 R C + R^2 V_pi). It is bounded where pi can be told
 from zero, and only there is anything said: elsewhere the share can be anything from 0 to 1.
 
-Of the cells E_i of a pair question and the share M of its last cells, which say that the value is missing,
-r_i = E_i / (1 - M) is P(value, class | present), and to first order
+Of the cells E_i of a pair question and the share M of its last cells, which say that the value is missing, r_i = E_i /
+(1 - M) is P(value, class | present), and to first order
 
     Var r_i = (Var E_i + r_i^2 Var M + 2 r_i Cov(E_i, M)) / (1 - M)^2.
 """
@@ -18,20 +18,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import Z_95, Cells, QuestionEstimate
-from ldp_aggregator.estimation.poisoning.ratio_bounds import quotient_reach
-from ldp_aggregator.estimation.poisoning.report_bounds import sum_range
-from ldp_aggregator.estimation.pooling import class_shares, covariance_with_sum, pool_shares, weighted
+from ldp_aggregator.estimation.estimators import (
+    Z_95,
+    Array,
+    Cells,
+    QuestionEstimate,
+    class_shares,
+    covariance_with_sum,
+    pool_shares,
+    weighted,
+)
+from ldp_aggregator.estimation.poisoning import quotient_reach, sum_range
 from ldp_aggregator.estimation.simplex import norm_sub
 from protocols import Campaign
 from protocols.document.questions import PAIR
 
 if TYPE_CHECKING:
     from ldp_aggregator.estimation.estimates import Estimates
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -147,5 +151,4 @@ def _covariance(estimates: Estimates, pair: QuestionEstimate) -> Array:
     if estimates.campaign.privacy.answers == "all":
         # The same records are behind every question; only the noise is this one's own.
         answers += (1 - weight) * frequency * (1 - total)
-    covariance: Array = np.clip(answers.ravel() / pair.n, -limit, limit)
-    return covariance
+    return np.asarray(np.clip(answers.ravel() / pair.n, -limit, limit))

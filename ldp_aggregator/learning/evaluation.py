@@ -29,7 +29,7 @@ from scipy.stats import truncnorm
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import estimate
-from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
+from ldp_aggregator.estimation.estimators import Array, Cells, QuestionEstimate
 from ldp_aggregator.estimation.expected import answers
 from ldp_aggregator.estimation.posterior.evidence import covariance_of_cells
 from ldp_aggregator.estimation.ratios import ratio_of
@@ -55,7 +55,6 @@ from protocols.document.questions import RIGHT, SCORE
 from protocols.drafting.edges import score_edges
 from protocols.model import Model
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 CLEARLY_BETTER: Final = 2.0
@@ -306,8 +305,7 @@ class _Table:
         return ratio_of(self.share(cells), self.share(whole), self._across(first, second), 0.5)
 
     def _across(self, first: Array, second: Array) -> Array:
-        across: Array = ((first @ self.covariance) * second).sum(axis=-1)
-        return across
+        return np.asarray(((first @ self.covariance) * second).sum(axis=-1))
 
     def area(self) -> Cells:
         """Return the area under the ROC curve: how often a record of the second class has the higher score than one of

@@ -16,8 +16,7 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ldp_aggregator.estimation.cell_tables import value_names
-from ldp_aggregator.estimation.plotting import axes_or_new, plot_normals, plot_shares
+from ldp_aggregator.estimation.cell_tables import axes_or_new, plot_normals, plot_shares, value_names
 from ldp_aggregator.learning.frames import (
     as_column,
     clipped,
@@ -78,11 +77,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
     """
 
     def __init__(
-        self,
-        schema: Mapping[str, Any] | None = None,
-        *,
-        smoothing: float = 1.0,
-        variance_floor: float = 1e-9,
+        self, schema: Mapping[str, Any] | None = None, *, smoothing: float = 1.0, variance_floor: float = 1e-9
     ) -> None:
         self.schema = schema
         self.smoothing = smoothing
@@ -156,8 +151,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
     def predict(self, X: pd.DataFrame) -> NDArray[Any]:
         """The most probable class of every row; by the prior where all are impossible, of equals the first."""
         scores = self.scores(X)
-        winners: NDArray[Any] = self.classes_[scores.argmax(axis=1)]
-        return winners
+        return np.asarray(self.classes_[scores.argmax(axis=1)])
 
     def predict_proba(self, X: pd.DataFrame) -> Array:
         """P(class | row), shape (rows, k). Where every class is impossible under the model, its prior."""
@@ -230,13 +224,11 @@ def _log_likelihood(likelihood: Likelihood, column: pd.Series[Any]) -> Array:
     if isinstance(likelihood, DiscreteLikelihood):
         indices = feature_indices(likelihood.feature, column)
         rows = np.vstack([np.log(np.array(likelihood.table)), np.zeros(len(likelihood.table[0]))])
-        taken: Array = rows[indices]
-        return taken
+        return rows[indices]
     values = clipped(likelihood.feature, column)[:, None]
     mean, variance = np.array(likelihood.mean), np.array(likelihood.variance)
     density = -0.5 * np.log(2 * np.pi * variance) - (values - mean) ** 2 / (2 * variance)
-    result: Array = np.where(np.isnan(values), 0.0, density)
-    return result
+    return np.where(np.isnan(values), 0.0, density)
 
 
 def _as_frame(X: object) -> pd.DataFrame:

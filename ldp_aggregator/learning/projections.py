@@ -18,12 +18,11 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import Estimates, estimate
-from ldp_aggregator.estimation.estimators import Cells
+from ldp_aggregator.estimation.estimators import Array, Cells
 from ldp_aggregator.estimation.moments import SIGNIFICANT, present_shares
 from ldp_aggregator.learning.frames import column_of, declared_indices, numbers, rescaled
 from protocols import Campaign
@@ -31,8 +30,6 @@ from protocols.document.authored import MOMENTS
 from protocols.document.projection import METHODS, PUBLIC
 from protocols.document.questions import PRODUCT, VALUE
 from protocols.document.schema import ContinuousFeature, Label
-
-Array = NDArray[np.float64]
 
 DEFAULT_RIDGE: Final = 1e-3
 """rho for exact moments, in squared units of t; a private round's noise asks for more (see
@@ -202,8 +199,7 @@ def _directions(moments: InputMoments, method: str, ridge: float | None, signal_
             raise ValueError("the scatter is singular; use a ridge above 0, such as 0.001") from None
     vectors = vectors[:, ::-1] / np.linalg.norm(vectors[:, ::-1], axis=0)
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(size)]
-    oriented: Array = vectors * np.sign(largest)
-    return oriented
+    return np.asarray(vectors * np.sign(largest))
 
 
 def _reach(direction: Array, mean: Array) -> tuple[float, float]:
@@ -244,5 +240,4 @@ def _seen(present: Cells) -> float:
 def _positive(matrix: Array) -> Array:
     """The nearest symmetric matrix with eigenvalues of at least a millionth."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    nearest: Array = (vectors * np.maximum(values, 1e-6)) @ vectors.T
-    return nearest
+    return np.asarray((vectors * np.maximum(values, 1e-6)) @ vectors.T)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally, devices_counted
 from ldp_aggregator.estimation.estimates import Estimates, estimate
-from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
+from ldp_aggregator.estimation.estimators import Array, Cells, QuestionEstimate, pool, pool_classes
 from ldp_aggregator.estimation.moments import (
     DEFAULT_VARIANCE_FLOOR,
     Moments,
@@ -33,8 +33,7 @@ from ldp_aggregator.estimation.moments import (
     rebuild_moments,
     shrink_moments,
 )
-from ldp_aggregator.estimation.poisoning.report_bounds import report_that_names
-from ldp_aggregator.estimation.pooling import pool, pool_classes
+from ldp_aggregator.estimation.poisoning import report_that_names
 from ldp_aggregator.estimation.posterior.tables import Posterior, posterior_of
 from ldp_aggregator.estimation.simplex import FLOOR, NONE, POSTERIOR, TRAINING_MODES, floor, norm_sub
 from ldp_aggregator.learning.naive_bayes import NaiveBayes, discrete_likelihood
@@ -56,7 +55,6 @@ from protocols.document.questions import LABEL, PAIR, SIGN, SQUARE, VALUE, signs
 from protocols.document.schema import ContinuousFeature, Feature, is_gaussian
 from protocols.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
 
-Array = NDArray[np.float64]
 Pairs = Sequence[tuple[Campaign, Tally]]
 
 POOLED: Final = "pooled"

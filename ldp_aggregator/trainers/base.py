@@ -19,12 +19,11 @@ from ldp_aggregator.trainers.noise.accountant import Accountant, FitAccountant, 
 from ldp_aggregator.trainers.noise.randomness import PrivacyWarning, RandomState, coins_of, warn_of_second_fit
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS, REPLACE, checked_relation
 from ldp_aggregator.trainers.schemas import Schema, schema_of_table
+from ldp_aggregator.trainers.statistics import Array, Integers
 from protocols.document.schema import Label
 from protocols.exact.coins import Coins
 from protocols.model import Model
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Variant = Literal["sound", "published"]
 
 SOUND: Final = "sound"

@@ -6,7 +6,7 @@ empty ones too, and nothing exact is kept: neither labels nor inertia.
 Points and centres are integers on the grid of the statistics, and so are their distances: whose a row is follows from
 that row and the centres alone. Floating-point products would depend, in their last bits, on how many rows there are.
 
-What is kept of a private k-means, and its JSON: public features, centres on the grid, promise and spending.
+Kept, and written as JSON, are public features, centres on the grid, promise and spending.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,17 +26,14 @@ from ldp_aggregator.learning.frames import column_of
 from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.trainers.base import sound_guarantee
 from ldp_aggregator.trainers.noise.accountant import Accountant, FitAccountant
-from ldp_aggregator.trainers.noise.integers import discrete_laplace
-from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of, warn_of_second_fit
+from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of, discrete_laplace, warn_of_second_fit
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.statistics import GRID, grid_values
+from ldp_aggregator.trainers.statistics import GRID, Integers, grid_values
 from protocols.document.schema import ContinuousFeature, read_feature
 from protocols.errors import ModelError, ProtocolError
 from protocols.exact.coins import Coins
 from protocols.fields import Fields, describe, parse_json
-
-Integers = NDArray[np.int64]
 
 VERSION: Final = 1
 KIND: Final = "k-means"

@@ -10,11 +10,10 @@ from ldp_aggregator.cli.common import ABOUT, CommandError, UsageError, add_comma
 from ldp_aggregator.node_statistics import ShareError, decode_share, has_other_rows
 from ldp_aggregator.store.runs.run_files import sync_folder
 from ldp_aggregator.trainers.base import sound_guarantee
-from ldp_aggregator.trainers.csv_tables import read_table
 from ldp_aggregator.trainers.federation.delivery import Aggregator, DeliveryError, send_share, withdraw_share
 from ldp_aggregator.trainers.federation.state import node_statistics
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
-from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.schemas import Schema, read_table
 from protocols import Campaign
 from protocols.shell import Groups, say
 

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from ldp_aggregator import NaiveBayes
-from ldp_aggregator.trainers import FederatedState, PrivateKMeans, SufficientStatisticsNB
-from ldp_aggregator.trainers import csv_tables as tables
+from ldp_aggregator.trainers import FederatedState, PrivateKMeans, SufficientStatisticsNB, schemas
 from protocols import Campaign
 
 DRAFT = {
@@ -110,7 +109,7 @@ def test_relation_and_nodes_reach_the_trainer(fit):
 def test_pieces_of_a_file_give_the_model_of_the_whole_which_is_the_classs(fit, files, monkeypatch):
     one, other = files / "one.json", files / "other.json"
     assert fit("sums", "--output", one)[0] == 0
-    chunks = tables.read_chunks
+    chunks = schemas.read_chunks
     monkeypatch.setattr("ldp_aggregator.cli.tables.fit.read_chunks", lambda path, schema: chunks(path, schema, rows=7))
     assert fit("sums", "--output", other)[0] == 0
     frame = read(files / "table.csv")
