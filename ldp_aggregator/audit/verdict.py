@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -206,6 +206,7 @@ def audit(
     events = sorted((event for event, _ in bounded), key=lambda event: event.claim - event.bound)
     further = [of for of in (*twins, again.first, again.other_campaign, alone.answers) if any(of)]
     ids = [one for tables in (seen.tables, *map(read_tables, further)) for one in ids_of(tables)]
+    other = next((number for number, person in enumerate(fixed) if person.label != fixed[0].label), 0)
     findings = [
         *_loss_findings(events),
         *(Finding(LENGTH, text) for text in different_lengths(seen)),
@@ -213,11 +214,14 @@ def audit(
         *(Finding(MALFORMED, text) for text in malformed_answers(value, seen)),
         *(Finding(MALFORMED, text) for text in malformed_ids(seen)),
         *(Finding(RETRY, text) for text in again.differences()),
-        *_id_findings(seen, ids, alphas),
+        *_known(ID_REPEATS, repeated_ids(ids, alphas[REPEATED])),
+        *_known(ID_UNEVEN, uneven_ids(seen, alphas[UNEVEN])),
+        *_known(COINS, twisted_ids(seen, alphas[TWISTED])),
         *_coin_findings(value, seen, twins, again, alphas[ALIKE]),
-        *([] if studied is None else [Finding(STUDY, studied)]),
-        *([] if times is None or (text := slow_answers(times, alphas[TIME])) is None else [Finding(SLOW, text)]),
-        *_seed_findings(document, seen, fixed, ids, len(twins[0]), alphas[SEEDED]),
+        *_known(STUDY, studied),
+        *_known(SLOW, None if times is None else slow_answers(times, alphas[TIME])),
+        *_known(SEED, public_noise(document, seen, sorted({0, other}), len(twins[0]), alphas[SEEDED] / 2)),
+        *_known(SEED, small_seeds(document, ids, alphas[SEEDED] / 2)),
     ]
     floor = floor_of(
         claim,
@@ -300,15 +304,8 @@ def _loss_findings(events: Sequence[Event]) -> Iterator[Finding]:
             )
 
 
-def _id_findings(seen: Seen, ids: Sequence[bytes], alphas: Mapping[str, float]) -> Iterator[Finding]:
-    repeated, uneven = repeated_ids(ids, alphas[REPEATED]), uneven_ids(seen, alphas[UNEVEN])
-    if repeated is not None:
-        yield Finding(ID_REPEATS, repeated)
-    if uneven is not None:
-        yield Finding(ID_UNEVEN, uneven)
-    twisted = twisted_ids(seen, alphas[TWISTED])
-    if twisted is not None:
-        yield Finding(COINS, twisted)
+def _known(code: str, text: str | None) -> list[Finding]:
+    return [] if text is None else [Finding(code, text)]
 
 
 def _coin_findings(
@@ -330,16 +327,6 @@ def _coin_findings(
     for alike in alikes:
         if alike.excessive(alpha / most):
             yield Finding(COINS, str(alike))
-
-
-def _seed_findings(
-    document: str, seen: Seen, people: Sequence[Person], ids: Sequence[bytes], before: int, alpha: float
-) -> Iterator[Finding]:
-    other = next((number for number, person in enumerate(people) if person.label != people[0].label), 0)
-    public = public_noise(document, seen, sorted({0, other}), before, alpha / 2)
-    for text in (public, small_seeds(document, ids, alpha / 2)):
-        if text is not None:
-            yield Finding(SEED, text)
 
 
 def _told(findings: Sequence[Finding]) -> Iterator[Finding]:

@@ -79,14 +79,10 @@ def share_moves(estimates: Sequence[QuestionEstimate], classes: int) -> Array:
     if not place:
         return np.full(len(estimates), np.inf)
     telling = [estimates[i] for i in place]
+    ranges = [sum_range(e.question, e.question.domain_size // classes) / e.n for e in telling]
     result = np.zeros(len(estimates))
-    result[place] = class_shares(telling, classes) * [class_range(e.question, classes) / e.n for e in telling]
+    result[place] = class_shares(telling, classes) * ranges
     return result
-
-
-def class_range(question: Question, classes: int) -> float:
-    """The range of what a report adds to the share of a class."""
-    return sum_range(question, question.domain_size // classes)
 
 
 def report_that_names(question: Question, item: int) -> NDArray[np.int64]:

@@ -135,34 +135,22 @@ def evaluate(campaign: Campaign, tally: Tally) -> Evaluated:
         reason = "with more than two classes nothing is moved: the answers do not tell how sure the model is"
     elif table is not None:
         published, threshold, reason = accuracy.published(asked)
-    shares = recall = precision = dict.fromkeys(names, _UNTOLD)
-    confusion: list[list[Figure]] = []
-    area: Figure | None = None
-    roc: Sequence[Mapping[str, Any]] = ()
-    calibration: Sequence[Mapping[str, Any]] = ()
-    if table is not None:
-        said, classes = _saying(asked, threshold), _of_class(asked)
-        shares = _by_class(names, table.share(classes))
-        confusion = [list(_by_class(names, table.share(one & classes)).values()) for one in said]
-        recall = _by_class(names, table.ratio(said & classes, classes))
-        precision = _by_class(names, table.ratio(said & classes, said))
-        if asked.edges is not None:
-            area, roc, calibration = Figure.of(table.area()), _roc(table, asked), _calibration(table, asked)
-    return Evaluated(
-        campaign=campaign.id,
-        epsilon=campaign.privacy.epsilon,
-        devices=int(tally.n.sum()),
-        accuracy=published,
-        threshold=threshold,
-        reason=reason,
-        as_trained=as_trained,
-        classes=shares,
-        confusion=confusion,
-        recall=recall,
-        precision=precision,
-        area=area,
-        roc=roc,
-        calibration=calibration,
+    about = campaign.id, campaign.privacy.epsilon, int(tally.n.sum())
+    untold = dict.fromkeys(names, _UNTOLD)
+    found = Evaluated(*about, published, threshold, reason, as_trained, untold, [], untold, untold, None, (), ())
+    if table is None:
+        return found
+    said, classes = _saying(asked, threshold), _of_class(asked)
+    if asked.edges is not None:
+        found = replace(
+            found, area=Figure.of(table.area()), roc=_roc(table, asked), calibration=_calibration(table, asked)
+        )
+    return replace(
+        found,
+        classes=_by_class(names, table.share(classes)),
+        confusion=[list(_by_class(names, table.share(one & classes)).values()) for one in said],
+        recall=_by_class(names, table.ratio(said & classes, classes)),
+        precision=_by_class(names, table.ratio(said & classes, said)),
     )
 
 

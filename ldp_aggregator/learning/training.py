@@ -104,7 +104,11 @@ def train(
     ValueError
         For campaigns that do not share label and features, and for unknown modes.
     """
-    pairs = [(campaign, _given(tally))] if isinstance(campaign, Campaign) else list(campaign)
+    if isinstance(campaign, Campaign):
+        if tally is None:
+            raise TypeError("train(campaign, tally) needs the tally")
+        campaign = [(campaign, tally)]
+    pairs = list(campaign)
     how = Decoding(post, prior, float(smoothing), variance_floor, shrinkage)
     _check(pairs, how, arrivals)
     learned = learn(pairs, how)
@@ -186,12 +190,6 @@ def learn(pairs: Pairs, how: Decoding, telling: Sequence[QuestionEstimate] | Non
     return Learned(estimates, telling, shares, posterior, model, insufficient)
 
 
-def _given(tally: Tally | None) -> Tally:
-    if tally is None:
-        raise TypeError("train(campaign, tally) needs the tally")
-    return tally
-
-
 def _check(pairs: Pairs, how: Decoding, arrivals: Sequence[Arrivals] | None) -> None:
     if not pairs:
         raise ValueError("train needs at least one (campaign, tally)")
@@ -211,15 +209,12 @@ def _check(pairs: Pairs, how: Decoding, arrivals: Sequence[Arrivals] | None) -> 
                 f'campaign {one.id} has "asks": "{one.asks}" and asks not for a model: a moments round fits a '
                 "projection, an evaluation round tells how good a model is; neither is trained on"
             )
+    first = pairs[0][0]
     for other, _ in pairs[1:]:
-        _check_same_schema(pairs[0][0], other)
-
-
-def _check_same_schema(first: Campaign, other: Campaign) -> None:
-    same_label = first.label.to_json() | {"weight": None} == other.label.to_json() | {"weight": None}
-    mine, theirs = ([f.to_json() | {"weight": 1} for f in c.asked] for c in (first, other))
-    if not same_label or mine != theirs or _unweighted(first.projection) != _unweighted(other.projection):
-        raise ValueError(f"campaigns {first.id} and {other.id} do not have the same label and features")
+        same_label = first.label.to_json() | {"weight": None} == other.label.to_json() | {"weight": None}
+        mine, theirs = ([f.to_json() | {"weight": 1} for f in c.asked] for c in (first, other))
+        if not same_label or mine != theirs or _unweighted(first.projection) != _unweighted(other.projection):
+            raise ValueError(f"campaigns {first.id} and {other.id} do not have the same label and features")
 
 
 def _unweighted(projection: Projection | None) -> Projection | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,8 +23,6 @@ from ldp_aggregator.trainers.statistics import Array, Integers
 from protocols.document.schema import Label
 from protocols.exact.coins import Coins
 from protocols.model import Model
-
-Variant = Literal["sound", "published"]
 
 SOUND: Final = "sound"
 PUBLISHED: Final = "published"
@@ -119,9 +117,14 @@ class PrivateNaiveBayes(NaiveBayes):
     def predict_joint_log_proba(self, X: pd.DataFrame) -> Array:
         """Ln P(class) + sum of ln P(value | class), shape (rows, k); a feature without a usable value takes no part."""
         check_is_fitted(self, "model_")
-        if self.schema is None:
-            X = _same_columns(self, X)
-        return super().predict_joint_log_proba(_framed(X, _inputs_of(self.model_)))
+        textual = isinstance(X, pd.DataFrame) and not all(pd.api.types.is_numeric_dtype(dtype) for dtype in X.dtypes)
+        if self.schema is None and not textual:
+            # scikit-learn's checks of a table to predict for, where the schema was read off the training table.
+            X = validate_data(self, X, reset=False, dtype=np.float64)
+        model = self.model_
+        features = tuple(likelihood.feature for likelihood in model.likelihoods)
+        schema = Schema(Label(model.label, model.classes), features, model.projection)
+        return super().predict_joint_log_proba(_framed(X, schema.input_names))
 
     @abstractmethod
     def _train(self, training: Training, frame: pd.DataFrame, classes: Integers) -> tuple[Model, Guarantee]:
@@ -211,17 +214,3 @@ def _names(X: Any) -> NDArray[Any] | None:
     if isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns):
         return np.array(X.columns, dtype=object)
     return None
-
-
-def _same_columns(trainer: PrivateNaiveBayes, X: Any) -> Any:
-    """Scikit-learn's checks of a table to predict for, where the schema was read off the training table."""
-    textual = isinstance(X, pd.DataFrame) and not all(pd.api.types.is_numeric_dtype(dtype) for dtype in X.dtypes)
-    if textual:
-        return X
-    return validate_data(trainer, X, reset=False, dtype=np.float64)
-
-
-def _inputs_of(model: Model) -> tuple[str, ...]:
-    """The columns that a model reads, in the order of an array's."""
-    features = tuple(likelihood.feature for likelihood in model.likelihoods)
-    return Schema(Label(model.label, model.classes), features, model.projection).input_names

@@ -50,24 +50,8 @@ class Clusters:
     budget: Mapping[str, float]
 
 
-def write_clusters(clusters: Clusters) -> str:
-    return json.dumps(
-        {
-            "version": VERSION,
-            "kind": KIND,
-            "features": [feature.to_json() for feature in clusters.features],
-            "grid": GRID,
-            "centres": clusters.centres.tolist(),
-            "guarantee": clusters.guarantee.to_json(),
-            "budget": dict(clusters.budget),
-        },
-        ensure_ascii=False,
-        separators=(",", ":"),
-    )
-
-
 def read_clusters(text: bytes | str) -> Clusters:
-    """The inverse of :func:`write_clusters`. Raises ModelError, which names the field."""
+    """The inverse of :meth:`PrivateKMeans.to_json`. Raises ModelError, which names the field."""
     fields = Fields(parse_json(text, _refuse), "", _refuse)
     fields.integer("version", least=VERSION, most=VERSION)
     fields.choice("kind", (KIND,))
@@ -203,11 +187,20 @@ class PrivateKMeans(ClusterMixin, BaseEstimator):
     def to_json(self) -> str:
         """Features with their bounds, centres in steps of the grid, and what the fit promises and spent."""
         check_is_fitted(self, "cluster_centers_")
-        return write_clusters(Clusters(self._features, self._steps, self.guarantee_, self.budget_))
+        document = {
+            "version": VERSION,
+            "kind": KIND,
+            "features": [feature.to_json() for feature in self._features],
+            "grid": GRID,
+            "centres": self._steps.tolist(),
+            "guarantee": self.guarantee_.to_json(),
+            "budget": self.budget_,
+        }
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
     def _adopt(self, clusters: Clusters) -> None:
         self._features, self._steps = clusters.features, clusters.centres
-        low, high = (np.array([float(bound) for bound in bounds]) for bounds in _bounds(clusters.features))
+        low, high = np.array([(float(feature.low), float(feature.high)) for feature in clusters.features]).T
         self.cluster_centers_ = low + (clusters.centres + GRID) / (2 * GRID) * (high - low)
         self.n_features_in_ = len(clusters.features)
         self.guarantee_: Guarantee = clusters.guarantee
@@ -235,10 +228,6 @@ class PrivateKMeans(ClusterMixin, BaseEstimator):
 def _points(features: Sequence[ContinuousFeature], table: pd.DataFrame) -> Integers:
     """Rows in [-1, 1]^d, in steps of 1/:data:`GRID`; shape (d, rows), so that each feature is contiguous."""
     return np.stack([grid_values(feature, column_of(table, feature)).astype(np.int64) for feature in features])
-
-
-def _bounds(features: Sequence[ContinuousFeature]) -> tuple[list[float], list[float]]:
-    return [feature.low for feature in features], [feature.high for feature in features]
 
 
 def _start(clusters: int, dimensions: int, coins: Coins) -> Integers:

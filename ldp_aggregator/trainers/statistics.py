@@ -4,10 +4,8 @@ A number is t in [-1, 1] by its public bounds, in steps of 2^-20; its square ent
 rounded down. Integers add up exactly, so that chunks of a table, or the shares of many nodes, give the same bits in
 every order.
 
-The vector holds, in the order of the schema: one count per class; for a counted feature one cell per (value, class),
-index value * k + class; for a Gaussian feature k sums of t and then k sums of 1 - t^2. Rows without a declared value
-are in no cell; a missing number stands in the middle of the bounds, t = 0. Rows without a declared label are in no cell
-at all.
+The vector's order is that of :mod:`ldp_aggregator.node_statistics`. Rows without a declared value are in no cell; a
+missing number stands in the middle of the bounds, t = 0. Rows without a declared label are in no cell at all.
 
 Features may say nothing: none of the rows holds a declared value, as where a column is spelt otherwise. Whether that is
 so is a fact about the rows. An error that followed from it, or from the dtype of a column, would tell neighbouring

@@ -145,26 +145,10 @@ def alone_guesses(guesser: Guesser, alone: Alone) -> Iterator[Event]:
     for side, answers in enumerate(of_author):
         if not any(answers):
             continue
-        seen = _seen(answers)
+        zeros = np.zeros(len(answers), dtype=np.int64)
+        seen = Seen(1, zeros, zeros, read_tables(answers))
         votes = Guesser(guesser.document, alone.people, seen, 2).votes_of(None, 0, 1, 0)
         right += int(((1, -1)[side] * votes > 0).sum())
         wrong += int(((1, -1)[side] * votes < 0).sum())
-    claim = float(guesser.document["privacy"]["epsilon"])
-    yield Event(
-        "guesses by the tight events, of devices that are alone in their process",
-        ALONE,
-        claim,
-        (),
-        alone.people[0],
-        alone.people[1],
-        right,
-        LIVES,
-        wrong,
-        LIVES,
-        guessed=True,
-    )
-
-
-def _seen(answers: Sequence[Answer]) -> Seen:
-    zeros = np.zeros(len(answers), dtype=np.int64)
-    return Seen(1, zeros, zeros, read_tables(answers))
+    name = "guesses by the tight events, of devices that are alone in their process"
+    yield Event(name, ALONE, guesser.claim(), (), *alone.people, right, LIVES, wrong, LIVES, guessed=True)

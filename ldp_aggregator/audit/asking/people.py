@@ -158,17 +158,17 @@ def drawn_people(
     in any case.
     """
     features, classes = document["features"], document["label"]["classes"]
-    sizes = [len(classes), *(_size(feature) for feature in features)]
+    values = (len(of["values"]) if of["kind"] == "categorical" else RANGES for of in features)
     covered: set[Pair] = set()
     for person in asked:
         cells = [classes.index(person.label), *(_cell(feature, person) for feature in features)]
         covered |= _pairs(cells, range(len(cells))[:_PLACES])
-    met = [np.zeros(size, dtype=np.int64) for size in sizes]
+    met = [np.zeros(size, dtype=np.int64) for size in (len(classes), *values)]
     people: dict[str, Person] = {}
     for _ in range(count):
-        places = np.sort(rng.permutation(len(sizes))[:_PLACES])
+        places = np.sort(rng.permutation(len(met))[:_PLACES])
         # What was drawn least often comes next, so that values are met in turn, in an order that is drawn.
-        tries = [[_rarest(times, rng) for times in met] for _ in range(_TRIES)]
+        tries = [[int(rng.choice(np.flatnonzero(times == times.min()))) for times in met] for _ in range(_TRIES)]
         new = [_pairs(cells, places) - covered for cells in tries]
         best = int(np.argmax([len(pairs) for pairs in new]))
         covered |= new[best]
@@ -180,14 +180,6 @@ def drawn_people(
         people[key_of(person)] = person
     keys = {key_of(person) for person in asked}
     return tuple(person for key, person in people.items() if key not in keys)
-
-
-def _size(feature: Mapping[str, Any]) -> int:
-    return len(feature["values"]) if feature["kind"] == "categorical" else RANGES
-
-
-def _rarest(times: Any, rng: np.random.Generator) -> int:
-    return int(rng.choice(np.flatnonzero(times == times.min())))
 
 
 def _cell(feature: Mapping[str, Any], person: Person) -> int | None:

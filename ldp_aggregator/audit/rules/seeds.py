@@ -214,16 +214,13 @@ def small_seeds(document: str, ids: Sequence[bytes], alpha: float) -> str | None
 @functools.lru_cache(maxsize=2)
 def _streams_of_numbers(first: int, end: int) -> list[tuple[str, list[bytes]]]:
     numbers = range(first, end)
-    found = [(name, _listed(stream)) for name, stream in from_integers(numbers, 32)]
+    streams = from_integers(numbers, 32)
+    found = [(name, [row.tobytes() for row in stream[:, : 2 * _ID_BYTES]]) for name, stream in streams]
     for order in ("little", "big"):
         for width in (4, 8):
             digests = [hashlib.sha256(number.to_bytes(width, order)).digest() for number in numbers]
             found.append((f"SHA-256 ({width} bytes, {order}-endian)", digests))
     return [*found, ("SHA-256 (decimal)", [hashlib.sha256(b"%d" % number).digest() for number in numbers])]
-
-
-def _listed(stream: Bytes) -> list[bytes]:
-    return [row.tobytes() for row in stream[:, : 2 * _ID_BYTES]]
 
 
 def _campaign_id(document: str) -> bytes:
@@ -377,18 +374,11 @@ def untempered(outputs: Words) -> Words:
     y = outputs.astype(np.int64)
     y ^= y >> 18
     y ^= (y << 15) & 0xEFC60000
-    return _undo_right(_undo_left(y, 7, 0x9D2C5680), 11)
-
-
-def _undo_left(words: Words, shift: int, mask: int) -> Words:
-    found = words.copy()
+    # What was shifted by less than half a word comes back a few bits at a time.
+    left = y
     for _ in range(5):
-        found = words ^ ((found << shift) & mask)
-    return found
-
-
-def _undo_right(words: Words, shift: int) -> Words:
-    found = words.copy()
+        left = y ^ ((left << 7) & 0x9D2C5680)
+    state = left
     for _ in range(3):
-        found = words ^ (found >> shift)
-    return found
+        state = left ^ (state >> 11)
+    return state

@@ -210,14 +210,8 @@ _CAUTION: Final = 3.2
 """Standard deviations that choosing takes off what it has seen."""
 
 Counts = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """An event of the second half, and by how much the first half puts it above its claim."""
-
-    excess: float
-    event: Event
+About = tuple[str, str, float, tuple[int, ...]]
+"""Name, scope, claim and questions of an event."""
 
 
 @dataclass(frozen=True)
@@ -263,22 +257,22 @@ def company_of(people: Sequence[Person]) -> Sides:
 
 
 class Chosen:
-    """The best candidates of each scope."""
+    """The best events of each scope: of the second half, by how much the first half puts them above their claims."""
 
     def __init__(self) -> None:
-        self._best: dict[tuple[str, str], list[tuple[float, int, Candidate]]] = {}
+        self._best: dict[tuple[str, str], list[tuple[float, int, Event]]] = {}
         self._number = 0
 
-    def add(self, candidate: Candidate) -> None:
-        same = self._best.setdefault((candidate.event.scope, candidate.event.name), [])
+    def add(self, excess: float, event: Event) -> None:
+        same = self._best.setdefault((event.scope, event.name), [])
         self._number += 1
-        heapq.heappush(same, (candidate.excess, self._number, candidate))
+        heapq.heappush(same, (excess, self._number, event))
         if len(same) > _ALIKE:
             heapq.heappop(same)
 
     def of(self, scope: str) -> list[Event]:
-        found = [entry[2] for (of_scope, _), same in self._best.items() if of_scope == scope for entry in same]
-        return [candidate.event for candidate in sorted(found, key=lambda c: -c.excess)[:CHOSEN]]
+        found = [entry for (of_scope, _), same in self._best.items() if of_scope == scope for entry in same]
+        return [event for _, _, event in sorted(found, key=lambda entry: -entry[0])[:CHOSEN]]
 
 
 @dataclass(frozen=True)
@@ -305,29 +299,31 @@ def search(people: Sequence[Person], seen: Seen, claims: Claims, chosen: Chosen)
 
     def look(rows: NDArray[np.int64], column: Column, scope: str, claim: float, questions: tuple[int, ...]) -> None:
         counts = _counts(places[rows], column.codes, column.values, seen.people)
-        weigh(counts, column.name, scope, claim, questions)
+        weigh(counts, (column.name, scope, claim, questions))
         if column.values == 256 and (scope == SIDE or "difference" not in column.name):
             whole = counts.sum(axis=-1)
             for bit in range(8):
                 # The values are even and odd by turns; without their last bit, half as many are left.
                 even, odd = counts[..., 0::2], counts[..., 1::2]
                 is_set = odd.sum(axis=-1)
-                weigh(np.stack([whole - is_set, is_set], axis=-1), f"{column.name}, bit {bit}", scope, claim, questions)
+                about = f"{column.name}, bit {bit}", scope, claim, questions
+                weigh(np.stack([whole - is_set, is_set], axis=-1), about)
                 counts = even + odd
 
-    def weigh(counts: Counts, name: str, scope: str, claim: float, questions: tuple[int, ...]) -> None:
+    def weigh(counts: Counts, about: About) -> None:
+        name, scope, _, questions = about
         counts = counts[..., counts[:2].any(axis=(0, 1, 2))]
         if not counts.size:
             return
         whole, of_whole = counts.sum(axis=2), asked.sum(axis=2)
         if _uneven(whole[:2].sum(axis=0), of_whole[:2].sum(axis=0)):
-            _choose(chosen, everyone, whole, of_whole, name, scope, claim, questions)
+            _choose(chosen, everyone, whole, of_whole, about)
         if scope == SIDE and questions:
             # Ids may well say which process made them.
             return
         lives, of_lives = (of.reshape(3, 2 * seen.people, -1) for of in (counts, asked))
         if _uneven(lives[:2].sum(axis=0), of_lives[:2].sum(axis=0)):
-            _choose(chosen, company, lives, of_lives, name, COMPANY, 0.0, questions)
+            _choose(chosen, company, lives, of_lives, (name, COMPANY, 0.0, questions))
 
     shapes = np.zeros(len(seen.person), dtype=np.int64)
     for number, table in enumerate(seen.tables):
@@ -358,16 +354,7 @@ def _uneven(counts: Counts, asked: Counts) -> bool:
     return bool(excess.max() > _WORTH**2 or excess.sum() > freedom + _WORTH * np.sqrt(2 * freedom))
 
 
-def _choose(
-    chosen: Chosen,
-    sides: Sides,
-    counts: Counts,
-    asked: Counts,
-    name: str,
-    scope: str,
-    claim: float,
-    questions: tuple[int, ...],
-) -> None:
+def _choose(chosen: Chosen, sides: Sides, counts: Counts, asked: Counts, about: About) -> None:
     """Add the comparisons of the highest excess, each with its best set of values.
 
     Sets of many values promise too much where they were chosen; what they promise is what a set that was chosen in the
@@ -392,8 +379,8 @@ def _choose(
         ones, others = (int(parts[2][side][values].sum()) for side in pair)
         of_one, of_other = (int(trials[2][side]) for side in pair)
         who, whom = (sides.people[side] for side in pair)
-        event = Event(name, scope, claim, questions, who, whom, ones, of_one, others, of_other)
-        chosen.add(Candidate(float(promise) - claim, event))
+        event = Event(*about, who, whom, ones, of_one, others, of_other)
+        chosen.add(float(promise) - event.claim, event)
 
 
 def _promise(fitted: Counts, of_fitted: Counts, shown: Counts, of_shown: Counts) -> float:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ldp_aggregator.audit.asking.black_box import Person
 from ldp_aggregator.audit.asking.observations import Seen, hashed
 from ldp_aggregator.audit.asking.people import Document, spread
-from ldp_aggregator.audit.searching.comparisons import Candidate, Chosen, prefixes
+from ldp_aggregator.audit.searching.comparisons import Chosen, prefixes
 from ldp_aggregator.audit.searching.events import BLOCK, SIDE, WHOLE, Event, fair_rounds
 from ldp_aggregator.audit.searching.tight_events import Item, Moment, item_of, tight_event, without_noise
 
@@ -43,6 +43,11 @@ class Guesser:
     people: Sequence[Person]
     seen: Seen
     often: int
+
+    def claim(self, scope: str = WHOLE, question: int | None = None) -> float:
+        """Return the loss that an upload may have; of the answer to a question its own, beside all answers none."""
+        asked = self.question(question) if scope == BLOCK and question is not None else None
+        return 0.0 if scope == SIDE else float((asked or self.document["privacy"])["epsilon"])
 
     def question(self, number: int) -> Mapping[str, Any] | None:
         questions = self.document["questions"]
@@ -115,20 +120,12 @@ def _place(item: Item | None) -> tuple[float, ...]:
 
 def fixed_guesses(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]:
     """Guesses on all trials: of every question alone, and by whichever question an upload answers alone."""
-    several = any(len(table.shape.blocks) > 1 for table in guesser.seen.tables)
-    questions = range(len(guesser.document["questions"]))
+    scope, questions = BLOCK if guesser.seen.several else WHOLE, range(len(guesser.document["questions"]))
     for number in questions:
-        pairs = pairs_by(guesser.items(number))
-        claim = float(guesser.document["questions"][number]["epsilon"])
-        if pairs:
-            scope = BLOCK if several else WHOLE
-            total = claim if several else float(guesser.document["privacy"]["epsilon"])
-            yield _pooled(guesser, "guesses by the tight event", scope, total, number, pairs, rng)
-    if len(questions) > 1 and not several:
-        pairs = different(guesser)
-        if pairs:
-            claim = float(guesser.document["privacy"]["epsilon"])
-            yield _pooled(guesser, "guesses by the tight events", WHOLE, claim, None, pairs, rng)
+        if pairs := pairs_by(guesser.items(number)):
+            yield _pooled(guesser, "guesses by the tight event", scope, number, pairs, rng)
+    if len(questions) > 1 and scope == WHOLE and (pairs := different(guesser)):
+        yield _pooled(guesser, "guesses by the tight events", WHOLE, None, pairs, rng)
 
 
 def different(guesser: Guesser) -> list[tuple[int, int]]:
@@ -156,7 +153,6 @@ def _pooled(
     guesser: Guesser,
     name: str,
     scope: str,
-    claim: float,
     question: int | None,
     pairs: Sequence[tuple[int, int]],
     rng: np.random.Generator,
@@ -170,14 +166,14 @@ def _pooled(
             right += int((sign * votes[:count] > 0).sum())
             wrong += int((sign * votes[:count] < 0).sum())
             rounds += count
-    asked = () if question is None else (question,)
+    asked, claim = () if question is None else (question,), guesser.claim(scope, question)
     first = guesser.people[pairs[0][0]]
     return Event(name, scope, claim, asked, first, None, right, rounds, wrong, rounds, guessed=True)
 
 
 def summed_guesses(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]:
     """Guesses by the sum of all answers' votes, where it is far enough from 0: the first half says how far."""
-    if not any(len(table.shape.blocks) > 1 for table in guesser.seen.tables):
+    if not guesser.seen.several:
         return
     pairs = different(guesser)
     halves: list[list[Votes]] = [[], []]
@@ -195,47 +191,32 @@ def summed_guesses(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event
     with np.errstate(divide="ignore"):
         cautious = np.log(right + 0.5) - np.log(wrong + 1) - 3 * np.sqrt(1 / (right + 0.5) + 1 / (wrong + 1))
     level = levels[int(np.argmax(cautious))]
-    counts = [0, 0, 0]
+    said_right = said_wrong = rounds = 0
     for number, pair in enumerate(pairs):
         taken = fair_rounds(min(guesser.seen.half(person, True) for person in pair), rng)
         if taken is not None:
             for votes, count in zip(halves[1][2 * number : 2 * number + 2], taken, strict=True):
-                counts[0] += int((votes[:count] >= level).sum())
-                counts[1] += int((votes[:count] <= -level).sum())
-                counts[2] += count
-    claim = float(guesser.document["privacy"]["epsilon"])
-    first = guesser.people[pairs[0][0]]
-    yield Event(
-        "guesses by the sum of all tight events",
-        WHOLE,
-        claim,
-        (),
-        first,
-        None,
-        *(counts[0], counts[2], counts[1], counts[2]),
-        guessed=True,
-    )
+                said_right += int((votes[:count] >= level).sum())
+                said_wrong += int((votes[:count] <= -level).sum())
+                rounds += count
+    name, first = "guesses by the sum of all tight events", guesser.people[pairs[0][0]]
+    yield Event(name, WHOLE, guesser.claim(), (), first, None, said_right, rounds, said_wrong, rounds, guessed=True)
 
 
 def pair_columns(guesser: Guesser, chosen: Chosen) -> None:
     """Columns that are made for a pair: the votes of the tight events, and Naive Bayes over all bytes."""
     seen, people = guesser.seen, guesser.people
-    claim = float(guesser.document["privacy"]["epsilon"])
-    every = [
-        pair
-        for number in range(len(guesser.document["questions"]))
-        for pair in pairs_by(guesser.items(number))[:_PAIRS]
-    ]
+    numbers = range(len(guesser.document["questions"]))
+    every = [pair for number in numbers for pair in pairs_by(guesser.items(number))[:_PAIRS]]
     pairs = list(dict.fromkeys([*different(guesser), *every, *((0, other) for other in range(1, min(len(people), 9)))]))
     for one, other in pairs[: 2 * _PAIRS]:
         votes = [np.round(of, 9) for of in guesser.votes(None, one, other)]
-        _add(chosen, guesser, "sum of the tight events", claim, (one, other), votes)
-        _add(chosen, guesser, "score of all bytes", claim, (one, other), _byte_scores(seen, one, other))
+        _add(chosen, guesser, "sum of the tight events", (one, other), votes)
+        _add(chosen, guesser, "score of all bytes", (one, other), _byte_scores(seen, one, other))
 
 
-def _add(
-    chosen: Chosen, guesser: Guesser, name: str, claim: float, pair: tuple[int, int], columns: list[Votes]
-) -> None:
+def _add(chosen: Chosen, guesser: Guesser, name: str, pair: tuple[int, int], columns: list[Votes]) -> None:
+    claim = guesser.claim()
     values, codes = np.unique(np.concatenate(columns), return_inverse=True)
     of_side = np.split(codes, [len(columns[0])])
     chose, tested = (np.array([np.bincount(of[tests::2], minlength=len(values)) for of in of_side]) for tests in (0, 1))
@@ -250,7 +231,7 @@ def _add(
             )
             who, whom = (guesser.people[number] for number in (pair if side == 0 else pair[::-1]))
             event = Event(name, WHOLE, claim, (), who, whom, ones, of_one, others, of_other)
-            chosen.add(Candidate(float(bounds[side, best]) - claim, event))
+            chosen.add(float(bounds[side, best]) - claim, event)
 
 
 def _byte_scores(seen: Seen, one: int, other: int) -> list[Votes]:
@@ -321,7 +302,7 @@ def _keys(seen: Seen, questions: int) -> Iterator[tuple[str, str, int | None, ND
     yield "the whole answer", WHOLE, None, whole
     for name, keys in ids.items():
         yield name, SIDE, None, keys
-    if any(len(table.shape.blocks) > 1 for table in seen.tables):
+    if seen.several:
         yield "an exclusive or of two answers", WHOLE, None, crossed
         for question, keys in blocks.items():
             yield "an answer", BLOCK, question, keys
@@ -337,12 +318,6 @@ def _game(
     rng: np.random.Generator,
 ) -> Event:
     seen = guesser.seen
-    claim = float(guesser.document["privacy"]["epsilon"])
-    if scope == SIDE:
-        claim = 0.0
-    elif question is not None:
-        asked = guesser.question(question)
-        claim = claim if asked is None else float(asked["epsilon"])
     playing = np.isin(seen.person, players)
     first = playing & ~seen.tests
     known, places = np.unique(keys[first], return_inverse=True)
@@ -365,12 +340,13 @@ def _game(
     asked_for = () if question is None else (question,)
     rounds = 0 if taken is None else sum(taken)
     one = guesser.people[players[0]]
+    claim = guesser.claim(scope, question)
     return Event(name, scope, claim, asked_for, one, None, right, rounds, wrong, rounds, True, len(players))
 
 
 def _in_the_clear(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]:
     """Answers that are the truth without any noise, guessed to be their owner's; on all trials."""
-    several = any(len(table.shape.blocks) > 1 for table in guesser.seen.tables)
+    scope = BLOCK if guesser.seen.several else WHOLE
     for number, question in enumerate(guesser.document["questions"]):
         people: dict[Item, int] = {}
         for person, item in enumerate(guesser.items(number)):
@@ -386,8 +362,7 @@ def _in_the_clear(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]
         for player, count in zip(players, taken, strict=True):
             for item, hits in _hits(guesser.seen, number, player, count, told).items():
                 right, wrong = (right + hits, wrong) if people[item] == player else (right, wrong + hits)
-        scope = BLOCK if several else WHOLE
-        claim = float(question["epsilon"] if several else guesser.document["privacy"]["epsilon"])
+        claim = guesser.claim(scope, number)
         one = guesser.people[players[0]]
         yield Event(CLEAR, scope, claim, (number,), one, None, right, sum(taken), wrong, sum(taken), True, len(players))
 

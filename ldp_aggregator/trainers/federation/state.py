@@ -158,10 +158,8 @@ class FederatedState:
         if not salt:
             raise ValueError("groups are drawn by a salt that the nodes do not know; give one, and keep it")
         order = sorted(self._shares, key=lambda node: hashlib.sha256(salt + node.encode()).digest())
-        return [
-            NodeGroup(_exact_sum([self._shares[node] for node in order[first::groups]]), len(order[first::groups]))
-            for first in range(groups)
-        ]
+        found = ([self._shares[node].tolist() for node in order[first::groups]] for first in range(groups))
+        return [NodeGroup([sum(column) for column in zip(*of, strict=True)], len(of)) for of in found]
 
     def _count(self, node: str, share: bytes) -> None:
         """Once for every share; what a node sends first replaces nothing."""
@@ -232,10 +230,6 @@ def _bounded(totals: Sequence[int]) -> Integers:
     """As 64-bit integers. Only a lie can be larger than that, and it stays as large as it can be."""
     most = (1 << 63) - 1
     return np.array([min(max(total, -most), most) for total in totals], dtype=np.int64)
-
-
-def _exact_sum(vectors: Sequence[Integers]) -> list[int]:
-    return [sum(column) for column in zip(*(vector.tolist() for vector in vectors), strict=True)]
 
 
 def _median(models: Sequence[Model]) -> Model:
