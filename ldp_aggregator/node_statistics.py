@@ -111,7 +111,15 @@ def decode_share(data: bytes, campaign: Campaign) -> Integers:
         raise ShareError(
             f'a share is [{SHARE_VERSION}, campaign id, [integer, ...]], or that with "{OTHER_ROWS}" before it'
         )
-    return _vector(data, value, plain[1], campaign)
+    if plain[1] != campaign.id:
+        raise ShareError(f"the share is for another campaign than {campaign.id}")
+    values = value[-1]
+    if type(values) is not list:
+        raise ShareError("the statistics of a share are a list of integers")
+    _check(values, campaign)
+    if _pack(value) != data:
+        raise ShareError("not the shortest msgpack encoding of its content; exactly one encoding is valid")
+    return np.array(values, dtype=np.int64)
 
 
 def has_other_rows(share: bytes) -> bool:
@@ -144,19 +152,6 @@ def _unpack(data: bytes, longest: int) -> list[Any]:
     except Exception as error:  # msgpack raises many types; each means the same here.
         raise ShareError(f"not one msgpack value of this format ({type(error).__name__})") from None
     return value if type(value) is list else []
-
-
-def _vector(data: bytes, value: list[Any], campaign_id: object, campaign: Campaign) -> Integers:
-    """The integers, which come last, after all before them but the campaign's id was found right."""
-    if campaign_id != campaign.id:
-        raise ShareError(f"the share is for another campaign than {campaign.id}")
-    values = value[-1]
-    if type(values) is not list:
-        raise ShareError("the statistics of a share are a list of integers")
-    _check(values, campaign)
-    if _pack(value) != data:
-        raise ShareError("not the shortest msgpack encoding of its content; exactly one encoding is valid")
-    return np.array(values, dtype=np.int64)
 
 
 def _check(values: Sequence[object], campaign: Campaign) -> None:

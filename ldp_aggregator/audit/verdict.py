@@ -1,6 +1,12 @@
 """The audit itself: ask, observe, bound, and say what was found.
 
-The result of an audit as a page to publish.
+To every kind of evidence belongs its own part of the probability to be wrong about a sound client. Within a kind every
+event and every comparison has an equal part of the kind's, whatever their number, and that number is fixed by the
+document or by the half of the trials that chooses, never by the one that tests; so the union bound holds, and needs no
+independence. Each single part is an exact tail of a binomial law: of the counts of an event (Clopper and Pearson), of
+right guesses, of bits of ids, of words that follow a recurrence. A sound client's answers are independent given whose
+they are, and its ids are uniform; nothing else is assumed, of the number of trials nothing. What no coin excuses
+(lengths, headers, shapes of answers, answers to a device that asks again) has no part: a sound client never breaks it.
 """
 
 from __future__ import annotations
@@ -13,53 +19,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from ldp_aggregator.audit.asking.asked_again import (
-    DEVICES,
-    Again,
-    alone_guesses,
-    answers_to_one_study,
-    ask_again,
-    ask_alone,
-)
+from ldp_aggregator.audit.asking import asked_again
+from ldp_aggregator.audit.asking.asked_again import Again
 from ldp_aggregator.audit.asking.black_box import Answer, BlackBoxError, Client, Person, Stopwatch, two
 from ldp_aggregator.audit.asking.observations import Seen, read_tables, within
 from ldp_aggregator.audit.asking.people import DRAWN_SHARE, Document, drawn_people, people_of
 from ldp_aggregator.audit.floor import UNSEEN, Floor, floor_of
-from ldp_aggregator.audit.rules.repeats import (
-    PLACES,
-    Alike,
-    coins_between,
-    coins_within,
-    different_headers,
-    different_lengths,
-    ids_of,
-    malformed_answers,
-    malformed_ids,
-    repeated_ids,
-    uneven_ids,
-    usual_matches,
-)
+from ldp_aggregator.audit.rules import repeats
+from ldp_aggregator.audit.rules.repeats import Alike
 from ldp_aggregator.audit.rules.seeds import public_noise, small_seeds, twisted_ids
 from ldp_aggregator.audit.searching.comparisons import CHOSEN, Chosen, Claims, search
-from ldp_aggregator.audit.searching.events import (
-    ALIKE,
-    ALONE,
-    BLOCK,
-    COMPANY,
-    CONFIDENCE,
-    FIXED,
-    GAMES,
-    REPEATED,
-    SEEDED,
-    SHARES,
-    SIDE,
-    SUM,
-    TIME,
-    TWISTED,
-    UNEVEN,
-    WHOLE,
-    Event,
-)
+from ldp_aggregator.audit.searching.events import ALONE, BLOCK, COMPANY, CONFIDENCE, SIDE, WHOLE, Event
 from ldp_aggregator.audit.searching.guesses import CLEAR, Guesser, fixed_guesses, games, pair_columns, summed_guesses
 from ldp_aggregator.audit.searching.tight_events import stated_loss
 from ldp_aggregator.audit.searching.times import ask_times, least_delay, slow_answers
@@ -98,6 +68,34 @@ CHECKS: Final = {
     SLOW: "answers take as long for one person as for another, but for a tolerance",
 }
 """What an audit looks at: the code of a finding, and what must hold."""
+
+FIXED: Final = "fixed guesses"
+GAMES: Final = "games"
+SUM: Final = "sum"
+ALIKE: Final = "coins"
+UNEVEN: Final = "uneven ids"
+REPEATED: Final = "repeated ids"
+TWISTED: Final = "twisted ids"
+SEEDED: Final = "seeds that anybody finds"
+TIME: Final = "time"
+
+SHARES: Final = {
+    FIXED: 0.35,
+    GAMES: 0.15,
+    SUM: 0.1,
+    WHOLE: 0.08,
+    BLOCK: 0.05,
+    SIDE: 0.05,
+    COMPANY: 0.05,
+    ALONE: 0.03,
+    ALIKE: 0.05,
+    UNEVEN: 0.03,
+    REPEATED: 0.01,
+    TWISTED: 0.01,
+    SEEDED: 0.02,
+    TIME: 0.02,
+}
+"""Parts of the whole. Guesses prove the most of a sound client."""
 
 TWINS: Final = 256
 """Fresh devices of either of two people that are the first of both processes."""
@@ -187,35 +185,35 @@ def audit(
     people = (*fixed, *drawn_people(value, fixed, rng))
     counts = [trials] * len(fixed) + [-(-trials // DRAWN_SHARE)] * (len(people) - len(fixed))
     seen, twins = _ask(document, client, people, counts, at_once)
-    again = ask_again(document, client, fixed, at_once)
-    studied = answers_to_one_study(document, client, fixed, at_once)
+    again = asked_again.ask_again(document, client, fixed, at_once)
+    studied = asked_again.answers_to_one_study(document, client, fixed, at_once)
     alphas = {kind: share * wrong for kind, share in SHARES.items()}
 
     guesser = Guesser(value, people, seen, len(fixed))
-    alone = ask_alone(document, client, guesser, rng, at_once)
+    alone = asked_again.ask_alone(document, client, guesser, rng, at_once)
     times = None if stopwatch is None else ask_times(document, stopwatch, people, rng)
     guessed = _bounded(fixed_guesses(guesser, rng), alphas[FIXED])
     played = _bounded(games(guesser, rng), alphas[GAMES])
     summed = _bounded(summed_guesses(guesser, rng), alphas[SUM])
     chosen = Chosen()
-    search(people, seen, Claims(claim, lambda number: _share(value, claim, number)), chosen)
+    search(people, seen, Claims(claim, lambda number: guesser.claim(BLOCK, number)), chosen)
     pair_columns(guesser, chosen)
     found = [_bounded(chosen.of(scope), alphas[scope]) for scope in (WHOLE, BLOCK, SIDE, COMPANY)]
-    found.append(_bounded(alone_guesses(guesser, alone), alphas[ALONE]))
+    found.append(_bounded(asked_again.alone_guesses(guesser, alone), alphas[ALONE]))
     bounded = [pair for of_kind in (guessed, played, summed, *found) for pair in of_kind]
     events = sorted((event for event, _ in bounded), key=lambda event: event.claim - event.bound)
     further = [of for of in (*twins, again.first, again.other_campaign, alone.answers) if any(of)]
-    ids = [one for tables in (seen.tables, *map(read_tables, further)) for one in ids_of(tables)]
+    ids = [one for tables in (seen.tables, *map(read_tables, further)) for one in repeats.ids_of(tables)]
     other = next((number for number, person in enumerate(fixed) if person.label != fixed[0].label), 0)
     findings = [
         *_loss_findings(events),
-        *(Finding(LENGTH, text) for text in different_lengths(seen)),
-        *(Finding(HEADER, text) for text in different_headers(seen)),
-        *(Finding(MALFORMED, text) for text in malformed_answers(value, seen)),
-        *(Finding(MALFORMED, text) for text in malformed_ids(seen)),
+        *(Finding(LENGTH, text) for text in repeats.different_lengths(seen)),
+        *(Finding(HEADER, text) for text in repeats.different_headers(seen)),
+        *(Finding(MALFORMED, text) for text in repeats.malformed_answers(value, seen)),
+        *(Finding(MALFORMED, text) for text in repeats.malformed_ids(seen)),
         *(Finding(RETRY, text) for text in again.differences()),
-        *_known(ID_REPEATS, repeated_ids(ids, alphas[REPEATED])),
-        *_known(ID_UNEVEN, uneven_ids(seen, alphas[UNEVEN])),
+        *_known(ID_REPEATS, repeats.repeated_ids(ids, alphas[REPEATED])),
+        *_known(ID_UNEVEN, repeats.uneven_ids(seen, alphas[UNEVEN])),
         *_known(COINS, twisted_ids(seen, alphas[TWISTED])),
         *_coin_findings(value, seen, twins, again, alphas[ALIKE]),
         *_known(STUDY, studied),
@@ -232,17 +230,8 @@ def audit(
         alphas[WHOLE] / CHOSEN,
         None if times is None else least_delay(times, alphas[TIME]),
     )
-    return Audit(
-        claim,
-        _stated(value),
-        trials,
-        people,
-        len(people) - len(fixed),
-        len(seen.person),
-        tuple(events),
-        tuple(_told(findings)),
-        floor,
-    )
+    shown = tuple(events), tuple(_told(findings)), floor
+    return Audit(claim, _stated(value), trials, people, len(people) - len(fixed), len(seen.person), *shown)
 
 
 def _ask(
@@ -278,12 +267,6 @@ def _bounded(events: Iterator[Event] | Sequence[Event], alpha: float) -> list[tu
     return [(event.bounded(alpha / len(listed)), alpha / len(listed)) for event in listed]
 
 
-def _share(document: Document, claim: float, question: int) -> float:
-    """Return the loss that the answer to a question may have."""
-    known = 0 <= question < len(document["questions"])
-    return float(document["questions"][question]["epsilon"]) if known else claim
-
-
 def _stated(document: Document) -> float:
     """The worst of the questions that a device may answer; with ``all``, the sum over the groups."""
     groups: dict[int, float] = {}
@@ -313,17 +296,17 @@ def _coin_findings(
 ) -> Iterator[Finding]:
     alikes: list[Alike] = []
     for person in (0, 1):
-        usual = usual_matches(seen, person)
+        usual = repeats.usual_matches(seen, person)
         count = len(twins[0]) // 2
         ours = [answers[person * count : (person + 1) * count] for answers in twins]
         if all(any(answers) for answers in ours):
-            alikes += coins_between("the same list in two processes", ours[0], ours[1], usual)
-        devices = [answers[person:DEVICES:2] for answers in (again.first, again.other_campaign)]
+            alikes += repeats.coins_between("the same list in two processes", ours[0], ours[1], usual)
+        devices = [answers[person : asked_again.DEVICES : 2] for answers in (again.first, again.other_campaign)]
         if all(any(answers) for answers in devices):
-            alikes += coins_between("one device in two campaigns", devices[0], devices[1], usual)
-        alikes += coins_within(seen, person)
+            alikes += repeats.coins_between("one device in two campaigns", devices[0], devices[1], usual)
+        alikes += repeats.coins_within(seen, person)
     # As many as the document allows, so that the number does not depend on what was seen.
-    most = max(len(alikes), 2 * PLACES * (2 + len(document["questions"])))
+    most = max(len(alikes), 2 * repeats.PLACES * (2 + len(document["questions"])))
     for alike in alikes:
         if alike.excessive(alpha / most):
             yield Finding(COINS, str(alike))

@@ -177,13 +177,8 @@ def _frequencies(analysis: Analysis[Any], n: int, counts: Counts) -> Cells:
         frequency = np.clip(share, 0.0, 1.0)
         return Cells.normal(share, (noise + frequency * (1 - frequency)) / n)
     success = (counts + 0.5) / (n + 1)
-    low, high = wilson(counts, n)
-    return Cells(
-        value=(share - q) / (p - q),
-        variance=success * (1 - success) / (n * (p - q) ** 2),
-        low=(low - q) / (p - q),
-        high=(high - q) / (p - q),
-    )
+    value, low, high = ((one - q) / (p - q) for one in (share, *wilson(counts, n)))
+    return Cells(value, success * (1 - success) / (n * (p - q) ** 2), low, high)
 
 
 def _contrasts(analysis: Analysis[Any], n: int, counts: Counts) -> Cells:

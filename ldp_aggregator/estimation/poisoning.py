@@ -35,15 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.counting.decoding import count, payload_rows
-from ldp_aggregator.estimation.estimators import (
-    Array,
-    Cells,
-    QuestionEstimate,
-    class_shares,
-    pool_classes,
-    pool_shares,
-    sums_of_cells,
-)
+from ldp_aggregator.estimation import estimators
+from ldp_aggregator.estimation.estimators import Array, Cells, QuestionEstimate
 from ldp_aggregator.estimation.moments import SIGNIFICANT, present_shares
 from ldp_aggregator.mechanisms import analysis_of
 from protocols import Question
@@ -81,7 +74,7 @@ def share_moves(estimates: Sequence[QuestionEstimate], classes: int) -> Array:
     telling = [estimates[i] for i in place]
     ranges = [sum_range(e.question, e.question.domain_size // classes) / e.n for e in telling]
     result = np.zeros(len(estimates))
-    result[place] = class_shares(telling, classes) * ranges
+    result[place] = estimators.class_shares(telling, classes) * ranges
     return result
 
 
@@ -126,7 +119,7 @@ def mean_reach(found: Estimates, feature: ContinuousFeature, liars: int) -> Arra
     noise = _highest_noise(found, liars)
     moves = liars * share_moves(found.questions, share.size)
     answered = [one for one in asked if one.n > 0]
-    for one, weight in zip(answered, pool_shares(answered), strict=True):
+    for one, weight in zip(answered, estimators.pool_shares(answered), strict=True):
         if one.missing is not None:
             moves[one.question.index] += weight * liars * sum_range(one.question, 1) / one.n
             noise = noise + weight**2 * _highest_variance(one, one.missing, 1, liars)
@@ -158,7 +151,7 @@ def _highest_noise(found: Estimates, liars: int) -> Array:
         if one.classes is not None and one.n > 0:
             variance = _highest_variance(one, one.classes, one.question.domain_size // classes, liars)
             lied.append(replace(one, classes=Cells.normal(middle, variance)))
-    return pool_classes(lied, classes, shared_records=found.campaign.privacy.answers == "all").variance
+    return estimators.pool_classes(lied, classes, shared_records=found.campaign.privacy.answers == "all").variance
 
 
 def _highest_variance(one: QuestionEstimate, cells: Cells, members: int, liars: int) -> Array:
@@ -167,6 +160,8 @@ def _highest_variance(one: QuestionEstimate, cells: Cells, members: int, liars: 
     Within what lies make of a sum f: n Var is v + b f + f (1 - f), largest at f = (1 + b) / 2.
     """
     moved = liars * sum_range(one.question, members) / one.n
-    none, every = (one.n * sums_of_cells(one.question, one.n, np.full(1, f), members).variance for f in (0.0, 1.0))
+    none, every = (
+        one.n * estimators.sums_of_cells(one.question, one.n, np.full(1, f), members).variance for f in (0.0, 1.0)
+    )
     low, high = (np.clip(cells.value + end, 0.0, 1.0) for end in (-moved, moved))
-    return sums_of_cells(one.question, one.n, np.clip((1 + every - none) / 2, low, high), members).variance
+    return estimators.sums_of_cells(one.question, one.n, np.clip((1 + every - none) / 2, low, high), members).variance

@@ -19,16 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ldp_aggregator.estimation.estimators import (
-    Z_95,
-    Array,
-    Cells,
-    QuestionEstimate,
-    class_shares,
-    covariance_with_sum,
-    pool_shares,
-    weighted,
-)
+from ldp_aggregator.estimation import estimators
+from ldp_aggregator.estimation.estimators import Z_95, Array, Cells, QuestionEstimate
 from ldp_aggregator.estimation.poisoning import quotient_reach, sum_range
 from ldp_aggregator.estimation.simplex import norm_sub
 from protocols import Campaign
@@ -56,10 +48,12 @@ def missing_shares(campaign: Campaign, questions: Sequence[QuestionEstimate]) ->
         told = [(one, one.missing_share) for one in about if one.missing_share is not None]
         answered = [(one, share) for one, share in told if one.n > 0]
         if answered:
-            weights = pool_shares([one for one, _ in answered])
+            weights = estimators.pool_shares([one for one, _ in answered])
             moved = [sum_range(one.question, len(campaign.label.classes)) / one.n for one, _ in answered]
             reach = (weights * moved).max()  # A device answers one question about a feature at most.
-            found[feature.name] = ShareEstimates(weighted([share for _, share in answered], weights), np.full(1, reach))
+            found[feature.name] = ShareEstimates(
+                estimators.weighted([share for _, share in answered], weights), np.full(1, reach)
+            )
         elif told:
             found[feature.name] = ShareEstimates(told[0][1], np.full(1, np.inf))
     return found
@@ -78,7 +72,9 @@ def among_present(pair: QuestionEstimate, per_liar: Array, classes: int) -> Shar
         return ShareEstimates(Cells(np.full(size, 1 / size), np.full(size, np.inf), low, high), np.full(size, np.inf))
     cells, absent = pair.cells.value[:size], np.clip(missing.value, 0.0, 1.0)
     value = cells / present
-    both = covariance_with_sum(pair.question, np.clip(cells, 0.0, 1.0), absent, classes, inside=False) / pair.n
+    both = (
+        estimators.covariance_with_sum(pair.question, np.clip(cells, 0.0, 1.0), absent, classes, inside=False) / pair.n
+    )
     spread = pair.cells.variance[:size] + value**2 * missing.variance[0] + 2 * value * both
     reach = quotient_reach(value, per_liar[:size], np.full(size, present), sum_range(pair.question, classes) / pair.n)
     return ShareEstimates(Cells.normal(value, np.maximum(spread, 0.0) / present**2), reach)
@@ -144,10 +140,10 @@ def _covariance(estimates: Estimates, pair: QuestionEstimate) -> Array:
     if not np.isfinite(limit).all():
         return np.zeros_like(limit)
     telling = [other for other in estimates.questions if other.classes is not None and other.n > 0]
-    weight = class_shares(telling, k)[next(place for place, other in enumerate(telling) if other is pair)]
+    weight = estimators.class_shares(telling, k)[next(place for place, other in enumerate(telling) if other is pair)]
     frequency = norm_sub(pair.cells.value).reshape(-1, k)
     total = frequency.sum(axis=0)
-    answers = weight * covariance_with_sum(pair.question, frequency, total, len(frequency), inside=True)
+    answers = weight * estimators.covariance_with_sum(pair.question, frequency, total, len(frequency), inside=True)
     if estimates.campaign.privacy.answers == "all":
         # The same records are behind every question; only the noise is this one's own.
         answers += (1 - weight) * frequency * (1 - total)

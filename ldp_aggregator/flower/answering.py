@@ -18,15 +18,8 @@ from typing import Final
 
 import pandas as pd
 
-from ldp_aggregator.flower.messages import (
-    ABOVE_CAP,
-    NOT_READY,
-    OTHER_CAMPAIGN,
-    OTHER_SCHEMA,
-    UNREADABLE,
-    NodeRefusalError,
-    document_in,
-)
+from ldp_aggregator.flower import messages
+from ldp_aggregator.flower.messages import NodeRefusalError
 from ldp_aggregator.flower.settings import NodeSettings
 from ldp_aggregator.trainers.federation.state import node_statistics
 from ldp_aggregator.trainers.schemas import Schema, read_table
@@ -41,7 +34,7 @@ def answer(settings: NodeSettings, values: Mapping[str, object]) -> dict[str, by
 
     Raises NodeRefusalError.
     """
-    campaign = _agreed_campaign(settings, document_in(values))
+    campaign = _agreed_campaign(settings, messages.document_in(values))
     ledger = Ledger(settings.ledger)
     share = ledger.share(campaign.id)
     if share is None:
@@ -55,10 +48,12 @@ def _agreed_campaign(settings: NodeSettings, document: bytes) -> Campaign:
     try:
         campaign = Campaign.parse(document, settings.campaign_id)
     except ProtocolError as error:
-        code = OTHER_CAMPAIGN if error.code == "wrong-hash" else UNREADABLE
+        code = messages.OTHER_CAMPAIGN if error.code == "wrong-hash" else messages.UNREADABLE
         raise NodeRefusalError(code, str(error)) from None
     if campaign.asks != MODEL:
-        raise NodeRefusalError(UNREADABLE, f'the campaign asks for "{campaign.asks}"; nodes answer for a "{MODEL}"')
+        raise NodeRefusalError(
+            messages.UNREADABLE, f'the campaign asks for "{campaign.asks}"; nodes answer for a "{MODEL}"'
+        )
     return campaign
 
 
@@ -69,10 +64,10 @@ def _drawn_share(settings: NodeSettings, campaign: Campaign) -> bytes:
         present = set(pd.read_csv(settings.table, nrows=0).columns)
         for name in (*schema.input_names, schema.label.name):
             if name not in present:
-                raise NodeRefusalError(OTHER_SCHEMA, f"the node's table has no column {name!r}")
+                raise NodeRefusalError(messages.OTHER_SCHEMA, f"the node's table has no column {name!r}")
         return node_statistics(campaign, *read_table(settings.table, schema))
     except (OSError, ValueError) as error:
-        raise NodeRefusalError(NOT_READY, detail=str(error)) from error
+        raise NodeRefusalError(messages.NOT_READY, detail=str(error)) from error
 
 
 _BUSY_SECONDS: Final = 30.0
@@ -113,7 +108,7 @@ class Ledger:
                 yield connection
                 connection.execute("COMMIT")  # Closing without it rolls back.
         except sqlite3.Error as error:
-            raise NodeRefusalError(NOT_READY, detail=f"the ledger {self._path}: {error}") from error
+            raise NodeRefusalError(messages.NOT_READY, detail=f"the ledger {self._path}: {error}") from error
 
 
 def _share(connection: sqlite3.Connection, campaign_id: str) -> bytes | None:
@@ -128,7 +123,7 @@ def _book(connection: sqlite3.Connection, campaign_id: str, epsilon: float, shar
     spent = sum((Fraction(text) for (text,) in connection.execute("SELECT epsilon FROM answers")), Fraction(0))
     if spent + cost > exact_epsilon(max_epsilon):
         raise NodeRefusalError(
-            ABOVE_CAP,
+            messages.ABOVE_CAP,
             f"the campaign costs epsilon {epsilon:g}; {float(spent):g} of this node's {max_epsilon:g} is spent",
         )
     connection.execute("INSERT INTO answers VALUES (?, ?, ?)", (campaign_id, str(cost), share))

@@ -38,11 +38,10 @@ from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.learning.prediction import draw_scores
 from ldp_aggregator.learning.published import (
     LOCAL_PUBLIC,
-    LOCAL_RELATION,
     Guarantee,
     PublishedGuarantee,
     counted_twice,
-    epsilon_of_studies,
+    local_guarantee,
     published_by,
     relayed,
     studies_of,
@@ -237,7 +236,7 @@ def evaluated_model(campaign: Campaign, tally: Tally, arrivals: Arrivals | None 
     stated = training.get("guarantee")
     if stated is None:
         public = (*public, "the model, which does not say what it was learned from")
-    guarantee = Guarantee(epsilon_of_studies(studies | spent), 0.0, LOCAL_RELATION, public)
+    guarantee = local_guarantee(studies | spent, public)
     if stated is not None and stated["epsilon"] is None:
         guarantee = Guarantee.from_json(stated)
     published = published_by([(campaign, tally)], () if arrivals is None else (arrivals,))

@@ -17,15 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ldp_aggregator.estimation.cell_tables import axes_or_new, plot_normals, plot_shares, value_names
-from ldp_aggregator.learning.frames import (
-    as_column,
-    clipped,
-    column_of,
-    declared_indices,
-    feature_indices,
-    texts_of,
-    with_outputs,
-)
+from ldp_aggregator.learning import frames
 from ldp_aggregator.learning.published import NO_PRIVACY_RELATION, Guarantee
 from protocols.document.authored import asked_features
 from protocols.document.projection import Projection, read_projection
@@ -86,11 +78,11 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
     def fit(self, X: pd.DataFrame, y: Sequence[object] | pd.Series[Any] | NDArray[Any]) -> NaiveBayes:
         """Learn from a table without privacy. Rows whose class is not declared are refused with a ValueError."""
         frame = _as_frame(X)
-        column = as_column(y)
+        column = frames.as_column(y)
         label, features, projection = (
             _schema_from_table(frame, column) if self.schema is None else read_schema(self.schema)
         )
-        classes = declared_indices(label, column)
+        classes = frames.declared_indices(label, column)
         if len(classes) != len(frame):
             raise ValueError(f"X has {len(frame)} rows and y has {len(classes)}; they must be equal")
         if len(classes) == 0:
@@ -98,10 +90,10 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         if (classes < 0).any():
             unknown = column.iloc[int(np.argmax(classes < 0))]
             raise ValueError(f"y holds {unknown!r}; the declared classes are {', '.join(label.classes)}")
-        table = with_outputs(projection, frame)
+        table = frames.with_outputs(projection, frame)
         counts = np.bincount(classes, minlength=len(label.classes))
         likelihoods = [
-            self._fit_feature(feature, column_of(table, feature), classes, len(counts)) for feature in features
+            self._fit_feature(feature, frames.column_of(table, feature), classes, len(counts)) for feature in features
         ]
         prior = counts / counts.sum()
         model = Model(
@@ -162,11 +154,11 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         no part.
         """
         check_is_fitted(self, "model_")
-        table = with_outputs(self.model_.projection, _as_frame(X))
+        table = frames.with_outputs(self.model_.projection, _as_frame(X))
         with np.errstate(divide="ignore"):
             scores = np.tile(np.log(self.class_prior_), (len(table), 1))
             for likelihood in self.model_.likelihoods:
-                scores += _log_likelihood(likelihood, column_of(table, likelihood.feature))
+                scores += _log_likelihood(likelihood, frames.column_of(table, likelihood.feature))
         return scores
 
     def scores(self, X: pd.DataFrame) -> Array:
@@ -189,8 +181,8 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
 
     def _fit_feature(self, feature: Feature, column: pd.Series[Any], classes: NDArray[np.int64], k: int) -> Likelihood:
         if is_gaussian(feature):
-            return self._fit_gaussian(feature, clipped(feature, column), classes, k)
-        values = feature_indices(feature, column)
+            return self._fit_gaussian(feature, frames.clipped(feature, column), classes, k)
+        values = frames.feature_indices(feature, column)
         known = values >= 0
         cells = values[known] * k + classes[known]
         table = np.bincount(cells, minlength=feature.size * k).astype(np.float64).reshape(feature.size, k)
@@ -222,10 +214,10 @@ def discrete_likelihood(feature: Feature, table: Array) -> DiscreteLikelihood:
 def _log_likelihood(likelihood: Likelihood, column: pd.Series[Any]) -> Array:
     """Ln P(value | class) per row and class; zeros where the row has no usable value."""
     if isinstance(likelihood, DiscreteLikelihood):
-        indices = feature_indices(likelihood.feature, column)
+        indices = frames.feature_indices(likelihood.feature, column)
         rows = np.vstack([np.log(np.array(likelihood.table)), np.zeros(len(likelihood.table[0]))])
         return rows[indices]
-    values = clipped(likelihood.feature, column)[:, None]
+    values = frames.clipped(likelihood.feature, column)[:, None]
     mean, variance = np.array(likelihood.mean), np.array(likelihood.variance)
     density = -0.5 * np.log(2 * np.pi * variance) - (values - mean) ** 2 / (2 * variance)
     return np.where(np.isnan(values), 0.0, density)
@@ -249,7 +241,7 @@ def read_schema(draft: Mapping[str, Any]) -> Schema:
 
 
 def _schema_from_table(frame: pd.DataFrame, labels: pd.Series[Any]) -> Schema:
-    label = Label("class", tuple(sorted(texts_of(labels))))
+    label = Label("class", tuple(sorted(frames.texts_of(labels))))
     features: list[Feature] = []
     for name in frame.columns:
         column = frame[name]
@@ -257,5 +249,5 @@ def _schema_from_table(frame: pd.DataFrame, labels: pd.Series[Any]) -> Schema:
             low, high = float(column.min()), float(column.max())
             features.append(ContinuousFeature(str(name), low, high if high > low else low + 1.0))
         else:
-            features.append(CategoricalFeature(str(name), tuple(sorted(texts_of(column)))))
+            features.append(CategoricalFeature(str(name), tuple(sorted(frames.texts_of(column)))))
     return label, tuple(features), None

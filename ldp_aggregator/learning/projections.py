@@ -156,11 +156,13 @@ def fit_projection(
     missing = all(feature.missing for feature in moments.features)  # An output is missing where all its inputs are.
     outputs = []
     for position, (direction, deviation) in enumerate(zip(directions, deviations, strict=True), start=1):
-        low, high = _reach(direction, moments.mean)
+        ends = direction * np.array([-1 - moments.mean, 1 - moments.mean])  # Over all inputs t in [-1, 1].
+        low, high = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
         if spread is not None and deviation > 0:
             low, high = max(low, -spread * deviation), min(high, spread * deviation)
         name = f"{method}{position}"
         outputs.append({"name": name, "kind": "continuous", "low": low, "high": high, "bins": bins, "missing": missing})
+    private = {"fitted_study": moments.fitted_study, "fitted_epsilon": moments.fitted_epsilon}
     return {
         "method": method,
         "inputs": [feature.name for feature in moments.features],
@@ -169,11 +171,7 @@ def fit_projection(
         "matrix": directions.tolist(),
         "outputs": outputs,
         "fitted_on": moments.fitted_on,
-        **(
-            {}
-            if moments.fitted_on == PUBLIC
-            else {"fitted_study": moments.fitted_study, "fitted_epsilon": moments.fitted_epsilon}
-        ),
+        **({} if moments.fitted_on == PUBLIC else private),
     }
 
 
@@ -200,12 +198,6 @@ def _directions(moments: InputMoments, method: str, ridge: float | None, signal_
     vectors = vectors[:, ::-1] / np.linalg.norm(vectors[:, ::-1], axis=0)
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(size)]
     return np.asarray(vectors * np.sign(largest))
-
-
-def _reach(direction: Array, mean: Array) -> tuple[float, float]:
-    """The least and the largest output over all inputs t in [-1, 1]."""
-    ends = direction * np.array([-1 - mean, 1 - mean])
-    return float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
 
 
 def _second_moments(features: Sequence[ContinuousFeature], found: Estimates) -> tuple[Array, float]:

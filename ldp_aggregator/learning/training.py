@@ -38,16 +38,7 @@ from ldp_aggregator.estimation.posterior.tables import Posterior, posterior_of
 from ldp_aggregator.estimation.simplex import FLOOR, NONE, POSTERIOR, TRAINING_MODES, floor, norm_sub
 from ldp_aggregator.learning.naive_bayes import NaiveBayes, discrete_likelihood
 from ldp_aggregator.learning.prediction import predict_accuracy
-from ldp_aggregator.learning.published import (
-    LOCAL_PUBLIC,
-    LOCAL_RELATION,
-    Guarantee,
-    counted_twice,
-    epsilon_of_studies,
-    published_by,
-    relayed,
-    studies_of,
-)
+from ldp_aggregator.learning.published import counted_twice, local_guarantee, published_by, relayed, studies_of
 from protocols import Campaign, Question
 from protocols.document.authored import MODEL
 from protocols.document.projection import Projection
@@ -113,7 +104,7 @@ def train(
     _check(pairs, how, arrivals)
     learned = learn(pairs, how)
     studies = studies_of(one for one, _ in pairs)
-    guarantee = Guarantee(epsilon_of_studies(studies), 0.0, LOCAL_RELATION, LOCAL_PUBLIC)
+    guarantee = local_guarantee(studies)
     training: dict[str, Any] = {
         "campaigns": [one.id for one, _ in pairs],
         "reports": int(sum(its_tally.n.sum() for _, its_tally in pairs)),

@@ -1,7 +1,7 @@
 """The one protocol by which everything else asks about a mechanism: counting, estimating, bounding, simulating.
 
 A class of this folder is one mechanism, as in ``protocols.mechanisms`` on the device's side, and a line of
-:mod:`ldp_aggregator.mechanisms.registry` names it. Nothing outside the two asks which mechanism it has before it.
+:mod:`ldp_aggregator.mechanisms` names it. Nothing outside the two asks which mechanism it has before it.
 """
 
 from __future__ import annotations

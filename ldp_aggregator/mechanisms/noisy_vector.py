@@ -72,10 +72,6 @@ class NoisyVectorFacts(Analysis[N]):
         size = self.mechanism.domain_size
         return struct.pack(f"<{size}i", *(told.get(cell, 0) for cell in range(size)))
 
-    def noise_sums(self, reports: int, rng: np.random.Generator) -> Integers:
-        """Return the noise of so many reports in each cell."""
-        return noise_sums(self.mechanism.scale, reports, self.mechanism.domain_size, rng)
-
     def with_noise(self, cells: Integers) -> Rows:
         """Return noisy cells as payloads, clamped as devices do."""
         bound = self.mechanism.bound
@@ -116,7 +112,7 @@ class SummingHistogramFacts(NoisyVectorFacts[SummingHistogramEncoding]):
         return self.with_noise(cells)
 
     def tally(self, holders: Integers, rng: np.random.Generator) -> Integers:
-        return holders + self.noise_sums(int(holders.sum()), rng)
+        return holders + noise_sums(self.mechanism.scale, int(holders.sum()), self.mechanism.domain_size, rng)
 
 
 class LaplaceFacts(NoisyVectorFacts[LaplaceVector]):
@@ -160,7 +156,7 @@ class LaplaceFacts(NoisyVectorFacts[LaplaceVector]):
 
     def tally_moments(self, moments: MomentBatch, holders: Integers, rng: np.random.Generator) -> Integers:
         steps, rest = self._split(moments)
-        sums = self.noise_sums(int(holders.sum()), rng)
+        sums = noise_sums(self.mechanism.scale, int(holders.sum()), self.mechanism.domain_size, rng)
         risen = rng.binomial(holders, rest / (1 << VALUE_BITS - self.mechanism.grid))
         np.add.at(sums, moments.cells, steps * holders + risen)
         return sums

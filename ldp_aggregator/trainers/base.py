@@ -87,7 +87,8 @@ class PrivateNaiveBayes(NaiveBayes):
         """
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        names = _names(X)
+        # The names scikit-learn keeps: those of a DataFrame whose columns are all texts.
+        named = isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns)
         if self.schema is None:
             values, labels = _checked(X, y)
             classes, codes = np.unique(labels, return_inverse=True)
@@ -108,10 +109,10 @@ class PrivateNaiveBayes(NaiveBayes):
         if classes is not None:
             self.classes_ = classes
             self.n_features_in_ = frame.shape[1]
-            if names is None:
-                del self.feature_names_in_
+            if named:
+                self.feature_names_in_ = np.array(X.columns, dtype=object)
             else:
-                self.feature_names_in_ = names
+                del self.feature_names_in_
         return self
 
     def predict_joint_log_proba(self, X: pd.DataFrame) -> Array:
@@ -207,10 +208,3 @@ def _checked(X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     if len(values) != len(labels):
         raise ValueError(f"X has {len(values)} rows and y has {len(labels)}; they must be equal")
     return values, labels
-
-
-def _names(X: Any) -> NDArray[Any] | None:
-    """The names scikit-learn keeps: those of a DataFrame whose columns are all texts."""
-    if isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns):
-        return np.array(X.columns, dtype=object)
-    return None

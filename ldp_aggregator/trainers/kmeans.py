@@ -256,16 +256,12 @@ def _improved(
     owners = _nearest(points, centres)
     counts = np.bincount(owners, minlength=clusters) + discrete_laplace(1 / count_epsilon, clusters, coins)
     noise = discrete_laplace(dimensions * GRID / sum_epsilon, clusters * dimensions, coins)
-    sums = _sums(points, owners, clusters) + noise.reshape(clusters, dimensions)
+    # Exact: doubles hold the sums of 2^33 rows.
+    exact = np.stack([np.bincount(owners, weights=column, minlength=clusters) for column in points], axis=1)
+    sums = exact.astype(np.int64) + noise.reshape(clusters, dimensions)
     rows = np.maximum(counts, 1)[:, None]
     improved: Integers = np.clip((2 * sums + rows) // (2 * rows), -GRID, GRID)
     return np.where(counts[:, None] < 1, centres, improved)
-
-
-def _sums(points: Integers, owners: Integers, clusters: int) -> Integers:
-    """Sum of the points of each cluster, shape (clusters, d). Exact: doubles hold the sums of 2^33 rows."""
-    sums = [np.bincount(owners, weights=column, minlength=clusters) for column in points]
-    return np.stack(sums, axis=1).astype(np.int64)
 
 
 def _nearest(points: Integers, centres: Integers) -> Integers:

@@ -20,22 +20,13 @@ from ldp_aggregator.estimation.moments import VARIANCE_PRIOR, shrink
 from ldp_aggregator.learning.naive_bayes import discrete_likelihood
 from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.node_statistics import CLASSES, SQUARE, SUM, TABLE
+from ldp_aggregator.trainers import statistics
 from ldp_aggregator.trainers.base import SOUND, PrivateNaiveBayes, Training
 from ldp_aggregator.trainers.noise.accountant import Accountant
 from ldp_aggregator.trainers.noise.randomness import RandomState
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.statistics import (
-    GRID,
-    Array,
-    Integers,
-    QueryNoise,
-    add_noise,
-    plan_noise,
-    statistics_of,
-    statistics_of_chunks,
-    warn_of_silence,
-)
+from ldp_aggregator.trainers.statistics import GRID, Array, Integers, QueryNoise
 from protocols.document.schema import ContinuousFeature
 from protocols.model import GaussianLikelihood, Likelihood, Model
 
@@ -94,14 +85,9 @@ def rebuild(
                 continue
             if plans[position + 1].part.kind != SQUARE:
                 raise AssertionError("the squares of a feature follow its sums")
-            moments = _Moments(
-                counts,
-                count_variance,
-                pieces[position] / GRID,
-                variances[position] / GRID**2,
-                pieces[position + 1] / GRID,
-                variances[position + 1] / GRID**2,
-            )
+            sums, squares = (piece / GRID for piece in pieces[position : position + 2])
+            of_sums, of_squares = (variance / GRID**2 for variance in variances[position : position + 2])
+            moments = _Moments(counts, count_variance, sums, of_sums, squares, of_squares)
             likelihoods.append(_gaussian(part.feature, moments, options))
     prior = (counts / counts.sum()).tolist()
     return Model(schema.label.name, schema.label.classes, tuple(prior), tuple(likelihoods), schema.projection)
@@ -222,19 +208,19 @@ class SufficientStatisticsNB(PrivateNaiveBayes):
             raise ValueError("pieces of a table need a schema: no piece knows the bounds of the others")
         schema = Schema.read(self.schema)
         training = self._begin(schema)
-        vector, _ = statistics_of_chunks(schema, chunks)
+        vector, _ = statistics.statistics_of_chunks(schema, chunks)
         self._warn_of_second_fit(vector)
         self._finish(training, *self._release(training, vector))
         return self
 
     def _train(self, training: Training, frame: pd.DataFrame, classes: Integers) -> tuple[Model, Guarantee]:
-        return self._release(training, statistics_of(training.schema, frame, classes))
+        return self._release(training, statistics.statistics_of(training.schema, frame, classes))
 
     def _release(self, training: Training, vector: Integers) -> tuple[Model, Guarantee]:
         if self.variant != SOUND:
             raise ValueError("SufficientStatisticsNB is no paper's algorithm; its only variant is 'sound'")
-        plans = plan_noise(training.schema, self.epsilon, self.relation, self.numerical_share)
-        noisy = add_noise(vector, plans, training.accountant, training.coins)
-        warn_of_silence(noisy, plans)
+        plans = statistics.plan_noise(training.schema, self.epsilon, self.relation, self.numerical_share)
+        noisy = statistics.add_noise(vector, plans, training.accountant, training.coins)
+        statistics.warn_of_silence(noisy, plans)
         options = Options(float(self.variance_floor), float(self.smoothing))
         return rebuild(training.schema, noisy, plans, options), self._sound_guarantee(self.relation)

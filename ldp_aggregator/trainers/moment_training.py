@@ -1,18 +1,16 @@
 """Training from counts and, for every number, a mean and a variance of each class: what both papers have in common.
 
-Naive Bayes with noise for the global sensitivity (Vaidya, Shafiq, Basu, Hong 2013).
+Global sensitivity (Vaidya, Shafiq, Basu, Hong 2013), as published: mean and standard deviation with the sensitivities
+of *adding* a row, from the exact class sizes; class counts with Laplace(0, 1) whatever epsilon is (line 18); counts and
+deviations drawn again until they are not negative. ``published`` does just that and states what it costs. Sound, the
+deviation gives way to the variance, whose sensitivity is smaller by the root of the class size, negatives are clamped,
+which is free, and class counts get their share.
 
-As published: mean and standard deviation with the sensitivities of *adding* a row, from the exact class sizes; class
-counts with Laplace(0, 1) whatever epsilon is (line 18); counts and deviations drawn again until they are not negative.
-``published`` does just that and states what it costs. Sound, the deviation gives way to the variance, whose sensitivity
-is smaller by the root of the class size, negatives are clamped, which is free, and class counts get their share.
-
-Naive Bayes with noise for the smooth sensitivity (Zafarani, Clifton 2020).
-
-Sound: the variance instead of the deviation, the exact smooth sensitivity by its definition, the tight calibration with
-the largest beta that costs nothing (see :mod:`ldp_aggregator.trainers.noise.smoothness`). Published: the largest change
-of mean and deviation within k replacements instead of the local sensitivity there, and noise sqrt(2) S / epsilon with
-the reading beta = epsilon / sqrt(2), which is the one that would be sound for a smooth S.
+Smooth sensitivity (Zafarani, Clifton 2020), sound: the variance instead of the deviation, the exact smooth sensitivity
+by its definition, the tight calibration with the largest beta that costs nothing (see
+:mod:`ldp_aggregator.trainers.noise.smoothness`). Published: the largest change of mean and deviation within k
+replacements instead of the local sensitivity there, and noise sqrt(2) S / epsilon with the reading beta = epsilon /
+sqrt(2), which is the one that would be sound for a smooth S.
 """
 
 from __future__ import annotations
@@ -29,23 +27,14 @@ import pandas as pd
 from ldp_aggregator.learning.frames import column_of
 from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.node_statistics import CLASSES, SUM, TABLE
+from ldp_aggregator.trainers import statistics
 from ldp_aggregator.trainers.base import PUBLISHED, PrivateNaiveBayes, Training
 from ldp_aggregator.trainers.model_from_statistics import Options, rebuild
 from ldp_aggregator.trainers.noise import sensitivities, smoothness
 from ldp_aggregator.trainers.noise.randomness import discrete_laplace, release
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS, REPLACE
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.statistics import (
-    GRID,
-    Array,
-    Integers,
-    QueryNoise,
-    add_noise,
-    grid_values,
-    plan_noise,
-    statistics_of,
-    warn_of_silence,
-)
+from ldp_aggregator.trainers.statistics import GRID, Array, Integers, QueryNoise
 from protocols.exact.coins import Coins
 from protocols.model import Model
 
@@ -87,11 +76,11 @@ class MomentTrainer(PrivateNaiveBayes):
     def _train(self, training: Training, frame: pd.DataFrame, classes: Integers) -> tuple[Model, Guarantee]:
         schema = training.schema
         relation = ADD_REMOVE if self.variant == PUBLISHED else self.relation
-        plans = plan_noise(schema, self.epsilon, relation, self.numerical_share, even=True)
-        exact = statistics_of(schema, frame, classes)
+        plans = statistics.plan_noise(schema, self.epsilon, relation, self.numerical_share, even=True)
+        exact = statistics.statistics_of(schema, frame, classes)
         counted = [plan for plan in plans if plan.part.kind in (CLASSES, TABLE)]
         noisy = self._noisy_counts(exact, counted, training)
-        warn_of_silence(noisy, counted)
+        statistics.warn_of_silence(noisy, counted)
         released = {}
         for plan in plans:
             if plan.part.kind == SUM and plan.part.feature is not None:
@@ -107,7 +96,7 @@ class MomentTrainer(PrivateNaiveBayes):
         return rebuild(schema, noisy, plans, options, released=released), self._guarantee(schema, plans)
 
     def _noisy_counts(self, exact: Integers, plans: list[QueryNoise], training: Training) -> Integers:
-        return add_noise(exact, plans, training.accountant, training.coins)
+        return statistics.add_noise(exact, plans, training.accountant, training.coins)
 
     @abstractmethod
     def _mean_and_variance(self, column: MomentColumn, epsilon: Fraction, coins: Coins) -> tuple[Fraction, Fraction]:
@@ -120,7 +109,7 @@ class MomentTrainer(PrivateNaiveBayes):
 
 def _columns(schema: Schema, name: str, frame: pd.DataFrame, classes: Integers) -> list[MomentColumn]:
     feature = next(feature for feature in schema.gaussians if feature.name == name)
-    steps = grid_values(feature, column_of(schema.prepare(frame), feature)).astype(np.int64) + GRID
+    steps = statistics.grid_values(feature, column_of(schema.prepare(frame), feature)).astype(np.int64) + GRID
     return [MomentColumn(np.sort(steps[classes == c])) for c in range(schema.class_count)]
 
 
@@ -147,10 +136,10 @@ class GlobalSensitivityNB(MomentTrainer):
     def _train(self, training: Training, frame: pd.DataFrame, classes: Integers) -> tuple[Model, Guarantee]:
         if self.variant == PUBLISHED or self.relation == REPLACE:
             return super()._train(training, frame, classes)
-        plans = plan_noise(training.schema, self.epsilon, ADD_REMOVE, self.numerical_share, even=True)
-        exact = statistics_of(training.schema, frame, classes)
-        noisy = add_noise(exact, plans, training.accountant, training.coins)
-        warn_of_silence(noisy, plans)
+        plans = statistics.plan_noise(training.schema, self.epsilon, ADD_REMOVE, self.numerical_share, even=True)
+        exact = statistics.statistics_of(training.schema, frame, classes)
+        noisy = statistics.add_noise(exact, plans, training.accountant, training.coins)
+        statistics.warn_of_silence(noisy, plans)
         options = Options(float(self.variance_floor), float(self.smoothing), pool=False, shrink=False)
         return rebuild(training.schema, noisy, plans, options), self._sound_guarantee(ADD_REMOVE)
 
@@ -225,9 +214,11 @@ class SmoothSensitivityNB(MomentTrainer):
         alpha = smoothness.calibrate(float(epsilon), beta)
         used = max(beta - smoothness.SLACK, 0.0)
         if self.relation == REPLACE:
-            mean, variance = (smooth(column.values, used) for smooth in _OF_VALUES)
+            told = column.values
+            mean, variance = smoothness.smooth_mean(told, used), smoothness.smooth_variance(told, used)
         else:
-            mean, variance = (smooth(column.rows, used) for smooth in _OF_SIZE)
+            mean = smoothness.smooth_mean_of_size(column.rows, used)
+            variance = smoothness.smooth_variance_of_size(column.rows, used)
         return (
             smoothness.release(column.mean, mean, alpha, _STEP, coins),
             smoothness.release(column.variance, variance, alpha, _STEP, coins),
@@ -237,10 +228,6 @@ class SmoothSensitivityNB(MomentTrainer):
         if self.variant == PUBLISHED:
             return Guarantee(None, 0.0, _NOT_SMOOTH, ())
         return self._sound_guarantee(self.relation)
-
-
-_OF_VALUES: Final = (smoothness.smooth_mean, smoothness.smooth_variance)
-_OF_SIZE: Final = (smoothness.smooth_mean_of_size, smoothness.smooth_variance_of_size)
 
 
 def published_sensitivities(ascending: Array, beta: float) -> tuple[float, float]:

@@ -235,13 +235,14 @@ class _Uploads:
 
     def __init__(self, document: str, seen: Seen, person: int, before: int) -> None:
         self._campaign = _campaign_id(document)
+        early = (seen.person == person) & (seen.within < _EACH)
         parts = [
             (table, block, mine)
             for table in seen.tables
             for number, block in enumerate(table.shape.blocks)
             if block.ids.stop - block.ids.start == _ID_BYTES
             # Of several answers one, by turns.
-            and len(mine := np.flatnonzero(_first_of(seen, table.rows, person, len(table.shape.blocks), number)))
+            and len(mine := np.flatnonzero(early[table.rows] & (table.rows % len(table.shape.blocks) == number)))
         ]
         rows = [table.rows[mine] for table, _, mine in parts]
         self.ids = _joined([table.ids[mine, block.ids] for table, block, mine in parts], _ID_BYTES)
@@ -276,10 +277,6 @@ class _Uploads:
                     yield f"{name} of the first {width} bytes of its id ({order}-endian)", stream
         for name, stream in from_integers(self._slots, 32):
             yield f"{name} of its place among the devices", stream
-
-
-def _first_of(seen: Seen, rows: Numbers, person: int, blocks: int, number: int) -> Flags:
-    return np.asarray((seen.person[rows] == person) & (seen.within[rows] < _EACH) & (rows % blocks == number))
 
 
 def _joined(parts: Sequence[NDArray[Any]], width: int) -> NDArray[Any]:

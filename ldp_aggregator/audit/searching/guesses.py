@@ -54,7 +54,8 @@ class Guesser:
         return questions[number] if 0 <= number < len(questions) else None
 
     @cached_property
-    def _items(self) -> list[list[Item | None]]:
+    def items(self) -> list[list[Item | None]]:
+        """For every question of the document the encoded records of who is asked often; None for the others."""
         return [
             [
                 item_of(self.document, question, person) if number < self.often else None
@@ -62,10 +63,6 @@ class Guesser:
             ]
             for question in self.document["questions"]
         ]
-
-    def items(self, number: int) -> list[Item | None]:
-        """Encode the records of the people who are asked often for a question of the document; None for the others."""
-        return self._items[number]
 
     def votes(self, question: int | None, one: int, other: int) -> list[Votes]:
         """For the uploads of either person, in their order: above 0 what says ``one``, below what says ``other``,
@@ -82,7 +79,7 @@ class Guesser:
                 asked = self.question(block.question)
                 if asked is None or question not in (None, block.question):
                     continue
-                first, second = (self.items(block.question)[number] for number in (one, other))
+                first, second = (self.items[block.question][number] for number in (one, other))
                 if first is None or second is None or first == second:
                     continue
                 payloads = table.payloads[mine, block.payload]
@@ -122,7 +119,7 @@ def fixed_guesses(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]
     """Guesses on all trials: of every question alone, and by whichever question an upload answers alone."""
     scope, questions = BLOCK if guesser.seen.several else WHOLE, range(len(guesser.document["questions"]))
     for number in questions:
-        if pairs := pairs_by(guesser.items(number)):
+        if pairs := pairs_by(guesser.items[number]):
             yield _pooled(guesser, "guesses by the tight event", scope, number, pairs, rng)
     if len(questions) > 1 and scope == WHOLE and (pairs := different(guesser)):
         yield _pooled(guesser, "guesses by the tight events", WHOLE, None, pairs, rng)
@@ -130,7 +127,7 @@ def fixed_guesses(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]
 
 def different(guesser: Guesser) -> list[tuple[int, int]]:
     """Pairs of people who differ in the items of as many questions as there are, everyone once at most."""
-    items = [guesser.items(number) for number in range(len(guesser.document["questions"]))]
+    items = guesser.items
     known = [number for number in range(len(guesser.people)) if any(of[number] is not None for of in items)]
     pairs: list[tuple[int, int]] = []
     while len(known) > 1 and len(pairs) < _PAIRS:
@@ -206,8 +203,7 @@ def summed_guesses(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event
 def pair_columns(guesser: Guesser, chosen: Chosen) -> None:
     """Columns that are made for a pair: the votes of the tight events, and Naive Bayes over all bytes."""
     seen, people = guesser.seen, guesser.people
-    numbers = range(len(guesser.document["questions"]))
-    every = [pair for number in numbers for pair in pairs_by(guesser.items(number))[:_PAIRS]]
+    every = [pair for of_question in guesser.items for pair in pairs_by(of_question)[:_PAIRS]]
     pairs = list(dict.fromkeys([*different(guesser), *every, *((0, other) for other in range(1, min(len(people), 9)))]))
     for one, other in pairs[: 2 * _PAIRS]:
         votes = [np.round(of, 9) for of in guesser.votes(None, one, other)]
@@ -349,7 +345,7 @@ def _in_the_clear(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]
     scope = BLOCK if guesser.seen.several else WHOLE
     for number, question in enumerate(guesser.document["questions"]):
         people: dict[Item, int] = {}
-        for person, item in enumerate(guesser.items(number)):
+        for person, item in enumerate(guesser.items[number]):
             if item is not None:
                 people.setdefault(item, person)
         told = {item: clear for item in people if (clear := without_noise(question, item)) is not None}

@@ -9,7 +9,7 @@ from typing import Final
 
 from ldp_aggregator.cli.common import add_command, read_file, say_table
 from ldp_aggregator.learning.published import PublishedGuarantee, published_together, relay_guarantee
-from ldp_aggregator.mechanisms.registry import verify_thoroughly
+from ldp_aggregator.mechanisms import verify_thoroughly
 from protocols import Campaign
 from protocols.document.verification import NEGLIGIBLE_GAP, Verification
 from protocols.shell import Groups, add_json, at_least, say, say_json

@@ -23,23 +23,14 @@ from ldp_aggregator.learning.frames import column_of, without_sparse_columns
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.node_statistics import SUM, Releases, decode_share, encode_share, has_other_rows, parts_of
+from ldp_aggregator.trainers import statistics
 from ldp_aggregator.trainers.base import PUBLISHED, SOUND, PrivateNaiveBayes, Training, sound_guarantee
 from ldp_aggregator.trainers.model_from_statistics import DEFAULT_VARIANCE_FLOOR, Options, rebuild
 from ldp_aggregator.trainers.noise.accountant import Accountant, checked_epsilon
 from ldp_aggregator.trainers.noise.randomness import STEPS, RandomState, coins_of, discrete_laplace
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, checked_relation
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.statistics import (
-    GRID,
-    Integers,
-    QueryNoise,
-    add_noise,
-    book,
-    grid_values,
-    plan_noise,
-    statistics_of,
-    warn_of_silence,
-)
+from ldp_aggregator.trainers.statistics import GRID, Integers, QueryNoise
 from protocols.document.campaign import Campaign
 from protocols.document.schema import ContinuousFeature
 from protocols.exact.coins import Coins
@@ -64,16 +55,16 @@ def node_statistics(
     again.
     """
     schema = Schema.of_campaign(campaign)
-    exact = statistics_of(schema, frame, schema.classes_of(labels, len(frame)))
+    exact = statistics.statistics_of(schema, frame, schema.classes_of(labels, len(frame)))
     noisy = noisy_share(schema, campaign.privacy.epsilon, exact, random_state)
     return encode_share(campaign, noisy, other_rows=other_rows)
 
 
 def noisy_share(schema: Schema, epsilon: float, exact: Integers, random_state: RandomState = None) -> Integers:
     """Exact statistics with one node's noise."""
-    plans = plan_noise(schema, epsilon, ADD_REMOVE)
-    noisy = add_noise(exact, plans, Accountant(epsilon), coins_of(random_state))
-    warn_of_silence(noisy, plans)
+    plans = statistics.plan_noise(schema, epsilon, ADD_REMOVE)
+    noisy = statistics.add_noise(exact, plans, Accountant(epsilon), coins_of(random_state))
+    statistics.warn_of_silence(noisy, plans)
     return noisy
 
 
@@ -215,21 +206,18 @@ def _train(
     campaign: Campaign, groups: Sequence[NodeGroup], about: Mapping[str, int], guarantee: Guarantee, options: Options
 ) -> NaiveBayes:
     schema = Schema.of_campaign(campaign)
-    model = robust_model(schema, plan_noise(schema, campaign.privacy.epsilon, ADD_REMOVE), groups, options)
+    model = robust_model(schema, statistics.plan_noise(schema, campaign.privacy.epsilon, ADD_REMOVE), groups, options)
     training = {"campaigns": [campaign.id], **about, "guarantee": guarantee.to_json()}
     return NaiveBayes.from_model(replace(model, training=training), guarantee)
 
 
 def robust_model(schema: Schema, plans: Sequence[QueryNoise], groups: Sequence[NodeGroup], options: Options) -> Model:
     """The model of one group, or the median of every parameter over the models of several."""
-    models = [rebuild(schema, _bounded(group.totals), plans, options, copies=group.copies) for group in groups]
+    most = (1 << 63) - 1  # Only a lie can be larger than that, and it stays as large as it can be.
+    totals = [np.array([min(max(total, -most), most) for total in group.totals], dtype=np.int64) for group in groups]
+    copies = [group.copies for group in groups]
+    models = [rebuild(schema, of, plans, options, copies=one) for of, one in zip(totals, copies, strict=True)]
     return models[0] if len(models) == 1 else _median(models)
-
-
-def _bounded(totals: Sequence[int]) -> Integers:
-    """As 64-bit integers. Only a lie can be larger than that, and it stays as large as it can be."""
-    most = (1 << 63) - 1
-    return np.array([min(max(total, -most), most) for total in totals], dtype=np.int64)
 
 
 def _median(models: Sequence[Model]) -> Model:
@@ -307,22 +295,26 @@ class FederatedNB(PrivateNaiveBayes):
             raise ValueError(f"nodes and groups must be at least 1, groups at most nodes; got {self.nodes} nodes")
         schema = training.schema
         published = self.variant == PUBLISHED
-        plans = plan_noise(schema, self.epsilon, ADD_REMOVE, self.numerical_share, even=published)
-        book(plans, training.accountant)
+        plans = statistics.plan_noise(schema, self.epsilon, ADD_REMOVE, self.numerical_share, even=published)
+        statistics.book(plans, training.accountant)
         owners, frame = self._deal(len(frame)), without_sparse_columns(frame)
         totals, sizes = [], []
         for group in range(self.groups):
             members = range(group, self.nodes, self.groups)
             rows = np.flatnonzero(owners % self.groups == group)
             mine, its_classes = frame.iloc[rows].reset_index(drop=True), classes[rows]
-            exact = statistics_of(schema, mine, its_classes)
-            noise = _sound_noise(plans, len(members), training.coins)
+            exact = statistics.statistics_of(schema, mine, its_classes)
+            drawn = (
+                discrete_laplace(plan.scale, len(members) * (plan.part.stop - plan.part.start), training.coins)
+                for plan in plans
+            )
+            noise = np.hstack([one.reshape(len(members), -1) for one in drawn])
             if published:
                 positions = (owners[rows] - group) // self.groups
                 noise = _published_noise(schema, plans, noise, mine, its_classes, positions, training.coins)
             totals.append(exact + noise.sum(axis=0))
             sizes.append(len(members))
-        warn_of_silence(sum(totals), plans, self.nodes)
+        statistics.warn_of_silence(sum(totals), plans, self.nodes)
         groups = [NodeGroup(total.tolist(), size) for total, size in zip(totals, sizes, strict=True)]
         model = robust_model(schema, plans, groups, Options(float(self.variance_floor), float(self.smoothing)))
         if published:
@@ -342,15 +334,6 @@ class FederatedNB(PrivateNaiveBayes):
         return rng.integers(0, self.nodes, size=rows)
 
 
-def _sound_noise(plans: Sequence[QueryNoise], nodes: int, coins: Coins) -> Integers:
-    """The noise that each node adds, shape (nodes, length of the vector)."""
-    drawn = [
-        discrete_laplace(plan.scale, nodes * (plan.part.stop - plan.part.start), coins).reshape(nodes, -1)
-        for plan in plans
-    ]
-    return np.hstack(drawn)
-
-
 def _published_noise(
     schema: Schema,
     plans: Sequence[QueryNoise],
@@ -366,7 +349,7 @@ def _published_noise(
     result = noise.copy()
     for plan in plans:
         if plan.part.kind == SUM and isinstance(plan.part.feature, ContinuousFeature):
-            u = (grid_values(plan.part.feature, column_of(table, plan.part.feature)) / GRID + 1) / 2
+            u = (statistics.grid_values(plan.part.feature, column_of(table, plan.part.feature)) / GRID + 1) / 2
             largest, known = np.zeros((nodes, k)), classes >= 0
             np.maximum.at(largest, (owners[known], classes[known]), u[known])
             unit = 2 * STEPS / plan.epsilon  # its epsilon is for two queries here

@@ -31,7 +31,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ldp_aggregator.trainers.noise.randomness import Integers
 from protocols.exact.coins import WORD_BITS, Coins
+
+Array = NDArray[np.float64]
 
 SLACK: Final = 1e-9
 
@@ -87,10 +90,6 @@ def _draw_in_square(place: Fraction, scale: Fraction, step: Fraction, coins: Coi
         first, last = (math.floor(end + Fraction(1, 2)) for end in ends)
         if first == last:
             return first
-
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def smooth_mean(ascending: Array, beta: float) -> float:

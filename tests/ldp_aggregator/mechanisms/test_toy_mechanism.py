@@ -19,10 +19,9 @@ from ldp_aggregator.audit import audit
 from ldp_aggregator.counting.decoding import lay_out
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.learning.published import published_guarantee
-from ldp_aggregator.mechanisms import analysis_of
+from ldp_aggregator.mechanisms import ENUMERATION, FACTS, analysis_of, verify_thoroughly
 from ldp_aggregator.mechanisms.analysis import Blanket, Flags, Integers, Limit, Rows, count_positions
 from ldp_aggregator.mechanisms.pure import PureFacts
-from ldp_aggregator.mechanisms.registry import ENUMERATION, FACTS, verify_thoroughly
 from ldp_client import perturb
 from protocols import Campaign, Coins, PayloadError, encode_upload
 from protocols.exact.coins import ONE

@@ -8,7 +8,7 @@ import pytest
 import tomllib
 
 from ldp_aggregator.cli.program import run
-from ldp_aggregator.mechanisms.registry import verify_thoroughly
+from ldp_aggregator.mechanisms import verify_thoroughly
 from ldp_aggregator.service.publishing import compile_draft
 from protocols import Campaign
 from protocols.document.verification import NEGLIGIBLE_GAP
