@@ -58,14 +58,11 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldp_aggregator.mechanisms import analysis_of
-from ldp_aggregator.mechanisms.analysis import Blanket
+from ldp_aggregator.mechanisms.analysis import Array, Blanket
 from protocols import Campaign, Question
 from protocols.mechanisms import AnyMechanism
-
-Array = NDArray[np.float64]
 
 MOST_REPORTS: Final = 1 << 40
 """More are counted as so many: the numerical argument is made up to here, and more reports reveal less."""
@@ -273,8 +270,7 @@ def fair_excess(trials: Array, threshold: Array) -> Array:
     terms = -np.expm1(-rate * block) / fall
     # The sum of i r^i. The difference loses a factor of 1 / (rate * block) in precision, at most 1e7 of 1e16.
     weighted = np.maximum(((1 - fall) * terms - block * np.exp(-rate * block)) / fall, 0.0)
-    found: Array = np.where(possible, here * ((start - level) * terms + weighted), 0.0).sum(axis=1)
-    return found
+    return np.asarray(np.where(possible, here * ((start - level) * terms + weighted), 0.0).sum(axis=1))
 
 
 def lower_end(trials: int, p: float, tail: float) -> int:

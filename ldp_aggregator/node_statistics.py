@@ -1,14 +1,14 @@
 """One node's noisy statistics on the wire: canonical msgpack, exactly one valid encoding.
 
-``[1, campaign id, [integer, ...]]``, the integers being the vector of :func:`parts_of` the campaign's
-schema. A share says nothing about the node: who sent it is known from its token.
+``[1, campaign id, [integer, ...]]``, the integers being the vector of :func:`parts_of` the campaign's schema. A share
+says nothing about the node: who sent it is known from its token.
 
 ``["other rows", 1, campaign id, [integer, ...]]`` is the same, and a node's word that no row in it was in a share that
 it sent before for this campaign.
 
 The vector, of which a Naive Bayes model is made, is in the order of the schema: one count per class; for a counted
-feature one cell per (value, class), index value * k + class; for a Gaussian feature k sums of t and then k sums of
-1 - t^2.
+feature one cell per (value, class), index value * k + class; for a Gaussian feature k sums of t and then k sums of 1 -
+t^2.
 """
 
 from __future__ import annotations
@@ -111,7 +111,15 @@ def decode_share(data: bytes, campaign: Campaign) -> Integers:
         raise ShareError(
             f'a share is [{SHARE_VERSION}, campaign id, [integer, ...]], or that with "{OTHER_ROWS}" before it'
         )
-    return _vector(data, value, plain[1], campaign)
+    if plain[1] != campaign.id:
+        raise ShareError(f"the share is for another campaign than {campaign.id}")
+    values = value[-1]
+    if type(values) is not list:
+        raise ShareError("the statistics of a share are a list of integers")
+    _check(values, campaign)
+    if _pack(value) != data:
+        raise ShareError("not the shortest msgpack encoding of its content; exactly one encoding is valid")
+    return np.array(values, dtype=np.int64)
 
 
 def has_other_rows(share: bytes) -> bool:
@@ -139,30 +147,11 @@ def most_bytes(campaign: Campaign) -> int:
 def _unpack(data: bytes, longest: int) -> list[Any]:
     try:
         value = msgpack.unpackb(
-            data,
-            raw=False,
-            max_array_len=longest,
-            max_str_len=_ID_LENGTH,
-            max_bin_len=0,
-            max_map_len=0,
-            max_ext_len=0,
+            data, raw=False, max_array_len=longest, max_str_len=_ID_LENGTH, max_bin_len=0, max_map_len=0, max_ext_len=0
         )
     except Exception as error:  # msgpack raises many types; each means the same here.
         raise ShareError(f"not one msgpack value of this format ({type(error).__name__})") from None
     return value if type(value) is list else []
-
-
-def _vector(data: bytes, value: list[Any], campaign_id: object, campaign: Campaign) -> Integers:
-    """The integers, which come last, after all before them but the campaign's id was found right."""
-    if campaign_id != campaign.id:
-        raise ShareError(f"the share is for another campaign than {campaign.id}")
-    values = value[-1]
-    if type(values) is not list:
-        raise ShareError("the statistics of a share are a list of integers")
-    _check(values, campaign)
-    if _pack(value) != data:
-        raise ShareError("not the shortest msgpack encoding of its content; exactly one encoding is valid")
-    return np.array(values, dtype=np.int64)
 
 
 def _check(values: Sequence[object], campaign: Campaign) -> None:

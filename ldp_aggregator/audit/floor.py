@@ -92,13 +92,11 @@ def floor_of(
     def alone(count: int) -> bool:
         return float(loss_bound(count, trials, 0, trials * max(1, people - 1), alpha)) > claim
 
-    shares = [_least_share(_certain(claim, event, of), event.one_trials) for event, of in clear]
+    def certain(event: Event, alpha: float) -> Callable[[int], bool]:
+        return lambda count: guess_bound(count, 0, alpha, event.people) > claim  # If all guesses are right.
+
+    shares = [_least_share(certain(event, of), event.one_trials) for event, of in clear]
     return Floor(min(losses, default=None), _least_share(alone, trials), min(shares, default=None), delay)
-
-
-def _certain(claim: float, event: Event, alpha: float) -> Callable[[int], bool]:
-    """Tell whether so many guesses are enough if all of them are right."""
-    return lambda count: guess_bound(count, 0, alpha, event.people) > claim
 
 
 def _least_loss(claim: float, event: Event, alpha: float) -> float | None:

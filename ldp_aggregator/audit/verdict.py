@@ -1,45 +1,36 @@
-"""The audit itself: ask, observe, bound, and say what was found."""
+"""The audit itself: ask, observe, bound, and say what was found.
+
+To every kind of evidence belongs its own part of the probability to be wrong about a sound client. Within a kind every
+event and every comparison has an equal part of the kind's, whatever their number, and that number is fixed by the
+document or by the half of the trials that chooses, never by the one that tests; so the union bound holds, and needs no
+independence. Each single part is an exact tail of a binomial law: of the counts of an event (Clopper and Pearson), of
+right guesses, of bits of ids, of words that follow a recurrence. A sound client's answers are independent given whose
+they are, and its ids are uniform; nothing else is assumed, of the number of trials nothing. What no coin excuses
+(lengths, headers, shapes of answers, answers to a device that asks again) has no part: a sound client never breaks it.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from ldp_aggregator.audit.asking.asked_again import DEVICES, Again, answers_to_one_study, ask_again
-from ldp_aggregator.audit.asking.black_box import Answer, BlackBoxError, Client, Person, Stopwatch
+from ldp_aggregator.audit.asking import asked_again
+from ldp_aggregator.audit.asking.asked_again import Again
+from ldp_aggregator.audit.asking.black_box import Answer, BlackBoxError, Client, Person, Stopwatch, two
 from ldp_aggregator.audit.asking.observations import Seen, read_tables, within
-from ldp_aggregator.audit.asking.people import Document, people_of
-from ldp_aggregator.audit.asking.random_people import SHARE as DRAWN_SHARE
-from ldp_aggregator.audit.asking.random_people import drawn_people
-from ldp_aggregator.audit.asking.single_devices import alone_guesses, ask_alone
-from ldp_aggregator.audit.asking.together import two
-from ldp_aggregator.audit.budget import COINS as ALIKE
-from ldp_aggregator.audit.budget import FIXED, GAMES, REPEATED, SEEDED, SHARES, SUM, TIME, TWISTED, UNEVEN
+from ldp_aggregator.audit.asking.people import DRAWN_SHARE, Document, drawn_people, people_of
 from ldp_aggregator.audit.floor import UNSEEN, Floor, floor_of
-from ldp_aggregator.audit.rules.repeats import (
-    PLACES,
-    Alike,
-    coins_between,
-    coins_within,
-    different_headers,
-    different_lengths,
-    ids_of,
-    malformed_answers,
-    malformed_ids,
-    repeated_ids,
-    uneven_ids,
-    usual_matches,
-)
-from ldp_aggregator.audit.rules.seeds import public_noise, small_seeds
-from ldp_aggregator.audit.rules.twister import twisted_ids
+from ldp_aggregator.audit.rules import repeats
+from ldp_aggregator.audit.rules.repeats import Alike
+from ldp_aggregator.audit.rules.seeds import public_noise, small_seeds, twisted_ids
 from ldp_aggregator.audit.searching.comparisons import CHOSEN, Chosen, Claims, search
-from ldp_aggregator.audit.searching.crowds import CLEAR, games
 from ldp_aggregator.audit.searching.events import ALONE, BLOCK, COMPANY, CONFIDENCE, SIDE, WHOLE, Event
-from ldp_aggregator.audit.searching.guesses import Guesser, fixed_guesses, pair_columns, summed_guesses
+from ldp_aggregator.audit.searching.guesses import CLEAR, Guesser, fixed_guesses, games, pair_columns, summed_guesses
 from ldp_aggregator.audit.searching.tight_events import stated_loss
 from ldp_aggregator.audit.searching.times import ask_times, least_delay, slow_answers
 
@@ -77,6 +68,34 @@ CHECKS: Final = {
     SLOW: "answers take as long for one person as for another, but for a tolerance",
 }
 """What an audit looks at: the code of a finding, and what must hold."""
+
+FIXED: Final = "fixed guesses"
+GAMES: Final = "games"
+SUM: Final = "sum"
+ALIKE: Final = "coins"
+UNEVEN: Final = "uneven ids"
+REPEATED: Final = "repeated ids"
+TWISTED: Final = "twisted ids"
+SEEDED: Final = "seeds that anybody finds"
+TIME: Final = "time"
+
+SHARES: Final = {
+    FIXED: 0.35,
+    GAMES: 0.15,
+    SUM: 0.1,
+    WHOLE: 0.08,
+    BLOCK: 0.05,
+    SIDE: 0.05,
+    COMPANY: 0.05,
+    ALONE: 0.03,
+    ALIKE: 0.05,
+    UNEVEN: 0.03,
+    REPEATED: 0.01,
+    TWISTED: 0.01,
+    SEEDED: 0.02,
+    TIME: 0.02,
+}
+"""Parts of the whole. Guesses prove the most of a sound client."""
 
 TWINS: Final = 256
 """Fresh devices of either of two people that are the first of both processes."""
@@ -166,37 +185,41 @@ def audit(
     people = (*fixed, *drawn_people(value, fixed, rng))
     counts = [trials] * len(fixed) + [-(-trials // DRAWN_SHARE)] * (len(people) - len(fixed))
     seen, twins = _ask(document, client, people, counts, at_once)
-    again = ask_again(document, client, fixed, at_once)
-    studied = answers_to_one_study(document, client, fixed, at_once)
+    again = asked_again.ask_again(document, client, fixed, at_once)
+    studied = asked_again.answers_to_one_study(document, client, fixed, at_once)
     alphas = {kind: share * wrong for kind, share in SHARES.items()}
 
     guesser = Guesser(value, people, seen, len(fixed))
-    alone = ask_alone(document, client, guesser, rng, at_once)
+    alone = asked_again.ask_alone(document, client, guesser, rng, at_once)
     times = None if stopwatch is None else ask_times(document, stopwatch, people, rng)
     guessed = _bounded(fixed_guesses(guesser, rng), alphas[FIXED])
     played = _bounded(games(guesser, rng), alphas[GAMES])
     summed = _bounded(summed_guesses(guesser, rng), alphas[SUM])
     chosen = Chosen()
-    search(people, seen, Claims(claim, lambda number: _share(value, claim, number)), chosen)
+    search(people, seen, Claims(claim, lambda number: guesser.claim(BLOCK, number)), chosen)
     pair_columns(guesser, chosen)
     found = [_bounded(chosen.of(scope), alphas[scope]) for scope in (WHOLE, BLOCK, SIDE, COMPANY)]
-    found.append(_bounded(alone_guesses(guesser, alone), alphas[ALONE]))
+    found.append(_bounded(asked_again.alone_guesses(guesser, alone), alphas[ALONE]))
     bounded = [pair for of_kind in (guessed, played, summed, *found) for pair in of_kind]
     events = sorted((event for event, _ in bounded), key=lambda event: event.claim - event.bound)
     further = [of for of in (*twins, again.first, again.other_campaign, alone.answers) if any(of)]
-    ids = [one for tables in (seen.tables, *map(read_tables, further)) for one in ids_of(tables)]
+    ids = [one for tables in (seen.tables, *map(read_tables, further)) for one in repeats.ids_of(tables)]
+    other = next((number for number, person in enumerate(fixed) if person.label != fixed[0].label), 0)
     findings = [
         *_loss_findings(events),
-        *(Finding(LENGTH, text) for text in different_lengths(seen)),
-        *(Finding(HEADER, text) for text in different_headers(seen)),
-        *(Finding(MALFORMED, text) for text in malformed_answers(value, seen)),
-        *(Finding(MALFORMED, text) for text in malformed_ids(seen)),
+        *(Finding(LENGTH, text) for text in repeats.different_lengths(seen)),
+        *(Finding(HEADER, text) for text in repeats.different_headers(seen)),
+        *(Finding(MALFORMED, text) for text in repeats.malformed_answers(value, seen)),
+        *(Finding(MALFORMED, text) for text in repeats.malformed_ids(seen)),
         *(Finding(RETRY, text) for text in again.differences()),
-        *_id_findings(seen, ids, alphas),
+        *_known(ID_REPEATS, repeats.repeated_ids(ids, alphas[REPEATED])),
+        *_known(ID_UNEVEN, repeats.uneven_ids(seen, alphas[UNEVEN])),
+        *_known(COINS, twisted_ids(seen, alphas[TWISTED])),
         *_coin_findings(value, seen, twins, again, alphas[ALIKE]),
-        *([] if studied is None else [Finding(STUDY, studied)]),
-        *([] if times is None or (text := slow_answers(times, alphas[TIME])) is None else [Finding(SLOW, text)]),
-        *_seed_findings(document, seen, fixed, ids, len(twins[0]), alphas[SEEDED]),
+        *_known(STUDY, studied),
+        *_known(SLOW, None if times is None else slow_answers(times, alphas[TIME])),
+        *_known(SEED, public_noise(document, seen, sorted({0, other}), len(twins[0]), alphas[SEEDED] / 2)),
+        *_known(SEED, small_seeds(document, ids, alphas[SEEDED] / 2)),
     ]
     floor = floor_of(
         claim,
@@ -207,17 +230,8 @@ def audit(
         alphas[WHOLE] / CHOSEN,
         None if times is None else least_delay(times, alphas[TIME]),
     )
-    return Audit(
-        claim,
-        _stated(value),
-        trials,
-        people,
-        len(people) - len(fixed),
-        len(seen.person),
-        tuple(events),
-        tuple(_told(findings)),
-        floor,
-    )
+    shown = tuple(events), tuple(_told(findings)), floor
+    return Audit(claim, _stated(value), trials, people, len(people) - len(fixed), len(seen.person), *shown)
 
 
 def _ask(
@@ -253,12 +267,6 @@ def _bounded(events: Iterator[Event] | Sequence[Event], alpha: float) -> list[tu
     return [(event.bounded(alpha / len(listed)), alpha / len(listed)) for event in listed]
 
 
-def _share(document: Document, claim: float, question: int) -> float:
-    """Return the loss that the answer to a question may have."""
-    known = 0 <= question < len(document["questions"])
-    return float(document["questions"][question]["epsilon"]) if known else claim
-
-
 def _stated(document: Document) -> float:
     """The worst of the questions that a device may answer; with ``all``, the sum over the groups."""
     groups: dict[int, float] = {}
@@ -279,15 +287,8 @@ def _loss_findings(events: Sequence[Event]) -> Iterator[Finding]:
             )
 
 
-def _id_findings(seen: Seen, ids: Sequence[bytes], alphas: Mapping[str, float]) -> Iterator[Finding]:
-    repeated, uneven = repeated_ids(ids, alphas[REPEATED]), uneven_ids(seen, alphas[UNEVEN])
-    if repeated is not None:
-        yield Finding(ID_REPEATS, repeated)
-    if uneven is not None:
-        yield Finding(ID_UNEVEN, uneven)
-    twisted = twisted_ids(seen, alphas[TWISTED])
-    if twisted is not None:
-        yield Finding(COINS, twisted)
+def _known(code: str, text: str | None) -> list[Finding]:
+    return [] if text is None else [Finding(code, text)]
 
 
 def _coin_findings(
@@ -295,30 +296,20 @@ def _coin_findings(
 ) -> Iterator[Finding]:
     alikes: list[Alike] = []
     for person in (0, 1):
-        usual = usual_matches(seen, person)
+        usual = repeats.usual_matches(seen, person)
         count = len(twins[0]) // 2
         ours = [answers[person * count : (person + 1) * count] for answers in twins]
         if all(any(answers) for answers in ours):
-            alikes += coins_between("the same list in two processes", ours[0], ours[1], usual)
-        devices = [answers[person:DEVICES:2] for answers in (again.first, again.other_campaign)]
+            alikes += repeats.coins_between("the same list in two processes", ours[0], ours[1], usual)
+        devices = [answers[person : asked_again.DEVICES : 2] for answers in (again.first, again.other_campaign)]
         if all(any(answers) for answers in devices):
-            alikes += coins_between("one device in two campaigns", devices[0], devices[1], usual)
-        alikes += coins_within(seen, person)
+            alikes += repeats.coins_between("one device in two campaigns", devices[0], devices[1], usual)
+        alikes += repeats.coins_within(seen, person)
     # As many as the document allows, so that the number does not depend on what was seen.
-    most = max(len(alikes), 2 * PLACES * (2 + len(document["questions"])))
+    most = max(len(alikes), 2 * repeats.PLACES * (2 + len(document["questions"])))
     for alike in alikes:
         if alike.excessive(alpha / most):
             yield Finding(COINS, str(alike))
-
-
-def _seed_findings(
-    document: str, seen: Seen, people: Sequence[Person], ids: Sequence[bytes], before: int, alpha: float
-) -> Iterator[Finding]:
-    other = next((number for number, person in enumerate(people) if person.label != people[0].label), 0)
-    public = public_noise(document, seen, sorted({0, other}), before, alpha / 2)
-    for text in (public, small_seeds(document, ids, alpha / 2)):
-        if text is not None:
-            yield Finding(SEED, text)
 
 
 def _told(findings: Sequence[Finding]) -> Iterator[Finding]:
@@ -330,3 +321,71 @@ def _told(findings: Sequence[Finding]) -> Iterator[Finding]:
     for code, times in told.items():
         if times > _TOLD:
             yield Finding(code, f"and {times - _TOLD} further findings of this kind")
+
+
+_SHOWN: Final = 8
+
+
+def markdown(result: Audit, document: str, client: str) -> str:
+    """A conformance report in Markdown. ``client`` says what was audited, in the operator's words."""
+    value: dict[str, Any] = json.loads(document)
+    codes = {finding.code for finding in result.findings}
+    verdict = "found nothing" if result.passed else "**failed**: " + ", ".join(sorted(codes))
+    mechanisms = sorted({question["mechanism"] for question in value["questions"]})
+    lines = [
+        "# Audit of a client",
+        "",
+        f"The audit {verdict}.",
+        "",
+        "| | |",
+        "|---|---|",
+        f"| client | `{_cell(client)}` |",
+        f"| campaign | {_cell(value['title'])}: {len(value['questions'])} questions, {', '.join(mechanisms)} |",
+        f"| answers | {value['privacy'].get('answers', 'one')} |",
+        f"| claim | epsilon {result.claim:g} |",
+        f"| loss of the document's own probabilities | {result.stated:.4g} |",
+        f"| loss at least (confidence {100 * CONFIDENCE:g} %) | {result.lower_bound:.4g}, "
+        f"{100 * result.reached:.0f} % of the above |",
+        f"| people | {len(result.people)}, of whom a lot drew {result.drawn} |",
+        f"| uploads | {result.uploads}; {result.trials} of each person, an eighth of it of those drawn |",
+        "",
+        "## What was checked",
+        "",
+        "| code | what must hold | |",
+        "|---|---|---|",
+        *(
+            f"| `{code}` | {promise} | {'**broken**' if code in codes else 'held'} |"
+            for code, promise in CHECKS.items()
+        ),
+        "",
+    ]
+    if result.findings:
+        lines += ["## What was found", "", *(f"* `{f.code}`: {_cell(f.text)}" for f in result.findings), ""]
+    lines += [
+        "## The most telling events",
+        "",
+        "| loss at least | allowed | of the | event | seen |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {e.bound:.4f} | {e.claim:.4g} | {e.scope} | {_cell(e.name)} | "
+            f"{e.ones} of {e.one_trials}, {e.others} of {e.other_trials} |"
+            for e in result.events[:_SHOWN]
+            if math.isfinite(e.bound)
+        ),
+        "",
+        "## What could have been found, and what could not",
+        "",
+        *(f"* {text}" for text in result.floor.sentences()),
+        "",
+        "No audit of this kind sees:",
+        "",
+        *(f"* {text}" for text in UNSEEN),
+        "",
+        "An audit proves leaks, never their absence.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())

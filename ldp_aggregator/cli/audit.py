@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from ldp_aggregator.audit import Audit, BlackBoxError, audit, command_client, command_stopwatch
-from ldp_aggregator.audit.report import markdown
 from ldp_aggregator.audit.searching.events import CONFIDENCE
+from ldp_aggregator.audit.verdict import markdown
 from ldp_aggregator.cli.common import CommandError, add_command, read_file, say_table, write_file
 from protocols import Campaign
 from protocols.document.authored import continuous_choices, discrete_choices

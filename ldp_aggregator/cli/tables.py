@@ -49,12 +49,11 @@ from ldp_aggregator.trainers import (
     SufficientStatisticsNB,
 )
 from ldp_aggregator.trainers.base import PrivateNaiveBayes, sound_guarantee
-from ldp_aggregator.trainers.csv_tables import read_chunks, read_table
 from ldp_aggregator.trainers.federation.delivery import Aggregator, DeliveryError, send_share, withdraw_share
 from ldp_aggregator.trainers.federation.state import node_statistics
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS
-from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.unseen_features import SilentFeatureWarning
+from ldp_aggregator.trainers.schemas import Schema, read_chunks, read_table
+from ldp_aggregator.trainers.statistics import SilentFeatureWarning
 from protocols import Campaign
 from protocols.document.schema import METHODS, ContinuousFeature
 from protocols.shell import Groups, add_json, at_least, between, say, say_json

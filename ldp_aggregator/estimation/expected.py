@@ -11,14 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import SIGNS
+from ldp_aggregator.estimation.estimators import SIGNS, Array
 from ldp_aggregator.mechanisms import analysis_of
 from protocols import Campaign, Question
 from protocols.document.questions import INDEX, PAIR, PRODUCT, SIGN, VALUE
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -60,8 +57,7 @@ def variance_per_answer(question: Question, expected: Expectation) -> Array:
     if question.encoding == INDEX:
         p, q, *_, noise = analysis.support
         supported = q + (p - q) * mean
-        answer: Array = supported * (1 - supported) / (p - q) ** 2 + noise
-        return answer
+        return supported * (1 - supported) / (p - q) ** 2 + noise
     if question.encoding == SIGN:
         signs = np.array([question.mechanism.signs_variance(SIGNS.size, share) for share in second.tolist()])
         return signs + second - mean**2

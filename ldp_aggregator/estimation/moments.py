@@ -3,14 +3,13 @@
 The questions of a Gaussian feature estimate P(c) E[t | c] and P(c) E[2 t^2 - 1 | c], with t in [-1, 1] the scaled
 value. Dividing by the estimated P(c) gives the moments of the class (Yilmaz et al. 2019, section 4.2); where values may
 be missing everything is of the records that hold one, and P(c) is P(c, present). A class whose share cannot be told
-from zero is ``insufficient``: nothing is divided there, and the moments of all classes together
-stand in.
+from zero is ``insufficient``: nothing is divided there, and the moments of all classes together stand in.
 
 For use in a model noisy moments are shrunk towards those of all classes (:func:`shrink_moments`), by the known variance
 of their noise. A class mean differs from the common mean by about the spread of the feature, and a class variance from
-the common variance by about half of it: with these as the prior, the posterior mean keeps the share
-tau^2 / (tau^2 + noise variance) of the difference. With many reports nothing changes; with few a class is not given a
-confident shape that is only noise.
+the common variance by about half of it: with these as the prior, the posterior mean keeps the share tau^2 / (tau^2 +
+noise variance) of the difference. With many reports nothing changes; with few a class is not given a confident shape
+that is only noise.
 """
 
 from __future__ import annotations
@@ -22,13 +21,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
-from ldp_aggregator.estimation.pooling import pool_shares, weighted
+from ldp_aggregator.estimation.estimators import Array, Cells, QuestionEstimate, pool_shares, weighted
 from ldp_aggregator.mechanisms import analysis_of
 from protocols.document.questions import SQUARE, VALUE
 from protocols.document.schema import ContinuousFeature
-
-Array = NDArray[np.float64]
 
 DEFAULT_VARIANCE_FLOOR: Final = 1e-3
 """Least variance, relative to (high - low)^2: a standard deviation of about 3 % of the range."""
@@ -212,5 +208,4 @@ def shrink(values: Array, noise: Array, common: Array | float, prior: Array | fl
     Infinite ``noise`` leaves nothing of a value.
     """
     kept = prior / (prior + noise)
-    result: Array = common + kept * (values - common)
-    return result
+    return common + kept * (values - common)

@@ -5,8 +5,8 @@ class tells the class, too. With their variances and covariance V_J, V_pi, C, th
 ratios R that the data do not refuse, (J - R pi)^2 <= z^2 (V_J - 2 R C + R^2 V_pi). It is bounded where pi can be told
 from zero, and only there is anything said: elsewhere the share can be anything from 0 to 1.
 
-Of the cells E_i of a pair question and the share M of its last cells, which say that the value is missing,
-r_i = E_i / (1 - M) is P(value, class | present), and to first order
+Of the cells E_i of a pair question and the share M of its last cells, which say that the value is missing, r_i = E_i /
+(1 - M) is P(value, class | present), and to first order
 
     Var r_i = (Var E_i + r_i^2 Var M + 2 r_i Cov(E_i, M)) / (1 - M)^2.
 """
@@ -18,20 +18,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import Z_95, Cells, QuestionEstimate
-from ldp_aggregator.estimation.poisoning.ratio_bounds import quotient_reach
-from ldp_aggregator.estimation.poisoning.report_bounds import sum_range
-from ldp_aggregator.estimation.pooling import class_shares, covariance_with_sum, pool_shares, weighted
+from ldp_aggregator.estimation import estimators
+from ldp_aggregator.estimation.estimators import Z_95, Array, Cells, QuestionEstimate
+from ldp_aggregator.estimation.poisoning import quotient_reach, sum_range
 from ldp_aggregator.estimation.simplex import norm_sub
 from protocols import Campaign
 from protocols.document.questions import PAIR
 
 if TYPE_CHECKING:
     from ldp_aggregator.estimation.estimates import Estimates
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -52,10 +48,12 @@ def missing_shares(campaign: Campaign, questions: Sequence[QuestionEstimate]) ->
         told = [(one, one.missing_share) for one in about if one.missing_share is not None]
         answered = [(one, share) for one, share in told if one.n > 0]
         if answered:
-            weights = pool_shares([one for one, _ in answered])
+            weights = estimators.pool_shares([one for one, _ in answered])
             moved = [sum_range(one.question, len(campaign.label.classes)) / one.n for one, _ in answered]
             reach = (weights * moved).max()  # A device answers one question about a feature at most.
-            found[feature.name] = ShareEstimates(weighted([share for _, share in answered], weights), np.full(1, reach))
+            found[feature.name] = ShareEstimates(
+                estimators.weighted([share for _, share in answered], weights), np.full(1, reach)
+            )
         elif told:
             found[feature.name] = ShareEstimates(told[0][1], np.full(1, np.inf))
     return found
@@ -74,7 +72,9 @@ def among_present(pair: QuestionEstimate, per_liar: Array, classes: int) -> Shar
         return ShareEstimates(Cells(np.full(size, 1 / size), np.full(size, np.inf), low, high), np.full(size, np.inf))
     cells, absent = pair.cells.value[:size], np.clip(missing.value, 0.0, 1.0)
     value = cells / present
-    both = covariance_with_sum(pair.question, np.clip(cells, 0.0, 1.0), absent, classes, inside=False) / pair.n
+    both = (
+        estimators.covariance_with_sum(pair.question, np.clip(cells, 0.0, 1.0), absent, classes, inside=False) / pair.n
+    )
     spread = pair.cells.variance[:size] + value**2 * missing.variance[0] + 2 * value * both
     reach = quotient_reach(value, per_liar[:size], np.full(size, present), sum_range(pair.question, classes) / pair.n)
     return ShareEstimates(Cells.normal(value, np.maximum(spread, 0.0) / present**2), reach)
@@ -140,12 +140,11 @@ def _covariance(estimates: Estimates, pair: QuestionEstimate) -> Array:
     if not np.isfinite(limit).all():
         return np.zeros_like(limit)
     telling = [other for other in estimates.questions if other.classes is not None and other.n > 0]
-    weight = class_shares(telling, k)[next(place for place, other in enumerate(telling) if other is pair)]
+    weight = estimators.class_shares(telling, k)[next(place for place, other in enumerate(telling) if other is pair)]
     frequency = norm_sub(pair.cells.value).reshape(-1, k)
     total = frequency.sum(axis=0)
-    answers = weight * covariance_with_sum(pair.question, frequency, total, len(frequency), inside=True)
+    answers = weight * estimators.covariance_with_sum(pair.question, frequency, total, len(frequency), inside=True)
     if estimates.campaign.privacy.answers == "all":
         # The same records are behind every question; only the noise is this one's own.
         answers += (1 - weight) * frequency * (1 - total)
-    covariance: Array = np.clip(answers.ravel() / pair.n, -limit, limit)
-    return covariance
+    return np.asarray(np.clip(answers.ravel() / pair.n, -limit, limit))

@@ -44,8 +44,7 @@ def floor(values: Array, n: float) -> Array:
         return np.full(values.shape, 1 / values.size)
     counts = values * n
     counts[counts <= 0] = 1.0
-    result: Array = counts / counts.sum()
-    return result
+    return np.asarray(counts / counts.sum())
 
 
 def norm_sub(values: Array, *, axis: int = 0) -> Array:
@@ -59,5 +58,4 @@ def norm_sub(values: Array, *, axis: int = 0) -> Array:
     inner_axes = values.ndim - 1 - axis % values.ndim
     ranks = np.arange(1, values.shape[axis] + 1).reshape(-1, *[1] * inner_axes)
     constant = ((sums - 1) / ranks).max(axis=axis, keepdims=True)
-    result: Array = np.maximum(values - constant, 0.0)
-    return result
+    return np.asarray(np.maximum(values - constant, 0.0))

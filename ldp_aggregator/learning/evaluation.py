@@ -28,7 +28,7 @@ from scipy.stats import truncnorm
 
 from ldp_aggregator.counting.tally import Arrivals, Tally
 from ldp_aggregator.estimation.estimates import estimate
-from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
+from ldp_aggregator.estimation.estimators import Array, Cells, QuestionEstimate
 from ldp_aggregator.estimation.expected import answers
 from ldp_aggregator.estimation.posterior.evidence import covariance_of_cells
 from ldp_aggregator.estimation.ratios import ratio_of
@@ -37,11 +37,10 @@ from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.learning.prediction import draw_scores
 from ldp_aggregator.learning.published import (
     LOCAL_PUBLIC,
-    LOCAL_RELATION,
     Guarantee,
     PublishedGuarantee,
     counted_twice,
-    epsilon_of_studies,
+    local_guarantee,
     published_by,
     relayed,
     studies_of,
@@ -54,7 +53,6 @@ from protocols.document.questions import RIGHT, SCORE
 from protocols.drafting.compiling import score_edges
 from protocols.model import Model
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 CLEARLY_BETTER: Final = 2.0
@@ -135,34 +133,22 @@ def evaluate(campaign: Campaign, tally: Tally) -> Evaluated:
         reason = "with more than two classes nothing is moved: the answers do not tell how sure the model is"
     elif table is not None:
         published, threshold, reason = accuracy.published(asked)
-    shares = recall = precision = dict.fromkeys(names, _UNTOLD)
-    confusion: list[list[Figure]] = []
-    area: Figure | None = None
-    roc: Sequence[Mapping[str, Any]] = ()
-    calibration: Sequence[Mapping[str, Any]] = ()
-    if table is not None:
-        said, classes = _saying(asked, threshold), _of_class(asked)
-        shares = _by_class(names, table.share(classes))
-        confusion = [list(_by_class(names, table.share(one & classes)).values()) for one in said]
-        recall = _by_class(names, table.ratio(said & classes, classes))
-        precision = _by_class(names, table.ratio(said & classes, said))
-        if asked.edges is not None:
-            area, roc, calibration = Figure.of(table.area()), _roc(table, asked), _calibration(table, asked)
-    return Evaluated(
-        campaign=campaign.id,
-        epsilon=campaign.privacy.epsilon,
-        devices=int(tally.n.sum()),
-        accuracy=published,
-        threshold=threshold,
-        reason=reason,
-        as_trained=as_trained,
-        classes=shares,
-        confusion=confusion,
-        recall=recall,
-        precision=precision,
-        area=area,
-        roc=roc,
-        calibration=calibration,
+    about = campaign.id, campaign.privacy.epsilon, int(tally.n.sum())
+    untold = dict.fromkeys(names, _UNTOLD)
+    found = Evaluated(*about, published, threshold, reason, as_trained, untold, [], untold, untold, None, (), ())
+    if table is None:
+        return found
+    said, classes = _saying(asked, threshold), _of_class(asked)
+    if asked.edges is not None:
+        found = replace(
+            found, area=Figure.of(table.area()), roc=_roc(table, asked), calibration=_calibration(table, asked)
+        )
+    return replace(
+        found,
+        classes=_by_class(names, table.share(classes)),
+        confusion=[list(_by_class(names, table.share(one & classes)).values()) for one in said],
+        recall=_by_class(names, table.ratio(said & classes, classes)),
+        precision=_by_class(names, table.ratio(said & classes, said)),
     )
 
 
@@ -249,7 +235,7 @@ def evaluated_model(campaign: Campaign, tally: Tally, arrivals: Arrivals | None 
     stated = training.get("guarantee")
     if stated is None:
         public = (*public, "the model, which does not say what it was learned from")
-    guarantee = Guarantee(epsilon_of_studies(studies | spent), 0.0, LOCAL_RELATION, public)
+    guarantee = local_guarantee(studies | spent, public)
     if stated is not None and stated["epsilon"] is None:
         guarantee = Guarantee.from_json(stated)
     published = published_by([(campaign, tally)], () if arrivals is None else (arrivals,))
@@ -305,8 +291,7 @@ class _Table:
         return ratio_of(self.share(cells), self.share(whole), self._across(first, second), 0.5)
 
     def _across(self, first: Array, second: Array) -> Array:
-        across: Array = ((first @ self.covariance) * second).sum(axis=-1)
-        return across
+        return np.asarray(((first @ self.covariance) * second).sum(axis=-1))
 
     def area(self) -> Cells:
         """Return the area under the ROC curve: how often a record of the second class has the higher score than one of

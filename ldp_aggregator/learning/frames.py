@@ -38,8 +38,7 @@ def declared_indices(domain: Label | CategoricalFeature, column: pd.Series[Any])
     codes, different = _different(column)
     found = [domain.index_of(value) for value in [*different, None]]
     positions = np.array([MISSING_INDEX if index is None else index for index in found], dtype=np.int64)
-    taken: NDArray[np.int64] = positions[codes]
-    return taken
+    return positions[codes]
 
 
 def numbers(column: pd.Series[Any]) -> NDArray[np.float64]:
@@ -49,8 +48,7 @@ def numbers(column: pd.Series[Any]) -> NDArray[np.float64]:
     if _is_object(column.dtype):
         return _numbers_of(_cells(column))
     codes, different = _different(column)
-    taken: NDArray[np.float64] = _numbers_of([*different, None])[codes]
-    return taken
+    return _numbers_of([*different, None])[codes]
 
 
 def as_column(labels: Any) -> pd.Series[Any]:

@@ -16,17 +16,8 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ldp_aggregator.estimation.cell_tables import value_names
-from ldp_aggregator.estimation.plotting import axes_or_new, plot_normals, plot_shares
-from ldp_aggregator.learning.frames import (
-    as_column,
-    clipped,
-    column_of,
-    declared_indices,
-    feature_indices,
-    texts_of,
-    with_outputs,
-)
+from ldp_aggregator.estimation.cell_tables import axes_or_new, plot_normals, plot_shares, value_names
+from ldp_aggregator.learning import frames
 from ldp_aggregator.learning.published import NO_PRIVACY_RELATION, Guarantee
 from protocols.document.authored import asked_features
 from protocols.document.schema import (
@@ -79,11 +70,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
     """
 
     def __init__(
-        self,
-        schema: Mapping[str, Any] | None = None,
-        *,
-        smoothing: float = 1.0,
-        variance_floor: float = 1e-9,
+        self, schema: Mapping[str, Any] | None = None, *, smoothing: float = 1.0, variance_floor: float = 1e-9
     ) -> None:
         self.schema = schema
         self.smoothing = smoothing
@@ -92,11 +79,11 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
     def fit(self, X: pd.DataFrame, y: Sequence[object] | pd.Series[Any] | NDArray[Any]) -> NaiveBayes:
         """Learn from a table without privacy. Rows whose class is not declared are refused with a ValueError."""
         frame = _as_frame(X)
-        column = as_column(y)
+        column = frames.as_column(y)
         label, features, projection = (
             _schema_from_table(frame, column) if self.schema is None else read_schema(self.schema)
         )
-        classes = declared_indices(label, column)
+        classes = frames.declared_indices(label, column)
         if len(classes) != len(frame):
             raise ValueError(f"X has {len(frame)} rows and y has {len(classes)}; they must be equal")
         if len(classes) == 0:
@@ -104,10 +91,10 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         if (classes < 0).any():
             unknown = column.iloc[int(np.argmax(classes < 0))]
             raise ValueError(f"y holds {unknown!r}; the declared classes are {', '.join(label.classes)}")
-        table = with_outputs(projection, frame)
+        table = frames.with_outputs(projection, frame)
         counts = np.bincount(classes, minlength=len(label.classes))
         likelihoods = [
-            self._fit_feature(feature, column_of(table, feature), classes, len(counts)) for feature in features
+            self._fit_feature(feature, frames.column_of(table, feature), classes, len(counts)) for feature in features
         ]
         prior = counts / counts.sum()
         model = Model(
@@ -157,8 +144,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
     def predict(self, X: pd.DataFrame) -> NDArray[Any]:
         """The most probable class of every row; by the prior where all are impossible, of equals the first."""
         scores = self.scores(X)
-        winners: NDArray[Any] = self.classes_[scores.argmax(axis=1)]
-        return winners
+        return np.asarray(self.classes_[scores.argmax(axis=1)])
 
     def predict_proba(self, X: pd.DataFrame) -> Array:
         """P(class | row), shape (rows, k). Where every class is impossible under the model, its prior."""
@@ -169,11 +155,11 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         no part.
         """
         check_is_fitted(self, "model_")
-        table = with_outputs(self.model_.projection, _as_frame(X))
+        table = frames.with_outputs(self.model_.projection, _as_frame(X))
         with np.errstate(divide="ignore"):
             scores = np.tile(np.log(self.class_prior_), (len(table), 1))
             for likelihood in self.model_.likelihoods:
-                scores += _log_likelihood(likelihood, column_of(table, likelihood.feature))
+                scores += _log_likelihood(likelihood, frames.column_of(table, likelihood.feature))
         return scores
 
     def scores(self, X: pd.DataFrame) -> Array:
@@ -196,8 +182,8 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
 
     def _fit_feature(self, feature: Feature, column: pd.Series[Any], classes: NDArray[np.int64], k: int) -> Likelihood:
         if is_gaussian(feature):
-            return self._fit_gaussian(feature, clipped(feature, column), classes, k)
-        values = feature_indices(feature, column)
+            return self._fit_gaussian(feature, frames.clipped(feature, column), classes, k)
+        values = frames.feature_indices(feature, column)
         known = values >= 0
         cells = values[known] * k + classes[known]
         table = np.bincount(cells, minlength=feature.size * k).astype(np.float64).reshape(feature.size, k)
@@ -229,15 +215,13 @@ def discrete_likelihood(feature: Feature, table: Array) -> DiscreteLikelihood:
 def _log_likelihood(likelihood: Likelihood, column: pd.Series[Any]) -> Array:
     """Ln P(value | class) per row and class; zeros where the row has no usable value."""
     if isinstance(likelihood, DiscreteLikelihood):
-        indices = feature_indices(likelihood.feature, column)
+        indices = frames.feature_indices(likelihood.feature, column)
         rows = np.vstack([np.log(np.array(likelihood.table)), np.zeros(len(likelihood.table[0]))])
-        taken: Array = rows[indices]
-        return taken
-    values = clipped(likelihood.feature, column)[:, None]
+        return rows[indices]
+    values = frames.clipped(likelihood.feature, column)[:, None]
     mean, variance = np.array(likelihood.mean), np.array(likelihood.variance)
     density = -0.5 * np.log(2 * np.pi * variance) - (values - mean) ** 2 / (2 * variance)
-    result: Array = np.where(np.isnan(values), 0.0, density)
-    return result
+    return np.where(np.isnan(values), 0.0, density)
 
 
 def _as_frame(X: object) -> pd.DataFrame:
@@ -258,7 +242,7 @@ def read_schema(draft: Mapping[str, Any]) -> Schema:
 
 
 def _schema_from_table(frame: pd.DataFrame, labels: pd.Series[Any]) -> Schema:
-    label = Label("class", tuple(sorted(texts_of(labels))))
+    label = Label("class", tuple(sorted(frames.texts_of(labels))))
     features: list[Feature] = []
     for name in frame.columns:
         column = frame[name]
@@ -266,5 +250,5 @@ def _schema_from_table(frame: pd.DataFrame, labels: pd.Series[Any]) -> Schema:
             low, high = float(column.min()), float(column.max())
             features.append(ContinuousFeature(str(name), low, high if high > low else low + 1.0))
         else:
-            features.append(CategoricalFeature(str(name), tuple(sorted(texts_of(column)))))
+            features.append(CategoricalFeature(str(name), tuple(sorted(frames.texts_of(column)))))
     return label, tuple(features), None

@@ -18,20 +18,17 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import Estimates, estimate
-from ldp_aggregator.estimation.estimators import Cells
+from ldp_aggregator.estimation.estimators import Array, Cells
 from ldp_aggregator.estimation.moments import SIGNIFICANT, present_shares
 from ldp_aggregator.learning.frames import column_of, declared_indices, numbers, rescaled
 from protocols import Campaign
 from protocols.document.authored import MOMENTS
 from protocols.document.questions import PRODUCT, VALUE
 from protocols.document.schema import METHODS, PUBLIC, ContinuousFeature, Label
-
-Array = NDArray[np.float64]
 
 DEFAULT_RIDGE: Final = 1e-3
 """rho for exact moments, in squared units of t; a private round's noise asks for more (see
@@ -158,11 +155,13 @@ def fit_projection(
     missing = all(feature.missing for feature in moments.features)  # An output is missing where all its inputs are.
     outputs = []
     for position, (direction, deviation) in enumerate(zip(directions, deviations, strict=True), start=1):
-        low, high = _reach(direction, moments.mean)
+        ends = direction * np.array([-1 - moments.mean, 1 - moments.mean])  # Over all inputs t in [-1, 1].
+        low, high = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
         if spread is not None and deviation > 0:
             low, high = max(low, -spread * deviation), min(high, spread * deviation)
         name = f"{method}{position}"
         outputs.append({"name": name, "kind": "continuous", "low": low, "high": high, "bins": bins, "missing": missing})
+    private = {"fitted_study": moments.fitted_study, "fitted_epsilon": moments.fitted_epsilon}
     return {
         "method": method,
         "inputs": [feature.name for feature in moments.features],
@@ -171,11 +170,7 @@ def fit_projection(
         "matrix": directions.tolist(),
         "outputs": outputs,
         "fitted_on": moments.fitted_on,
-        **(
-            {}
-            if moments.fitted_on == PUBLIC
-            else {"fitted_study": moments.fitted_study, "fitted_epsilon": moments.fitted_epsilon}
-        ),
+        **({} if moments.fitted_on == PUBLIC else private),
     }
 
 
@@ -201,14 +196,7 @@ def _directions(moments: InputMoments, method: str, ridge: float | None, signal_
             raise ValueError("the scatter is singular; use a ridge above 0, such as 0.001") from None
     vectors = vectors[:, ::-1] / np.linalg.norm(vectors[:, ::-1], axis=0)
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(size)]
-    oriented: Array = vectors * np.sign(largest)
-    return oriented
-
-
-def _reach(direction: Array, mean: Array) -> tuple[float, float]:
-    """The least and the largest output over all inputs t in [-1, 1]."""
-    ends = direction * np.array([-1 - mean, 1 - mean])
-    return float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
+    return np.asarray(vectors * np.sign(largest))
 
 
 def _second_moments(features: Sequence[ContinuousFeature], found: Estimates) -> tuple[Array, float]:
@@ -243,5 +231,4 @@ def _seen(present: Cells) -> float:
 def _positive(matrix: Array) -> Array:
     """The nearest symmetric matrix with eigenvalues of at least a millionth."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    nearest: Array = (vectors * np.maximum(values, 1e-6)) @ vectors.T
-    return nearest
+    return np.asarray((vectors * np.maximum(values, 1e-6)) @ vectors.T)

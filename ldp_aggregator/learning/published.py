@@ -164,15 +164,10 @@ def published_together(
         key = _key(campaign.study, campaign.id)
         losses[key] = max(losses.get(key, 0.0), math.inf if one.epsilon is None else one.epsilon)
         deltas[key] = max(deltas[key], one.delta)
-    return PublishedGuarantee(
-        math.nextafter(math.fsum(losses.values()), math.inf),
-        math.fsum(deltas.values()),
-        PUBLISHED_RELATION,
-        _PUBLIC,
-        sum(reports for _, reports in given),
-        colluding,
-        tuple(dict.fromkeys(condition for one in each for condition in one.conditions)),
-    )
+    loss, reports = math.nextafter(math.fsum(losses.values()), math.inf), sum(reports for _, reports in given)
+    conditions = tuple(dict.fromkeys(condition for one in each for condition in one.conditions))
+    summed = math.fsum(deltas.values())
+    return PublishedGuarantee(loss, summed, PUBLISHED_RELATION, _PUBLIC, reports, colluding, conditions)
 
 
 def published_by(tallies: Iterable[tuple[Campaign, Tally]], arrivals: Iterable[Arrivals] = ()) -> PublishedGuarantee:
@@ -213,9 +208,9 @@ def _lost_in_fitting(campaigns: Iterable[Campaign]) -> dict[str, float]:
     return lost
 
 
-def epsilon_of_studies(lost: Mapping[str, float]) -> float:
-    """Return the most that one device can have lost, who may be in every study."""
-    return math.fsum(lost.values())
+def local_guarantee(lost: Mapping[str, float], public: tuple[str, ...] = LOCAL_PUBLIC) -> Guarantee:
+    """Return the guarantee of the most that one device can have lost, who may be in every study."""
+    return Guarantee(math.fsum(lost.values()), 0.0, LOCAL_RELATION, public)
 
 
 def _key(study: str | None, campaign_id: str) -> str:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.counting.tally import Arrivals, Tally, devices_counted
 from ldp_aggregator.estimation.estimates import Estimates, estimate
-from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
+from ldp_aggregator.estimation.estimators import Array, Cells, QuestionEstimate, pool, pool_classes
 from ldp_aggregator.estimation.moments import (
     DEFAULT_VARIANCE_FLOOR,
     Moments,
@@ -32,29 +32,18 @@ from ldp_aggregator.estimation.moments import (
     rebuild_moments,
     shrink_moments,
 )
-from ldp_aggregator.estimation.poisoning.report_bounds import report_that_names
-from ldp_aggregator.estimation.pooling import pool, pool_classes
+from ldp_aggregator.estimation.poisoning import report_that_names
 from ldp_aggregator.estimation.posterior.tables import Posterior, posterior_of
 from ldp_aggregator.estimation.simplex import FLOOR, NONE, POSTERIOR, TRAINING_MODES, floor, norm_sub
 from ldp_aggregator.learning.naive_bayes import NaiveBayes, discrete_likelihood
 from ldp_aggregator.learning.prediction import predict_accuracy
-from ldp_aggregator.learning.published import (
-    LOCAL_PUBLIC,
-    LOCAL_RELATION,
-    Guarantee,
-    counted_twice,
-    epsilon_of_studies,
-    published_by,
-    relayed,
-    studies_of,
-)
+from ldp_aggregator.learning.published import counted_twice, local_guarantee, published_by, relayed, studies_of
 from protocols import Campaign, Question
 from protocols.document.authored import MODEL
 from protocols.document.questions import LABEL, PAIR, SIGN, SQUARE, VALUE, signs_of
 from protocols.document.schema import ContinuousFeature, Feature, Projection, is_gaussian
 from protocols.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
 
-Array = NDArray[np.float64]
 Pairs = Sequence[tuple[Campaign, Tally]]
 
 POOLED: Final = "pooled"
@@ -104,12 +93,16 @@ def train(
     ValueError
         For campaigns that do not share label and features, and for unknown modes.
     """
-    pairs = [(campaign, _given(tally))] if isinstance(campaign, Campaign) else list(campaign)
+    if isinstance(campaign, Campaign):
+        if tally is None:
+            raise TypeError("train(campaign, tally) needs the tally")
+        campaign = [(campaign, tally)]
+    pairs = list(campaign)
     how = Decoding(post, prior, float(smoothing), variance_floor, shrinkage)
     _check(pairs, how, arrivals)
     learned = learn(pairs, how)
     studies = studies_of(one for one, _ in pairs)
-    guarantee = Guarantee(epsilon_of_studies(studies), 0.0, LOCAL_RELATION, LOCAL_PUBLIC)
+    guarantee = local_guarantee(studies)
     training: dict[str, Any] = {
         "campaigns": [one.id for one, _ in pairs],
         "reports": int(sum(its_tally.n.sum() for _, its_tally in pairs)),
@@ -186,12 +179,6 @@ def learn(pairs: Pairs, how: Decoding, telling: Sequence[QuestionEstimate] | Non
     return Learned(estimates, telling, shares, posterior, model, insufficient)
 
 
-def _given(tally: Tally | None) -> Tally:
-    if tally is None:
-        raise TypeError("train(campaign, tally) needs the tally")
-    return tally
-
-
 def _check(pairs: Pairs, how: Decoding, arrivals: Sequence[Arrivals] | None) -> None:
     if not pairs:
         raise ValueError("train needs at least one (campaign, tally)")
@@ -211,15 +198,12 @@ def _check(pairs: Pairs, how: Decoding, arrivals: Sequence[Arrivals] | None) -> 
                 f'campaign {one.id} has "asks": "{one.asks}" and asks not for a model: a moments round fits a '
                 "projection, an evaluation round tells how good a model is; neither is trained on"
             )
+    first = pairs[0][0]
     for other, _ in pairs[1:]:
-        _check_same_schema(pairs[0][0], other)
-
-
-def _check_same_schema(first: Campaign, other: Campaign) -> None:
-    same_label = first.label.to_json() | {"weight": None} == other.label.to_json() | {"weight": None}
-    mine, theirs = ([f.to_json() | {"weight": 1} for f in c.asked] for c in (first, other))
-    if not same_label or mine != theirs or _unweighted(first.projection) != _unweighted(other.projection):
-        raise ValueError(f"campaigns {first.id} and {other.id} do not have the same label and features")
+        same_label = first.label.to_json() | {"weight": None} == other.label.to_json() | {"weight": None}
+        mine, theirs = ([f.to_json() | {"weight": 1} for f in c.asked] for c in (first, other))
+        if not same_label or mine != theirs or _unweighted(first.projection) != _unweighted(other.projection):
+            raise ValueError(f"campaigns {first.id} and {other.id} do not have the same label and features")
 
 
 def _unweighted(projection: Projection | None) -> Projection | None:

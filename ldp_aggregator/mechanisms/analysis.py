@@ -1,7 +1,7 @@
 """The one protocol by which everything else asks about a mechanism: counting, estimating, bounding, simulating.
 
-A file of this folder holds one mechanism, as ``protocols.mechanisms`` does on the device's side, and a line of
-:mod:`ldp_aggregator.mechanisms.registry` names it. Nothing outside the two asks which mechanism it has before it.
+A class of this folder is one mechanism, as in ``protocols.mechanisms`` on the device's side, and a line of
+:mod:`ldp_aggregator.mechanisms` names it. Nothing outside the two asks which mechanism it has before it.
 """
 
 from __future__ import annotations
@@ -204,15 +204,13 @@ class Analysis(ABC, Generic[M]):
 @lru_cache(maxsize=4096)
 def noise_variance(mechanism: AnyMechanism, frequency: float) -> float:
     """:meth:`Mechanism.noise_variance`, once: features are asked alike, and fractions take their time."""
-    noise: float = mechanism.noise_variance(frequency)
-    return noise
+    return mechanism.noise_variance(frequency)
 
 
 @lru_cache(maxsize=4096)
 def sum_variance(mechanism: AnyMechanism, members: int, frequency: float) -> float:
     """:meth:`Mechanism.sum_variance`, once."""
-    noise: float = mechanism.sum_variance(members, frequency)
-    return noise
+    return mechanism.sum_variance(members, frequency)
 
 
 FEW: int = 64
@@ -278,8 +276,7 @@ def has_padding(rows: Rows, domain_size: Limit) -> Flags:
     used = domain_size & 7
     places = np.minimum(domain_size >> 3, rows.shape[1] - 1)
     last = rows[:, places] if np.ndim(places) == 0 else rows[np.arange(len(rows)), places]
-    flags: Flags = np.right_shift(last, used).astype(np.bool_) & (np.asarray(used) > 0)
-    return flags
+    return np.right_shift(last, used).astype(np.bool_) & (np.asarray(used) > 0)
 
 
 def bound_exponent(exponent: Fraction) -> Fraction:

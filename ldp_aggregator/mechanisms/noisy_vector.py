@@ -1,4 +1,4 @@
-"""Analysis that SHE and the Laplace vector share: integers with discrete Laplace noise, added up."""
+"""Integers with discrete Laplace noise added up: SHE's one-hot vector, and the Laplace vector, a value at its class."""
 
 from __future__ import annotations
 
@@ -13,15 +13,22 @@ import numpy as np
 
 from ldp_aggregator.mechanisms.analysis import (
     Analysis,
+    Array,
+    Blanket,
     Flags,
     Integers,
     Limit,
+    MomentBatch,
     Rows,
     Support,
     add_columns,
+    bits_blanket,
+    bound_exponent,
     noise_variance,
 )
-from protocols.mechanisms import NoisyVector
+from ldp_aggregator.mechanisms.sampling import discrete_laplace
+from protocols.exact import exp_bounds
+from protocols.mechanisms import VALUE_BITS, LaplaceVector, NoisyVector, SummingHistogramEncoding
 
 N = TypeVar("N", bound=NoisyVector[Any])
 
@@ -65,10 +72,6 @@ class NoisyVectorFacts(Analysis[N]):
         size = self.mechanism.domain_size
         return struct.pack(f"<{size}i", *(told.get(cell, 0) for cell in range(size)))
 
-    def noise_sums(self, reports: int, rng: np.random.Generator) -> Integers:
-        """Return the noise of so many reports in each cell."""
-        return noise_sums(self.mechanism.scale, reports, self.mechanism.domain_size, rng)
-
     def with_noise(self, cells: Integers) -> Rows:
         """Return noisy cells as payloads, clamped as devices do."""
         bound = self.mechanism.bound
@@ -85,5 +88,80 @@ def noise_sums(scale: Fraction, reports: int, size: int, rng: np.random.Generato
         return np.zeros(size, dtype=np.int64)
     success = -math.expm1(-1 / float(scale))
     above, below = rng.negative_binomial(reports, success, size=(2, size))
-    sums: Integers = above - below
-    return sums
+    return np.asarray(above - below)
+
+
+class SummingHistogramFacts(NoisyVectorFacts[SummingHistogramEncoding]):
+    """Sums of reports are counts with noise."""
+
+    name = "she"
+    words = "histogram with Laplace noise: a noisy number for every possible answer"
+
+    def blanket(self) -> Blanket:
+        """The noise P(z) ~ a^|z|, a = exp(-1 / t), lives on whole counts, so P(z - 1) / P(z) is 1 / a from z = 1 on and
+        a below: all that a cell z tells is whether it is 1 or more. Those bits are symmetric unary encoding with
+        q = P(Z >= 1) = a / (1 + a) and p = P(Z >= 0) = 1 / (1 + a). A smaller a gives bits of which those of a are
+        noisier copies, so a is rounded down. Clamping looks at the noisy cell alone.
+        """
+        a, _ = exp_bounds(-bound_exponent(1 / self.mechanism.scale))
+        return bits_blanket(1 / (1 + a), a / (1 + a))
+
+    def perturb(self, items: Integers, rng: np.random.Generator) -> Rows:  # type: ignore[override]
+        cells = discrete_laplace(self.mechanism.scale, (len(items), self.mechanism.domain_size), rng)
+        cells[np.arange(len(items)), items] += 1
+        return self.with_noise(cells)
+
+    def tally(self, holders: Integers, rng: np.random.Generator) -> Integers:
+        return holders + noise_sums(self.mechanism.scale, int(holders.sum()), self.mechanism.domain_size, rng)
+
+
+class LaplaceFacts(NoisyVectorFacts[LaplaceVector]):
+    """Sums of reports estimate P(class) E[value | class]."""
+
+    name = "laplace"
+    words = "Laplace noise on a number for every class"
+
+    moments_hold_spread = False
+
+    def blanket(self) -> Blanket:
+        """With Q the law of noise alone and G = 2^grid steps, mu of (class c, s steps) is
+        Q(y) exp((|y_c| - |y_c - s|) / t), which is least, Q(y) exp(-G / t), at s = -G where y_c >= 0 and at s = G
+        elsewhere: in every cell, whatever y is. So g = 1 / h, h = exp(G / t), and e0 = h^2.
+
+        That is all that is used, as for any randomiser with a blanket: a pair (a, b) goes to (e0, 1) and (1, e0) with
+        (a - b)+ and (b - a)+ over e0 - 1, so that m10 is the total variation of mu_x and mu_x' over e0 - 1; and no two
+        laws above one blanket are further apart than 1 - g. m10 = (1 - g) / (e0 - 1) = 1 / (h (h + 1)) and m11 = 0: the
+        blanket of direct encoding on h + 1 cells. h is rounded up: a part of a blanket is one, and a larger square
+        holds the pairs.
+        """
+        _, h = exp_bounds(bound_exponent((1 << self.mechanism.grid) / self.mechanism.scale))
+        return Blanket(h * h, 1 / h, 1 / (h * (h + 1)), Fraction(0))
+
+    def estimate_moments(self, n: int, counts: Integers) -> tuple[Array, Array]:
+        """Means of the noisy cells, with the variance of their noise alone."""
+        return counts / (n * self.unit), np.full(counts.size, self.support.noise / n)
+
+    def moment_variance(self, mean: Array, second: Array) -> Array:
+        return self.support.noise + second - mean**2
+
+    def moment_reach(self, n: int, counts: Integers) -> Array:
+        return np.full(counts.size, self.reach(1) / n if n else np.inf)
+
+    def perturb(self, items: MomentBatch, rng: np.random.Generator) -> Rows:  # type: ignore[override]
+        steps, rest = self._split(items)
+        steps += rng.integers(0, 1 << VALUE_BITS - self.mechanism.grid, size=len(items)) < rest
+        cells = discrete_laplace(self.mechanism.scale, (len(items), self.mechanism.domain_size), rng)
+        cells[np.arange(len(items)), items.cells] += steps
+        return self.with_noise(cells)
+
+    def tally_moments(self, moments: MomentBatch, holders: Integers, rng: np.random.Generator) -> Integers:
+        steps, rest = self._split(moments)
+        sums = noise_sums(self.mechanism.scale, int(holders.sum()), self.mechanism.domain_size, rng)
+        risen = rng.binomial(holders, rest / (1 << VALUE_BITS - self.mechanism.grid))
+        np.add.at(sums, moments.cells, steps * holders + risen)
+        return sums
+
+    def _split(self, moments: MomentBatch) -> tuple[Integers, Integers]:
+        """Whole steps of the grid, and the rest of each value."""
+        cut = VALUE_BITS - self.mechanism.grid
+        return moments.values >> cut, moments.values & ((1 << cut) - 1)

@@ -167,5 +167,4 @@ def multiply_shift(factor: int, values: NDArray[np.uint64]) -> NDArray[np.uint64
     carried = low * values_high + (middle & np.uint64(_LOW_HALF))
     upper = high * values_high + (middle >> np.uint64(_HALF)) + (carried >> np.uint64(_HALF))
     lower = (carried << np.uint64(_HALF)) | (lowest & np.uint64(_LOW_HALF))
-    shifted: NDArray[np.uint64] = (upper << np.uint64(63 - VALUE_BITS)) | (lower >> np.uint64(VALUE_BITS + 1))
-    return shifted
+    return np.asarray((upper << np.uint64(63 - VALUE_BITS)) | (lower >> np.uint64(VALUE_BITS + 1)))

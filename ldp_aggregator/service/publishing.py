@@ -98,7 +98,7 @@ class UselessModelError(UntrainableError):
 
     def __init__(self, reports: int, expected: Mapping[str, Any]) -> None:
         with needing_trainers():
-            from ldp_aggregator.learning.significance import FALSE_ALARMS
+            from ldp_aggregator.learning.prediction import FALSE_ALARMS
 
         if expected["p_value"] > FALSE_ALARMS:
             why = f"features that tell nothing would look like these in {expected['p_value']:.0%} of campaigns"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,13 +19,10 @@ from ldp_aggregator.trainers.noise.accountant import Accountant, FitAccountant, 
 from ldp_aggregator.trainers.noise.randomness import PrivacyWarning, RandomState, coins_of, warn_of_second_fit
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS, REPLACE, checked_relation
 from ldp_aggregator.trainers.schemas import Schema, schema_of_table
+from ldp_aggregator.trainers.statistics import Array, Integers
 from protocols.document.schema import Label
 from protocols.exact import Coins
 from protocols.model import Model
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Variant = Literal["sound", "published"]
 
 SOUND: Final = "sound"
 PUBLISHED: Final = "published"
@@ -90,7 +87,8 @@ class PrivateNaiveBayes(NaiveBayes):
         """
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        names = _names(X)
+        # The names scikit-learn keeps: those of a DataFrame whose columns are all texts.
+        named = isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns)
         if self.schema is None:
             values, labels = _checked(X, y)
             classes, codes = np.unique(labels, return_inverse=True)
@@ -111,18 +109,23 @@ class PrivateNaiveBayes(NaiveBayes):
         if classes is not None:
             self.classes_ = classes
             self.n_features_in_ = frame.shape[1]
-            if names is None:
-                del self.feature_names_in_
+            if named:
+                self.feature_names_in_ = np.array(X.columns, dtype=object)
             else:
-                self.feature_names_in_ = names
+                del self.feature_names_in_
         return self
 
     def predict_joint_log_proba(self, X: pd.DataFrame) -> Array:
         """Ln P(class) + sum of ln P(value | class), shape (rows, k); a feature without a usable value takes no part."""
         check_is_fitted(self, "model_")
-        if self.schema is None:
-            X = _same_columns(self, X)
-        return super().predict_joint_log_proba(_framed(X, _inputs_of(self.model_)))
+        textual = isinstance(X, pd.DataFrame) and not all(pd.api.types.is_numeric_dtype(dtype) for dtype in X.dtypes)
+        if self.schema is None and not textual:
+            # scikit-learn's checks of a table to predict for, where the schema was read off the training table.
+            X = validate_data(self, X, reset=False, dtype=np.float64)
+        model = self.model_
+        features = tuple(likelihood.feature for likelihood in model.likelihoods)
+        schema = Schema(Label(model.label, model.classes), features, model.projection)
+        return super().predict_joint_log_proba(_framed(X, schema.input_names))
 
     @abstractmethod
     def _train(self, training: Training, frame: pd.DataFrame, classes: Integers) -> tuple[Model, Guarantee]:
@@ -205,24 +208,3 @@ def _checked(X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     if len(values) != len(labels):
         raise ValueError(f"X has {len(values)} rows and y has {len(labels)}; they must be equal")
     return values, labels
-
-
-def _names(X: Any) -> NDArray[Any] | None:
-    """The names scikit-learn keeps: those of a DataFrame whose columns are all texts."""
-    if isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns):
-        return np.array(X.columns, dtype=object)
-    return None
-
-
-def _same_columns(trainer: PrivateNaiveBayes, X: Any) -> Any:
-    """Scikit-learn's checks of a table to predict for, where the schema was read off the training table."""
-    textual = isinstance(X, pd.DataFrame) and not all(pd.api.types.is_numeric_dtype(dtype) for dtype in X.dtypes)
-    if textual:
-        return X
-    return validate_data(trainer, X, reset=False, dtype=np.float64)
-
-
-def _inputs_of(model: Model) -> tuple[str, ...]:
-    """The columns that a model reads, in the order of an array's."""
-    features = tuple(likelihood.feature for likelihood in model.likelihoods)
-    return Schema(Label(model.label, model.classes), features, model.projection).input_names

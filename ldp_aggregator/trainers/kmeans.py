@@ -6,7 +6,7 @@ empty ones too, and nothing exact is kept: neither labels nor inertia.
 Points and centres are integers on the grid of the statistics, and so are their distances: whose a row is follows from
 that row and the centres alone. Floating-point products would depend, in their last bits, on how many rows there are.
 
-What is kept of a private k-means, and its JSON: public features, centres on the grid, promise and spending.
+Kept, and written as JSON, are public features, centres on the grid, promise and spending.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,17 +26,14 @@ from ldp_aggregator.learning.frames import column_of
 from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.trainers.base import sound_guarantee
 from ldp_aggregator.trainers.noise.accountant import Accountant, FitAccountant
-from ldp_aggregator.trainers.noise.integers import discrete_laplace
-from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of, warn_of_second_fit
+from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of, discrete_laplace, warn_of_second_fit
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.statistics import GRID, grid_values
+from ldp_aggregator.trainers.statistics import GRID, Integers, grid_values
 from protocols.document.schema import ContinuousFeature, read_feature
 from protocols.errors import ModelError, ProtocolError
 from protocols.exact import Coins
 from protocols.fields import Fields, describe, parse_json
-
-Integers = NDArray[np.int64]
 
 VERSION: Final = 1
 KIND: Final = "k-means"
@@ -54,24 +50,8 @@ class Clusters:
     budget: Mapping[str, float]
 
 
-def write_clusters(clusters: Clusters) -> str:
-    return json.dumps(
-        {
-            "version": VERSION,
-            "kind": KIND,
-            "features": [feature.to_json() for feature in clusters.features],
-            "grid": GRID,
-            "centres": clusters.centres.tolist(),
-            "guarantee": clusters.guarantee.to_json(),
-            "budget": dict(clusters.budget),
-        },
-        ensure_ascii=False,
-        separators=(",", ":"),
-    )
-
-
 def read_clusters(text: bytes | str) -> Clusters:
-    """The inverse of :func:`write_clusters`. Raises ModelError, which names the field."""
+    """The inverse of :meth:`PrivateKMeans.to_json`. Raises ModelError, which names the field."""
     fields = Fields(parse_json(text, _refuse), "", _refuse)
     fields.integer("version", least=VERSION, most=VERSION)
     fields.choice("kind", (KIND,))
@@ -207,11 +187,20 @@ class PrivateKMeans(ClusterMixin, BaseEstimator):
     def to_json(self) -> str:
         """Features with their bounds, centres in steps of the grid, and what the fit promises and spent."""
         check_is_fitted(self, "cluster_centers_")
-        return write_clusters(Clusters(self._features, self._steps, self.guarantee_, self.budget_))
+        document = {
+            "version": VERSION,
+            "kind": KIND,
+            "features": [feature.to_json() for feature in self._features],
+            "grid": GRID,
+            "centres": self._steps.tolist(),
+            "guarantee": self.guarantee_.to_json(),
+            "budget": self.budget_,
+        }
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
     def _adopt(self, clusters: Clusters) -> None:
         self._features, self._steps = clusters.features, clusters.centres
-        low, high = (np.array([float(bound) for bound in bounds]) for bounds in _bounds(clusters.features))
+        low, high = np.array([(float(feature.low), float(feature.high)) for feature in clusters.features]).T
         self.cluster_centers_ = low + (clusters.centres + GRID) / (2 * GRID) * (high - low)
         self.n_features_in_ = len(clusters.features)
         self.guarantee_: Guarantee = clusters.guarantee
@@ -241,10 +230,6 @@ def _points(features: Sequence[ContinuousFeature], table: pd.DataFrame) -> Integ
     return np.stack([grid_values(feature, column_of(table, feature)).astype(np.int64) for feature in features])
 
 
-def _bounds(features: Sequence[ContinuousFeature]) -> tuple[list[float], list[float]]:
-    return [feature.low for feature in features], [feature.high for feature in features]
-
-
 def _start(clusters: int, dimensions: int, coins: Coins) -> Integers:
     """Points spread over the box without a look at the data: each is the farthest of some random candidates.
 
@@ -271,16 +256,12 @@ def _improved(
     owners = _nearest(points, centres)
     counts = np.bincount(owners, minlength=clusters) + discrete_laplace(1 / count_epsilon, clusters, coins)
     noise = discrete_laplace(dimensions * GRID / sum_epsilon, clusters * dimensions, coins)
-    sums = _sums(points, owners, clusters) + noise.reshape(clusters, dimensions)
+    # Exact: doubles hold the sums of 2^33 rows.
+    exact = np.stack([np.bincount(owners, weights=column, minlength=clusters) for column in points], axis=1)
+    sums = exact.astype(np.int64) + noise.reshape(clusters, dimensions)
     rows = np.maximum(counts, 1)[:, None]
     improved: Integers = np.clip((2 * sums + rows) // (2 * rows), -GRID, GRID)
     return np.where(counts[:, None] < 1, centres, improved)
-
-
-def _sums(points: Integers, owners: Integers, clusters: int) -> Integers:
-    """Sum of the points of each cluster, shape (clusters, d). Exact: doubles hold the sums of 2^33 rows."""
-    sums = [np.bincount(owners, weights=column, minlength=clusters) for column in points]
-    return np.stack(sums, axis=1).astype(np.int64)
 
 
 def _nearest(points: Integers, centres: Integers) -> Integers:

@@ -4,25 +4,31 @@ The variance of the noise is public, and is used twice. Class sizes are pooled f
 inverse variance. And what the noise has made worthless is shrunk: a class's mean and variance towards those of all
 classes together, by the known variance of their noise, as the moments of devices are
 (:mod:`ldp_aggregator.estimation.moments`).
+
+The sums are centred on the public midpoint, so that one row moves them least.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 
 from ldp_aggregator.estimation.moments import VARIANCE_PRIOR, shrink
 from ldp_aggregator.learning.naive_bayes import discrete_likelihood
+from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.node_statistics import CLASSES, SQUARE, SUM, TABLE
+from ldp_aggregator.trainers import statistics
+from ldp_aggregator.trainers.base import SOUND, PrivateNaiveBayes, Training
+from ldp_aggregator.trainers.noise.accountant import Accountant
+from ldp_aggregator.trainers.noise.randomness import RandomState
+from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.statistics import GRID, Integers, QueryNoise
+from ldp_aggregator.trainers.statistics import GRID, Array, Integers, QueryNoise
 from protocols.document.schema import ContinuousFeature
 from protocols.model import GaussianLikelihood, Likelihood, Model
-
-Array = NDArray[np.float64]
 
 DEFAULT_VARIANCE_FLOOR: Final = 1e-4
 """Relative to (high - low)^2."""
@@ -79,14 +85,9 @@ def rebuild(
                 continue
             if plans[position + 1].part.kind != SQUARE:
                 raise AssertionError("the squares of a feature follow its sums")
-            moments = _Moments(
-                counts,
-                count_variance,
-                pieces[position] / GRID,
-                variances[position] / GRID**2,
-                pieces[position + 1] / GRID,
-                variances[position + 1] / GRID**2,
-            )
+            sums, squares = (piece / GRID for piece in pieces[position : position + 2])
+            of_sums, of_squares = (variance / GRID**2 for variance in variances[position : position + 2])
+            moments = _Moments(counts, count_variance, sums, of_sums, squares, of_squares)
             likelihoods.append(_gaussian(part.feature, moments, options))
     prior = (counts / counts.sum()).tolist()
     return Model(schema.label.name, schema.label.classes, tuple(prior), tuple(likelihoods), schema.projection)
@@ -147,3 +148,79 @@ def _likelihood(feature: ContinuousFeature, mean: Array, variance: Array, floor:
     mean = np.clip(mean, 0.0, 1.0)
     variance = np.clip(variance, floor, np.maximum(mean * (1 - mean), floor))
     return GaussianLikelihood(feature, tuple((low + span * mean).tolist()), tuple((span**2 * variance).tolist()))
+
+
+class SufficientStatisticsNB(PrivateNaiveBayes):
+    """Naive Bayes from noisy class counts, tables, sums and squares, each asked once.
+
+    Parameters
+    ----------
+    schema
+        A draft (or campaign document) as a mapping: ``label``, ``features`` and ``projection`` are used, and public.
+        None reads them off the table, which warns and guarantees nothing.
+    epsilon
+        Total privacy loss of one fit.
+    relation
+        ``add-remove`` one row, or ``replace`` the values of one row (labels public).
+    numerical_share
+        Share of epsilon for sums and squares; None gives every query the same, and class counts a fifth at least where
+        there are no tables.
+    smoothing
+        Pseudo-count per table cell.
+    variance_floor
+        Least variance of a Gaussian feature, relative to (high - low)^2; where the noise is larger, the floor is, up to
+        0.001.
+    accountant
+        None, or the one that several fits share: each books its epsilon there before it draws anything, and is refused
+        with BudgetError beyond the total.
+    random_state
+        None takes the operating system's CSPRNG. A seed repeats, and warns: its output is not for release.
+    """
+
+    def __init__(
+        self,
+        schema: Mapping[str, Any] | None = None,
+        *,
+        epsilon: float = 1.0,
+        relation: str = ADD_REMOVE,
+        variant: str = SOUND,
+        numerical_share: float | None = None,
+        smoothing: float = 1.0,
+        variance_floor: float = DEFAULT_VARIANCE_FLOOR,
+        accountant: Accountant | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(
+            schema,
+            epsilon=epsilon,
+            relation=relation,
+            variant=variant,
+            numerical_share=numerical_share,
+            smoothing=smoothing,
+            variance_floor=variance_floor,
+            accountant=accountant,
+            random_state=random_state,
+        )
+
+    def fit_chunks(self, chunks: Iterable[tuple[pd.DataFrame, Any]]) -> SufficientStatisticsNB:
+        """Learn from ``(X, y)`` pieces of one table; memory holds one piece and the statistics."""
+        if self.schema is None:
+            raise ValueError("pieces of a table need a schema: no piece knows the bounds of the others")
+        schema = Schema.read(self.schema)
+        training = self._begin(schema)
+        vector, _ = statistics.statistics_of_chunks(schema, chunks)
+        self._warn_of_second_fit(vector)
+        self._finish(training, *self._release(training, vector))
+        return self
+
+    def _train(self, training: Training, frame: pd.DataFrame, classes: Integers) -> tuple[Model, Guarantee]:
+        return self._release(training, statistics.statistics_of(training.schema, frame, classes))
+
+    def _release(self, training: Training, vector: Integers) -> tuple[Model, Guarantee]:
+        if self.variant != SOUND:
+            raise ValueError("SufficientStatisticsNB is no paper's algorithm; its only variant is 'sound'")
+        plans = statistics.plan_noise(training.schema, self.epsilon, self.relation, self.numerical_share)
+        noisy = statistics.add_noise(vector, plans, training.accountant, training.coins)
+        statistics.warn_of_silence(noisy, plans)
+        options = Options(float(self.variance_floor), float(self.smoothing))
+        return rebuild(training.schema, noisy, plans, options), self._sound_guarantee(self.relation)

@@ -11,8 +11,7 @@ import numpy as np
 
 from ldp_aggregator.trainers.noise import sensitivities
 from ldp_aggregator.trainers.noise.accountant import Accountant
-from ldp_aggregator.trainers.noise.integers import discrete_laplace, release
-from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of
+from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of, discrete_laplace, release
 from ldp_aggregator.trainers.noise.sensitivities import REPLACE
 from ldp_aggregator.trainers.statistics import GRID
 from protocols.values import number_of

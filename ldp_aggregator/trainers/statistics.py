@@ -4,14 +4,19 @@ A number is t in [-1, 1] by its public bounds, in steps of 2^-20; its square ent
 rounded down. Integers add up exactly, so that chunks of a table, or the shares of many nodes, give the same bits in
 every order.
 
-The vector holds, in the order of the schema: one count per class; for a counted feature one cell per (value, class),
-index value * k + class; for a Gaussian feature k sums of t and then k sums of 1 - t^2. Rows without a declared
-value are in no cell; a missing number stands in the middle of the bounds, t = 0. Rows without a declared label are in
-no cell at all.
+The vector's order is that of :mod:`ldp_aggregator.node_statistics`. Rows without a declared value are in no cell; a
+missing number stands in the middle of the bounds, t = 0. Rows without a declared label are in no cell at all.
+
+Features may say nothing: none of the rows holds a declared value, as where a column is spelt otherwise. Whether that is
+so is a fact about the rows. An error that followed from it, or from the dtype of a column, would tell neighbouring
+tables apart at any epsilon. So it is read off the noisy statistics, which may leave anyway: a warning that costs no
+privacy, and that does not come where the noise hides what it is about.
 """
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
@@ -24,7 +29,7 @@ from ldp_aggregator.learning.frames import column_of, feature_indices, numbers, 
 from ldp_aggregator.node_statistics import CLASSES, SUM, TABLE, Part, parts_of
 from ldp_aggregator.trainers.noise import sensitivities
 from ldp_aggregator.trainers.noise.accountant import Accountant, allocate
-from ldp_aggregator.trainers.noise.integers import discrete_laplace, drawable
+from ldp_aggregator.trainers.noise.randomness import discrete_laplace, drawable
 from ldp_aggregator.trainers.noise.sensitivities import REPLACE
 from ldp_aggregator.trainers.schemas import Schema
 from protocols.document.schema import ContinuousFeature, Feature
@@ -178,3 +183,45 @@ def _moments(feature: Feature, column: pd.Series[Any], classes: Integers, k: int
         np.floor(steps, out=steps)
         squares += np.bincount(classes[chunk], weights=steps, minlength=k)
     return sums.astype(np.int64), squares.astype(np.int64)
+
+
+_CERTAIN: Final = 5.0
+"""Standard deviations of the noise; a feature that all rows express is called silent less than once in 25,000 fits."""
+
+_MUCH: Final = 0.5
+"""Share of the rows that must be seen to be without a declared value."""
+
+
+class SilentFeatureWarning(UserWarning):
+    """A feature has next to no influence on the model, since next to no row holds one of its declared values."""
+
+
+def warn_of_silence(noisy: Integers, plans: Sequence[QueryNoise], copies: float = 1) -> None:
+    """A :class:`SilentFeatureWarning` for :func:`silent_features`, if there are any."""
+    found = silent_features(noisy, plans, copies)
+    if found:
+        names = ", ".join(map(repr, found))
+        warnings.warn(
+            f"as far as the noise shows, no row holds a declared value of {names}: compare the schema with the table",
+            SilentFeatureWarning,
+            stacklevel=2,
+        )
+
+
+def silent_features(noisy: Integers, plans: Sequence[QueryNoise], copies: float = 1) -> tuple[str, ...]:
+    """The counted features whose table adds up to nothing while the class counts do not, beyond the noise.
+
+    A function of noisy statistics (``copies`` times the planned noise) and public numbers alone: post-processing. A
+    feature that declares ``missing`` counts every row, and a Gaussian one adds rows without a number in the middle of
+    its bounds; neither is ever found here.
+    """
+    totals = {plan.part: float(noisy[plan.part.start : plan.part.stop].sum()) for plan in plans}
+    spreads = {plan.part: math.sqrt(copies * plan.variance * (plan.part.stop - plan.part.start)) for plan in plans}
+    counts = next(part for part in totals if part.kind == CLASSES)
+    rows = totals[counts] - _CERTAIN * spreads[counts]
+    return tuple(
+        part.feature.name
+        for part in totals
+        if part.kind == TABLE and part.feature is not None
+        if abs(totals[part]) <= _CERTAIN * spreads[part] <= _MUCH * rows
+    )

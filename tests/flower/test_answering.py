@@ -8,8 +8,7 @@ import pytest
 from drafts import draft, number
 from flower_nodes import CAMPAIGN, LABEL, OTHER, node, rows, write_table
 
-from ldp_aggregator.flower.answering import answer
-from ldp_aggregator.flower.ledger import Ledger
+from ldp_aggregator.flower.answering import Ledger, answer
 from ldp_aggregator.flower.messages import NodeRefusalError, refusal
 from ldp_aggregator.flower.settings import NODE_KEYS, node_settings, round_settings
 from ldp_aggregator.node_statistics import decode_share

@@ -11,11 +11,12 @@ import math
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final, NoReturn, Protocol
+from typing import IO, Any, Final, NoReturn, Protocol, TypeVar
 
 Answer = tuple[bytes, ...]
 """The uploads that one device sends, in their order; nothing where it sends nothing."""
@@ -83,28 +84,28 @@ def command_client(command: Sequence[str]) -> Client:
     """The client that ``command`` runs."""
 
     def ask(document: str, people: Sequence[Person], storage: Path | None = None, /) -> list[Answer]:
-        process = _started(command)
+        process, stdin, stdout = _started(command)
         with process:
-            if process.stdin is None or process.stdout is None:
-                raise AssertionError("both are pipes")
             lines = _lines(document, people, storage)
-            writer = threading.Thread(target=_write, args=(process.stdin, lines, storage is None))
+            writer = threading.Thread(target=_write, args=(stdin, lines, storage is None))
             writer.start()
             if storage is None:
-                answered = process.stdout.read().splitlines()
+                answered = stdout.read().splitlines()
             else:
                 # What must be on disk before it is sent is not helped by an orderly end.
                 patience = threading.Timer(_PATIENCE, process.kill)
                 patience.start()
-                answered = [line for _, line in zip(people, process.stdout, strict=False)]
+                answered = [line for _, line in zip(people, stdout, strict=False)]
                 patience.cancel()
                 process.kill()
             writer.join()
             with suppress(BrokenPipeError):
-                process.stdin.close()
+                stdin.close()
         if process.returncode and storage is None:
             raise BlackBoxError(f"the client ended with exit code {process.returncode}")
-        answers = _answers(answered, may_refuse=storage is not None)
+        if storage is None and answered and all(line.startswith(b"!") for line in answered):
+            raise BlackBoxError(f"the client refuses everybody: {answered[0][1:61].decode(errors='replace').strip()}")
+        answers = [_read(line, number) for number, line in enumerate(answered, start=1)]
         if len(answers) != len(people):
             raise BlackBoxError(f"the client answered {len(answers)} of {len(people)} lines")
         return answers
@@ -124,18 +125,16 @@ def command_stopwatch(command: Sequence[str]) -> Stopwatch:
     """The stopwatch for the client that ``command`` runs."""
 
     def measure(document: str, people: Sequence[Person], patience: float, /) -> list[float]:
-        process = _started(command)
+        process, stdin, stdout = _started(command)
         seconds: list[float] = []
         with process:
-            if process.stdin is None or process.stdout is None:
-                raise AssertionError("both are pipes")
             hanging = threading.Timer(_PATIENCE, process.kill)
             hanging.start()
             end = time.perf_counter() + patience
             for line in list(_lines(document, people, None)):
                 start = time.perf_counter()
-                _write(process.stdin, iter([line]), close=False)
-                if not process.stdout.readline():
+                _write(stdin, iter([line]), close=False)
+                if not stdout.readline():
                     raise BlackBoxError(
                         f"the client answered {len(seconds)} lines and then no more, one after the other"
                     )
@@ -150,12 +149,15 @@ def command_stopwatch(command: Sequence[str]) -> Stopwatch:
     return measure
 
 
-def _started(command: Sequence[str]) -> subprocess.Popen[bytes]:
+def _started(command: Sequence[str]) -> tuple[subprocess.Popen[bytes], IO[bytes], IO[bytes]]:
     try:
         # Safety: the command is the operator's own, from its command line; no shell reads it.
-        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
     except OSError as error:
         raise BlackBoxError(f"{command[0]} cannot be started: {error.strerror}") from None
+    if process.stdin is None or process.stdout is None:
+        raise AssertionError("both are pipes")
+    return process, process.stdin, process.stdout
 
 
 def _lines(document: str, people: Sequence[Person], storage: Path | None) -> Iterator[bytes]:
@@ -183,12 +185,6 @@ def _write(stream: IO[bytes], lines: Iterator[bytes], close: bool) -> None:
             stream.close()
 
 
-def _answers(lines: Sequence[bytes], may_refuse: bool) -> list[Answer]:
-    if lines and not may_refuse and all(line.startswith(b"!") for line in lines):
-        raise BlackBoxError(f"the client refuses everybody: {lines[0][1:61].decode(errors='replace').strip()}")
-    return [_read(line, number) for number, line in enumerate(lines, start=1)]
-
-
 def _read(line: bytes, number: int) -> Answer:
     if line.startswith(b"!"):
         return ()
@@ -204,3 +200,15 @@ def _odd(value: object) -> str | None:
     if not isinstance(value, float) or math.isfinite(value):
         return None
     return "nan" if math.isnan(value) else "infinity" if value > 0 else "-infinity"
+
+
+T = TypeVar("T")
+
+
+def two(life: Callable[[int], T], at_once: bool) -> tuple[T, T]:
+    """Return the results of ``life(0)`` and ``life(1)``, of a client in two processes one beside the other."""
+    if not at_once:
+        return life(0), life(1)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(life, (0, 1))
+    return first, second

@@ -100,6 +100,11 @@ class Seen:
         """The number of every answer among its person's, shape (n,)."""
         return within(self.person, self.people)
 
+    @property
+    def several(self) -> bool:
+        """Tell whether some uploads answer several questions."""
+        return any(len(table.shape.blocks) > 1 for table in self.tables)
+
     @cached_property
     def largest(self) -> tuple[Table, ...]:
         """The tables that are looked at closely: those with the most answers in the half that chooses, the first of

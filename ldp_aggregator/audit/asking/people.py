@@ -4,6 +4,11 @@ The same in every audit of a document: every class; the first and the last value
 feature in turn, of more a lot draws which; numbers inside, at and far outside the bounds, infinities and what is no
 number; texts that nobody declared, values of a wrong type, features that are missing alone or together, records that
 cannot be read.
+
+And people whose records are drawn anew by every audit, so that no client knows whom it will be asked for. Their
+classes, values and ranges of numbers are chosen so that as many *pairs* of them as possible stand in one record
+together, those of the people who are asked in any case not counted again: what a client does for two values together
+shows, although nobody could ask for all records. Within its range a number is uniform.
 """
 
 from __future__ import annotations
@@ -11,7 +16,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, islice, zip_longest
+from itertools import chain, combinations, islice, zip_longest
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -125,3 +130,78 @@ def _far(feature: Mapping[str, Any], sign: int) -> object:
         return sign * 1e300
     width = feature["high"] - feature["low"]
     return feature["high"] + _FAR * width if sign > 0 else feature["low"] - _FAR * width
+
+
+Pair = tuple[int, int, int, int]
+"""A place and what stands there, and another's."""
+
+DRAWN: Final = 24
+"""People whose records are drawn."""
+
+DRAWN_SHARE: Final = 8
+"""They are asked an eighth as often as the others."""
+
+RANGES: Final = 8
+"""Equal parts of a number's range, of which each is a value."""
+
+_TRIES: Final = 32
+"""Records of which the one with the most new pairs is taken."""
+
+_PLACES: Final = 32
+"""Class and features among which pairs are counted; with more, by lot, others for every record."""
+
+
+def drawn_people(
+    document: Document, asked: Sequence[Person], rng: np.random.Generator, count: int = DRAWN
+) -> tuple[Person, ...]:
+    """At most so many people with a value for every feature, all different from each other and from who is ``asked``
+    in any case.
+    """
+    features, classes = document["features"], document["label"]["classes"]
+    values = (len(of["values"]) if of["kind"] == "categorical" else RANGES for of in features)
+    covered: set[Pair] = set()
+    for person in asked:
+        cells = [classes.index(person.label), *(_cell(feature, person) for feature in features)]
+        covered |= _pairs(cells, range(len(cells))[:_PLACES])
+    met = [np.zeros(size, dtype=np.int64) for size in (len(classes), *values)]
+    people: dict[str, Person] = {}
+    for _ in range(count):
+        places = np.sort(rng.permutation(len(met))[:_PLACES])
+        # What was drawn least often comes next, so that values are met in turn, in an order that is drawn.
+        tries = [[int(rng.choice(np.flatnonzero(times == times.min()))) for times in met] for _ in range(_TRIES)]
+        new = [_pairs(cells, places) - covered for cells in tries]
+        best = int(np.argmax([len(pairs) for pairs in new]))
+        covered |= new[best]
+        for times, cell in zip(met, tries[best], strict=True):
+            times[cell] += 1
+        label, *cells = tries[best]
+        record = {of["name"]: _value(of, cell, rng) for of, cell in zip(features, cells, strict=True)}
+        person = Person(record, classes[label])
+        people[key_of(person)] = person
+    keys = {key_of(person) for person in asked}
+    return tuple(person for key, person in people.items() if key not in keys)
+
+
+def _cell(feature: Mapping[str, Any], person: Person) -> int | None:
+    """The number of a person's value, or of its range; None where it is odd."""
+    if isinstance(person.record, UnreadableRecord):
+        return None
+    value = person.record.get(feature["name"])
+    if feature["kind"] == "categorical":
+        return feature["values"].index(value) if isinstance(value, str) and value in feature["values"] else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not feature["low"] <= value <= feature["high"]:
+        return None
+    share = (value - feature["low"]) / (feature["high"] - feature["low"])
+    return min(RANGES - 1, int(RANGES * share))
+
+
+def _pairs(cells: Sequence[int | None], places: Sequence[int] | Any) -> set[Pair]:
+    known = [(int(place), cell) for place in places if (cell := cells[place]) is not None]
+    return {(*one, *other) for one, other in combinations(known, 2)}
+
+
+def _value(feature: Mapping[str, Any], cell: int, rng: np.random.Generator) -> object:
+    if feature["kind"] == "categorical":
+        return feature["values"][cell]
+    low, high = feature["low"], feature["high"]
+    return float(low + (high - low) * (cell + rng.random()) / RANGES)

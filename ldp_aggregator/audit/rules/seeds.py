@@ -9,6 +9,9 @@ either holds, how often both do is as if the answers had been dealt out by lot, 
 The usual generators of random bytes are here, each as a function of a seed: a client may use one by mistake, and
 anybody else then computes its coins. A stream is 64 bytes, the beginning of what a generator gives; a table has a row
 for every seed.
+
+Ids that are the outputs of a Mersenne Twister: whoever sees 156 of them in order knows its state, and every coin that
+follows (Matsumoto, Nishimura 1998; the generator of Python's ``random``, of PHP, R and others).
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import hypergeom
+from scipy.stats import binom, hypergeom
 
 from ldp_aggregator.audit.asking.observations import Block, Bytes, Flags, Numbers, Seen, Table
 
@@ -211,16 +214,13 @@ def small_seeds(document: str, ids: Sequence[bytes], alpha: float) -> str | None
 @functools.lru_cache(maxsize=2)
 def _streams_of_numbers(first: int, end: int) -> list[tuple[str, list[bytes]]]:
     numbers = range(first, end)
-    found = [(name, _listed(stream)) for name, stream in from_integers(numbers, 32)]
+    streams = from_integers(numbers, 32)
+    found = [(name, [row.tobytes() for row in stream[:, : 2 * _ID_BYTES]]) for name, stream in streams]
     for order in ("little", "big"):
         for width in (4, 8):
             digests = [hashlib.sha256(number.to_bytes(width, order)).digest() for number in numbers]
             found.append((f"SHA-256 ({width} bytes, {order}-endian)", digests))
     return [*found, ("SHA-256 (decimal)", [hashlib.sha256(b"%d" % number).digest() for number in numbers])]
-
-
-def _listed(stream: Bytes) -> list[bytes]:
-    return [row.tobytes() for row in stream[:, : 2 * _ID_BYTES]]
 
 
 def _campaign_id(document: str) -> bytes:
@@ -235,13 +235,14 @@ class _Uploads:
 
     def __init__(self, document: str, seen: Seen, person: int, before: int) -> None:
         self._campaign = _campaign_id(document)
+        early = (seen.person == person) & (seen.within < _EACH)
         parts = [
             (table, block, mine)
             for table in seen.tables
             for number, block in enumerate(table.shape.blocks)
             if block.ids.stop - block.ids.start == _ID_BYTES
             # Of several answers one, by turns.
-            and len(mine := np.flatnonzero(_first_of(seen, table.rows, person, len(table.shape.blocks), number)))
+            and len(mine := np.flatnonzero(early[table.rows] & (table.rows % len(table.shape.blocks) == number)))
         ]
         rows = [table.rows[mine] for table, _, mine in parts]
         self.ids = _joined([table.ids[mine, block.ids] for table, block, mine in parts], _ID_BYTES)
@@ -276,10 +277,6 @@ class _Uploads:
                     yield f"{name} of the first {width} bytes of its id ({order}-endian)", stream
         for name, stream in from_integers(self._slots, 32):
             yield f"{name} of its place among the devices", stream
-
-
-def _first_of(seen: Seen, rows: Numbers, person: int, blocks: int, number: int) -> Flags:
-    return np.asarray((seen.person[rows] == person) & (seen.within[rows] < _EACH) & (rows % blocks == number))
 
 
 def _joined(parts: Sequence[NDArray[Any]], width: int) -> NDArray[Any]:
@@ -327,3 +324,58 @@ def _packed(flags: Flags) -> NDArray[Any]:
     rows = np.zeros((-(-len(flags) // 64) * 64, flags.shape[1]), dtype=np.bool_)
     rows[: len(flags)] = flags
     return np.ascontiguousarray(np.packbits(rows, axis=0).T).view(np.uint64)
+
+
+_WORDS: Final = 624
+_MIDDLE: Final = 397
+_MATRIX: Final = 0x9908B0DF
+_HIGH, _LOW = 0x80000000, 0x7FFFFFFF
+
+_BY_CHANCE: Final = 2.0**-32
+"""That a uniform word is what the recurrence makes of those before, whatever they are."""
+
+
+def twisted_ids(seen: Seen, alpha: float) -> str | None:
+    """Find what is wrong about the order of the first ids of uploads; None where nothing is. Wrong with probability at
+    most ``alpha`` where ids are uniform.
+    """
+    ids = np.zeros((len(seen.person), 16), dtype=np.uint8)
+    for table in seen.tables:
+        if table.ids.shape[1] >= ids.shape[1]:
+            ids[table.rows] = table.ids[:, :16]
+    for process in (0, 1):
+        of_process = ids[seen.process == process]
+        for order in (of_process, of_process[:, ::-1]):
+            words = np.ascontiguousarray(order).view("<u4").ravel()
+            right = followed(words)
+            if right and binom.sf(right - 1, len(words), _BY_CHANCE) <= alpha / 4:
+                return f"{right} words of ids follow from those before as a Mersenne Twister's do, and so do its coins"
+    return None
+
+
+def followed(outputs: Words) -> int:
+    """Count how many of the 32-bit words are what the recurrence makes of the 624 before."""
+    if len(outputs) <= _WORDS:
+        return 0
+    state = untempered(outputs)
+    end = len(state) - _WORDS
+    joined = (state[:end] & _HIGH) | (state[1 : end + 1] & _LOW)
+    odd = np.where(state[1 : end + 1] & 1, _MATRIX, 0)
+    expected = state[_MIDDLE : _MIDDLE + end] ^ (joined >> 1) ^ odd
+    # Words that are all zero come from uploads without ids.
+    return int(((expected == state[_WORDS:]) & (outputs[_WORDS:] != 0)).sum())
+
+
+def untempered(outputs: Words) -> Words:
+    """The words of the state behind outputs."""
+    y = outputs.astype(np.int64)
+    y ^= y >> 18
+    y ^= (y << 15) & 0xEFC60000
+    # What was shifted by less than half a word comes back a few bits at a time.
+    left = y
+    for _ in range(5):
+        left = y ^ ((left << 7) & 0x9D2C5680)
+    state = left
+    for _ in range(3):
+        state = left ^ (state >> 11)
+    return state

@@ -5,10 +5,10 @@ Clopper-Pearson bounds: what counts of an event prove about the privacy loss, wh
 Two of them. ``loss_bound`` compares an event's frequency under one input with that under the other; the other may be a
 crowd in equal parts, because a sum of unequal coins is no wider than one of equal coins (Hoeffding 1956).
 ``guess_bound`` is about a guesser who sees uploads of k people, each sent by one of them who was drawn by lot, and says
-for some of them whose they are: epsilon-LDP leaves no upload with a posterior above
-exp(epsilon) / (exp(epsilon) + k - 1), so that every guess, whatever rule it follows, is right with probability at most
-that (Kairouz, Oh, Viswanath 2015; as an audit Steinke, Nasr, Jagielski 2023). It pays for one interval where the other
-pays for two, and sees all people at once, but it only sees their average.
+for some of them whose they are: epsilon-LDP leaves no upload with a posterior above exp(epsilon) / (exp(epsilon) + k -
+1), so that every guess, whatever rule it follows, is right with probability at most that (Kairouz, Oh, Viswanath 2015;
+as an audit Steinke, Nasr, Jagielski 2023). It pays for one interval where the other pays for two, and sees all people
+at once, but it only sees their average.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 Guesses of many pairs of people count together: every one is right with a probability that the claim bounds. Where an
 upload has several answers, every question is guessed alone, against its own share, and all of them together by the sum
 of their votes, each with the weight of its epsilon.
+
+Guesses among many people ask whose is what only one of them had sent before, or the truth in the clear. The more
+people, the less a right guess can be chance: what tells everything, if only rarely, shows here.
 """
 
 from __future__ import annotations
@@ -16,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.audit.asking.black_box import Person
-from ldp_aggregator.audit.asking.observations import Seen
-from ldp_aggregator.audit.asking.people import Document
-from ldp_aggregator.audit.searching.comparisons import Candidate, Chosen, prefixes
-from ldp_aggregator.audit.searching.events import BLOCK, WHOLE, Event, fair_rounds
-from ldp_aggregator.audit.searching.tight_events import Item, Moment, item_of, tight_event
+from ldp_aggregator.audit.asking.observations import Seen, hashed
+from ldp_aggregator.audit.asking.people import Document, spread
+from ldp_aggregator.audit.searching.comparisons import Chosen, prefixes
+from ldp_aggregator.audit.searching.events import BLOCK, SIDE, WHOLE, Event, fair_rounds
+from ldp_aggregator.audit.searching.tight_events import Item, Moment, item_of, tight_event, without_noise
 
 _PAIRS: Final = 24
 _SCORED: Final = 48
@@ -41,12 +44,18 @@ class Guesser:
     seen: Seen
     often: int
 
+    def claim(self, scope: str = WHOLE, question: int | None = None) -> float:
+        """Return the loss that an upload may have; of the answer to a question its own, beside all answers none."""
+        asked = self.question(question) if scope == BLOCK and question is not None else None
+        return 0.0 if scope == SIDE else float((asked or self.document["privacy"])["epsilon"])
+
     def question(self, number: int) -> Mapping[str, Any] | None:
         questions = self.document["questions"]
         return questions[number] if 0 <= number < len(questions) else None
 
     @cached_property
-    def _items(self) -> list[list[Item | None]]:
+    def items(self) -> list[list[Item | None]]:
+        """For every question of the document the encoded records of who is asked often; None for the others."""
         return [
             [
                 item_of(self.document, question, person) if number < self.often else None
@@ -54,10 +63,6 @@ class Guesser:
             ]
             for question in self.document["questions"]
         ]
-
-    def items(self, number: int) -> list[Item | None]:
-        """Encode the records of the people who are asked often for a question of the document; None for the others."""
-        return self._items[number]
 
     def votes(self, question: int | None, one: int, other: int) -> list[Votes]:
         """For the uploads of either person, in their order: above 0 what says ``one``, below what says ``other``,
@@ -74,7 +79,7 @@ class Guesser:
                 asked = self.question(block.question)
                 if asked is None or question not in (None, block.question):
                     continue
-                first, second = (self.items(block.question)[number] for number in (one, other))
+                first, second = (self.items[block.question][number] for number in (one, other))
                 if first is None or second is None or first == second:
                     continue
                 payloads = table.payloads[mine, block.payload]
@@ -112,25 +117,17 @@ def _place(item: Item | None) -> tuple[float, ...]:
 
 def fixed_guesses(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]:
     """Guesses on all trials: of every question alone, and by whichever question an upload answers alone."""
-    several = any(len(table.shape.blocks) > 1 for table in guesser.seen.tables)
-    questions = range(len(guesser.document["questions"]))
+    scope, questions = BLOCK if guesser.seen.several else WHOLE, range(len(guesser.document["questions"]))
     for number in questions:
-        pairs = pairs_by(guesser.items(number))
-        claim = float(guesser.document["questions"][number]["epsilon"])
-        if pairs:
-            scope = BLOCK if several else WHOLE
-            total = claim if several else float(guesser.document["privacy"]["epsilon"])
-            yield _pooled(guesser, "guesses by the tight event", scope, total, number, pairs, rng)
-    if len(questions) > 1 and not several:
-        pairs = different(guesser)
-        if pairs:
-            claim = float(guesser.document["privacy"]["epsilon"])
-            yield _pooled(guesser, "guesses by the tight events", WHOLE, claim, None, pairs, rng)
+        if pairs := pairs_by(guesser.items[number]):
+            yield _pooled(guesser, "guesses by the tight event", scope, number, pairs, rng)
+    if len(questions) > 1 and scope == WHOLE and (pairs := different(guesser)):
+        yield _pooled(guesser, "guesses by the tight events", WHOLE, None, pairs, rng)
 
 
 def different(guesser: Guesser) -> list[tuple[int, int]]:
     """Pairs of people who differ in the items of as many questions as there are, everyone once at most."""
-    items = [guesser.items(number) for number in range(len(guesser.document["questions"]))]
+    items = guesser.items
     known = [number for number in range(len(guesser.people)) if any(of[number] is not None for of in items)]
     pairs: list[tuple[int, int]] = []
     while len(known) > 1 and len(pairs) < _PAIRS:
@@ -153,7 +150,6 @@ def _pooled(
     guesser: Guesser,
     name: str,
     scope: str,
-    claim: float,
     question: int | None,
     pairs: Sequence[tuple[int, int]],
     rng: np.random.Generator,
@@ -167,14 +163,14 @@ def _pooled(
             right += int((sign * votes[:count] > 0).sum())
             wrong += int((sign * votes[:count] < 0).sum())
             rounds += count
-    asked = () if question is None else (question,)
+    asked, claim = () if question is None else (question,), guesser.claim(scope, question)
     first = guesser.people[pairs[0][0]]
     return Event(name, scope, claim, asked, first, None, right, rounds, wrong, rounds, guessed=True)
 
 
 def summed_guesses(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]:
     """Guesses by the sum of all answers' votes, where it is far enough from 0: the first half says how far."""
-    if not any(len(table.shape.blocks) > 1 for table in guesser.seen.tables):
+    if not guesser.seen.several:
         return
     pairs = different(guesser)
     halves: list[list[Votes]] = [[], []]
@@ -192,47 +188,31 @@ def summed_guesses(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event
     with np.errstate(divide="ignore"):
         cautious = np.log(right + 0.5) - np.log(wrong + 1) - 3 * np.sqrt(1 / (right + 0.5) + 1 / (wrong + 1))
     level = levels[int(np.argmax(cautious))]
-    counts = [0, 0, 0]
+    said_right = said_wrong = rounds = 0
     for number, pair in enumerate(pairs):
         taken = fair_rounds(min(guesser.seen.half(person, True) for person in pair), rng)
         if taken is not None:
             for votes, count in zip(halves[1][2 * number : 2 * number + 2], taken, strict=True):
-                counts[0] += int((votes[:count] >= level).sum())
-                counts[1] += int((votes[:count] <= -level).sum())
-                counts[2] += count
-    claim = float(guesser.document["privacy"]["epsilon"])
-    first = guesser.people[pairs[0][0]]
-    yield Event(
-        "guesses by the sum of all tight events",
-        WHOLE,
-        claim,
-        (),
-        first,
-        None,
-        *(counts[0], counts[2], counts[1], counts[2]),
-        guessed=True,
-    )
+                said_right += int((votes[:count] >= level).sum())
+                said_wrong += int((votes[:count] <= -level).sum())
+                rounds += count
+    name, first = "guesses by the sum of all tight events", guesser.people[pairs[0][0]]
+    yield Event(name, WHOLE, guesser.claim(), (), first, None, said_right, rounds, said_wrong, rounds, guessed=True)
 
 
 def pair_columns(guesser: Guesser, chosen: Chosen) -> None:
     """Columns that are made for a pair: the votes of the tight events, and Naive Bayes over all bytes."""
     seen, people = guesser.seen, guesser.people
-    claim = float(guesser.document["privacy"]["epsilon"])
-    every = [
-        pair
-        for number in range(len(guesser.document["questions"]))
-        for pair in pairs_by(guesser.items(number))[:_PAIRS]
-    ]
+    every = [pair for of_question in guesser.items for pair in pairs_by(of_question)[:_PAIRS]]
     pairs = list(dict.fromkeys([*different(guesser), *every, *((0, other) for other in range(1, min(len(people), 9)))]))
     for one, other in pairs[: 2 * _PAIRS]:
         votes = [np.round(of, 9) for of in guesser.votes(None, one, other)]
-        _add(chosen, guesser, "sum of the tight events", claim, (one, other), votes)
-        _add(chosen, guesser, "score of all bytes", claim, (one, other), _byte_scores(seen, one, other))
+        _add(chosen, guesser, "sum of the tight events", (one, other), votes)
+        _add(chosen, guesser, "score of all bytes", (one, other), _byte_scores(seen, one, other))
 
 
-def _add(
-    chosen: Chosen, guesser: Guesser, name: str, claim: float, pair: tuple[int, int], columns: list[Votes]
-) -> None:
+def _add(chosen: Chosen, guesser: Guesser, name: str, pair: tuple[int, int], columns: list[Votes]) -> None:
+    claim = guesser.claim()
     values, codes = np.unique(np.concatenate(columns), return_inverse=True)
     of_side = np.split(codes, [len(columns[0])])
     chose, tested = (np.array([np.bincount(of[tests::2], minlength=len(values)) for of in of_side]) for tests in (0, 1))
@@ -247,7 +227,7 @@ def _add(
             )
             who, whom = (guesser.people[number] for number in (pair if side == 0 else pair[::-1]))
             event = Event(name, WHOLE, claim, (), who, whom, ones, of_one, others, of_other)
-            chosen.add(Candidate(float(bounds[side, best]) - claim, event))
+            chosen.add(float(bounds[side, best]) - claim, event)
 
 
 def _byte_scores(seen: Seen, one: int, other: int) -> list[Votes]:
@@ -273,3 +253,125 @@ def _byte_scores(seen: Seen, one: int, other: int) -> list[Votes]:
         for side in (0, 1):
             scores[side][places[side]] = np.round(4 * totals[side]) / 4
     return scores
+
+
+CLEAR: Final = "the truth without noise"
+
+_PLAYERS: Final = 16
+_QUESTIONS: Final = 8
+
+
+def games(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]:
+    """Guesses among many: whose upload is what only one of them sent in the first half, or the truth in the clear."""
+    classes: dict[str, int] = {}
+    often = range(guesser.often)
+    for number in often:
+        classes.setdefault(guesser.people[number].label, number)
+    for players in dict.fromkeys((tuple(often), tuple(classes.values())[:_PLAYERS], tuple(often[:2]))):
+        if len(players) < 2:
+            continue
+        for name, scope, question, keys in _keys(guesser.seen, len(guesser.document["questions"])):
+            yield _game(guesser, f"{name} that only one person had sent", scope, question, keys, players, rng)
+    yield from _in_the_clear(guesser, rng)
+
+
+def _keys(seen: Seen, questions: int) -> Iterator[tuple[str, str, int | None, NDArray[Any]]]:
+    """List the marks that may be recognised, as one number for every answer; by name, scope and question."""
+    asked = spread(range(questions), _QUESTIONS)
+    whole = np.zeros(len(seen.person), dtype=np.uint64)
+    ids = {name: whole.copy() for name in ("the first half of an id", "the second half of an id", "an id")}
+    blocks = {question: whole.copy() for question in asked}
+    crossed = whole.copy()
+    for number, table in enumerate(seen.tables):
+        mark = np.uint64(number << 8)
+        whole[table.rows] = hashed(table.payloads) ^ mark
+        for name, places in zip(ids, (slice(0, 8), slice(8, 16), slice(None)), strict=True):
+            ids[name][table.rows] = hashed(table.ids[:, places]) ^ mark
+        width = min((block.width for block in table.shape.blocks), default=0)
+        combined = np.zeros((len(table.rows), width), dtype=np.uint8)
+        for place, block in enumerate(table.shape.blocks):
+            if block.question in blocks:
+                blocks[block.question][table.rows] = hashed(table.payloads[:, block.payload]) ^ np.uint64(1)
+            if place < 2:
+                combined ^= table.payloads[:, block.payload][:, :width]
+        crossed[table.rows] = hashed(combined) ^ mark
+    yield "the whole answer", WHOLE, None, whole
+    for name, keys in ids.items():
+        yield name, SIDE, None, keys
+    if seen.several:
+        yield "an exclusive or of two answers", WHOLE, None, crossed
+        for question, keys in blocks.items():
+            yield "an answer", BLOCK, question, keys
+
+
+def _game(
+    guesser: Guesser,
+    name: str,
+    scope: str,
+    question: int | None,
+    keys: NDArray[Any],
+    players: tuple[int, ...],
+    rng: np.random.Generator,
+) -> Event:
+    seen = guesser.seen
+    playing = np.isin(seen.person, players)
+    first = playing & ~seen.tests
+    known, places = np.unique(keys[first], return_inverse=True)
+    authors = seen.person[first]
+    owner = np.full(len(known), -1)
+    owner[places] = authors
+    shared = np.zeros(len(known), dtype=np.bool_)
+    shared[places[owner[places] != authors]] = True
+    owner[shared] = -1
+    taken = fair_rounds(min(seen.half(player, True) for player in players), rng, len(players))
+    right = wrong = 0
+    if taken is not None and len(known):
+        for player, count in zip(players, taken, strict=True):
+            theirs = np.flatnonzero(seen.tests & (seen.person == player))
+            read = keys[theirs[np.argsort(seen.within[theirs])][:count]]
+            at = np.minimum(np.searchsorted(known, read), len(known) - 1)
+            says = np.where((known[at] == read) & (read != 0), owner[at], -1)
+            right += int((says == player).sum())
+            wrong += int(((says >= 0) & (says != player)).sum())
+    asked_for = () if question is None else (question,)
+    rounds = 0 if taken is None else sum(taken)
+    one = guesser.people[players[0]]
+    claim = guesser.claim(scope, question)
+    return Event(name, scope, claim, asked_for, one, None, right, rounds, wrong, rounds, True, len(players))
+
+
+def _in_the_clear(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]:
+    """Answers that are the truth without any noise, guessed to be their owner's; on all trials."""
+    scope = BLOCK if guesser.seen.several else WHOLE
+    for number, question in enumerate(guesser.document["questions"]):
+        people: dict[Item, int] = {}
+        for person, item in enumerate(guesser.items[number]):
+            if item is not None:
+                people.setdefault(item, person)
+        told = {item: clear for item in people if (clear := without_noise(question, item)) is not None}
+        players = [people[item] for item in told]
+        if len(players) < 2:
+            continue
+        # Where the lot asks for too many uploads, nothing is guessed; the event keeps its part of what may be wrong.
+        taken = fair_rounds(int(guesser.seen.trials[players].min()), rng, len(players)) or (0,) * len(players)
+        right = wrong = 0
+        for player, count in zip(players, taken, strict=True):
+            for item, hits in _hits(guesser.seen, number, player, count, told).items():
+                right, wrong = (right + hits, wrong) if people[item] == player else (right, wrong + hits)
+        claim = guesser.claim(scope, number)
+        one = guesser.people[players[0]]
+        yield Event(CLEAR, scope, claim, (number,), one, None, right, sum(taken), wrong, sum(taken), True, len(players))
+
+
+def _hits(seen: Seen, question: int, player: int, count: int, told: dict[Item, bytes]) -> dict[Item, int]:
+    """Count how many of a player's first answers are each of the payloads."""
+    found = dict.fromkeys(told, 0)
+    for table, theirs in zip(seen.tables, seen.rows_of(player), strict=True):
+        mine = theirs[seen.within[table.rows[theirs]] < count]
+        for block in table.shape.blocks:
+            if block.question == question:
+                rows = table.payloads[mine, block.payload]
+                for item, payload in told.items():
+                    if block.width == len(payload):
+                        found[item] += int((rows == np.frombuffer(payload, dtype=np.uint8)).all(axis=1).sum())
+    return found

@@ -30,7 +30,7 @@ from ldp_aggregator.learning.published import (
     relay_guarantee,
     relayed,
 )
-from ldp_aggregator.mechanisms.enumeration import verify_thoroughly
+from ldp_aggregator.mechanisms import verify_thoroughly
 from ldp_aggregator.service.publishing import ANOTHER_KIND, archive_of, check_kind, compile_draft, goes_along
 from ldp_aggregator.service.rights import uploads_act
 from ldp_aggregator.service.settings import SettingsError

@@ -8,7 +8,7 @@ from datetime import datetime
 from markupsafe import Markup
 
 from ldp_aggregator.learning.published import Guarantee
-from ldp_aggregator.mechanisms.registry import FACTS
+from ldp_aggregator.mechanisms import FACTS
 
 NONE = "–"
 

@@ -42,12 +42,10 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
+from ldp_aggregator.estimation.estimators import Array
 from ldp_aggregator.estimation.posterior.evidence import factor
-
-Array = NDArray[np.float64]
 
 SCALES: Final[Array] = 10.0 ** np.arange(-4.5, 0.75, 0.5)
 """Tau: the variances that effects may have, of which a feature has one."""
@@ -61,10 +59,6 @@ within a factor of five of it.
 Chosen on chess, mushroom, car and connect4. Were all scales as frequent, noise would be taken for effects that no table
 has: the squares of one feature's effects add up to the number of classes less one at most.
 """
-
-_STEPS: Final = 50
-_PSEUDO_FEATURES: Final = 2.0
-"""Two features of usual scales keep it off zero, where a likelihood alone would take it."""
 
 _OWN: Final = 0.1
 """The part of the prior variance that a value does not share with those beside it."""
@@ -96,33 +90,12 @@ def scale_logarithms(information: Array, effects: Array) -> Array:
     """
     spread = 1 + SCALES[:, None] * information[..., None, :]
     squares = (SCALES[:, None] / spread * effects[..., None, :] ** 2).sum(axis=-1)
-    result: Array = (squares - np.log(spread).sum(axis=-1)) / 2
-    return result
-
-
-def shared_scales(logarithms: Sequence[Array], usual: Array) -> list[Array]:
-    """Return the posterior of every feature's scale, shape (features, scales) for those of each shape, given the
-    ``logarithms`` of its likelihoods; the weights of the scales are shared by all features (expectation maximisation),
-    two pseudo-features among them that have ``usual`` ones.
-    """
-    if not logarithms:
-        return []
-    every = np.concatenate(logarithms)
-    likelihood, weights = np.exp(every - every.max(axis=1, keepdims=True)), usual
-    for _ in range(_STEPS):
-        posterior = likelihood * weights
-        posterior /= posterior.sum(axis=1, keepdims=True)
-        weights = (posterior.sum(axis=0) + _PSEUDO_FEATURES * usual) / (len(every) + _PSEUDO_FEATURES)
-    found = likelihood * weights
-    found /= found.sum(axis=1, keepdims=True)
-    parts: list[Array] = np.split(found, np.cumsum([len(one) for one in logarithms])[:-1])
-    return parts
+    return np.asarray((squares - np.log(spread).sum(axis=-1)) / 2)
 
 
 def gains(information: Array) -> Array:
     """Return how much of an effect y is believed at each scale, tau / (1 + tau S), shape (..., 11, r)."""
-    result: Array = SCALES[:, None] / (1 + SCALES[:, None] * information[..., None, :])
-    return result
+    return SCALES[:, None] / (1 + SCALES[:, None] * information[..., None, :])
 
 
 def ordered_factor(shares: Array, effective: Array) -> Array:
@@ -137,8 +110,7 @@ def ordered_factor(shares: Array, effective: Array) -> Array:
     scale = np.sqrt(eigenvalues[..., -1] * eigenvalues.mean(axis=-1))[..., None, None]
     believed = ((1 - _OWN) * effective / (effective + _KNOWN * size))[..., None, None]
     root = np.linalg.cholesky(believed * prior / scale + (1 - believed) * np.eye(size - 1))
-    result: Array = plain @ root
-    return result
+    return plain @ root
 
 
 def rarity(classes: Array) -> Array:
@@ -158,8 +130,7 @@ def centre(marginal: Array, classes: Array, alike: float) -> Array:
     away = 1 / marginal.shape[-1] - marginal
     moved = marginal[..., :, None] + pull[..., None, :] * away[..., :, None]
     inside = np.maximum(moved, _LEAST * marginal[..., :, None])
-    result: Array = inside / inside.sum(axis=-2, keepdims=True)
-    return result
+    return np.asarray(inside / inside.sum(axis=-2, keepdims=True))
 
 
 def likeness(information: Sequence[Array], effects: Sequence[Sequence[Array]]) -> float:

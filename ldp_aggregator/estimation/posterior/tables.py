@@ -3,9 +3,9 @@
 Notation. m, shape (K,), and pi, shape (C,), are the shares of values and classes, q = m (x) pi their product, and F(m)
 a factor of diag(m) - m m'. The joint table is q + F z with F = F(m) (x) F(pi): z says how far value and class are from
 being independent, z = 0 that they are, and |z|^2 is about twice their mutual information. In the eigenbasis U of F' L F
-with eigenvalues S, y = U' F' (h - L q) tells z coordinate by coordinate. Of a feature that may be missing all of
-this is among the records that hold a value, and their share a stands before q and F
-(:mod:`ldp_aggregator.estimation.posterior.shares`). Where values have an order F(m) R stands for F(m), and R z for z;
+with eigenvalues S, y = U' F' (h - L q) tells z coordinate by coordinate. Of a feature that may be missing all of this
+is among the records that hold a value, and their share a stands before q and F
+(:mod:`ldp_aggregator.estimation.posterior.evidence`). Where values have an order F(m) R stands for F(m), and R z for z;
 where a class is rare, a centre q' stands for q, in which it is not taken to be like the others
 (:mod:`ldp_aggregator.estimation.posterior.effects`).
 
@@ -21,9 +21,8 @@ from functools import cached_property
 from typing import Any, Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import QuestionEstimate
+from ldp_aggregator.estimation.estimators import Array, QuestionEstimate
 from ldp_aggregator.estimation.posterior.effects import (
     ALIKE,
     SCALES,
@@ -34,23 +33,25 @@ from ldp_aggregator.estimation.posterior.effects import (
     ordered_factor,
     rarity,
     scale_logarithms,
-    shared_scales,
 )
 from ldp_aggregator.estimation.posterior.evidence import (
+    ClassShares,
     FeatureGroup,
     Statistics,
+    absences,
+    believed_classes,
     factor,
     kron,
+    marginal,
     product,
+    shared_scales,
     times,
     told_of_classes,
 )
-from ldp_aggregator.estimation.posterior.shares import ClassShares, absences, believed_classes, marginal
 from ldp_aggregator.estimation.simplex import norm_sub
 from protocols.document.questions import PAIR
 from protocols.document.schema import Feature
 
-Array = NDArray[np.float64]
 Stack = TypeVar("Stack", Statistics, "FeaturePosterior")
 
 MOST_NUMBERS: Final = 1 << 16
@@ -115,8 +116,7 @@ class FeaturePosterior(FeatureEvidence):
     @cached_property
     def mean(self) -> Array:
         """The posterior mean of z."""
-        result: Array = times(gains(self.information).mT, self.scales) * self.effects
-        return result
+        return times(gains(self.information).mT, self.scales) * self.effects
 
     @cached_property
     def table(self) -> Array:
@@ -132,8 +132,7 @@ class FeaturePosterior(FeatureEvidence):
         cells = centre.shape[-2] * centre.shape[-1]
         deviation = (effects @ self.basis.mT).reshape(*effects.shape[:-1], *centre.shape[-2:])
         table = (weight * norm_sub(centre + deviation / classes, axis=-2) + cells * centre) / (weight + cells)
-        result: Array = table / table.sum(axis=-2, keepdims=True)
-        return result
+        return np.asarray(table / table.sum(axis=-2, keepdims=True))
 
     def cells_of(self, effects: Array) -> Array:
         """Return P(cell | class), shape (..., populations, cells, C): :meth:`tables_of` and, where features may be
@@ -156,8 +155,7 @@ class FeaturePosterior(FeatureEvidence):
         its_gains = scales / (1 + scales * self.information)
         left, _, right = np.linalg.svd(self.basis, full_matrices=False)
         noise = rng.standard_normal((populations, len(self.basis))) @ (left @ right)
-        result: Array = its_gains * self.effects + np.sqrt(its_gains) * noise
-        return result
+        return np.asarray(its_gains * self.effects + np.sqrt(its_gains) * noise)
 
 
 @dataclass(frozen=True)

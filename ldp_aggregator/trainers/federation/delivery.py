@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
-from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from ldp_aggregator.node_statistics import MEDIA_TYPE, campaign_of
 
@@ -83,7 +83,8 @@ def _ask(
 ) -> dict[str, Any]:
     url = f"{to.url.rstrip('/')}/v1/campaigns/{quote(campaign_id, safe='')}/statistics"
     headers = {"Authorization": f"Bearer {to.token}"} | ({} if body is None else {"Content-Type": MEDIA_TYPE})
-    opener = _opener(to)
+    # Proxies are those of the environment; loopback never goes through one.
+    opener = build_opener(_NoRedirects, *([ProxyHandler({})] if to.is_loopback else []))
     for attempt in range(1, ATTEMPTS + 1):
         request = Request(url, data=body, headers=headers, method=method)  # noqa: S310 - the scheme was checked
         try:
@@ -105,11 +106,6 @@ def _ask(
 class _NoRedirects(HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
         return None
-
-
-def _opener(to: Aggregator) -> OpenerDirector:
-    """Proxies are those of the environment; loopback never goes through one."""
-    return build_opener(_NoRedirects, *([ProxyHandler({})] if to.is_loopback else []))
 
 
 def _document(body: bytes) -> dict[str, Any]:

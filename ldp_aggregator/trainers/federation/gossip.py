@@ -44,8 +44,7 @@ class PushSumNode:
     @property
     def mean(self) -> Array:
         """The node's estimate of the mean of all vectors; times the number of nodes, of their sum."""
-        result: Array = self.vector / self.weight
-        return result
+        return self.vector / self.weight
 
 
 def push_sum(vectors: Array, rounds: int, rng: np.random.Generator) -> Array:
@@ -57,5 +56,4 @@ def push_sum(vectors: Array, rounds: int, rng: np.random.Generator) -> Array:
         targets = rng.integers(0, nodes, size=nodes)
         pushed = values.copy()
         np.add.at(values, targets, pushed)
-    result: Array = values[:, :-1] / values[:, -1:]
-    return result
+    return values[:, :-1] / values[:, -1:]

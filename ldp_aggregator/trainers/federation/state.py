@@ -3,6 +3,9 @@
 Marchioro, Giannessi, Pappas, Scarmozzino (2022) update means and variances share by share. Keeping the sums instead
 makes the result independent of the order, lets a node replace or withdraw its share, and never divides by zero. The
 noise of N nodes adds up: for the error of one node that has all the data, epsilon has to be sqrt(N) times as large.
+
+Over the network nodes use :func:`node_statistics` and the aggregator a :class:`FederatedState`. :class:`FederatedNB` is
+all of it in one process, for experiments and for tables that are held apart.
 """
 
 from __future__ import annotations
@@ -15,23 +18,23 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from ldp_aggregator.learning.frames import column_of, without_sparse_columns
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.learning.published import Guarantee
-from ldp_aggregator.node_statistics import Releases, decode_share, encode_share, has_other_rows, parts_of
-from ldp_aggregator.trainers.base import sound_guarantee
-from ldp_aggregator.trainers.model_from_statistics import Options, rebuild
+from ldp_aggregator.node_statistics import SUM, Releases, decode_share, encode_share, has_other_rows, parts_of
+from ldp_aggregator.trainers import statistics
+from ldp_aggregator.trainers.base import PUBLISHED, SOUND, PrivateNaiveBayes, Training, sound_guarantee
+from ldp_aggregator.trainers.model_from_statistics import DEFAULT_VARIANCE_FLOOR, Options, rebuild
 from ldp_aggregator.trainers.noise.accountant import Accountant, checked_epsilon
-from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of
-from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
+from ldp_aggregator.trainers.noise.randomness import STEPS, RandomState, coins_of, discrete_laplace
+from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, checked_relation
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.statistics import QueryNoise, add_noise, plan_noise, statistics_of
-from ldp_aggregator.trainers.unseen_features import warn_of_silence
+from ldp_aggregator.trainers.statistics import GRID, Integers, QueryNoise
 from protocols.document.campaign import Campaign
+from protocols.document.schema import ContinuousFeature
+from protocols.exact import Coins
 from protocols.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
-
-Integers = NDArray[np.int64]
 
 DEFAULTS: Final = Options()
 
@@ -52,16 +55,16 @@ def node_statistics(
     again.
     """
     schema = Schema.of_campaign(campaign)
-    exact = statistics_of(schema, frame, schema.classes_of(labels, len(frame)))
+    exact = statistics.statistics_of(schema, frame, schema.classes_of(labels, len(frame)))
     noisy = noisy_share(schema, campaign.privacy.epsilon, exact, random_state)
     return encode_share(campaign, noisy, other_rows=other_rows)
 
 
 def noisy_share(schema: Schema, epsilon: float, exact: Integers, random_state: RandomState = None) -> Integers:
     """Exact statistics with one node's noise."""
-    plans = plan_noise(schema, epsilon, ADD_REMOVE)
-    noisy = add_noise(exact, plans, Accountant(epsilon), coins_of(random_state))
-    warn_of_silence(noisy, plans)
+    plans = statistics.plan_noise(schema, epsilon, ADD_REMOVE)
+    noisy = statistics.add_noise(exact, plans, Accountant(epsilon), coins_of(random_state))
+    statistics.warn_of_silence(noisy, plans)
     return noisy
 
 
@@ -146,10 +149,8 @@ class FederatedState:
         if not salt:
             raise ValueError("groups are drawn by a salt that the nodes do not know; give one, and keep it")
         order = sorted(self._shares, key=lambda node: hashlib.sha256(salt + node.encode()).digest())
-        return [
-            NodeGroup(_exact_sum([self._shares[node] for node in order[first::groups]]), len(order[first::groups]))
-            for first in range(groups)
-        ]
+        found = ([self._shares[node].tolist() for node in order[first::groups]] for first in range(groups))
+        return [NodeGroup([sum(column) for column in zip(*of, strict=True)], len(of)) for of in found]
 
     def _count(self, node: str, share: bytes) -> None:
         """Once for every share; what a node sends first replaces nothing."""
@@ -184,11 +185,7 @@ def model_of_totals(
     """The model of the sum of so many shares, however it came about: equal totals give equal bytes."""
     guarantee = federated_guarantee(campaign.privacy.epsilon, {})
     return _train(
-        campaign,
-        [NodeGroup(totals, nodes)],
-        {"nodes": nodes, "groups": 1, "replacements": 0},
-        guarantee,
-        options,
+        campaign, [NodeGroup(totals, nodes)], {"nodes": nodes, "groups": 1, "replacements": 0}, guarantee, options
     )
 
 
@@ -206,32 +203,21 @@ def federated_guarantee(epsilon: float, releases: Mapping[str, Releases]) -> Gua
 
 
 def _train(
-    campaign: Campaign,
-    groups: Sequence[NodeGroup],
-    about: Mapping[str, int],
-    guarantee: Guarantee,
-    options: Options,
+    campaign: Campaign, groups: Sequence[NodeGroup], about: Mapping[str, int], guarantee: Guarantee, options: Options
 ) -> NaiveBayes:
     schema = Schema.of_campaign(campaign)
-    model = robust_model(schema, plan_noise(schema, campaign.privacy.epsilon, ADD_REMOVE), groups, options)
+    model = robust_model(schema, statistics.plan_noise(schema, campaign.privacy.epsilon, ADD_REMOVE), groups, options)
     training = {"campaigns": [campaign.id], **about, "guarantee": guarantee.to_json()}
     return NaiveBayes.from_model(replace(model, training=training), guarantee)
 
 
 def robust_model(schema: Schema, plans: Sequence[QueryNoise], groups: Sequence[NodeGroup], options: Options) -> Model:
     """The model of one group, or the median of every parameter over the models of several."""
-    models = [rebuild(schema, _bounded(group.totals), plans, options, copies=group.copies) for group in groups]
+    most = (1 << 63) - 1  # Only a lie can be larger than that, and it stays as large as it can be.
+    totals = [np.array([min(max(total, -most), most) for total in group.totals], dtype=np.int64) for group in groups]
+    copies = [group.copies for group in groups]
+    models = [rebuild(schema, of, plans, options, copies=one) for of, one in zip(totals, copies, strict=True)]
     return models[0] if len(models) == 1 else _median(models)
-
-
-def _bounded(totals: Sequence[int]) -> Integers:
-    """As 64-bit integers. Only a lie can be larger than that, and it stays as large as it can be."""
-    most = (1 << 63) - 1
-    return np.array([min(max(total, -most), most) for total in totals], dtype=np.int64)
-
-
-def _exact_sum(vectors: Sequence[Integers]) -> list[int]:
-    return [sum(column) for column in zip(*(vector.tolist() for vector in vectors), strict=True)]
 
 
 def _median(models: Sequence[Model]) -> Model:
@@ -250,3 +236,129 @@ def _median(models: Sequence[Model]) -> Model:
             likelihoods.append(replace(likelihood, table=tuple(map(tuple, table.tolist()))))
     shares = prior / math.fsum(prior)
     return replace(first, prior=tuple(shares.tolist()), likelihoods=tuple(likelihoods))
+
+
+_LOCAL: Final = "none: the noise follows each node's own largest value, and is absent where that is zero"
+
+
+class FederatedNB(PrivateNaiveBayes):
+    """Naive Bayes from the merged noisy statistics of ``nodes`` nodes; ``epsilon`` protects the rows of each.
+
+    The parameters that are not listed and the attributes are those of
+    :class:`~ldp_aggregator.trainers.SufficientStatisticsNB`, which is what one node gives; ``relation`` is
+    ``add-remove``.
+
+    Parameters
+    ----------
+    nodes
+        Number of nodes; each row goes to one of them at random, whatever the others do.
+    groups
+        Above 1, the median over the models of so many groups of nodes.
+    variant
+        ``sound``: public bounds, every class gets noise. ``published`` (Marchioro et al. 2022): the noise follows the
+        largest value of the node itself, which guarantees nothing.
+    """
+
+    def __init__(
+        self,
+        schema: Mapping[str, Any] | None = None,
+        *,
+        nodes: int = 1,
+        groups: int = 1,
+        epsilon: float = 1.0,
+        relation: str = ADD_REMOVE,
+        variant: str = SOUND,
+        numerical_share: float | None = None,
+        smoothing: float = 1.0,
+        variance_floor: float = DEFAULT_VARIANCE_FLOOR,
+        accountant: Accountant | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(
+            schema,
+            epsilon=epsilon,
+            relation=relation,
+            variant=variant,
+            numerical_share=numerical_share,
+            smoothing=smoothing,
+            variance_floor=variance_floor,
+            accountant=accountant,
+            random_state=random_state,
+        )
+        self.nodes = nodes
+        self.groups = groups
+
+    def _train(self, training: Training, frame: pd.DataFrame, classes: Integers) -> tuple[Model, Guarantee]:
+        if checked_relation(self.relation) != ADD_REMOVE:
+            raise ValueError(f"nodes keep their class counts private; relation must be {ADD_REMOVE}")
+        if not 1 <= self.groups <= self.nodes:
+            raise ValueError(f"nodes and groups must be at least 1, groups at most nodes; got {self.nodes} nodes")
+        schema = training.schema
+        published = self.variant == PUBLISHED
+        plans = statistics.plan_noise(schema, self.epsilon, ADD_REMOVE, self.numerical_share, even=published)
+        statistics.book(plans, training.accountant)
+        owners, frame = self._deal(len(frame)), without_sparse_columns(frame)
+        totals, sizes = [], []
+        for group in range(self.groups):
+            members = range(group, self.nodes, self.groups)
+            rows = np.flatnonzero(owners % self.groups == group)
+            mine, its_classes = frame.iloc[rows].reset_index(drop=True), classes[rows]
+            exact = statistics.statistics_of(schema, mine, its_classes)
+            drawn = (
+                discrete_laplace(plan.scale, len(members) * (plan.part.stop - plan.part.start), training.coins)
+                for plan in plans
+            )
+            noise = np.hstack([one.reshape(len(members), -1) for one in drawn])
+            if published:
+                positions = (owners[rows] - group) // self.groups
+                noise = _published_noise(schema, plans, noise, mine, its_classes, positions, training.coins)
+            totals.append(exact + noise.sum(axis=0))
+            sizes.append(len(members))
+        statistics.warn_of_silence(sum(totals), plans, self.nodes)
+        groups = [NodeGroup(total.tolist(), size) for total, size in zip(totals, sizes, strict=True)]
+        model = robust_model(schema, plans, groups, Options(float(self.variance_floor), float(self.smoothing)))
+        if published:
+            return model, Guarantee(None, 0.0, _LOCAL, ())
+        return model, self._sound_guarantee(ADD_REMOVE)
+
+    def _deal(self, rows: int) -> Integers:
+        """The node of every row, at random and each by itself: equal shares would move rows because one is added.
+
+        As published, nodes hold equal shares, and there is no guarantee that this could break.
+        """
+        if self.nodes == 1:
+            return np.zeros(rows, dtype=np.int64)
+        rng = np.random.default_rng(self.random_state if isinstance(self.random_state, int) else None)
+        if self.variant == PUBLISHED:
+            return rng.permutation(np.arange(rows) % self.nodes)
+        return rng.integers(0, self.nodes, size=rows)
+
+
+def _published_noise(
+    schema: Schema,
+    plans: Sequence[QueryNoise],
+    noise: Integers,
+    frame: pd.DataFrame,
+    classes: Integers,
+    owners: Integers,
+    coins: Coins,
+) -> Integers:
+    """The noise of the moments as published: of sums of u and u^2, u in [0, 1], by a node's largest u of the class."""
+    table, k, nodes = schema.prepare(frame), schema.class_count, len(noise)
+    counts = noise[:, :k].astype(np.float64)
+    result = noise.copy()
+    for plan in plans:
+        if plan.part.kind == SUM and isinstance(plan.part.feature, ContinuousFeature):
+            u = (statistics.grid_values(plan.part.feature, column_of(table, plan.part.feature)) / GRID + 1) / 2
+            largest, known = np.zeros((nodes, k)), classes >= 0
+            np.maximum.at(largest, (owners[known], classes[known]), u[known])
+            unit = 2 * STEPS / plan.epsilon  # its epsilon is for two queries here
+            sums, squares = (
+                reach * discrete_laplace(unit, nodes * k, coins).reshape(nodes, k) / STEPS
+                for reach in (largest, largest**2)
+            )
+            start, middle, stop = plan.part.start, plan.part.stop, plan.part.stop + k
+            # sum of t = 2 sum of u - n, and sum of 1 - t^2 = 4 sum of u - 4 sum of u^2
+            result[:, start:middle] = np.rint(GRID * (2 * sums - counts))
+            result[:, middle:stop] = np.rint(GRID * 4 * (sums - squares))
+    return result

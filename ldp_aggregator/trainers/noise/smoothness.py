@@ -31,7 +31,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ldp_aggregator.trainers.noise.randomness import Integers
 from protocols.exact import WORD_BITS, Coins
+
+Array = NDArray[np.float64]
 
 SLACK: Final = 1e-9
 
@@ -83,17 +86,10 @@ def _draw_in_square(place: Fraction, scale: Fraction, step: Fraction, coins: Coi
             return None
         if (x + 1) ** 2 + (y + 1) ** 2 > 1 << (2 * bits) or x == 0:
             continue
-        first, last = (_nearest((place + scale * ratio) / step) for ratio in (Fraction(y, x + 1), Fraction(y + 1, x)))
+        ends = ((place + scale * ratio) / step for ratio in (Fraction(y, x + 1), Fraction(y + 1, x)))
+        first, last = (math.floor(end + Fraction(1, 2)) for end in ends)
         if first == last:
             return first
-
-
-def _nearest(value: Fraction) -> int:
-    return math.floor(value + Fraction(1, 2))
-
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def smooth_mean(ascending: Array, beta: float) -> float:

@@ -17,13 +17,12 @@ from sound_clients import Vectorised
 
 from ldp_aggregator.audit.asking.observations import Seen, read_tables, within
 from ldp_aggregator.audit.asking.people import people_of
-from ldp_aggregator.audit.budget import SHARES
-from ldp_aggregator.audit.rules import twister
+from ldp_aggregator.audit.rules import seeds
 from ldp_aggregator.audit.rules.repeats import Alike, ids_of, repeated_ids
-from ldp_aggregator.audit.searching.crowds import games
+from ldp_aggregator.audit.searching.comparisons import columns_of
 from ldp_aggregator.audit.searching.events import CONFIDENCE, fair_rounds, guess_bound, loss_bound, share_bound
-from ldp_aggregator.audit.searching.guesses import Guesser, fixed_guesses
-from ldp_aggregator.audit.searching.upload_features import columns_of
+from ldp_aggregator.audit.searching.guesses import Guesser, fixed_guesses, games
+from ldp_aggregator.audit.verdict import SHARES
 
 
 def upload(number, payload):
@@ -80,9 +79,9 @@ def test_words_of_uniform_ids_follow_a_twisters_recurrence_as_seldom_as_stated(m
     zeros = np.zeros(count, dtype=np.int64)
     seen = Seen(1, zeros, zeros, ())
     for right in range(4):
-        monkeypatch.setattr(twister, "followed", lambda words, right=right: right * (len(words) > 0))
+        monkeypatch.setattr(seeds, "followed", lambda words, right=right: right * (len(words) > 0))
         by_chance = binom.sf(right - 1, 4 * count, 2.0**-32) if right else 1.0
-        assert (twister.twisted_ids(seen, alpha) is not None) == (by_chance <= alpha / 4)
+        assert (seeds.twisted_ids(seen, alpha) is not None) == (by_chance <= alpha / 4)
 
 
 @pytest.mark.parametrize("name", ["oue", "one of several", "all of several"])

@@ -13,9 +13,9 @@ from sound_clients import Vectorised
 
 from ldp_aggregator.audit.asking.observations import Seen, read_tables
 from ldp_aggregator.audit.asking.people import people_of
-from ldp_aggregator.audit.budget import FIXED, SHARES
 from ldp_aggregator.audit.searching.guesses import Guesser, fixed_guesses
 from ldp_aggregator.audit.searching.tight_events import stated_loss
+from ldp_aggregator.audit.verdict import FIXED, SHARES
 
 MECHANISMS = ("de", "ss", "oue", "sue", "the", "she", "laplace", "onebit", "sign")
 SIZES_AND_EPSILONS = itertools.product((2, 8, 32), (0.5, 1.0, 2.0, 4.0))

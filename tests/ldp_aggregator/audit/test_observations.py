@@ -17,10 +17,9 @@ from drafts import number, text
 from ldp_aggregator.audit import BlackBoxError, Person, UnreadableRecord
 from ldp_aggregator.audit.asking.observations import Seen, hashed, read_tables
 from ldp_aggregator.audit.asking.people import MOST_PEOPLE, key_of, people_of
-from ldp_aggregator.audit.rules.twister import followed
-from ldp_aggregator.audit.searching.comparisons import Chosen, Claims, search
+from ldp_aggregator.audit.rules.seeds import followed
+from ldp_aggregator.audit.searching.comparisons import Chosen, Claims, columns_of, search
 from ldp_aggregator.audit.searching.events import SIDE, WHOLE
-from ldp_aggregator.audit.searching.upload_features import columns_of
 
 DOCUMENT = {
     "label": {"classes": ["a", "b", "c"]},

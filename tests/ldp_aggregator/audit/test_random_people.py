@@ -8,8 +8,7 @@ import numpy as np
 from audited_campaigns import campaign
 from drafts import number
 
-from ldp_aggregator.audit.asking.people import key_of, people_of
-from ldp_aggregator.audit.asking.random_people import DRAWN, RANGES, drawn_people
+from ldp_aggregator.audit.asking.people import DRAWN, RANGES, drawn_people, key_of, people_of
 
 
 def drawn(document, seed, asked=()):

@@ -6,7 +6,7 @@ from evaluated import draft
 from voters import people
 
 from ldp_aggregator import Tally, train
-from ldp_aggregator.estimation.poisoning.report_bounds import report_that_names
+from ldp_aggregator.estimation.poisoning import report_that_names
 from protocols import Campaign
 from simulations import simulate
 

@@ -6,8 +6,7 @@ from fractions import Fraction
 import pytest
 from drafts import draft, number, text
 
-from ldp_aggregator.mechanisms import analysis_of
-from ldp_aggregator.mechanisms.enumeration import ENUMERATION, verify_thoroughly, worst_case
+from ldp_aggregator.mechanisms import ENUMERATION, analysis_of, verify_thoroughly, worst_case
 from protocols import Campaign
 from protocols.document.verification import CLOSED_FORM, verify
 from protocols.exact import ONE, exact_epsilon

@@ -18,11 +18,9 @@ from ldp_aggregator import estimate, train
 from ldp_aggregator.audit import audit
 from ldp_aggregator.counting.tally import Tally, lay_out
 from ldp_aggregator.learning.published import published_guarantee
-from ldp_aggregator.mechanisms import analysis_of
+from ldp_aggregator.mechanisms import ENUMERATION, FACTS, analysis_of, verify_thoroughly
 from ldp_aggregator.mechanisms.analysis import Blanket, Flags, Integers, Limit, Rows, count_positions
-from ldp_aggregator.mechanisms.enumeration import ENUMERATION, verify_thoroughly
 from ldp_aggregator.mechanisms.pure import PureFacts
-from ldp_aggregator.mechanisms.registry import FACTS
 from ldp_client import perturb
 from protocols import Campaign, Coins, PayloadError, encode_upload
 from protocols.exact import ONE, exp_bounds, probability_down

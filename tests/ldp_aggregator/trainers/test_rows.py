@@ -20,20 +20,18 @@ from ldp_aggregator.trainers import (
     GlobalSensitivityNB,
     SmoothSensitivityNB,
     SufficientStatisticsNB,
-    global_sensitivity,
+    model_from_statistics,
     moment_training,
     node_statistics,
     private_count,
     private_mean,
     queries,
     statistics,
-    sufficient_statistics,
 )
-from ldp_aggregator.trainers.csv_tables import read_chunks
-from ldp_aggregator.trainers.federation import federated
+from ldp_aggregator.trainers.federation import state
 from ldp_aggregator.trainers.kmeans import _points
 from ldp_aggregator.trainers.noise.randomness import PrivacyWarning
-from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.schemas import Schema, read_chunks
 from ldp_aggregator.trainers.statistics import statistics_of, statistics_of_chunks
 from protocols import Campaign
 
@@ -136,7 +134,7 @@ def no_noise(monkeypatch):
     def nothing(scale, count, coins):
         return np.zeros(count, dtype=np.int64)
 
-    for module in (statistics, federated, queries):
+    for module in (statistics, state, queries):
         monkeypatch.setattr(module, "discrete_laplace", nothing)
 
 
@@ -145,10 +143,10 @@ def released_by(trainer, table):
     released = []
     with pytest.MonkeyPatch.context() as patch:
         no_noise(patch)
-        for module in (sufficient_statistics, moment_training, global_sensitivity):
+        for module in (model_from_statistics, moment_training):
             patch.setattr(module, "rebuild", recorded(module.rebuild, lambda arguments: [arguments[1]], released))
-        groups = recorded(federated.robust_model, lambda arguments: [g.totals for g in arguments[2]], released)
-        patch.setattr(federated, "robust_model", groups)
+        groups = recorded(state.robust_model, lambda arguments: [g.totals for g in arguments[2]], released)
+        patch.setattr(state, "robust_model", groups)
         trainer.fit(*table)
     return np.concatenate(released)
 

@@ -15,9 +15,8 @@ from ldp_aggregator.trainers import (
     SmoothSensitivityNB,
     SufficientStatisticsNB,
 )
-from ldp_aggregator.trainers.moment_training import SPAN, MomentColumn
+from ldp_aggregator.trainers.moment_training import SPAN, MomentColumn, published_sensitivities
 from ldp_aggregator.trainers.noise.randomness import PrivacyWarning
-from ldp_aggregator.trainers.smooth_sensitivity import published_sensitivities
 from protocols.model import GaussianLikelihood, Model
 
 pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.noise.randomness.PrivacyWarning")
@@ -83,7 +82,7 @@ def odd_tables():
     yield "one row", base.head(1), ["a"]
 
 
-@pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.unseen_features.SilentFeatureWarning")
+@pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.statistics.SilentFeatureWarning")
 @pytest.mark.parametrize(("case", "frame", "labels"), list(odd_tables()), ids=[case for case, _, _ in odd_tables()])
 @pytest.mark.parametrize("epsilon", [0.001, 1.0, 1e4])
 def test_odd_tables_give_a_model_that_a_device_accepts(schema, case, frame, labels, epsilon):

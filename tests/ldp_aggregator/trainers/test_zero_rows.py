@@ -16,8 +16,7 @@ from ldp_aggregator.trainers import (
     node_statistics,
 )
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.statistics import plan_noise, statistics_of
-from ldp_aggregator.trainers.unseen_features import SilentFeatureWarning, silent_features
+from ldp_aggregator.trainers.statistics import SilentFeatureWarning, plan_noise, silent_features, statistics_of
 from protocols import Campaign
 from protocols.model import Model
 

@@ -8,7 +8,7 @@ import pytest
 import tomllib
 from drafts import draft, number, text
 
-from ldp_aggregator.mechanisms.enumeration import verify_thoroughly
+from ldp_aggregator.mechanisms import verify_thoroughly
 from ldp_aggregator.service.publishing import compile_draft
 from protocols import Campaign
 from protocols.document.verification import NEGLIGIBLE_GAP

@@ -8,8 +8,8 @@ import pytest
 from drafts import draft, number, text
 
 from ldp_aggregator import NaiveBayes
+from ldp_aggregator.cli import tables
 from ldp_aggregator.trainers import FederatedState, PrivateKMeans, SufficientStatisticsNB
-from ldp_aggregator.trainers import csv_tables as tables
 from protocols import Campaign
 
 FEATURES = number("x", 0, 10, missing=True), text("c", "NA", "2", missing=True)

@@ -9,7 +9,7 @@ from drafts import draft, number
 from payloads import possible_payloads
 
 from ldp_aggregator import Tally, estimate
-from ldp_aggregator.estimation.poisoning.ratio_bounds import quotient_reach
+from ldp_aggregator.estimation.poisoning import quotient_reach
 from protocols import Campaign
 from protocols.wire import Block
 from simulations import simulate

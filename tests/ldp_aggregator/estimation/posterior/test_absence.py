@@ -10,8 +10,7 @@ from drafts import draft, text
 from ldp_aggregator import estimate
 from ldp_aggregator.estimation.estimators import estimate_question
 from ldp_aggregator.estimation.posterior import tables
-from ldp_aggregator.estimation.posterior.evidence import FeatureGroup, Statistics
-from ldp_aggregator.estimation.posterior.shares import MOST_MISSING, absences
+from ldp_aggregator.estimation.posterior.evidence import MOST_MISSING, FeatureGroup, Statistics, absences
 from ldp_aggregator.estimation.posterior.tables import posterior_of
 from ldp_aggregator.mechanisms import analysis_of
 from protocols import Campaign

@@ -9,7 +9,7 @@ import pytest
 from reported import complete_campaign, reported
 
 from ldp_aggregator.estimation.estimators import estimate_question
-from ldp_aggregator.estimation.posterior.effects import SCALES, USUAL, gains, scale_logarithms, shared_scales
+from ldp_aggregator.estimation.posterior.effects import SCALES, USUAL, gains, scale_logarithms
 from ldp_aggregator.estimation.posterior.evidence import (
     FeatureGroup,
     contrasts,
@@ -17,6 +17,7 @@ from ldp_aggregator.estimation.posterior.evidence import (
     information_of_cells,
     kron,
     product,
+    shared_scales,
     told_of_classes,
     unit_variance,
 )

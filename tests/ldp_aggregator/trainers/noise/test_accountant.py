@@ -97,7 +97,7 @@ def test_nothing_is_drawn_before_a_refusal(schema, table, trainer, monkeypatch):
     def drawn(*_):
         raise AssertionError("noise was drawn")
 
-    monkeypatch.setattr("ldp_aggregator.trainers.noise.integers.word_array", drawn)
+    monkeypatch.setattr("ldp_aggregator.trainers.noise.randomness.word_array", drawn)
     monkeypatch.setattr("protocols.exact.SystemCoins.words", drawn)
     with pytest.raises(BudgetError):
         trainer(schema, epsilon=2.0, accountant=Accountant(1.0)).fit(*table)

@@ -8,8 +8,16 @@ import pytest
 from scipy import stats
 
 from ldp_aggregator.trainers.noise import smoothness
-from ldp_aggregator.trainers.noise.integers import STEPS, discrete_laplace, drawable, release
-from ldp_aggregator.trainers.noise.randomness import PrivacyWarning, SeededCoins, coins_of, word_array
+from ldp_aggregator.trainers.noise.randomness import (
+    STEPS,
+    PrivacyWarning,
+    SeededCoins,
+    coins_of,
+    discrete_laplace,
+    drawable,
+    release,
+    word_array,
+)
 from ldp_aggregator.trainers.noise.smoothness import calibrate, largest_beta, rounded_draw
 from protocols.exact import SYSTEM_COINS, ScriptedCoins
 

@@ -1,1 +1,0 @@
-"""Bounds of what made-up reports can do to an estimate."""
