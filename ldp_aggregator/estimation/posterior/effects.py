@@ -42,7 +42,6 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from scipy.special import logsumexp, softmax
 
 from ldp_aggregator.estimation.estimators import Array
 from ldp_aggregator.estimation.posterior.evidence import factor
@@ -144,5 +143,8 @@ def likeness(information: Sequence[Array], effects: Sequence[Sequence[Array]]) -
     for place, of_features in enumerate(effects):
         for told, its in zip(information, of_features, strict=True):
             squares = np.divide(its**2, told, out=np.zeros_like(its), where=told > least).sum(axis=-1, keepdims=True)
-            evidence[place] += float(logsumexp(scale_logarithms(told, its) - squares / 2, axis=-1, b=USUAL).sum())
-    return float(softmax(evidence) @ ALIKE)
+            logarithms = scale_logarithms(told, its) - squares / 2
+            most = logarithms.max(axis=-1, keepdims=True)  # Numpy alone: a server draws pages without scipy.
+            evidence[place] += float((most[..., 0] + np.log(np.exp(logarithms - most) @ USUAL)).sum())
+    weights = np.exp(evidence - evidence.max())
+    return float(weights @ ALIKE / weights.sum())
