@@ -139,7 +139,7 @@ def likeness(information: Sequence[Array], effects: Sequence[Sequence[Array]]) -
     :data:`ALIKE`, too. Given a and the scale tau of a feature y ~ N(0, S + tau S^2), coordinate by coordinate.
     """
     least = np.finfo(float).eps * max(one.max(initial=0.0) for one in information)
-    evidence = [0.0 for _ in effects]
+    evidence = np.zeros(len(effects))
     for place, of_features in enumerate(effects):
         for told, its in zip(information, of_features, strict=True):
             squares = np.divide(its**2, told, out=np.zeros_like(its), where=told > least).sum(axis=-1, keepdims=True)
