@@ -52,7 +52,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Learned:
+class FeatureFigure:
     """A figure and its table. ``unit`` is that of all numbers; ``n`` the reports behind it. ``is_share`` where they
     are parts of a whole. ``told`` is the information on the class that a feature is believed to hold, in bits.
     """
@@ -79,7 +79,7 @@ def believed(estimates: Estimates) -> Posterior:
     return posterior_of(discrete, len(campaign.label.classes), estimates.questions, estimates.questions)
 
 
-def class_prior(estimates: Estimates, posterior: Posterior, liars: int) -> Learned:
+def class_prior(estimates: Estimates, posterior: Posterior, liars: int) -> FeatureFigure:
     """P(class), pooled over everything that tells it."""
     cells, classes = estimates.class_prior, estimates.campaign.label.classes
     moved = min(liars * estimates.class_prior_per_liar, 1.0) if liars else 0.0  # By all of it at most.
@@ -94,7 +94,7 @@ def class_prior(estimates: Estimates, posterior: Posterior, liars: int) -> Learn
     return _shares("prior", title, says, "share of devices", n, rows, estimates.campaign.label.classes)
 
 
-def of_features(estimates: Estimates, posterior: Posterior, liars: int) -> list[Learned]:
+def of_features(estimates: Estimates, posterior: Posterior, liars: int) -> list[FeatureFigure]:
     """One for every asked feature, those first that are believed to tell most of the class."""
     found = []
     discrete = {one.question.feature for one in estimates.questions if one.question.kind == PAIR}
@@ -106,7 +106,9 @@ def of_features(estimates: Estimates, posterior: Posterior, liars: int) -> list[
     return sorted(found, key=lambda one: -one.told)
 
 
-def _distribution(estimates: Estimates, posterior: Posterior, feature: Feature, liars: int, place: int) -> Learned:
+def _distribution(
+    estimates: Estimates, posterior: Posterior, feature: Feature, liars: int, place: int
+) -> FeatureFigure:
     """P(value | class)."""
     belief = posterior.features[feature.name]
     shares = belief.cells_of(belief.mean[None])[0]
@@ -134,7 +136,7 @@ def _distribution(estimates: Estimates, posterior: Posterior, feature: Feature, 
 
 def _gaussian(
     estimates: Estimates, posterior: Posterior, feature: ContinuousFeature, liars: int, place: int
-) -> Learned:
+) -> FeatureFigure:
     moments, classes = estimates.moments[feature.name], estimates.campaign.label.classes
     reach = Z_95 * np.sqrt(moments.mean_variance)
     moved = estimates.mean_reach(feature.name, liars) if liars else np.zeros(len(classes))
@@ -153,7 +155,7 @@ def _gaussian(
     title = f"{feature.name}: means with 95 % intervals"
     plot = interval_plot(_bars(rows, classes), title=title, axis=f"mean of {feature.name}", least=low, most=high)
     unit = f"units of {feature.name}"
-    return Learned(f"feature-{place}", feature.name, says, unit, n, tuple(rows), plot, is_share=False, told=told)
+    return FeatureFigure(f"feature-{place}", feature.name, says, unit, n, tuple(rows), plot, is_share=False, told=told)
 
 
 def _bits(classes: Array, shares: Array) -> float:
@@ -187,7 +189,7 @@ def _missing_told(estimates: Estimates, feature: str) -> str:
 
 def _shares(
     key: str, title: str, says: str, unit: str, n: int, rows: Sequence[Row], classes: Sequence[str], told: float = 0.0
-) -> Learned:
+) -> FeatureFigure:
     highest = [100 * row.high for row in rows if math.isfinite(row.estimate)]
     plot = interval_plot(
         _bars(rows, classes, 100),
@@ -197,7 +199,7 @@ def _shares(
         most=min(max([10.0, *highest]), 100.0),
         beyond=_PERCENT,
     )
-    return Learned(key, title, says, unit, n, tuple(rows), plot, told=told)
+    return FeatureFigure(key, title, says, unit, n, tuple(rows), plot, told=told)
 
 
 def _bars(rows: Sequence[Row], classes: Sequence[str], scale: int = 1) -> list[Bar]:
@@ -279,7 +281,7 @@ def quality(models: Sequence[ModelRow]) -> Answer:
     return Answer(mood, text, says, interval_plot(bars, title=title, axis="% of people right", least=0, most=100))
 
 
-def lies(liars: int, devices: int, prior: Learned | None, refused: Sequence[Refused]) -> Answer:
+def lies(liars: int, devices: int, prior: FeatureFigure | None, refused: Sequence[Refused]) -> Answer:
     """Tell how far ``liars`` can have moved the classes, and whether devices contradict themselves."""
     conflicts = sum(one.number for one in refused if one.code == CONFLICT)
     moved = max((row.moved for row in prior.rows), default=math.nan) if prior is not None and prior.n else math.nan

@@ -19,7 +19,7 @@ from ldp_aggregator.counting.tally import Arrivals, Tally
 from ldp_aggregator.dashboard.drawing.evaluations import ModelRow, drawn, figure_text, model_row
 from ldp_aggregator.dashboard.drawing.learned_features import (
     Answer,
-    Learned,
+    FeatureFigure,
     believed,
     class_prior,
     health,
@@ -68,8 +68,8 @@ class Shown:
     questions: list[Precision]
     promises: Promises
     more: list[Reach]
-    prior: Learned | None = None
-    findings: Sequence[Learned] = ()
+    prior: FeatureFigure | None = None
+    findings: Sequence[FeatureFigure] = ()
 
 
 async def get_live(visit: Visit, sources: Sources) -> web.Response:
