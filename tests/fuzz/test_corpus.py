@@ -10,12 +10,12 @@ import tracemalloc
 from pathlib import Path
 
 import fuzz_targets
+import msgpack
 import numpy as np
 import pytest
 from fuzz_door import the_server
 from fuzz_targets import TARGETS, bounded
 
-from ldp_aggregator import node_statistics
 from ldp_aggregator.server.sockets import upload_path
 from protocols import model, wire
 from protocols.document import campaign
@@ -68,12 +68,17 @@ class EqualToAll:
         return True
 
 
+def unchecked_share(data, _campaign):
+    """The integers of a share, whichever campaign it is for."""
+    return np.array(msgpack.unpackb(data)[-1])
+
+
 FAULTS = {
     "an error of JSON's own": ("document", campaign, "parse_json", lambda text, _: json.loads(text)),
     "a loss that is not checked": ("document", campaign, "exact_epsilon", lambda _: float("inf")),
     "probabilities that are none": ("model", model, "_check_distribution", lambda *_: None),
     "a second encoding": ("upload", wire, "encode_blocks", lambda _: EqualToAll()),
-    "a share for another campaign": ("share", node_statistics, "_vector", lambda _, value, *__: np.array(value[-1])),
+    "a share for another campaign": ("share", fuzz_targets, "decode_share", unchecked_share),
     "a head that fails the door": ("door", upload_path, "read_head", lambda head: {}[head]),
     "an answer that is no problem": ("door", upload_path.ProblemError, "body", lambda self: b'{"code": "other"}'),
     "a bound of no time": ("share", fuzz_targets, "SECONDS", 0.0),
