@@ -1,6 +1,6 @@
 """From tallies to a Naive Bayes model, in steps: what was told, what is believed, the tables, and what is said of them.
 
-``docs/accuracy.md`` explains each step; :mod:`ldp_aggregator.learning.prediction` says what to expect of the model.
+``docs/accuracy.md`` explains each step, and :mod:`ldp_aggregator.learning.expected_accuracy` what to expect of a model.
 
 What lying devices can have done to a model is found by training again on what they would have sent. An estimate has an
 exact bound (:mod:`ldp_aggregator.estimation.poisoning`), and so have the shares of the classes. A table has none that
@@ -35,8 +35,8 @@ from ldp_aggregator.estimation.moments import (
 from ldp_aggregator.estimation.poisoning import report_that_names
 from ldp_aggregator.estimation.posterior.tables import Posterior, posterior_of
 from ldp_aggregator.estimation.simplex import FLOOR, NONE, POSTERIOR, TRAINING_MODES, floor, norm_sub
+from ldp_aggregator.learning.expected_accuracy import predict_accuracy
 from ldp_aggregator.learning.naive_bayes import NaiveBayes, discrete_likelihood
-from ldp_aggregator.learning.prediction import predict_accuracy
 from ldp_aggregator.learning.published import counted_twice, local_guarantee, published_by, relayed, studies_of
 from protocols import Campaign, Question
 from protocols.document.authored import MODEL

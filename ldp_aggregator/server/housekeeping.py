@@ -1,30 +1,19 @@
-"""Metrics for Prometheus, and the work that a server does by itself, every half minute: close campaigns that are over,
-delete what need not be kept, and look at what operators have to watch and no request tells of: room on the disk,
-backups, what runs out.
-
-Metrics are counts and times. No report, token or address is a label, and nothing that a client wrote. Campaigns are, by
-their id, which is public: those that are open or refuse something, and so many at most.
+"""The work that a server does by itself, every half minute: close campaigns that are over, delete what need not be
+kept, and look at what operators have to watch and no request tells of: room on the disk, backups, what runs out.
 """
 
 from __future__ import annotations
 
 import asyncio
-import platform
 import shutil
-import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, ProcessCollector, generate_latest
-from prometheus_client.metrics_core import GaugeMetricFamily
-from prometheus_client.registry import Collector
-
+from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.service.rights import SERVER, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store
@@ -32,142 +21,6 @@ from ldp_aggregator.store.contract import DONE, LOG, Clock, StoreError, UnknownC
 from ldp_aggregator.store.decisions import is_over
 from protocols import DocumentError
 from protocols.document.directory import read_directory
-
-COMMIT_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-REQUEST_BUCKETS: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-MOST_CAMPAIGNS: Final = 1000
-"""That are told of one by one."""
-REPORT: Final = "report"
-UPLOAD: Final = "upload"
-"""The kinds of refusal: a report of an upload whose rest was counted, or an upload as a whole."""
-GROUP_BUCKETS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
-
-OBSERVED: Final[Mapping[str, tuple[str, str]]] = {
-    "ldp_campaign_ids": ("Report ids kept by open campaign, as of the last half minute", "campaign"),
-    "ldp_campaign_failing": ("Campaigns that could not be counted, where others can be", "campaign"),
-    "ldp_free_bytes": ("Room that is left where the embedded store is", ""),
-    "ldp_store_bytes": ("Bytes of the embedded store's files", "part"),
-    "ldp_store_files": ("Runs of ids, and drafts of runs", "part"),
-    "ldp_damaged_campaigns": ("Campaigns that go on although a part of what is stored of them is damaged", ""),
-    "ldp_archive_pending_files": ("Files of an archive in a folder that wait for their commit", ""),
-    "ldp_last_backup_timestamp_seconds": ("When the store was backed up last", ""),
-    "ldp_certificate_expires_timestamp_seconds": ("When the public listener's certificate ends", ""),
-    "ldp_directory_expires_timestamp_seconds": ("When a publisher's directory ends", "key"),
-}
-"""The gauges beside counts and times: text, and the name of the label where it has one."""
-
-
-class Metrics:
-    """The instruments of the process."""
-
-    def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        counter = partial(Counter, registry=self.registry)
-        gauge = partial(Gauge, registry=self.registry)
-        histogram = partial(Histogram, registry=self.registry)
-        self.requests = counter("ldp_requests", "Requests by route, method and status", ["route", "method", "status"])
-        self.request_seconds = histogram(
-            "ldp_request_seconds",
-            "Time from a request's headers to its answer, by route and method",
-            ["route", "method"],
-            buckets=REQUEST_BUCKETS,
-        )
-        self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
-        self.refusals = counter("ldp_refusals", "Requests and connections refused, by the problem's code", ["code"])
-        self.campaign_refusals = counter(
-            "ldp_campaign_refusals",
-            "Reports and whole uploads that a campaign refused, by code",
-            ["campaign", "what", "code"],
-        )
-        self._refusing: set[str] = set()
-        self.connections = gauge("ldp_connections", "Open connections by listener", ["listener"])
-        self.queue_age = gauge(
-            "ldp_queue_age_seconds", "How long the upload that waits longest has waited for its commit"
-        )
-        self.reports = counter(
-            "ldp_reports", "Reports by outcome: counted, duplicate, or the code that refused them", ["outcome"]
-        )
-        self.shares = counter(
-            "ldp_shares", "Shares of nodes by outcome: kept, withdrawn, or the code that refused them", ["outcome"]
-        )
-        self.commit_seconds = histogram("ldp_commit_seconds", "Time of a commit", buckets=COMMIT_BUCKETS)
-        self.group_reports = histogram("ldp_group_reports", "Reports committed together", buckets=GROUP_BUCKETS)
-        self.queue_bytes = gauge(
-            "ldp_queue_bytes",
-            "Bytes held of clients of the public listener: read, waiting or being committed, answers not read",
-        )
-        self.mutations = counter("ldp_mutations", "Changes that an operator asked for", ["kind"])
-        self.store_errors = counter("ldp_store_errors", "Failures of the store")
-        self.told = Told()
-        self.registry.register(self.told)
-        ProcessCollector(registry=self.registry)
-
-    def count_refused(self, campaign_id: str, what: str, code: str, number: int = 1) -> None:
-        """A campaign that exists refused so many :data:`REPORT` or :data:`UPLOAD`."""
-        if campaign_id not in self._refusing:
-            if len(self._refusing) >= MOST_CAMPAIGNS:
-                return
-            self._refusing.add(campaign_id)
-        self.campaign_refusals.labels(campaign_id, what, code).inc(number)
-
-    def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
-        """One answered request; its instruments are looked up by hand, because this is on every request's way."""
-        found = self._answered.get((route, method, status))
-        if found is None:
-            found = self.requests.labels(route, method, status), self.request_seconds.labels(route, method)
-            self._answered[route, method, status] = found
-        found[0].inc()
-        found[1].observe(seconds)
-
-    def observe_commit(self, reports: int, seconds: float, outcomes: Mapping[str, int]) -> None:
-        """One commit: how many reports it took together, and what became of how many."""
-        self.group_reports.observe(reports)
-        self.commit_seconds.observe(seconds)
-        for name, number in outcomes.items():
-            if number:
-                self.reports.labels(name).inc(number)
-
-    def render(self) -> bytes:
-        """The exposition format."""
-        return generate_latest(self.registry)
-
-
-class Told(Collector):
-    """Metrics of what no request tells: what is running, what the store said last, what housekeeping has seen."""
-
-    def __init__(self) -> None:
-        self._ids: Mapping[str, int] = {}
-        self._failing: set[str] = set()
-        self.observed: Mapping[tuple[str, str], float] = {}
-        """Of :data:`OBSERVED`, by name and label."""
-
-    def open_campaigns(self, ids: Mapping[str, int]) -> None:
-        """Ids that are kept to tell retries apart, by campaign."""
-        self._ids = dict(sorted(ids.items())[:MOST_CAMPAIGNS])
-
-    def note_failing(self, campaigns: Mapping[str, bool]) -> None:
-        """The last commit of each of these campaigns failed for it alone, or did not."""
-        for campaign_id, fails in campaigns.items():
-            if fails and len(self._failing) < MOST_CAMPAIGNS:
-                self._failing.add(campaign_id)
-            elif self._failing and not fails:
-                self._failing.discard(campaign_id)
-
-    def collect(self) -> Iterator[Metric]:
-        """Asked by Prometheus' library at every scrape."""
-        build = GaugeMetricFamily("ldp_build_info", "What is running", labels=["version", "python", "sqlite"])
-        build.add_metric([version("ldp-bayes"), platform.python_version(), sqlite3.sqlite_version], 1)
-        yield build
-        told = dict(self.observed)
-        told |= {("ldp_campaign_ids", name): number for name, number in self._ids.items()}
-        told |= {("ldp_campaign_failing", name): 1 for name in sorted(self._failing)}
-        for name, (text, label) in OBSERVED.items():
-            family = GaugeMetricFamily(name, text, labels=[label] if label else [])
-            for (found, value), now in told.items():
-                if found == name:
-                    family.add_metric([value] if label else [], now)
-            yield family
-
 
 DUE_SECONDS: Final = 30.0
 """How often. Uploads are refused on time anyway; this closes what has been over for a day."""

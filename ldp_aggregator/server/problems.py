@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from ldp_aggregator.server.housekeeping import Metrics
+from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.store import contract
 from ldp_aggregator.store.contract import LOG, RefusedError, StoreError, UnknownCampaignError, kind_of
 from protocols.errors import PAYLOAD_CODES, NotInstalledError

@@ -28,12 +28,14 @@ from ldp_aggregator.dashboard.page_sources import Sources
 from ldp_aggregator.dashboard.routes import add_admin_pages, add_public_pages
 from ldp_aggregator.server.api import admin, public
 from ldp_aggregator.server.api.routing import Handler, Operation, openapi_operation
-from ldp_aggregator.server.housekeeping import Metrics, keep
-from ldp_aggregator.server.ingest import Ingest
-from ldp_aggregator.server.intake import CampaignCache, Context, FederatedModels, Intake
+from ldp_aggregator.server.context import CampaignCache, Context, FederatedModels
+from ldp_aggregator.server.housekeeping import keep
+from ldp_aggregator.server.intake import Intake
+from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES, SECURITY_HEADERS, ProblemError, as_problem
 from ldp_aggregator.server.sockets.connections import Connections, make_runner, watched
 from ldp_aggregator.server.sockets.listener import Addresses, Listeners, listen, load_tls, raise_limit, reload_tls
+from ldp_aggregator.server.upload_queue import Ingest
 from ldp_aggregator.service.publishing import counts_of
 from ldp_aggregator.service.settings import Limits, Settings
 from ldp_aggregator.store import Store, open_store

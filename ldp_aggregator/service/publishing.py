@@ -32,7 +32,7 @@ else:
 
 if TYPE_CHECKING:
     from ldp_aggregator.archive.writer import Archive
-    from ldp_aggregator.learning.evaluation import Evaluated
+    from ldp_aggregator.learning.evaluation_round import Evaluated
     from ldp_aggregator.learning.naive_bayes import NaiveBayes
 
 
@@ -98,7 +98,7 @@ class UselessModelError(UntrainableError):
 
     def __init__(self, reports: int, expected: Mapping[str, Any]) -> None:
         with needing_trainers():
-            from ldp_aggregator.learning.prediction import FALSE_ALARMS
+            from ldp_aggregator.learning.expected_accuracy import FALSE_ALARMS
 
         if expected["p_value"] > FALSE_ALARMS:
             why = f"features that tell nothing would look like these in {expected['p_value']:.0%} of campaigns"
@@ -234,7 +234,7 @@ async def evaluation_so_far(campaign: Campaign, tally: Tally) -> Evaluated:
 
     def look() -> Evaluated:
         with needing_trainers():
-            from ldp_aggregator.learning.evaluation import evaluate
+            from ldp_aggregator.learning.evaluation_round import evaluate
 
             return evaluate(campaign, tally)
 
@@ -263,14 +263,14 @@ async def draft_evaluation(
 
 def _evaluate(campaign: Campaign, tally: Tally, arrivals: Arrivals) -> tuple[Evaluated, str]:
     with needing_trainers():
-        from ldp_aggregator.learning.evaluation import evaluate, evaluated_model
+        from ldp_aggregator.learning.evaluation_round import evaluate, evaluated_model
 
         return evaluate(campaign, tally), evaluated_model(campaign, tally, arrivals).to_json()
 
 
 def _draft(campaigns: Sequence[Campaign], model: Model, bins: int) -> dict[str, Any]:
     with needing_trainers():
-        from ldp_aggregator.learning.evaluation import evaluation_draft
+        from ldp_aggregator.learning.evaluation_round import evaluation_draft
 
         return evaluation_draft(campaigns, model, bins=bins)
 

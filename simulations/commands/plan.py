@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from ldp_aggregator.estimation.expected import answers
-from ldp_aggregator.learning.evaluation import foresee
+from ldp_aggregator.learning.evaluation_round import foresee
 from ldp_aggregator.learning.published import DEFAULT_DELTA, PublishedGuarantee, published_together
 from protocols import Campaign, Question
 from protocols.document.questions import LABEL, PAIR, RIGHT, SCORE, SIGN

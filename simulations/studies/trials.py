@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 from ldp_aggregator import NaiveBayes, Tally, train
 from ldp_aggregator.estimation.simplex import POSTERIOR
-from ldp_aggregator.learning.evaluation import evaluate, evaluated_model, evaluation_draft
+from ldp_aggregator.learning.evaluation_round import evaluate, evaluated_model, evaluation_draft
 from ldp_aggregator.learning.training import POOLED, Decoding, learn
 from protocols import Campaign
 from simulations.fidelities import Columns, simulate_counts, simulate_vector

@@ -123,7 +123,7 @@ async def empty(address):
     """Take everything out of the store's tables, where there are tables of this version; drop them where not."""
     import asyncpg
 
-    from ldp_aggregator.store.sql.connection import VERSION, new_generation
+    from ldp_aggregator.store.sql.tables import VERSION, new_generation
 
     connection = await asyncpg.connect(address, server_settings={"search_path": "ldp_aggregator"})
     try:

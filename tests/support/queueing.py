@@ -1,7 +1,7 @@
 """Uploads in front of the writer's queue, without a connection."""
 
-from ldp_aggregator.server.ingest import for_a_relay
 from ldp_aggregator.server.intake import Waiting
+from ldp_aggregator.server.upload_queue import for_a_relay
 from ldp_aggregator.service.settings import Limits
 from protocols.wire import encode_blocks
 

@@ -44,7 +44,7 @@ from protocols.model import Model
 from protocols.shell import Groups, add_json, say, say_json
 
 if TYPE_CHECKING:
-    from ldp_aggregator.learning.evaluation import Evaluated, Figure
+    from ldp_aggregator.learning.evaluation_round import Evaluated, Figure
 
 
 def add_commands(groups: Groups) -> None:
@@ -131,7 +131,7 @@ def _estimates(options: argparse.Namespace) -> None:
     evaluated = None
     if campaign.evaluation is not None:
         with needing_trainers():
-            from ldp_aggregator.learning.evaluation import evaluate
+            from ldp_aggregator.learning.evaluation_round import evaluate
         evaluated = evaluate(campaign, tally)
     if options.plot:
         if evaluated is None:
@@ -264,7 +264,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     write_file(options.output, json.dumps(draft, ensure_ascii=False, indent=2) + "\n")
     say(f"the draft of an evaluation round is in {options.output}; what its answers would tell, ± one standard error:")
     with needing_trainers():
-        from ldp_aggregator.learning.evaluation import foresee
+        from ldp_aggregator.learning.evaluation_round import foresee
     crowds = [foresee(campaign, devices) for devices in _CROWDS]
     names = list(crowds[0].recall)
     heads = ("devices", "accuracy", *(f"recall of {name}" for name in names), "area under ROC")

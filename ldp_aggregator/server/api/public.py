@@ -16,9 +16,10 @@ from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
 from ldp_aggregator.node_statistics import MEDIA_TYPE as SHARE
 from ldp_aggregator.node_statistics import ShareError, decode_share, most_bytes
 from ldp_aggregator.server.api.routing import JSON, STORED, AdmittedRequest, Operation, object_of
-from ldp_aggregator.server.ingest import answer_to
-from ldp_aggregator.server.intake import CHALLENGE, ID_PATTERN
+from ldp_aggregator.server.context import ID_PATTERN
+from ldp_aggregator.server.intake import CHALLENGE
 from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
+from ldp_aggregator.server.upload_queue import answer_to
 from ldp_aggregator.service.publishing import counts_to_publish, told_estimates
 from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, REVOKED, TAKES_REPORTS, TAKES_SHARES
 from protocols.document.authored import MODEL

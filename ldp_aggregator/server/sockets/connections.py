@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from ldp_aggregator.server.housekeeping import Metrics
+from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import SECURITY_HEADERS, ProblemError, retry_later
 from ldp_aggregator.service.rights import ON_USE
 from ldp_aggregator.service.settings import Limits

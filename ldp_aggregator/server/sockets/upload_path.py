@@ -22,10 +22,10 @@ from typing import Any, Final, cast
 import httptools
 from multidict import CIMultiDict
 
-from ldp_aggregator.server.ingest import UploadBounds, answer_to
 from ldp_aggregator.server.intake import Intake
 from ldp_aggregator.server.problems import JSON, ProblemError, as_problem, encode_answer, encode_problem, retry_later
 from ldp_aggregator.server.sockets.connections import LINGER_SECONDS, Connection, Connections, HandedOver, MakeHandler
+from ldp_aggregator.server.upload_queue import UploadBounds, answer_to
 from ldp_aggregator.store.contract import LOG, Outcome
 from protocols.wire import MEDIA_TYPE
 

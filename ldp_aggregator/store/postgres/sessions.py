@@ -13,7 +13,7 @@ from typing import Any, Final
 import asyncpg
 
 from ldp_aggregator.store.contract import Clock, StoreError
-from ldp_aggregator.store.sql.connection import VERSION, Result, Row, check_version, make_tables
+from ldp_aggregator.store.sql.tables import VERSION, Result, Row, check_version, make_tables
 
 SCHEMA: Final = "ldp_aggregator"
 
@@ -61,7 +61,7 @@ class StatementError(StoreError):
 
 
 class PostgresConnection:
-    """See :class:`ldp_aggregator.store.sql.connection.Connection`. ``told`` is the time, None for the database's own:
+    """See :class:`ldp_aggregator.store.sql.tables.Connection`. ``told`` is the time, None for the database's own:
     no instance's clock decides anything for the others.
     """
 

@@ -38,8 +38,8 @@ from ldp_aggregator.store.contract import (
 from ldp_aggregator.store.decisions import RECORD_BYTES, Batch, CampaignRow, Settlement, in_order
 from ldp_aggregator.store.postgres.sessions import HeldError, PostgresConnection, Sessions, StatementError
 from ldp_aggregator.store.sql import campaigns
-from ldp_aggregator.store.sql.connection import Result, SqlConnection, Work, writing
 from ldp_aggregator.store.sql.store import Damage, Store, forget_rights, renew
+from ldp_aggregator.store.sql.tables import Result, SqlConnection, Work, writing
 from protocols import Campaign
 from protocols.wire import ID_BYTES
 

@@ -11,7 +11,7 @@ from ldp_aggregator.counting.tally import Arrivals, Tally, compactable, devices_
 from ldp_aggregator.store import contract
 from ldp_aggregator.store.contract import CampaignState, Life, RefusedError, StoreError, Terms, UnknownCampaignError
 from ldp_aggregator.store.decisions import CampaignRow, check_closed, check_reopening, check_sealing, ending
-from ldp_aggregator.store.sql.connection import OF_CAMPAIGNS, Row, SqlConnection, Transactions, reading, writing
+from ldp_aggregator.store.sql.tables import OF_CAMPAIGNS, Row, SqlConnection, Transactions, reading, writing
 from protocols import Campaign, ProtocolError
 
 _TIMES: Final = ("opens", "closes", "closed", "sealed")

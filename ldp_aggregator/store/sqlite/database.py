@@ -22,7 +22,7 @@ import numpy as np
 from ldp_aggregator.store.contract import Clock, StoreError, from_text, to_text, utc_now
 from ldp_aggregator.store.runs.keys import RECORD_BYTES, Hashes, Keys, Recent, keys_of, new_secret
 from ldp_aggregator.store.runs.run_files import Draft, Run, open_run, remove_leftovers, write_run
-from ldp_aggregator.store.sql.connection import VERSION, Result, Row, check_version, for_sqlite, make_tables
+from ldp_aggregator.store.sql.tables import VERSION, Result, Row, check_version, for_sqlite, make_tables
 
 FILE_NAME: Final = "aggregator.sqlite3"
 APPLICATION: Final = 0x6C647062
@@ -39,13 +39,13 @@ IDS: Final = """
 CREATE TABLE recent_ids (place INTEGER PRIMARY KEY, records BLOB NOT NULL);
 CREATE TABLE runs (name text PRIMARY KEY, campaign bigint NOT NULL REFERENCES campaigns (number), ids bigint NOT NULL)
 """
-"""The tables that list the ids, beside those of :mod:`ldp_aggregator.store.sql.connection`."""
+"""The tables that list the ids, beside those of :mod:`ldp_aggregator.store.sql.tables`."""
 
 sqlite3.register_converter("timestamptz", lambda text: from_text(text.decode()))
 
 
 class SqliteConnection:
-    """See :class:`ldp_aggregator.store.sql.connection.Connection`. No method ever waits: :func:`finish` runs what is
+    """See :class:`ldp_aggregator.store.sql.tables.Connection`. No method ever waits: :func:`finish` runs what is
     written with them to its end, in the thread that it is called in.
     """
 

@@ -12,7 +12,7 @@ from ldp_aggregator.cli.program import parse
 from ldp_aggregator.server import process
 from ldp_aggregator.server.api.public import OPERATIONS
 from ldp_aggregator.server.api.routing import GUARDED
-from ldp_aggregator.server.housekeeping import Metrics
+from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import PROBLEMS
 from ldp_aggregator.service.settings import Limits, Settings, read_settings, variables
 

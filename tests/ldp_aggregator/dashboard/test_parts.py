@@ -18,7 +18,7 @@ from ldp_aggregator.dashboard.page_sources import MOST_SAMPLES, History
 from ldp_aggregator.dashboard.pages import asset
 from ldp_aggregator.dashboard.session import LIFETIME, open_session, read_session
 from ldp_aggregator.learning.published import LOCAL_RELATION, Guarantee
-from ldp_aggregator.server.housekeeping import Metrics
+from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.store.contract import PublishedModel
 from protocols import Campaign
 

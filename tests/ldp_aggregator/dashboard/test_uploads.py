@@ -14,7 +14,7 @@ import pytest
 import ldp_aggregator.dashboard
 from ldp_aggregator.dashboard.drawing import words
 from ldp_aggregator.dashboard.drawing.server_metrics import UNEXPLAINED, read_exposition, refused_by
-from ldp_aggregator.server.housekeeping import MOST_CAMPAIGNS, REPORT, UPLOAD, Metrics
+from ldp_aggregator.server.metrics import MOST_CAMPAIGNS, REPORT, UPLOAD, Metrics
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
 from ldp_client import perturb
 from protocols import encode_upload

@@ -12,7 +12,7 @@ from evaluated import FEATURES, U, V, draft, evaluation, model
 from voters import people
 
 from ldp_aggregator import Tally, train
-from ldp_aggregator.learning.evaluation import (
+from ldp_aggregator.learning.evaluation_round import (
     _mean_with,
     evaluate,
     evaluated_model,

@@ -9,7 +9,7 @@ import pytest
 from drafts import draft, number, text
 
 from ldp_aggregator import Tally, train
-from ldp_aggregator.learning.prediction import best_feature, predict_accuracy
+from ldp_aggregator.learning.expected_accuracy import best_feature, predict_accuracy
 from ldp_aggregator.learning.training import Decoding, learn
 from ldp_aggregator.mechanisms import analysis_of
 from protocols import Campaign

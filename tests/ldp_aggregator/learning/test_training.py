@@ -9,7 +9,7 @@ from drafts import draft, number, text
 
 from ldp_aggregator import NaiveBayes, Tally, estimate, train
 from ldp_aggregator.counting.tally import Arrivals
-from ldp_aggregator.learning.evaluation import evaluation_draft
+from ldp_aggregator.learning.evaluation_round import evaluation_draft
 from ldp_aggregator.learning.published import LOCAL_RELATION
 from ldp_client.classifier import Classifier
 from protocols import Campaign

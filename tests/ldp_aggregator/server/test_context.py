@@ -6,8 +6,7 @@ import threading
 import pytest
 from cells import cell_campaign
 
-from ldp_aggregator.server import intake
-from ldp_aggregator.server.intake import CampaignCache, SizedCache
+from ldp_aggregator.server.context import CampaignCache, SizedCache
 from ldp_aggregator.store import UnknownCampaignError
 from protocols import Campaign
 
@@ -38,7 +37,7 @@ def parses(monkeypatch):
             seen.append((campaign_id, threading.current_thread()))
             return Campaign.parse(document, campaign_id)
 
-    monkeypatch.setattr(intake, "Campaign", Watched)
+    monkeypatch.setattr(context, "Campaign", Watched)
     return seen
 
 

@@ -14,9 +14,9 @@ from queueing import submit
 from raw_http import exchange
 
 from ldp_aggregator.server import housekeeping
-from ldp_aggregator.server.housekeeping import OBSERVED, Metrics
-from ldp_aggregator.server.ingest import Ingest
+from ldp_aggregator.server.metrics import OBSERVED, Metrics
 from ldp_aggregator.server.problems import PROBLEMS, RETRY_SECONDS, retry_later
+from ldp_aggregator.server.upload_queue import Ingest
 from ldp_aggregator.store import Outcome
 
 

@@ -10,11 +10,12 @@ from cells import cell_campaign, submission
 from queueing import submit
 from raw_http import dial, document_of
 
-from ldp_aggregator.server import ingest as ingest_module
-from ldp_aggregator.server.housekeeping import Metrics, close_once
-from ldp_aggregator.server.ingest import STALE_SECONDS, Ingest
+from ldp_aggregator.server import upload_queue as ingest_module
+from ldp_aggregator.server.housekeeping import close_once
+from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.process import EndedError, end_connections, running, serve
 from ldp_aggregator.server.sockets.listener import Listeners
+from ldp_aggregator.server.upload_queue import STALE_SECONDS, Ingest
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Outcome, SqliteStore, StoreError
 from ldp_aggregator.store.decisions import GRACE
@@ -101,7 +102,7 @@ async def test_a_store_that_has_not_written_for_long_is_not_well(monkeypatch):
             raise StoreError("no")
 
     now, failing = [100.0], []
-    monkeypatch.setattr("ldp_aggregator.server.ingest.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("ldp_aggregator.server.upload_queue.time.monotonic", lambda: now[0])
     ingest = Ingest(SimpleNamespace(beat=beat), Metrics(), group_reports=1)
     assert not ingest.is_well, "nothing was written yet"
     await ingest.beat()
@@ -191,7 +192,7 @@ def settings(tmp_path):
 @pytest.mark.parametrize(
     ("name", "work"),
     [
-        ("writer", "ldp_aggregator.server.ingest.Ingest.write"),
+        ("writer", "ldp_aggregator.server.upload_queue.Ingest.write"),
         ("housekeeping", "ldp_aggregator.server.housekeeping.close_due"),
         ("door", "ldp_aggregator.server.sockets.listener.TlsListener._accept"),
     ],

@@ -9,11 +9,12 @@ from ldp_aggregator.dashboard.routes import ADMIN as ADMIN_PAGES
 from ldp_aggregator.dashboard.routes import PUBLIC as PUBLIC_PAGES
 from ldp_aggregator.server.api.admin import WATCHING
 from ldp_aggregator.server.api.routing import JSON
-from ldp_aggregator.server.housekeeping import Metrics
-from ldp_aggregator.server.ingest import Ingest
-from ldp_aggregator.server.intake import CampaignCache, Context, FederatedModels, Intake
+from ldp_aggregator.server.context import CampaignCache, Context, FederatedModels
+from ldp_aggregator.server.intake import Intake
+from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
 from ldp_aggregator.server.process import ADMIN, OPERATIONS, PUBLIC, make_apps
+from ldp_aggregator.server.upload_queue import Ingest
 from ldp_aggregator.service.settings import Settings
 
 

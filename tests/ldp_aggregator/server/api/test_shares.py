@@ -11,7 +11,7 @@ import pytest
 from drafts import draft, number, text
 
 from ldp_aggregator.node_statistics import MEDIA_TYPE, Releases, decode_share, most_bytes
-from ldp_aggregator.server import intake as federated
+from ldp_aggregator.server import context as federated
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import StoreError
 from ldp_aggregator.store.contract import utc_now

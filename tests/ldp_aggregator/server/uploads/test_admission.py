@@ -7,10 +7,10 @@ import pytest
 from cells import cells_of
 from drafts import text
 
-from ldp_aggregator.server import intake as desk_module
-from ldp_aggregator.server.ingest import LEAST_BYTES, for_a_device
+from ldp_aggregator.server import intake as intake_module
 from ldp_aggregator.server.intake import BURST_SECONDS, MOST_KEPT, Admission, admission_of
 from ldp_aggregator.server.problems import ProblemError
+from ldp_aggregator.server.upload_queue import LEAST_BYTES, for_a_device
 from ldp_aggregator.service.settings import Limits, Settings, SettingsError
 from protocols import Campaign, Report, decode_upload, encode_upload
 
@@ -89,7 +89,7 @@ async def test_a_check_of_the_operators_own_is_asked_before_every_upload(serving
         asked.append(campaign_id)
         return headers.get("X-Word") == "sesame"
 
-    monkeypatch.setattr(desk_module, "_load", lambda name: with_a_word if name == "my.module:check" else None)
+    monkeypatch.setattr(intake_module, "_load", lambda name: with_a_word if name == "my.module:check" else None)
     async with serving(admission="my.module:check") as server:
         campaign = await server.publish()
         for headers in ({}, {}, ELSEWHERE):

@@ -15,7 +15,7 @@ from ldp_aggregator.store.postgres import store as postgres_store
 from ldp_aggregator.store.postgres.sessions import HeldError, Sessions
 from ldp_aggregator.store.postgres.store import PostgresStore
 from ldp_aggregator.store.sql import campaigns
-from ldp_aggregator.store.sql.connection import VERSION
+from ldp_aggregator.store.sql.tables import VERSION
 
 
 async def test_what_another_instance_counts_just_before_we_insert_counts_once(instances, monkeypatch):

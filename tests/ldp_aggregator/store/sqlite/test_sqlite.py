@@ -11,7 +11,7 @@ from cells import cell_report, count, publish, submission
 from ldp_aggregator.counting.tally import COMPACT_AT
 from ldp_aggregator.store import Outcome, SqliteStore, StoreError
 from ldp_aggregator.store.backup import copy_store
-from ldp_aggregator.store.sql.connection import VERSION
+from ldp_aggregator.store.sql.tables import VERSION
 from ldp_aggregator.store.sqlite.database import FILE_NAME
 
 

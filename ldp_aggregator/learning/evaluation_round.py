@@ -33,8 +33,8 @@ from ldp_aggregator.estimation.expected import answers
 from ldp_aggregator.estimation.posterior.evidence import covariance_of_cells
 from ldp_aggregator.estimation.ratios import ratio_of
 from ldp_aggregator.estimation.simplex import norm_sub
+from ldp_aggregator.learning.expected_accuracy import draw_scores
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
-from ldp_aggregator.learning.prediction import draw_scores
 from ldp_aggregator.learning.published import (
     LOCAL_PUBLIC,
     Guarantee,

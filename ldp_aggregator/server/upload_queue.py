@@ -19,7 +19,7 @@ from operator import attrgetter
 from typing import Final, Protocol
 
 from ldp_aggregator.counting.tally import MOST_LAYOUTS, ById
-from ldp_aggregator.server.housekeeping import REPORT, Metrics
+from ldp_aggregator.server.metrics import REPORT, Metrics
 from ldp_aggregator.server.problems import ProblemError, retry_later
 from ldp_aggregator.service.settings import Limits
 from ldp_aggregator.store.contract import LOG, UNAVAILABLE, Counting, Outcome, StoreError, Submission, kind_of
