@@ -6,6 +6,7 @@ import threading
 import pytest
 from cells import cell_campaign
 
+from ldp_aggregator.server import context
 from ldp_aggregator.server.context import CampaignCache, SizedCache
 from ldp_aggregator.store import UnknownCampaignError
 from protocols import Campaign
