@@ -11,6 +11,8 @@ import pytest
 from forked import programs
 from hypothesis import HealthCheck, settings
 
+from protocols import LdpError
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -23,6 +25,18 @@ patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("repeatable", patient, derandomize=True, max_examples=30)
 settings.register_profile("fresh", patient, derandomize=False, max_examples=500, print_blob=True)
 settings.load_profile("repeatable")
+
+
+@pytest.fixture
+def code_of() -> Callable[..., str]:
+    """The code of the error of this kind that a call raises."""
+
+    def code(kind: type[LdpError], call: Callable[..., object], *given: object, **named: object) -> str:
+        with pytest.raises(kind) as caught:
+            call(*given, **named)
+        return caught.value.code
+
+    return code
 
 
 @pytest.fixture

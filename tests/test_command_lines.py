@@ -1,7 +1,5 @@
 """The manners of the three programs: examples that work, mistakes told with what to do next, documented exit codes."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import shlex

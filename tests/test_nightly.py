@@ -1,7 +1,5 @@
 """The night's run goes on after a failure, tells what failed, and has commands that there are."""
 
-from __future__ import annotations
-
 import re
 import sys
 from importlib.machinery import SourceFileLoader

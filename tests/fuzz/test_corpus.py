@@ -3,8 +3,6 @@
 ``make fuzz`` looks for new inputs; those that reached new code, or that broke a promise once, are kept in ``corpus``.
 """
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 from pathlib import Path

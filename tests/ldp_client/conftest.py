@@ -41,18 +41,6 @@ def model():
 
 
 @pytest.fixture
-def code_of():
-    """The code of the error of this kind that a call raises."""
-
-    def code(kind, call, *given, **named):
-        with pytest.raises(kind) as caught:
-            call(*given, **named)
-        return caught.value.code
-
-    return code
-
-
-@pytest.fixture
 def eventually():
     """Whether something holds before long: seconds that only what is stuck takes, on any machine."""
 

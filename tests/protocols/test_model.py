@@ -17,14 +17,7 @@ DOCUMENT = {
     "prior": [0.4, 0.6],
     "features": [
         {"name": "age", "kind": "categorical", "values": ["young", "old"], "likelihood": [[0.5, 0.0], [0.5, 1.0]]},
-        {
-            "name": "wage",
-            "kind": "continuous",
-            "low": 0,
-            "high": 9,
-            "bins": 2,
-            "likelihood": [[0.3, 0.9], [0.7, 0.1]],
-        },
+        {"name": "wage", "kind": "continuous", "low": 0, "high": 9, "bins": 2, "likelihood": [[0.3, 0.9], [0.7, 0.1]]},
         {"name": "hours", "kind": "gaussian", "low": 0, "high": 100, "mean": [40.0, 38.5], "variance": [90.0, 81.0]},
     ],
     "projection": None,

@@ -7,10 +7,10 @@ A document, an upload, a model, a device's storage, a store with two reports and
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import importlib
 import json
+import sys
 from pathlib import Path
 
 from ldp_aggregator import Tally, train
@@ -69,11 +69,5 @@ async def _keep_store(folder: Path, campaign: Campaign, upload: bytes, model: st
         await store.close()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    keep(parser.parse_args().folder)
-
-
 if __name__ == "__main__":
-    main()
+    keep(Path(sys.argv[1]))

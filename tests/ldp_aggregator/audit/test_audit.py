@@ -1,7 +1,5 @@
 """The audit's parts: the command asks, keeps and tells, a broken client is told from a leaking one."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys

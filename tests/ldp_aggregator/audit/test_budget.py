@@ -2,8 +2,6 @@
 as seldom as they say, whatever the true probabilities are.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from itertools import product

@@ -4,8 +4,6 @@ That this is so is shown part by part in test_budget.py, exactly; here it is see
 run, at length a thousand over all campaigns, and nearly as many that may be wrong more often.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from audited import Client, cases

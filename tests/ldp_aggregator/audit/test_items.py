@@ -2,8 +2,6 @@
 model of an evaluation is what the device's is, or unknown.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 

@@ -2,8 +2,6 @@
 another shape.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import random

@@ -1,7 +1,5 @@
 """What docs/privacy.md and docs/audit.md say is so."""
 
-from __future__ import annotations
-
 import json
 import re
 from fractions import Fraction

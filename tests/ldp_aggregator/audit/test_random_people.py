@@ -1,7 +1,5 @@
 """People who are drawn meet as many pairs of values as they can, and other ones every time."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Noise that is computed from public bytes is found, whatever the client makes of it; noise that is not, is not."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import random

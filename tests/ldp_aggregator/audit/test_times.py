@@ -1,7 +1,5 @@
 """The time of an answer tells people apart, or it does not: with any load of the machine."""
 
-from __future__ import annotations
-
 import json
 import sys
 

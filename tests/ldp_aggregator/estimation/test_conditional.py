@@ -1,7 +1,5 @@
 """P(value | class) is the joint table over P(class); its intervals hold the truth as often as they say."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

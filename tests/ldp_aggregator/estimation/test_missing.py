@@ -1,7 +1,5 @@
 """Missing shares, frequencies among those present, and moments of them: unbiased, with intervals that cover."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

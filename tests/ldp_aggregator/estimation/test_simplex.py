@@ -1,7 +1,5 @@
 """Post-processing gives probabilities, and norm_sub the nearest ones."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """PCA and DCA from public tables and from private rounds."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -12,12 +10,7 @@ from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from ldp_aggregator import Tally, train
-from ldp_aggregator.learning.projections import (
-    add_to_draft,
-    fit_projection,
-    moments_of_round,
-    moments_of_table,
-)
+from ldp_aggregator.learning.projections import add_to_draft, fit_projection, moments_of_round, moments_of_table
 from protocols import Campaign, DraftError
 from simulations import simulate
 

@@ -1,7 +1,5 @@
 """The guarantee of what is published: what it counts, how it adds up, what it says, and its inverse."""
 
-from __future__ import annotations
-
 import math
 import re
 from pathlib import Path

@@ -3,8 +3,6 @@
 Whatever comes, the answer is one that the document names, never a 5xx, and the store stays sound.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 

@@ -280,8 +280,7 @@ async def test_what_waits_during_a_commit_is_committed_together_up_to_a_greatest
 
 
 @pytest.mark.parametrize(
-    ("failure", "code"),
-    [(StoreError("disk full"), "store-unavailable"), (RuntimeError("a bug"), "internal-error")],
+    ("failure", "code"), [(StoreError("disk full"), "store-unavailable"), (RuntimeError("a bug"), "internal-error")]
 )
 async def test_a_failed_commit_fails_every_waiter_and_the_next_one_succeeds(upload, failure, code):
     store = ScriptedStore()

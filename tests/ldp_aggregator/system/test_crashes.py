@@ -3,8 +3,6 @@
 Every run kills a server twice on each store; at length, 200 times on each store and each event loop.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import signal

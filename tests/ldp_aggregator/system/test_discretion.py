@@ -1,7 +1,5 @@
 """Discretion: a server writes nothing down about its clients. And TLS, with a certificate exchanged meanwhile."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import shutil

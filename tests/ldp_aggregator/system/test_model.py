@@ -4,8 +4,6 @@ Every report hits a cell of its own, so any 2 proves double counting and any 0 o
 Three stores with a planted fault each show that the test can fail, always by the same examples.
 """
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import tempfile

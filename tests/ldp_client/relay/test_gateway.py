@@ -20,7 +20,7 @@ from protocols.wire import MEDIA_TYPE
 
 LENGTHS = {
     (413, "body-too-large"): [
-        *([f"Content-Length: {length}"] for length in (LARGEST_UPLOAD + 1, "0" * 18 + str(60 << 20), "9" * 5000)),
+        *([f"Content-Length: {length}"] for length in (LARGEST_UPLOAD + 1, "0" * 18 + str(60 << 20), "9" * 5000))
     ],
     (400, "malformed-length"): [
         *([f"Content-Length: {length}"] for length in ("-5", "5_0", "\xb2")),

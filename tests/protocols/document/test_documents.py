@@ -72,9 +72,7 @@ HOSTILE = {
     "an enormous integer": b'{"version":' + b"9" * 1_000_000 + b"}",
 }
 WORDS = ("all", "one", "de", "ss", "she", "sign", "moment", "index")
-hostile_values = json_values | st.sampled_from(
-    [1, 2, 3, 1 << 63, "1", HALF, str((1 << 64) - 1), 1e-300, 1e300, *WORDS],
-)
+hostile_values = json_values | st.sampled_from([1, 2, 3, 1 << 63, "1", HALF, str((1 << 64) - 1), 1e-300, 1e300, *WORDS])
 
 
 @pytest.mark.parametrize(("place", "value", "code"), TAMPERED, ids=names(TAMPERED))

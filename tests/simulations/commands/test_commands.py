@@ -1,7 +1,5 @@
 """``accuracy``, ``plan`` and ``draft`` from a shell's point of view, and what every command says of a mistake."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """``plan`` from what is wanted to what it takes, from a shell's point of view."""
 
-from __future__ import annotations
-
 import json
 
 import pandas as pd

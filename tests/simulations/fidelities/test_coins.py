@@ -1,7 +1,5 @@
 """Seeded coins and the array draws follow the laws they state."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

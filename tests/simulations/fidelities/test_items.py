@@ -1,7 +1,5 @@
 """A column on arrays is what the device makes of its record, value by value."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -12,15 +12,7 @@ from ldp_aggregator.counting.tally import refusals
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.mechanisms.onebit import multiply_shift
-from protocols.mechanisms import (
-    DISCRETE,
-    MOMENTS,
-    VALUE_BITS,
-    AnyMechanism,
-    Moment,
-    NoisyVector,
-    OptimalUnaryEncoding,
-)
+from protocols.mechanisms import DISCRETE, MOMENTS, VALUE_BITS, AnyMechanism, Moment, NoisyVector, OptimalUnaryEncoding
 from simulations import SeededCoins
 from simulations.fidelities import Columns, Items, MomentBatch
 

@@ -39,8 +39,7 @@ def assert_same_tallies(question: Question, items, drawn: list[np.ndarray], same
 
 
 @pytest.mark.parametrize(
-    ("name", "size", "epsilon"),
-    [*((name, 5, Fraction(1)) for name in DISCRETE), ("ss", 6, Fraction(1, 3))],
+    ("name", "size", "epsilon"), [*((name, 5, Fraction(1)) for name in DISCRETE), ("ss", 6, Fraction(1, 3))]
 )
 def test_three_reports_of_an_index_add_up_as_drawn(name, size, epsilon, same_distribution):
     mechanism = DISCRETE[name].make(size, epsilon)

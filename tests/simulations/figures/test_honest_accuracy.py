@@ -1,7 +1,5 @@
 """The study of honest accuracy: what a trial holds."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

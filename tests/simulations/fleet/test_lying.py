@@ -1,7 +1,5 @@
 """A lie is a report that an honest device could have sent, and pushes the estimates where it aims."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """``population``: every device through the real client over HTTP, against an aggregator of its own or a running one."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

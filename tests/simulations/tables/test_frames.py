@@ -1,7 +1,5 @@
 """Tables are read as they stand in the file, and what cannot be used is told in one line."""
 
-from __future__ import annotations
-
 import gzip
 import math
 

@@ -1,7 +1,5 @@
 """Tables of any source are the texts that a CSV file would hold."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

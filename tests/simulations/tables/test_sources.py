@@ -1,7 +1,5 @@
 """A table and a draft that belong together, whatever the draft is written in."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Drafts of the benchmark tables say what the documentation of the tables says."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """No made-up report moves the mean of a class further than is printed beside it, and some reports nearly so far."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

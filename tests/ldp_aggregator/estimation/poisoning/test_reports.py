@@ -1,7 +1,5 @@
 """No made-up report moves an estimate further than is printed beside it, and some report moves it that far."""
 
-from __future__ import annotations
-
 import itertools
 import json
 

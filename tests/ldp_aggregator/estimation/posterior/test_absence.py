@@ -1,7 +1,5 @@
 """Cells that say that a value is missing: read off where values are, and in nobody's way where none are."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Values in their order: the prior of their effects, the estimator beside a dense reference, and what it gains."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

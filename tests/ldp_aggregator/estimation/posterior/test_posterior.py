@@ -1,7 +1,5 @@
 """The shrinking estimator, beside a dense reference, and at its ends: no reports, and endlessly many."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rare classes: ranked as well as by the nearest probabilities at least; with many reports the prior is forgotten."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from reported import complete_campaign, reported

@@ -49,10 +49,7 @@ async def test_commits_are_durable_by_setting_and_a_token_is_looked_up_in_an_ind
             "question 0 (de): 5 reports, but the counts add up to 6",
         ),
         ("UPDATE parts SET sums = substr(sums, 1, 32)", "a tally part ends within question 0"),
-        (
-            "UPDATE campaigns SET document = CAST(replace(CAST(document AS TEXT), 'Cells', 'Calls') AS BLOB)",
-            "SHA-256",
-        ),
+        ("UPDATE campaigns SET document = CAST(replace(CAST(document AS TEXT), 'Cells', 'Calls') AS BLOB)", "SHA-256"),
     ],
 )
 async def test_fsck_finds_what_was_tampered_with(path, store, statement, problem):
