@@ -1,8 +1,8 @@
 from ldp_client.answering import perturb as perturb
 from ldp_client.campaign import DeviceCampaign as DeviceCampaign
 from ldp_client.classifier import Classifier as Classifier
-from ldp_client.delivery.machine import Event as Event
 from ldp_client.delivery.rights import SentReport as SentReport
+from ldp_client.delivery.schedule import Event as Event
 from ldp_client.delivery.status import DeviceStatus as DeviceStatus
 from ldp_client.delivery.status import Status as Status
 from ldp_client.delivery.status import Withdrawal as Withdrawal

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ldp_client import ledger
-from ldp_client.delivery.machine import REPORT_OVERHEAD, Event, Place
 from ldp_client.delivery.queue import Outbox
+from ldp_client.delivery.schedule import REPORT_OVERHEAD, Event, Place
 from ldp_client.delivery.status import Status, Withdrawal, campaign_status
 from ldp_client.errors import ConsentError, RefusedError, ServerError, StorageError, TransportError
 from ldp_client.ledger import Caps, Consent, Installation, Receipt, read_installation, refusal, write_installation

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from ldp_client.delivery.install import DevicePermits, Install
-from ldp_client.delivery.machine import OnEvent, Send, Task
 from ldp_client.delivery.queue import listed
+from ldp_client.delivery.schedule import OnEvent, Send, Task
 from ldp_client.delivery.sender import BackgroundDriver, Sender
 from ldp_client.errors import StorageError, TransportError
 from ldp_client.ledger import Caps, Ledger, read_cap, read_installation

@@ -15,18 +15,16 @@ from http import HTTPStatus
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
 
+from ldp_aggregator.server.access import CHALLENGE, UploadAccess, authorised
 from ldp_aggregator.server.metrics import UPLOAD, Metrics
 from ldp_aggregator.server.problems import JSON, ProblemError, encode_answer, retry_later
 from ldp_aggregator.server.upload_queue import ALL_COUNTED, Ingest, UploadBounds, for_a_device, for_a_relay
-from ldp_aggregator.service.rights import find_token
 from ldp_aggregator.service.settings import Limits, Settings, SettingsError
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import (
     UNKNOWN,
     UPLOADING,
     Outcome,
-    StoredToken,
-    utc_now,
 )
 
 if TYPE_CHECKING:
@@ -40,8 +38,6 @@ BURST_SECONDS: Final = 5.0
 MOST_KEPT: Final = 1024
 """Campaigns whose rate is kept; those that were asked for longest ago begin anew."""
 LONGEST_WAIT_SECONDS: Final = 60
-KEPT_SECONDS: Final = 2.0
-"""How long a change of who may upload that was made elsewhere may go unnoticed here."""
 
 
 class Admission:
@@ -95,67 +91,6 @@ def _load(name: str | None) -> Check | None:
     if not callable(found):
         raise SettingsError(f"setting admission: {name!r} is no function")
     return cast("Check", found)
-
-
-class UploadAccess:
-    """The campaigns that take uploads with a token only: kept for a moment, because every upload asks.
-
-    ``everywhere`` is the scope that this server asks of uploads to campaigns that ask for none.
-    """
-
-    def __init__(self, store: Store, everywhere: str | None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._store, self._everywhere, self._clock = store, everywhere, clock
-        self._kept: dict[str, tuple[float, str | None]] = {}
-
-    async def uploads_need(self, campaign_id: str) -> str | None:
-        """The scope that uploads to a campaign need, None where anybody may upload. Raises UnknownCampaignError."""
-        now = self._clock()
-        until, scope = self._kept.get(campaign_id, (now, None))
-        if now < until:
-            return scope
-        if campaign_id in self._kept:
-            self._kept[campaign_id] = (now + KEPT_SECONDS, scope)  # One reads it again; the others need not wait.
-        try:
-            scope = (await self._store.terms(campaign_id)).uploads_need or self._everywhere
-        except BaseException:
-            self.forget(campaign_id)
-            raise
-        if len(self._kept) >= MOST_KEPT:
-            self._kept.clear()
-        self._kept[campaign_id] = (now + KEPT_SECONDS, scope)
-        return scope
-
-    def is_known_open(self, campaign_id: str) -> bool:
-        """Anybody may upload, as far as was read lately; who does not know asks :meth:`uploads_need`."""
-        until, scope = self._kept.get(campaign_id, (0.0, None))
-        return scope is None and self._clock() < until
-
-    def forget(self, campaign_id: str) -> None:
-        """It was changed here."""
-        self._kept.pop(campaign_id, None)
-
-
-CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
-"""The scheme that a 401 says would be right."""
-
-
-async def authorised(
-    headers: Mapping[str, str], store: Store, *scopes: str, campaign_id: str | None = None
-) -> StoredToken:
-    """The token that a request shows, if it has one of these scopes, for what is about this campaign (None: about no
-    single one). It is read anew: a revoked one ends at once. Raises ProblemError.
-    """
-    scheme, _, text = headers.get("Authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not text.strip():
-        raise ProblemError("missing-token", headers=CHALLENGE)
-    token = await find_token(text.strip(), store, utc_now())
-    if token is None:
-        raise ProblemError("wrong-token", headers=CHALLENGE)
-    if token.scope not in scopes:
-        raise ProblemError("wrong-scope", f"this takes the scope {' or '.join(scopes)}; the token has {token.scope}")
-    if not token.is_for(campaign_id):
-        raise ProblemError("wrong-campaign")
-    return token
 
 
 METHOD: Final = "POST"

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ldp_client import ledger
-from ldp_client.delivery.machine import Outcome, Place, Send
 from ldp_client.delivery.queue import Outbox
+from ldp_client.delivery.schedule import Outcome, Place, Send
 from ldp_client.errors import ConfigurationError, RefusedError, StorageError, TransportError
 from ldp_client.ledger import Consent, Installation, read_installation, write_installation
 from ldp_client.storage.contract import MARK, Transaction, pack, unpack

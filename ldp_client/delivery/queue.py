@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ldp_client.delivery.machine import DUE, Delivery, Outcome, Place, Settled, Verdict, size_of
+from ldp_client.delivery.schedule import DUE, Delivery, Outcome, Place, Settled, Verdict, size_of
 from ldp_client.errors import QuotaError, StorageError
 from ldp_client.policy import MOST_QUARANTINED_REPORTS, Policy
 from ldp_client.storage.contract import QUEUES, Transaction, pack, scope_prefix, unpack

@@ -15,7 +15,7 @@ from protocols.document.questions import LABEL, PRODUCT, RIGHT, SCORE, SQUARE, V
 
 if TYPE_CHECKING:
     from ldp_client.delivery.install import Install
-    from ldp_client.delivery.machine import Place
+    from ldp_client.delivery.schedule import Place
     from ldp_client.storage.contract import Transaction
     from protocols import Campaign, Question
 

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ldp_client.delivery import machine
-from ldp_client.delivery.machine import Delivery, Event, Idle, OnEvent, Outcome, Place, Send, Task, Verdict, Wait
+from ldp_client.delivery import schedule as uploads
 from ldp_client.delivery.queue import Listed, Outbox, listed
+from ldp_client.delivery.schedule import Delivery, Event, Idle, OnEvent, Outcome, Place, Send, Task, Verdict, Wait
 from ldp_client.errors import ClientError, TransportError
 from ldp_client.policy import CLOSE_TIMEOUT, IDLE_CHECK, Policy
 from ldp_client.runtime import Clock, ForkSafeLock, jitter, tell_after_fork, within
@@ -166,7 +166,7 @@ class Sender:
         try:
             with self._storage.transaction(write=True) as transaction:
                 before = outbox.delivery(transaction)
-                verdict = machine.judge(before, task, answer, now, jitter(), self.policy)
+                verdict = uploads.judge(before, task, answer, now, jitter(), self.policy)
                 after = self._apply(transaction, outbox, before, verdict)
                 self._part(transaction, task.place, now)
         except ClientError as error:
@@ -276,21 +276,21 @@ class Sender:
             outbox = Outbox(chosen.place.campaign_id, chosen.place.scope)
             delivery = outbox.delivery(transaction)
             allowed = self._permits.may_leave(transaction, chosen.place)
-            planned = machine.schedule(delivery, now, first_delay, 0.0, self.policy)
+            planned = uploads.schedule(delivery, now, first_delay, 0.0, self.policy)
             unplanned = delivery.schedule is None and first_delay > 0
-            seconds = machine.wait(planned, now)
+            seconds = uploads.wait(planned, now)
             if allowed and not unplanned and not delivery.has_expired(now):
                 if seconds and planned == delivery:
                     return Wait(seconds)
-                reports = () if seconds else outbox.front(transaction, machine.batch_limit(delivery, self.policy))
+                reports = () if seconds else outbox.front(transaction, uploads.batch_limit(delivery, self.policy))
                 if reports:
-                    return machine.batch(planned, reports, self.policy, chosen.place)
+                    return uploads.batch(planned, reports, self.policy, chosen.place)
         self._put_in_order([entry.place for entry in entries], chosen.place, now, first_delay)
         return None
 
     def _reckoned(self, entry: Listed, now: float, first_delay: float) -> float:
         """Return the time at which an entry is due, as far as its time can be believed."""
-        return min(entry.at, now + machine.longest_wait(entry.tried, first_delay, self.policy)) if entry.at else 0.0
+        return min(entry.at, now + uploads.longest_wait(entry.tried, first_delay, self.policy)) if entry.at else 0.0
 
     def _put_in_order(self, places: list[Place], chosen: Place, now: float, first_delay: float) -> None:
         """Schedule what is not scheduled, bring near what a clock set back has left far ahead, give up what has
@@ -301,7 +301,7 @@ class Sender:
             for place in places:
                 outbox = Outbox(place.campaign_id, place.scope)
                 before = outbox.delivery(transaction)
-                after = machine.schedule(before, now, first_delay, jitter(), self.policy)
+                after = uploads.schedule(before, now, first_delay, jitter(), self.policy)
                 if place == chosen and not self._permits.may_leave(transaction, place):
                     outbox.clear(transaction)
                 elif before.has_expired(now):
@@ -350,7 +350,7 @@ class Sender:
         return Wait(delay)
 
     def _tell(self, before: Delivery, after: Delivery, problem: str | None, place: Place) -> None:
-        for event in machine.events(before, after, problem, place.campaign_id):
+        for event in uploads.events(before, after, problem, place.campaign_id):
             self.emit(event)
 
 

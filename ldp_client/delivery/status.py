@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ldp_client.delivery.machine import Place, wait
 from ldp_client.delivery.queue import Outbox
+from ldp_client.delivery.schedule import Place, wait
 from ldp_client.ledger import read_installation, total_up
 
 if TYPE_CHECKING:

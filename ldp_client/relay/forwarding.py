@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from ldp_client.delivery.machine import Delivery, Idle, OnEvent, Outcome, Place, Send, Task, Wait, size_of
 from ldp_client.delivery.queue import Outbox
+from ldp_client.delivery.schedule import Delivery, Idle, OnEvent, Outcome, Place, Send, Task, Wait, size_of
 from ldp_client.delivery.sender import BackgroundDriver, Sender
 from ldp_client.errors import ClientError, ConfigurationError, QuotaError, ServerError, StorageError, TransportError
 from ldp_client.network import SHARED_TRANSPORT

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ldp_client.answering import perturb
-from ldp_client.delivery.machine import Send
+from ldp_client.delivery.schedule import Send
 from ldp_client.device import Device
 from ldp_client.errors import TransportError
 from ldp_client.storage.contract import MEMORY

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from ldp_aggregator.service.rights import public_key, sign_directory
+from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_client import (
     Classifier,
     ConfigurationError,

@@ -25,7 +25,7 @@ from ldp_client import (
     TransportError,
     Withdrawal,
 )
-from ldp_client.delivery.machine import Wait
+from ldp_client.delivery.schedule import Wait
 from ldp_client.network.transport import Response
 from ldp_client.relay import Relay
 from ldp_client.storage.sqlite import SqliteStorage

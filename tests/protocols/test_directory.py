@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from ldp_aggregator.service.rights import public_key, sign, sign_directory
+from ldp_aggregator.service.signing import public_key, sign, sign_directory
 from protocols import DocumentError
 from protocols.document.directory import (
     BASE,

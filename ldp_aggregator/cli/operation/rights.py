@@ -20,16 +20,8 @@ from ldp_aggregator.cli.common import (
     with_store,
     write_file,
 )
-from ldp_aggregator.service.rights import (
-    described,
-    local_actor,
-    make_key,
-    make_token,
-    public_key,
-    read_seed,
-    recorded,
-    sign_directory,
-)
+from ldp_aggregator.service.rights import local_actor, make_token, recorded
+from ldp_aggregator.service.signing import described, make_key, public_key, read_seed, sign_directory
 from ldp_aggregator.store import SCOPES, Store, StoredToken
 from ldp_aggregator.store.contract import to_text, utc_now
 from protocols.document.directory import read_directory

@@ -28,7 +28,8 @@ from ldp_aggregator.service.publishing import (
     compile_draft,
     publish_trained,
 )
-from ldp_aggregator.service.rights import described, uploads_act
+from ldp_aggregator.service.rights import uploads_act
+from ldp_aggregator.service.signing import described
 from ldp_aggregator.store import contract
 from ldp_aggregator.store.contract import utc_now
 from protocols import DocumentError, DraftError

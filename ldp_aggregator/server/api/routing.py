@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from aiohttp import ETag, web
 
+from ldp_aggregator.server.access import authorised
 from ldp_aggregator.server.context import ID_PATTERN, Context
-from ldp_aggregator.server.intake import authorised
 from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM_TYPE
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES, ProblemError, retry_later
 from ldp_aggregator.service.rights import actor_of, recorded

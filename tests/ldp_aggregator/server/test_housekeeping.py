@@ -8,8 +8,9 @@ from cells import cell_campaign, publish
 
 from ldp_aggregator.server.housekeeping import delete_once, keep, observed
 from ldp_aggregator.server.metrics import Metrics
-from ldp_aggregator.service.rights import local_actor, public_key, recorded, sign_directory
+from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.service.settings import Settings
+from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_aggregator.store import SqliteStore, StoreError, UnknownCampaignError
 
 KEPT = timedelta(days=30)

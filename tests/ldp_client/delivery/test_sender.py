@@ -10,7 +10,7 @@ from records import RECORD
 
 import ldp_client.delivery.queue
 from ldp_client import ConfigurationError, Device, Event, MemoryStorage, Policy
-from ldp_client.delivery.machine import Idle, Wait
+from ldp_client.delivery.schedule import Idle, Wait
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Response
 from ldp_client.testing import Answer, FakeClock

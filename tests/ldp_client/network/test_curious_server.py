@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from ldp_aggregator.service.rights import public_key, sign_directory
+from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_client import Device, LdpError, MemoryStorage, TransportError
 from ldp_client.network.transport import PROBLEM_TYPE, Request, Response
 from ldp_client.storage import location

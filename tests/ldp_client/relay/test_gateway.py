@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from ldp_aggregator.service.rights import public_key, sign_directory
+from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_client import Device, MemoryStorage, ServerError, perturb
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Request

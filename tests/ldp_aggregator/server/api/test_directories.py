@@ -4,7 +4,7 @@ import hashlib
 import json
 from datetime import datetime, timezone
 
-from ldp_aggregator.service.rights import described, public_key, sign_directory
+from ldp_aggregator.service.signing import described, public_key, sign_directory
 from protocols.document.directory import read_directory
 
 SEED = bytes(32)

@@ -10,10 +10,11 @@ import pytest
 from cells import cell_campaign, publish
 from drafts import draft, text
 
-from ldp_aggregator.server import intake, process
-from ldp_aggregator.server.intake import UploadAccess
+from ldp_aggregator.server import process
+from ldp_aggregator.server.access import KEPT_SECONDS, UploadAccess
 from ldp_aggregator.server.process import JsonFormatter
-from ldp_aggregator.service.rights import make_token, public_key, sign_directory
+from ldp_aggregator.service.rights import make_token
+from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_aggregator.store import StoreError
 from ldp_aggregator.store.contract import utc_now
 
@@ -102,7 +103,7 @@ async def test_what_a_campaign_asks_of_uploads_is_read_again_in_time_and_not_for
         assert await access.uploads_need(campaign.id) is None
     assert len(reads) == 1
     await server.store.set_uploads_need(campaign.id, "relay")
-    now[0] += intake.KEPT_SECONDS
+    now[0] += KEPT_SECONDS
     assert await access.uploads_need(campaign.id) == "relay"
     assert len(reads) == 2
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_client import Policy, TransportError
-from ldp_client.delivery.machine import DUE, Delivery, Outcome, Settled, batch, judge, schedule, size_of, wait
+from ldp_client.delivery.schedule import DUE, Delivery, Outcome, Settled, batch, judge, schedule, size_of, wait
 from ldp_client.network.transport import PROBLEM_TYPE, UNREADABLE_CODE, Response
 from ldp_client.policy import (
     EXPIRY_TRIES,

@@ -1,0 +1,98 @@
+"""The publisher's side of signatures: a key that is made and kept offline, and directories signed with it.
+
+Ed25519 (RFC 8032) by the library ``cryptography``. What it signs is checked by the devices' own code before it is
+handed out.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import secrets
+import stat
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from protocols.document.directory import PREFIX, Directory, read_directory
+from protocols.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+_HEAD: Final = "ldp-bayes signing key 1: "
+SEED_BYTES: Final = 32
+
+
+def make_key(path: Path) -> str:
+    """A fresh key in a new file that its owner alone can read; returns the public key. Raises FileExistsError where
+    there is one, and ProtocolError.
+    """
+    seed = secrets.token_bytes(SEED_BYTES)
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+            file.write(_HEAD + _text_of(seed) + "\n")
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise ProtocolError(f"the key cannot be written to {path}: {error.strerror}") from None
+    return public_key(seed)
+
+
+def read_seed(path: Path) -> bytes:
+    """The secret in a key file. Raises ProtocolError, also where others than its owner may read it."""
+    try:
+        mode, text = path.stat().st_mode, path.read_text(encoding="ascii")
+    except (OSError, ValueError) as error:
+        told = error.strerror if isinstance(error, OSError) else "it is no key"
+        raise ProtocolError(f"the key {path} cannot be read: {told}") from None
+    if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
+        raise ProtocolError(f"others can read the key {path}; chmod 600 it, and make another if anybody may have")
+    if not text.startswith(_HEAD):
+        raise ProtocolError(f"{path} is no key; 'ldp-aggregator key create' makes one")
+    try:
+        seed = base64.urlsafe_b64decode(text.removeprefix(_HEAD).strip() + "=")
+    except ValueError:
+        seed = b""
+    if len(seed) != SEED_BYTES:
+        raise ProtocolError(f"the key {path} is damaged")
+    return seed
+
+
+def public_key(seed: bytes) -> str:
+    """Return what an app is shipped with: 43 characters of base64url."""
+    return _text_of(_private_key(seed).public_key().public_bytes_raw())
+
+
+def sign(seed: bytes, message: bytes) -> bytes:
+    """64 bytes; the same for the same key and message."""
+    return _private_key(seed).sign(message)
+
+
+def sign_directory(seed: bytes, version: int, expires: datetime, campaigns: Mapping[str, str | None]) -> bytes:
+    """The document to publish. Raises DocumentError where a device would not take it."""
+    entries = [{"id": campaign_id, "model": model} for campaign_id, model in campaigns.items()]
+    until = expires.strftime("%Y-%m-%dT%H:%M:%SZ")
+    statement = json.dumps({"version": version, "expires": until, "campaigns": entries}, separators=(",", ":"))
+    signature = _text_of(sign(seed, PREFIX + statement.encode()))
+    document = json.dumps({"statement": statement, "signature": signature}).encode()
+    read_directory(document, public_key(seed))
+    return document
+
+
+def described(directory: Directory) -> str:
+    """A directory in a line, for logs and people."""
+    named = ", ".join(directory.campaigns) or "no campaign"
+    return f"version {directory.version} until {directory.expires:%Y-%m-%dT%H:%M:%SZ}: {named}"
+
+
+def _private_key(seed: bytes) -> Ed25519PrivateKey:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # A server need not load it.
+
+    return Ed25519PrivateKey.from_private_bytes(seed)
+
+
+def _text_of(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
