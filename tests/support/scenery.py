@@ -42,6 +42,7 @@ def scenery(browser, aggregator, devices):
     browser.wait(lambda: browser.text(".badge") == "closed")
     admin, public = f"{aggregator.admin_url}/campaigns", f"{aggregator.url}/c"
     return {
+        "start": f"{aggregator.url}/",
         "list": f"{aggregator.admin_url}/",
         "new": f"{admin}/new",
         "campaign": f"{admin}/{campaign.id}?liars=5",
@@ -56,7 +57,6 @@ def scenery(browser, aggregator, devices):
         "public": f"{public}/{campaign.id}",
         "public-federated": f"{public}/{federated.id}",
         "public-closed": f"{public}/{closed.id}",
-        "start": f"{aggregator.url}/",
     }
 
 
