@@ -68,8 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = make_parser(words)
     refuse_gone(parser, words, GONE)
     options = parser.parse_args(words)
+    from ldp_aggregator.trainers.schemas import TableError
     from simulations.fleet.devices import FleetError  # Here, as the commands are.
-    from simulations.tables.frames import TableError
 
     return run_command(
         PROGRAM,

@@ -19,7 +19,8 @@ from protocols.shell import Parser, add_completion, add_version, parsers_under, 
 NAME: Final = "ldp-aggregator"
 
 MODULES: Final = {
-    "operation.serve": ("quickstart", "serve"),
+    "operation.quickstart": ("quickstart",),
+    "operation.serve": ("serve",),
     "campaigns.campaign": ("campaign",),
     "campaigns.models": ("estimates", "train", "evaluate"),
     "tables": ("fit", "node", "project"),

@@ -13,6 +13,7 @@ import numpy as np
 from ldp_aggregator.estimation.expected import answers
 from ldp_aggregator.learning.evaluation_round import foresee
 from ldp_aggregator.learning.published import DEFAULT_DELTA, PublishedGuarantee, published_together
+from ldp_aggregator.trainers.schemas import TableError
 from protocols import Campaign, Question
 from protocols.document.questions import LABEL, PAIR, RIGHT, SCORE, SIGN
 from protocols.shell import Groups, add_json, at_least, between, say, say_json, warn
@@ -27,7 +28,7 @@ from simulations.studies.planning import (
     solve_epsilon,
     standard_errors,
 )
-from simulations.tables.frames import TABLE_HELP, Table, TableError
+from simulations.tables.frames import TABLE_HELP, Table
 from simulations.tables.sources import read_draft, source_with_schema, with_epsilon
 
 DEFAULT_LOSS: Final = 0.02

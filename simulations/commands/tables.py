@@ -17,6 +17,8 @@ from typing import Final
 
 import pandas as pd
 
+from ldp_aggregator.trainers.schemas import TableError
+from ldp_aggregator.trainers.table_drafts import DEFAULT_BINS, draft_from_table
 from protocols.document.authored import continuous_choices, discrete_choices
 from protocols.shell import Groups, add_json, at_least, between, say, say_json, warn
 from simulations.fleet.devices import Behaviour, Network
@@ -37,8 +39,8 @@ from simulations.studies.trials import (
     summarise,
     summarise_study,
 )
-from simulations.tables.frames import TABLE_HELP, TableError, read_text_table
-from simulations.tables.sources import DEFAULT_BINS, Source, draft_from_table, source_with_schema, source_without_schema
+from simulations.tables.frames import TABLE_HELP, read_text_table
+from simulations.tables.sources import Source, source_with_schema, source_without_schema
 
 DERIVED_EPSILON: Final = 1.0
 """The total loss in a draft that is derived from a table, unless a flag says otherwise."""

@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import pandas as pd
 
+from ldp_aggregator.trainers.schemas import TableError
 from simulations.studies.trials import Journal, Trial, experiment_id, run_trials
-from simulations.tables.frames import Table, TableError
+from simulations.tables.frames import Table
 
 DECIMALS: Final = 4
 """Decimals of the accuracies in a table; plots and page show these, so that they can be made again from it."""

@@ -39,10 +39,11 @@ from ldp_aggregator.trainers import (
     SufficientStatisticsNB,
 )
 from ldp_aggregator.trainers.base import PUBLISHED, SOUND, PrivateNaiveBayes
+from ldp_aggregator.trainers.schemas import TableError
 from simulations.figures.figure import Execution, Figure, Plot, mean_accuracies
 from simulations.studies.trials import accuracy, majority
 from simulations.tables.benchmarks import draft_of, people_of
-from simulations.tables.frames import Table, TableError
+from simulations.tables.frames import Table
 
 FOLDS: Final = 10
 REPEATS: Final = 5

@@ -26,12 +26,13 @@ from ldp_aggregator import NaiveBayes, Tally, train
 from ldp_aggregator.service import rights
 from ldp_aggregator.store import StoreError, open_store
 from ldp_aggregator.store.contract import utc_now
+from ldp_aggregator.trainers.schemas import TableError
 from protocols import Campaign
 from protocols.wire import MEDIA_TYPE
 from simulations.fidelities import Columns, relayed_upload
 from simulations.fleet.devices import HONEST, Behaviour, Delivery, FleetError, Network, run_devices
 from simulations.studies.trials import Accuracies, accuracy, majority, non_private
-from simulations.tables.frames import Table, TableError
+from simulations.tables.frames import Table
 from simulations.tables.sources import Source
 
 _PROGRAM: Final = (sys.executable, "-m", "ldp_aggregator")

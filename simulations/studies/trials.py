@@ -27,9 +27,10 @@ from ldp_aggregator import NaiveBayes, Tally, train
 from ldp_aggregator.estimation.simplex import POSTERIOR
 from ldp_aggregator.learning.evaluation_round import evaluate, evaluated_model, evaluation_draft
 from ldp_aggregator.learning.training import POOLED, Decoding, learn
+from ldp_aggregator.trainers.schemas import TableError
 from protocols import Campaign
 from simulations.fidelities import Columns, simulate_counts, simulate_vector
-from simulations.tables.frames import Table, TableError
+from simulations.tables.frames import Table
 from simulations.tables.sources import Source
 
 

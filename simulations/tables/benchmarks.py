@@ -19,7 +19,9 @@ import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
 from ldp_aggregator.service.publishing import compile_draft
-from simulations.tables.frames import Table, TableError, read_csv, typed
+from ldp_aggregator.trainers.schemas import TableError
+from ldp_aggregator.trainers.table_drafts import read_csv
+from simulations.tables.frames import Table, typed
 from simulations.tables.sources import Source
 
 FOLDER_VARIABLE: Final = "LDP_BAYES_DATA"

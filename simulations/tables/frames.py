@@ -19,12 +19,10 @@ from numpy.typing import NDArray
 from sklearn import datasets
 
 from ldp_aggregator.learning.frames import numbers
+from ldp_aggregator.trainers.schemas import TableError
+from ldp_aggregator.trainers.table_drafts import categories_in_order, first_line, read_csv, require_column
 from protocols.document.schema import CategoricalFeature, ContinuousFeature, Feature, Label
 from protocols.errors import NotInstalledError
-
-
-class TableError(ValueError):
-    """A table that cannot be used. The message is one line: which file and column, what is wrong, what is right."""
 
 
 @dataclass(frozen=True)
@@ -52,24 +50,6 @@ class Table:
         return self.take(rng.choice(len(self), size=devices, replace=devices > len(self)))
 
 
-def first_line(error: Exception) -> str:
-    """What a line can tell of an error."""
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
-
-
-def read_csv(path: Path | str) -> pd.DataFrame:
-    """Every column as the text in the file (CSV with a header row, gzip-compressed where the name ends in ``.gz``)."""
-    try:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False, na_filter=False)
-    except FileNotFoundError:
-        raise TableError(f"{path}: no such file") from None
-    except (OSError, EOFError, ValueError) as error:
-        raise TableError(f"{path}: not a CSV table with a header row ({first_line(error)})") from None
-    if frame.empty:
-        raise TableError(f"{path}: holds no rows; a table has a header row and at least one more")
-    return frame
-
-
 def typed(table: pd.DataFrame, features: Sequence[Feature], label: Label, source: str) -> Table:
     """The feature columns and the label column of a table of texts, typed as the schema says; others are left out.
 
@@ -84,19 +64,6 @@ def typed(table: pd.DataFrame, features: Sequence[Feature], label: Label, source
         for feature in features
     }
     return Table(pd.DataFrame(columns), table[label.name])
-
-
-def categories_in_order(column: pd.Series[Any]) -> list[Any]:
-    """The categories of an ordered Categorical; none of any other column."""
-    if not isinstance(column.dtype, pd.CategoricalDtype) or not column.dtype.ordered:
-        return []
-    return list(column.dtype.categories)
-
-
-def require_column(table: pd.DataFrame, name: str, source: str) -> None:
-    """Raise TableError, naming the columns that there are, unless ``name`` is one of them."""
-    if name not in table.columns:
-        raise TableError(f"{source}: no column {name!r}; the columns are {', '.join(map(str, table.columns))}")
 
 
 def as_numbers(column: pd.Series, source: str) -> pd.Series:

@@ -1,156 +1,18 @@
-"""The source of an experiment's people and its campaign: a table, and a draft or one derived from the table.
-
-Value lists and bounds are public in a campaign. Reading them off private records publishes something about those
-records; a draft derived here is a start for experiments, and every noted place must be replaced by public knowledge
-before anyone is asked.
-"""
+"""The source of an experiment's people and its campaign: a table, and a draft or one derived from the table."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
-
-import pandas as pd
+from typing import Any
 
 from ldp_aggregator.service.publishing import compile_draft
+from ldp_aggregator.trainers.schemas import TableError
+from ldp_aggregator.trainers.table_drafts import DEFAULT_BINS, draft_from_table
 from protocols import Campaign
-from protocols.document.schema import MISSING
-from protocols.fields import LONGEST_TEXT
-from simulations.tables.frames import (
-    Table,
-    TableError,
-    categories_in_order,
-    check_declared,
-    clipped_share,
-    read_text_table,
-    require_column,
-    typed,
-)
-
-MOST_DRAFTED_VALUES: Final = 50
-"""A text column with more different values is left out: names, identifiers, free text."""
-
-MOST_DRAFTED_CLASSES: Final = 20
-FEWEST_NUMBERS: Final = 12
-"""A column of whole numbers with fewer different values is taken as codes, that is, as categorical."""
-
-DEFAULT_BINS: Final = 8
-
-
-@dataclass(frozen=True)
-class TableDraft:
-    """A draft, and what its author has to replace or know; ``left_out`` names the columns that are not in it."""
-
-    draft: Mapping[str, Any]
-    notes: tuple[str, ...]
-    left_out: tuple[str, ...]
-
-
-def draft_from_table(
-    table: pd.DataFrame, label: str, *, source: str, epsilon: float = 1.0, bins: int = DEFAULT_BINS
-) -> TableDraft:
-    """A draft for a table of texts (see :func:`simulations.tables.frames.read_text_table`) whose classes are in
-    ``label``. An ordered Categorical gives its values in their order, also those that are in no row.
-
-    Raises TableError where the label column is missing, empty somewhere, or no column to learn from is left.
-    """
-    require_column(table, label, source)
-    classes = _classes(table[label], source)
-    notes = [f"{label}: the classes {', '.join(classes)} were read off the data; list those that can occur"]
-    features: list[Mapping[str, Any]] = []
-    left_out: list[str] = []
-    for name in map(str, table.columns):
-        if name == label:
-            continue
-        feature, note = _feature(table[name], bins)
-        notes.append(f"{name}: {note}")
-        if feature is None:
-            left_out.append(name)
-        else:
-            features.append({"name": name, **feature})
-    if not features:
-        raise TableError(f"{source}: no column beside {label!r} can be asked about; see: {'; '.join(notes[1:])}")
-    draft = {
-        "version": 1,
-        "title": f"Learn {label}"[:LONGEST_TEXT],
-        "purpose": "an experiment with a table; value lists and bounds were read off it",
-        "label": {"name": label, "classes": classes},
-        "features": features,
-        "privacy": {"epsilon": epsilon},
-    }
-    return TableDraft(draft, tuple(notes), tuple(left_out))
-
-
-def _classes(column: pd.Series[str], source: str) -> list[str]:
-    if (column == "").any():
-        row = int((column == "").to_numpy().argmax()) + 1
-        raise TableError(f"{source}: column {column.name!r}, row {row}: empty; every row needs a label")
-    classes = _sorted_values(column)
-    if not 2 <= len(classes) <= MOST_DRAFTED_CLASSES:
-        raise TableError(
-            f"{source}: column {column.name!r} has {len(classes)} different values; "
-            f"a label to learn has 2 to {MOST_DRAFTED_CLASSES}"
-        )
-    return classes
-
-
-def _feature(column: pd.Series[str], bins: int) -> tuple[Mapping[str, Any] | None, str]:
-    """The feature without its name (None where the column is left out), and what to note about it."""
-    present = column[column.str.strip() != ""]
-    different = present.nunique()
-    order = [text for text in map(str, categories_in_order(column)) if text.strip()]  # The empty one is missing.
-    holes = len(present) < len(column)
-    told = (
-        "; some rows are empty: a value may be missing"
-        if holes
-        else '; no row is empty: it is declared complete ("missing": false), which is yours to confirm'
-    )
-    if different < 2:
-        return None, "left out: it has the same value in every row"
-    numbers = None if order else _numbers(present)
-    if numbers is not None and (different >= FEWEST_NUMBERS or any(not number.is_integer() for number in numbers)):
-        low, high = round_bounds(min(numbers), max(numbers))
-        note = f"the bounds {low:g} to {high:g} were read off the data; replace them by what the measurement can be"
-        return {"kind": "continuous", "low": low, "high": high, "bins": bins, "missing": holes}, note + told
-    if not order and (different > MOST_DRAFTED_VALUES or different == len(column)):
-        return None, f"left out: {different} different texts in {len(column)} rows, too many for a list of values"
-    values = order or _sorted_values(present)
-    longest = max(map(len, values))
-    if longest > LONGEST_TEXT:
-        return None, f"left out: a value has {longest} characters, at most {LONGEST_TEXT} can be declared"
-    note = f"the {len(values)} values were read off the data; list those that can occur"
-    if order:
-        note = f"the {len(values)} values and their order are those of an ordered column; list those that can occur"
-    ordered = {"ordered": True} if order and MISSING not in values else {}
-    missing = holes and MISSING not in values
-    return {"kind": "categorical", "values": values, "missing": missing, **ordered}, note + told
-
-
-def round_bounds(low: float, high: float) -> tuple[float, float]:
-    """The tightest interval around [low, high] whose ends are multiples of a round step, about a tenth of its width."""
-    step = 10.0 ** math.floor(math.log10((high - low) / 2)) if high > low else 1.0
-    digits = max(0, -math.floor(math.log10(step)))
-    return round(math.floor(low / step) * step, digits), round(math.ceil(high / step) * step, digits)
-
-
-def _sorted_values(column: pd.Series[str]) -> list[str]:
-    """The different texts in numeric order where all are numbers, else in alphabetic order."""
-    values = [str(value) for value in column.unique()]
-    numbers = _numbers(column)
-    return sorted(values) if numbers is None else sorted(values, key=lambda text: (float(text), text))
-
-
-def _numbers(column: pd.Series[str]) -> list[float] | None:
-    """The different values as finite numbers, None where one is not."""
-    try:
-        numbers = [float(text) for text in column.unique()]
-    except ValueError:
-        return None
-    return numbers if all(map(math.isfinite, numbers)) else None
+from simulations.tables.frames import Table, check_declared, clipped_share, read_text_table, typed
 
 
 @dataclass(frozen=True)

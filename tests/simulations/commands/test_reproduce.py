@@ -10,11 +10,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from ldp_aggregator.trainers.schemas import TableError
 from simulations.__main__ import main
 from simulations.commands.reproduce import FIGURES
 from simulations.figures import ldp_naive_bayes
 from simulations.figures.figure import TABLES, Execution, Figure, Plot
-from simulations.tables.frames import TableError
 
 COMMITTED = Path(__file__).parents[3] / "docs" / "figures"
 

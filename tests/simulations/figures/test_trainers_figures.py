@@ -11,10 +11,11 @@ import pandas as pd
 import pytest
 from drafts import number, text
 
+from ldp_aggregator.trainers.schemas import TableError
 from simulations.__main__ import main
 from simulations.figures import trainers
 from simulations.figures.trainers import Data, Split, find_peer, split_of, summarise
-from simulations.tables.frames import Table, TableError
+from simulations.tables.frames import Table
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,10 @@ import pandas as pd
 import pytest
 from drafts import number, text
 
+from ldp_aggregator.trainers.schemas import TableError
+from ldp_aggregator.trainers.table_drafts import draft_from_table, round_bounds
 from protocols import Campaign
-from simulations.tables.frames import TableError, as_texts
-from simulations.tables.sources import draft_from_table, round_bounds
+from simulations.tables.frames import as_texts
 
 ROWS = 40
 

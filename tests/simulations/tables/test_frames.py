@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ldp_aggregator.trainers.schemas import TableError
+from ldp_aggregator.trainers.table_drafts import read_csv
 from protocols.document.schema import CategoricalFeature, ContinuousFeature, Label
-from simulations.tables.frames import Table, TableError, check_declared, clipped_share, read_csv, records, typed
+from simulations.tables.frames import Table, check_declared, clipped_share, records, typed
 
 LABEL = Label("class", ("yes", "no"))
 FEATURES = (CategoricalFeature("code", ("01", "?", "NA", "missing")), ContinuousFeature("size", 0, 10))

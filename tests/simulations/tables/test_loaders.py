@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 from sklearn import datasets
 
+from ldp_aggregator.trainers.schemas import TableError
 from protocols import Campaign
 from simulations import simulate
-from simulations.tables.frames import BUNDLED, TableError, as_texts, check_declared, read_text_table
+from simulations.tables.frames import BUNDLED, as_texts, check_declared, read_text_table
 from simulations.tables.sources import source_without_schema
 
 

@@ -60,13 +60,20 @@ def test_a_public_table_gives_the_columns(tmp_path):
     (tmp_path / "table.csv").write_text(TABLE)
     lines, campaign = served(tmp_path, "", "--table", "table.csv", "--label", "missed", "--devices", "20")
     assert "hardly at all" in " ".join(lines)
-    assert any(line.startswith("note is left out") for line in lines)
+    assert any(line.startswith("note: left out") for line in lines)
     draft = json.loads((tmp_path / "draft.json").read_text())
     assert draft["label"] == {"name": "missed", "classes": ["0", "1"]}
     found = {feature["name"]: feature for feature in draft["features"]}
-    assert found["hours"] == {"name": "hours", "kind": "continuous", "low": 0, "high": 50, "bins": 8}
+    assert found["hours"] == {
+        "name": "hours",
+        "kind": "continuous",
+        "low": 0.0,
+        "high": 50.0,
+        "bins": 8,
+        "missing": False,
+    }
     assert found["age"]["values"] == ["old", "young"]
-    assert campaign["title"] == "What tells missed?"
+    assert campaign["title"] == "Learn missed"
 
 
 @pytest.mark.parametrize(
@@ -76,9 +83,9 @@ def test_a_public_table_gives_the_columns(tmp_path):
         ((), "missed\n", "missed does not say what it can be"),
         (("--label", "missed"), "", "--table and --label go together"),
         (("--draft", "d.json", "--table", "t.csv", "--label", "y"), "", "leave --table and --label out"),
-        (("--table", "none.csv", "--label", "y"), "", "none.csv is no CSV table"),
-        (("--table", "table.csv", "--label", "y"), "", "no line is about 'y'"),
-        (("--table", "table.csv", "--label", "hours"), "", "needs its classes"),
+        (("--table", "none.csv", "--label", "y"), "", "none.csv: no such file"),
+        (("--table", "table.csv", "--label", "y"), "", "no column 'y'"),
+        (("--table", "table.csv", "--label", "hours"), "", "a label to learn has 2 to 20"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_line_and_nothing_is_made(tmp_path, options, answers, says):
