@@ -1,22 +1,18 @@
-"""Cells as rows of a table and of a JSON document, where an infinite number is null; and their names.
-
-Plots of estimates and models in a notebook, on matplotlib, which ``ldp-bayes[simulations]`` brings along.
-"""
+"""Cells as rows of a table and of a JSON document, where an infinite number is null; and their names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import Array, Cells
+from ldp_aggregator.estimation.estimators import Cells
 from protocols import Campaign, Question
 from protocols.document.questions import PAIR, RIGHT, SCORE
 from protocols.document.schema import MISSING, CategoricalFeature, Feature
-from protocols.errors import NotInstalledError
 
 
 def cell_rows(cells: Cells, per_liar: NDArray[np.float64] | float) -> list[dict[str, Any]]:
@@ -76,49 +72,3 @@ def value_names(feature: Feature) -> list[str]:
     closing = [")"] * (feature.size - 1) + ["]"]
     bins = [f"[{low:g}, {high:g}{close}" for low, high, close in zip(edges, edges[1:], closing, strict=False)]
     return [*bins, *[MISSING] * feature.missing]
-
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-
-def axes_or_new(axes: Axes | None) -> Axes:
-    """Return ``axes``, or those of a new figure. Raises NotInstalledError without matplotlib."""
-    if axes is not None:
-        return axes
-    try:
-        from matplotlib import pyplot as plt
-    except ModuleNotFoundError:
-        raise NotInstalledError("plots need matplotlib: pip install 'ldp-bayes[simulations]'") from None
-    return plt.subplots(layout="constrained")[1]
-
-
-def plot_intervals(
-    axes: Axes, rows: Sequence[str], classes: Sequence[str], value: Array, low: Array, high: Array
-) -> None:
-    """Draw a dot with its interval for every row and class, shape (rows, classes), but for those that are unknown."""
-    for place, name in enumerate(classes):
-        heights = np.arange(len(rows)) + 0.25 * (place - (len(classes) - 1) / 2)
-        ends = np.maximum([value[:, place] - low[:, place], high[:, place] - value[:, place]], 0.0)
-        known = np.isfinite(ends).all(axis=0)
-        axes.errorbar(value[known, place], heights[known], xerr=ends[:, known], fmt="o", capsize=3, label=name)
-    axes.set_yticks(np.arange(len(rows)), rows)
-    axes.invert_yaxis()
-
-
-def plot_shares(axes: Axes, values: Sequence[str], classes: Sequence[str], shares: Array) -> None:
-    """Draw P(value | class), shape (values, classes), as bars side by side."""
-    width = 0.8 / len(classes)
-    for place, name in enumerate(classes):
-        axes.barh(
-            np.arange(len(values)) + width * (place - (len(classes) - 1) / 2), shares[:, place], width, label=name
-        )
-    axes.set_yticks(np.arange(len(values)), values)
-    axes.invert_yaxis()
-
-
-def plot_normals(axes: Axes, low: float, high: float, classes: Sequence[str], means: Any, variances: Any) -> None:
-    """Draw the density of a number in each class, between its bounds."""
-    points = np.linspace(low, high, 300)
-    for name, mean, variance in zip(classes, means, variances, strict=True):
-        axes.plot(points, np.exp(-((points - mean) ** 2) / (2 * variance)) / np.sqrt(2 * np.pi * variance), label=name)

@@ -27,9 +27,6 @@ from protocols.model import Model
 SOUND: Final = "sound"
 PUBLISHED: Final = "published"
 
-_FEWEST_ROWS: Final = 30
-"""The classes of fewer rows are often those of another table, by chance."""
-
 LEAKED_SCHEMA: Final = "classes, values and bounds were read off the table; give a schema for a guarantee"
 
 
@@ -102,8 +99,7 @@ class PrivateNaiveBayes(NaiveBayes):
             frame = _framed(X, schema.input_names)
             codes, classes = schema.classes_of(y, len(frame)), None
         training = self._begin(schema)
-        if len(codes) >= _FEWEST_ROWS:
-            self._warn_of_second_fit(codes)
+        warn_of_second_fit(X, y, accountant=self.accountant, random_state=self.random_state)
         model, guarantee = self._train(training, frame, codes)
         self._finish(training, model, guarantee, leaked=self.schema is None)
         if classes is not None:
@@ -147,11 +143,6 @@ class PrivateNaiveBayes(NaiveBayes):
             )
         accountant = FitAccountant(self.epsilon, self.accountant, type(self).__name__, self.relation)
         return Training(schema, accountant, coins_of(self.random_state))
-
-    def _warn_of_second_fit(self, rows: Integers) -> None:
-        # What a seed drew is not for release, and has warned already.
-        if self.accountant is None and self.random_state is None:
-            warn_of_second_fit(rows)
 
     def _finish(self, training: Training, model: Model, guarantee: Guarantee, *, leaked: bool = False) -> None:
         if leaked:

@@ -162,8 +162,7 @@ class PrivateKMeans(ClusterMixin, BaseEstimator):
         accountant = FitAccountant(self.epsilon, self.accountant, type(self).__name__, ADD_REMOVE)
         coins = coins_of(self.random_state)
         points = _points(schema.gaussians, schema.prepare(X))
-        if self.accountant is None and self.random_state is None:
-            warn_of_second_fit(points)
+        warn_of_second_fit(X, accountant=self.accountant, random_state=self.random_state)
         counts, sums = self._shares(accountant.total, len(points))
         for iteration in range(1, self.iterations + 1):
             accountant.spend(f"iteration {iteration}: counts", counts)

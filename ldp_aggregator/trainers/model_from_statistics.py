@@ -209,7 +209,6 @@ class SufficientStatisticsNB(PrivateNaiveBayes):
         schema = Schema.read(self.schema)
         training = self._begin(schema)
         vector, _ = statistics.statistics_of_chunks(schema, chunks)
-        self._warn_of_second_fit(vector)
         self._finish(training, *self._release(training, vector))
         return self
 

@@ -61,7 +61,7 @@ class StatementError(StoreError):
 
 
 class PostgresConnection:
-    """See :class:`ldp_aggregator.store.sql.tables.Connection`. ``told`` is the time, None for the database's own:
+    """See :class:`ldp_aggregator.store.sql.tables.SqlConnection`. ``told`` is the time, None for the database's own:
     no instance's clock decides anything for the others.
     """
 

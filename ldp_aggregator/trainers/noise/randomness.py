@@ -2,21 +2,22 @@
 
 Discrete Laplace noise comes for whole arrays, drawn exactly: Canonne, Kamath, Steinke 2020, Algorithms 1 and 2.
 
-The law and the algorithm are those of :mod:`protocols.exact.discrete_laplace`; every comparison is one of integers,
+The law and the algorithm are those of :func:`protocols.exact.discrete_laplace`; every comparison is one of integers,
 here of 64 bits and many at a time. The scale is first rounded *up* to a fraction whose numerator leaves room in 64 bits
 (by less than one part in 10^11), which is a little more noise than promised, never less.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import struct
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,24 +54,28 @@ def word_array(coins: Coins, count: int) -> NDArray[np.uint64]:
     return np.array(coins.words(count), dtype=np.uint64)
 
 
-_LEARNED: Final[set[bytes]] = set()
-"""Digests of the rows that this process has learned from; they leave it no more than the rows do."""
+_LEARNED: Final[WeakValueDictionary[int, object]] = WeakValueDictionary()
+"""The tables and labels that this process has learned from, by their identity, as long as they live."""
 
 
-def warn_of_second_fit(rows: NDArray[Any]) -> None:
-    """Warn where this process has learned from the same rows before, and no accountant adds the two epsilons up.
+def warn_of_second_fit(*given: object, accountant: object, random_state: RandomState) -> None:
+    """Warn where ``given``, a table or its labels, was learned from before and no accountant adds the epsilons up.
 
-    ``rows`` tells tables apart: the classes of all rows in their order, statistics, or points.
+    The objects are compared, never what they hold: a warning that followed from the rows would tell neighbouring tables
+    apart. A copy is therefore another table. What a seed drew is not for release, and has warned already.
     """
-    digest = hashlib.sha256(rows.tobytes()).digest()
-    if digest in _LEARNED:
+    if accountant is not None or random_state is not None:
+        return
+    if any(_LEARNED.get(id(one)) is one for one in given if one is not None):
         warnings.warn(
-            "this process has learned from these rows before: the epsilons of all fits add up. Give them one "
+            "this table was learned from before: the epsilons of all fits add up. Give them one "
             "accountant=Accountant(total), which refuses what is too much",
             PrivacyWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
-    _LEARNED.add(digest)
+    for one in given:
+        with suppress(TypeError):  # Lists have no weak references.
+            _LEARNED[id(one)] = one
 
 
 def coins_of(random_state: RandomState) -> Coins:

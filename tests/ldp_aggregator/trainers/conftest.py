@@ -1,5 +1,7 @@
 """A schema with every kind of feature and a table of it."""
 
+from weakref import WeakValueDictionary
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,7 @@ from ldp_aggregator.trainers.noise import randomness
 
 @pytest.fixture(autouse=True)
 def a_process_that_has_learned_nothing(monkeypatch):
-    monkeypatch.setattr(randomness, "_LEARNED", set())
+    monkeypatch.setattr(randomness, "_LEARNED", WeakValueDictionary())
 
 
 @pytest.fixture(scope="session")

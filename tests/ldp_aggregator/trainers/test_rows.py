@@ -275,6 +275,7 @@ def test_a_list_with_one_text_keeps_its_numbers():
     assert one[: len(LABEL["classes"])].tolist() == [0, 0, 1]
 
 
+@pytest.mark.filterwarnings(f"ignore::{PrivacyWarning.__module__}.{PrivacyWarning.__name__}")
 @pytest.mark.parametrize("trainer", TRAINERS.values(), ids=TRAINERS)
 def test_no_rows_and_rows_without_a_declared_label_are_trained_on_as_nothing(trainer):
     empty = pd.DataFrame({name: [] for name in NAMES})

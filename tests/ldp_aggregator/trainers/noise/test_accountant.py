@@ -128,17 +128,17 @@ def test_trainers_of_all_kinds_and_the_fits_of_a_cross_validation_spend_from_one
         search.set_params(error_score="raise").fit(*table)
 
 
-def test_a_second_fit_on_the_same_rows_warns_unless_an_accountant_adds_up(schema, table):
-    frame, labels = table
+def test_a_second_fit_on_a_table_warns_unless_an_accountant_adds_up(schema, table):
+    frame, labels = (one.copy() for one in table)
     SufficientStatisticsNB(schema).fit(frame, labels)
     for again in (SufficientStatisticsNB(schema, epsilon=0.1), GlobalSensitivityNB(schema)):
-        with pytest.warns(PrivacyWarning, match="has learned from these rows before"):
-            again.fit(frame.copy(), list(labels))
+        for given in ((frame, list(labels)), (frame.copy(), labels)):
+            with pytest.warns(PrivacyWarning, match="was learned from before"):
+                again.fit(*given)
     SufficientStatisticsNB(schema, accountant=Accountant(1.0)).fit(frame, labels)
-    SufficientStatisticsNB(schema).fit(frame[::-1], labels[::-1])
-    SufficientStatisticsNB(schema).fit_chunks([table])
-    with pytest.warns(PrivacyWarning, match="has learned from these rows before"):
-        SufficientStatisticsNB(schema).fit_chunks([(frame[:9], labels[:9]), (frame[9:], labels[9:])])
+    # Equal rows in another object: a warning that read them would tell neighbouring tables apart.
+    SufficientStatisticsNB(schema).fit(frame.copy(), labels.copy())
+    SufficientStatisticsNB(schema).fit(frame.copy(), list(labels))
 
 
 def test_threads_cannot_overspend(schema, table):
