@@ -26,6 +26,7 @@ from protocols.values import number_of
 from protocols.wire import check_secret, make_secret, report_id, slot_bytes
 
 _QUESTION: Final = b"question"
+_WINDOW: Final = b"window"
 _WORD_BYTES: Final = 8
 _ONE: Final = 1 << VALUE_BITS
 
@@ -76,11 +77,12 @@ def perturb(
             f"a record is a mapping of feature names to values, not {type(record).__name__}", "not-a-record"
         )
     secret = make_secret(coins) if secret is None else check_secret(secret)
+    first = draw_window(campaign, secret) * len(campaign.questions)
     reports = []
     for question in draw_questions(campaign, secret):
         item = item_of(campaign, question, record, class_index, coins)
         payload = question.perturb(item, coins)
-        reports.append(Report(question.index, report_id(secret, campaign, question), payload))
+        reports.append(Report(first + question.index, report_id(secret, campaign, question), payload))
     return tuple(reports)
 
 
@@ -194,7 +196,19 @@ def draw_questions(campaign: Campaign, secret: bytes) -> tuple[Question, ...]:
     Raises SecretError.
     """
     check_secret(secret)
-    return tuple(draw(pool, KeyedWords(secret, campaign, pool[0].group)) for pool in campaign.pools)
+    return tuple(
+        draw(pool, KeyedWords(secret, _QUESTION, campaign, slot_bytes(campaign, pool[0].group)))
+        for pool in campaign.pools
+    )
+
+
+def draw_window(campaign: Campaign, secret: bytes) -> int:
+    """The one window of a series in which the device with this secret answers, each as likely; 0 where there are none.
+
+    Raises SecretError.
+    """
+    check_secret(secret)
+    return 0 if campaign.windows is None else KeyedWords(secret, _WINDOW, campaign).below(campaign.windows.count)
 
 
 def draw(questions: Sequence[Question], coins: Coins) -> Question:
@@ -208,16 +222,16 @@ def draw(questions: Sequence[Question], coins: Coins) -> Question:
 
 
 class KeyedWords(Coins):
-    """Words that are a function of a device's secret, a campaign and a slot, for the draw of the question alone.
+    """Words that are a function of a device's secret and a campaign, for the draws of the question and of the window.
 
-    Word i is the first 8 bytes, little-endian, of HMAC-SHA256(secret, "question" || campaign id || slot || i), slot and
-    i as four bytes, little-endian. A ticket is then drawn as from any other words, by rejection: no modulo favours a
-    question.
+    Word i is the first 8 bytes, little-endian, of HMAC-SHA256(secret, "question" || campaign id || slot || i), for the
+    window of HMAC-SHA256(secret, "window" || campaign id || i), slot and i as four bytes, little-endian. A ticket is
+    then drawn as from any other words, by rejection: no modulo favours a question.
     """
 
-    def __init__(self, secret: bytes, campaign: Campaign, group: int) -> None:
+    def __init__(self, secret: bytes, subject: bytes, campaign: Campaign, slot: bytes = b"") -> None:
         self._secret = secret
-        self._message = _QUESTION + campaign.id.encode("ascii") + slot_bytes(campaign, group)
+        self._message = subject + campaign.id.encode("ascii") + slot
         self._taken = 0
 
     def words(self, count: int) -> Sequence[int]:

@@ -29,6 +29,10 @@ ASK: Final = "ask"
 CONTRIBUTE: Final = "contribute"
 NOTHING: Final = "nothing"
 
+OTHER_RECIPIENT: Final = "other-recipient"
+_AGREEABLE: Final = (OTHER_RECIPIENT, ledger.NOT_YET)
+"""Why a device does not answer now, and a person may agree all the same."""
+
 _CONSENT_WAIT: Final = 1.0
 """Seconds to wait for others that have the file, to learn whether a model may be stored; it is used in any case."""
 
@@ -89,8 +93,9 @@ class DeviceCampaign:
 
         ``"ask"``: show the person :meth:`fetch`'s title, purpose and ``realised_epsilon``; then :meth:`grant` for a
         yes, :meth:`withdraw` for a no. Both are remembered, and nobody is asked again. ``"contribute"``: the person has
-        agreed, and no answer is given yet. ``"nothing"``: answered, declined, switched off, refused (:meth:`refusal`
-        says why), or the campaign cannot be had at the moment.
+        agreed, and no answer is given yet; in a campaign with windows, this device's is open. ``"nothing"``: answered,
+        declined, switched off, refused (:meth:`refusal` says why, and when this device's window opens), or the campaign
+        cannot be had at the moment.
 
         Raises DocumentError and StorageError, as :meth:`fetch` does.
         """
@@ -105,9 +110,11 @@ class DeviceCampaign:
                 refused = self.refusal(timeout=timeout)
             except (ServerError, TransportError):
                 return NOTHING
-            if refused is not None and refused.code != "other-recipient":
+            if refused is not None and refused.code not in _AGREEABLE:
                 return NOTHING
-            return ASK if consent is None or refused is not None else CONTRIBUTE
+            if consent is None or (refused is not None and refused.code == OTHER_RECIPIENT):
+                return ASK
+            return CONTRIBUTE if refused is None else NOTHING
 
     def refusal(self, *, timeout: float = 30.0) -> RefusedError | None:
         """Return why this device would refuse the campaign, None where it would answer: to know before asking anybody.
@@ -170,7 +177,7 @@ class DeviceCampaign:
             with install.storage.transaction(write=True) as transaction:
                 device = self._device(transaction)
                 refused = self._refusal(transaction, device, campaign)
-                if refused is not None and refused.code != "other-recipient":
+                if refused is not None and refused.code not in _AGREEABLE:
                     raise refused
                 held = install.permits.consent(device, self._place)
                 if held is None or held.url != self._url:
@@ -273,7 +280,8 @@ class DeviceCampaign:
                 )
                 mark = install.mark(transaction, before)
                 write_installation(transaction, device.with_receipt(receipt), self._place.scope)
-                self._outbox.put(transaction, reports, expires=_expiry(campaign, now, install.policy))
+                expires = _expiry(campaign, reports[0].question, now, install.policy)
+                self._outbox.put(transaction, reports, expires=expires)
         install.settle_mark(mark)
         install.sender.emit(Event("queued", None, len(reports), self.id))
         install.driver.wake()
@@ -350,7 +358,7 @@ class DeviceCampaign:
             return RefusedError("switched-off", "contributing is switched off on this device")
         consent = device.consent(self.id)
         if consent is not None and consent.url != self._url:
-            return RefusedError("other-recipient", "the person agreed to another URL; grant() asks for this one")
+            return RefusedError(OTHER_RECIPIENT, "the person agreed to another URL; grant() asks for this one")
         unsigned = self._aggregator.refusal(transaction)
         return unsigned or refusal(device, campaign, self._caps, install.clock.time())
 
@@ -361,6 +369,12 @@ def _room_for(campaign: Campaign) -> tuple[int, int]:
     return len(widths), sum(width + REPORT_OVERHEAD for width in widths)
 
 
-def _expiry(campaign: Campaign, now: float, policy: Policy) -> float:
+def _expiry(campaign: Campaign, asked: int, now: float, policy: Policy) -> float:
+    """Return when an answer to a question, by its place among those that are counted, is given up."""
     aged = now + policy.report_age
+    if campaign.windows is not None:
+        from protocols.document.windows import WINDOW_GRACE
+
+        over = campaign.windows.opens(asked // len(campaign.questions) + 1) + WINDOW_GRACE
+        return min(aged, over.timestamp())
     return aged if campaign.closes is None else min(aged, campaign.closes.timestamp() + CLOSING_GRACE)

@@ -23,6 +23,9 @@ _KEY: Final = "device"
 _SHARED: Final = (SCOPES, QUEUES, MARK, PUBLISHERS)
 """What a storage may hold although nobody has agreed to anything yet, or only scopes have, devices of their own."""
 
+NOT_YET: Final = "window-not-open"
+"""The window of this device is still to come."""
+
 WAITING: Final = "waiting"
 ON_ITS_WAY: Final = "on-its-way"
 ARRIVED: Final = "arrived"
@@ -247,6 +250,23 @@ def refusal(device: Installation, campaign: Campaign, caps: Caps, now: float) ->
         return RefusedError(
             "study-answered", "this device has answered another campaign of the same study; one is the most"
         )
+    return _out_of_window(device, campaign, now)
+
+
+def _out_of_window(device: Installation, campaign: Campaign, now: float) -> RefusedError | None:
+    """Return why this device does not answer a series now; its window is drawn from its secret, once it has one."""
+    if campaign.windows is None or not device.secret:
+        return None
+    from datetime import datetime, timezone
+
+    from ldp_client.answering import draw_window
+
+    own = draw_window(campaign, device.secret)
+    told, at = campaign.windows.told(own), campaign.windows.open_at(datetime.fromtimestamp(now, timezone.utc))
+    if at < own:
+        return RefusedError(NOT_YET, f"this device answers in {told}; come again then")
+    if at > own:
+        return RefusedError("window-over", f"this device was to answer in {told}; it answers in no other")
     return None
 
 

@@ -24,8 +24,9 @@ POISON_STATUSES: Final = frozenset({400, 415, 422})
 TERMINAL_STATUSES: Final = frozenset({404, 409, 410, 451})
 """The campaign takes no reports any more (or never did); they are dropped."""
 
-RETRYABLE_CODES: Final = frozenset({"campaign-not-open", "not-found"})
-"""Problem codes that mean "later" whatever their status: the campaign opens some day, a wrong path gets repaired."""
+RETRYABLE_CODES: Final = frozenset({"campaign-not-open", "window-not-open", "not-found"})
+"""Problem codes that mean "later" whatever their status: the campaign or the window opens some day, a wrong path gets
+repaired."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,9 @@ SECRET_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """``question`` is its index in the document; ``payload`` has the mechanism's fixed width."""
+    """``question`` is its place in ``campaign.counted``: its index in the document, in a series window * questions +
+    index; ``payload`` has the mechanism's fixed width.
+    """
 
     question: int
     id: bytes
@@ -119,7 +121,7 @@ def decode_upload(data: bytes, campaign: Campaign) -> tuple[Block, ...]:
     Raises UploadError for everything else, including a second encoding of the same blocks.
     """
     # Lying lengths are refused before anything of that size is allocated.
-    longest = max(3, len(campaign.questions))  # a block's members, or the blocks
+    longest = max(3, len(campaign.counted))  # a block's members, or the blocks
     try:
         value = msgpack.unpackb(
             data, raw=False, strict_map_key=True, max_array_len=longest, max_ext_len=0, max_map_len=0, max_str_len=0
@@ -142,11 +144,11 @@ def _read_block(value: Any, campaign: Campaign) -> Block:
     if not (type(value) is list and [type(member) for member in value] == [int, bytes, bytes]):
         raise UploadError("a block is [question, ids, payloads]: an integer and two binaries")
     question, ids, payloads = value
-    if not 0 <= question < len(campaign.questions):
-        raise UploadError(f"question {question} does not exist; the campaign has {len(campaign.questions)}")
+    if not 0 <= question < len(campaign.counted):
+        raise UploadError(f"question {question} does not exist; the campaign has {len(campaign.counted)}")
     if not ids or len(ids) % ID_BYTES:
         raise UploadError(f"question {question}: ids must be one or more times {ID_BYTES} bytes, not {len(ids)}")
-    wanted = campaign.questions[question].mechanism.width * (len(ids) // ID_BYTES)
+    wanted = campaign.counted[question].mechanism.width * (len(ids) // ID_BYTES)
     if len(payloads) != wanted:
         raise UploadError(f"question {question}: payloads must be {wanted} bytes, not {len(payloads)}")
     return Block(question, ids, payloads)

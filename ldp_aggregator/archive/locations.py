@@ -107,9 +107,9 @@ def decode_file(data: bytes, campaign: Campaign, name: str = "the file") -> dict
     joined = joined[ids.offset * ID_BYTES : (ids.offset + len(ids)) * ID_BYTES].reshape(-1, ID_BYTES)
     ends = np.frombuffer(payload.buffers()[1], dtype=np.int64)[payload.offset : payload.offset + len(payload) + 1]
     content = np.frombuffer(payload.buffers()[2] or b"", dtype=np.uint8)
-    if len(numbers) and numbers[-1] >= len(campaign.questions):
-        raise ArchiveError(f"{name} names question {numbers[-1]}; the campaign has {len(campaign.questions)}")
-    widths = np.array([one.mechanism.width for one in campaign.questions], dtype=np.int64)
+    if len(numbers) and numbers[-1] >= len(campaign.counted):
+        raise ArchiveError(f"{name} names question {numbers[-1]}; the campaign has {len(campaign.counted)}")
+    widths = np.array([one.mechanism.width for one in campaign.counted], dtype=np.int64)
     wrong = numbers[np.diff(ends) != widths[numbers]]
     if len(wrong):
         raise ArchiveError(f"{name} has payloads of question {wrong[0]} that are not {widths[wrong[0]]} bytes long")
@@ -136,7 +136,7 @@ def joined(files: Iterable[Mapping[int, Kept]]) -> dict[int, Kept]:
 
 def without_refused(campaign: Campaign, question: int, kept: Kept) -> Kept:
     """Those that a device can have sent."""
-    wrong = list(refusals(campaign.questions[question], kept.payloads))
+    wrong = list(refusals(campaign.counted[question], kept.payloads))
     return Kept(np.delete(kept.ids, wrong, axis=0), np.delete(kept.payloads, wrong, axis=0)) if wrong else kept
 
 

@@ -89,7 +89,7 @@ def recount_slot(document: bytes, files: Sequence[bytes], names: Sequence[str] =
     for question, kept in sound.items():
         rows = kept.payloads[chosen[question]]
         if len(rows):
-            sums[question] = (len(rows), count(campaign.questions[question], rows))
+            sums[question] = (len(rows), count(campaign.counted[question], rows))
     return _pack(duplicates, refused, conflicts, encode_part(sums))
 
 

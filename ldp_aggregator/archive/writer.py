@@ -305,7 +305,7 @@ def _gathered(campaign: Campaign, blocks: Sequence[Block]) -> dict[int, Kept]:
         ids.setdefault(block.question, []).append(block.ids)
     gathered = {}
     for question in sorted(payloads):
-        rows = payload_rows(campaign.questions[question], b"".join(payloads[question]))
+        rows = payload_rows(campaign.counted[question], b"".join(payloads[question]))
         names = np.frombuffer(b"".join(ids[question]), dtype=np.uint8).reshape(-1, ID_BYTES)
         kept = without_refused(campaign, question, Kept(names, rows))
         if len(kept.ids):

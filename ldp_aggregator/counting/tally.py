@@ -118,7 +118,11 @@ class ById:
         return hash(self.campaign.id)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ById) and self.campaign.id == other.campaign.id
+        return (
+            isinstance(other, ById)
+            and self.campaign.id == other.campaign.id
+            and len(self.campaign.counted) == len(other.campaign.counted)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +143,7 @@ class Layout:
 @lru_cache(maxsize=MOST_LAYOUTS)
 def layout_of(key: ById) -> Layout:
     """Laid out once for as long as a process is busy with few campaigns."""
-    asked = [analysis_of(question.mechanism) for question in key.campaign.questions]
+    asked = [analysis_of(question.mechanism) for question in key.campaign.counted]
     kinds = tuple(dict.fromkeys(type(analysis) for analysis in asked))
     width = np.array([analysis.mechanism.width for analysis in asked], dtype=np.int64)
     words = -(-width // WORD_BYTES)
@@ -216,7 +220,7 @@ def lay_out(campaign: Campaign, questions: Integers, payloads: bytes) -> list[Sh
                 np.arange(first, last),
                 questions[first:last],
                 payload_rows(
-                    campaign.questions[questions[first]], payloads[ends[first] - widths[first] : ends[last - 1]]
+                    campaign.counted[questions[first]], payloads[ends[first] - widths[first] : ends[last - 1]]
                 ),
             )
             for first, last in zip(firsts, lasts, strict=True)
@@ -283,20 +287,20 @@ class Arrivals:
 
 
 class Tally:
-    """Number of reports and summed counts of every question of a campaign.
+    """Number of reports and summed counts of every question of a campaign, in a series of each of its windows.
 
     Attributes
     ----------
     n
-        int64, one entry per question: reports counted.
+        int64, one entry for each of ``campaign.counted``: reports counted.
     counts
-        One int64 vector per question, of length :func:`ldp_aggregator.counting.tally.cells`.
+        One int64 vector for each, of length :func:`ldp_aggregator.counting.tally.cells`.
     """
 
     def __init__(self, campaign: Campaign) -> None:
         self.campaign = campaign
-        self.n: NDArray[np.int64] = np.zeros(len(campaign.questions), dtype=np.int64)
-        self.counts: list[NDArray[np.int64]] = [np.zeros(cells(q), dtype=np.int64) for q in campaign.questions]
+        self.n: NDArray[np.int64] = np.zeros(len(campaign.counted), dtype=np.int64)
+        self.counts: list[NDArray[np.int64]] = [np.zeros(cells(q), dtype=np.int64) for q in campaign.counted]
 
     @classmethod
     def of_uploads(cls, campaign: Campaign, uploads: Iterable[bytes]) -> Tally:
@@ -310,6 +314,36 @@ class Tally:
                 tally.add_block(block)
         return tally
 
+    @classmethod
+    def of_windows(cls, campaign: Campaign, windows: Sequence[Tally]) -> Tally:
+        """The tally of a series from those of its windows; the inverse of :meth:`window`."""
+        tally = cls(campaign)
+        tally.n = np.concatenate([one.n for one in windows])
+        tally.counts = [counts for one in windows for counts in one.counts]
+        return tally
+
+    def window(self, window: int) -> Tally:
+        """The tally of one window of a series, as of a campaign that has no others."""
+        asked = len(self.campaign.questions)
+        one = Tally(self.campaign.one_window)
+        one.n = self.n[window * asked : (window + 1) * asked]
+        one.counts = self.counts[window * asked : (window + 1) * asked]
+        return one
+
+    @property
+    def windows(self) -> tuple[Tally, ...]:
+        """The tally of every window; this one alone where the campaign has none."""
+        return tuple(map(self.window, range(len(self.n) // len(self.campaign.questions))))
+
+    def pooled(self) -> Tally:
+        """The sum over all windows; itself where the campaign has none."""
+        if len(self.n) == len(self.campaign.questions):
+            return self
+        total = Tally(self.campaign.one_window)
+        for one in self.windows:
+            total.merge(one)
+        return total
+
     def add(self, question: int, n: int, counts: NDArray[np.int64]) -> None:
         """Add ``n`` reports to question number ``question`` whose counts are already summed."""
         if counts.shape != self.counts[question].shape:
@@ -319,7 +353,7 @@ class Tally:
 
     def add_block(self, block: Block) -> dict[int, str]:
         """Count a block of reports; returns position to code of those refused and left out."""
-        question = self.campaign.questions[block.question]
+        question = self.campaign.counted[block.question]
         rows = payload_rows(question, block.payloads)
         refused = refusals(question, rows)
         if refused:
@@ -383,9 +417,9 @@ def add_part(tally: Tally, part: bytes) -> None:
     position = 0
     while position < len(words):
         question = int(words[position])
-        if not 0 <= question < len(tally.campaign.questions):
+        if not 0 <= question < len(tally.campaign.counted):
             raise ValueError(f"a tally part names question {question}, which does not exist")
-        counts, end = _unpack(words, position, question, cells(tally.campaign.questions[question]))
+        counts, end = _unpack(words, position, question, cells(tally.campaign.counted[question]))
         tally.add(question, int(words[position + 1]), counts)
         position = end
 

@@ -189,9 +189,12 @@ def _about(one: QuestionEstimate) -> dict[str, Any]:
 
 
 def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estimates:
-    """Estimate every question of ``campaign`` from ``tally``; ``post`` is ``norm_sub``, ``floor`` or ``none``."""
+    """Estimate every question of ``campaign`` from ``tally``, the windows of a series added up; ``post`` is
+    ``norm_sub``, ``floor`` or ``none``.
+    """
     if tally.campaign.id != campaign.id:
         raise ValueError(f"the tally is of campaign {tally.campaign.id}, not of {campaign.id}")
+    tally = tally.pooled()
     classes = len(campaign.label.classes)
     open_ones = {feature.name for feature in campaign.asked if feature.missing}
     found = [

@@ -177,11 +177,17 @@ def published_by(tallies: Iterable[tuple[Campaign, Tally]], arrivals: Iterable[A
     for it; nor does it hide another, in either place.
     """
     twice = max((one.twice for one in arrivals), default=0)
-    parts = [(campaign, devices_counted(campaign, tally.n.tolist())) for campaign, tally in tallies]
+    parts = [(campaign, _crowd(campaign, tally)) for campaign, tally in tallies]
     guarantee = published_together(parts, colluding=2 * twice)
     if not twice:
         return guarantee
     return replace(guarantee, conditions=(*guarantee.conditions, _TWICE.format(twice)))
+
+
+def _crowd(campaign: Campaign, tally: Tally) -> int:
+    """Return the devices among which each hides: in a series, where one is in one window, those of the smallest."""
+    crowds = [devices_counted(campaign, one.n.tolist()) for one in tally.windows]
+    return min((crowd for crowd in crowds if crowd), default=0)
 
 
 def studies_of(campaigns: Iterable[Campaign]) -> dict[str, float]:

@@ -97,7 +97,8 @@ def train(
         if tally is None:
             raise TypeError("train(campaign, tally) needs the tally")
         campaign = [(campaign, tally)]
-    pairs = list(campaign)
+    counted = list(campaign)
+    pairs = [(one, its_tally.pooled()) for one, its_tally in counted]
     how = Decoding(post, prior, float(smoothing), variance_floor, shrinkage)
     _check(pairs, how, arrivals)
     learned = learn(pairs, how)
@@ -110,7 +111,7 @@ def train(
         "insufficient": learned.insufficient,
         "guarantee": guarantee.to_json(),
         "studies": studies,
-        "published": published_by(pairs, arrivals or ()).to_json(),
+        "published": published_by(counted, arrivals or ()).to_json(),
         "expected": predict_accuracy(learned).to_json(),
         "lies": found_by_lying(pairs, learned, lambda lied, telling: learn(lied, how, telling)).to_json(),
     }

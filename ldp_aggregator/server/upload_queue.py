@@ -64,8 +64,9 @@ def _longest(key: ById) -> int:
     groups = key.campaign.groups
     widest = [max(members, key=lambda question: question.mechanism.width) for members in groups]
     longest = encode_upload([Report(q.index, bytes(ID_BYTES), bytes(q.mechanism.width)) for q in widest])
-    # The number of another question of the same group may take two bytes more.
-    return max(LEAST_BYTES, len(longest) + 2 * len(groups))
+    # The number of another question of the same group may take two bytes more, in another window four.
+    more = 2 if key.campaign.windows is None else 4
+    return max(LEAST_BYTES, len(longest) + more * len(groups))
 
 
 class Upload(Protocol):
@@ -96,12 +97,21 @@ def read_upload(terms: UploadBounds, body: bytes) -> Submission:
         raise ProblemError(error.code, str(error)) from None
     if terms.batch is not None:
         # What is known already of a batch's other uploads is seen by nobody here: each hides what it holds itself.
-        answers = len(terms.campaign.groups) if terms.campaign.privacy.answers == "all" else 1
-        submission = replace(submission, batch=min(terms.batch, submission.reports // answers))
+        submission = replace(submission, batch=min(terms.batch, _crowd(submission)))
     if submission.reports > terms.reports:
         text = f"at most {terms.reports} are accepted, not {submission.reports}"
         raise terms.stranger or ProblemError("too-many-reports", text)
     return submission
+
+
+def _crowd(submission: Submission) -> int:
+    """Devices, at least, among which each of an upload hides; in a series those of its own window."""
+    campaign = submission.campaign
+    answers = len(campaign.groups) if campaign.privacy.answers == "all" else 1
+    of_window: Counter[int] = Counter()
+    for block in submission.blocks:
+        of_window[block.question // len(campaign.questions)] += block.count
+    return min(of_window.values()) // answers
 
 
 def answer_to(outcome: Outcome) -> bytes:

@@ -56,6 +56,8 @@ def check_kind(campaign: Campaign, *, federated: bool, max_reports: int | None) 
     """Refuse what a federated campaign cannot be. Raises DraftError."""
     if federated and campaign.asks != MODEL:
         raise DraftError("asks", f'a federated campaign asks for a "{MODEL}", not for "{campaign.asks}"')
+    if federated and campaign.windows is not None:
+        raise DraftError("windows", "are for devices, each of which answers in one; a federated campaign has none")
     if federated and max_reports is not None:
         raise DraftError("max_reports", "a federated campaign takes shares of nodes and no reports; leave it out")
 
@@ -70,6 +72,8 @@ def _parse_toml(text: bytes) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """TOML has times of its own; a draft has them as text in UTC. A time without zone stays as it is and is refused."""
+    if isinstance(value, dict):
+        return {name: _plain(member) for name, member in value.items()}
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
     return value.isoformat() if isinstance(value, (date, datetime)) else value

@@ -154,12 +154,20 @@ class Batch:
         )
 
 
-def gather_by_campaign(submissions: Sequence[Submission]) -> dict[str, Batch]:
-    """A batch for each campaign, in the order of their ids: everybody who locks campaigns locks them in this order."""
+def needs_time(submissions: Sequence[Submission]) -> bool:
+    """Return whether any is of a campaign with windows, which count what is in time."""
+    return any(submission.campaign.windows is not None for submission in submissions)
+
+
+def gather_by_campaign(submissions: Sequence[Submission], now: datetime | None = None) -> dict[str, Batch]:
+    """A batch for each campaign, in the order of their ids: everybody who locks campaigns locks them in this order.
+
+    ``now`` may be None where nothing :func:`needs_time`.
+    """
     groups: dict[str, list[Submission]] = {}
     for submission in submissions:
         groups.setdefault(submission.campaign.id, []).append(submission)
-    return {name: gather(members[0].campaign, members) for name, members in sorted(groups.items())}
+    return {name: gather(members[0].campaign, members, now) for name, members in sorted(groups.items())}
 
 
 def in_order(submissions: Sequence[Submission], answers: Mapping[str, Sequence[Outcome]]) -> list[Outcome]:
@@ -168,8 +176,11 @@ def in_order(submissions: Sequence[Submission], answers: Mapping[str, Sequence[O
     return [next(following[submission.campaign.id]) for submission in submissions]
 
 
-def gather(campaign: Campaign, submissions: Sequence[Submission]) -> Batch:
-    """Lay out the reports of a group of uploads to one campaign and look for those no device can have sent."""
+def gather(campaign: Campaign, submissions: Sequence[Submission], now: datetime | None = None) -> Batch:
+    """Lay out the reports of a group of uploads to one campaign and look for those no device can have sent, or not now.
+
+    ``now`` may be None for a campaign without windows.
+    """
     blocks = sorted(
         ((block.question, owner, block) for owner, submission in enumerate(submissions) for block in submission.blocks),
         key=lambda entry: entry[:2],
@@ -184,8 +195,20 @@ def gather(campaign: Campaign, submissions: Sequence[Submission]) -> Batch:
     for sheet in laid_out:
         codes |= sheet.refusals()
         checks[sheet.places] = sheet.digests()
+    codes |= _untimely(campaign, questions, now)
     run, firsts = _runs(ids, codes)
     return Batch(campaign, tuple(submissions), owners, laid_out, ids, checks, codes, run, firsts)
+
+
+def _untimely(campaign: Campaign, questions: NDArray[np.int64], now: datetime | None) -> dict[int, str]:
+    """Return the code of every report of a window whose answers are not counted yet, or no more."""
+    if campaign.windows is None:
+        return {}
+    if now is None:
+        raise ValueError("a campaign with windows counts what is in time; tell it the time")
+    windows, taken = questions // len(campaign.questions), campaign.windows.counted_at(now)
+    codes = dict.fromkeys(np.flatnonzero(windows < taken.start).tolist(), contract.WINDOW_OVER)
+    return codes | dict.fromkeys(np.flatnonzero(windows >= taken.stop).tolist(), contract.WINDOW_NOT_OPEN)
 
 
 def _runs(ids: Rows, refused: Mapping[int, str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

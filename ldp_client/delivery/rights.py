@@ -59,7 +59,7 @@ def sent_reports(install: Install, scope: str) -> tuple[SentReport, ...]:
     told = []
     for campaign_id, kept in _kept(install, scope, Outbox.sent):
         campaign, receipt, payload = _stored(install, campaign_id), find(receipts, campaign_id), kept.report.payload
-        question = None if campaign is None else campaign.questions[kept.report.question]
+        question = None if campaign is None else campaign.counted[kept.report.question]
         told.append(
             SentReport(
                 campaign_id=campaign_id,

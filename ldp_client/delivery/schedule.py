@@ -191,7 +191,10 @@ def judge(
         return _again(delivery, answer.code, now, jitter, policy)
     rejected = _rejections(answer) if answer.status == 200 else None
     if rejected is not None:
-        settled = {report.id: _settled(rejected.get(report.id.hex())) for report in task.reports}
+        codes = {report.id: rejected.get(report.id.hex()) for report in task.reports}
+        settled = {one: _settled(code) for one, code in codes.items() if code not in RETRYABLE_CODES}
+        if not settled:
+            return _again(delivery, next(iter(RETRYABLE_CODES & set(codes.values()))), now, jitter, policy)
         return Verdict(_widened(_fresh(delivery), policy), settled)
     code = answer.problem_code()
     reason = f"http-{answer.status}" if code is None else code

@@ -127,7 +127,7 @@ class Pool:
         for report in reports:
             key = self._reports + report.id.hex()
             transaction.put(key, pack(key, [report.question, report.payload]))
-            counts[group_of[report.question]] += 1
+            counts[group_of[report.question % len(campaign.questions)]] += 1
         size = before.size + sum(map(size_of, reports))
         self._set(transaction, Gathering(tuple(counts), size, before.since if any(before.reports) else now))
 
@@ -462,7 +462,7 @@ class MixingSender(Sender):
 def _reports_of(upload: bytes, campaign: Campaign) -> Iterator[Report]:
     """The reports of an upload. Raises UploadError."""
     for block in decode_upload(upload, campaign):
-        width = campaign.questions[block.question].mechanism.width
+        width = campaign.counted[block.question].mechanism.width
         for position in range(block.count):
             identifier = block.ids[position * ID_BYTES : (position + 1) * ID_BYTES]
             yield Report(block.question, identifier, block.payloads[position * width : (position + 1) * width])
@@ -472,7 +472,7 @@ def _read_reports(upload: bytes, campaign: Campaign) -> tuple[list[Report], dict
     """The reports that a device can have sent, and the others with their codes."""
     reports, refused = [], {}
     for report in _reports_of(upload, campaign):
-        mechanism = campaign.questions[report.question].mechanism
+        mechanism = campaign.counted[report.question].mechanism
         try:
             mechanism.check(report.payload)
         except PayloadError as error:

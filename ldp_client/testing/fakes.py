@@ -164,7 +164,7 @@ class FakeServer:
         rejected = []
         with self._lock:
             for block in blocks:
-                mechanism = campaign.questions[block.question].mechanism
+                mechanism = campaign.counted[block.question].mechanism
                 for position in range(block.count):
                     identifier = block.ids[position * ID_BYTES :][:ID_BYTES]
                     payload = block.payloads[position * mechanism.width :][: mechanism.width]

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from protocols.document import schema
@@ -24,6 +25,7 @@ from protocols.document.schema import (
     read_label,
     read_projection,
 )
+from protocols.document.windows import WINDOW_GRACE, Windows, read_windows
 from protocols.errors import ModelError
 from protocols.fields import Fields, Refusal, integral
 from protocols.mechanisms import DISCRETE
@@ -108,9 +110,8 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
     features = read_features(described, label, refuse)
     privacy = read_privacy(fields.raw("privacy"), refuse)
     study = fields.optional_text("study")
-    opens, closes = fields.instant("opens"), fields.instant("closes")
-    if opens and closes and opens >= closes:
-        raise fields.error("closes", "must be later than opens")
+    windows = read_windows(fields.raw("windows"), refuse)
+    opens, closes = _read_times(fields, windows)
     projection = read_projection(fields.raw("projection"), features, label, refuse)
     if projection is not None and projection.fitted_on != schema.PUBLIC and study is None:
         raise fields.error(
@@ -118,8 +119,10 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
             f"must be named where the projection comes from a private round (that of study {projection.fitted_study}), "
             "or devices could answer both rounds and lose both epsilons",
         )
-    _check_cells(asked_features(features, projection), label, fields)
+    _check_cells(asked_features(features, projection), label, windows, fields)
     asks = fields.choice("asks", (MODEL, MOMENTS, SCORE), default=MODEL)
+    if windows is not None:
+        _check_series(asks, privacy, fields)
     if asks == MOMENTS:
         _check_moments_round(features, privacy, projection, study, fields)
     if asks == SCORE:
@@ -136,9 +139,23 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
         "asks": asks,
         "evaluation": read_evaluation(fields.raw("evaluation"), label, features, refuse) if asks == SCORE else None,
         "study": study,
+        "windows": windows,
         "opens": opens,
         "closes": closes,
     }
+
+
+def _read_times(fields: Fields, windows: Windows | None) -> tuple[datetime | None, datetime | None]:
+    """Return when a campaign opens and closes: of a series, with its first window and some time after its last."""
+    opens, closes = fields.instant("opens"), fields.instant("closes")
+    if windows is not None:
+        for name, moment in (("opens", opens), ("closes", closes)):
+            if moment is not None:
+                raise fields.error(name, "must be null in a campaign with windows, which say when devices answer")
+        return windows.start, windows.end + WINDOW_GRACE
+    if opens and closes and opens >= closes:
+        raise fields.error("closes", "must be later than opens")
+    return opens, closes
 
 
 def asked_features(features: Sequence[Feature], projection: Projection | None) -> tuple[Feature, ...]:
@@ -149,8 +166,10 @@ def asked_features(features: Sequence[Feature], projection: Projection | None) -
     return (*(feature for feature in features if feature.name not in inputs), *projection.outputs)
 
 
-def _check_cells(asked: Sequence[Feature], label: Label, fields: Fields) -> None:
-    """A Gaussian feature has two questions, each of up to two cells a class, or three where it may be missing."""
+def _check_cells(asked: Sequence[Feature], label: Label, windows: Windows | None, fields: Fields) -> None:
+    """A Gaussian feature has two questions, each of up to two cells a class, or three where it may be missing. Windows
+    are counted apart.
+    """
     values = sum(4 + 2 * feature.missing if is_gaussian(feature) else feature.cells for feature in asked)
     cells = (values + 1) * len(label.classes)
     if cells > schema.MOST_CAMPAIGN_CELLS:
@@ -158,6 +177,20 @@ def _check_cells(asked: Sequence[Feature], label: Label, fields: Fields) -> None
             "features",
             f"all questions have {cells} cells, above {schema.MOST_CAMPAIGN_CELLS}; use fewer values or bins",
         )
+    if windows is not None and cells * windows.count > schema.MOST_CAMPAIGN_CELLS:
+        raise fields.error(
+            "windows.count",
+            f"all questions have {cells} cells in each of {windows.count} windows; at most "
+            f"{schema.MOST_CAMPAIGN_CELLS} in all are counted",
+        )
+
+
+def _check_series(asks: str, privacy: Privacy, fields: Fields) -> None:
+    """Refuse windows where nothing is learned by window."""
+    if asks != MODEL:
+        raise fields.error("windows", f"must be null in a campaign with asks: {asks}; a series asks for a model")
+    if privacy.release_every is not None:
+        raise fields.error("privacy.release_every", "must be null with windows, which are published one by one")
 
 
 def _check_moments_round(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from protocols.document.authored import MOMENTS, Evaluation, Privacy, asked_features, read_authored
 from protocols.document.questions import MOST_PRODUCTS, Question, read_question
 from protocols.document.schema import MOST_FEATURES, CategoricalFeature, Feature, Label, Projection
+from protocols.document.windows import Windows
 from protocols.errors import DocumentError, DraftError, NotInstalledError, ProtocolError
 from protocols.exact import exact_epsilon, float_up
 from protocols.fields import Fields, parse_json
@@ -35,7 +36,8 @@ class Campaign:
     """A published campaign. ``document`` are the exact bytes, ``id`` their SHA-256 in base64url without padding.
 
     ``asks`` is ``model`` (what a Naive Bayes model needs), ``moments`` (what fitting a projection needs) or ``score``
-    (how good the model of the ``evaluation`` is).
+    (how good the model of the ``evaluation`` is). ``windows`` make it a series: each device answers once, in one of
+    them; it ``opens`` with the first and ``closes`` some days after the last.
     """
 
     document: bytes
@@ -51,6 +53,7 @@ class Campaign:
     closes: datetime | None
     questions: tuple[Question, ...]
     evaluation: Evaluation | None = field(default=None, compare=False)  # the document is compared
+    windows: Windows | None = None
 
     @classmethod
     def compile(cls, draft: Mapping[str, Any] | str | bytes) -> Self:
@@ -98,6 +101,19 @@ class Campaign:
     def pools(self) -> tuple[tuple[Question, ...], ...]:
         """The questions of which a device answers one each: with ``answers: "one"`` all of them are one pool."""
         return self.groups if self.privacy.answers == "all" else (self.questions,)
+
+    @cached_property
+    def counted(self) -> tuple[Question, ...]:
+        """The questions whose answers are counted apart: each one, in a series once for each window, window by window.
+
+        The ``question`` of a report or block is a place in this.
+        """
+        return self.questions * (1 if self.windows is None else self.windows.count)
+
+    @cached_property
+    def one_window(self) -> Campaign:
+        """The campaign as it stands in any one of its windows; itself where it has none."""
+        return self if self.windows is None else replace(self, windows=None)
 
     def _repr_html_(self) -> str:
         from html import escape

@@ -108,10 +108,16 @@ def _write(authored: Mapping[str, Any], questions: tuple[Question, ...]) -> byte
         "asks": authored["asks"],
         **({"evaluation": authored["evaluation"].to_json()} if authored["evaluation"] else {}),
         "study": authored["study"],
-        **{name: (at := authored[name]) and at.isoformat().replace("+00:00", "Z") for name in ("opens", "closes")},
+        **_times(authored),
         "questions": [question.to_json() for question in questions],
     }
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _times(authored: Mapping[str, Any]) -> dict[str, Any]:
+    if authored["windows"] is not None:
+        return {"opens": None, "closes": None, "windows": authored["windows"].to_json()}
+    return {name: (at := authored[name]) and at.isoformat().replace("+00:00", "Z") for name in ("opens", "closes")}
 
 
 def _check_round(asks: str, label: Label, features: Sequence[Feature], privacy: Privacy) -> None:

@@ -193,7 +193,7 @@ def _first_report(campaign: Campaign, network: Network) -> dict[str, Any]:
     if upload is None:
         raise AssertionError("an experiment has at least one device")
     block = decode_upload(upload, campaign)[0]
-    question = campaign.questions[block.question]
+    question = campaign.counted[block.question]
     return {
         "upload_hexadecimal": upload.hex(),
         "question": question.feature or campaign.label.name,

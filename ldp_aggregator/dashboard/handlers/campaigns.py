@@ -79,7 +79,7 @@ async def get_live(visit: Visit, sources: Sources) -> web.Response:
         return event({"reports": {state.id: state.shares}})
     tally = await sources.store.tally(state.id)
     version = state.model_version or 0
-    return event({"reports": {state.id: state.reports}, "questions": tally.n.tolist(), "version": version})
+    return event({"reports": {state.id: state.reports}, "questions": tally.pooled().n.tolist(), "version": version})
 
 
 async def get_model(visit: Visit, sources: Sources) -> web.Response:
@@ -185,8 +185,8 @@ def slider_most(devices: int, liars: int) -> int:
 
 
 def _shown(campaign: Campaign, counted: Tally, released: Tally, arrivals: Arrivals, liars: int, batch: int) -> Shown:
+    numbers = counted.pooled().n.tolist()
     devices = devices_of(campaign, counted)
-    numbers = counted.n.tolist()
     promised = of_campaign(campaign, released, arrivals, batch)
     more = reaches(campaign, devices)
     if campaign.asks == MOMENTS:

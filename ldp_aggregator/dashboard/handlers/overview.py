@@ -111,6 +111,7 @@ async def _entry(state: CampaignState, sources: Sources, readings: Readings) -> 
 
 
 def _precision(campaign: Campaign, tally: Tally) -> list[Precision]:
+    tally = tally.pooled()
     # What a document releases in steps is not looked at between them: only how many answered what.
     is_shown = campaign.asks != MOMENTS and campaign.privacy.release_every is None
     estimates = estimate(campaign, tally) if is_shown else None
@@ -129,7 +130,7 @@ def devices_of(campaign: Campaign, tally: Tally) -> int:
     if campaign.privacy.answers != "all":
         return int(tally.n.sum())
     numbers = dict.fromkeys((question.group for question in campaign.questions), 0)
-    for question, n in zip(campaign.questions, tally.n.tolist(), strict=True):
+    for question, n in zip(campaign.questions, tally.pooled().n.tolist(), strict=True):
         numbers[question.group] += n
     return max(numbers.values())
 

@@ -233,7 +233,9 @@ class PostgresStore(Store):
         return cls(await Sessions.open(address, clock=clock, read_only=read_only))
 
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
-        batches = decisions.gather_by_campaign(submissions)
+        # The database's time, as for everything else; a round trip that only windows need.
+        now = await self._sessions.run(lambda db: db.now(), "now") if decisions.needs_time(submissions) else None
+        batches = decisions.gather_by_campaign(submissions, now)
         answers: dict[str, Sequence[Outcome]] = {}
         try:
             if sum(len(batch.firsts) for batch in batches.values()) <= SMALL:

@@ -406,7 +406,7 @@ def _problems_of_tally(campaign: Campaign, row: CampaignRow, parts: Sequence[byt
         twice = f" ({row.overlap} of them for two reports)" if row.overlap else ""
         lost = f" and {row.lost_ids} were lost with a damaged run" if row.lost_ids else ""
         yield f"{reports} reports are counted, but {ids} ids are stored{twice}{lost}"
-    for question, n, counts in zip(campaign.questions, tally.n, tally.counts, strict=True):
+    for question, n, counts in zip(campaign.counted, tally.n, tally.counts, strict=True):
         place = f"question {question.index} ({question.mechanism.name})"
         if n < 0:
             yield f"{place}: {n} reports"

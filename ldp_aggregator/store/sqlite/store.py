@@ -120,7 +120,7 @@ class SqliteStore(Store):
 
     def _count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """The write path, on the writer's thread. Arrays are laid out before the lock is taken."""
-        batches = decisions.gather_by_campaign(submissions)
+        batches = decisions.gather_by_campaign(submissions, finish(self._writes.now()))
         self._tidier.step(self._writes.raw)
         begun = False
         try:

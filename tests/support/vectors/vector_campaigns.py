@@ -72,6 +72,11 @@ def campaigns():
     for discrete, epsilon in (("de", 2.0), ("oue", 1.0), ("she", 0.5)):
         drafts[f"missing-{discrete}"] = draft(features=INCOMPLETE, privacy={"epsilon": epsilon, "discrete": discrete})
     drafts["missing-all"] = draft(features=INCOMPLETE, privacy={"epsilon": 2.5, "answers": "all"})
+    windows = {"from": "2027-01-04T00:00:00Z", "length": "P7D", "count": 52}
+    drafts["series"] = draft(windows=windows, features=INCOMPLETE)
+    drafts["series-all"] = draft(
+        windows={**windows, "length": "PT6H", "count": 3}, privacy={"epsilon": 3.3, "answers": "all"}
+    )
     numbers = [
         {"name": n, "kind": "continuous", "low": 0, "high": 10, "missing": False} for n in ("größe", "hours", "age")
     ]

@@ -42,6 +42,7 @@ _ALIKE = [
     ("a subset's size as a text", lambda d: _parameter(d, 1, "w", str)),
     ("defaults left out", lambda d: [d.pop(key) for key in ("purpose", "projection", "asks", "study", "closes")]),
     ("releases at fixed counts", lambda d: d["privacy"].update(release_every=100)),
+    ("no windows", lambda d: d.update(windows=None)),
     ("values in no order", lambda d: d["features"][0].update(ordered=False)),
     ("nothing about an order", lambda d: d["features"][0].update(ordered=None)),
     ("defaults as null", lambda d: d.update(purpose=None, asks=None) or d["label"].update(weight=None)),
@@ -270,6 +271,32 @@ def _refused_projections(base):
     yield from _invalid(base, changes)
 
 
+_WINDOWS = {"from": "2027-01-04T00:00:00Z", "length": "P7D", "count": 52}
+_UNLIKE_WINDOWS = [
+    (name, lambda d, change=change: d.update({"closes": None, "windows": change}))
+    for name, change in (
+        ("windows without a beginning", {"length": "P7D", "count": 52}),
+        ("windows from a day", {**_WINDOWS, "from": "2027-01-04"}),
+        ("windows of a month", {**_WINDOWS, "length": "P1M"}),
+        ("windows of no time", {**_WINDOWS, "length": "P0D"}),
+        ("windows of two units", {**_WINDOWS, "length": "P1DT1H"}),
+        ("windows of a number", {**_WINDOWS, "length": 7}),
+        ("one window", {**_WINDOWS, "count": 1}),
+        ("4097 windows", {**_WINDOWS, "count": 4097}),
+        ("windows until the year 9100", {**_WINDOWS, "length": "P9999W", "count": 38}),
+        ("windows with an end", {**_WINDOWS, "until": "2028-01-01T00:00:00Z"}),
+        ("windows in a list", [_WINDOWS]),
+    )
+] + [
+    ("windows that open otherwise", lambda d: d.update(closes=None, opens=_WINDOWS["from"], windows=_WINDOWS)),
+    ("windows that close otherwise", lambda d: d.update(closes="2029-01-04T00:00:00Z", windows=_WINDOWS)),
+    (
+        "windows with releases",
+        lambda d: d["privacy"].update(release_every=9) or d.update(closes=None, windows=_WINDOWS),
+    ),
+]
+
+
 def _unlike_a_schema(base):
     """Documents whose texts, times, choices and numbers a lazy reader would let pass; all are ``invalid-document``."""
     line, reversal = "a\nb", "a\u202eb"
@@ -297,6 +324,7 @@ def _unlike_a_schema(base):
         ("an hour that does not exist", lambda d: d.update(closes="2027-02-03T24:00:00Z")),
         ("a time of another zone", lambda d: d.update(closes="2027-01-01T00:00:00+01:00")),
         ("closed before it opens", lambda d: d.update(opens="2027-01-02T00:00:00Z", closes="2027-01-01T00:00:00Z")),
+        *_UNLIKE_WINDOWS,
         ("asking for everything", lambda d: d.update(asks="everything")),
         ("a model asked as moments", lambda d: d.update(asks="moments", study="s")),
         ("an unknown choice of mechanism", lambda d: d["privacy"].update(discrete="rappor")),

@@ -19,7 +19,7 @@ from vector_documents import documents
 from vector_training import impossible, models, training
 
 from ldp_client import perturb
-from ldp_client.answering import draw_questions, item_of
+from ldp_client.answering import draw_questions, draw_window, item_of
 from protocols import encode_upload
 from protocols.document.campaign import document_id
 from protocols.mechanisms import Moment
@@ -51,11 +51,11 @@ def reports(known):
                 for seed in range(len(RECORDS))
             ]
             continue
-        missing = {question.index for question in campaign.questions}
+        missing, asked = {question.index for question in campaign.questions}, len(campaign.questions)
         seed = 0
         while missing or seed < len(RECORDS):
             case = _case(name, campaign, seed, _secret(seed))
-            drawn = {report["question"] for report in case["reports"]}
+            drawn = {report["question"] % asked for report in case["reports"]}
             if drawn & missing or seed < len(RECORDS):
                 made.append(case)
             missing -= drawn
@@ -70,6 +70,7 @@ def reports(known):
                 "document": name,
                 "secret": secret.hex(),
                 "questions": [question.index for question in draw_questions(campaign, secret)],
+                **({"window": draw_window(campaign, secret)} if campaign.windows else {}),
             }
             for name, campaign in known.items()
             for secret in map(_secret, range(DRAWS))

@@ -1,0 +1,115 @@
+"""The windows of a series on every store: counted apart, refused before their time and after it."""
+
+import random
+from datetime import datetime, timezone
+
+import numpy as np
+import pytest
+from cells import cell_campaign, cell_report
+
+from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.node_statistics import ShareError, decode_share, encode_share, parts_of
+from ldp_aggregator.service.publishing import check_kind, compile_draft
+from ldp_aggregator.store.contract import Submission
+from ldp_aggregator.store.decisions import gather_by_campaign
+from protocols import DraftError, Report, decode_upload, encode_upload
+
+DAY = 86400
+COUNT = 20
+WINDOWS = {"from": "2026-01-01T00:00:00Z", "length": "P1D", "count": COUNT}
+
+
+@pytest.fixture
+async def series(store):
+    """A campaign of twenty days, which begin now; ``send(window, number)`` uploads one report each."""
+    campaign = cell_campaign(windows=WINDOWS)
+    await store.create_campaign(campaign)
+
+    async def send(*reports):
+        made = [
+            Report(window, cell_report(campaign, number).id, cell_report(campaign, number).payload)
+            for window, number in reports
+        ]
+        [outcome] = await store.count([Submission(campaign, decode_upload(encode_upload(made), campaign))])
+        return outcome
+
+    return campaign, send
+
+
+def codes(outcome):
+    return sorted(code for _, code in outcome.rejected)
+
+
+async def test_reports_are_counted_by_their_window_while_it_is_open_and_a_week_after(store, series, clock):
+    campaign, send = series
+    assert codes(await send((0, 0), (1, 1))) == ["window-not-open"]
+    clock.step(DAY)
+    assert (await send((1, 1), (0, 2), (0, 0))).duplicates == 1
+    clock.step(7 * DAY - 1)
+    assert (await send((0, 3), (7, 4))).counted == 2
+    clock.step(1)
+    outcome = await send((0, 5), (0, 3), (8, 6), (9, 7))
+    assert (outcome.counted, codes(outcome)) == (1, ["window-not-open", "window-over", "window-over"])
+    clock.step(19 * DAY - 1)
+    assert (await send((19, 8))).counted == 1
+    clock.step(1)
+    assert (await send((19, 9))).refused == "campaign-closed"
+    tally = await store.tally(campaign.id)
+    numbers = [int(window.n[0]) for window in tally.windows]
+    assert numbers == [3, 1, *[0] * 5, 1, 1, *[0] * 10, 1]
+    assert [number for number in range(10) if tally.pooled().counts[0][number]] == [0, 1, 2, 3, 4, 6, 8]
+
+
+async def test_what_came_too_early_claims_no_id_and_counts_once_later(store, series, clock):
+    campaign, send = series
+    for _ in range(3):
+        assert codes(await send((5, 1))) == ["window-not-open"]
+    clock.step(5 * DAY)
+    assert (await send((5, 1))).counted == 1
+    assert (await send((5, 1))).duplicates == 1
+    assert codes(await send((4, 1))) == ["conflicting-report"], "one id, one answer, in one window"
+    assert int((await store.tally(campaign.id)).n.sum()) == 1
+
+
+async def test_a_series_adds_up_from_its_windows_and_in_any_order(store, series, clock):
+    campaign, send = series
+    clock.step(5 * DAY)
+    drawn = [(random.Random(number).randrange(6), number) for number in range(60)]
+    for first in range(0, 60, 7):
+        await send(*drawn[first : first + 7])
+    tally = await store.tally(campaign.id)
+    assert Tally.of_windows(campaign, tally.windows) == tally
+    assert tally.pooled().counts[0][:60].tolist() == [1] * 60
+    assert int(sum(window.n.sum() for window in tally.windows)) == int(tally.pooled().n.sum()) == 60
+
+
+def test_a_series_is_not_counted_without_the_time():
+    campaign = cell_campaign(windows=WINDOWS)
+    upload = decode_upload(encode_upload([cell_report(campaign, 1)]), campaign)
+    with pytest.raises(ValueError, match="time"):
+        gather_by_campaign([Submission(campaign, upload)])
+    gather_by_campaign([Submission(campaign, upload)], datetime(2026, 1, 1, tzinfo=timezone.utc))
+
+
+def test_a_series_is_of_devices_and_never_of_nodes():
+    campaign = cell_campaign(windows=WINDOWS)
+    with pytest.raises(DraftError, match="windows"):
+        check_kind(campaign, federated=True, max_reports=None)
+    statistics = np.zeros(parts_of(campaign.label, campaign.asked)[-1].stop, dtype=np.int64)
+    assert encode_share(campaign.one_window, statistics)
+    with pytest.raises(ShareError, match="windows"):
+        encode_share(campaign, statistics)
+    with pytest.raises(ShareError, match="windows"):
+        decode_share(encode_share(campaign.one_window, statistics), campaign)
+
+
+def test_windows_are_written_in_toml_with_its_own_times():
+    draft = b"""
+version = 1
+title = "Weekly"
+label = { name = "y", classes = ["a", "b"] }
+features = [{ name = "x", kind = "categorical", values = ["u", "v"] }]
+privacy = { epsilon = 1.0 }
+windows = { from = 2027-01-04T01:00:00+01:00, length = "P7D", count = 52 }
+"""
+    assert compile_draft(draft, toml=True).windows.start == datetime(2027, 1, 4, tzinfo=timezone.utc)
