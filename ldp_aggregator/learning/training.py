@@ -38,6 +38,7 @@ from ldp_aggregator.estimation.simplex import FLOOR, NONE, POSTERIOR, TRAINING_M
 from ldp_aggregator.learning.expected_accuracy import predict_accuracy
 from ldp_aggregator.learning.naive_bayes import NaiveBayes, discrete_likelihood
 from ldp_aggregator.learning.published import counted_twice, local_guarantee, published_by, relayed, studies_of
+from ldp_aggregator.learning.series import ALL_WINDOWS, NOW, present
 from protocols import Campaign, Question
 from protocols.document.authored import MODEL
 from protocols.document.questions import LABEL, PAIR, SIGN, SQUARE, VALUE, signs_of
@@ -60,6 +61,7 @@ def train(
     variance_floor: float = DEFAULT_VARIANCE_FLOOR,
     shrinkage: bool = True,
     arrivals: Sequence[Arrivals] | None = None,
+    window: str = ALL_WINDOWS,
 ) -> NaiveBayes:
     """Train Naive Bayes from one campaign's tally, or from several ``(campaign, tally)`` pairs over the same schema.
 
@@ -87,6 +89,9 @@ def train(
     arrivals
         How the reports of each campaign came, where that is known: the model then tells which guarantee holds behind
         their relays, and which reports are in the tallies twice.
+    window
+        Of campaigns with windows: ``all`` takes what devices answered in all windows alike, ``now`` as much of each as
+        a filter over windows gives it in the present (see :mod:`ldp_aggregator.learning.series`).
 
     Raises
     ------
@@ -98,7 +103,9 @@ def train(
             raise TypeError("train(campaign, tally) needs the tally")
         campaign = [(campaign, tally)]
     counted = list(campaign)
-    pairs = [(one, its_tally.pooled()) for one, its_tally in counted]
+    if window not in (ALL_WINDOWS, NOW):
+        raise ValueError(f"window must be {ALL_WINDOWS} or {NOW}, not {window!r}")
+    pairs = [(one, present(one, its) if window == NOW else its.pooled()) for one, its in counted]
     how = Decoding(post, prior, float(smoothing), variance_floor, shrinkage)
     _check(pairs, how, arrivals)
     learned = learn(pairs, how)
@@ -106,7 +113,8 @@ def train(
     guarantee = local_guarantee(studies)
     training: dict[str, Any] = {
         "campaigns": [one.id for one, _ in pairs],
-        "reports": int(sum(its_tally.n.sum() for _, its_tally in pairs)),
+        "reports": int(sum(its_tally.n.sum() for _, its_tally in counted)),
+        **({"window": window} if window == NOW else {}),
         **asdict(how),
         "insufficient": learned.insufficient,
         "guarantee": guarantee.to_json(),
@@ -281,7 +289,7 @@ def found_by_lying(
 def _lied_to(campaign: Campaign, tally: Tally, model: Model, named: int, liars: int) -> Tally:
     """Return the tally as it would be if of the devices that were asked about each feature so many had lied."""
     of_feature = {one.feature.name: one for one in model.likelihoods}
-    lied = Tally(campaign)
+    lied = Tally(tally.campaign)
     lied.merge(tally)
     for question, n, counts in zip(campaign.questions, tally.n.tolist(), lied.counts, strict=True):
         likelihood = of_feature.get(question.feature or "")

@@ -16,6 +16,7 @@ from ldp_aggregator.counting.tally import Arrivals, Tally
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.simplex import POSTERIOR
 from ldp_aggregator.learning.published import counted_twice, published_by, relayed
+from ldp_aggregator.learning.series import ALL_WINDOWS
 from ldp_aggregator.service.settings import Settings, SettingsError
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import Counting, PublishedModel, Shares
@@ -140,9 +141,10 @@ def told_estimates(campaign: Campaign, tally: Tally, arrivals: Arrivals, post: s
 
 
 async def publish_trained(
-    store: Store, campaign_ids: Sequence[str], post: str = POSTERIOR, *, anyway: bool = False
+    store: Store, campaign_ids: Sequence[str], post: str = POSTERIOR, *, window: str = ALL_WINDOWS, anyway: bool = False
 ) -> tuple[int, tuple[PublishedModel, ...]]:
-    """Train on the tallies of campaigns about the same features and publish the model for the devices of each.
+    """Train on the tallies of campaigns about the same features, of a series on all windows or as of ``now``, and
+    publish the model for the devices of each.
 
     A model that is not known to be better than the most frequent class is published only ``anyway``; else
     UselessModelError. Raises UntrainableError and NotInstalledError. Returns the number of reports and each campaign's
@@ -150,7 +152,10 @@ async def publish_trained(
     """
     pairs, arrivals = await counts_to_train(store, campaign_ids)
     reports = int(sum(tally.n.sum() for _, tally in pairs))
-    document = (await trained(pairs, arrivals, post)).to_json()
+    for campaign, _ in pairs:
+        if window != ALL_WINDOWS and campaign.windows is None:
+            raise UntrainableError(f"campaign {campaign.id} has no windows; leave out what is to be of {window}")
+    document = (await trained(pairs, arrivals, post, window)).to_json()
     expected = json.loads(document)["training"]["expected"]
     if not (expected["above_majority"] or anyway):
         raise UselessModelError(reports, expected)
@@ -196,7 +201,10 @@ def derive_model(campaign: Campaign, shares: Shares, groups: int = 1) -> str:
 
 
 async def trained(
-    pairs: Sequence[tuple[Campaign, Tally]], arrivals: Sequence[Arrivals], post: str = POSTERIOR
+    pairs: Sequence[tuple[Campaign, Tally]],
+    arrivals: Sequence[Arrivals],
+    post: str = POSTERIOR,
+    window: str = ALL_WINDOWS,
 ) -> NaiveBayes:
     """Train on tallies, in a thread. Raises UntrainableError and NotInstalledError."""
 
@@ -205,7 +213,7 @@ async def trained(
             # scikit-learn takes a second to import; serving does not need it, and need not have it.
             from ldp_aggregator.learning.training import train
 
-            return train(pairs, post=post, arrivals=arrivals)
+            return train(pairs, post=post, arrivals=arrivals, window=window)
 
     return await asyncio.to_thread(work)
 

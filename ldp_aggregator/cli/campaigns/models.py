@@ -27,6 +27,7 @@ from ldp_aggregator.dashboard.drawing.evaluations import drawing
 from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB, POSTERIOR, TRAINING_MODES
 from ldp_aggregator.learning.published import PublishedGuarantee, Relayed, counted_twice, published_by, relayed
+from ldp_aggregator.learning.series import ALL_WINDOWS, NOW, series_rows
 from ldp_aggregator.service.publishing import (
     UselessModelError,
     counts_to_publish,
@@ -41,7 +42,7 @@ from ldp_aggregator.store.contract import PublishedModel
 from protocols import Campaign
 from protocols.document.authored import MOST_BINS
 from protocols.model import Model
-from protocols.shell import Groups, add_json, say, say_json
+from protocols.shell import Groups, add_json, at_least, say, say_json
 
 if TYPE_CHECKING:
     from ldp_aggregator.learning.evaluation_round import Evaluated, Figure
@@ -56,8 +57,13 @@ def add_commands(groups: Groups) -> None:
         "ID --json",
         "ID --csv --post none",
         "EVALUATION-ID --plot evaluation.svg",
+        "SERIES-ID --smooth --csv",
     )
     add_id(estimates)
+    estimates.add_argument("--window", type=at_least(1), metavar="W", help="of a series: this window alone, from 1")
+    estimates.add_argument(
+        "--smooth", action="store_true", help="of a series: every window alone, filtered (the present) and smoothed"
+    )
     estimates.add_argument("--post", choices=MODES, default=NORM_SUB, help="post-processing (default: %(default)s)")
     form = estimates.add_mutually_exclusive_group()
     add_json(form)
@@ -80,6 +86,12 @@ def add_commands(groups: Groups) -> None:
         help="train nothing: publish the model of this evaluation round with what the round tells of it",
     )
     train.add_argument("--output", type=Path, metavar="FILE", help="write the model to a file, too")
+    train.add_argument(
+        "--window",
+        choices=(ALL_WINDOWS, NOW),
+        default=ALL_WINDOWS,
+        help="of a series: all windows alike, or the present as a filter over windows has it (default: %(default)s)",
+    )
     train.add_argument(
         "--post",
         choices=TRAINING_MODES,
@@ -128,6 +140,12 @@ def _estimates(options: argparse.Namespace) -> None:
     # A release is kept: reading the estimates of a campaign that fixes releases may make one.
     releases = campaign.privacy.release_every is not None
     tally, arrivals = with_store(options, lambda store: counts_to_publish(store, campaign), read_only=not releases)
+    if options.window or options.smooth:
+        window = _window(campaign, tally, options.window)
+        if options.smooth:
+            _tell_series(options, campaign, tally, arrivals, window)
+            return
+        tally = tally.window(window or 0)
     evaluated = None
     if campaign.evaluation is not None:
         with needing_trainers():
@@ -149,6 +167,36 @@ def _estimates(options: argparse.Namespace) -> None:
         if evaluated:
             say("")
             _tell_evaluated(evaluated)
+
+
+def _window(campaign: Campaign, tally: Tally, number: int | None) -> int | None:
+    """Return the window of this number, from 0; None where none was named."""
+    if campaign.windows is None:
+        raise CommandError(f"campaign {campaign.id} has no windows; leave out --window and --smooth")
+    if number is not None and not (number <= campaign.windows.count and tally.window(number - 1).n.any()):
+        told = campaign.windows.told(number - 1) if number <= campaign.windows.count else f"window {number}"
+        raise CommandError(f"{told}: no answers of it are counted; the campaign has {campaign.windows.count} windows")
+    return None if number is None else number - 1
+
+
+def _tell_series(
+    options: argparse.Namespace, campaign: Campaign, tally: Tally, arrivals: Arrivals, window: int | None
+) -> None:
+    """Print every window's estimates alone, filtered and smoothed, or those of one window."""
+    rows = series_rows(campaign, tally, window)
+    published = published_by([(campaign, tally)], [arrivals])
+    if options.json:
+        say_json({"campaign": campaign.id, "series": rows, "published": published.to_json()})
+        return
+    with needing_trainers():
+        import pandas as pd
+    frame = pd.DataFrame(rows)
+    if options.csv:
+        say(frame.to_csv(index=False).rstrip("\n"))
+        return
+    say(frame.drop(columns=["from", "question"]).to_string(index=False, na_rep="", float_format="{:.4f}".format))
+    say("")
+    tell_guarantees(campaign.privacy.epsilon, published, [relayed(campaign, arrivals)], counted_twice([arrivals]))
 
 
 def _tell_estimates(estimates: Estimates, tally: Tally, arrivals: Arrivals) -> None:
@@ -204,7 +252,9 @@ def _train(options: argparse.Namespace) -> None:
             options,
             "publish model",
             options.ids,
-            lambda store: publish_trained(store, options.ids, options.post, anyway=options.anyway),
+            lambda store: publish_trained(
+                store, options.ids, options.post, window=options.window, anyway=options.anyway
+            ),
         )
     except UselessModelError as error:
         raise CommandError(f"{error}. Nothing is published; --anyway publishes it") from None
