@@ -84,6 +84,8 @@ REPORT_CODES: Final[Mapping[str, str]] = {
     **PAYLOAD_CODES,
     contract.CONFLICTING: "the id was counted before, with another answer; a device answers once",
     contract.CLOSED: "the campaign was full when the report arrived",
+    contract.WINDOW_NOT_OPEN: "the report's window is still to come; the device's clock is ahead, send it again then",
+    contract.WINDOW_OVER: "the report's window ended more than a week ago",
 }
 """Codes of single reports in the ``rejected`` list of a 200; the rest of the upload was counted."""
 

@@ -20,6 +20,7 @@ WINDOW_GRACE: Final = timedelta(days=7)
 
 _LENGTH: Final = re.compile(r"P(?:([1-9]\d{0,3})([WD])|T([1-9]\d{0,3})([HM]))")
 _UNITS: Final = {"W": timedelta(weeks=1), "D": timedelta(days=1), "H": timedelta(hours=1), "M": timedelta(minutes=1)}
+_WORDS: Final = {"W": "week", "D": "day", "H": "hour", "M": "minute"}
 _LIKE: Final = '{"from": "2027-01-04T00:00:00Z", "length": "P7D", "count": 52}'
 _LATEST_YEAR: Final = 9000
 
@@ -39,6 +40,13 @@ class Windows:
         """The length of one window."""
         days, of_days, hours, of_hours = _LENGTH.fullmatch(self.length).groups()  # type: ignore[union-attr]  # was read
         return int(days or hours) * _UNITS[of_days or of_hours]
+
+    @property
+    def each(self) -> str:
+        """The length of one window in words."""
+        days, of_days, hours, of_hours = _LENGTH.fullmatch(self.length).groups()  # type: ignore[union-attr]  # was read
+        number = days or hours
+        return f"{number} {_WORDS[of_days or of_hours]}{'' if number == '1' else 's'}"
 
     @property
     def end(self) -> datetime:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from ldp_aggregator.estimation.expected import answers
+from ldp_aggregator.estimation.smoothing import foreseen_variances
 from ldp_aggregator.learning.evaluation_round import foresee
 from ldp_aggregator.learning.published import DEFAULT_DELTA, PublishedGuarantee, published_together
 from ldp_aggregator.trainers.schemas import TableError
@@ -32,6 +34,10 @@ from simulations.tables.frames import TABLE_HELP, Table
 from simulations.tables.sources import read_draft, source_with_schema, with_epsilon
 
 DEFAULT_LOSS: Final = 0.02
+_MOVE: Final = 0.05
+"""Root mean square of a share's change from the first window to the last, where errors of windows are foreseen."""
+_WEEKLY: Final = {"from": "2027-01-04T00:00:00Z", "length": "P7D"}
+"""Windows of a draft that has none; when they are changes no error."""
 REPEATS: Final = 10
 """Simulations of the pilot at each number of devices."""
 _LEAST_WIDTH: Final = 11
@@ -87,6 +93,12 @@ def add_plan(groups: Groups, text: str) -> None:
     parser.add_argument(
         "--colluding", type=at_least(0), default=0, metavar="C", help="of the devices, hiding nobody (%(default)s)"
     )
+    parser.add_argument(
+        "--windows",
+        type=at_least(2),
+        metavar="T",
+        help="ask in so many windows, each device in one of them: the error of a window, alone and smoothed",
+    )
     parser.add_argument("--pilot", metavar="TABLE", help=TABLE_HELP)
     parser.add_argument(
         "--loss", type=between(0, 1), default=DEFAULT_LOSS, metavar="L", help="of accuracy (default: %(default)g)"
@@ -96,6 +108,9 @@ def add_plan(groups: Groups, text: str) -> None:
 
 def _run(options: argparse.Namespace) -> None:
     draft, pilot = read_draft(options.schema), None
+    if options.windows:
+        windows = {**_WEEKLY, **(draft.get("windows") or {}), "count": options.windows}
+        draft = {**draft, "opens": None, "closes": None, "windows": windows}
     if options.pilot:
         source = source_with_schema(options.pilot, options.schema)
         pilot = source.people
@@ -107,9 +122,12 @@ def _run(options: argparse.Namespace) -> None:
     campaign = Campaign.compile(with_epsilon(draft, epsilon))
     half = Campaign.compile(with_epsilon(draft, campaign.privacy.epsilon / 2))
     plan = make_plan(campaign, half, devices, pilot)
-    plan["published"] = published_together([(campaign, devices)], DEFAULT_DELTA, options.colluding).to_json()
+    crowd = devices if campaign.windows is None else devices // campaign.windows.count
+    plan["published"] = published_together([(campaign, crowd)], DEFAULT_DELTA, options.colluding).to_json()
     if campaign.evaluation is not None:
         plan["evaluation"] = asdict(foresee(campaign, devices))
+    if campaign.windows is not None:
+        plan["windows"] = _windows(plan["questions"], campaign.windows.count)
     plan["solution"] = None if solution is None else asdict(solution)
     if pilot is not None:
         curve = accuracy_curve(campaign, pilot, options.loss, repeats=REPEATS)
@@ -180,6 +198,19 @@ def make_plan(campaign: Campaign, half: Campaign, devices: int, pilot: Table | N
     }
 
 
+def _windows(questions: Sequence[Mapping[str, Any]], count: int) -> dict[str, Any]:
+    """Return the standard errors of a window's average cell: from its answers alone, filtered and smoothed."""
+    alone = [question["standard_error"] ** 2 * count for question in questions]
+    levels = [foreseen_variances(_MOVE**2 / count, variance, count) for variance in alone]
+    return {
+        "count": count,
+        "move": _MOVE,
+        "alone": [math.sqrt(variance) for variance in alone],
+        "filtered": [math.sqrt(filtered) for filtered, _ in levels],
+        "smoothed": [math.sqrt(smoothed) for _, smoothed in levels],
+    }
+
+
 def _subject(campaign: Campaign, question: Question) -> str:
     if question.kind in (RIGHT, SCORE):
         return "whether the model is right" if question.kind == RIGHT else "what the model says, and the class"
@@ -214,10 +245,23 @@ def _print(plan: Mapping[str, Any]) -> None:
             f"for errors of {float(error):.0%} of an even share in the worst question: {needed['epsilon']:,} devices, "
             f"{needed['half']:,} at half the epsilon"
         )
+    if "windows" in plan:
+        _print_windows(plan)
     if "evaluation" in plan:
         _print_evaluation(plan["evaluation"])
     if "pilot" in plan:
         _print_pilot(plan["pilot"])
+
+
+def _print_windows(plan: Mapping[str, Any]) -> None:
+    told = plan["windows"]
+    each = plan["devices"] / told["count"]
+    say()
+    say(f"each of {told['count']} windows has {each:,.0f} of the devices; where shares move by {told['move']:g}")
+    say("(root mean square) from the first window to the last, the standard error of a window is")
+    say(f"{'question':32} {'alone':>8} {'filtered':>8} {'smoothed':>8}")
+    for question, *errors in zip(plan["questions"], told["alone"], told["filtered"], told["smoothed"], strict=True):
+        say(f"{_in_words(question)[:32]:32} " + " ".join(f"{error:8.4f}" for error in errors))
 
 
 def _in_words(question: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from ldp_aggregator.cli.common import (
     with_recorded,
     with_store,
 )
-from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.counting.tally import Tally, devices_counted
 from ldp_aggregator.estimation.expected import answers
 from ldp_aggregator.learning.published import (
     counted_twice,
@@ -38,6 +38,7 @@ from ldp_aggregator.store import CampaignState, RefusedError, Store, StoreError
 from ldp_aggregator.store.contract import UPLOADING, to_text, utc_now
 from protocols import Campaign, DraftError
 from protocols.document.verification import NEGLIGIBLE_GAP, Verification
+from protocols.document.windows import Windows
 from protocols.shell import Groups, add_json, at_least, say, say_json
 
 ANYBODY: Final = "anybody"
@@ -161,11 +162,17 @@ def _show(options: argparse.Namespace) -> None:
         return
     published, behind = published_by([(campaign, tally)], [found.arrivals]), relayed(campaign, found.arrivals)
     if options.json:
-        told = {"realised_epsilon": campaign.realised_epsilon, "questions": len(campaign.questions)}
+        told: dict[str, Any] = {"realised_epsilon": campaign.realised_epsilon, "questions": len(campaign.questions)}
+        if campaign.windows is not None:
+            told["windows"] = campaign.windows.to_json() | {
+                "devices": [devices_counted(campaign, one.n.tolist()) for one in tally.windows]
+            }
         say_json(state | told | {"published": published.to_json(), "relayed": behind.to_json()})
         return
     _say_values(state)
     say(f"epsilon: {campaign.privacy.epsilon} in total for one device; {campaign.realised_epsilon} realised")
+    if campaign.windows is not None:
+        _say_windows(campaign.windows, tally)
     tell_guarantees(campaign.privacy.epsilon, published, [behind], counted_twice([found.arrivals]))
     say_table(
         ("question", "kind", "feature", "mechanism", "cells", "epsilon", "of devices"),
@@ -182,6 +189,17 @@ def _show(options: argparse.Namespace) -> None:
             for q, share in zip(campaign.questions, answers(campaign, 1), strict=True)
         ],
     )
+
+
+def _say_windows(windows: Windows, tally: Tally) -> None:
+    """Print the windows of a series, and how many devices answered in each so far."""
+    say(f"windows: {windows.count} of {windows.each}; a device answers once in its life, in one of them by lot")
+    numbers = [devices_counted(tally.campaign, one.n.tolist()) for one in tally.windows]
+    mean = sum(numbers) / max(1, sum(number > 0 for number in numbers))
+    rows = [
+        (windows.told(place), f"{number:,}", f"{number / mean:.0%}") for place, number in enumerate(numbers) if number
+    ]
+    say_table(("window", "devices", "of the mean"), rows)
 
 
 def _show_federated(options: argparse.Namespace, campaign: Campaign, state: dict[str, Any]) -> None:

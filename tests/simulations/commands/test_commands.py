@@ -161,3 +161,17 @@ def test_a_mistake_is_one_clear_line_and_one_of_two_exit_codes(
     assert problem in err
     assert len(err.strip().splitlines()) == 1
     assert out == ""
+
+
+def test_a_plan_for_windows_foresees_the_error_of_one_alone_and_smoothed(schema, capsys):
+    flags = ("plan", "--schema", schema, "--devices", 52_000, "--windows", 52)
+    code, out, err = run(capsys, *flags)
+    assert (code, err) == (0, "")
+    assert "each of 52 windows has 1,000 of the devices" in out
+    told = json.loads(run(capsys, *flags, "--json")[1])
+    for question, alone, filtered, smoothed in zip(
+        told["questions"], *(told["windows"][name] for name in ("alone", "filtered", "smoothed")), strict=True
+    ):
+        assert alone == pytest.approx(question["standard_error"] * 52**0.5)
+        assert question["standard_error"] < smoothed < filtered < alone / 2
+    assert told["published"]["reports"] == 1_000, "whoever is in one window hides among its devices"

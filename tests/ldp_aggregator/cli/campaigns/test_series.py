@@ -51,6 +51,10 @@ def rows(text):
 
 def test_windows_are_told_apart_smoothed_and_learned_from_as_of_now(series, run, refused, tmp_path):
     campaign_id, reports = series
+    shown = run("campaign", "show", campaign_id)[1]
+    assert "windows: 6 of 1 day; a device answers once in its life" in shown
+    assert "window 4 of 6, from 2026-01-04 00:00 to 2026-01-05 00:00 UTC" in shown
+    assert sum(json.loads(run("campaign", "show", campaign_id, "--json")[1])["windows"]["devices"]) == reports
     told = json.loads(run("estimates", campaign_id, "--json")[1])
     assert sum(one["n"] for one in told["questions"]) == reports
     of_windows = [json.loads(run("estimates", campaign_id, "--window", w, "--json")[1]) for w in range(1, OPEN + 1)]
