@@ -1,7 +1,7 @@
 """The audit's search, pointed at other libraries: how much do their mechanisms tell, each against its own claim?
 
     python -m venv F; F/bin/pip install -r benchmarks/peers/requirements.txt
-    python benchmarks/audit_peers.py --peers F/bin/python [--trials 20000] [--page docs/audit-of-others.md]
+    python benchmarks/audit_peers.py --peers F/bin/python [--trials 20000] [--page docs/reference/audit-of-others.md]
 
 The peers run in an environment of their own (``benchmarks/peers/sampling.py``) and hand over the bytes of what they
 give out. Half of the trials choose events, the other half tests them; a bound is Clopper-Pearson and holds for all rows
