@@ -8,7 +8,7 @@ import type { Campaign, CampaignDocument, LabelOf, RecordOf } from "../document/
 import { ensure, LdpError } from "../errors.js";
 import { within } from "../exact/rationals.js";
 import { perturb } from "../perturb.js";
-import type { Install } from "./install.js";
+import { changeState, landed, stateOf, type Install } from "./install.js";
 import { AwayError, get } from "./network.js";
 import { CLOCK_TOLERANCE, CLOSING_GRACE } from "./policy.js";
 import type { Publisher, Signer } from "./signer.js";
@@ -98,7 +98,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     const campaign = await this.fetch();
     const { publisher, install } = this;
     // Read once: where another tab answers meanwhile, its receipt would be taken for an earlier campaign's.
-    const state = await install.state();
+    const state = await stateOf(install);
     if (state.campaigns[this.id]?.receipt) return null;
     return (
       (await publisher?.refusal()) ??
@@ -139,7 +139,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     if (refused && refused.code !== "other-recipient") throw refused;
     await storage.change(`campaign ${this.id}`, () => document);
     await this.publisher?.keep();
-    await this.install.change(({ campaigns }) => {
+    await changeState(this.install, ({ campaigns }) => {
       const entry = campaigns[this.id];
       if (given(entry) && entry!.consent.url === this.url) return;
       campaigns[this.id] = { ...NOTHING, ...entry, consent: this.consent(now(), title, purpose ?? "", epsilon) };
@@ -153,7 +153,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   async withdraw(): Promise<Withdrawal> {
     const { install } = this;
     let [deleted, refunded, begun] = [0, 0, false];
-    await install.change(({ campaigns }) => {
+    await changeState(install, ({ campaigns }) => {
       const entry = (campaigns[this.id] ??= { ...NOTHING, consent: this.consent(null) });
       const { receipt, consent } = entry;
       consent.withdrawnAt = install.now();
@@ -167,7 +167,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
         entry.receipt = undefined;
       }
     });
-    await install.landed();
+    await landed(install);
     const arrived = begun && (await this.receipt())?.fate === ARRIVED;
     return { deleted, onItsWay: begun && !arrived ? deleted : 0, refunded };
   }
@@ -184,7 +184,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
    */
   async contribute(record: RecordOf<D>, label: LabelOf<D>): Promise<Receipt> {
     const { install } = this;
-    const known = this.answered(await install.state());
+    const known = this.answered(await stateOf(install));
     if (known) return known;
     const campaign = await this.atHand();
     ensure(campaign, "not-fetched");
@@ -192,7 +192,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     const unsigned = await this.publisher?.refusal();
     if (unsigned) throw unsigned;
     let receipt: Receipt | undefined;
-    await install.change((state) => {
+    await changeState(install, (state) => {
       receipt = this.answered(state);
       if (receipt) return;
       const refused = this.refused(campaign, state);
@@ -262,7 +262,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   }
 
   private async entry(): Promise<Entry | undefined> {
-    return (await this.install.state()).campaigns[this.id];
+    return (await stateOf(this.install)).campaigns[this.id];
   }
 
   private async atHand(): Promise<Campaign<D> | undefined> {

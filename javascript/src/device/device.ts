@@ -1,7 +1,7 @@
 import type { CampaignDocument } from "../document/types.js";
 import { ensure } from "../errors.js";
 import { DeviceCampaign } from "./campaign.js";
-import { checkCap, Install } from "./install.js";
+import { changeState, checkCap, keyOf, landed, stateOf, step, type Install } from "./install.js";
 import { ledgerOf, sentReports, type Ledger, type SentReport } from "./ledger.js";
 import { checkUrl, pause, type Fetch } from "./network.js";
 import { IDLE_CHECK, POLICY, type Policy } from "./policy.js";
@@ -35,14 +35,15 @@ export class Device {
   constructor(storage: Storage, { maxTotalEpsilon, identity, fetch, now = Date.now, policy }: DeviceOptions) {
     const account = identity instanceof Uint8Array ? identity : undefined;
     ensure(account ? account.length >= LEAST_IDENTITY : identity === "per installation", "bad-identity");
-    this.install = new Install(
+    this.install = {
       storage,
-      checkCap(maxTotalEpsilon),
-      account,
-      fetch ?? ((url, init) => globalThis.fetch(url, init)),
+      maxTotalEpsilon: checkCap(maxTotalEpsilon),
+      identity: account,
+      fetch: fetch ?? ((url, init) => globalThis.fetch(url, init)),
       now,
-      { ...POLICY, ...policy },
-    );
+      policy: { ...POLICY, ...policy },
+      key: keyOf(account),
+    };
   }
 
   /**
@@ -66,30 +67,30 @@ export class Device {
 
   /** Every report whose upload began, whatever the server said of it. */
   async sent(): Promise<SentReport[]> {
-    return sentReports(await this.install.state());
+    return sentReports(await stateOf(this.install));
   }
 
   /** The person's switch, on unless it was turned off. */
   async enabled(): Promise<boolean> {
-    return (await this.install.state()).enabled;
+    return (await stateOf(this.install)).enabled;
   }
 
   /** Off, nothing is answered and nothing is sent, now or after a restart; what is queued waits. */
   async enable(enabled: boolean): Promise<void> {
-    await this.install.change((state) => (state.enabled = enabled));
+    await changeState(this.install, (state) => (state.enabled = enabled));
     this.install.wake?.();
   }
 
   /** A copy of everything that is kept about the person, except the secret. */
   async export(): Promise<Omit<State, "secret">> {
-    const { secret, ...rest } = await this.install.state();
+    const { secret, ...rest } = await stateOf(this.install);
     return rest;
   }
 
   /** Deletes everything in the storage, of all accounts. What follows is a new device; what was sent stays sent. */
   async erase(): Promise<void> {
     await this.install.storage.clear();
-    await this.install.landed();
+    await landed(this.install);
   }
 
   /**
@@ -100,7 +101,7 @@ export class Device {
     const until = Date.now() + timeout;
     try {
       for (;;) {
-        const wait = await this.install.step(firstDelay);
+        const wait = await step(this.install, firstDelay);
         if (wait === undefined) return true;
         if (Date.now() + wait > until) return false;
         await pause(wait);
@@ -121,7 +122,7 @@ export class Device {
         clearTimeout(timer);
         let wait: number | undefined;
         try {
-          while (!signal.aborted && (wait = await this.install.step(firstDelay)) === 0) continue;
+          while (!signal.aborted && (wait = await step(this.install, firstDelay)) === 0) continue;
         } catch {
           // A storage that fails is left alone for a while.
         }

@@ -10,64 +10,58 @@ import { CLOSE_TIMEOUT, EXPIRY_TRIES, RETRY_AFTER_LONGEST, type Policy } from ".
 import { given, pack, queued, unpack, type Kept, type State } from "./state.js";
 import type { Storage } from "./storage.js";
 
-export class Install {
-  wake: (() => void) | undefined;
+/** What an app gave to its device, and where the state of it is in the storage. */
+export interface Install {
+  readonly storage: Storage;
+  readonly maxTotalEpsilon: number;
+  readonly identity: Uint8Array | undefined;
+  readonly fetch: Fetch;
+  readonly now: () => number;
+  readonly policy: Policy;
   readonly key: string;
+  wake?: (() => void) | undefined;
+}
 
-  constructor(
-    readonly storage: Storage,
-    readonly maxTotalEpsilon: number,
-    readonly identity: Uint8Array | undefined,
-    readonly fetch: Fetch,
-    readonly now: () => number,
-    readonly policy: Policy,
-  ) {
-    this.key = identity ? `account ${hex(hmac(identity, utf8("storage"))).slice(0, 32)}` : "device";
-  }
+export const keyOf = (identity: Uint8Array | undefined): string =>
+  identity ? `account ${hex(hmac(identity, utf8("storage"))).slice(0, 32)}` : "device";
 
-  /** A new device's secret; of an account the same on all of its devices. */
-  secret(): string {
-    return hex(this.identity ? hmac(this.identity, utf8("secret")) : randomBytes(32));
-  }
+export const stateOf = async ({ storage, key }: Install): Promise<State> => unpack(await storage.read(key));
 
-  async state(): Promise<State> {
-    return unpack(await this.storage.read(this.key));
-  }
+/** Whether somebody has decided anything yet. */
+export const exists = async ({ storage, key }: Install): Promise<boolean> => (await storage.read(key)) !== null;
 
-  /** Whether somebody has decided anything yet. */
-  async exists(): Promise<boolean> {
-    return (await this.storage.read(this.key)) !== null;
-  }
+/** Changes the state in one transaction; nothing is made by a change that `makes` nothing. */
+export async function changeState(install: Install, change: (state: State) => void, makes = true): Promise<void> {
+  const { storage, key, identity } = install;
+  if (!makes && !(await exists(install))) return;
+  await storage.change(key, (before) => {
+    if (before === null && !makes) return null;
+    const state = unpack(before);
+    // An account's secret is the same on all of its devices.
+    state.secret ||= hex(identity ? hmac(identity, utf8("secret")) : randomBytes(32));
+    change(state);
+    return pack(state);
+  });
+}
 
-  /** Changes the state in one transaction; nothing is made by a change that `makes` nothing. */
-  async change(change: (state: State) => void, makes = true): Promise<void> {
-    if (!makes && !(await this.exists())) return;
-    await this.storage.change(this.key, (before) => {
-      if (before === null && !makes) return null;
-      const state = unpack(before);
-      state.secret ||= this.secret();
-      change(state);
-      return pack(state);
-    });
-  }
+/** Waits for an upload under way, in whichever tab, two seconds at most. */
+export const landed = ({ storage }: Install): Promise<unknown> =>
+  Promise.race([storage.exclusive(async () => {}), pause(CLOSE_TIMEOUT)]);
 
-  /** Waits for an upload under way, in whichever tab, two seconds at most. */
-  landed(): Promise<unknown> {
-    return Promise.race([this.storage.exclusive(async () => {}), pause(CLOSE_TIMEOUT)]);
-  }
-
-  /** One step of the delivery. Milliseconds until the next one is due; undefined where nothing waits. */
-  step(firstDelay: number): Promise<number | undefined> {
-    return this.storage.exclusive(async () => {
-      const waits = ({ enabled, campaigns }: State) =>
-        Object.entries(campaigns).filter(([, entry]) => enabled && given(entry) && queued(entry).length);
-      if (!waits(await this.state()).length) return undefined;
-      let [wait, url, id]: [number | undefined, string, string] = [undefined, "", ""];
-      let batch: Kept[] = [];
-      const { policy } = this;
-      const jitter = () => randomBytes(4).reduce((sum, byte) => (sum + byte) / 256, 0);
-      await this.change((state) => {
-        const now = this.now();
+/** One step of the delivery. Milliseconds until the next one is due; undefined where nothing waits. */
+export function step(install: Install, firstDelay: number): Promise<number | undefined> {
+  const { storage, fetch, now: clock, policy } = install;
+  return storage.exclusive(async () => {
+    const waits = ({ enabled, campaigns }: State) =>
+      Object.entries(campaigns).filter(([, entry]) => enabled && given(entry) && queued(entry).length);
+    if (!waits(await stateOf(install)).length) return undefined;
+    let [wait, url, id]: [number | undefined, string, string] = [undefined, "", ""];
+    let batch: Kept[] = [];
+    const jitter = () => randomBytes(4).reduce((sum, byte) => (sum + byte) / 256, 0);
+    await changeState(
+      install,
+      (state) => {
+        const now = clock();
         wait = undefined;
         batch = [];
         for (const [campaignId, entry] of waits(state)) {
@@ -86,14 +80,18 @@ export class Install {
           entry.receipt!.fate = "on-its-way"; // from here on it may arrive, and is in the person's log
           for (const report of batch) report.at ??= now;
         }
-      }, false);
-      if (!batch.length) return wait;
-      const body = encodeUpload(
-        batch.map(({ question, id, payload }) => ({ question, id: unhex(id), payload: unhex(payload) })),
-      );
-      const answer = await post(this.fetch, `${url}/v1/campaigns/${id}/reports`, body, policy);
-      await this.change(({ campaigns }) => {
-        const now = this.now();
+      },
+      false,
+    );
+    if (!batch.length) return wait;
+    const body = encodeUpload(
+      batch.map(({ question, id, payload }) => ({ question, id: unhex(id), payload: unhex(payload) })),
+    );
+    const answer = await post(fetch, `${url}/v1/campaigns/${id}/reports`, body, policy);
+    await changeState(
+      install,
+      ({ campaigns }) => {
+        const now = clock();
         // What is due when the upload of another ends gets a moment anew: the server chooses when it answers.
         for (const entry of Object.values(campaigns)) if (entry.due! <= now) entry.due = null;
         const entry = campaigns[id]; // gone, where it was erased
@@ -106,10 +104,11 @@ export class Install {
             jitter(),
             policy,
           );
-      }, false);
-      return 0;
-    });
-  }
+      },
+      false,
+    );
+    return 0;
+  });
 }
 
 export function checkCap(cap: number): number {

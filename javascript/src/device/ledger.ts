@@ -1,5 +1,5 @@
 import { floatUp } from "../exact/rationals.js";
-import type { Install } from "./install.js";
+import { stateOf, type Install } from "./install.js";
 import { receiptsOf, total, type Fate, type Kept, type Receipt, type State } from "./state.js";
 
 const FATES: Readonly<Partial<Record<Fate, string>>> = {
@@ -47,7 +47,7 @@ export class Ledger {
 }
 
 export async function ledgerOf(install: Install): Promise<Ledger> {
-  const receipts = receiptsOf(await install.state());
+  const receipts = receiptsOf(await stateOf(install));
   return new Ledger(receipts, install.maxTotalEpsilon, install.identity ? "account" : "installation");
 }
 

@@ -2,7 +2,7 @@
 import { hex, utf8 } from "../bytes.js";
 import { ensure, LdpError } from "../errors.js";
 import { sha256 } from "../exact/sha256.js";
-import type { Install } from "../device/install.js";
+import { exists, type Install } from "../device/install.js";
 import { CLOCK_TOLERANCE } from "../device/policy.js";
 import { get } from "../device/network.js";
 import type { Signer } from "../device/signer.js";
@@ -90,7 +90,7 @@ function sourceOf(key: string, install: Install, url: string) {
       const known = await newest();
       ensure(!known || directory.version > known.version || directory.statement === known.statement, "older-directory");
       seen = directory;
-      if (await install.exists()) await keep();
+      if (await exists(install)) await keep();
       ensure(!isExpired(directory), "directory-expired");
     },
   };
