@@ -11,20 +11,28 @@ export function browserStorage(name = "ldp-bayes"): Storage {
   const mine = inTurn();
   const failed = (error: unknown): LdpError => new LdpError("storage-unavailable", String(error));
 
-  const open = (make: boolean): Promise<IDBDatabase | null> =>
+  const resultOf = <T>(request: IDBRequest<T>): Promise<T> =>
     new Promise((done, fail) => {
-      const request = indexedDB.open(name);
-      request.onupgradeneeded = () => {
-        if (make) request.result.createObjectStore(TABLE);
-        else request.transaction!.abort(); // there is none, and there shall be none
-      };
       request.onsuccess = () => done(request.result);
       request.onerror = (event) => {
         event.preventDefault();
-        if (make || request.error?.name !== "AbortError") fail(failed(request.error));
-        else done(null);
+        fail(failed(request.error));
       };
     });
+  /** The database; null where there is none and none is to be made. */
+  const open = (make: boolean): Promise<IDBDatabase | null> => {
+    const request = indexedDB.open(name);
+    let missing = false;
+    request.onupgradeneeded = () => {
+      missing = !make;
+      if (make) request.result.createObjectStore(TABLE);
+      else request.transaction!.abort(); // there is none, and there shall be none
+    };
+    return resultOf(request).catch((error) => {
+      if (missing) return null;
+      throw error;
+    });
+  };
 
   const transact = async (
     mode: IDBTransactionMode,
@@ -65,13 +73,10 @@ export function browserStorage(name = "ldp-bayes"): Storage {
           }
         };
       }),
-    clear: () =>
-      new Promise((done, fail) => {
-        const request = indexedDB.deleteDatabase(name);
-        request.onsuccess = () => done();
-        request.onerror = () => fail(failed(request.error));
-      }),
+    async clear() {
+      await resultOf(indexedDB.deleteDatabase(name));
+    },
     exclusive: <T>(work: () => Promise<T>) =>
-      globalThis.navigator?.locks ? (navigator.locks.request(name, work) as Promise<T>) : mine(work),
+      (globalThis.navigator?.locks?.request(name, work) as Promise<T> | undefined) ?? mine(work),
   };
 }

@@ -55,7 +55,8 @@ export function step(install: Install, firstDelay: number): Promise<number | und
     const waits = ({ enabled, campaigns }: State) =>
       Object.entries(campaigns).filter(([, entry]) => enabled && given(entry) && queued(entry).length);
     if (!waits(await stateOf(install)).length) return undefined;
-    let [wait, url, id]: [number | undefined, string, string] = [undefined, "", ""];
+    let wait: number | undefined;
+    let [url, id] = ["", ""];
     let batch: Kept[] = [];
     const jitter = () => randomBytes(4).reduce((sum, byte) => (sum + byte) / 256, 0);
     await changeState(

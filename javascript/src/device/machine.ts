@@ -61,6 +61,7 @@ export function judge(
   const code = answer ? problemCode(answer) : undefined;
   const reason = reasonOf(answer);
   const status = answer?.status ?? 0;
+  const poison = status === TOO_LARGE || (code && POISON.includes(status));
   const settle = (codeOf: (id: string) => string | undefined): void => {
     const { reports, receipt } = entry;
     for (const one of reports) if (ids.includes(one.id)) one.reply = codeOf(one.id) ?? ARRIVED;
@@ -74,12 +75,9 @@ export function judge(
   if (rejected) {
     settle((id) => rejected.get(id));
     entry.problem = null;
-  } else if (ids.length > 1 && (status === TOO_LARGE || (code && POISON.includes(status)))) {
+  } else if (ids.length > 1 && poison) {
     entry.most = 1; // from now on one at a time: the one that cannot be taken is then alone
-  } else if (
-    code &&
-    (status === TOO_LARGE || POISON.includes(status) || (TERMINAL.includes(status) && !RETRYABLE_CODES.includes(code)))
-  ) {
+  } else if (code && (poison || (TERMINAL.includes(status) && !RETRYABLE_CODES.includes(code)))) {
     settle(() => reason);
   } else {
     // exponential backoff with full jitter; Retry-After is the floor, up to its cap

@@ -59,5 +59,5 @@ export const areDeclared = (values: unknown, most: number): values is string[] =
 
 export function isInstant(text: any): boolean {
   // 2027-01-01T00:00:00Z, a time that exists
-  return isText(text, 20) && !text.startsWith("0000") && new Date(text).toJSON() === text.replace("Z", ".000Z");
+  return isText(text, 20) && text > "0001" && new Date(text).toJSON() === text.replace("Z", ".000Z");
 }

@@ -83,7 +83,7 @@ function isModel(model: any, label?: CampaignDocument["label"], declared?: reado
       areTexts(names, 2, MOST_CLASSES) && JSON.stringify(names) === JSON.stringify(label?.classes ?? names),
     prior: (row) => isRow(row, k) && isShares(row),
     training: (told) => !told || isObject(told) || isList(told, 0, 0),
-    projection: (value) => optional(isObject)(value),
+    projection: optional(isObject),
     features(list) {
       must(isList(list, 0, MOST_FEATURES, isLikelihood(k)) && distinct([model.label, ...list].map(nameOf)), "features");
       let used = list;

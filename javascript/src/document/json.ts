@@ -8,13 +8,13 @@ export function strictJson(text: string): any {
   try {
     value = JSON.parse(text, function (this: unknown, _, member: unknown) {
       if (!Array.isArray(this)) members++;
-      beyond ||= member === Infinity || member === -Infinity;
+      beyond ||= [Infinity, -Infinity].includes(member as number);
       return member;
     });
   } catch {
     must(false, "document");
   }
-  const keys = (text.match(/"(?:[^"\\]|\\.)*"\s*:?/g) ?? []).filter((token) => token.endsWith(":"));
-  must(!beyond && members === keys.length, "document");
+  const colons = text.replace(/"(?:[^"\\]|\\.)*"/g, "").split(":").length - 1; // one after each key
+  must(!beyond && members === colons, "document");
   return value;
 }

@@ -47,10 +47,9 @@ export const within = ([n, d]: Ratio, epsilon: number): boolean =>
 
 /** The next double above a positive one. */
 export function nextUp(x: number): number {
-  const view = new DataView(new ArrayBuffer(8));
-  view.setFloat64(0, x);
-  view.setBigUint64(0, view.getBigUint64(0) + 1n);
-  return view.getFloat64(0);
+  const double = Float64Array.of(x);
+  new BigUint64Array(double.buffer)[0]!++;
+  return double[0]!;
 }
 
 /** The least double that is not below a loss (0, or not many orders below 1). */

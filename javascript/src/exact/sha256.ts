@@ -12,7 +12,7 @@ function roots(): Int32Array {
 
 type Eight = [number, number, number, number, number, number, number, number];
 
-const rotate = (word: number, by: number): number => (word >>> by) | (word << (32 - by));
+const rotate = (word: number, by: number): number => (word >>> by) | (word << -by);
 
 export function sha256(message: Uint8Array): Uint8Array {
   const k = (constants ??= roots());
@@ -39,7 +39,7 @@ export function sha256(message: Uint8Array): Uint8Array {
       const s = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) | (c & (a | b)));
       [a, b, c, d, e, f, g, h] = [(t + s) | 0, a, b, c, (d + t) | 0, e, f, g];
     }
-    [a, b, c, d, e, f, g, h].forEach((word, i) => (state[i] = (state[i]! + word) | 0));
+    [a, b, c, d, e, f, g, h].forEach((word, i) => (state[i]! += word));
   }
   state.forEach((word, i) => view.setInt32(4 * i, word)); // the last block is in the state by now
   return padded.slice(0, 32);
@@ -48,12 +48,12 @@ export function sha256(message: Uint8Array): Uint8Array {
 export function hmac(key: Uint8Array, ...message: readonly Uint8Array[]): Uint8Array {
   const block = new Uint8Array(64);
   block.set(key.length > 64 ? sha256(key) : key);
-  const padded = (by: number, parts: readonly Uint8Array[]): Uint8Array =>
+  const keyed = (by: number, ...parts: readonly Uint8Array[]): Uint8Array =>
     sha256(
       concat(
         block.map((byte) => byte ^ by),
         ...parts,
       ),
     );
-  return padded(0x5c, [padded(0x36, message)]);
+  return keyed(0x5c, keyed(0x36, ...message));
 }

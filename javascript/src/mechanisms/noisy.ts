@@ -1,6 +1,7 @@
 import type { Coins } from "../exact/coins.js";
 import { discreteLaplace } from "../exact/laplace.js";
 import type { Ratio } from "../exact/rationals.js";
+import { clip } from "../values.js";
 import type { Mechanism, Moment } from "./mechanism.js";
 
 const FINEST_GRID = 12n;
@@ -10,13 +11,13 @@ export const cellBound = (grid: bigint, scale: bigint): bigint =>
   (1n << grid) + ((16n * scale + (1n << 40n) - 1n) >> 40n);
 
 function noisyVector(grid: bigint, scale: bigint, d: number, item: number, value: bigint, coins: Coins): Uint8Array {
-  let [numerator, denominator] = [scale, 1n << 40n];
-  for (; numerator % 2n === 0n && denominator > 1n; numerator /= 2n) denominator /= 2n;
-  const bound = cellBound(grid, scale);
+  const common = scale & -scale;
+  const unit = common < 1n << 40n ? common : 1n << 40n;
+  const bound = Number(cellBound(grid, scale));
   const view = new DataView(new ArrayBuffer(4 * d));
   for (let cell = 0; cell < d; cell++) {
-    const noisy = (cell === item ? value : 0n) + discreteLaplace(coins, numerator, denominator);
-    view.setInt32(4 * cell, Number(noisy > bound ? bound : noisy < -bound ? -bound : noisy), true);
+    const noisy = (cell === item ? value : 0n) + discreteLaplace(coins, scale / unit, (1n << 40n) / unit);
+    view.setInt32(4 * cell, clip(Number(noisy), -bound, bound), true);
   }
   return new Uint8Array(view.buffer);
 }
