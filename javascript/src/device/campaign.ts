@@ -152,7 +152,9 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
    */
   async withdraw(): Promise<Withdrawal> {
     const { install } = this;
-    let [deleted, refunded, begun] = [0, 0, false];
+    let deleted = 0;
+    let refunded = 0;
+    let begun = false;
     await changeState(install, ({ campaigns }) => {
       const entry = (campaigns[this.id] ??= { ...NOTHING, consent: this.consent(null) });
       const { receipt, consent } = entry;

@@ -89,8 +89,8 @@ function isModel(model: any, label?: CampaignDocument["label"], declared?: reado
       let used = list;
       if (model.projection) {
         must(isList(inputs, 1, MOST_FEATURES, isFeature(k)), "projection");
-        const of = { features: inputs, label: { name: model.label, classes: model.classes }, study: "" };
-        const read = checkProjection(projection, of);
+        const { label: name, classes } = model;
+        const read = checkProjection(projection, { features: inputs, label: { name, classes }, study: "" });
         const outputs = projection.outputs.map(nameOf);
         used = [...list.filter(({ name }) => !outputs.includes(name)), ...read];
       }

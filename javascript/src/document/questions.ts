@@ -13,20 +13,17 @@ export const MOST_PRODUCTS = 8192; // questions about two features, in a round o
 
 /** Positive integers, each a number or decimal digits in the document. */
 function readNumbers(names: string, parameters: any): Question["parameters"] {
-  const refuseUnless = (right: boolean): void => ensure(right, INVALID, names);
   const wanted = names.split(" ");
-  refuseUnless(Object.keys(parameters).length === wanted.length);
-  const numbers = Object.fromEntries(
-    wanted.map((name) => {
+  const right =
+    Object.keys(parameters).length === wanted.length &&
+    wanted.every((name) => {
       const value = parameters[name];
-      refuseUnless(
-        typeof value === "string" ? /^[1-9][0-9]{0,39}$/.test(value) : Number.isSafeInteger(value) && value > 0,
-      );
-      return [name, BigInt(value)];
-    }),
-  );
-  refuseUnless(![numbers.p, numbers.q].some((share) => share! >= ONE));
-  return numbers;
+      const number =
+        typeof value === "string" ? /^[1-9]\d{0,39}$/.test(value) : Number.isSafeInteger(value) && value > 0;
+      return number && !(/^[pq]$/.test(name) && BigInt(value) >= ONE);
+    });
+  ensure(right, INVALID, names);
+  return Object.fromEntries(wanted.map((name) => [name, BigInt(parameters[name])]));
 }
 
 export function readQuestion(
