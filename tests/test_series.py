@@ -131,4 +131,7 @@ async def test_everybody_who_is_on_answers_once_whatever_clocks_networks_and_res
     assert done["off"] == devices // 10
     for one in people:
         _, part = one.start()
-        assert (part.fate, part.next_step()) == (None if one.is_off else "arrived", "nothing")
+        # One whose clock was ahead looked once at each start, and may not have heard that its answer arrived.
+        fates = {None} if one.is_off else {"arrived", "on-its-way"} if one.ahead > timedelta(0) else {"arrived"}
+        assert part.fate in fates
+        assert part.next_step() == "nothing"

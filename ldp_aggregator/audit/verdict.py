@@ -22,6 +22,7 @@ import numpy as np
 from ldp_aggregator.audit.asking import asked_again
 from ldp_aggregator.audit.asking.asked_again import Again
 from ldp_aggregator.audit.asking.black_box import Answer, BlackBoxError, Client, Person, Stopwatch, two
+from ldp_aggregator.audit.asking.lives import Lives, answers_twice
 from ldp_aggregator.audit.asking.observations import Seen, read_tables, within
 from ldp_aggregator.audit.asking.people import DRAWN_SHARE, Document, drawn_people, people_of
 from ldp_aggregator.audit.floor import UNSEEN, Floor, floor_of
@@ -48,6 +49,7 @@ ID_UNEVEN: Final = "id-not-uniform"
 COINS: Final = "coins-repeat"
 SEED: Final = "seed-guessed"
 STUDY: Final = "study-answered-twice"
+TWICE: Final = "answers-twice"
 SLOW: Final = "time-tells"
 
 CHECKS: Final = {
@@ -65,6 +67,7 @@ CHECKS: Final = {
     COINS: "coins are tossed anew: in every process, for every device and every campaign",
     SEED: "no usual generator gives ids or noise from public bytes, small numbers or the time in seconds",
     STUDY: "a device answers one campaign of a study, also where two ask it at once",
+    TWICE: "in a series a device answers once in its life",
     SLOW: "answers take as long for one person as for another, but for a tolerance",
 }
 """What an audit looks at: the code of a finding, and what must hold."""
@@ -181,7 +184,9 @@ def audit(
     rng = np.random.default_rng() if rng is None else rng
     value: Document = json.loads(document)
     claim = float(value["privacy"]["epsilon"])
-    fixed = people_of(value, rng)
+    fixed, lives = people_of(value, rng), Lives.of(document)
+    if lives is not None:
+        document, value, client, fixed = lives.document, lives.told, lives.client(client), lives.people(fixed)
     people = (*fixed, *drawn_people(value, fixed, rng))
     counts = [trials] * len(fixed) + [-(-trials // DRAWN_SHARE)] * (len(people) - len(fixed))
     seen, twins = _ask(document, client, people, counts, at_once)
@@ -205,6 +210,7 @@ def audit(
     further = [of for of in (*twins, again.first, again.other_campaign, alone.answers) if any(of)]
     ids = [one for tables in (seen.tables, *map(read_tables, further)) for one in repeats.ids_of(tables)]
     other = next((number for number, person in enumerate(fixed) if person.label != fixed[0].label), 0)
+    twice = None if lives is None else answers_twice(again.first)
     findings = [
         *_loss_findings(events),
         *(Finding(LENGTH, text) for text in repeats.different_lengths(seen)),
@@ -217,6 +223,7 @@ def audit(
         *_known(COINS, twisted_ids(seen, alphas[TWISTED])),
         *_coin_findings(value, seen, twins, again, alphas[ALIKE]),
         *_known(STUDY, studied),
+        *_known(TWICE, twice),
         *_known(SLOW, None if times is None else slow_answers(times, alphas[TIME])),
         *_known(SEED, public_noise(document, seen, sorted({0, other}), len(twins[0]), alphas[SEEDED] / 2)),
         *_known(SEED, small_seeds(document, ids, alphas[SEEDED] / 2)),

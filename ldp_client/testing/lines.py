@@ -7,7 +7,7 @@ with the bytes of the upload in hexadecimal, or ``!`` and the code of the reason
 ``device`` are answered by a fresh device each. Lines with the same ``device`` are one device that contributes, fails
 to deliver, and tries again: however often a campaign asks it, it must send the same bytes. ``storage`` is a folder in
 which devices keep what they must not forget, for this process and others; without one they live as long as the
-process.
+process. ``now`` is the time on a device's clock, for campaigns with windows.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -78,10 +79,10 @@ def _answer(
     try:
         if name is None:
             return encode_upload(perturb(campaign, record, asked["label"])).hex()
-        key = campaign.id, str(name)
+        key, now = (campaign.id, str(name)), _seconds(asked.get("now"))
         if key not in devices:
-            devices[key] = _Device(campaign, _place(storage, str(name)))
-        return devices[key].send(record, asked["label"]).hex()
+            devices[key] = _Device(campaign, _place(storage, str(name)), now)
+        return devices[key].send(record, asked["label"], now).hex()
     except LdpError as error:
         return f"!{error.code}"
     except UnreadableValueError:
@@ -96,6 +97,10 @@ def _record(asked: Mapping[str, Any]) -> Mapping[str, object]:
     return _Record(values, frozenset(name for name, word in odd.items() if word == "unreadable"))
 
 
+def _seconds(now: str | None) -> float | None:
+    return None if now is None else datetime.fromisoformat(now.replace("Z", "+00:00")).timestamp()
+
+
 def _place(storage: Path | None, name: str) -> str:
     """One file for each device, whatever the letters of its name."""
     return MEMORY if storage is None else str(storage / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.sqlite")
@@ -104,16 +109,18 @@ def _place(storage: Path | None, name: str) -> str:
 class _Device:
     """One device whose uploads never arrive."""
 
-    def __init__(self, campaign: Campaign, storage: str) -> None:
-        self._clock = FakeClock()
+    def __init__(self, campaign: Campaign, storage: str, now: float | None) -> None:
+        self._clock = FakeClock() if now is None else FakeClock(now)
         cap = campaign.privacy.epsilon
         self._device = Device(storage, max_total_epsilon=_MANY_CAMPAIGNS * cap, clock=self._clock)
         self._campaign = self._device.campaign(_NOWHERE, campaign.id, max_epsilon=cap)
         self._campaign.load(campaign.document)
         self._campaign.grant()
 
-    def send(self, record: Mapping[str, object], label: object) -> bytes:
+    def send(self, record: Mapping[str, object], label: object, now: float | None) -> bytes:
         """Return what it sends for the record, now or again."""
+        if now is not None:
+            self._clock.now = now
         self._campaign.contribute(record, label)
         for _ in range(_ATTEMPTS):
             # Another process of the same storage may have left a time for the next attempt.

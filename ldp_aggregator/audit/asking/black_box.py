@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Final, NoReturn, Protocol, TypeVar
 
@@ -55,11 +55,22 @@ class UnreadableRecord(dict[str, object]):
 
 @dataclass(frozen=True)
 class Person:
-    """The person whose answer is asked for. The same ``device`` means the same device again, None a fresh one."""
+    """The person whose answer is asked for. The same ``device`` means the same device again, None a fresh one.
+
+    In a series, ``now`` is the time on the device's clock, and ``later`` who the person is in the windows after the
+    first; nobody else, where that is empty.
+    """
 
     record: Mapping[str, object] = field(hash=False)
     label: str
     device: str | None = None
+    now: str | None = None
+    later: tuple[Person, ...] = ()
+
+    def in_window(self, window: int) -> Person:
+        """Return who the person is in a window, from 0."""
+        now = self.later[window - 1] if window and self.later else self
+        return replace(now, device=self.device, later=())
 
     def to_json(self) -> dict[str, Any]:
         """The person as a line has it: ``odd`` holds what JSON has no word for."""
@@ -67,7 +78,8 @@ class Person:
         if isinstance(self.record, UnreadableRecord):
             odd |= dict.fromkeys(self.record.unreadable, "unreadable")
         plain = {name: value for name, value in self.record.items() if name not in odd}
-        return {"record": plain, **({"odd": odd} if odd else {}), "label": self.label}
+        later = {"later": [person.to_json() for person in self.later]} if self.later else {}
+        return {"record": plain, **({"odd": odd} if odd else {}), "label": self.label, **later}
 
 
 class Client(Protocol):
@@ -166,7 +178,7 @@ def _lines(document: str, people: Sequence[Person], storage: Path | None) -> Ite
     for person in people:
         line = written.get(id(person))
         if line is None or first:
-            device = {} if person.device is None else {"device": person.device}
+            device = {name: of for name in ("device", "now") if (of := getattr(person, name)) is not None}
             line = json.dumps({**first, **person.to_json(), **device}, ensure_ascii=False, allow_nan=False).encode()
             line += b"\n"
             if not first:

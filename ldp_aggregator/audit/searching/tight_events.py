@@ -186,7 +186,7 @@ def item_of(document: Document, question: Question, person: Person) -> Item | No
     """Encode the person's record as the mechanism would, an index or a :class:`Moment`; None where coins or conventions
     take part (numbers inside, outside or missing, what nobody declared, outputs of a projection).
     """
-    classes = document["label"]["classes"]
+    classes, person = document["label"]["classes"], person.in_window(question.get("window", 0))
     label = classes.index(person.label)
     if question["kind"] == "label":
         return int(label)
