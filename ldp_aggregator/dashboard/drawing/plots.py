@@ -6,7 +6,7 @@ Attributes only, no ``style``: the page's Content-Security-Policy allows none. E
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -148,6 +148,56 @@ def curve(points: Sequence[tuple[datetime, int]], *, title: str) -> Markup:
         f'<text class="axis" x="{WIDTH - RIGHT}" y="{height - 5}" text-anchor="end">reports, time in UTC</text></svg>'
     )
     return Markup("".join(parts))  # noqa: S704 - numbers and times only, and an escaped title
+
+
+@dataclass(frozen=True)
+class Line:
+    """A share over windows: what is believed of each with its interval, and the ``dots`` of each window alone."""
+
+    label: str
+    value: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+    dots: Sequence[float]
+
+
+def series_plot(lines: Sequence[Line], *, title: str) -> Markup:
+    """Shares against the number of the window, from 1, each as a line in its band over the dots of single windows."""
+    windows = len(lines[0].value)
+    most = max([0.0, *(end for line in lines for end in line.high if math.isfinite(end))])
+    ticks = nice_ticks(0.0, min(max(most, 0.01), 1.0))
+    left, foot, top = 52, TOP + _CURVE_HEIGHT, ticks[-1]
+
+    def at(window: int, share: float) -> tuple[float, float]:
+        inside = min(max(share, 0.0), top)
+        return left + window / max(windows - 1, 1) * (WIDTH - left - RIGHT), foot - inside / top * _CURVE_HEIGHT
+
+    parts = [_head(title, foot + FOOT + ROW * len(lines))]
+    for tick in ticks:
+        _, y = at(0, tick)
+        parts.append(f'<line class="grid" x1="{left}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}"/>')
+        parts.append(f'<text class="tick" x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{100 * tick:g} %</text>')
+    for place, line in enumerate(lines):
+        mark = f"mark{place % MARKS}"
+        known = [window for window in range(windows) if math.isfinite(line.low[window])]
+        ends = [at(w, line.high[w]) for w in known] + [at(w, line.low[w]) for w in reversed(known)]
+        parts.append(f'<polygon class="band {mark}" points="{_points(ends)}"/>')
+        parts.append(f'<polyline class="{mark}" points="{_points(at(w, line.value[w]) for w in known)}"/>')
+        for x, y in (at(window, dot) for window, dot in enumerate(line.dots) if 0 <= dot <= top):
+            parts.append(f'<circle class="{mark}" cx="{x:.1f}" cy="{y:.1f}" r="2"/>')
+        y = foot + FOOT + ROW * place + ROW / 2
+        parts.append(f'<line class="{mark}" x1="{left}" y1="{y:g}" x2="{left + 18}" y2="{y:g}"/>')
+        label = escape(_short(line.label, _GROUP_LETTERS))
+        parts.append(f'<text class="name" x="{left + 26}" y="{y + 4:g}">{label}</text>')
+    parts.append(f'<text class="tick" x="{left}" y="{foot + 13}">1</text>')
+    parts.append(
+        f'<text class="tick" x="{WIDTH - RIGHT}" y="{foot + 13}" text-anchor="end">window {windows}</text></svg>'
+    )
+    return Markup("".join(parts))  # noqa: S704 - numbers, and texts that were escaped above
+
+
+def _points(places: Iterable[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
 
 
 def rates_plot(points: Sequence[tuple[float, float, float, float]], *, title: str, axes: tuple[str, str]) -> Markup:

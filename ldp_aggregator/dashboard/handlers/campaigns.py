@@ -27,6 +27,7 @@ from ldp_aggregator.dashboard.drawing.learned_features import (
     of_features,
     quality,
 )
+from ldp_aggregator.dashboard.drawing.over_time import OverTime, over_time
 from ldp_aggregator.dashboard.drawing.plots import curve
 from ldp_aggregator.dashboard.drawing.precision import Precision, Promises, Reach, of_campaign, precisions, reaches
 from ldp_aggregator.dashboard.drawing.server_metrics import Readings, Refused, read_exposition, refused_by
@@ -70,6 +71,7 @@ class Shown:
     more: list[Reach]
     prior: FeatureFigure | None = None
     findings: Sequence[FeatureFigure] = ()
+    over_time: OverTime | None = None
 
 
 async def get_live(visit: Visit, sources: Sources) -> web.Response:
@@ -197,7 +199,7 @@ def _shown(campaign: Campaign, counted: Tally, released: Tally, arrivals: Arriva
         return Shown(devices, reached, promised, more)
     belief = believed(estimates)
     prior, features = class_prior(estimates, belief, liars), of_features(estimates, belief, liars)
-    return Shown(devices, reached, promised, more, prior, features)
+    return Shown(devices, reached, promised, more, prior, features, over_time(campaign, released))
 
 
 async def _evaluation(campaign: Campaign, released: Tally) -> dict[str, Any] | None:
