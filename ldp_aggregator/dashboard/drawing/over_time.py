@@ -55,7 +55,9 @@ def over_time(campaign: Campaign, tally: Tally) -> OverTime | None:
     numbers = [devices_counted(campaign, one.n.tolist()) for one in tally.windows]
     mean = sum(numbers) / sum(number > 0 for number in numbers)
     windows = [
-        Window(campaign.windows.told(place), number, number / mean) for place, number in enumerate(numbers) if number
+        Window(f"{place + 1}, from {campaign.windows.opens(place):%Y-%m-%d %H:%M}", number, number / mean)
+        for place, number in enumerate(numbers)
+        if number
     ]
     return OverTime(windows, list(_drawn(campaign, tally)))
 
@@ -83,7 +85,8 @@ def _line(one: QuestionSeries, cell: int, label: str) -> Line:
 
 
 def _figure(key: str, title: str, lines: Sequence[Line]) -> Drawn:
-    shown = sorted(lines, key=lambda line: -max(line.value))[:_MOST_LINES]
+    largest = sorted(range(len(lines)), key=lambda place: -max(lines[place].value))[:_MOST_LINES]
+    shown = [lines[place] for place in sorted(largest)]
     windows = range(len(shown[0].value))
     rows = [
         [

@@ -37,8 +37,8 @@ async def test_a_series_is_shown_by_window_on_both_pages_and_an_empty_one_too(da
         await dashboard.store.count([Submission(series, decode_upload(upload, series))])
     page = await dashboard.page(series)
     assert "Over time" in page
-    assert f"window 4 of {WINDOWS}, from" in page
-    assert f"window 5 of {WINDOWS}, from" not in page, "it is not open yet"
+    assert "<td>4, from " in page
+    assert "<td>5, from " not in page, "it is not open yet"
     assert "age and missed_payment = yes, by window" in page
 
 
