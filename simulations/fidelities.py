@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -326,6 +326,8 @@ def simulate_vector(columns: Columns, rng: np.random.Generator, devices: int | N
 
     ``devices`` None makes every row a device; a number draws the owner of each device among the rows, independently.
     """
+    if columns.campaign.windows is not None:
+        return _in_windows(simulate_vector, columns, rng, devices)
     if devices is None:
         return _answer(columns, np.arange(len(columns)), rng)
     tally = Tally(columns.campaign)
@@ -383,10 +385,27 @@ def simulate_counts(columns: Columns, rng: np.random.Generator, devices: int | N
     Devices are exchangeable, so only how many of them hold each item matters; how the reports of that many devices add
     up is the mechanism's to draw (:mod:`ldp_aggregator.mechanisms`).
     """
+    if columns.campaign.windows is not None:
+        return _in_windows(simulate_counts, columns, rng, devices)
     tally = Tally(columns.campaign)
     for question, number, spread in _answering(columns, rng, devices):
         tally.add(question.index, number, _count(columns, question, spread, rng))
     return tally
+
+
+def _in_windows(
+    simulate: Callable[[Columns, np.random.Generator, int | None], Tally],
+    columns: Columns,
+    rng: np.random.Generator,
+    devices: int | None,
+) -> Tally:
+    """A series of a population that stands still: every device draws its window by lot."""
+    campaign = columns.campaign
+    if campaign.windows is None or devices is None:
+        raise ValueError("a series is simulated with a number of devices; name it")
+    numbers = rng.multinomial(devices, np.full(campaign.windows.count, 1 / campaign.windows.count))
+    one = replace(columns, campaign=campaign.one_window)
+    return Tally.of_windows(campaign, [simulate(one, rng, number) for number in numbers.tolist()])
 
 
 def _answering(
