@@ -7,7 +7,7 @@ Run it as often as you like: only the first run answers, later ones deliver what
 
 import sys
 
-from ldp_client import Device, DeviceCampaign, LdpError, ModelUnavailableError
+from ldp_client import Device, DeviceCampaign, LdpError, TransportError
 
 STORAGE = "my-app.db"  # Device.default_path("my-app") is the place for an app that is installed
 
@@ -41,7 +41,9 @@ def main() -> None:
     print(device.ledger())
     try:
         print(f"the model's guess about you: {campaign.classifier().predict(RECORD)}")
-    except ModelUnavailableError:
+    except TransportError as error:
+        if error.code != "no-model":
+            raise
         print("there is no model yet")
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from protocols.document.campaign import Campaign
 from protocols.document.schema import ContinuousFeature, Feature, Label
-from protocols.errors import ProtocolError
+from protocols.errors import DocumentError
 
 Integers = NDArray[np.int64]
 
@@ -79,10 +79,8 @@ _HEAD_BYTES: Final = 128
 _INTEGER_BYTES: Final = 9
 
 
-class ShareError(ProtocolError):
-    """Bytes that are not the one valid encoding of a share for this campaign; nothing in them is merged."""
-
-    code = "malformed-share"
+def _malformed(problem: str) -> DocumentError:
+    return DocumentError("malformed-share", problem)
 
 
 @dataclass(frozen=True)
@@ -104,21 +102,21 @@ def encode_share(campaign: Campaign, vector: Integers, *, other_rows: bool = Fal
 
 
 def decode_share(data: bytes, campaign: Campaign) -> Integers:
-    """The statistics in a share. Raises ShareError, saying what would be right."""
+    """The statistics in a share. Raises DocumentError, saying what would be right."""
     value = _unpack(data, max(_length(campaign), _FORM))
     plain = value[1:] if value[:1] == [OTHER_ROWS] else value
     if not (len(plain) == 3 and type(plain[0]) is int and plain[0] == SHARE_VERSION):
-        raise ShareError(
+        raise _malformed(
             f'a share is [{SHARE_VERSION}, campaign id, [integer, ...]], or that with "{OTHER_ROWS}" before it'
         )
     if plain[1] != campaign.id:
-        raise ShareError(f"the share is for another campaign than {campaign.id}")
+        raise _malformed(f"the share is for another campaign than {campaign.id}")
     values = value[-1]
     if type(values) is not list:
-        raise ShareError("the statistics of a share are a list of integers")
+        raise _malformed("the statistics of a share are a list of integers")
     _check(values, campaign)
     if _pack(value) != data:
-        raise ShareError("not the shortest msgpack encoding of its content; exactly one encoding is valid")
+        raise _malformed("not the shortest msgpack encoding of its content; exactly one encoding is valid")
     return np.array(values, dtype=np.int64)
 
 
@@ -130,12 +128,12 @@ def has_other_rows(share: bytes) -> bool:
 def campaign_of(data: bytes) -> str:
     """Return the id of the campaign that a share names, for a node that sends it. The rest of it is not looked at.
 
-    Raises ShareError.
+    Raises DocumentError.
     """
     value = _unpack(data, max(len(data), _FORM))
     plain = value[1:] if value[:1] == [OTHER_ROWS] else value
     if len(plain) != 3 or type(plain[1]) is not str or len(plain[1]) != _ID_LENGTH:
-        raise ShareError("this is no share; 'ldp-aggregator node submit' writes one")
+        raise _malformed("this is no share; 'ldp-aggregator node submit' writes one")
     return plain[1]
 
 
@@ -150,19 +148,19 @@ def _unpack(data: bytes, longest: int) -> list[Any]:
             data, raw=False, max_array_len=longest, max_str_len=_ID_LENGTH, max_bin_len=0, max_map_len=0, max_ext_len=0
         )
     except Exception as error:  # msgpack raises many types; each means the same here.
-        raise ShareError(f"not one msgpack value of this format ({type(error).__name__})") from None
+        raise _malformed(f"not one msgpack value of this format ({type(error).__name__})") from None
     return value if type(value) is list else []
 
 
 def _check(values: Sequence[object], campaign: Campaign) -> None:
     if campaign.windows is not None:
-        raise ShareError("a campaign with windows asks devices, each in one window; nodes have no part in it")
+        raise _malformed("a campaign with windows asks devices, each in one window; nodes have no part in it")
     wanted = _length(campaign)
     if len(values) != wanted:
-        raise ShareError(f"a share for this campaign has {wanted} integers, not {len(values)}")
+        raise _malformed(f"a share for this campaign has {wanted} integers, not {len(values)}")
     for position, value in enumerate(values):
         if type(value) is not int or abs(value) > LARGEST:
-            raise ShareError(f"entry {position} must be an integer of magnitude at most 2^62, not {value!r:.40}")
+            raise _malformed(f"entry {position} must be an integer of magnitude at most 2^62, not {value!r:.40}")
 
 
 def _length(campaign: Campaign) -> int:

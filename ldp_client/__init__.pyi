@@ -7,14 +7,8 @@ from ldp_client.delivery.status import DeviceStatus as DeviceStatus
 from ldp_client.delivery.status import Status as Status
 from ldp_client.delivery.status import Withdrawal as Withdrawal
 from ldp_client.device import Device as Device
-from ldp_client.errors import ClientError as ClientError
-from ldp_client.errors import ConfigurationError as ConfigurationError
 from ldp_client.errors import ConsentError as ConsentError
-from ldp_client.errors import ModelUnavailableError as ModelUnavailableError
-from ldp_client.errors import NotFetchedError as NotFetchedError
-from ldp_client.errors import QuotaError as QuotaError
 from ldp_client.errors import RefusedError as RefusedError
-from ldp_client.errors import ServerError as ServerError
 from ldp_client.errors import StorageError as StorageError
 from ldp_client.errors import TransportError as TransportError
 from ldp_client.ledger import Ledger as Ledger
@@ -24,5 +18,4 @@ from ldp_client.problems import Problem as Problem
 from ldp_client.storage.memory import MemoryStorage as MemoryStorage
 from protocols.errors import DocumentError as DocumentError
 from protocols.errors import LdpError as LdpError
-from protocols.errors import ModelError as ModelError
 from protocols.errors import RecordError as RecordError

@@ -66,7 +66,7 @@ def perturb(
     ------
     RecordError
         For a label that the campaign does not declare, and for a record that is no mapping.
-    SecretError
+    LdpError
         For a secret of another length. In all three cases nothing was drawn and nothing of the record was read.
     """
     class_index = campaign.label.index_of(label)
@@ -193,7 +193,7 @@ def _random_t(coins: Coins) -> float:
 def draw_questions(campaign: Campaign, secret: bytes) -> tuple[Question, ...]:
     """The questions that the device with this secret answers, by their weights: the same ones at every call.
 
-    Raises SecretError.
+    Raises LdpError.
     """
     check_secret(secret)
     return tuple(

@@ -10,7 +10,7 @@ from ldp_client import ledger
 from ldp_client.delivery.queue import Outbox
 from ldp_client.delivery.schedule import REPORT_OVERHEAD, Event, Place
 from ldp_client.delivery.status import Status, Withdrawal, campaign_status
-from ldp_client.errors import ConsentError, RefusedError, ServerError, StorageError, TransportError
+from ldp_client.errors import ConsentError, RefusedError, StorageError, TransportError
 from ldp_client.ledger import Caps, Consent, Installation, Receipt, read_installation, refusal, write_installation
 from ldp_client.network.aggregator import Aggregator, Document
 from ldp_client.policy import CLOSE_TIMEOUT, CLOSING_GRACE, STORAGE_WAIT, Policy
@@ -72,7 +72,7 @@ class DeviceCampaign:
         ------
         DocumentError
             What was served is not what the id and its own epsilon promise, or not what a publisher has signed.
-        ServerError, TransportError
+        TransportError
             It cannot be had.
         StorageError
             The directory cannot be kept; without a publisher never.
@@ -108,7 +108,7 @@ class DeviceCampaign:
                 return NOTHING
             try:
                 refused = self.refusal(timeout=timeout)
-            except (ServerError, TransportError):
+            except TransportError:
                 return NOTHING
             if refused is not None and refused.code not in _AGREEABLE:
                 return NOTHING
@@ -131,7 +131,7 @@ class DeviceCampaign:
         """Every unusable or undeclared value of a record, of all features, whatever question will be drawn; and names
         that the campaign does not know. For tests and debug builds; nothing is stored or sent.
 
-        Raises NotFetchedError.
+        Raises RefusedError (``not-fetched``).
         """
         from ldp_client.problems import record_problems
 
@@ -147,8 +147,8 @@ class DeviceCampaign:
         newest is fetched for the next call, at a random moment within the policy's ``first_delay``: what an app asks of
         several campaigns when it starts would otherwise leave in one second, and link them.
 
-        Raises ModelUnavailableError, ModelError, ServerError or TransportError; and StorageError where a publisher's
-        directory cannot be read.
+        Raises TransportError (``no-model`` where there is none yet) or DocumentError; and StorageError where the
+        directory of a publisher cannot be read.
         """
         from ldp_client.classifier import Classifier, stored_model
 
@@ -238,7 +238,7 @@ class DeviceCampaign:
         A second call returns the first receipt and spends nothing, whatever the record now says. Values may be texts,
         numbers of any kind, or missing (None, NaN, an absent key); :meth:`problems` tells which of them are unusable.
 
-        Raises ConsentError, NotFetchedError (see :meth:`fetch`), RefusedError (see :meth:`refusal`), QuotaError,
+        Raises ConsentError, RefusedError (see :meth:`refusal`; ``not-fetched``: see :meth:`fetch`),
         RecordError for a label that is not declared or a record that is no mapping, and StorageError, also where
         ``timeout`` ends before the answer is on disk. In all these cases nothing was spent, and no answer was or will
         be sent.

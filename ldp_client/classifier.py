@@ -7,9 +7,9 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
-from ldp_client.errors import ConfigurationError, ServerError, StorageError, TransportError
+from ldp_client.errors import StorageError, TransportError
 from protocols.document.schema import Label, value_of
-from protocols.errors import ModelError
+from protocols.errors import DocumentError, LdpError
 from protocols.model import DiscreteLikelihood, Likelihood, Model
 from protocols.values import number_of
 
@@ -30,7 +30,7 @@ class Classifier:
 
     @classmethod
     def from_json(cls, text: bytes | str) -> Self:
-        """A classifier from a model document. Raises ModelError."""
+        """A classifier from a model document. Raises DocumentError."""
         return cls(Model.from_json(text))
 
     @classmethod
@@ -57,15 +57,13 @@ class Classifier:
 
         Raises
         ------
-        ModelUnavailableError
-            There is no model yet.
-        ModelError
+        DocumentError
             What was served is none, or is not signed.
-        ServerError, TransportError
-            It cannot be had, and none is stored.
+        TransportError
+            It cannot be had, and none is stored; or there is no model yet (``no-model``).
         StorageError
             What the publisher signed cannot be kept or read, and no model is stored.
-        ConfigurationError
+        LdpError
             For a URL or campaign id that is none, and for a publisher without a storage.
         """
         from ldp_client.network import SHARED_TRANSPORT
@@ -77,7 +75,7 @@ class Classifier:
 
         if publisher is not None and storage == ":memory:":
             text = 'publisher needs a storage that lasts (storage="models"), which remembers the newest directory'
-            raise ConfigurationError("no-storage", text)
+            raise LdpError("no-storage", text)
         transport = transport or SHARED_TRANSPORT
         opened = open_storage(storage)
         where = (url, campaign_id, transport, SYSTEM_CLOCK, policy or DEFAULT_POLICY)
@@ -160,16 +158,16 @@ def fetch_model(
 
     A model that cannot be read never replaces one that can. ``may_keep`` says whether it is stored for later.
 
-    Raises ModelUnavailableError; and ModelError, ServerError, StorageError or TransportError, where there is no stored
-    one either.
+    Raises TransportError where there is none yet (``no-model``); and it, DocumentError or StorageError where there is
+    no stored one either.
     """
     key = _model_key(aggregator)
     stored = cache.get(key)
     try:
         document = aggregator.model()
         model = _read_model(document, label)
-    except (ModelError, ServerError, StorageError, TransportError):
-        known = _usable(stored, label)
+    except (DocumentError, StorageError, TransportError) as error:
+        known = None if error.code == "no-model" else _usable(stored, label)
         if known is None:
             raise
         return known
@@ -186,12 +184,12 @@ def _model_key(aggregator: Aggregator) -> str:
 def _usable(stored: bytes | None, label: Label | None) -> Model | None:
     try:
         return None if stored is None else _read_model(stored, label)
-    except ModelError:
+    except DocumentError:
         return None
 
 
 def _read_model(document: bytes, label: Label | None) -> Model:
     model = Model.from_json(document)
     if label is not None and (model.label, model.classes) != (label.name, label.classes):
-        raise ModelError("classes: the model is about another label than the campaign")
+        raise DocumentError("invalid-model", "classes: the model is about another label than the campaign")
     return model

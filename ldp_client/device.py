@@ -36,7 +36,7 @@ class Device:
     Making one touches neither network nor disk and starts no thread; nothing is written before somebody decides.
     Thread-safe, fork-safe, and safe with several processes on one storage file. A ``timeout`` is in seconds and is
     kept, see :class:`ldp_client.DeviceCampaign`; :attr:`enabled` waits for the file as long as the default.
-    Raises ConfigurationError for a cap that is no finite number above 0.
+    Raises LdpError for a cap that is no finite number above 0.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Device:
     def scope(self, name: str) -> Device:
         """One user of a backend: a device with a secret, a ledger and consents of its own, in the same storage, with
         the same sender. Costs nothing to make; the name is printable ASCII without a slash, and is never sent. Raises
-        ConfigurationError.
+        LdpError.
         """
         scope_prefix(name or "/")
         scoped = object.__new__(Device)
@@ -120,7 +120,7 @@ class Device:
 
         ``url`` is the aggregator's base URL: https, or plain http on loopback. ``max_epsilon`` is a hard cap on the
         privacy loss in this campaign; ``publisher`` the public key that has to have signed campaign and model (of
-        several, one of them), None believes the server. Raises ConfigurationError for what is none.
+        several, one of them), None believes the server. Raises LdpError for what is none.
         """
         from ldp_client.campaign import DeviceCampaign
 
@@ -242,7 +242,7 @@ class Device:
     def request(self, task: Send, *, timeout: float = STORAGE_WAIT) -> Request:
         """The HTTP request that carries out a task, for an app that sends it now: it counts as on its way from here on.
 
-        Raises TransportError where it must not be sent any more, ConfigurationError where the policy no longer allows
+        Raises TransportError where it must not be sent any more, LdpError where the policy no longer allows
         the URL that was agreed to, and StorageError.
         """
         with within(timeout):

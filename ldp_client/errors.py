@@ -1,7 +1,7 @@
-"""The errors that an app has to expect from the client: few types, each with a stable ``code``.
+"""The errors of the client: each type means a different thing to do, and its ``code`` tells the cases apart.
 
-``protocols.LdpError`` is the base of them all, and of what wrong documents, records and models raise. No message holds
-a value of anybody's record.
+``protocols.LdpError`` is the base of them all, and of what wrong documents and records raise; raised itself it means
+that the app or its environment was set up wrongly. No message holds a value of anybody's record.
 """
 
 from __future__ import annotations
@@ -11,77 +11,48 @@ from typing import Final
 from protocols.errors import LdpError
 
 
-class ClientError(LdpError):
-    """Base of everything this package raises on its own account."""
-
-    def __init__(self, code: str, problem: str) -> None:
-        super().__init__(problem)
-        self.code = code
-
-
-class ConfigurationError(ClientError, ValueError):
-    """Something an app or its environment was set up with cannot be used: an address, a proxy, a campaign's id."""
-
-
-class ConsentError(ClientError):
+class ConsentError(LdpError):
     """The person has not agreed to this campaign, or has withdrawn."""
 
     def __init__(self) -> None:
         super().__init__("consent-missing", "nobody has consented to this campaign; call grant() once they have")
 
 
-class RefusedError(ClientError):
+class RefusedError(LdpError):
     """A campaign that this device will not answer; ``code`` is one of :data:`REFUSALS`. Nothing was drawn or spent."""
 
-
-class NotFetchedError(ClientError):
-    """The campaign's document is not at hand, and contributing never asks for it: the time of a request would tell the
-    time of the event, and keeping the record until there is one would put it on disk as it is.
-    """
-
-    def __init__(self) -> None:
-        super().__init__("not-fetched", "the campaign is not at hand; call fetch(), now or when the app starts")
+    def __init__(self, code: str, problem: str | None = None) -> None:
+        super().__init__(code, problem or REFUSALS[code])
 
 
-class QuotaError(ClientError):
-    """The queue of unsent reports is full; nothing was drawn and nothing was spent."""
-
-
-class StorageError(ClientError):
+class StorageError(LdpError):
     """The device's storage cannot be used; ``code`` is one of :data:`STORAGE_PROBLEMS`. Nothing was changed."""
 
-    def __init__(self, code: str) -> None:
-        super().__init__(code, STORAGE_PROBLEMS[code])
+    def __init__(self, code: str, problem: str | None = None) -> None:
+        super().__init__(code, problem or STORAGE_PROBLEMS[code])
 
 
-class TransportError(ClientError):
-    """No usable answer came back; ``code`` is one of :data:`TRANSPORT_PROBLEMS`."""
+class TransportError(LdpError):
+    """Nothing usable came back; ``code`` is one of :data:`TRANSPORT_PROBLEMS`, or the server's own where it answered
+    and refused: ``status`` is then the HTTP status, else None.
+    """
 
-    def __init__(self, code: str) -> None:
-        super().__init__(code, TRANSPORT_PROBLEMS[code])
-
-
-class ServerError(ClientError):
-    """The server answered, and refused. ``status`` is the HTTP status, ``code`` the server's own where it gave one."""
-
-    def __init__(self, status: int, code: str, problem: str) -> None:
-        super().__init__(code, problem)
+    def __init__(self, code: str, problem: str | None = None, status: int | None = None) -> None:
+        super().__init__(code, problem or TRANSPORT_PROBLEMS[code])
         self.status = status
 
 
-class ModelUnavailableError(ClientError):
-    """There is no model to classify with."""
-
-    def __init__(self) -> None:
-        super().__init__("no-model", "the campaign has no published model yet")
-
-
 REFUSALS: Final = {
+    # Contributing never asks for it: the time of a request would tell the time of the event, and keeping the record
+    # until there is one would put it on disk as it is.
+    "not-fetched": "the campaign is not at hand; call fetch(), now or when the app starts",
     "loss-above-cap": "the campaign costs more than max_epsilon",
     "total-above-cap": "the campaign costs more than max_total_epsilon leaves",
     "study-answered": "the device has answered another campaign of the same study; one is the most",
     "campaign-not-open": "the campaign opens later",
     "campaign-closed": "the campaign has closed",
+    "window-not-open": "the window in which this device answers is still to come",
+    "window-over": "the window in which this device was to answer is over, and it answers in no other",
     "switched-off": "the person has switched contributing off",
     "copied-storage": "the storage file is a copy or was restored; the original may answer, or have answered",
     "other-recipient": "the person agreed to another URL",
@@ -90,6 +61,7 @@ REFUSALS: Final = {
 }
 
 STORAGE_PROBLEMS: Final = {
+    "queue-full": "the queue of unsent reports is full; try again when some have been sent",
     "storage-full": "the disk or the database is full; make room, nothing was lost",
     "storage-read-only": "the storage is read-only; it must be writable",
     "storage-corrupt": "the storage is damaged; it is left as it is, because its ledger must not be forgotten",
@@ -111,5 +83,6 @@ TRANSPORT_PROBLEMS: Final = {
     "bad-proxy": "the proxy of the environment cannot be used; it must be like http://host:port or socks5h://host:port",
     "bad-request": "the request has headers that HTTP does not allow",
     "bad-url": "the app's policy does not allow the campaign's address",
+    "no-model": "the campaign has no published model yet",
     "no-headers": "the app could not give the headers of the upload",
 }

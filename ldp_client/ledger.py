@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ldp_client.errors import ConfigurationError, RefusedError, StorageError
+from ldp_client.errors import RefusedError, StorageError
 from ldp_client.policy import CLOCK_TOLERANCE
 from ldp_client.storage.contract import MARK, PUBLISHERS, QUEUES, SCOPES, Transaction, pack, scope_prefix, unpack
+from protocols.errors import LdpError
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -71,7 +72,7 @@ class Caps(NamedTuple):
 
 
 def read_cap(name: str, cap: object) -> float:
-    """A cap as a plain double, whatever kind of number it came as. Raises ConfigurationError."""
+    """A cap as a plain double, whatever kind of number it came as. Raises LdpError."""
     if not isinstance(cap, (bool, str, bytes)):
         try:
             number = float(cap)  # type: ignore[arg-type]  # what is no number says so
@@ -79,7 +80,7 @@ def read_cap(name: str, cap: object) -> float:
             number = 0.0
         if 0 < number < float("inf"):
             return number
-    raise ConfigurationError("bad-cap", f"{name} must be a finite number above 0")
+    raise LdpError("bad-cap", f"{name} must be a finite number above 0")
 
 
 @dataclass(frozen=True, slots=True)

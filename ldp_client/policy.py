@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Final
 
-from ldp_client.errors import ConfigurationError
+from protocols.errors import LdpError
 
 RETRYABLE_STATUSES: Final = frozenset({401, 403, 407, 408, 425, 429, 500, 502, 503, 504, 507})
 """The report is fine and the way or the server is not. A refused token is here: somebody has to repair the
@@ -32,7 +32,7 @@ repaired."""
 @dataclass(frozen=True, slots=True)
 class Policy:
     """The limits that an app decides; times are in seconds. The defaults suit an app on somebody's phone. Raises
-    ConfigurationError.
+    LdpError.
 
     A status outside the named sets, and a terminal or poison one that is not a problem document (a hotel's login page,
     a proxy's error page), is retried.
@@ -62,9 +62,9 @@ class Policy:
                 continue
             kinds = int if whole else (int, float)
             if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < float("inf"):
-                raise ConfigurationError("bad-policy", f"{name} must be {_KINDS[whole]} from 0 on, not {value!r}")
+                raise LdpError("bad-policy", f"{name} must be {_KINDS[whole]} from 0 on, not {value!r}")
             if not value and name in _ABOVE_ZERO:
-                raise ConfigurationError("bad-policy", f"{name} must be above 0")
+                raise LdpError("bad-policy", f"{name} must be above 0")
 
     @property
     def longest_wait(self) -> float:

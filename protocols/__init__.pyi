@@ -3,13 +3,7 @@ from protocols.document.questions import Question as Question
 from protocols.errors import DocumentError as DocumentError
 from protocols.errors import DraftError as DraftError
 from protocols.errors import LdpError as LdpError
-from protocols.errors import ModelError as ModelError
-from protocols.errors import NotInstalledError as NotInstalledError
-from protocols.errors import PayloadError as PayloadError
-from protocols.errors import ProtocolError as ProtocolError
 from protocols.errors import RecordError as RecordError
-from protocols.errors import SecretError as SecretError
-from protocols.errors import UploadError as UploadError
 from protocols.exact import SYSTEM_COINS as SYSTEM_COINS
 from protocols.exact import Coins as Coins
 from protocols.exact import ScriptedCoins as ScriptedCoins

@@ -1,7 +1,7 @@
-"""Errors both sides share: what was wrong, where, and what would be right.
+"""The errors of both sides: each type means a different thing to do, and its ``code`` tells the cases apart.
 
-Every error carries a stable ``code`` (kebab-case) that survives rewording of its message: a server puts it into a
-problem document, a client into its status, a test asserts it.
+A ``code`` (kebab-case) survives rewording of the message: a server puts it into a problem document, a client into its
+status, a test asserts it.
 """
 
 from __future__ import annotations
@@ -10,79 +10,42 @@ from typing import Final
 
 
 class LdpError(Exception):
-    """Base of everything that ``protocols`` and ``ldp_client`` raise on purpose: one ``except`` catches it all."""
+    """Base of every error with a ``code``. Raised itself for what a developer or an operator set up wrongly: an
+    argument, a setting, a library that is missing (``not-installed``).
+    """
 
-    code: str = "error"
+    def __init__(self, code: str, problem: str) -> None:
+        # Without Exception's own: ``args`` stays as it was given, so that every subclass can be pickled.
+        self.code = code
+        self._text = problem
 
-
-class ProtocolError(LdpError, ValueError):
-    """Base of everything this package raises about its input."""
-
-    code = "protocol-error"
-
-
-class NotInstalledError(LdpError, ImportError):
-    """A part that this installation lacks: the small wheel for devices leaves out what a device never runs."""
-
-    code = "not-installed"
+    def __str__(self) -> str:
+        return self._text
 
 
-class DraftError(ProtocolError):
-    """A draft that cannot be compiled. ``field`` names the place (``features[2].low``)."""
-
-    code = "invalid-draft"
+class DraftError(LdpError, ValueError):
+    """A draft that cannot be compiled: its author mends the ``field`` (``features[2].low``)."""
 
     def __init__(self, field: str, problem: str) -> None:
-        super().__init__(f"{field}: {problem}")
+        super().__init__("invalid-draft", f"{field}: {problem}")
         self.field = field
         self.problem = problem
 
 
-class DocumentError(ProtocolError):
-    """Document bytes that are not a campaign this version can trust."""
-
-    def __init__(self, code: str, problem: str) -> None:
-        super().__init__(problem)
-        self.code = code
+class DocumentError(LdpError, ValueError):
+    """Bytes that are not what they were said to be: a campaign, a directory, a model (``invalid-model``), an upload
+    (``malformed-upload``), a share (``malformed-share``), or a payload (:data:`PAYLOAD_CODES`). Nothing is taken.
+    """
 
 
-class RecordError(ProtocolError):
-    """A record that may not be answered for; nothing of it has been read when this is raised.
+class RecordError(LdpError, ValueError):
+    """A record that may not be answered for: the app mends it or its label; nothing was read.
 
     ``code`` is ``undeclared-label``, or ``not-a-record`` for what is no mapping of names to values.
     """
 
-    code = "undeclared-label"
-
-    def __init__(self, problem: str, code: str = code) -> None:
-        super().__init__(problem)
-        self.code = code
-
-
-class SecretError(ProtocolError):
-    """A device secret that is none: of another length, all devices' questions and ids could be alike."""
-
-    code = "invalid-secret"
-
-
-class ModelError(ProtocolError):
-    """A model document that does not describe a Naive Bayes model."""
-
-    code = "invalid-model"
-
-
-class UploadError(ProtocolError):
-    """Bytes that are not the one valid encoding of an upload; nothing in them is counted."""
-
-    code = "malformed-upload"
-
-
-class PayloadError(ProtocolError):
-    """One report whose payload no device can have sent. ``code`` is one of :data:`PAYLOAD_CODES`."""
-
-    def __init__(self, code: str) -> None:
-        super().__init__(PAYLOAD_CODES[code])
-        self.code = code
+    def __init__(self, problem: str, code: str = "undeclared-label") -> None:
+        super().__init__(code, problem)
 
 
 PAYLOAD_CODES: Final = {
@@ -93,3 +56,8 @@ PAYLOAD_CODES: Final = {
     "bit-out-of-range": "the last byte of a one-bit report is 0 or 1",
 }
 """Why a single well-framed report is refused; the rest of its upload is still counted."""
+
+
+def payload_error(code: str) -> DocumentError:
+    """One report whose payload no device can have sent; ``code`` is one of :data:`PAYLOAD_CODES`."""
+    return DocumentError(code, PAYLOAD_CODES[code])

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from protocols.errors import ProtocolError
+from protocols.errors import LdpError
 
-Refusal = Callable[[str, str], ProtocolError]
+Refusal = Callable[[str, str], LdpError]
 """Builds the error for (field, problem)."""
 
 LONGEST_TEXT: Final = 200
@@ -57,7 +57,7 @@ def parse_json(text: bytes | str, refuse: Refusal) -> Any:
         return json.loads(
             decoded, object_pairs_hook=pairs, parse_float=number, parse_int=integer, parse_constant=constant
         )
-    except ProtocolError:
+    except LdpError:
         raise
     except (ValueError, RecursionError) as error:
         raise refuse("document", f"not JSON in UTF-8 ({error})") from None
@@ -96,10 +96,10 @@ class Fields:
         """The full name of a field, for messages."""
         return f"{self._path}.{name}" if self._path else name
 
-    def error(self, name: str, problem: str) -> ProtocolError:
+    def error(self, name: str, problem: str) -> LdpError:
         return self._refuse(self.place(name), problem)
 
-    def _wrong(self, name: str, right: str, value: Any, got: str | None = None) -> ProtocolError:
+    def _wrong(self, name: str, right: str, value: Any, got: str | None = None) -> LdpError:
         """The refusal of a value that is not ``right``; null is as good as absent. ``got`` describes the value."""
         if value is None:
             return self.error(name, f"is missing; it must be {right}")

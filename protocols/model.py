@@ -32,7 +32,7 @@ from protocols.document.schema import (
     read_features,
     read_projection,
 )
-from protocols.errors import ModelError, ProtocolError
+from protocols.errors import DocumentError
 from protocols.fields import Fields, describe, parse_json, read_bounds
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Model:
 
     @classmethod
     def from_json(cls, text: bytes | str) -> Self:
-        """Read a model document. Raises ModelError, which names the field."""
+        """Read a model document. Raises DocumentError, which names the field."""
         fields = Fields(parse_json(text, _refuse), "", _refuse)
         fields.integer("version", least=MODEL_VERSION, most=MODEL_VERSION)
         fields.choice("kind", ("naive-bayes",))
@@ -117,8 +117,8 @@ class Model:
         return json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def _refuse(name: str, problem: str) -> ProtocolError:
-    return ModelError(f"{name}: {problem}")
+def _refuse(name: str, problem: str) -> DocumentError:
+    return DocumentError("invalid-model", f"{name}: {problem}")
 
 
 def _read_projection(fields: Fields, label: Label) -> Projection | None:

@@ -26,7 +26,7 @@ import msgpack
 
 from protocols.document.campaign import Campaign
 from protocols.document.questions import Question
-from protocols.errors import SecretError, UploadError
+from protocols.errors import DocumentError, LdpError
 from protocols.exact import SYSTEM_COINS, Coins
 
 MEDIA_TYPE: Final = "application/vnd.ldp-bayes.reports+msgpack"
@@ -47,7 +47,7 @@ class Report:
 
 
 def report_id(secret: bytes, campaign: Campaign, question: Question) -> bytes:
-    """The id of a device's report to ``question``. Raises SecretError for a secret that is none."""
+    """The id of a device's report to ``question``. Raises LdpError for a secret that is none."""
     message = campaign.id.encode("ascii") + slot_bytes(campaign, question.group)
     return hmac.digest(check_secret(secret), message, "sha256")[:ID_BYTES]
 
@@ -63,10 +63,10 @@ def make_secret(coins: Coins = SYSTEM_COINS) -> bytes:
 
 
 def check_secret(secret: bytes) -> bytes:
-    """The secret, where it is one: 32 bytes, drawn once for a device. Raises SecretError otherwise."""
+    """The secret, where it is one: 32 bytes, drawn once for a device. Raises LdpError otherwise."""
     if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
         got = f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__
-        raise SecretError(f"a device secret is {SECRET_BYTES} random bytes, not {got}")
+        raise LdpError("invalid-secret", f"a device secret is {SECRET_BYTES} random bytes, not {got}")
     return secret
 
 
@@ -87,7 +87,7 @@ class Block:
 def encode_upload(reports: Iterable[Report]) -> bytes:
     """The one encoding of these reports; reports to the same question keep their order.
 
-    Raises UploadError for none at all.
+    Raises DocumentError for none at all.
     """
     reports = tuple(reports)
     if len(reports) == 1:  # what most devices send
@@ -96,7 +96,7 @@ def encode_upload(reports: Iterable[Report]) -> bytes:
     for report in reports:
         by_question.setdefault(report.question, []).append(report)
     if not by_question:
-        raise UploadError("an upload holds at least one report")
+        raise _malformed("an upload holds at least one report")
     return encode_blocks(
         [
             Block(question, b"".join(r.id for r in members), b"".join(r.payload for r in members))
@@ -118,7 +118,7 @@ def _packed(body: list[list[int | bytes]]) -> bytes:
 def decode_upload(data: bytes, campaign: Campaign) -> tuple[Block, ...]:
     """The blocks of an upload to ``campaign``, framing and widths checked; payload contents are checked when counted.
 
-    Raises UploadError for everything else, including a second encoding of the same blocks.
+    Raises DocumentError for everything else, including a second encoding of the same blocks.
     """
     # Lying lengths are refused before anything of that size is allocated.
     longest = max(3, len(campaign.counted))  # a block's members, or the blocks
@@ -127,28 +127,32 @@ def decode_upload(data: bytes, campaign: Campaign) -> tuple[Block, ...]:
             data, raw=False, strict_map_key=True, max_array_len=longest, max_ext_len=0, max_map_len=0, max_str_len=0
         )
     except Exception as error:  # msgpack raises many types; each means the same here.
-        raise UploadError(f"not one msgpack value of this format ({type(error).__name__})") from None
+        raise _malformed(f"not one msgpack value of this format ({type(error).__name__})") from None
     if not (type(value) is list and len(value) == 2 and value[0] == WIRE_VERSION and type(value[1]) is list):
-        raise UploadError(f"an upload is [{WIRE_VERSION}, [block, ...]]")
+        raise _malformed(f"an upload is [{WIRE_VERSION}, [block, ...]]")
     blocks = tuple(_read_block(block, campaign) for block in value[1])
     if not blocks:
-        raise UploadError("an upload holds at least one block")
+        raise _malformed("an upload holds at least one block")
     if any(first.question >= second.question for first, second in itertools.pairwise(blocks)):
-        raise UploadError("blocks must be in strictly increasing order of their questions")
+        raise _malformed("blocks must be in strictly increasing order of their questions")
     if encode_blocks(blocks) != data:
-        raise UploadError("not the shortest msgpack encoding of its content; exactly one encoding is valid")
+        raise _malformed("not the shortest msgpack encoding of its content; exactly one encoding is valid")
     return blocks
 
 
 def _read_block(value: Any, campaign: Campaign) -> Block:
     if not (type(value) is list and [type(member) for member in value] == [int, bytes, bytes]):
-        raise UploadError("a block is [question, ids, payloads]: an integer and two binaries")
+        raise _malformed("a block is [question, ids, payloads]: an integer and two binaries")
     question, ids, payloads = value
     if not 0 <= question < len(campaign.counted):
-        raise UploadError(f"question {question} does not exist; the campaign has {len(campaign.counted)}")
+        raise _malformed(f"question {question} does not exist; the campaign has {len(campaign.counted)}")
     if not ids or len(ids) % ID_BYTES:
-        raise UploadError(f"question {question}: ids must be one or more times {ID_BYTES} bytes, not {len(ids)}")
+        raise _malformed(f"question {question}: ids must be one or more times {ID_BYTES} bytes, not {len(ids)}")
     wanted = campaign.counted[question].mechanism.width * (len(ids) // ID_BYTES)
     if len(payloads) != wanted:
-        raise UploadError(f"question {question}: payloads must be {wanted} bytes, not {len(payloads)}")
+        raise _malformed(f"question {question}: payloads must be {wanted} bytes, not {len(payloads)}")
     return Block(question, ids, payloads)
+
+
+def _malformed(problem: str) -> DocumentError:
+    return DocumentError("malformed-upload", problem)

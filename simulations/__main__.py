@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Final
 
-from protocols import ProtocolError
-from protocols.errors import NotInstalledError
+from protocols import LdpError
 from protocols.shell import Parser, add_version, refuse_gone, run_command
 
 PROGRAM: Final = "python -m simulations"
@@ -68,14 +67,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = make_parser(words)
     refuse_gone(parser, words, GONE)
     options = parser.parse_args(words)
-    from ldp_aggregator.trainers.schemas import TableError
-    from simulations.fleet.devices import FleetError  # Here, as the commands are.
+    from ldp_aggregator.trainers.schemas import TableError  # Here, as the commands are.
 
     return run_command(
         PROGRAM,
         lambda: options.command(options),
-        wrong=(argparse.ArgumentTypeError, NotInstalledError),
-        failed=(ProtocolError, FleetError, TableError),
+        wrong=(argparse.ArgumentTypeError, LdpError),
+        failed=(LdpError, TableError),
     )
 
 

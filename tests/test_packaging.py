@@ -44,11 +44,11 @@ foreign = sorted({blocked} & {{name.partition(".")[0] for name, module in sys.mo
 print(len(reports), upload[:2].hex(), foreign)
 """
 COMPILE = """
-from protocols import Campaign, LdpError, NotInstalledError
+from protocols import Campaign, LdpError
 try:
     Campaign.compile({})
-except NotInstalledError as error:
-    assert isinstance(error, LdpError)
+except LdpError as error:
+    assert error.code == "not-installed"
     print(error)
 """
 OPEN = """

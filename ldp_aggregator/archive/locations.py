@@ -40,10 +40,6 @@ SCHEMA = pa.schema(
 )
 
 
-class ArchiveError(StoreError):
-    """The archive cannot be read or written; ``str`` says which file and what is wrong with it."""
-
-
 @dataclass(frozen=True)
 class Kept:
     """Reports of one question: ids of shape (n, 16) and payloads of shape (n, width), row by row."""
@@ -86,33 +82,33 @@ def encode_file(kept: Mapping[int, Kept]) -> bytes:
 
 
 def decode_file(data: bytes, campaign: Campaign, name: str = "the file") -> dict[int, Kept]:
-    """The reports of a file by question. Raises ArchiveError where it is no file of this campaign."""
+    """The reports of a file by question. Raises StoreError where it is no file of this campaign."""
     try:
         # What pq.read_table does beside this for files of a few thousand rows costs fifteen times as much.
         file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False)
         size = sum(file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups))
         if file.metadata.num_rows > MOST_ROWS or size > MOST_BYTES:
-            raise ArchiveError(f"{name} has {file.metadata.num_rows} rows of {size} bytes; the archive writes fewer")
+            raise StoreError(f"{name} has {file.metadata.num_rows} rows of {size} bytes; the archive writes fewer")
         table = file.read(use_threads=False).select(SCHEMA.names)
         if any(column.null_count for column in table.columns):
-            raise ArchiveError(f"{name} has empty cells; the archive writes none")
+            raise StoreError(f"{name} has empty cells; the archive writes none")
         table = table.cast(SCHEMA)
     except (pa.ArrowException, KeyError, ValueError, OSError) as error:
-        raise ArchiveError(f"{name} is no Parquet file of reports ({type(error).__name__})") from None
+        raise StoreError(f"{name} is no Parquet file of reports ({type(error).__name__})") from None
     question, ids, payload = (column.combine_chunks() for column in table.columns)
     numbers = np.asarray(question, dtype=np.int64)
     if (np.diff(numbers) < 0).any():
-        raise ArchiveError(f"{name} is not in the order of its questions; the archive writes no such file")
+        raise StoreError(f"{name} is not in the order of its questions; the archive writes no such file")
     joined = np.frombuffer(ids.buffers()[1] or b"", dtype=np.uint8)
     joined = joined[ids.offset * ID_BYTES : (ids.offset + len(ids)) * ID_BYTES].reshape(-1, ID_BYTES)
     ends = np.frombuffer(payload.buffers()[1], dtype=np.int64)[payload.offset : payload.offset + len(payload) + 1]
     content = np.frombuffer(payload.buffers()[2] or b"", dtype=np.uint8)
     if len(numbers) and numbers[-1] >= len(campaign.counted):
-        raise ArchiveError(f"{name} names question {numbers[-1]}; the campaign has {len(campaign.counted)}")
+        raise StoreError(f"{name} names question {numbers[-1]}; the campaign has {len(campaign.counted)}")
     widths = np.array([one.mechanism.width for one in campaign.counted], dtype=np.int64)
     wrong = numbers[np.diff(ends) != widths[numbers]]
     if len(wrong):
-        raise ArchiveError(f"{name} has payloads of question {wrong[0]} that are not {widths[wrong[0]]} bytes long")
+        raise StoreError(f"{name} has payloads of question {wrong[0]} that are not {widths[wrong[0]]} bytes long")
     starts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
     kept = {}
     for start, stop in zip(starts, [*starts, len(numbers)][1:], strict=True):
@@ -144,21 +140,21 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def open_place(url: str) -> Place:
-    """A path, a ``file://`` address, or an address that fsspec knows. Raises ArchiveError."""
+    """A path, a ``file://`` address, or an address that fsspec knows. Raises StoreError."""
     parts = urlsplit(url)
     if not url.strip():
-        raise ArchiveError("an archive needs a folder or an address such as s3://bucket/path")
+        raise StoreError("an archive needs a folder or an address such as s3://bucket/path")
     if "://" not in url:
         return Folder(Path(url))
     if parts.scheme == "file":
         if parts.netloc not in ("", "localhost"):
-            raise ArchiveError(f"{url} is on no machine that can be reached by file://; write file:///path")
+            raise StoreError(f"{url} is on no machine that can be reached by file://; write file:///path")
         return Folder(Path(parts.path))
     return RemotePlace(url)
 
 
 def _told(what: str, missing: Callable[[], Any] | None = None) -> Callable[[Method], Method]:
-    """Make every failure of a method about a name an ArchiveError, and what is not there ``missing``."""
+    """Make every failure of a method about a name an StoreError, and what is not there ``missing``."""
 
     def decorate(method: Method) -> Method:
         @functools.wraps(method)
@@ -169,7 +165,7 @@ def _told(what: str, missing: Callable[[], Any] | None = None) -> Callable[[Meth
                 if missing is not None and isinstance(error, FileNotFoundError):
                     return missing()
                 reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-                raise ArchiveError(f"{self.url}/{name} cannot be {what}: {reason}") from error
+                raise StoreError(f"{self.url}/{name} cannot be {what}: {reason}") from error
 
         return cast("Method", told)
 
@@ -177,7 +173,7 @@ def _told(what: str, missing: Callable[[], Any] | None = None) -> Callable[[Meth
 
 
 class Folder:
-    """A folder of this machine. Methods raise ArchiveError where the place does not answer."""
+    """A folder of this machine. Methods raise StoreError where the place does not answer."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
@@ -247,12 +243,12 @@ class RemotePlace:
         try:
             import fsspec  # Only this place needs it.
         except ModuleNotFoundError:
-            raise ArchiveError(f"{url} needs fsspec: pip install 'ldp-bayes[archive]'") from None
+            raise StoreError(f"{url} needs fsspec: pip install 'ldp-bayes[archive]'") from None
         self.url = url.rstrip("/")
         try:
             self._system, self._root = fsspec.core.url_to_fs(self.url)
         except (ImportError, ValueError) as error:
-            raise ArchiveError(f"{url} cannot be opened: {error}") from None
+            raise StoreError(f"{url} cannot be opened: {error}") from None
 
     @_told("listed", list[str])
     def names(self, folder: str) -> list[str]:

@@ -27,9 +27,10 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.archive.locations import ArchiveError, Kept, Place, decode_file, joined, open_place, without_refused
+from ldp_aggregator.archive.locations import Kept, Place, decode_file, joined, open_place, without_refused
 from ldp_aggregator.counting.tally import Sums, Tally, add_part, count, digests, encode_part, part_of_tally
 from ldp_aggregator.mechanisms.analysis import Rows
+from ldp_aggregator.store.contract import StoreError
 from protocols import Campaign, DocumentError
 from protocols.wire import ID_BYTES
 
@@ -77,7 +78,7 @@ def check_slots(slots: int) -> None:
 def recount_slot(document: bytes, files: Sequence[bytes], names: Sequence[str] = ()) -> bytes:
     """Count the Parquet files of one slot of the campaign with this document; ``names`` are for errors.
 
-    Returns a result for :func:`add_results`. Raises ArchiveError for what is no file of the campaign.
+    Returns a result for :func:`add_results`. Raises StoreError for what is no file of the campaign.
     """
     campaign = Campaign.parse(document)
     named = zip(files, names or ["a file"] * len(files), strict=True)
@@ -161,7 +162,7 @@ def _unpack(result: bytes) -> tuple[int, int, list[bytes], bytes]:
     try:
         duplicates, refused, ids, part = msgpack.unpackb(result)
     except (ValueError, TypeError, msgpack.UnpackException):
-        raise ArchiveError("a result of recount_slot is damaged") from None
+        raise StoreError("a result of recount_slot is damaged") from None
     return duplicates, refused, [ids[start : start + ID_BYTES] for start in range(0, len(ids), ID_BYTES)], part
 
 
@@ -191,7 +192,7 @@ Engine = Callable[[bytes, "list[SlotWork]"], bytes]
 
 
 def recount(url: str, campaign_id: str, engine: Engine | None = None) -> Recount:
-    """Count an archived campaign again, in this process or on an ``engine``. Raises ArchiveError.
+    """Count an archived campaign again, in this process or on an ``engine``. Raises StoreError.
 
     Again from the beginning where a server put small files together meanwhile, which are gone then.
     """
@@ -200,7 +201,7 @@ def recount(url: str, campaign_id: str, engine: Engine | None = None) -> Recount
     try:
         Campaign.parse(document, campaign_id)
     except DocumentError as error:
-        raise ArchiveError(f"{place.url}/{campaign_id}/{DOCUMENT}: {error}") from None
+        raise StoreError(f"{place.url}/{campaign_id}/{DOCUMENT}: {error}") from None
     for _ in range(RECOUNTS):
         parts = parts_of(place, campaign_id)
         try:
@@ -209,7 +210,7 @@ def recount(url: str, campaign_id: str, engine: Engine | None = None) -> Recount
         except Exception:
             if {name for names in parts for name in names} <= set(place.names(f"{campaign_id}/{REPORTS}")):
                 raise
-    raise ArchiveError(f"the archive of {campaign_id} did not stand still; count again, or stop its servers")
+    raise StoreError(f"the archive of {campaign_id} did not stand still; count again, or stop its servers")
 
 
 def file_name(slot: int, slots: int, group: str) -> str:
@@ -237,7 +238,7 @@ def _read_name(name: str) -> tuple[int, int]:
         check_slots(int(slots))
         number = int(slot, 16)
     except ValueError:
-        raise ArchiveError(f"{name} is not called as the archive calls its files") from None
+        raise StoreError(f"{name} is not called as the archive calls its files") from None
     return int(slots), number
 
 

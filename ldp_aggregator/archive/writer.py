@@ -24,7 +24,6 @@ from typing import Final
 import numpy as np
 
 from ldp_aggregator.archive.locations import (
-    ArchiveError,
     Kept,
     Place,
     decode_file,
@@ -84,7 +83,7 @@ class Archive:
         """Names of the files that this server published, by campaign, slot and how often they were put together."""
 
     def write(self, submissions: Sequence[Submission]) -> list[PendingFile]:
-        """Write the reports of a group, but for those that no device can have sent. Raises ArchiveError."""
+        """Write the reports of a group, but for those that no device can have sent. Raises StoreError."""
         group = secrets.token_hex(8)
         files = [
             PendingFile(campaign, slot, file_name(slot, self._slots, group), reports)
@@ -106,12 +105,12 @@ class Archive:
         return self._compactor.submit(self._compact_all, [(file.campaign, file.slot) for file in due])
 
     def forget(self, campaign_id: str) -> None:
-        """Remove everything that is archived of a campaign. Raises ArchiveError, and may be called again."""
+        """Remove everything that is archived of a campaign. Raises StoreError, and may be called again."""
         self._known.discard(campaign_id)
         self._place.remove_folder(campaign_id)
 
     def publish(self, files: Sequence[PendingFile]) -> None:
-        """Make pending files a part of the archive, as they are. Raises ArchiveError, and may be called again.
+        """Make pending files a part of the archive, as they are. Raises StoreError, and may be called again.
 
         A file that somebody else has published meanwhile is there.
         """
@@ -119,7 +118,7 @@ class Archive:
             self._place.move(file.pending, file.published)
 
     def publish_some(self, files: Sequence[PendingFile], accepted: Sequence[Submission]) -> None:
-        """Make a part of the archive what of the pending files belongs to ``accepted``. Raises ArchiveError."""
+        """Make a part of the archive what of the pending files belongs to ``accepted``. Raises StoreError."""
         kept = {(one.id, slot): reports for one, parts in self._by_campaign(accepted) for slot, reports in parts}
         for file in files:
             reports = kept.get((file.campaign.id, file.slot))
@@ -128,7 +127,7 @@ class Archive:
             self._place.remove(file.pending)
 
     def replace(self, file: PendingFile, accepted: Submission) -> None:
-        """Make a part of the archive what there is in place of a pending file. Raises ArchiveError."""
+        """Make a part of the archive what there is in place of a pending file. Raises StoreError."""
         if accepted.blocks:
             self._place.put(file.published, encode_file(_gathered(file.campaign, accepted.blocks)))
         self._place.remove(file.pending)
@@ -141,7 +140,7 @@ class Archive:
                 continue  # Nothing that a server writes, so nothing that it may count.
             try:
                 data = self._place.read(name)
-            except ArchiveError:
+            except StoreError:
                 if name in self._place.names(f"{campaign.id}/{PENDING}"):
                     raise
                 continue  # Somebody else has published it.
@@ -162,7 +161,7 @@ class Archive:
                 level = 0
                 while self._compact(campaign, slot, level):
                     level += 1
-            except ArchiveError as error:  # noqa: PERF203 - nothing is lost: the small files are there
+            except StoreError as error:  # noqa: PERF203 - nothing is lost: the small files are there
                 about = {"campaign": campaign.id, "reason": kind_of(error)}
                 LOG.warning("archived files were not put together", extra=about)
 
@@ -233,7 +232,7 @@ class ArchivedCounts:
         for campaign in campaigns:
             try:
                 number += await self._read_pending(campaign)
-            except ArchiveError as error:  # noqa: PERF203 - what is strange in one stops no other
+            except StoreError as error:  # noqa: PERF203 - what is strange in one stops no other
                 LOG.error("archived reports wait", extra={"campaign": campaign.id, "reason": str(error)})
         await self._settle(set(self._unsettled))
         return number

@@ -5,7 +5,6 @@ uploads as msgpack.
 """
 
 from ldp_aggregator.audit.asking.black_box import Answer as Answer
-from ldp_aggregator.audit.asking.black_box import BlackBoxError as BlackBoxError
 from ldp_aggregator.audit.asking.black_box import Client as Client
 from ldp_aggregator.audit.asking.black_box import Person as Person
 from ldp_aggregator.audit.asking.black_box import Stopwatch as Stopwatch

@@ -21,7 +21,7 @@ import numpy as np
 
 from ldp_aggregator.audit.asking import asked_again
 from ldp_aggregator.audit.asking.asked_again import Again
-from ldp_aggregator.audit.asking.black_box import Answer, BlackBoxError, Client, Person, Stopwatch, two
+from ldp_aggregator.audit.asking.black_box import Answer, Client, Person, Stopwatch, two
 from ldp_aggregator.audit.asking.lives import Lives, answers_twice
 from ldp_aggregator.audit.asking.observations import Seen, read_tables, within
 from ldp_aggregator.audit.asking.people import DRAWN_SHARE, Document, drawn_people, people_of
@@ -256,7 +256,7 @@ def _ask(
         asked = [people[number] for number in orders[process] for _ in range(halves[process][number])]
         answers = client(document, [*twins, *asked], None)
         if len(answers) != len(twins) + len(asked):
-            raise BlackBoxError(f"the client answered {len(answers)} of {len(twins) + len(asked)} lines")
+            raise ChildProcessError(f"the client answered {len(answers)} of {len(twins) + len(asked)} lines")
         return answers
 
     lives = two(life, at_once)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from ldp_aggregator.audit import Audit, BlackBoxError, audit, command_client, command_stopwatch
+from ldp_aggregator.audit import Audit, audit, command_client, command_stopwatch
 from ldp_aggregator.audit.searching.events import CONFIDENCE
 from ldp_aggregator.audit.verdict import markdown
 from ldp_aggregator.cli.common import CommandError, add_command, read_file, say_table, write_file
@@ -59,7 +59,7 @@ def _audit(options: argparse.Namespace) -> int:
     try:
         client, stopwatch = command_client(options.program), command_stopwatch(options.program)
         result = audit(document, client, options.trials, at_once=True, stopwatch=stopwatch)
-    except BlackBoxError as error:
+    except ChildProcessError as error:
         raise CommandError(str(error)) from None
     if options.markdown is not None:
         write_file(options.markdown, markdown(result, document, shlex.join(options.program)))

@@ -28,10 +28,6 @@ class CommandError(Exception):
     """A failure to tell in one line."""
 
 
-class UsageError(CommandError):
-    """Options that do not go together, or say what cannot be meant."""
-
-
 ABOUT: Final = {
     "quickstart": "ask what is to be learned, make a campaign and a token for the dashboard, and serve",
     "serve": "serve campaigns and count reports until SIGTERM or Ctrl-C",

@@ -8,12 +8,9 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Final
 
-from ldp_aggregator.cli.common import ABOUT, CommandError, UsageError, add_store_options
-from ldp_aggregator.service.publishing import UntrainableError
-from ldp_aggregator.service.settings import SettingsError
-from ldp_aggregator.store import StoreError, UnknownCampaignError
-from protocols import ProtocolError
-from protocols.errors import NotInstalledError
+from ldp_aggregator.cli.common import ABOUT, CommandError, add_store_options
+from ldp_aggregator.store.contract import UNKNOWN
+from protocols import LdpError
 from protocols.shell import Parser, add_completion, add_version, parsers_under, refuse_gone, run_command
 
 NAME: Final = "ldp-aggregator"
@@ -122,12 +119,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
     return run_command(
         NAME,
         lambda: chosen.command(chosen),
-        wrong=(NotInstalledError, SettingsError, UsageError),
-        failed=(CommandError, ProtocolError, StoreError, UnknownCampaignError, UntrainableError),
+        wrong=(LdpError, argparse.ArgumentTypeError),
+        failed=(CommandError, LdpError),
         tell=_told,
     )
 
 
 def _told(error: Exception) -> str:
-    unknown = isinstance(error, UnknownCampaignError)
+    unknown = isinstance(error, LdpError) and error.code == UNKNOWN
     return f"{error}; '{NAME} campaign list' shows the ids of this store" if unknown else str(error)

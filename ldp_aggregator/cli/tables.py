@@ -19,7 +19,6 @@ import pandas as pd
 
 from ldp_aggregator.cli.common import (
     CommandError,
-    UsageError,
     add_command,
     add_group,
     add_id,
@@ -37,7 +36,7 @@ from ldp_aggregator.learning.projections import (
     moments_of_round,
     moments_of_table,
 )
-from ldp_aggregator.node_statistics import ShareError, decode_share, has_other_rows
+from ldp_aggregator.node_statistics import decode_share, has_other_rows
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.runs.run_files import sync_folder
 from ldp_aggregator.trainers import (
@@ -49,12 +48,12 @@ from ldp_aggregator.trainers import (
     SufficientStatisticsNB,
 )
 from ldp_aggregator.trainers.base import PrivateNaiveBayes, sound_guarantee
-from ldp_aggregator.trainers.federation.delivery import Aggregator, DeliveryError, send_share, withdraw_share
+from ldp_aggregator.trainers.federation.delivery import Aggregator, send_share, withdraw_share
 from ldp_aggregator.trainers.federation.state import node_statistics
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS
 from ldp_aggregator.trainers.schemas import Schema, read_chunks, read_table
 from ldp_aggregator.trainers.statistics import SilentFeatureWarning
-from protocols import Campaign
+from protocols import Campaign, DocumentError
 from protocols.document.schema import METHODS, ContinuousFeature
 from protocols.shell import Groups, add_json, at_least, between, say, say_json
 
@@ -161,7 +160,9 @@ def _fit(options: argparse.Namespace) -> None:
     for name, methods in _TAKEN_BY.items():
         if name in given and options.method not in methods:
             flag = name.removeprefix("n_")
-            raise UsageError(f"--{flag} goes with --method {' or '.join(methods)}, not with {options.method}")
+            raise argparse.ArgumentTypeError(
+                f"--{flag} goes with --method {' or '.join(methods)}, not with {options.method}"
+            )
     draft, schema = _read_schema(options.schema)
     test = given.pop("test", None)
     kind: Any = _METHODS[options.method][0]
@@ -225,7 +226,9 @@ def _told_warnings() -> Iterator[None]:
 
 def _submit(options: argparse.Namespace) -> None:
     if (options.url is None) != (options.token_file is None):
-        raise UsageError("--url and --token-file go together; without both the share is kept, and not sent")
+        raise argparse.ArgumentTypeError(
+            "--url and --token-file go together; without both the share is kept, and not sent"
+        )
     to = _addressed(options) if options.url else None
     campaign = Campaign.parse(read_file(options.campaign), options.id)
     share = _kept(options, campaign) or _drawn(options, campaign)
@@ -234,7 +237,7 @@ def _submit(options: argparse.Namespace) -> None:
         return
     try:
         node = send_share(to, share)
-    except DeliveryError as error:
+    except ConnectionError as error:
         raise CommandError(f"{error} (the share stays in {options.output})") from None
     say(f"the share is kept as that of {node!r}")
 
@@ -248,7 +251,7 @@ def _kept(options: argparse.Namespace, campaign: Campaign) -> bytes | None:
         return None
     except OSError as error:
         raise CommandError(f"{options.output} cannot be read: {error.strerror}") from None
-    except ShareError as error:
+    except DocumentError as error:
         raise CommandError(
             f"{options.output} is there and is no share for this campaign ({error}); name another --output"
         ) from None
@@ -283,7 +286,7 @@ def _drawn(options: argparse.Namespace, campaign: Campaign) -> bytes:
 def _withdraw(options: argparse.Namespace) -> None:
     try:
         withdraw_share(_addressed(options), options.id)
-    except DeliveryError as error:
+    except ConnectionError as error:
         raise CommandError(str(error)) from None
     say("this node has no share in the campaign any more")
 
@@ -299,12 +302,12 @@ def _addressed(options: argparse.Namespace) -> Aggregator:
 
 def _project(options: argparse.Namespace) -> None:
     if (options.table is None) == (options.round is None):
-        raise UsageError("name either a public table or --round ID")
+        raise argparse.ArgumentTypeError("name either a public table or --round ID")
     if options.table and {"config", "data", "database"} & vars(options).keys():
-        raise UsageError("a public table needs no store; leave out --config, --data and --database")
+        raise argparse.ArgumentTypeError("a public table needs no store; leave out --config, --data and --database")
     target = options.output or options.draft
     if target.suffix.lower() == ".toml":
-        raise UsageError("the new draft is JSON; name it with --output")
+        raise argparse.ArgumentTypeError("the new draft is JSON; name it with --output")
     draft = read_draft(options.draft)
     try:
         moments, study = _moments_of_round(options) if options.round else (_moments_of_public(options, draft), None)
@@ -336,7 +339,7 @@ def _moments_of_public(options: argparse.Namespace, draft: dict[str, Any]) -> In
 
 def _moments_of_round(options: argparse.Namespace) -> tuple[InputMoments, str | None]:
     if options.inputs:
-        raise UsageError("--inputs goes with a public table; a round's inputs are its features")
+        raise argparse.ArgumentTypeError("--inputs goes with a public table; a round's inputs are its features")
 
     async def read(store: Store) -> tuple[bytes, Tally]:
         return await store.document(options.round), await store.tally(options.round)

@@ -306,7 +306,7 @@ class Tally:
     def of_uploads(cls, campaign: Campaign, uploads: Iterable[bytes]) -> Tally:
         """The tally of serialised uploads, every report counted (no deduplication; that is the store's business).
 
-        Raises UploadError on bytes that are no upload; reports that no device can have sent are left out.
+        Raises DocumentError on bytes that are no upload; reports that no device can have sent are left out.
         """
         tally = cls(campaign)
         for upload in uploads:

@@ -17,8 +17,8 @@ from ldp_aggregator.dashboard.handlers import campaigns, creation, overview, pub
 from ldp_aggregator.dashboard.page_sources import Sources, sample
 from ldp_aggregator.dashboard.pages import HEADERS, PageError, page
 from ldp_aggregator.dashboard.session import Visit, enter, get_login, post_login, post_logout
-from ldp_aggregator.store.contract import StoreError, UnknownCampaignError
-from protocols.errors import NotInstalledError
+from ldp_aggregator.store.contract import UNKNOWN, StoreError
+from protocols.errors import LdpError
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 
@@ -134,11 +134,11 @@ def error_page(error: PageError, home: str) -> web.Response:
 def _explained(error: Exception) -> PageError:
     if isinstance(error, PageError):
         return error
-    if isinstance(error, UnknownCampaignError):
+    if isinstance(error, StoreError) and error.code == UNKNOWN:
         return PageError(404, "No such campaign", "No campaign has this id. It may stand in another store.")
     if isinstance(error, web.HTTPException):
         return PageError(error.status, error.reason or "Refused", "The form is longer than this server accepts.")
-    if isinstance(error, NotInstalledError):
+    if isinstance(error, LdpError) and error.code == "not-installed":
         return PageError(501, "Not installed here", f"{error}.")
     if isinstance(error, StoreError):
         LOG.error("store error", extra={"reason": str(error)})

@@ -69,7 +69,7 @@ class Estimates:
     def plot(self, feature: str, axes: Axes | None = None) -> Axes:
         """Draw what is known of a feature, with 95 % intervals: P(value | class), or the mean of each class.
 
-        Raises KeyError for a feature that the campaign does not ask about, NotInstalledError without matplotlib.
+        Raises KeyError for a feature that the campaign does not ask about, LdpError without matplotlib.
         """
         asked, classes = self.campaign.feature(feature), self.campaign.label.classes
         axes, shape = axes_or_new(axes), (-1, len(classes))

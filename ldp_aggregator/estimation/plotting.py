@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldp_aggregator.estimation.estimators import Array
-from protocols.errors import NotInstalledError
+from protocols.errors import LdpError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 def axes_or_new(axes: Axes | None) -> Axes:
-    """Return ``axes``, or those of a new figure. Raises NotInstalledError without matplotlib."""
+    """Return ``axes``, or those of a new figure. Raises LdpError without matplotlib."""
     if axes is not None:
         return axes
     try:
         from matplotlib import pyplot as plt
     except ModuleNotFoundError:
-        raise NotInstalledError("plots need matplotlib: pip install 'ldp-bayes[simulations]'") from None
+        raise LdpError("not-installed", "plots need matplotlib: pip install 'ldp-bayes[simulations]'") from None
     return plt.subplots(layout="constrained")[1]
 
 

@@ -19,20 +19,19 @@ from typing import Final
 import pandas as pd
 
 from ldp_aggregator.flower import messages
-from ldp_aggregator.flower.messages import NodeRefusalError
 from ldp_aggregator.flower.settings import NodeSettings
 from ldp_aggregator.trainers.federation.state import node_statistics
 from ldp_aggregator.trainers.schemas import Schema, read_table
 from protocols.document.authored import MODEL
 from protocols.document.campaign import Campaign
-from protocols.errors import ProtocolError
+from protocols.errors import DocumentError
 from protocols.exact import exact_epsilon
 
 
 def answer(settings: NodeSettings, values: Mapping[str, object]) -> dict[str, bytes]:
     """The values of the answer to a query: this node's share, the same bytes whenever it is asked.
 
-    Raises NodeRefusalError.
+    Raises LdpError.
     """
     campaign = _agreed_campaign(settings, messages.document_in(values))
     ledger = Ledger(settings.ledger)
@@ -44,30 +43,30 @@ def answer(settings: NodeSettings, values: Mapping[str, object]) -> dict[str, by
 
 
 def _agreed_campaign(settings: NodeSettings, document: bytes) -> Campaign:
-    """The campaign of document bytes whose hash is the id that the node agreed to. Raises NodeRefusalError."""
+    """The campaign of document bytes whose hash is the id that the node agreed to. Raises LdpError."""
     try:
         campaign = Campaign.parse(document, settings.campaign_id)
-    except ProtocolError as error:
+    except DocumentError as error:
         code = messages.OTHER_CAMPAIGN if error.code == "wrong-hash" else messages.UNREADABLE
-        raise NodeRefusalError(code, str(error)) from None
+        raise messages.refused(code, str(error)) from None
     if campaign.asks != MODEL:
-        raise NodeRefusalError(
+        raise messages.refused(
             messages.UNREADABLE, f'the campaign asks for "{campaign.asks}"; nodes answer for a "{MODEL}"'
         )
     return campaign
 
 
 def _drawn_share(settings: NodeSettings, campaign: Campaign) -> bytes:
-    """A fresh share of the node's table. Raises NodeRefusalError, which tells the server nothing of the rows."""
+    """A fresh share of the node's table. Raises LdpError, which tells the server nothing of the rows."""
     schema = Schema.of_campaign(campaign)
     try:
         present = set(pd.read_csv(settings.table, nrows=0).columns)
         for name in (*schema.input_names, schema.label.name):
             if name not in present:
-                raise NodeRefusalError(messages.OTHER_SCHEMA, f"the node's table has no column {name!r}")
+                raise messages.refused(messages.OTHER_SCHEMA, f"the node's table has no column {name!r}")
         return node_statistics(campaign, *read_table(settings.table, schema))
     except (OSError, ValueError) as error:
-        raise NodeRefusalError(messages.NOT_READY, detail=str(error)) from error
+        raise messages.refused(messages.NOT_READY) from error
 
 
 _BUSY_SECONDS: Final = 30.0
@@ -89,7 +88,7 @@ class Ledger:
             return _share(connection, campaign_id)
 
     def keep(self, campaign_id: str, epsilon: float, share: bytes, *, max_epsilon: float) -> bytes:
-        """Write the share down and return it, or the one that is there. Raises NodeRefusalError above the cap."""
+        """Write the share down and return it, or the one that is there. Raises LdpError above the cap."""
         with self._transaction() as connection:
             kept = _share(connection, campaign_id)
             if kept is not None:
@@ -108,7 +107,7 @@ class Ledger:
                 yield connection
                 connection.execute("COMMIT")  # Closing without it rolls back.
         except sqlite3.Error as error:
-            raise NodeRefusalError(messages.NOT_READY, detail=f"the ledger {self._path}: {error}") from error
+            raise messages.refused(messages.NOT_READY) from OSError(f"the ledger {self._path}: {error}")
 
 
 def _share(connection: sqlite3.Connection, campaign_id: str) -> bytes | None:
@@ -122,7 +121,7 @@ def _book(connection: sqlite3.Connection, campaign_id: str, epsilon: float, shar
     cost = exact_epsilon(epsilon)
     spent = sum((Fraction(text) for (text,) in connection.execute("SELECT epsilon FROM answers")), Fraction(0))
     if spent + cost > exact_epsilon(max_epsilon):
-        raise NodeRefusalError(
+        raise messages.refused(
             messages.ABOVE_CAP,
             f"the campaign costs epsilon {epsilon:g}; {float(spent):g} of this node's {max_epsilon:g} is spent",
         )

@@ -13,8 +13,9 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from ldp_aggregator.flower.answering import answer
-from ldp_aggregator.flower.messages import NOT_READY, QUERY, RECORD, NodeRefusalError, refusal
+from ldp_aggregator.flower.messages import CODES, NOT_READY, QUERY, RECORD, refusal, refused
 from ldp_aggregator.flower.settings import NodeSettings, node_settings
+from protocols.errors import LdpError
 
 _LOG = logging.getLogger(__name__)
 
@@ -44,9 +45,9 @@ def values_of(message: Message) -> dict[str, object]:
 def _answer(settings: Callable[[], NodeSettings], values: Mapping[str, object]) -> dict[str, bytes] | dict[str, str]:
     try:
         return dict(answer(settings(), values))
-    except NodeRefusalError as error:
-        _LOG.warning("refused (%s): %s %s", error.code, error, error.detail)
-        return refusal(error)
-    except Exception:
+    except Exception as error:
+        if type(error) is LdpError and error.code in CODES:
+            _LOG.warning("refused (%s): %s %s", error.code, error, error.__cause__ or "")
+            return refusal(error)
         _LOG.exception("no answer: %s", NOT_READY)
-        return refusal(NodeRefusalError(NOT_READY))
+        return refusal(refused(NOT_READY))

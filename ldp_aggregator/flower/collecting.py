@@ -10,9 +10,10 @@ from collections.abc import Iterable
 
 from ldp_aggregator.flower.messages import NOT_READY, Reply, printable, refusal_in
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
-from ldp_aggregator.node_statistics import ShareError, most_bytes
+from ldp_aggregator.node_statistics import most_bytes
 from ldp_aggregator.trainers.federation.state import FederatedState
 from protocols.document.campaign import Campaign
+from protocols.errors import DocumentError
 
 
 class Collection:
@@ -76,7 +77,7 @@ class Collection:
             return f"sent the share that node {sender} sent", True
         try:
             self.state.put(reply.node, share)
-        except ShareError as error:
+        except DocumentError as error:
             return f"sent no share of this campaign: {printable(str(error))}", True
         self._senders[share] = reply.node
         return None, True

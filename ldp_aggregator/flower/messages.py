@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from protocols.errors import LdpError
+
 QUERY: Final = "nb_share"
 MESSAGE_TYPE: Final = f"query.{QUERY}"
 RECORD: Final = "ldp-bayes"
@@ -36,13 +38,9 @@ CODES: Final = {
 _LONGEST_TEXT: Final = 300
 
 
-class NodeRefusalError(Exception):
-    """A node does not answer; ``code`` and the text travel to the server, ``detail`` stays at the node."""
-
-    def __init__(self, code: str, why: str = "", *, detail: str = "") -> None:
-        super().__init__(why or CODES[code])
-        self.code = code
-        self.detail = detail
+def refused(code: str, why: str = "") -> LdpError:
+    """A node does not answer: ``code`` and text travel to the server, what caused it stays at the node."""
+    return LdpError(code, why or CODES[code])
 
 
 @dataclass(frozen=True)
@@ -54,16 +52,16 @@ class Reply:
     error: str = ""
 
 
-def refusal(error: NodeRefusalError) -> dict[str, str]:
+def refusal(error: LdpError) -> dict[str, str]:
     """The values of a refusal."""
     return {"refused": error.code, "why": str(error)}
 
 
 def document_in(values: Mapping[str, object]) -> bytes:
-    """The document that a query carries. Raises NodeRefusalError."""
+    """The document that a query carries. Raises LdpError."""
     document = values.get("campaign")
     if set(values) != {"campaign"} or type(document) is not bytes:
-        raise NodeRefusalError(UNREADABLE, 'a query carries "campaign", the document\'s bytes, and nothing else')
+        raise refused(UNREADABLE, 'a query carries "campaign", the document\'s bytes, and nothing else')
     return document
 
 

@@ -113,7 +113,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
 
     @classmethod
     def from_json(cls, text: bytes | str) -> NaiveBayes:
-        """The inverse of :meth:`to_json`. Raises ModelError, which names the field."""
+        """The inverse of :meth:`to_json`. Raises DocumentError, which names the field."""
         model = Model.from_json(text)
         stated = model.training.get("guarantee")
         return cls.from_model(model, NON_PRIVATE if stated is None else Guarantee.from_json(stated))
@@ -126,7 +126,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
     def plot(self, feature: str, axes: Axes | None = None) -> Axes:
         """Draw P(value | class) of a feature, or its density in each class where it is Gaussian.
 
-        Raises KeyError for a feature that the model does not have, NotInstalledError without matplotlib.
+        Raises KeyError for a feature that the model does not have, LdpError without matplotlib.
         """
         check_is_fitted(self, "model_")
         likelihood = {one.feature.name: one for one in self.model_.likelihoods}[feature]

@@ -31,7 +31,7 @@ class UploadAccess:
         self._kept: dict[str, tuple[float, str | None]] = {}
 
     async def uploads_need(self, campaign_id: str) -> str | None:
-        """The scope that uploads to a campaign need, None where anybody may upload. Raises UnknownCampaignError."""
+        """The scope that uploads to a campaign need, None where anybody may upload. Raises StoreError."""
         now = self._clock()
         until, scope = self._kept.get(campaign_id, (now, None))
         if now < until:

@@ -21,7 +21,7 @@ from ldp_aggregator.store.contract import (
     ShareDigests,
     Shares,
     StoreError,
-    UnknownCampaignError,
+    unknown_campaign,
 )
 from protocols import Campaign
 from protocols.document.campaign import document_id
@@ -71,11 +71,11 @@ class CampaignCache:
         self._parsing: dict[str, asyncio.Task[Campaign]] = {}
 
     async def document(self, campaign_id: str) -> bytes:
-        """The document, byte for byte. Raises UnknownCampaignError, and StoreError where it is damaged."""
+        """The document, byte for byte. Raises StoreError, also where it is damaged."""
         document = self._documents.get(campaign_id)
         if document is None:
             if not ID_PATTERN.fullmatch(campaign_id):
-                raise UnknownCampaignError(campaign_id)
+                raise unknown_campaign(campaign_id)
             document = await self._store.document(campaign_id)
             if document_id(document) != campaign_id:  # Caches on the way would keep it for a year.
                 raise StoreError(f"the document of campaign {campaign_id} is damaged; 'ldp-aggregator fsck' tells more")

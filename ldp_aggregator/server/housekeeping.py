@@ -17,7 +17,7 @@ from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.service.rights import SERVER, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.contract import DONE, LOG, Clock, StoreError, UnknownCampaignError, kind_of, utc_now
+from ldp_aggregator.store.contract import DONE, LOG, UNKNOWN, Clock, StoreError, kind_of, utc_now
 from ldp_aggregator.store.decisions import is_over
 from protocols import DocumentError
 from protocols.document.directory import read_directory
@@ -66,9 +66,9 @@ async def delete_once(store: Store, metrics: Metrics, clock: Clock, kept: timede
         try:
             async with recorded(store, SERVER, "delete campaign", state.id, f"closed for {kept.days} days"):
                 await store.delete_campaign(state.id)
-        except UnknownCampaignError:
-            continue  # Another instance was faster.
         except Exception as error:
+            if isinstance(error, StoreError) and error.code == UNKNOWN:
+                continue  # Another instance was faster.
             _note_failure(metrics, "campaign not deleted", error, state.id)
         else:
             LOG.info("campaign deleted", extra={"campaign": state.id})

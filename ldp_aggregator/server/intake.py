@@ -19,7 +19,7 @@ from ldp_aggregator.server.access import CHALLENGE, UploadAccess, authorised
 from ldp_aggregator.server.metrics import UPLOAD, Metrics
 from ldp_aggregator.server.problems import JSON, ProblemError, encode_answer, retry_later
 from ldp_aggregator.server.upload_queue import ALL_COUNTED, Ingest, UploadBounds, for_a_device, for_a_relay
-from ldp_aggregator.service.settings import Limits, Settings, SettingsError
+from ldp_aggregator.service.settings import Limits, Settings, setting_error
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import (
     UNKNOWN,
@@ -76,7 +76,7 @@ class Admission:
 
 
 def admission_of(settings: Settings) -> Admission:
-    """Raises SettingsError where the check cannot be loaded."""
+    """Raises LdpError where the check cannot be loaded."""
     return Admission(_load(settings.admission), settings.uploads_per_second)
 
 
@@ -87,9 +87,9 @@ def _load(name: str | None) -> Check | None:
     try:
         found = getattr(import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
-        raise SettingsError(f"setting admission: {name!r} cannot be loaded ({type(error).__name__})") from None
+        raise setting_error(f"setting admission: {name!r} cannot be loaded ({type(error).__name__})") from None
     if not callable(found):
-        raise SettingsError(f"setting admission: {name!r} is no function")
+        raise setting_error(f"setting admission: {name!r} is no function")
     return cast("Check", found)
 
 
@@ -149,7 +149,7 @@ class Intake:
 
     async def terms(self, campaign_id: str, headers: Mapping[str, str]) -> UploadBounds:
         """Decide what an upload with such headers may hold. Raises ProblemError where it is not welcome,
-        UnknownCampaignError, StoreError.
+        StoreError.
         """
         claims = "Authorization" in headers
         needed = await self.access.uploads_need(campaign_id)

@@ -18,8 +18,8 @@ from aiohttp import web
 
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.store import contract
-from ldp_aggregator.store.contract import LOG, RefusedError, StoreError, UnknownCampaignError, kind_of
-from protocols.errors import PAYLOAD_CODES, NotInstalledError
+from ldp_aggregator.store.contract import LOG, StoreError, kind_of
+from protocols.errors import PAYLOAD_CODES, LdpError
 
 MEDIA_TYPE: Final = "application/problem+json"
 
@@ -127,11 +127,9 @@ def as_problem(error: Exception, metrics: Metrics) -> ProblemError:
     """Make what a client is told of a failure, whatever it is; what is the server's own is logged and counted."""
     if isinstance(error, ProblemError):
         return error
-    if isinstance(error, UnknownCampaignError):
+    if isinstance(error, LdpError) and error.code == contract.UNKNOWN:
         return ProblemError(contract.UNKNOWN)
-    if isinstance(error, NotInstalledError):
-        return ProblemError("not-installed", str(error))
-    if isinstance(error, RefusedError):
+    if isinstance(error, LdpError) and error.code in {"not-installed", *contract.REFUSED}:
         return ProblemError(error.code, str(error))
     if isinstance(error, StoreError):
         LOG.error("store error", extra={"reason": kind_of(error)})

@@ -207,19 +207,15 @@ M_ARENA_MAX: Final = -8
 """In glibc's malloc.h. One heap for all threads: with one for each, more is lost between what is in use."""
 
 
-class EndedError(Exception):
-    """A task that has to run for as long as the server ended by itself; the log says why."""
-
-
-def run_server(settings: Settings, ready: Callable[[Addresses], None]) -> None:
-    """Serve in this process. Raises OSError where a port cannot be had, EndedError where the server cannot go on."""
+def run_server(settings: Settings, ready: Callable[[Addresses], None]) -> str | None:
+    """Serve in this process; returns as :func:`serve` does. Raises OSError where a port cannot be had."""
     with logged_to_standard_error(settings.log_level):
         listeners = Listeners.bind(settings)
         addresses = listeners.addresses(settings)
-        run_loop(serve(settings, listeners, lambda: ready(addresses)))
+        return run_loop(serve(settings, listeners, lambda: ready(addresses)))
 
 
-def run_loop(main: Coroutine[Any, Any, None]) -> None:
+def run_loop(main: Coroutine[Any, Any, str | None]) -> str | None:
     """Run on uvloop where it is installed."""
     sys.setswitchinterval(SWITCH_SECONDS)
     with suppress(OSError, AttributeError, TypeError):  # Other C libraries than glibc have no such thing.
@@ -227,16 +223,16 @@ def run_loop(main: Coroutine[Any, Any, None]) -> None:
     try:
         import uvloop
     except ModuleNotFoundError:
-        asyncio.run(main)
+        return asyncio.run(main)
     else:
-        uvloop.run(main)
+        return uvloop.run(main)
 
 
-async def serve(settings: Settings, listeners: Listeners, ready: Callable[[], None]) -> None:
+async def serve(settings: Settings, listeners: Listeners, ready: Callable[[], None]) -> str | None:
     """Serve until SIGTERM or SIGINT, then stop accepting, answer what was accepted, commit it and return.
 
     After SIGTERM it first says for ``pause_seconds`` that it is not ready, and goes on serving; SIGINT, or
-    another SIGTERM, ends that. Raises EndedError where the server cannot go on.
+    another SIGTERM, ends that. Returns what ended by itself, where the server cannot go on.
     """
     stop, hurry, leaving = asyncio.Event(), asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -264,8 +260,7 @@ async def serve(settings: Settings, listeners: Listeners, ready: Callable[[], No
                 await asyncio.wait_for(hurry.wait(), settings.pause_seconds)
         LOG.info("stopping")
     LOG.info("stopped")
-    if culprit is not None:
-        raise EndedError(f"the {culprit} ended by itself; the log says why")
+    return culprit
 
 
 @asynccontextmanager

@@ -23,7 +23,7 @@ from ldp_aggregator.server.metrics import REPORT, Metrics
 from ldp_aggregator.server.problems import ProblemError, retry_later
 from ldp_aggregator.service.settings import Limits
 from ldp_aggregator.store.contract import LOG, UNAVAILABLE, Counting, Outcome, StoreError, Submission, kind_of
-from protocols import Campaign, Report, UploadError, decode_upload, encode_upload
+from protocols import Campaign, DocumentError, Report, decode_upload, encode_upload
 from protocols.wire import ID_BYTES, Block
 
 LEAST_BYTES: Final = 8 << 10
@@ -93,7 +93,7 @@ def read_upload(terms: UploadBounds, body: bytes) -> Submission:
     """The strict way. Raises ProblemError."""
     try:
         submission = Submission(terms.campaign, decode_upload(body, terms.campaign))
-    except UploadError as error:
+    except DocumentError as error:
         raise ProblemError(error.code, str(error)) from None
     if terms.batch is not None:
         # What is known already of a batch's other uploads is seen by nobody here: each hides what it holds itself.

@@ -17,12 +17,11 @@ from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.simplex import POSTERIOR
 from ldp_aggregator.learning.published import counted_twice, published_by, relayed
 from ldp_aggregator.learning.series import ALL_WINDOWS
-from ldp_aggregator.service.settings import Settings, SettingsError
+from ldp_aggregator.service.settings import Settings, setting_error
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import Counting, PublishedModel, Shares
-from protocols import Campaign, DraftError
+from protocols import Campaign, DraftError, LdpError
 from protocols.document.authored import MODEL, MOST_BINS
-from protocols.errors import NotInstalledError
 from protocols.fields import parse_json
 from protocols.model import Model
 
@@ -80,42 +79,49 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, (date, datetime)) else value
 
 
-class UntrainableError(ValueError):
-    """The reports that were counted so far do not give a model."""
+USELESS: Final = "useless-model"
+
+
+class UntrainableError(LdpError):
+    """Nothing is published: the reports that were counted so far do not give a model (``nothing-to-train``), or give
+    one that is not known to be better than always saying the most frequent class (:data:`USELESS`).
+    """
+
+    def __init__(self, problem: str, code: str = "nothing-to-train") -> None:
+        super().__init__(code, problem)
 
 
 @contextmanager
 def needing_trainers() -> Iterator[None]:
-    """Import in the block what trains, and use it. Raises NotInstalledError, and UntrainableError for a ValueError."""
+    """Import in the block what trains, and use it. Raises LdpError without it, UntrainableError for a ValueError."""
     try:
         yield
     except ModuleNotFoundError as error:
-        raise NotInstalledError(
+        raise LdpError(
+            "not-installed",
             f"{error.name} is not installed here, and models are not trained without it; run 'ldp-aggregator train' on "
-            "this store where ldp-bayes[aggregator] is"
+            "this store where ldp-bayes[aggregator] is",
         ) from None
     except ValueError as error:
         raise UntrainableError(str(error)) from None
 
 
-class UselessModelError(UntrainableError):
-    """The model is not known to be better than always saying the most frequent class."""
+def _useless(reports: int, expected: Mapping[str, Any]) -> UntrainableError:
+    with needing_trainers():
+        from ldp_aggregator.learning.expected_accuracy import FALSE_ALARMS
 
-    def __init__(self, reports: int, expected: Mapping[str, Any]) -> None:
-        with needing_trainers():
-            from ldp_aggregator.learning.expected_accuracy import FALSE_ALARMS
-
-        if expected["p_value"] > FALSE_ALARMS:
-            why = f"features that tell nothing would look like these in {expected['p_value']:.0%} of campaigns"
-        else:
-            why = (
-                "the features tell something, but whether it is enough to say another class is not known: if they know "
-                f"different things the model gains {expected['gain']:.3f} ± {2 * expected['gain_error']:.3f}"
-            )
-        super().__init__(
-            f"{reports:,} reports do not show that the model is better than always saying the most frequent class, "
-            f"which is right for {expected['majority']:.3f} of the people; {why}"
+    if expected["p_value"] > FALSE_ALARMS:
+        why = f"features that tell nothing would look like these in {expected['p_value']:.0%} of campaigns"
+    else:
+        why = (
+            "the features tell something, but whether it is enough to say another class is not known: if they know "
+            f"different things the model gains {expected['gain']:.3f} ± {2 * expected['gain_error']:.3f}"
         )
+    return UntrainableError(
+        f"{reports:,} reports do not show that the model is better than always saying the most frequent class, "
+        f"which is right for {expected['majority']:.3f} of the people; {why}",
+        USELESS,
+    )
 
 
 async def tally_to_publish(store: Store, campaign: Campaign) -> Tally:
@@ -146,8 +152,8 @@ async def publish_trained(
     """Train on the tallies of campaigns about the same features, of a series on all windows or as of ``now``, and
     publish the model for the devices of each.
 
-    A model that is not known to be better than the most frequent class is published only ``anyway``; else
-    UselessModelError. Raises UntrainableError and NotInstalledError. Returns the number of reports and each campaign's
+    A model that is not known to be better than the most frequent class is published only ``anyway``.
+    Raises UntrainableError, and LdpError where a library is missing. Returns the number of reports and each campaign's
     published version.
     """
     pairs, arrivals = await counts_to_train(store, campaign_ids)
@@ -158,7 +164,7 @@ async def publish_trained(
     document = (await trained(pairs, arrivals, post, window)).to_json()
     expected = json.loads(document)["training"]["expected"]
     if not (expected["above_majority"] or anyway):
-        raise UselessModelError(reports, expected)
+        raise _useless(reports, expected)
     return reports, tuple([await store.publish_model(campaign.id, document) for campaign, _ in pairs])
 
 
@@ -190,7 +196,7 @@ async def counts_to_train(
 def derive_model(campaign: Campaign, shares: Shares, groups: int = 1) -> str:
     """The model document of a federated campaign's shares; the same bytes whatever order they came in.
 
-    Raises NotInstalledError.
+    Raises LdpError where a library is missing.
     """
     with needing_trainers():
         from ldp_aggregator.trainers.federation.state import FederatedState
@@ -206,7 +212,7 @@ async def trained(
     post: str = POSTERIOR,
     window: str = ALL_WINDOWS,
 ) -> NaiveBayes:
-    """Train on tallies, in a thread. Raises UntrainableError and NotInstalledError."""
+    """Train on tallies, in a thread. Raises UntrainableError, and LdpError where a library is missing."""
 
     def work() -> NaiveBayes:
         with needing_trainers():
@@ -242,7 +248,7 @@ async def publish_evaluated(
 
 
 async def evaluation_so_far(campaign: Campaign, tally: Tally) -> Evaluated:
-    """Return what the answers to an evaluation round tell. Raises NotInstalledError."""
+    """Return what the answers to an evaluation round tell. Raises LdpError where a library is missing."""
 
     def look() -> Evaluated:
         with needing_trainers():
@@ -290,7 +296,7 @@ def _draft(campaigns: Sequence[Campaign], model: Model, bins: int) -> dict[str, 
 async def counts_of(store: Store, settings: Settings) -> Counting:
     """Open what counts reports: the store alone, or with an archive that first gets what an earlier process left over.
 
-    Raises SettingsError where the archive cannot be written to here, StoreError where it does not answer.
+    Raises LdpError where the archive cannot be written to here, StoreError where it does not answer.
     """
     archive = await archive_of(store, settings)
     if archive is not None:
@@ -313,7 +319,7 @@ async def counts_of(store: Store, settings: Settings) -> Counting:
 async def archive_of(store: Store, settings: Settings) -> Archive | None:
     """The archive that is set, else the one that a server of this store wrote to last; None where there never was one.
 
-    Raises SettingsError, StoreError.
+    Raises LdpError, StoreError.
     """
     address = settings.archive or await store.archived_at()
     if address is None:
@@ -323,7 +329,7 @@ async def archive_of(store: Store, settings: Settings) -> Archive | None:
         from ldp_aggregator.archive.locations import open_place
         from ldp_aggregator.archive.writer import Archive
     except ModuleNotFoundError as error:
-        raise SettingsError(
+        raise setting_error(
             f"setting archive: {error.name} is not installed; archives need pip install 'ldp-bayes[archive]'"
         ) from None
     return Archive(open_place(address))

@@ -23,6 +23,8 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from protocols.errors import LdpError
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -45,8 +47,9 @@ _RENAMED: Final = dict.fromkeys(("host", "port"), "; it is listen now") | {
 }
 
 
-class SettingsError(ValueError):
+def setting_error(problem: str) -> LdpError:
     """A setting that is unknown or has no meaning; the message names it and where it stands."""
+    return LdpError("bad-setting", problem)
 
 
 @dataclass(frozen=True)
@@ -163,25 +166,25 @@ class Settings(BaseSettings):
 
 
 def read_settings(config: Path | None = None, flags: Mapping[str, Any] | None = None) -> Settings:
-    """Settings from all sources. ``flags`` that are None were not given. Raises SettingsError."""
+    """Settings from all sources. ``flags`` that are None were not given. Raises LdpError."""
     known = variables()
     unknown = sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in known)
     if unknown:
-        raise SettingsError(f"environment variable {unknown[0]} is unknown; the known ones are {', '.join(known)}")
+        raise setting_error(f"environment variable {unknown[0]} is unknown; the known ones are {', '.join(known)}")
     if config is None and os.environ.get(CONFIG_VARIABLE):
         config = Path(os.environ[CONFIG_VARIABLE])
     if config is not None and not config.is_file():
-        raise SettingsError(f"the configuration file {config} cannot be read: there is no such file")
+        raise setting_error(f"the configuration file {config} cannot be read: there is no such file")
     given = {name: value for name, value in (flags or {}).items() if value is not None}
     source = type("Settings", (Settings,), {"model_config": SettingsConfigDict(toml_file=config)})
     try:
         settings: Settings = source(**given)
     except ValidationError as error:
-        raise SettingsError(_explain(error)) from None
+        raise setting_error(_explain(error)) from None
     except OSError as error:
-        raise SettingsError(f"the configuration file {config} cannot be read: {error.strerror}") from None
+        raise setting_error(f"the configuration file {config} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"the configuration file {config} is not TOML in UTF-8: {error}") from None
+        raise setting_error(f"the configuration file {config} is not TOML in UTF-8: {error}") from None
     return settings
 
 
@@ -206,7 +209,7 @@ class _Environment(EnvSettingsSource):
         path = found.pop(DATABASE_FILE.lower(), None)
         if path is not None:
             if DATABASE.lower() in found:
-                raise SettingsError(f"{DATABASE} is set, and {DATABASE_FILE}, too; set one of them")
+                raise setting_error(f"{DATABASE} is set, and {DATABASE_FILE}, too; set one of them")
             found[DATABASE.lower()] = _read_secret(Path(path))
         return found
 
@@ -215,11 +218,11 @@ def _read_secret(path: Path) -> str:
     try:
         secret = path.read_text(encoding="utf-8").strip()
     except OSError as error:
-        raise SettingsError(f"the file that {DATABASE_FILE} names cannot be read: {error.strerror}") from None
+        raise setting_error(f"the file that {DATABASE_FILE} names cannot be read: {error.strerror}") from None
     except ValueError:
-        raise SettingsError(f"the file that {DATABASE_FILE} names is not UTF-8") from None
+        raise setting_error(f"the file that {DATABASE_FILE} names is not UTF-8") from None
     if not secret:
-        raise SettingsError(f"the file that {DATABASE_FILE} names is empty")
+        raise setting_error(f"the file that {DATABASE_FILE} names is empty")
     return secret
 
 

@@ -16,8 +16,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from protocols import DocumentError
 from protocols.document.directory import PREFIX, Directory, read_directory
-from protocols.errors import ProtocolError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -28,7 +28,7 @@ SEED_BYTES: Final = 32
 
 def make_key(path: Path) -> str:
     """A fresh key in a new file that its owner alone can read; returns the public key. Raises FileExistsError where
-    there is one, and ProtocolError.
+    there is one, and DocumentError.
     """
     seed = secrets.token_bytes(SEED_BYTES)
     try:
@@ -37,27 +37,27 @@ def make_key(path: Path) -> str:
     except FileExistsError:
         raise
     except OSError as error:
-        raise ProtocolError(f"the key cannot be written to {path}: {error.strerror}") from None
+        raise _bad_key(f"the key cannot be written to {path}: {error.strerror}") from None
     return public_key(seed)
 
 
 def read_seed(path: Path) -> bytes:
-    """The secret in a key file. Raises ProtocolError, also where others than its owner may read it."""
+    """The secret in a key file. Raises DocumentError, also where others than its owner may read it."""
     try:
         mode, text = path.stat().st_mode, path.read_text(encoding="ascii")
     except (OSError, ValueError) as error:
         told = error.strerror if isinstance(error, OSError) else "it is no key"
-        raise ProtocolError(f"the key {path} cannot be read: {told}") from None
+        raise _bad_key(f"the key {path} cannot be read: {told}") from None
     if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
-        raise ProtocolError(f"others can read the key {path}; chmod 600 it, and make another if anybody may have")
+        raise _bad_key(f"others can read the key {path}; chmod 600 it, and make another if anybody may have")
     if not text.startswith(_HEAD):
-        raise ProtocolError(f"{path} is no key; 'ldp-aggregator key create' makes one")
+        raise _bad_key(f"{path} is no key; 'ldp-aggregator key create' makes one")
     try:
         seed = base64.urlsafe_b64decode(text.removeprefix(_HEAD).strip() + "=")
     except ValueError:
         seed = b""
     if len(seed) != SEED_BYTES:
-        raise ProtocolError(f"the key {path} is damaged")
+        raise _bad_key(f"the key {path} is damaged")
     return seed
 
 
@@ -96,3 +96,7 @@ def _private_key(seed: bytes) -> Ed25519PrivateKey:
 
 def _text_of(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def _bad_key(problem: str) -> DocumentError:
+    return DocumentError("bad-key", problem)

@@ -12,11 +12,9 @@ from ldp_aggregator.store.contract import Clock
 from ldp_aggregator.store.contract import Life as Life
 from ldp_aggregator.store.contract import Outcome as Outcome
 from ldp_aggregator.store.contract import PublishedModel as PublishedModel
-from ldp_aggregator.store.contract import RefusedError as RefusedError
 from ldp_aggregator.store.contract import StoredToken as StoredToken
 from ldp_aggregator.store.contract import StoreError as StoreError
 from ldp_aggregator.store.contract import Submission as Submission
-from ldp_aggregator.store.contract import UnknownCampaignError as UnknownCampaignError
 from ldp_aggregator.store.sql.store import Damage as Damage
 from ldp_aggregator.store.sql.store import Store as Store
 from ldp_aggregator.store.sqlite.database import FILE_NAME

@@ -25,6 +25,7 @@ from typing import Any, Final, Protocol
 from ldp_aggregator.counting.tally import Arrivals
 from ldp_aggregator.node_statistics import Releases
 from protocols import Campaign
+from protocols.errors import LdpError
 from protocols.wire import Block
 
 LOG: Final = logging.getLogger("ldp_aggregator")
@@ -63,30 +64,29 @@ NOT_CLOSED: Final = "campaign-not-closed"
 TOO_EARLY: Final = "too-early-to-seal"
 SEALED: Final = "campaign-sealed"
 OLDER: Final = "older-directory"
+REFUSED: Final = frozenset({DELETED, NOT_CLOSED, TOO_EARLY, SEALED, OLDER})
+"""What a store never grants, however often it is tried."""
 UNAVAILABLE: Final = "store-unavailable"
 """The database failed for this campaign, and for no other one of the group: nothing of it was counted."""
+STATEMENT: Final = "statement-failed"
+"""The database is there, and did not do it: another part of the same work it may do."""
+DAMAGED: Final = "damaged-run"
 
 SALT_BYTES: Final = 32
 
 
-class StoreError(Exception):
-    """The store could not do what was asked; nothing was changed. ``str`` says what to look at."""
+class StoreError(LdpError):
+    """The store, or its archive, could not do what was asked; nothing was changed. ``str`` says what to look at,
+    ``code`` whether it is :data:`UNKNOWN`, one of :data:`REFUSED`, or a failure that may pass.
+    """
+
+    def __init__(self, problem: str, code: str = UNAVAILABLE) -> None:
+        super().__init__(code, problem)
 
 
-class RefusedError(StoreError):
-    """A request that this campaign never grants, however often it is tried; ``code`` is the problem's."""
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(text)
-        self.code = code
-
-
-class UnknownCampaignError(LookupError):
+def unknown_campaign(campaign_id: str) -> StoreError:
     """No campaign has this id."""
-
-    def __init__(self, campaign_id: str) -> None:
-        super().__init__(f"no campaign has the id {campaign_id}")
-        self.campaign_id = campaign_id
+    return StoreError(f"no campaign has the id {campaign_id}", UNKNOWN)
 
 
 _NAMES: Final = ("sqlite_errorname", "sqlstate", "reason")

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ldp_aggregator.counting.tally import DIGEST_BYTES, Arrivals, Sheet, Sums, lay_out
 from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.store import contract
-from ldp_aggregator.store.contract import Life, Outcome, RefusedError, Submission, to_text
+from ldp_aggregator.store.contract import Life, Outcome, StoreError, Submission, to_text
 from protocols import Campaign
 from protocols.wire import ID_BYTES
 
@@ -290,28 +290,28 @@ def ending(row: CampaignRow, counted: int, now: datetime) -> dict[str, datetime 
 
 
 def check_reopening(row: CampaignRow) -> None:
-    """Raises RefusedError where the ids are gone: what was counted could be counted again."""
+    """Raises StoreError where the ids are gone: what was counted could be counted again."""
     if row.life.sealed is not None:
         text = f"campaign {row.id} is sealed: its ids are gone, and a report sent again would count twice"
-        raise RefusedError(contract.SEALED, text)
+        raise StoreError(text, contract.SEALED)
 
 
 def check_closed(row: CampaignRow) -> datetime:
-    """Return since when. Raises RefusedError where devices may still answer."""
+    """Return since when. Raises StoreError where devices may still answer."""
     if row.life.closed is None:
         text = f"campaign {row.id} was not closed; 'ldp-aggregator campaign close' comes first"
-        raise RefusedError(contract.NOT_CLOSED, text)
+        raise StoreError(text, contract.NOT_CLOSED)
     return row.life.closed
 
 
 def check_sealing(row: CampaignRow, now: datetime, *, at_once: bool) -> None:
-    """Raises RefusedError where it is too early to drop the ids. Sealing twice changes nothing."""
+    """Raises StoreError where it is too early to drop the ids. Sealing twice changes nothing."""
     closed = check_closed(row)
     if row.life.sealed is None and now - closed < GRACE and not at_once:
-        raise RefusedError(
-            contract.TOO_EARLY,
+        raise StoreError(
             f"campaign {row.id} was closed at {to_text(closed)} and can be sealed from {to_text(closed + GRACE)} on; "
             "until then 'campaign close --undo' takes it back (--seal-now seals at once)",
+            contract.TOO_EARLY,
         )
 
 

@@ -1,4 +1,3 @@
-from ldp_aggregator.node_statistics import ShareError as ShareError
 from ldp_aggregator.node_statistics import decode_share as decode_share
 from ldp_aggregator.node_statistics import encode_share as encode_share
 from ldp_aggregator.trainers.federation.gossip import PushSumNode as PushSumNode

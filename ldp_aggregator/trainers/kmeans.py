@@ -31,7 +31,7 @@ from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import GRID, Integers, grid_values
 from protocols.document.schema import ContinuousFeature, read_feature
-from protocols.errors import ModelError, ProtocolError
+from protocols.errors import DocumentError
 from protocols.exact import Coins
 from protocols.fields import Fields, describe, parse_json
 
@@ -51,7 +51,7 @@ class Clusters:
 
 
 def read_clusters(text: bytes | str) -> Clusters:
-    """The inverse of :meth:`PrivateKMeans.to_json`. Raises ModelError, which names the field."""
+    """The inverse of :meth:`PrivateKMeans.to_json`. Raises DocumentError, which names the field."""
     fields = Fields(parse_json(text, _refuse), "", _refuse)
     fields.integer("version", least=VERSION, most=VERSION)
     fields.choice("kind", (KIND,))
@@ -67,8 +67,8 @@ def read_clusters(text: bytes | str) -> Clusters:
     return Clusters(features, np.array(centres, dtype=np.int64), guarantee, spent)
 
 
-def _refuse(field: str, problem: str) -> ProtocolError:
-    return ModelError(f"{field}: {problem}")
+def _refuse(field: str, problem: str) -> DocumentError:
+    return DocumentError("invalid-model", f"{field}: {problem}")
 
 
 def _feature(value: Any, place: str) -> ContinuousFeature:
@@ -177,7 +177,7 @@ class PrivateKMeans(ClusterMixin, BaseEstimator):
 
     @classmethod
     def from_json(cls, text: bytes | str) -> PrivateKMeans:
-        """The inverse of :meth:`to_json`: it predicts as before; to be fitted it needs a schema. Raises ModelError."""
+        """The inverse of :meth:`to_json`: it predicts as before; to be fitted it needs a schema. Raises DocumentError."""
         clusters = read_clusters(text)
         estimator = cls(n_clusters=len(clusters.centres))
         estimator._adopt(clusters)

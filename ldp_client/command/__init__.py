@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from ldp_client.campaign import DeviceCampaign
 from ldp_client.classifier import Classifier
 from ldp_client.device import Device
-from ldp_client.errors import ConfigurationError, TransportError
+from ldp_client.errors import TransportError
 from ldp_client.ledger import plain
 from ldp_client.storage.contract import MEMORY
 from protocols.errors import LdpError, RecordError
@@ -52,9 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser, words = make_parser(name), sys.argv[1:] if arguments is None else arguments
     refuse_gone(parser, words, GONE)
     options = parser.parse_args(words)
-    return run_command(
-        "ldp_client", lambda: options.run(options), wrong=(ConfigurationError,), failed=(LdpError, OSError)
-    )
+    return run_command("ldp_client", lambda: options.run(options), wrong=(LdpError,), failed=(LdpError, OSError))
 
 
 def make_parser(name: str = MODULE) -> Parser:
@@ -307,7 +305,7 @@ def _check(name: str | None) -> Admission | None:
     try:
         return cast("Admission", getattr(import_module(module), attribute))
     except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigurationError("bad-admission", f"--admission {name}: {type(error).__name__}") from None
+        raise LdpError("bad-admission", f"--admission {name}: {type(error).__name__}") from None
 
 
 def _relay(options: argparse.Namespace) -> int:

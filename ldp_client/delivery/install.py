@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final
 from ldp_client import ledger
 from ldp_client.delivery.queue import Outbox
 from ldp_client.delivery.schedule import Outcome, Place, Send
-from ldp_client.errors import ConfigurationError, RefusedError, StorageError, TransportError
+from ldp_client.errors import RefusedError, StorageError, TransportError
 from ldp_client.ledger import Consent, Installation, read_installation, write_installation
 from ldp_client.storage.contract import MARK, Transaction, pack, unpack
+from protocols.errors import LdpError
 
 if TYPE_CHECKING:
     from ldp_client.delivery.sender import BackgroundDriver, Sender
@@ -51,7 +52,7 @@ class Install:
 
     def aggregator(self, url: str, campaign_id: str, publisher: str | Collection[str] | None) -> Aggregator:
         """The aggregator of a campaign, believed as far as ``publisher`` signs; None believes it. Raises
-        ConfigurationError.
+        LdpError.
         """
         where = (url, campaign_id, self.transport, self.clock, self.policy)
         if publisher is None:
@@ -144,7 +145,7 @@ class DevicePermits:
             return Aggregator(
                 consent.url, place.campaign_id, self._transport, self._clock, self._policy, headers=self._headers
             )
-        except ConfigurationError as error:
+        except LdpError as error:
             # It was agreed to under a looser policy. It is this campaign's trouble alone: the others' reports go on.
             raise TransportError(error.code) from None
 

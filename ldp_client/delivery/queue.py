@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ldp_client.delivery.schedule import DUE, Delivery, Outcome, Place, Settled, Verdict, size_of
-from ldp_client.errors import QuotaError, StorageError
+from ldp_client.errors import StorageError
 from ldp_client.policy import MOST_QUARANTINED_REPORTS, Policy
 from ldp_client.storage.contract import QUEUES, Transaction, pack, scope_prefix, unpack
 
@@ -108,11 +108,11 @@ class Outbox:
                 self._keep(transaction, self._sent, report, "", now)
 
     def check_room(self, transaction: Transaction, count: int, size: int, policy: Policy) -> None:
-        """Raise QuotaError unless ``count`` more reports of ``size`` bytes together fit."""
+        """Raise StorageError unless ``count`` more reports of ``size`` bytes together fit."""
         delivery = self.delivery(transaction)
         queued, queued_bytes = delivery.queued + count, delivery.queued_bytes + size
         if queued > policy.most_queued_reports or queued_bytes > policy.most_queued_bytes:
-            raise QuotaError("queue-full", "the queue of unsent reports is full; try again when some have been sent")
+            raise StorageError("queue-full")
 
     def put(self, transaction: Transaction, reports: Sequence[Report], *, expires: float | None = None) -> Delivery:
         """Queue reports; room has been checked."""

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 from ldp_client.delivery import schedule as uploads
 from ldp_client.delivery.queue import Listed, Outbox, listed
 from ldp_client.delivery.schedule import Delivery, Event, Idle, OnEvent, Outcome, Place, Send, Task, Verdict, Wait
-from ldp_client.errors import ClientError, TransportError
+from ldp_client.errors import TransportError
 from ldp_client.policy import CLOSE_TIMEOUT, IDLE_CHECK, Policy
 from ldp_client.runtime import Clock, ForkSafeLock, jitter, tell_after_fork, within
+from protocols.errors import LdpError
 
 if TYPE_CHECKING:
     from ldp_client.network.aggregator import Aggregator
@@ -144,7 +145,7 @@ class Sender:
                 task = self._look(first_delay)
                 if task is not None:
                     return task
-        except ClientError as error:
+        except LdpError as error:
             return self._pause(error.code)
         return Wait(0.0)
 
@@ -169,7 +170,7 @@ class Sender:
                 verdict = uploads.judge(before, task, answer, now, jitter(), self.policy)
                 after = self._apply(transaction, outbox, before, verdict)
                 self._part(transaction, task.place, now)
-        except ClientError as error:
+        except LdpError as error:
             # The reports stay queued and are sent again: the server knows their ids.
             self._pause(error.code)
             return
@@ -256,7 +257,7 @@ class Sender:
             return transport.send(request, max(0.0, until - self.clock.monotonic()), attempt)
         except TransportError as error:
             return error
-        except ClientError as error:
+        except LdpError as error:
             self._pause(error.code)
             return TransportError("cancelled")
         except Exception:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from ldp_client.errors import ConfigurationError, ModelUnavailableError, NotFetchedError, ServerError, TransportError
+from ldp_client.errors import RefusedError, TransportError
 from ldp_client.network.transport import Request, Response, Transport, check_url
 from ldp_client.policy import (
     FETCH_BACKOFF_BASE,
@@ -19,13 +19,12 @@ from ldp_client.policy import (
     Policy,
 )
 from ldp_client.runtime import Clock, jitter, seconds_left
-from protocols import Campaign, DocumentError
+from protocols import Campaign, DocumentError, LdpError
 from protocols.document.campaign import LARGEST_DOCUMENT, document_id
 from protocols.document.verification import verify
 from protocols.wire import MEDIA_TYPE
 
 if TYPE_CHECKING:
-    from ldp_client.errors import RefusedError
     from ldp_client.storage.contract import Cache, Transaction
 
 Headers = Callable[[bytes], Mapping[str, str]]
@@ -46,7 +45,7 @@ class Aggregator:
     Parameters
     ----------
     url, campaign_id
-        Where, and which. Raises ConfigurationError for an address that reports must not be sent to.
+        Where, and which. Raises LdpError for an address that reports must not be sent to.
     headers
         For uploads only: a fetch needs no permission, and a token beside it would tell who fetches.
     isolate
@@ -80,7 +79,7 @@ class Aggregator:
         return ""
 
     def refresh(self) -> None:
-        """Learn what the publisher says of the campaign now, where one is asked for. Raises DocumentError, ServerError,
+        """Learn what the publisher says of the campaign now, where one is asked for. Raises DocumentError,
         TransportError or StorageError.
         """
 
@@ -103,9 +102,7 @@ class Aggregator:
         return Request("POST", self._url + "/reports", headers, body, attempt, largest, self._isolate)
 
     def campaign(self) -> bytes:
-        """Fetch the campaign's document, not yet verified, within what the call has left. Raises ServerError or
-        TransportError.
-        """
+        """Fetch the campaign's document, not yet verified, within what the call has left. Raises TransportError."""
 
         def is_document(answer: Response) -> bool:
             # A plain file server does not know the type of what it serves; the hash tells.
@@ -119,17 +116,12 @@ class Aggregator:
         Safety: nothing says which model is known here. The server chooses a model's bytes, one for each visitor where
         it likes, so that a tag or a hash of them that comes back would be a name for this device.
 
-        Raises ModelUnavailableError, ServerError or TransportError.
+        Raises TransportError; where there is none yet, ``no-model``.
         """
-        try:
-            return self._get(self._url + "/model", LARGEST_MODEL, _is_json).body
-        except ServerError as error:
-            if error.code == "no-model":
-                raise ModelUnavailableError from None
-            raise
+        return self._get(self._url + "/model", LARGEST_MODEL, _is_json).body
 
     def directory(self, key: str) -> bytes:
-        """Fetch what the holder of a public key has signed, not yet verified. Raises ServerError or TransportError."""
+        """Fetch what the holder of a public key has signed, not yet verified. Raises TransportError."""
         # Here: an app that pins no key does without what reads signatures.
         from protocols.document.directory import LARGEST_DIRECTORY
 
@@ -137,7 +129,7 @@ class Aggregator:
         return self._get(url, LARGEST_DIRECTORY, _is_json).body
 
     def _get(self, url: str, largest: int, is_expected: Callable[[Response], bool]) -> Response:
-        failure: ServerError | TransportError = TransportError("timeout")
+        failure = TransportError("timeout")
         for attempt in range(1, FETCH_TRIES + 1):
             left = min(self._policy.request_timeout, seconds_left(_UNLIMITED))
             if left <= 0:
@@ -155,7 +147,8 @@ class Aggregator:
                 failure = error
             else:
                 code = answer.problem_code() or f"http-{answer.status}"
-                failure = ServerError(answer.status, code, f"the server refused with status {answer.status} ({code})")
+                told = None if code == "no-model" else f"the server refused with status {answer.status} ({code})"
+                failure = TransportError(code, told, answer.status)
                 if answer.status not in RETRYABLE_STATUSES:
                     raise failure
                 wait = max(wait, min(answer.retry_after(self._clock.time()), FETCH_LONGEST_WAIT))
@@ -181,9 +174,9 @@ def _is_answer(answer: Response, is_expected: Callable[[Response], bool]) -> boo
 
 
 def check_campaign_id(campaign_id: str) -> str:
-    """The id, where it is one. Raises ConfigurationError otherwise."""
+    """The id, where it is one. Raises LdpError otherwise."""
     if len(campaign_id) != _ID_CHARACTERS or not _BASE64URL.issuperset(campaign_id):
-        raise ConfigurationError("bad-campaign-id", f"campaign_id must be {_ID_CHARACTERS} characters of base64url")
+        raise LdpError("bad-campaign-id", f"campaign_id must be {_ID_CHARACTERS} characters of base64url")
     return campaign_id
 
 
@@ -223,14 +216,14 @@ class Document:
         return self._campaign
 
     def needed(self) -> Campaign:
-        """The same. Raises NotFetchedError where there is none."""
+        """The same. Raises RefusedError (``not-fetched``) where there is none."""
         campaign = self.at_hand()
         if campaign is None:
-            raise NotFetchedError
+            raise RefusedError("not-fetched")
         return campaign
 
     def fetched(self) -> Campaign:
-        """The campaign at hand, or from the aggregator. Raises DocumentError, ServerError or TransportError."""
+        """The campaign at hand, or from the aggregator. Raises DocumentError or TransportError."""
         return self.at_hand() or self.load(self._aggregator.campaign())
 
     def keep(self, campaign: Campaign) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from ldp_client.errors import REFUSALS, ConfigurationError, RefusedError, ServerError, StorageError
+from ldp_client.errors import RefusedError, StorageError, TransportError
 from ldp_client.network.aggregator import Aggregator
 from ldp_client.policy import CLOCK_TOLERANCE
 from ldp_client.storage.contract import PUBLISHERS, pack, unpack
 from protocols.document.directory import Directory, read_directory, read_key
-from protocols.errors import DocumentError, ModelError
+from protocols.errors import DocumentError, LdpError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -23,7 +23,7 @@ class SignedAggregator(Aggregator):
     that an app may pin a publisher's next key beside the one in use.
 
     ``storage`` keeps the newest directory of each that was ever seen; an older one is refused from then on. Raises
-    ConfigurationError for a key that is none, and what :class:`Aggregator` raises.
+    LdpError for a key that is none, and what :class:`Aggregator` raises.
     """
 
     def __init__(self, url: str, *arguments: Any, keys: str | Collection[str], storage: Storage) -> None:
@@ -33,9 +33,9 @@ class SignedAggregator(Aggregator):
             for key in self._keys:
                 read_key(key)
         except DocumentError as error:
-            raise ConfigurationError("bad-publisher", str(error)) from None
+            raise LdpError("bad-publisher", str(error)) from None
         if not self._keys:
-            raise ConfigurationError("bad-publisher", "publisher must name one key at least, or be None")
+            raise LdpError("bad-publisher", "publisher must name one key at least, or be None")
         self._storage = storage
 
     @property
@@ -47,7 +47,7 @@ class SignedAggregator(Aggregator):
         """Have a directory that holds now and names the campaign, or the newest there is.
 
         Raises DocumentError for one that is not signed, older than one seen before or expired; what it does not name is
-        for :meth:`refusal` to tell. Raises ServerError, TransportError and StorageError.
+        for :meth:`refusal` to tell. Raises TransportError and StorageError.
         """
         if not any(self.campaign_id in known.campaigns for known in self._read()):
             self._renew()
@@ -56,14 +56,14 @@ class SignedAggregator(Aggregator):
         """Return the reason why the campaign is not one of the publisher's; nothing is fetched. Raises StorageError."""
         directories = self._standing(transaction)
         if not directories:
-            return RefusedError("directory-expired", REFUSALS["directory-expired"])
+            return RefusedError("directory-expired")
         if not any(self.campaign_id in directory.campaigns for directory in directories):
-            return RefusedError("not-in-directory", REFUSALS["not-in-directory"])
+            return RefusedError("not-in-directory")
         return None
 
     def model(self) -> bytes:
-        """See :meth:`Aggregator.model`. Raises also ModelError for one that is not signed, and what :meth:`refresh`
-        raises but for DocumentError.
+        """See :meth:`Aggregator.model`. Raises DocumentError (``invalid-model``) also for one that is not signed, and
+        what :meth:`refresh` raises.
         """
         document = super().model()
         digest = hashlib.sha256(document).hexdigest()
@@ -71,9 +71,9 @@ class SignedAggregator(Aggregator):
             try:
                 self._renew()
             except DocumentError as error:
-                raise ModelError(f"the model cannot be checked: {error}") from None
+                raise DocumentError("invalid-model", f"the model cannot be checked: {error}") from None
             if not self._signs(digest):
-                raise ModelError("the model is not the one that the publisher's directory names")
+                raise DocumentError("invalid-model", "the model is not the one that the publisher's directory names")
         return document
 
     def _signs(self, digest: str) -> bool:
@@ -85,7 +85,9 @@ class SignedAggregator(Aggregator):
         for key in self._keys:
             try:
                 self._renew_one(key)
-            except (DocumentError, ServerError) as error:  # noqa: PERF203 - the other key may do
+            except (DocumentError, TransportError) as error:  # noqa: PERF203 - the other key may do
+                if isinstance(error, TransportError) and error.status is None:
+                    raise  # Nobody answered.
                 failures.append(error)
         if len(failures) == len(self._keys):
             raise failures[0]

@@ -22,9 +22,10 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from ldp_client.errors import ConfigurationError, TransportError
+from ldp_client.errors import TransportError
 from ldp_client.network.transport import Cancellation, Request, Response, is_host, is_loopback
 from ldp_client.runtime import tell_after_fork
+from protocols.errors import LdpError
 
 LARGEST_HEAD: Final = 1 << 16
 """Bytes of an answer before its body."""
@@ -50,7 +51,7 @@ class HttpTransport:
         TLS settings; None takes the system's certificate store and full verification.
     proxies
         Scheme (or ``all``) to proxy: ``http://host:port`` or ``socks5h://host:port``. None takes those of the
-        environment. Loopback never goes through a proxy. Raises ConfigurationError for one that cannot be used.
+        environment. Loopback never goes through a proxy. Raises LdpError for one that cannot be used.
     """
 
     begins_body = True
@@ -126,7 +127,7 @@ def _read(answer: http.client.HTTPResponse, largest: int) -> bytes:
         size += len(piece)
         pieces.append(piece)
         if size > largest:
-            raise _TooLongError
+            raise TransportError("answer-too-long")
     if answer.length:
         raise http.client.IncompleteRead(b"")
     return b"".join(pieces)
@@ -147,7 +148,7 @@ class _BoundedResponse(http.client.HTTPResponse):
             nonlocal head
             # Before reading: what comes at once may be a head and the most of a body, 128 KiB since Python 3.14.
             if self.headers is None and head >= LARGEST_HEAD:
-                raise _TooLongError
+                raise TransportError("answer-too-long")
             patience.arm(sock)
             count: int | None = read(buffer)
             head += count or 0
@@ -156,13 +157,7 @@ class _BoundedResponse(http.client.HTTPResponse):
         reader.raw.readinto = read_in_time
 
 
-class _TooLongError(OSError):
-    """An answer above the request's limit."""
-
-
 def _problem(error: Exception) -> str:
-    if isinstance(error, _TooLongError):
-        return "answer-too-long"
     if isinstance(error, TimeoutError):
         return "timeout"
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -305,7 +300,7 @@ def read_proxy(address: str) -> Proxy:
     """The proxy at ``http://user:password@host:port``, ``host:port``, or ``socks5h://host:port``.
 
     SOCKS means version 5, and names are looked up by the proxy, also where it says ``socks5``: looked up here, they
-    would tell whoever answers. Raises ConfigurationError for anything else, such as a proxy that wants TLS itself.
+    would tell whoever answers. Raises LdpError for anything else, such as a proxy that wants TLS itself.
     """
     try:
         parts = urlsplit(address if "//" in address else f"http://{address}")
@@ -319,7 +314,7 @@ def read_proxy(address: str) -> Proxy:
                 credentials = (user, password) if parts.username is not None else None
                 return Proxy(parts.scheme != "http", host, port or _PORTS[parts.scheme], credentials)
     # The address is not repeated: it may hold a password.
-    raise ConfigurationError("bad-proxy", "a proxy must be like http://host:port or socks5h://host:port")
+    raise LdpError("bad-proxy", "a proxy must be like http://host:port or socks5h://host:port")
 
 
 class Proxies:
@@ -328,7 +323,7 @@ class Proxies:
     Parameters
     ----------
     given
-        Scheme (or ``all``) to address; None takes the environment's, ``NO_PROXY`` included. Raises ConfigurationError
+        Scheme (or ``all``) to address; None takes the environment's, ``NO_PROXY`` included. Raises LdpError
         for an address that is none; the environment's is read when it is needed.
     """
 
@@ -349,7 +344,7 @@ class Proxies:
             return None
         try:
             return read_proxy(address)
-        except ConfigurationError:
+        except LdpError:
             raise TransportError("bad-proxy") from None
 
 

@@ -18,8 +18,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from ldp_client.errors import ConfigurationError, TransportError
+from ldp_client.errors import TransportError
 from ldp_client.runtime import ForkSafeLock
+from protocols.errors import LdpError
 
 PROBLEM_TYPE: Final = "application/problem+json"
 UNREADABLE_CODE: Final = "unreadable-code"
@@ -163,7 +164,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_url(url: str, *, allow_plain_http: bool) -> str:
-    """The base URL without a trailing slash. Raises ConfigurationError for one that reports must not be sent to."""
+    """The base URL without a trailing slash. Raises LdpError for one that reports must not be sent to."""
     from urllib.parse import urlsplit
 
     try:
@@ -193,8 +194,8 @@ def is_host(host: str) -> bool:
     )
 
 
-def _bad_url(problem: str) -> ConfigurationError:
-    return ConfigurationError("bad-url", problem)
+def _bad_url(problem: str) -> LdpError:
+    return LdpError("bad-url", problem)
 
 
 def _quietly(close: Callable[[], None]) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from ldp_client.delivery.queue import Outbox
 from ldp_client.delivery.schedule import Delivery, Idle, OnEvent, Outcome, Place, Send, Task, Wait, size_of
 from ldp_client.delivery.sender import BackgroundDriver, Sender
-from ldp_client.errors import ClientError, ConfigurationError, QuotaError, ServerError, StorageError, TransportError
+from ldp_client.errors import StorageError, TransportError
 from ldp_client.network import SHARED_TRANSPORT
 from ldp_client.network.aggregator import Aggregator, Document, check_campaign_id
 from ldp_client.network.transport import Transport
@@ -24,7 +24,7 @@ from ldp_client.policy import CLOSE_TIMEOUT, DEFAULT_POLICY, STORAGE_WAIT, Polic
 from ldp_client.runtime import SYSTEM_CLOCK, Clock, ForkSafeLock, within
 from ldp_client.storage.contract import Cache, Storage, Transaction, pack, scope_prefix, unpack
 from ldp_client.storage.location import open_storage
-from protocols import Campaign, PayloadError, Report, decode_upload
+from protocols import Campaign, DocumentError, LdpError, Report, decode_upload
 from protocols.wire import ID_BYTES
 
 RELAY_POLICY: Final = replace(
@@ -65,9 +65,9 @@ class Mixing:
 
     def __post_init__(self) -> None:
         if self.least_batch < 1 or self.least_late_batch < 1:
-            raise ConfigurationError("bad-batch", "least_batch and least_late_batch must be at least 1")
+            raise LdpError("bad-batch", "least_batch and least_late_batch must be at least 1")
         if self.longest_wait is not None and not self.longest_wait >= 0:
-            raise ConfigurationError("bad-batch", "longest_wait must be at least 0 seconds, or None")
+            raise LdpError("bad-batch", "longest_wait must be at least 0 seconds, or None")
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class Relay:
     publisher
         The public key, or keys, whose directories are handed on to devices that pin them.
 
-    Raises ConfigurationError for an address, an id or a batch that cannot be.
+    Raises LdpError for an address, an id or a batch that cannot be.
     """
 
     def __init__(
@@ -198,7 +198,7 @@ class Relay:
         self.policy = policy
         self.mixing = Mixing() if mixing is None else mixing
         if self.mixing.least_batch > policy.most_queued_reports:
-            raise ConfigurationError("bad-batch", "least_batch must not be above the policy's most_queued_reports")
+            raise LdpError("bad-batch", "least_batch must not be above the policy's most_queued_reports")
         self.campaign_id = check_campaign_id(campaign_id)
         self._clock = clock = SYSTEM_CLOCK if clock is None else clock
         self._token = token
@@ -221,7 +221,7 @@ class Relay:
     def campaign(self, *, timeout: float = 30.0) -> Campaign:
         """The verified campaign, from the storage or fetched; a stored one that is damaged is fetched again.
 
-        Raises DocumentError, ServerError or TransportError.
+        Raises DocumentError or TransportError.
         """
         with within(timeout):
             campaign = self._document.at_hand()
@@ -233,17 +233,17 @@ class Relay:
     def model(self, *, timeout: float = 30.0) -> bytes:
         """The aggregator's model, for a device behind the relay, whose own question would raise the same.
 
-        Raises ModelUnavailableError, ServerError or TransportError.
+        Raises TransportError.
         """
         return self._fresh("model", self._aggregator.model, timeout)
 
     def directory(self, key: str, *, timeout: float = 30.0) -> bytes:
         """The newest directory of the relay's publisher, whose signature devices verify.
 
-        Raises ServerError, also for any other key, or TransportError.
+        Raises TransportError, also for any other key.
         """
         if key not in self.publishers:
-            raise ServerError(404, "no-directory", "the relay was told of another publisher, or of none")
+            raise TransportError("no-directory", "the relay was told of another publisher, or of none", 404)
         return self._fresh(f"directory {key}", lambda: self._aggregator.directory(key), timeout)
 
     def _fresh(self, name: str, fetch: Callable[[], bytes], timeout: float) -> bytes:
@@ -264,7 +264,7 @@ class Relay:
     def collect(self, upload: bytes, *, timeout: float = 30.0) -> dict[str, str]:
         """Keep the reports of an upload, durably; returns the refused ones, ``{id in hexadecimal: code}``.
 
-        A report that waits already is a success. Raises UploadError, QuotaError or StorageError, and what
+        A report that waits already is a success. Raises DocumentError or StorageError, and what
         :meth:`campaign` raises; nothing of the upload is then kept.
         """
         with within(timeout):
@@ -293,7 +293,7 @@ class Relay:
             try:
                 with self._storage.transaction(write=False) as transaction:
                     return not any(self._pool.gathering(transaction).reports)
-            except ClientError:
+            except LdpError:
                 return False
 
     def start(self, *, first_delay: float | None = None) -> None:
@@ -327,7 +327,9 @@ class Relay:
         count = len(fresh) + sum(waiting.reports) + leaving.queued
         size = sum(map(size_of, fresh)) + waiting.size + leaving.queued_bytes
         if count > self.policy.most_queued_reports or size > self.policy.most_queued_bytes:
-            raise QuotaError("queue-full", "the relay holds as much as it may; try again when some has been forwarded")
+            raise StorageError(
+                "queue-full", "the relay holds as much as it may; try again when some has been forwarded"
+            )
 
     def _form(self) -> float | None:
         """Make a batch of the pool once it is due and the last one is settled; the seconds until it is due, where that
@@ -376,14 +378,14 @@ class Relay:
 
 class ScopedStorage:
     """One person's part of a storage that many share: a backend gives every user a scope, and so a ledger, a secret
-    and a consent of their own. Raises ConfigurationError for a name that could reach into another's.
+    and a consent of their own. Raises LdpError for a name that could reach into another's.
     """
 
     __slots__ = ("_prefix", "_storage")
 
     def __init__(self, storage: Storage, scope: str) -> None:
         if not scope:
-            raise ConfigurationError("bad-scope", "a scope has a name")
+            raise LdpError("bad-scope", "a scope has a name")
         self._storage = storage
         self._prefix = scope_prefix(scope)
 
@@ -453,14 +455,14 @@ class MixingSender(Sender):
         """See :meth:`Sender.next_task`; never raises."""
         try:
             wait = self._form()
-        except ClientError as error:
+        except LdpError as error:
             return self._pause(error.code)
         task = super().next_task(first_delay)
         return Wait(wait) if isinstance(task, Idle) and wait is not None else task
 
 
 def _reports_of(upload: bytes, campaign: Campaign) -> Iterator[Report]:
-    """The reports of an upload. Raises UploadError."""
+    """The reports of an upload. Raises DocumentError."""
     for block in decode_upload(upload, campaign):
         width = campaign.counted[block.question].mechanism.width
         for position in range(block.count):
@@ -475,7 +477,7 @@ def _read_reports(upload: bytes, campaign: Campaign) -> tuple[list[Report], dict
         mechanism = campaign.counted[report.question].mechanism
         try:
             mechanism.check(report.payload)
-        except PayloadError as error:
+        except DocumentError as error:
             refused[report.id.hex()] = error.code
         else:
             reports.append(report)

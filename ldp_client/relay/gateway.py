@@ -17,11 +17,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
-from ldp_client.errors import ClientError, ModelUnavailableError, ServerError
+from ldp_client.errors import TransportError
 from ldp_client.network.transport import PROBLEM_TYPE
 from ldp_client.policy import GATEWAY_RETRY_AFTER, GATEWAY_TIMEOUT, LARGEST_UPLOAD
 from ldp_client.relay.forwarding import Relay
-from protocols import ProtocolError
+from protocols import DocumentError, LdpError
 from protocols.wire import MEDIA_TYPE
 
 MOST_CONNECTIONS: Final = 64
@@ -175,9 +175,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(200, relay.directory(self.path.removeprefix(_DIRECTORIES)), {})
             else:
                 self._problem(404, "unknown-campaign")
-        except (ClientError, ProtocolError) as error:
-            absent = isinstance(error, ServerError) and error.status == 404 and self.path.startswith(_DIRECTORIES)
-            if absent or isinstance(error, ModelUnavailableError):
+        except LdpError as error:
+            absent = isinstance(error, TransportError) and error.status == 404 and self.path.startswith(_DIRECTORIES)
+            if absent or error.code == "no-model":
                 self._problem(404, error.code)
             else:
                 self._problem(503, error.code, {"Retry-After": str(GATEWAY_RETRY_AFTER)})
@@ -199,10 +199,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.heard(self.connection)
         try:
             refused = self.server.relay.collect(body, timeout=self._patience())
-        except ClientError as error:
-            self._problem(503, error.code, {"Retry-After": str(GATEWAY_RETRY_AFTER)})
-        except ProtocolError as error:
+        except DocumentError as error:
             self._problem(400, error.code)
+        except LdpError as error:
+            self._problem(503, error.code, {"Retry-After": str(GATEWAY_RETRY_AFTER)})
         else:
             self._answer(200, json.dumps({"rejected": list(refused.items())}).encode("ascii"), {})
 

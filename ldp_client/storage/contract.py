@@ -10,9 +10,10 @@ import contextlib
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
-from ldp_client.errors import ConfigurationError, StorageError
+from ldp_client.errors import StorageError
 from ldp_client.policy import STORAGE_WAIT
 from ldp_client.runtime import seconds_left, within
+from protocols.errors import LdpError
 
 MEMORY: Final = ":memory:"
 SCOPES: Final = "scope/"
@@ -58,11 +59,11 @@ class Storage(Protocol):
 
 
 def scope_prefix(scope: str) -> str:
-    """Return what a scope's keys start with; nothing for the scope "", the storage's own. Raises ConfigurationError."""
+    """Return what a scope's keys start with; nothing for the scope "", the storage's own. Raises LdpError."""
     if not scope:
         return ""
     if not (scope.isascii() and scope.isprintable()) or "/" in scope:
-        raise ConfigurationError("bad-scope", "a scope is a printable ASCII text without a slash")
+        raise LdpError("bad-scope", "a scope is a printable ASCII text without a slash")
     return f"{SCOPES}{scope}/"
 
 

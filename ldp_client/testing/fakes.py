@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_client.network.transport import PROBLEM_TYPE
 from ldp_client.policy import LARGEST_UPLOAD
-from protocols import Campaign, PayloadError, UploadError, decode_upload
+from protocols import Campaign, DocumentError, decode_upload
 from protocols.wire import ID_BYTES, MEDIA_TYPE
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class FakeServer:
     def _count(self, campaign: Campaign, body: bytes) -> Answer:
         try:
             blocks = decode_upload(body, campaign)
-        except UploadError as error:
+        except DocumentError as error:
             return Answer(400, error.code)
         rejected = []
         with self._lock:
@@ -170,7 +170,7 @@ class FakeServer:
                     payload = block.payloads[position * mechanism.width :][: mechanism.width]
                     try:
                         mechanism.check(payload)
-                    except PayloadError as error:
+                    except DocumentError as error:
                         rejected.append([identifier.hex(), error.code])
                         continue
                     known = self._reports[campaign.id].setdefault(identifier, payload)

@@ -35,10 +35,6 @@ _ATTEMPTS = 100
 _ODD: Mapping[str, object] = {"nan": math.nan, "infinity": math.inf, "-infinity": -math.inf}
 
 
-class UnreadableValueError(Exception):
-    """The error that an app's own record may raise where a value cannot be had."""
-
-
 class _Record(dict[str, object]):
     """A record that raises where one of its ``unreadable`` features is read."""
 
@@ -48,7 +44,7 @@ class _Record(dict[str, object]):
 
     def __getitem__(self, name: str) -> object:
         if name in self._unreadable:
-            raise UnreadableValueError(name)
+            raise LdpError("unreadable-record", name)
         return super().__getitem__(name)
 
     def get(self, name: str, default: object = None) -> object:
@@ -85,8 +81,6 @@ def _answer(
         return devices[key].send(record, asked["label"], now).hex()
     except LdpError as error:
         return f"!{error.code}"
-    except UnreadableValueError:
-        return "!unreadable-record"
 
 
 def _record(asked: Mapping[str, Any]) -> Mapping[str, object]:

@@ -26,7 +26,7 @@ from protocols.document.schema import (
     read_projection,
 )
 from protocols.document.windows import WINDOW_GRACE, Windows, read_windows
-from protocols.errors import ModelError
+from protocols.errors import DocumentError
 from protocols.fields import Fields, Refusal, integral
 from protocols.mechanisms import DISCRETE
 from protocols.mechanisms import MOMENTS as OF_VALUES
@@ -264,7 +264,7 @@ def read_evaluation(value: Any, label: Label, features: Sequence[Feature], refus
         raise fields.error("model", "is missing; it looks like a model that train prints")
     try:
         model = Model.from_json(json.dumps(document))
-    except ModelError as error:
+    except DocumentError as error:
         raise fields.error("model", str(error)) from None
     if (model.label, model.classes) != (label.name, label.classes):
         raise fields.error("model", "must be of the campaign's label and classes, in their order")

@@ -20,7 +20,7 @@ from protocols.document.authored import MOMENTS, Evaluation, Privacy, asked_feat
 from protocols.document.questions import MOST_PRODUCTS, Question, read_question
 from protocols.document.schema import MOST_FEATURES, CategoricalFeature, Feature, Label, Projection
 from protocols.document.windows import Windows
-from protocols.errors import DocumentError, DraftError, NotInstalledError, ProtocolError
+from protocols.errors import DocumentError, DraftError, LdpError
 from protocols.exact import exact_epsilon, float_up
 from protocols.fields import Fields, parse_json
 
@@ -59,12 +59,14 @@ class Campaign:
     def compile(cls, draft: Mapping[str, Any] | str | bytes) -> Self:
         """Compile a draft (a mapping, or JSON text) into a campaign. The same draft gives the same bytes and id.
 
-        Raises DraftError, which names the field and says what would be right; NotInstalledError in the small wheel for
+        Raises DraftError, which names the field and says what would be right; LdpError in the small wheel for
         devices.
         """
         # By name, because the small wheel for devices, which compile nothing, leaves this package out.
         if find_spec("protocols.drafting") is None:
-            raise NotInstalledError("compiling a draft is not in ldp-bayes-client; pip install ldp-bayes has it")
+            raise LdpError(
+                "not-installed", "compiling a draft is not in ldp-bayes-client; pip install ldp-bayes has it"
+            )
         document = import_module("protocols.drafting.compiling").compile_document(draft)
         try:
             return cls.parse(document)
@@ -165,7 +167,7 @@ def document_id(document: bytes) -> str:
 def _parse(document: bytes) -> dict[str, Any]:
     """Everything but the hash check. Cached by the bytes: a backend contributes for many people in one campaign."""
 
-    def refuse(field: str, problem: str) -> ProtocolError:
+    def refuse(field: str, problem: str) -> DocumentError:
         return DocumentError("invalid-document", f"{field}: {problem}")
 
     fields = Fields(parse_json(document, refuse), "", refuse)

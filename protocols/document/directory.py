@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from protocols.errors import DocumentError, ProtocolError
+from protocols.errors import DocumentError
 from protocols.fields import Fields, parse_json
 
 PREFIX: Final = b"ldp-bayes directory 1\n"
@@ -89,7 +89,7 @@ def _read_statement(value: Any) -> Directory:
     return Directory(version, expires, campaigns)
 
 
-def _refuse(field: str, problem: str) -> ProtocolError:
+def _refuse(field: str, problem: str) -> DocumentError:
     return DocumentError("malformed-directory", f"{field}: {problem}")
 
 

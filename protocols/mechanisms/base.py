@@ -114,7 +114,7 @@ class Mechanism(ABC, Generic[Item]):
 
     @abstractmethod
     def check(self, payload: bytes) -> None:
-        """Raise PayloadError unless a device can have sent this payload (of the right width)."""
+        """Raise DocumentError unless a device can have sent this payload (of the right width)."""
 
     @abstractmethod
     def noise_variance(self, frequency: float) -> float:

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from protocols import exact
-from protocols.errors import DocumentError, PayloadError
+from protocols.errors import DocumentError, payload_error
 from protocols.exact import WORD_BITS, Coins
 from protocols.mechanisms.base import VALUE_BITS, Item, Mechanism, Moment, WorstCase, read_integer, read_names
 
@@ -81,7 +81,7 @@ class NoisyVector(Mechanism[Item]):
     def check(self, payload: bytes) -> None:
         bound = self.bound
         if any(abs(cell) > bound for cell in struct.unpack(f"<{self.domain_size}i", payload)):
-            raise PayloadError("value-out-of-range")
+            raise payload_error("value-out-of-range")
 
     def noise_variance(self, frequency: float) -> float:
         """Variance of one cell's noise, in units squared; the same at every frequency."""

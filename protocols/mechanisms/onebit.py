@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
-from protocols.errors import DocumentError, PayloadError
+from protocols.errors import DocumentError, payload_error
 from protocols.exact import ONE, Coins, exp_bounds, probability_down
 from protocols.mechanisms.base import VALUE_BITS, Mechanism, Moment, Parameters, WorstCase, read_names, read_probability
 from protocols.mechanisms.pure import index_width
@@ -71,9 +71,9 @@ class OneBit(Mechanism[Moment]):
 
     def check(self, payload: bytes) -> None:
         if int.from_bytes(payload[:-1], "little") >= self.domain_size:
-            raise PayloadError("index-out-of-range")
+            raise payload_error("index-out-of-range")
         if payload[-1] > 1:
-            raise PayloadError("bit-out-of-range")
+            raise payload_error("bit-out-of-range")
 
     def noise_variance(self, frequency: float) -> float:
         """K / (2 p - 1)^2: the second moment of the estimate of one cell's sum (its squared mean is neglected)."""

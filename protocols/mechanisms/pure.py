@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from protocols.errors import DocumentError, PayloadError
+from protocols.errors import DocumentError, payload_error
 from protocols.exact import ONE, Coins, exp_bounds, probability_down, probability_up
 from protocols.mechanisms.base import Parameters, PureMechanism, WorstCase, read_integer, read_names, read_probability
 
@@ -78,7 +78,7 @@ class DirectEncoding(PureMechanism):
 
     def check(self, payload: bytes) -> None:
         if int.from_bytes(payload, "little") >= self.domain_size:
-            raise PayloadError("index-out-of-range")
+            raise payload_error("index-out-of-range")
 
     def support(self, payload: bytes) -> Collection[int]:
         self.check(payload)
@@ -160,7 +160,7 @@ class SubsetSelection(PureMechanism):
 
     def check(self, payload: bytes) -> None:
         if count_indices(payload, self.domain_size) != self.subset_size:
-            raise PayloadError("wrong-subset-size")
+            raise payload_error("wrong-subset-size")
 
     def support(self, payload: bytes) -> Collection[int]:
         self.check(payload)
@@ -320,7 +320,7 @@ def count_indices(payload: bytes, domain_size: int) -> int:
     """Count the bits that are set; refuses set padding bits."""
     bits = int.from_bytes(payload, "little")
     if bits >> domain_size:
-        raise PayloadError("padding-bits-set")
+        raise payload_error("padding-bits-set")
     return bits.bit_count()
 
 

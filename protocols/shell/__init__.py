@@ -104,7 +104,9 @@ def run_command(
     failed: tuple[type[Exception], ...],
     tell: Callable[[Exception], str] = str,
 ) -> int:
-    """Run a command; an error of these types is one line on standard error. Returns an exit code."""
+    """Run a command; an error of these types is one line on standard error. Returns an exit code, that of ``wrong`` for
+    exactly its types: LdpError is also the base of what fails.
+    """
     try:
         return command() or DONE
     except BrokenPipeError:
@@ -115,7 +117,7 @@ def run_command(
         return INTERRUPTED
     except (*wrong, *failed) as error:
         sys.stderr.write(f"{name}: {tell(error)}\n")
-        return WRONG_USAGE if isinstance(error, wrong) else FAILED
+        return WRONG_USAGE if type(error) in wrong else FAILED
 
 
 def at_least(least: int) -> Callable[[str], int]:

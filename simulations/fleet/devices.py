@@ -32,12 +32,6 @@ from simulations.fidelities import UNIT, SeededCoins
 from simulations.tables.frames import Table, python_values, records
 
 
-class FleetError(RuntimeError):
-    """An aggregator that does not start, cannot be reached or refuses, or devices that cannot answer or deliver; the
-    message is one line, about the first that failed.
-    """
-
-
 def lying_reports(
     campaign: Campaign, questions: tuple[Question, ...], target: int | None, coins: Coins = SYSTEM_COINS
 ) -> tuple[Report, ...]:
@@ -196,7 +190,7 @@ def run_devices(
     """Let every person's device fetch the campaign, answer it and deliver its report.
 
     ``seed`` None takes the operating system's coins, as a real device does, else ``first`` is the number of the first
-    device, for its coins. ``on_device`` is called after each device, never by two threads at once. Raises FleetError.
+    device, for its coins. ``on_device`` is called after each device, by one thread at a time. Raises TransportError.
     """
     before, started = network.upload_bytes, time.monotonic()
     crew = _Crew(people, on_device)
@@ -210,8 +204,8 @@ def run_devices(
                     crew.done(_lie(url, campaign, behaviour, network, coins))
                 else:
                     crew.done(_contribute(url, campaign, network, coins, record, label))
-            except (LdpError, FleetError) as error:
-                crew.stop(FleetError(f"{'lying ' * lies}device {number + 1}: {error}"))
+            except LdpError as error:
+                crew.stop(TransportError(error.code, f"{'lying ' * lies}device {number + 1}: {error}"))
 
     workers = [threading.Thread(target=work, name=f"devices-{place}", daemon=True) for place in range(THREADS)]
     for worker in workers:
@@ -239,7 +233,7 @@ def _contribute(
     delivered = device.run_once(PATIENCE)
     status = asked.status()
     if not delivered:
-        raise FleetError(f"could not deliver within {PATIENCE:g} seconds ({status.problem})")
+        raise TransportError("timeout", f"could not deliver within {PATIENCE:g} seconds ({status.problem})")
     refused = Counter(status.dropped) + Counter(status.quarantined)
     return Delivery(1, accepted=status.sent, refused=refused, retries=status.retries)
 
@@ -257,7 +251,7 @@ def _lie(url: str, campaign: Campaign, behaviour: Behaviour, network: Network, c
             continue
         if answer.status == HTTPStatus.OK:
             return Delivery(1, liars=1, accepted=len(reports) - len(json.loads(answer.body)["rejected"]))
-    raise FleetError(f"could not deliver in {TRIES} tries")
+    raise TransportError("timeout", f"could not deliver in {TRIES} tries")
 
 
 class _Crew:
@@ -265,7 +259,7 @@ class _Crew:
 
     def __init__(self, people: Table, on_device: Callable[[], object]) -> None:
         self.delivery = Delivery()
-        self.failure: FleetError | None = None
+        self.failure: TransportError | None = None
         self._waiting = enumerate(zip(records(people.frame), python_values(people.labels), strict=True))
         self._on_device = on_device
         self._stopped = False
@@ -285,7 +279,7 @@ class _Crew:
             self.delivery += delivery
             self._on_device()
 
-    def stop(self, failure: FleetError | None = None) -> None:
+    def stop(self, failure: TransportError | None = None) -> None:
         """Hand nobody out any more; the first failure is kept."""
         with self._lock:
             self._stopped = True

@@ -24,13 +24,14 @@ from tqdm import tqdm
 
 from ldp_aggregator import NaiveBayes, Tally, train
 from ldp_aggregator.service import rights
-from ldp_aggregator.store import StoreError, open_store
+from ldp_aggregator.store import open_store
 from ldp_aggregator.store.contract import utc_now
 from ldp_aggregator.trainers.schemas import TableError
+from ldp_client import TransportError
 from protocols import Campaign
 from protocols.wire import MEDIA_TYPE
 from simulations.fidelities import Columns, relayed_upload
-from simulations.fleet.devices import HONEST, Behaviour, Delivery, FleetError, Network, run_devices
+from simulations.fleet.devices import HONEST, Behaviour, Delivery, Network, run_devices
 from simulations.studies.trials import Accuracies, accuracy, majority, non_private
 from simulations.tables.frames import Table
 from simulations.tables.sources import Source
@@ -95,9 +96,11 @@ class Aggregator:
             with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:  # noqa: S310
                 content: bytes = answer.read()
         except urllib.error.HTTPError as error:
-            raise FleetError(f"{url} answered {error.code}: {_problem(error.read())}") from None
+            raise TransportError(
+                f"http-{error.code}", f"{url} answered {error.code}: {_problem(error.read())}"
+            ) from None
         except (OSError, ValueError) as error:
-            raise FleetError(f"{url} cannot be reached: {getattr(error, 'reason', error)}") from None
+            raise TransportError("unreachable", f"{url} cannot be reached: {getattr(error, 'reason', error)}") from None
         return content
 
 
@@ -122,10 +125,7 @@ def make_token(data: Path, scope: str) -> str:
         finally:
             await store.close()
 
-    try:
-        asyncio.run(add())
-    except StoreError as error:
-        raise FleetError(str(error)) from None
+    asyncio.run(add())
     return text
 
 
@@ -159,7 +159,9 @@ def serving(data: Path, origins: Sequence[str] = ()) -> Iterator[tuple[str, str]
                 process.wait(_TIMEOUT)
                 log.seek(0)
                 said = log.read().strip().splitlines()
-                raise FleetError(f"the aggregator did not start: {said[-1] if said else 'it said nothing'}")
+                raise TransportError(
+                    "not-started", f"the aggregator did not start: {said[-1] if said else 'it said nothing'}"
+                )
             yield ready[1], ready[2]
         finally:
             # SIGTERM lets it commit and leave; one that does not leave is killed.
@@ -258,7 +260,7 @@ class Watcher:
 
 
 def run(aggregator: Aggregator, source: Source, plan: Plan, network: Network, watcher: Watcher | None = None) -> Result:
-    """Run the whole experiment. Raises FleetError and TableError."""
+    """Run the whole experiment. Raises TransportError and TableError."""
     if len(source.people) < 2:
         raise TableError(f"{source.name}: one row is not enough; some people answer and others are held out")
     watcher = watcher or Watcher()

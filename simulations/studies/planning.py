@@ -187,10 +187,6 @@ _PRECISION: Final = 1e-3
 _DIGITS: Final = 3
 
 
-class UnreachableError(ValueError):
-    """No epsilon or no number of devices gives what is wanted."""
-
-
 @dataclass(frozen=True)
 class Wish:
     """Either a published epsilon or an accuracy on people held out of a pilot, which takes so many simulations."""
@@ -212,9 +208,7 @@ class Solution:
 
 
 def solve_epsilon(draft: Mapping[str, Any], devices: int, wish: Wish, pilot: Table | None) -> Solution:
-    """The largest epsilon for a published one; the least for an accuracy. Raises UnreachableError, and ValueError where
-    the draft can be compiled nowhere.
-    """
+    """The largest epsilon for a published one; the least for an accuracy. Raises ValueError where there is none."""
     if wish.published is not None:
         epsilon = largest_local_epsilon(draft, devices, wish.published, colluding=wish.colluding)
     else:
@@ -223,7 +217,7 @@ def solve_epsilon(draft: Mapping[str, Any], devices: int, wish: Wish, pilot: Tab
 
 
 def solve_devices(campaign: Campaign, wish: Wish, pilot: Table | None) -> Solution:
-    """The fewest devices at the campaign's epsilon. Raises UnreachableError."""
+    """The fewest devices at the campaign's epsilon. Raises ValueError."""
     if wish.published is not None:
         devices = fewest_devices(campaign, wish.published, colluding=wish.colluding)
     else:
@@ -231,7 +225,7 @@ def solve_devices(campaign: Campaign, wish: Wish, pilot: Table | None) -> Soluti
         curve = accuracy_curve(campaign, people, 0.0, target=accuracy, repeats=wish.repeats)
         devices = curve.devices_for(curve.non_private - accuracy)
     if devices is None:
-        raise UnreachableError(f"no number of devices reaches that at epsilon {campaign.privacy.epsilon:g}")
+        raise ValueError(f"no number of devices reaches that at epsilon {campaign.privacy.epsilon:g}")
     return Solution(campaign.privacy.epsilon, devices, "devices", wish)
 
 
@@ -317,7 +311,7 @@ def _least_epsilon(draft: Mapping[str, Any], devices: int, wish: Wish, pilot: Ta
         if found is not None and len(reached) > 1 and reached[-2] >= accuracy:
             return max(float(f"{found:.2g}"), LEAST_EPSILON)
         if epsilons[-1] >= MOST_EPSILON:
-            raise UnreachableError(
+            raise ValueError(
                 f"{devices:,} devices do not reach an accuracy of {accuracy:g} up to epsilon {MOST_EPSILON:g} "
                 f"(there {reached[-1]:.4f})"
             )

@@ -22,7 +22,7 @@ from ldp_aggregator.learning.frames import numbers
 from ldp_aggregator.trainers.schemas import TableError
 from ldp_aggregator.trainers.table_drafts import categories_in_order, first_line, read_csv, require_column
 from protocols.document.schema import CategoricalFeature, ContinuousFeature, Feature, Label
-from protocols.errors import NotInstalledError
+from protocols.errors import LdpError
 
 
 @dataclass(frozen=True)
@@ -206,8 +206,8 @@ def _parquet(path: Path) -> pd.DataFrame:
     except FileNotFoundError:
         raise TableError(f"{path}: no such file") from None
     except ImportError:
-        raise NotInstalledError(
-            f"{path}: reading Parquet takes pyarrow; pip install 'ldp-bayes[simulations]'"
+        raise LdpError(
+            "not-installed", f"{path}: reading Parquet takes pyarrow; pip install 'ldp-bayes[simulations]'"
         ) from None
     except (OSError, ValueError) as error:
         raise TableError(f"{path}: not a Parquet file ({first_line(error)})") from None

@@ -9,12 +9,12 @@ from drafts import draft, number
 from flower_nodes import CAMPAIGN, LABEL, OTHER, node, rows, write_table
 
 from ldp_aggregator.flower.answering import Ledger, answer
-from ldp_aggregator.flower.messages import NodeRefusalError, refusal
+from ldp_aggregator.flower.messages import refusal
 from ldp_aggregator.flower.settings import NODE_KEYS, node_settings, round_settings
 from ldp_aggregator.node_statistics import decode_share
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import statistics_of
-from protocols import Campaign
+from protocols import Campaign, LdpError
 from protocols.document.campaign import document_id
 
 ASKED = {"campaign": CAMPAIGN.document}
@@ -22,7 +22,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "flower"
 
 
 def refused(settings, values=ASKED):
-    with pytest.raises(NodeRefusalError) as caught:
+    with pytest.raises(LdpError) as caught:
         answer(settings, values)
     return caught.value
 
@@ -96,7 +96,7 @@ def test_caps_are_exact_sums(tmp_path):
     ledger = Ledger(tmp_path / "ledger.db")
     for place in range(10):
         ledger.keep(f"campaign {place}", 0.1, b"share", max_epsilon=1.0)
-    with pytest.raises(NodeRefusalError):
+    with pytest.raises(LdpError, match="is spent"):
         ledger.keep("one more", 1e-12, b"share", max_epsilon=1.0)
     assert ledger.keep("campaign 0", 0.1, b"another share", max_epsilon=1.0) == b"share", "the first one decides"
 
@@ -116,7 +116,7 @@ def test_what_is_wrong_with_a_table_stays_at_the_node(tmp_path, text):
     settings = node(tmp_path, table=table)
     error = refused(settings)
     assert refusal(error) == {"refused": "not-ready", "why": "the node cannot answer now; its own log says why"}
-    assert error.detail
+    assert error.__cause__
     write_table(table, 1)
     assert set(answer(settings, ASKED)) == {"share"}
 
@@ -126,7 +126,7 @@ def test_a_damaged_ledger_is_not_overwritten(tmp_path):
     settings.ledger.write_bytes(damaged)
     error = refused(settings)
     assert error.code == "not-ready"
-    assert "ledger" in error.detail
+    assert "ledger" in str(error.__cause__)
     assert settings.ledger.read_bytes() == damaged
 
 

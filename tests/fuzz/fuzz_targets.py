@@ -24,9 +24,9 @@ from fuzz_door import ask_the_door, door_seeds
 from random_campaigns import campaign, document
 
 from ldp_aggregator.counting.tally import Tally, lay_out
-from ldp_aggregator.node_statistics import ShareError, campaign_of, decode_share, encode_share, has_other_rows, parts_of
+from ldp_aggregator.node_statistics import campaign_of, decode_share, encode_share, has_other_rows, parts_of
 from ldp_client import Classifier, perturb
-from protocols import Campaign, DocumentError, ModelError, UploadError, decode_upload, encode_upload
+from protocols import Campaign, DocumentError, decode_upload, encode_upload
 from protocols.document.schema import CategoricalFeature
 from protocols.errors import PAYLOAD_CODES
 from protocols.exact import exact_epsilon
@@ -104,7 +104,7 @@ def read_model(data: bytes) -> bool:
     """A model that is taken is one of probabilities, and classifies every record."""
     try:
         model = Model.from_json(data)
-    except ModelError:
+    except DocumentError:
         return False
     assert Model.from_json(model.to_json().encode()) == model
     tables = [likelihood.table for likelihood in model.likelihoods if isinstance(likelihood, DiscreteLikelihood)]
@@ -165,7 +165,7 @@ def read_upload(data: bytes) -> bool:
     asked, body = _of_campaign(data)
     try:
         blocks = decode_upload(body, asked)
-    except UploadError:
+    except DocumentError:
         return False
     assert encode_blocks(blocks) == body
     tally, refused = Tally(asked), 0
@@ -204,11 +204,11 @@ def read_share(data: bytes) -> bool:
     """A node's share is read as one kind, at most, and written back to the same."""
     asked, body = _of_campaign(data)
     named = None
-    with suppress(ShareError):
+    with suppress(DocumentError):
         named = campaign_of(body)
     try:
         vector = decode_share(body, asked)
-    except ShareError:
+    except DocumentError:
         return False
     assert named == asked.id
     assert encode_share(asked, vector, other_rows=has_other_rows(body)) == body

@@ -21,8 +21,7 @@ from ldp_aggregator.service.publishing import derive_model
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import open_store
 from ldp_aggregator.store.contract import Shares, utc_now
-from protocols import encode_upload
-from protocols.errors import NotInstalledError
+from protocols import LdpError, encode_upload
 
 ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = ("pandas", "sklearn", "scipy")
@@ -94,7 +93,7 @@ def test_a_server_without_them_counts_estimates_and_says_that_it_does_not_train(
 
 def test_the_model_of_a_federated_campaign_is_not_derived_without_them(monkeypatch):
     monkeypatch.setitem(sys.modules, "ldp_aggregator.trainers.federation.state", None)
-    with pytest.raises(NotInstalledError, match=r"ldp-bayes\[aggregator\]"):
+    with pytest.raises(LdpError, match=r"ldp-bayes\[aggregator\]"):
         derive_model(cell_campaign(8), Shares(b"", ()))
 
 

@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 import pytest
 from records import RECORD, Untouchable, Watched
 
-from ldp_client import ConfigurationError, ConsentError, Device, LdpError, QuotaError, RefusedError
+from ldp_client import ConsentError, Device, LdpError, RefusedError, StorageError
 from ldp_client.testing import FakeServer, ScriptedCoins
 from protocols import RecordError, decode_upload
 
@@ -214,16 +214,16 @@ def test_only_the_feature_asked_about_is_read_and_nothing_about_the_others_is_ke
 
 def test_a_full_queue_refuses_before_anything_is_drawn(join):
     _, part = join(limits={"most_queued_reports": 0}, coins=ScriptedCoins(range(4)))
-    with pytest.raises(QuotaError):
+    with pytest.raises(StorageError):
         part.contribute(Untouchable(), "yes")
     assert part.receipt() is None
 
 
 @pytest.mark.parametrize("cap", [0, -1, float("inf"), float("nan"), "1", True, None])
 def test_a_cap_must_be_a_finite_number(join, campaign, cap):
-    with pytest.raises(ConfigurationError, match="max_epsilon"):
+    with pytest.raises(LdpError, match="max_epsilon"):
         join(max_epsilon=cap, granted=False)
-    with pytest.raises(ConfigurationError, match="max_total_epsilon"):
+    with pytest.raises(LdpError, match="max_total_epsilon"):
         Device(":memory:", max_total_epsilon=cap)
 
 
@@ -234,7 +234,7 @@ def test_a_cap_may_be_any_kind_of_number(join, kind):
     _, part = join(max_epsilon=number(1), max_total_epsilon=number(1))
     assert part.contribute(RECORD, "yes").epsilon == 1
     if "float" in name:
-        with pytest.raises(ConfigurationError, match="max_epsilon"):
+        with pytest.raises(LdpError, match="max_epsilon"):
             join(max_epsilon=number("nan"), granted=False)
 
 
@@ -243,5 +243,5 @@ def test_a_cap_may_be_any_kind_of_number(join, kind):
     [("http://127.0.0.1:9", "../" + "a" * 40, "campaign_id"), ("http://collect.example.org", "A" * 43, "url")],
 )
 def test_an_id_and_a_url_that_cannot_be_are_refused_at_once(url, campaign_id, named):
-    with pytest.raises(ConfigurationError, match=named):
+    with pytest.raises(LdpError, match=named):
         Device(":memory:", max_total_epsilon=1).campaign(url, campaign_id, max_epsilon=1)

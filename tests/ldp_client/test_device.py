@@ -10,10 +10,10 @@ import pytest
 from forking import holds_in_a_child, needs_fork
 from records import RECORD
 
-from ldp_client import ConfigurationError, ConsentError, Device, MemoryStorage, RefusedError, StorageError
+from ldp_client import ConsentError, Device, MemoryStorage, RefusedError, StorageError
 from ldp_client.ledger import read_installation
 from ldp_client.testing import Answer
-from protocols import decode_upload
+from protocols import LdpError, decode_upload
 
 
 def test_a_relative_path_is_the_same_device_wherever_the_process_goes(join, server, campaign, tmp_path, monkeypatch):
@@ -95,7 +95,7 @@ def test_a_user_who_leaves_takes_nobody_along(join, server, campaign, act, count
 
 @pytest.mark.parametrize("scope", ["", "a/b", "é", "a\nb"])
 def test_a_scope_that_could_reach_into_another_is_refused(join, scope):
-    with pytest.raises(ConfigurationError, match="scope"):
+    with pytest.raises(LdpError, match="scope"):
         join(granted=False)[0].scope(scope)
 
 

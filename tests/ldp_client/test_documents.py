@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 from records import RECORD, Untouchable
 
-from ldp_client import MemoryStorage, NotFetchedError, TransportError
+from ldp_client import MemoryStorage, RefusedError, TransportError
 from ldp_client.network.aggregator import read_campaign
 from protocols import Campaign, DocumentError
 from protocols.document.campaign import document_id
@@ -21,7 +21,7 @@ def test_contributing_never_asks_the_network_after_a_restart_neither(join, serve
     again.contribute(RECORD, "yes")
     storage = MemoryStorage()
     join(storage=storage)
-    with pytest.raises(NotFetchedError):  # The cache in memory is gone with its device.
+    with pytest.raises(RefusedError):  # The cache in memory is gone with its device.
         join(storage=storage, granted=False)[1].contribute(Untouchable(), "yes")
     assert len(server.requests) == asked == 1
 
@@ -53,7 +53,7 @@ def test_a_stored_document_that_was_damaged_is_fetched_again(join, server, campa
     join(storage=tmp_path / "device.db")
     (tmp_path / "device.db.cache").write_bytes(b"somebody's letter" * 100)
     _, again = join(storage=tmp_path / "device.db", granted=False)
-    with pytest.raises(NotFetchedError):
+    with pytest.raises(RefusedError):
         again.contribute(Untouchable(), "yes")
     assert again.fetch() == campaign
     again.contribute(RECORD, "yes")

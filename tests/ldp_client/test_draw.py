@@ -20,7 +20,7 @@ from records import Untouchable, Watched
 
 from ldp_client import perturb
 from ldp_client.answering import draw, draw_questions
-from protocols import Campaign, LdpError, ScriptedCoins, SecretError, encode_upload
+from protocols import Campaign, LdpError, ScriptedCoins, encode_upload
 
 DRAFT = draft(
     text("colour", "red", "green", weight=5),
@@ -176,7 +176,7 @@ def test_a_secret_of_another_length_or_type_is_refused_before_the_record_is_read
         lambda: perturb(CAMPAIGN, Untouchable(), "a", secret=secret, coins=ScriptedCoins([])),
         lambda: draw_questions(CAMPAIGN, secret),
     ):
-        with pytest.raises(SecretError, match="32 random bytes") as refused:
+        with pytest.raises(LdpError, match="32 random bytes") as refused:
             attempt()
         assert refused.value.code == "invalid-secret"
         assert isinstance(refused.value, LdpError)

@@ -5,8 +5,9 @@ import time
 
 import pytest
 
-from ldp_client import Classifier, ModelError, ModelUnavailableError, TransportError
+from ldp_client import Classifier, TransportError
 from ldp_client.delivery import sender
+from protocols import DocumentError
 
 NOWHERE = "http://127.0.0.1:9"
 
@@ -25,7 +26,7 @@ def test_a_classifier_needs_no_device_no_consent_and_no_file(server, campaign, m
 def test_there_may_be_no_model_yet_a_stored_one_serves_offline_and_a_new_one_replaces_it(
     server, campaign, model, tmp_path
 ):
-    with pytest.raises(ModelUnavailableError):
+    with pytest.raises(TransportError):
         Classifier.fetch(server.url, campaign.id)
     server.publish_model(campaign.id, model)
     kept = tmp_path / "models"
@@ -41,7 +42,7 @@ def test_there_may_be_no_model_yet_a_stored_one_serves_offline_and_a_new_one_rep
 @pytest.mark.parametrize("bad", ["{}", "not json", '{"version": 1, "kind": "forest"}'])
 def test_a_bad_model_never_replaces_a_good_one(server, campaign, model, tmp_path, bad):
     server.publish_model(campaign.id, bad)
-    with pytest.raises(ModelError):
+    with pytest.raises(DocumentError):
         Classifier.fetch(server.url, campaign.id, storage=tmp_path / "models")
     server.publish_model(campaign.id, model)
     Classifier.fetch(server.url, campaign.id, storage=tmp_path / "models")
@@ -104,7 +105,7 @@ def test_a_model_about_another_label_is_refused_after_a_restart_too(join, server
     join(storage=tmp_path / "device.db")
     server.publish_model(campaign.id, model.replace("missed_payment", "colour"))
     _, part = join(storage=tmp_path / "device.db", granted=False)
-    with pytest.raises(ModelError, match="another label"):
+    with pytest.raises(DocumentError, match="another label"):
         part.classifier()
     server.publish_model(campaign.id, model)
     assert part.classifier().predict({"age": "old"}) == "no"

@@ -16,7 +16,7 @@ def test_every_code_error_and_status_is_in_the_guide():
     assert [code for code in sorted(codes) if f"`{code}`" not in GUIDE] == []
     problems = [code for code in STORAGE_PROBLEMS if f"`{code}`" not in GUIDE]
     assert [code for code in problems if f"`{code.removeprefix('storage')}`" not in GUIDE] == []
-    errors = [name for name in ldp_client.__all__ if name.endswith("Error") and name != "ClientError"]
+    errors = [name for name in ldp_client.__all__ if name.endswith("Error") and name != "LdpError"]
     assert all(issubclass(getattr(ldp_client, name), ldp_client.LdpError) for name in errors)
     assert [name for name in errors if f"`{name}`" not in GUIDE and f"ldp_client.{name}" not in GUIDE] == []
     table = GUIDE.partition("What delivery makes of an answer")[2]

@@ -16,11 +16,10 @@ import ldp_client.storage.memory
 import ldp_client.storage.sqlite
 from ldp_client import (
     Classifier,
-    ClientError,
     Device,
     DeviceCampaign,
     MemoryStorage,
-    NotFetchedError,
+    RefusedError,
     StorageError,
     TransportError,
     Withdrawal,
@@ -29,6 +28,7 @@ from ldp_client.delivery.schedule import Wait
 from ldp_client.network.transport import Response
 from ldp_client.relay import Relay
 from ldp_client.storage.sqlite import SqliteStorage
+from protocols import LdpError
 
 SHORT = 0.05
 NEVER = 600.0
@@ -124,13 +124,14 @@ def test_no_call_waits_longer_than_its_timeout_for_a_cache_that_is_held(name, jo
     with held(tmp_path / "device.db.cache"):
         end = returned(lambda: call(part, 4 * SHORT))
     if name in {"contribute", "problems"}:
-        assert isinstance(end, NotFetchedError)
+        assert isinstance(end, RefusedError)
+        assert end.code == "not-fetched"
         assert part.receipt() is None
     elif isinstance(end, TransportError):
         # The other half was not enough for this machine.
         assert end.code == "timeout"
     else:
-        assert not isinstance(end, ClientError)
+        assert not isinstance(end, LdpError)
         assert expected in {BUSY, end}
 
 
@@ -248,7 +249,7 @@ def test_no_call_of_a_relay_waits_longer_than_its_timeout_for_a_held_file_and_a_
     call, expected = RELAY_CALLS[name]
     with silent_server() as url, held(path):
         end = returned(lambda: call(Relay(url, campaign.id, storage=path, publisher=KEY), b""))
-    assert (end.code if isinstance(end, ClientError) else end) == expected
+    assert (end.code if isinstance(end, LdpError) else end) == expected
 
 
 def test_who_asks_a_relay_while_another_asks_for_it_waits_no_longer_than_the_timeout(campaign):

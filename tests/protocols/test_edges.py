@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 from mechanism_grid import ALL
 
-from protocols import DocumentError, PayloadError
+from protocols import DocumentError
 from protocols.exact import ONE, ScriptedCoins, exact_epsilon, exp_bounds
 from protocols.mechanisms import DISCRETE, MOMENTS, from_parameters
 from protocols.mechanisms.base import WorstCase
@@ -127,7 +127,7 @@ def test_an_index_of_two_bytes_is_little_endian_and_one_bit_of_many_classes_chec
     for sound in (b"\x03\x01\x00", b"\x03\x01\x01", b"\xe7\x03\x01"):
         made.check(sound)
     for wrong in (b"\x03\x01\x02", b"\xe8\x03\x00"):
-        with pytest.raises(PayloadError):
+        with pytest.raises(DocumentError):
             made.check(wrong)
 
 

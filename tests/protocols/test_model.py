@@ -5,7 +5,7 @@ from credit_draft import changed, json_values, places
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols import ModelError
+from protocols import DocumentError
 from protocols.document.schema import CategoricalFeature, ContinuousFeature
 from protocols.model import DiscreteLikelihood, GaussianLikelihood, Model
 
@@ -75,7 +75,7 @@ def test_a_model_document_reads_as_plain_probabilities_and_its_text_is_stable():
 )
 def test_a_wrong_model_document_is_refused_with_the_field(place, value, field):
     text = json.dumps(changed(DOCUMENT, place, value)).replace(json.dumps(ENORMOUS), "9" * 5001)
-    with pytest.raises(ModelError) as refused:
+    with pytest.raises(DocumentError) as refused:
         Model.from_json(text)
     assert refused.value.code == "invalid-model"
     assert str(refused.value).startswith(field)
@@ -85,9 +85,9 @@ def test_a_wrong_model_document_is_refused_with_the_field(place, value, field):
     "text", ["", "{", "[]", "null", '{"version": NaN}', '{"a": 1, "a": 2}', b"\xff", "[" * 100_000]
 )
 def test_text_that_is_no_json_object_and_an_infinite_number_which_json_has_not_are_refused(text):
-    with pytest.raises(ModelError):
+    with pytest.raises(DocumentError):
         Model.from_json(text)
-    with pytest.raises(ModelError, match="finite"):
+    with pytest.raises(DocumentError, match="finite"):
         Model.from_json(json.dumps(DOCUMENT).replace('"reports": 10', '"reports": 1e999'))
 
 
@@ -95,6 +95,6 @@ def test_text_that_is_no_json_object_and_an_infinite_number_which_json_has_not_a
 def test_a_model_with_anything_anywhere_is_refused_or_round_trips(place, value):
     try:
         model = Model.from_json(json.dumps(changed(DOCUMENT, place, value)))
-    except ModelError:
+    except DocumentError:
         return
     assert Model.from_json(model.to_json()) == model

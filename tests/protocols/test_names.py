@@ -31,10 +31,9 @@ def test_a_package_has_every_name_that_it_hands_on_and_no_other(name):
 
 
 @pytest.mark.parametrize("kind", [kind for _, kind in inspect.getmembers(errors, inspect.isclass)])
-def test_every_error_has_the_one_base_and_a_code_and_is_imported_from_the_package(kind):
+def test_every_error_has_the_one_base_and_is_imported_from_the_package(kind):
     """One ``except`` catches whatever ``protocols`` raises about its input."""
     assert issubclass(kind, LdpError)
-    assert kind.code == kind.code.lower()
     assert getattr(protocols, kind.__name__) is kind
     assert kind.__name__ in protocols.__all__
 

@@ -10,7 +10,7 @@ from value_vectors import feature_of, of_json
 
 from ldp_client import Classifier, perturb
 from ldp_client.answering import draw_questions, draw_window
-from protocols import Campaign, PayloadError, ProtocolError, ScriptedCoins, decode_upload, encode_upload
+from protocols import Campaign, DocumentError, LdpError, ScriptedCoins, decode_upload, encode_upload
 from protocols.document.directory import read_directory
 from protocols.document.schema import Label
 from protocols.model import Model
@@ -115,7 +115,7 @@ def test_an_uploads_length_is_the_same_for_all_values_and_classes(name):
     "case", REPORTS["refused"], ids=lambda case: f"{case['code']}-{case['record']!r}-{case['label']!r}"[:40]
 )
 def test_a_record_that_must_be_refused_is_refused_before_a_word_is_taken(case):
-    with pytest.raises(ProtocolError) as refusal:
+    with pytest.raises(LdpError) as refusal:
         perturb(CAMPAIGNS[case["document"]], case["record"], case["label"], coins=ScriptedCoins([]))
     assert refusal.value.code == case["code"]
 
@@ -124,7 +124,7 @@ def test_a_record_that_must_be_refused_is_refused_before_a_word_is_taken(case):
 def test_a_report_that_no_device_sends_is_refused_with_its_code(case, code_of):
     campaign = CAMPAIGNS[case["document"]]
     (block,) = decode_upload(bytes.fromhex(case["upload"]), campaign)
-    assert code_of(PayloadError, campaign.counted[block.question].mechanism.check, block.payloads) == case["code"]
+    assert code_of(DocumentError, campaign.counted[block.question].mechanism.check, block.payloads) == case["code"]
 
 
 @pytest.mark.parametrize("case", TRAINING["accepted"], ids=lambda case: case["document"])
@@ -205,4 +205,4 @@ def test_a_directory_says_what_the_vector_says(case):
     [pytest.param(case, read, id=case.get("name", case["code"])) for cases, read in REFUSED for case in cases],
 )
 def test_what_must_be_refused_is_refused_with_its_code(case, read, code_of):
-    assert code_of(ProtocolError, read, case) == case["code"]
+    assert code_of(LdpError, read, case) == case["code"]

@@ -3,7 +3,7 @@
 import itertools
 import struct
 
-from protocols import PayloadError
+from protocols import DocumentError
 from protocols.mechanisms import NoisyVector
 
 
@@ -18,7 +18,7 @@ def possible_payloads(question):
         payload = number.to_bytes(mechanism.width, "little")
         try:
             mechanism.check(payload)
-        except PayloadError:
+        except DocumentError:
             continue
         payloads.append(payload)
     return payloads

@@ -25,10 +25,6 @@ _PATIENCE: Final = 120.0
 """Seconds that a program may take for the lines after which it is killed: it must answer without seeing their end."""
 
 
-class BlackBoxError(Exception):
-    """The client under audit did not answer as it should."""
-
-
 class UnreadableRecord(dict[str, object]):
     """A record that raises where one of the features in ``unreadable`` is read, as a lazy mapping of an app's may."""
 
@@ -114,12 +110,14 @@ def command_client(command: Sequence[str]) -> Client:
             with suppress(BrokenPipeError):
                 stdin.close()
         if process.returncode and storage is None:
-            raise BlackBoxError(f"the client ended with exit code {process.returncode}")
+            raise ChildProcessError(f"the client ended with exit code {process.returncode}")
         if storage is None and answered and all(line.startswith(b"!") for line in answered):
-            raise BlackBoxError(f"the client refuses everybody: {answered[0][1:61].decode(errors='replace').strip()}")
+            raise ChildProcessError(
+                f"the client refuses everybody: {answered[0][1:61].decode(errors='replace').strip()}"
+            )
         answers = [_read(line, number) for number, line in enumerate(answered, start=1)]
         if len(answers) != len(people):
-            raise BlackBoxError(f"the client answered {len(answers)} of {len(people)} lines")
+            raise ChildProcessError(f"the client answered {len(answers)} of {len(people)} lines")
         return answers
 
     return ask
@@ -147,7 +145,7 @@ def command_stopwatch(command: Sequence[str]) -> Stopwatch:
                 start = time.perf_counter()
                 _write(stdin, iter([line]), close=False)
                 if not stdout.readline():
-                    raise BlackBoxError(
+                    raise ChildProcessError(
                         f"the client answered {len(seconds)} lines and then no more, one after the other"
                     )
                 now = time.perf_counter()
@@ -166,7 +164,7 @@ def _started(command: Sequence[str]) -> tuple[subprocess.Popen[bytes], IO[bytes]
         # Safety: the command is the operator's own, from its command line; no shell reads it.
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
     except OSError as error:
-        raise BlackBoxError(f"{command[0]} cannot be started: {error.strerror}") from None
+        raise ChildProcessError(f"{command[0]} cannot be started: {error.strerror}") from None
     if process.stdin is None or process.stdout is None:
         raise AssertionError("both are pipes")
     return process, process.stdin, process.stdout
@@ -203,7 +201,7 @@ def _read(line: bytes, number: int) -> Answer:
     try:
         return tuple([bytes.fromhex(word) for word in line.decode().split()])
     except ValueError:
-        raise BlackBoxError(
+        raise ChildProcessError(
             f"line {number}: not an upload in hexadecimal, but {line[:60].decode(errors='replace').strip()!r}"
         ) from None
 

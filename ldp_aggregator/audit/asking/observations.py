@@ -15,7 +15,7 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.audit.asking.black_box import Answer, BlackBoxError
+from ldp_aggregator.audit.asking.black_box import Answer
 
 Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.int64]
@@ -147,7 +147,7 @@ def read_tables(answers: Sequence[Answer], chooses: Flags | None = None) -> tupl
     """The answers by shape. Where there are more shapes than are told apart, the answers that ``chooses`` flags say
     which (all of them, if it is None): the others may then test whether people differ in their shapes.
 
-    Raises BlackBoxError where there is no upload that can be read.
+    Raises ChildProcessError where there is no upload that can be read.
     """
     alike: dict[tuple[int, ...], list[int]] = {}
     for number, answer in enumerate(answers):
@@ -160,7 +160,7 @@ def read_tables(answers: Sequence[Answer], chooses: Flags | None = None) -> tupl
         tables += _split(lengths, rows, data.reshape(len(rows), sum(lengths)), weights)
     if answers and not any(table.shape.blocks for table in tables):
         first = next((upload for answer in answers for upload in answer), b"")
-        raise BlackBoxError(f"not an upload: {first[:40].hex()}")
+        raise ChildProcessError(f"not an upload: {first[:40].hex()}")
     return tuple(tables)
 
 

@@ -33,10 +33,9 @@ from ldp_aggregator.learning.published import (
 from ldp_aggregator.mechanisms import verify_thoroughly
 from ldp_aggregator.service.publishing import ANOTHER_KIND, archive_of, check_kind, compile_draft, goes_along
 from ldp_aggregator.service.rights import uploads_act
-from ldp_aggregator.service.settings import SettingsError
-from ldp_aggregator.store import CampaignState, RefusedError, Store, StoreError
-from ldp_aggregator.store.contract import UPLOADING, to_text, utc_now
-from protocols import Campaign, DraftError
+from ldp_aggregator.store import CampaignState, Store
+from ldp_aggregator.store.contract import REFUSED, UNKNOWN, UPLOADING, to_text, utc_now
+from protocols import Campaign, DraftError, LdpError
 from protocols.document.verification import NEGLIGIBLE_GAP, Verification
 from protocols.document.windows import Windows
 from protocols.shell import Groups, add_json, at_least, say, say_json
@@ -270,8 +269,8 @@ def _delete(options: argparse.Namespace) -> None:
 
     try:
         along = act_on(options, "delete campaign", [options.id], delete)
-    except (SettingsError, StoreError) as error:
-        if options.leave_archive or isinstance(error, RefusedError):
+    except LdpError as error:
+        if options.leave_archive or error.code in {UNKNOWN, *REFUSED}:
             raise
         raise CommandError(f"{error} (--leave-archive deletes the campaign and leaves its archived reports)") from error
     say(f"campaign {options.id} is deleted{', and its archived reports' if along else ''}")

@@ -29,7 +29,8 @@ from ldp_aggregator.estimation.simplex import MODES, NORM_SUB, POSTERIOR, TRAINI
 from ldp_aggregator.learning.published import PublishedGuarantee, Relayed, counted_twice, published_by, relayed
 from ldp_aggregator.learning.series import ALL_WINDOWS, NOW, series_rows
 from ldp_aggregator.service.publishing import (
-    UselessModelError,
+    USELESS,
+    UntrainableError,
     counts_to_publish,
     draft_evaluation,
     needing_trainers,
@@ -256,7 +257,9 @@ def _train(options: argparse.Namespace) -> None:
                 store, options.ids, options.post, window=options.window, anyway=options.anyway
             ),
         )
-    except UselessModelError as error:
+    except UntrainableError as error:
+        if error.code != USELESS:
+            raise
         raise CommandError(f"{error}. Nothing is published; --anyway publishes it") from None
     if options.output:
         write_file(options.output, models[0].document)

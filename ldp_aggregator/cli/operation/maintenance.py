@@ -20,7 +20,7 @@ from urllib.request import urlopen
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from ldp_aggregator.cli.common import CommandError, UsageError, add_command, settings_of, with_recorded, with_store
+from ldp_aggregator.cli.common import CommandError, add_command, settings_of, with_recorded, with_store
 from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.store import Act, Damage, SqliteStore, Store, StoreError, check_driver, open_store
 from ldp_aggregator.store.backup import combine_stores, copy_store, restore_store
@@ -62,7 +62,7 @@ def _status(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     url = options.operations or "http://" + settings.listen_operations.replace("0.0.0.0:", "127.0.0.1:")
     if urlsplit(url).scheme not in ("http", "https"):
-        raise UsageError(f"--operations: {url!r} is no http:// address")
+        raise argparse.ArgumentTypeError(f"--operations: {url!r} is no http:// address")
     wrong: list[str] = []
     first, last = Scrape(), Scrape()
     try:
@@ -211,7 +211,7 @@ def _fsck(options: argparse.Namespace) -> int:
     if options.archive is not None:
         return _recount(options)
     if options.campaign or options.engine or options.count_only or options.json:
-        raise UsageError("ID, --engine, --count-only and --json go with --archive")
+        raise argparse.ArgumentTypeError("ID, --engine, --count-only and --json go with --archive")
 
     async def work(store: Store) -> tuple[int, list[Damage], str]:
         return len(await store.campaigns()), await store.check(), (await store.origin()).generation
@@ -285,9 +285,9 @@ async def _recorded_copy(data: Path, output: Path) -> None:
 def _restore(options: argparse.Namespace) -> None:
     settings = settings_of(options)
     if (options.backup is None) != options.in_place:
-        raise UsageError("restore takes the folder of a backup, or --in-place for a database")
+        raise argparse.ArgumentTypeError("restore takes the folder of a backup, or --in-place for a database")
     if (settings.database_address is None) == options.in_place:
-        raise UsageError(
+        raise argparse.ArgumentTypeError(
             "--in-place is for a database; an embedded store is restored from its folder"
             if options.in_place
             else "the store is a PostgreSQL database: put it back with pg_restore, then run restore --in-place "
@@ -313,16 +313,18 @@ async def _renew(address: str, keep_shares: bool) -> Restored:
 
 def _recount(options: argparse.Namespace) -> int:
     if not options.campaign or options.take_out_damaged:
-        raise UsageError("--archive goes with the ID of a campaign, and without --take-out-damaged")
+        raise argparse.ArgumentTypeError("--archive goes with the ID of a campaign, and without --take-out-damaged")
     try:
         from ldp_aggregator.archive.recount import on_dask, on_processes, recount
     except ModuleNotFoundError as error:
-        raise UsageError(f"{error.name} is not installed; archives need pip install 'ldp-bayes[archive]'") from None
+        raise argparse.ArgumentTypeError(
+            f"{error.name} is not installed; archives need pip install 'ldp-bayes[archive]'"
+        ) from None
     tally = None
     if not options.count_only:
         tally = with_store(options, lambda store: store.tally(options.campaign), read_only=True)
     if options.engine == "dask" and find_spec("dask") is None:
-        raise UsageError("dask is not installed; this engine needs pip install 'ldp-bayes[dask]'")
+        raise argparse.ArgumentTypeError("dask is not installed; this engine needs pip install 'ldp-bayes[dask]'")
     found = recount(options.archive, options.campaign, on_dask if options.engine == "dask" else on_processes)
     equal = None if tally is None else found.tally == tally
     if options.json:

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from ldp_aggregator.cli.common import (
     CommandError,
-    UsageError,
     add_command,
     read_draft,
     settings_of,
@@ -18,7 +17,7 @@ from ldp_aggregator.cli.common import (
     write_file,
 )
 from ldp_aggregator.cli.operation.serve import serve_until_stopped
-from ldp_aggregator.dashboard.drawing.column_lists import ColumnsError, draft_from, read_column
+from ldp_aggregator.dashboard.drawing.column_lists import draft_from, read_column
 from ldp_aggregator.dashboard.drawing.precision import expected_widths
 from ldp_aggregator.server.sockets.listener import Addresses
 from ldp_aggregator.service.rights import local_actor, make_token, recorded
@@ -51,9 +50,9 @@ def add_commands(groups: Groups) -> None:
 
 def _quickstart(options: argparse.Namespace) -> None:
     if (options.table is None) != (options.label is None):
-        raise UsageError("--table and --label go together: the file, and its column to learn")
+        raise argparse.ArgumentTypeError("--table and --label go together: the file, and its column to learn")
     if options.draft is not None and options.table is not None:
-        raise UsageError("--draft says what is asked; leave --table and --label out")
+        raise argparse.ArgumentTypeError("--draft says what is asked; leave --table and --label out")
     settings = settings_of(options)
     campaign = Campaign.compile(read_draft(options.draft) if options.draft else _drafted(options))
     (width,) = expected_widths(campaign, [options.devices])
@@ -83,7 +82,7 @@ def _drafted(options: argparse.Namespace) -> str:
         raise CommandError(f"{DRAFT} is there already: 'quickstart --draft {DRAFT}' goes on with it, or move it away")
     try:
         draft = _asked(options.epsilon) if options.table is None else _read(options)
-    except ColumnsError as error:
+    except ValueError as error:
         raise CommandError(f"that is no campaign yet: {error}") from None
     write_file(DRAFT, draft + "\n")
     say(f"{DRAFT} is the draft. Values and bounds in it are public: they must come from what everybody knows.")
@@ -107,7 +106,7 @@ def _read(options: argparse.Namespace) -> str:
 
 
 def _asked(epsilon: float) -> str:
-    """Ask for the label, the columns and the title, and return their draft. Raises ColumnsError."""
+    """Ask for the label, the columns and the title, and return their draft. Raises ValueError."""
     say("What is to be learned, and what can it be? Such as   missed_payment: yes | no")
     label, classes = _column() or ("", {})
     say("What else does a record hold? A column a line, then an empty line. Such as")
@@ -127,7 +126,7 @@ def _column(*, may_end: bool = False) -> tuple[str, dict[str, Any]] | None:
             return None
         try:
             return read_column(line)
-        except ColumnsError as error:
+        except ValueError as error:
             if not sys.stdin.isatty():
                 raise CommandError(f"{error}") from None
             say(f"{error}. Again:")
@@ -137,6 +136,6 @@ def _line(prompt: str) -> str:
     try:
         return input(prompt).strip()
     except EOFError:
-        raise UsageError(
+        raise argparse.ArgumentTypeError(
             "quickstart asks on a terminal; --draft, or --table and --label, say it on the command line"
         ) from None

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from ldp_aggregator.cli.common import (
     CommandError,
-    UsageError,
     add_command,
     add_group,
     read_file,
@@ -97,15 +96,15 @@ def add_commands(groups: Groups) -> None:
 def _create(options: argparse.Namespace) -> None:
     if options.in_place_of is not None:
         if options.scope or options.campaigns:
-            raise UsageError(
+            raise argparse.ArgumentTypeError(
                 "--in-place-of takes scope and campaigns of the old token: leave --scope and --campaign out"
             )
         _replace(options)
         return
     if options.scope is None:
-        raise UsageError(f"--scope says what the token opens: {', '.join(SCOPES)}")
+        raise argparse.ArgumentTypeError(f"--scope says what the token opens: {', '.join(SCOPES)}")
     if options.overlap is not None:
-        raise UsageError("--overlap is about an old token: name it with --in-place-of")
+        raise argparse.ArgumentTypeError("--overlap is about an old token: name it with --in-place-of")
     text, token = _make(options.name, options.scope, options.expires_in, options.campaigns)
 
     async def work(store: Store) -> None:
@@ -237,7 +236,7 @@ def _create_key(options: argparse.Namespace) -> None:
 def _sign_directory(options: argparse.Namespace) -> None:
     campaigns = dict(_campaign_and_model(text) for text in options.campaigns)
     if len(campaigns) != len(options.campaigns):
-        raise UsageError("a campaign is named twice")
+        raise argparse.ArgumentTypeError("a campaign is named twice")
     seed = read_seed(options.file)
     document = sign_directory(seed, options.version, utc_now() + options.expires_in, campaigns)
     write_file(options.output, document.decode())
@@ -260,7 +259,7 @@ def _campaign_and_model(text: str) -> tuple[str, str | None]:
     """A campaign's id and its model's SHA-256, the hash of the very bytes that devices are given."""
     campaign_id, given, path = text.partition("=")
     if len(campaign_id) != _ID_CHARACTERS:
-        raise UsageError(f"{campaign_id!r} is no campaign's id, which has {_ID_CHARACTERS} characters")
+        raise argparse.ArgumentTypeError(f"{campaign_id!r} is no campaign's id, which has {_ID_CHARACTERS} characters")
     if not given:
         return campaign_id, None
     document = read_file(Path(path))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ldp_aggregator.cli.common import CommandError, add_command, add_store_options, settings_of
-from ldp_aggregator.server.process import EndedError, run_server
+from ldp_aggregator.server.process import run_server
 from ldp_aggregator.server.sockets.listener import Addresses
 from ldp_aggregator.service.settings import Settings
 from protocols.shell import Groups, say
@@ -40,13 +40,13 @@ def _serve(options: argparse.Namespace) -> None:
 def serve_until_stopped(settings: Settings, ready: Callable[[Addresses], None]) -> None:
     """Run the server, and tell ``ready`` where it listens. Raises CommandError where it cannot, or ended of itself."""
     try:
-        run_server(settings, ready)
-    except EndedError as error:
-        raise CommandError(str(error)) from None
+        ended = run_server(settings, ready)
     except OSError as error:
         raise CommandError(
             f"cannot listen: {error.strerror or error}; --listen, --listen-admin and --listen-operations take others"
         ) from None
+    if ended is not None:
+        raise CommandError(f"the {ended} ended by itself; the log says why")
 
 
 def _say_ready(addresses: Addresses) -> None:

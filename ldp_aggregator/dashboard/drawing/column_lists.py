@@ -25,10 +25,6 @@ _HINT: Final = (
 )
 
 
-class ColumnsError(ValueError):
-    """An error that tells what a line of the columns lacks; says what would be right."""
-
-
 def spread_header(text: str) -> str:
     """Names with commas (or semicolons, or tabs) between them on one line become a line each; other text stays."""
     lines = [line for line in text.splitlines() if line.strip()]
@@ -41,33 +37,33 @@ def spread_header(text: str) -> str:
 
 
 def draft_of(columns: str, label: str, title: str, epsilon: str) -> str:
-    """The draft (JSON) that asks about these columns and learns ``label``. Raises ColumnsError."""
+    """The draft (JSON) that asks about these columns and learns ``label``. Raises ValueError."""
     found: dict[str, Any] = {}
     for line in columns.splitlines():
         if line.strip():
             name, what = read_column(line)
             if name in found:
-                raise ColumnsError(f"the column {name} stands there twice")
+                raise ValueError(f"the column {name} stands there twice")
             found[name] = what
     return draft_from(found, label, title, _number(epsilon, "epsilon"))
 
 
 def draft_from(columns: Mapping[str, Mapping[str, Any]], label: str, title: str, epsilon: float) -> str:
-    """Return the draft of columns that are read already, each without its name. Raises ColumnsError."""
+    """Return the draft of columns that are read already, each without its name. Raises ValueError."""
     found = dict(columns)
     if not label.strip():
-        raise ColumnsError(f"name the column to learn, one of {_names(found)}")
+        raise ValueError(f"name the column to learn, one of {_names(found)}")
     if label.strip() not in found:
-        raise ColumnsError(
+        raise ValueError(
             f"no line is about {label.strip()!r}, the column to learn; the lines are about {_names(found)}"
         )
     classes = found.pop(label.strip())
     if "values" not in classes:
-        raise ColumnsError(f"{label.strip()} is what is learned, and needs its classes: {_HINT.format(label.strip())}")
+        raise ValueError(f"{label.strip()} is what is learned, and needs its classes: {_HINT.format(label.strip())}")
     if "ordered" in classes:
-        raise ColumnsError(f'{label.strip()} is what is learned, and classes have no order; write " | " between them')
+        raise ValueError(f'{label.strip()} is what is learned, and classes have no order; write " | " between them')
     if not found:
-        raise ColumnsError("at least one column beside the one to learn is needed")
+        raise ValueError("at least one column beside the one to learn is needed")
     return json.dumps(
         {
             "version": 1,
@@ -82,19 +78,19 @@ def draft_from(columns: Mapping[str, Mapping[str, Any]], label: str, title: str,
 
 
 def read_column(line: str) -> tuple[str, dict[str, Any]]:
-    """Return a column's name and what it can be, as a draft has it. Raises ColumnsError."""
+    """Return a column's name and what it can be, as a draft has it. Raises ValueError."""
     name, _, what = (part.strip() for part in line.partition(":"))
     if not name:
-        raise ColumnsError(f"the line {line.strip()!r} has no name before its colon")
+        raise ValueError(f"the line {line.strip()!r} has no name before its colon")
     ordered = {} if "|" in what else {"ordered": True}
     values = [value.strip() for value in (_IN_ORDER.split(what) if ordered else what.split("|"))]
     if len(values) > 1:
         if not all(values):
-            raise ColumnsError(f"{name} has an empty value between two others")
+            raise ValueError(f"{name} has an empty value between two others")
         return name, {"kind": "categorical", "values": values, **ordered}
     found = _RANGE.fullmatch(what)
     if found is None:
-        raise ColumnsError(f"{name} does not say what it can be; {_HINT.format(name)}")
+        raise ValueError(f"{name} does not say what it can be; {_HINT.format(name)}")
     bins = {} if found["bins"] is None else {"bins": int(found["bins"])}
     return name, {
         "kind": "continuous",
@@ -110,7 +106,7 @@ def _number(text: str, name: str) -> float | int:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise ColumnsError(f"{name}: {text!r} is not a number")
+        raise ValueError(f"{name}: {text!r} is not a number")
     return int(value) if value == int(value) and abs(value) < 2**53 else value
 
 

@@ -8,7 +8,7 @@ import asyncio
 import json
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -47,10 +47,10 @@ from ldp_aggregator.service.publishing import (
     trained_on,
 )
 from ldp_aggregator.service.rights import recorded
-from ldp_aggregator.store.contract import CampaignState, RefusedError, UnknownCampaignError
+from ldp_aggregator.store.contract import REFUSED, UNKNOWN, CampaignState, StoreError
 from protocols import Campaign
 from protocols.document.authored import MOMENTS, SCORE
-from protocols.errors import NotInstalledError
+from protocols.errors import LdpError
 
 MOST_LIARS: Final = 1_000_000
 MOST_BATCH: Final = 1_000_000_000
@@ -206,9 +206,12 @@ async def _evaluation(campaign: Campaign, released: Tally) -> dict[str, Any] | N
     """Return what the answers tell, where it is an evaluation and what reads them is installed."""
     if campaign.asks != SCORE:
         return None
-    with suppress(NotInstalledError):
+    try:
         return (await evaluation_so_far(campaign, released)).to_json()
-    return None
+    except LdpError as error:
+        if error.code != "not-installed":
+            raise
+        return None
 
 
 async def _guarantee(sources: Sources, campaign: Campaign) -> Mapping[str, Any] | None:
@@ -258,8 +261,10 @@ async def post_choose(visit: Visit, sources: Sources) -> web.Response:
             _, models = await publish_evaluated(sources.store, names, campaign.id)
     except UntrainableError as error:
         return await campaign_page(visit, sources, f"Nothing was published: {error}.", 409)
-    except UnknownCampaignError as error:
-        problem = f"Nothing was published: the model comes from campaign {error.campaign_id}, which is not here."
+    except StoreError as error:
+        if error.code != UNKNOWN:
+            raise
+        problem = f"Nothing was published: the model comes from campaign {name}, which is not here."
         return await campaign_page(visit, sources, problem, 409)
     sources.mutated("model-published")
     return see(f"/campaigns/{campaign.id}?trained={models[-1].version}#models")
@@ -291,7 +296,9 @@ async def post_end(act: str, visit: Visit, sources: Sources) -> web.Response:
     try:
         async with recorded(store, visit.actor, f"{act} campaign", state.id):
             await change(state.id)
-    except RefusedError as error:
+    except StoreError as error:
+        if error.code not in REFUSED:
+            raise
         return await campaign_page(visit, sources, f"Nothing was {ENDS[act]}: {error}.", 409)
     sources.mutated(f"campaign-{ENDS[act]}")
     return see(f"/campaigns/{state.id}#end")

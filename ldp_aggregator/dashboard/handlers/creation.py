@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from ldp_aggregator.dashboard.drawing.column_lists import ColumnsError, draft_of, spread_header
+from ldp_aggregator.dashboard.drawing.column_lists import draft_of, spread_header
 from ldp_aggregator.dashboard.drawing.precision import Precision, Reach, precisions, reaches
 from ldp_aggregator.dashboard.page_sources import Sources
 from ldp_aggregator.dashboard.pages import page
@@ -55,7 +55,7 @@ async def post_form(visit: Visit, sources: Sources) -> web.Response:
     if form.get("action") == "columns":
         try:
             form["draft"] = _draft({**form, "draft": ""}) or form.get("draft", "")
-        except ColumnsError as error:
+        except ValueError as error:
             return _form(visit, form, f"{_NOT_COLUMNS}: {error}.", None, status=400)
     problem, plan = await _checked(form)
     if plan is None and not problem and form.get("action") == "publish":
@@ -97,15 +97,16 @@ async def _publish(campaign: Campaign, form: dict[str, str], sources: Sources, a
 async def _checked(form: Mapping[str, str]) -> tuple[str, Preview | None]:
     try:
         text = _draft(form)
-        return "", await asyncio.to_thread(_plan, text, _devices(form.get("devices", ""))) if text else None
-    except ColumnsError as error:
+    except ValueError as error:
         return f"{_NOT_COLUMNS}: {error}.", None
+    try:
+        return "", await asyncio.to_thread(_plan, text, _devices(form.get("devices", ""))) if text else None
     except DraftError as error:
         return f"The draft is not a campaign yet: {error}", None
 
 
 def _draft(form: Mapping[str, str]) -> str:
-    """Return the draft that was written, else that of the columns; "" where there is neither. Raises ColumnsError."""
+    """Return the draft that was written, else that of the columns; "" where there is neither. Raises ValueError."""
     written, columns = form.get("draft", "").strip(), form.get("columns", "")
     if written or not columns.strip():
         return written

@@ -22,8 +22,8 @@ from ldp_aggregator.server.api.routing import JSON, STORED, AdmittedRequest, Ope
 from ldp_aggregator.server.problems import ProblemError, retry_later
 from ldp_aggregator.service.publishing import (
     ANOTHER_KIND,
+    USELESS,
     UntrainableError,
-    UselessModelError,
     check_kind,
     compile_draft,
     publish_trained,
@@ -86,10 +86,9 @@ async def train_campaign(asked: AdmittedRequest) -> web.Response:
         async with asked.recorded("publish model", asked.campaign_id):
             anyway = asked.values.get("anyway", False)
             reports, (model,) = await publish_trained(asked.store, [asked.campaign_id], post, anyway=anyway)
-    except UselessModelError as error:
-        raise ProblemError("useless-model", f"{error}; anyway=true publishes it") from None
     except UntrainableError as error:
-        raise ProblemError("nothing-to-train", str(error)) from None
+        way_out = "; anyway=true publishes it" if error.code == USELESS else ""
+        raise ProblemError(error.code, f"{error}{way_out}") from None
     asked.context.metrics.mutations.labels("model-published").inc()
     return web.json_response({"version": model.version, "reports": reports})
 

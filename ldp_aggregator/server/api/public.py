@@ -14,7 +14,7 @@ from aiohttp import web
 
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
 from ldp_aggregator.node_statistics import MEDIA_TYPE as SHARE
-from ldp_aggregator.node_statistics import ShareError, decode_share, most_bytes
+from ldp_aggregator.node_statistics import decode_share, most_bytes
 from ldp_aggregator.server.access import CHALLENGE
 from ldp_aggregator.server.api.routing import JSON, STORED, AdmittedRequest, Operation, object_of
 from ldp_aggregator.server.context import ID_PATTERN
@@ -22,6 +22,7 @@ from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
 from ldp_aggregator.server.upload_queue import answer_to
 from ldp_aggregator.service.publishing import counts_to_publish, told_estimates
 from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, REVOKED, TAKES_REPORTS, TAKES_SHARES
+from protocols import DocumentError
 from protocols.document.authored import MODEL
 from protocols.wire import MEDIA_TYPE
 
@@ -94,7 +95,7 @@ async def post_statistics(asked: AdmittedRequest) -> web.Response:
     body = await asked.body(most_bytes(campaign))
     try:
         await asyncio.to_thread(decode_share, body, campaign)
-    except ShareError as error:
+    except DocumentError as error:
         asked.context.metrics.shares.labels(error.code).inc()
         raise ProblemError(error.code, str(error)) from None
     node = asked.shown.node

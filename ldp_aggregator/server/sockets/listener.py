@@ -19,8 +19,9 @@ from aiohttp import web
 from ldp_aggregator.server.intake import Intake
 from ldp_aggregator.server.sockets.connections import MOST_REFUSALS, Connections, MakeHandler
 from ldp_aggregator.server.sockets.upload_path import ClientConnection
-from ldp_aggregator.service.settings import Settings, SettingsError, host_and_port
+from ldp_aggregator.service.settings import Settings, host_and_port, setting_error
 from ldp_aggregator.store.contract import LOG, kind_of
+from protocols.errors import LdpError
 
 BACKLOG: Final = 1024
 OWN: Final = 128
@@ -206,7 +207,7 @@ class TlsListener:
 
 
 def load_tls(settings: Settings) -> ssl.SSLContext | None:
-    """The TLS context of the public listener, None where it speaks plain HTTP. Raises SettingsError."""
+    """The TLS context of the public listener, None where it speaks plain HTTP. Raises LdpError."""
     if settings.tls_certificate is None or settings.tls_key is None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -214,7 +215,7 @@ def load_tls(settings: Settings) -> ssl.SSLContext | None:
     try:
         context.load_cert_chain(settings.tls_certificate, settings.tls_key)
     except (OSError, ssl.SSLError) as error:
-        raise SettingsError(f"tls_certificate and tls_key cannot be loaded: {error}") from error
+        raise setting_error(f"tls_certificate and tls_key cannot be loaded: {error}") from error
     return context
 
 
@@ -225,5 +226,5 @@ def reload_tls(settings: Settings, context: ssl.SSLContext | None) -> None:
         if load_tls(settings) is not None and context is not None:
             context.load_cert_chain(str(settings.tls_certificate), str(settings.tls_key))
         LOG.info("certificate reloaded")
-    except (SettingsError, OSError, ssl.SSLError) as error:
+    except (LdpError, OSError, ssl.SSLError) as error:
         LOG.error("certificate not reloaded", extra={"reason": kind_of(error)})

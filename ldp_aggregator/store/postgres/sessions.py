@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import asyncpg
 
-from ldp_aggregator.store.contract import Clock, StoreError
+from ldp_aggregator.store.contract import STATEMENT, UNAVAILABLE, Clock, StoreError
 from ldp_aggregator.store.sql.tables import VERSION, Result, Row, check_version, make_tables
 
 SCHEMA: Final = "ldp_aggregator"
@@ -34,10 +34,6 @@ CREATE TABLE schema_version (version bigint NOT NULL)
 """
 
 
-class HeldError(Exception):
-    """Somebody is about to have a campaign for himself, for a moment."""
-
-
 _PASSING: Final = (
     asyncpg.SerializationError,
     asyncpg.DeadlockDetectedError,
@@ -49,15 +45,10 @@ _PASSING: Final = (
     asyncpg.InternalClientError,  # The connection was lost while the pool took it back.
     OSError,
     asyncio.TimeoutError,
-    HeldError,
 )
-"""Failures that another try may not meet."""
+"""Failures that another try may not meet; BlockingIOError: somebody is about to have a campaign for himself."""
 
 MADE_MEANWHILE: Final = (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateSchemaError)
-
-
-class StatementError(StoreError):
-    """The database is there, and did not do it: another part of the same work it may do."""
 
 
 class PostgresConnection:
@@ -150,11 +141,11 @@ class Sessions:
                     return await work(PostgresConnection(raw, name, None if self._clock is None else self._clock()))
             except (*_PASSING, *passing) as error:  # noqa: PERF203 - trying again is the point
                 if attempt + 1 == attempts or time.monotonic() > give_up:
-                    failed = StatementError if isinstance(error, HeldError) else StoreError
-                    raise failed(f"the database answered: {type(error).__name__}") from error
+                    code = STATEMENT if isinstance(error, BlockingIOError) else UNAVAILABLE
+                    raise StoreError(f"the database answered: {type(error).__name__}", code) from error
                 await asyncio.sleep(random.uniform(0, FIRST_DELAY_SECONDS * 2**attempt))  # noqa: S311 - only a delay
             except asyncpg.PostgresError as error:
-                raise StatementError(f"the database answered: {error}") from error
+                raise StoreError(f"the database answered: {error}", STATEMENT) from error
         raise AssertionError("the last attempt returns or raises")
 
     async def close(self) -> None:

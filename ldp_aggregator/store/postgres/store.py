@@ -32,11 +32,10 @@ from ldp_aggregator.store.contract import (
     Restored,
     StoreError,
     Submission,
-    UnknownCampaignError,
     kind_of,
 )
 from ldp_aggregator.store.decisions import RECORD_BYTES, Batch, CampaignRow, Settlement, in_order
-from ldp_aggregator.store.postgres.sessions import HeldError, PostgresConnection, Sessions, StatementError
+from ldp_aggregator.store.postgres.sessions import PostgresConnection, Sessions
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.store import Damage, Store, forget_rights, renew
 from ldp_aggregator.store.sql.tables import Result, SqlConnection, Work, writing
@@ -127,7 +126,7 @@ async def count_at_once(db: PostgresConnection, batches: Mapping[str, Batch]) ->
 async def count_locked(db: PostgresConnection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:
     """Count what is new of a batch, inside a transaction. Waits for another instance that inserts one of its ids.
 
-    Raises HeldError where somebody is about to have the campaign for himself.
+    Raises BlockingIOError where somebody is about to have the campaign for himself.
     """
     records = batch.candidates
     found = await db.fetchrow(_IN_BULK, db.told, campaign_id, records.tobytes())
@@ -153,10 +152,10 @@ async def _count_alone(db: PostgresConnection, campaign_id: str, batch: Batch) -
     if refused is not None:  # Whoever closes or seals it holds its lock, and is not waited for.
         return batch.refused(refused)
     if row.max_reports is None:
-        raise HeldError
+        raise BlockingIOError
     try:
         row = await campaigns.row(db, campaign_id, campaigns.ALONE)
-    except UnknownCampaignError:  # It was being deleted.
+    except StoreError:  # It was being deleted.
         return batch.refused(contract.UNKNOWN)
     refused = decisions.refuse_uploads(row, moment)
     if refused is not None:
@@ -243,7 +242,9 @@ class PostgresStore(Store):
             rest = {name: batch for name, batch in batches.items() if name not in answers}
             if rest:
                 answers |= await self._sessions.run(partial(_count_together, batches=rest), "count")
-        except StatementError:
+        except StoreError as error:
+            if error.code != contract.STATEMENT:
+                raise
             answers |= await self._count_apart({n: b for n, b in batches.items() if n not in answers})
         for campaign_id, outcomes in answers.items():
             if any(outcome.counted for outcome in outcomes):
@@ -272,7 +273,7 @@ class PostgresStore(Store):
     async def _count_at_once(self, batches: Mapping[str, Batch]) -> dict[str, Sequence[Outcome]]:
         try:
             return await self._sessions.run(lambda db: count_at_once(db, batches), "count", isolation=None)
-        except StatementError as error:
+        except StoreError as error:
             if isinstance(error.__cause__, asyncpg.UniqueViolationError):
                 return {}
             raise
@@ -285,7 +286,9 @@ class PostgresStore(Store):
         for name, batch in batches.items():
             try:
                 answers |= await self._sessions.run(partial(_count_together, batches={name: batch}), "count")
-            except StatementError as error:  # noqa: PERF203 - whatever is wrong with one, the next gets its turn
+            except StoreError as error:  # noqa: PERF203 - whatever is wrong with one, the next gets its turn
+                if error.code != contract.STATEMENT:
+                    raise
                 LOG.error("a campaign was not counted", extra={"campaign": name, "reason": str(error)})
                 answers[name] = batch.refused(contract.UNAVAILABLE)
         if all(outcomes[0].refused == contract.UNAVAILABLE for outcomes in answers.values()):
@@ -330,7 +333,7 @@ class PostgresStore(Store):
         del self._appended[campaign.id]
         try:
             await self._compact(campaign)
-        except (StoreError, LookupError) as error:  # The reports are counted; compaction only saves readers some work.
+        except StoreError as error:  # The reports are counted; compaction only saves readers some work.
             LOG.warning("a tally was not compacted", extra={"campaign": campaign.id, "reason": kind_of(error)})
 
     @writing

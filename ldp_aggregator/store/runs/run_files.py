@@ -25,7 +25,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.store.contract import StoreError
+from ldp_aggregator.store.contract import DAMAGED, StoreError
 from ldp_aggregator.store.runs.keys import Filter, Hashes, Keys, Words, joined, merged
 
 if sys.platform != "win32":
@@ -45,10 +45,6 @@ _INDEX: Final = np.dtype([("first", "<u8"), ("check", "<u4")])
 _BLOCK_PAGES: Final = 16
 _ASKED: Final = 2048
 """Ids that are looked up at once: a page each, and sometimes two, are in memory."""
-
-
-class DamagedError(StoreError):
-    """A run is not what was written; ``str`` says which, why, and what takes it out."""
 
 
 class Run:
@@ -306,8 +302,8 @@ def _is_locked(file: Path) -> bool:
     return False
 
 
-def _damaged(path: Path, why: str) -> DamagedError:
-    return DamagedError(f"{path} is damaged: {why}; 'ldp-aggregator fsck --take-out-damaged' takes it out")
+def _damaged(path: Path, why: str) -> StoreError:
+    return StoreError(f"{path} is damaged: {why}; 'ldp-aggregator fsck --take-out-damaged' takes it out", DAMAGED)
 
 
 def private(path: str, flags: int) -> int:

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from ldp_aggregator.counting.tally import Arrivals, Tally, compactable, devices_counted, part_of_tally, tally_of_parts
 from ldp_aggregator.store import contract
-from ldp_aggregator.store.contract import CampaignState, Life, RefusedError, StoreError, Terms, UnknownCampaignError
+from ldp_aggregator.store.contract import CampaignState, Life, StoreError, Terms, unknown_campaign
 from ldp_aggregator.store.decisions import CampaignRow, check_closed, check_reopening, check_sealing, ending
 from ldp_aggregator.store.sql.tables import OF_CAMPAIGNS, Row, SqlConnection, Transactions, reading, writing
-from protocols import Campaign, ProtocolError
+from protocols import Campaign, DocumentError
 
 _TIMES: Final = ("opens", "closes", "closed", "sealed")
 _NAMES: Final = (
@@ -47,7 +47,7 @@ class Campaigns(Transactions):
     """What else is forgotten where a campaign is deleted."""
 
     async def _claim(self, campaign_id: str) -> None:
-        """Before a transaction that needs a campaign :data:`ALONE`. Raises UnknownCampaignError where it may."""
+        """Before a transaction that needs a campaign :data:`ALONE`. Raises StoreError where it may."""
 
     async def _forget_ids(self, db: SqlConnection, number: int) -> None:
         """Drop the ids of a campaign, as far as a transaction can."""
@@ -69,14 +69,14 @@ class Campaigns(Transactions):
     ) -> bool:
         """Keep a campaign; False (and no change) where it exists already, of whatever kind.
 
-        Raises RefusedError where it was deleted: its ids are gone, and what was counted would count again.
+        Raises StoreError where it was deleted: its ids are gone, and what was counted would count again.
         """
         deleted = await db.fetchrow("SELECT deleted FROM deleted WHERE id = $1", campaign.id)
         if deleted is not None:
-            raise RefusedError(
-                contract.DELETED,
+            raise StoreError(
                 f"campaign {campaign.id} was deleted at {contract.to_text(deleted[0])}, and stays so; a draft with "
                 "another title makes another campaign",
+                contract.DELETED,
             )
         made = await db.fetchrow(
             "INSERT INTO campaigns (id, title, document, opens, closes, created, max_reports, salt, uploads_need) "
@@ -130,7 +130,7 @@ class Campaigns(Transactions):
 
     @writing
     async def reopen_campaign(self, db: SqlConnection, campaign_id: str) -> CampaignState:
-        """Take a closing back. Raises RefusedError where the campaign is sealed."""
+        """Take a closing back. Raises StoreError where the campaign is sealed."""
         found = await row(db, campaign_id, ALONE)
         check_reopening(found)
         await put(db, found, "closed", None)
@@ -146,7 +146,7 @@ class Campaigns(Transactions):
     async def seal_campaign(self, campaign_id: str, *, at_once: bool = False) -> CampaignState:
         """Drop the ids of a campaign that has been closed for the grace period (or is, with ``at_once``), for good.
 
-        Raises RefusedError where it has not, StoreError where somebody reads the ids: nothing waits for a reader.
+        Raises StoreError where it has not, StoreError where somebody reads the ids: nothing waits for a reader.
         """
         await self._drop_ids(await self._seal(campaign_id, at_once=at_once))
         return await self.state(campaign_id)
@@ -172,7 +172,7 @@ class Campaigns(Transactions):
     async def delete_campaign(self, campaign_id: str) -> None:
         """Drop a closed campaign with all that was counted and published; its id can never be used again.
 
-        Raises RefusedError where it is not closed, StoreError where somebody reads the ids.
+        Raises StoreError where it is not closed, StoreError where somebody reads the ids.
         """
         number = await self._begin_deletion(campaign_id)
         for forget in self._go_along:
@@ -202,7 +202,7 @@ class Campaigns(Transactions):
         number = (await row(db, campaign_id)).number
         try:
             campaign = Campaign.parse(await document(db, campaign_id), campaign_id)
-        except ProtocolError as error:
+        except DocumentError as error:
             raise _damaged(campaign_id, error) from error
         return sum_or_refuse(campaign, await parts(db, number))
 
@@ -248,27 +248,27 @@ async def find(db: SqlConnection, campaign_id: str, lock: str = "") -> CampaignR
 
 async def row(db: SqlConnection, campaign_id: str, lock: str = "") -> CampaignRow:
     """The row, with a ``lock`` as it is once that is held: a campaign that was being closed is closed now, one that was
-    deleted is gone. Raises UnknownCampaignError.
+    deleted is gone. Raises StoreError.
     """
     found = await find(db, campaign_id, lock)
     if found is None:
-        raise UnknownCampaignError(campaign_id)
+        raise unknown_campaign(campaign_id)
     return found
 
 
 async def document(db: SqlConnection, campaign_id: str) -> bytes:
-    """Raises UnknownCampaignError."""
+    """Raises StoreError."""
     found = await db.fetchrow("SELECT document FROM campaigns WHERE id = $1", campaign_id)
     if found is None:
-        raise UnknownCampaignError(campaign_id)
+        raise unknown_campaign(campaign_id)
     return bytes(found[0])
 
 
 async def state(db: SqlConnection, campaign_id: str) -> CampaignState:
-    """Raises UnknownCampaignError."""
+    """Raises StoreError."""
     found = await db.fetchrow(f"{_STATES} WHERE id = $1", campaign_id)
     if found is None:
-        raise UnknownCampaignError(campaign_id)
+        raise unknown_campaign(campaign_id)
     return _state(found)
 
 

@@ -25,7 +25,6 @@ from ldp_aggregator.store.contract import (
     LoggedAct,
     Origin,
     PublishedModel,
-    RefusedError,
     Restored,
     ShareDigests,
     Shares,
@@ -36,7 +35,7 @@ from ldp_aggregator.store.contract import (
 from ldp_aggregator.store.decisions import CampaignRow, refuse_node, takes_reports
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.tables import MOST, Row, SqlConnection, Transactions, new_generation, reading, writing
-from protocols import Campaign, ProtocolError
+from protocols import Campaign, DocumentError
 
 
 class Rights(Transactions):
@@ -113,7 +112,7 @@ class Rights(Transactions):
     async def put_directory(self, db: SqlConnection, key: str, version: int, document: bytes) -> None:
         """Keep a publisher's directory in place of an older one; the same again changes nothing.
 
-        Raises RefusedError where a newer one is kept, or another of this version.
+        Raises StoreError where a newer one is kept, or another of this version.
         """
         # Two that are put at once wait for each other: reading and replacing are one.
         await db.fetch("SELECT 1 FROM origin FOR UPDATE")
@@ -122,7 +121,7 @@ class Rights(Transactions):
             if (version, document) == (kept["version"], bytes(kept["document"])):
                 return
             text = f"version {kept['version']} of this publisher's directory is kept; sign a later one"
-            raise RefusedError(contract.OLDER, text)
+            raise StoreError(text, contract.OLDER)
         await db.execute(
             "INSERT INTO directories (key, version, document) VALUES ($1, $2, $3) "
             "ON CONFLICT (key) DO UPDATE SET version = excluded.version, document = excluded.document",
@@ -386,7 +385,7 @@ def check_campaign(
     """
     try:
         campaign = Campaign.parse(document, row.id)
-    except (ProtocolError, ValueError) as error:
+    except ValueError as error:
         yield str(error)
     else:
         yield from _problems_of_tally(campaign, row, parts, ids)
@@ -418,7 +417,7 @@ def _problems_of_shares(campaign: Campaign, shares: Sequence[tuple[str, bytes, b
     for node, share, digest, counted in shares:
         try:
             decode_share(share, campaign)
-        except ProtocolError as error:
+        except DocumentError as error:
             yield f"the share of {node!r}: {error}"
         if hashlib.sha256(share).digest() != digest:
             yield f"the share of {node!r}: its bytes are not those of its digest"
@@ -429,7 +428,7 @@ def _problems_of_shares(campaign: Campaign, shares: Sequence[tuple[str, bytes, b
 class Store(NodeShares, Rights, Counting):
     """A store, of which each database adds how it counts; :mod:`ldp_aggregator.store.contract` says what all promise.
 
-    All methods may raise StoreError; those that name a campaign also UnknownCampaignError.
+    All methods may raise StoreError.
     """
 
     _UNREADABLE: ClassVar[tuple[type[Exception], ...]]

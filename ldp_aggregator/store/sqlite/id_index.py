@@ -21,11 +21,11 @@ from typing import Final
 
 import numpy as np
 
-from ldp_aggregator.store.contract import LOG, StoreError
+from ldp_aggregator.store.contract import DAMAGED, LOG, StoreError
 from ldp_aggregator.store.decisions import Batch, Settlement
 from ldp_aggregator.store.runs import run_files
 from ldp_aggregator.store.runs.keys import RECORD_BYTES, Hashes, Keys, Recent, keys_of, new_secret
-from ldp_aggregator.store.runs.run_files import DamagedError, Draft, Run, merge_runs, open_run, write_run
+from ldp_aggregator.store.runs.run_files import Draft, Run, merge_runs, open_run, write_run
 from ldp_aggregator.store.sqlite import database
 from ldp_aggregator.store.sqlite.database import transaction
 
@@ -260,7 +260,7 @@ class Tidier:
         error = job.draft.exception()
         if error is not None:
             LOG.error("a run of ids could not be written", extra={"reason": str(error)}, exc_info=error)
-            if isinstance(error, DamagedError):
+            if isinstance(error, StoreError) and error.code == DAMAGED:
                 self._damaged[job.campaign] = job.merged
             self._sets.reload(job.campaign)
             self._pause_until = time.monotonic() + PAUSE_SECONDS

@@ -30,10 +30,6 @@ RETRYABLE: Final = frozenset({408, 429, 500, 502, 503, 504})
 _LARGEST_ANSWER: Final = 1 << 16
 
 
-class DeliveryError(Exception):
-    """The aggregator refused, or did not answer; the message says which and what to do."""
-
-
 @dataclass(frozen=True)
 class Aggregator:
     """The aggregator that knows a node's token. Plain http is for loopback, unless ``allow_plain_http``: the token is a
@@ -67,14 +63,14 @@ class Aggregator:
 def send_share(to: Aggregator, share: bytes, *, sleep: Callable[[float], None] = time.sleep) -> str:
     """Deliver a share to the campaign it is for; returns the name under which the aggregator knows this node.
 
-    Raises ShareError, before anything is sent, for bytes that are no share; and DeliveryError.
+    Raises DocumentError, before anything is sent, for bytes that are no share; and ConnectionError.
     """
     answer = _ask(to, "POST", campaign_of(share), share, sleep)
     return str(answer.get("node", ""))
 
 
 def withdraw_share(to: Aggregator, campaign_id: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Take this node's share out of a campaign; done, too, where it has none. Raises DeliveryError."""
+    """Take this node's share out of a campaign; done, too, where it has none. Raises ConnectionError."""
     _ask(to, "DELETE", campaign_id, None, sleep)
 
 
@@ -94,13 +90,13 @@ def _ask(
             with error:
                 problem, least = _problem(error), _retry_after(error)
                 if error.code not in RETRYABLE:
-                    raise DeliveryError(problem) from None
+                    raise ConnectionError(problem) from None
         except (URLError, http.client.HTTPException, OSError) as error:
             problem, least = f"no answer ({getattr(error, 'reason', None) or type(error).__name__})", 0.0
         if attempt < ATTEMPTS:
             window = FIRST_DELAY_SECONDS * 2 ** (attempt - 1)
             sleep(min(LONGEST_DELAY_SECONDS, max(least, random.uniform(0, window))))  # noqa: S311 - only a delay
-    raise DeliveryError(f"{problem}, {ATTEMPTS} times; try again later: the same share counts once")
+    raise ConnectionError(f"{problem}, {ATTEMPTS} times; try again later: the same share counts once")
 
 
 class _NoRedirects(HTTPRedirectHandler):

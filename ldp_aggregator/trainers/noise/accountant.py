@@ -11,10 +11,11 @@ from math import isfinite
 from threading import RLock
 from typing import Any, Final
 
+from protocols.errors import LdpError
 from protocols.exact import exact_epsilon
 
 
-class BudgetError(ValueError):
+class BudgetError(LdpError, ValueError):
     """A query would spend more than what is left; nothing was drawn."""
 
 
@@ -49,8 +50,9 @@ class Accountant:
         with self._lock:
             if epsilon > self.remaining:
                 raise BudgetError(
+                    "budget-spent",
                     f"{query}: needs epsilon {float(epsilon):g}, but {float(self.remaining):g} of "
-                    f"{float(self.total):g} is left"
+                    f"{float(self.total):g} is left",
                 )
             self._spent[query] = self._spent.get(query, Fraction(0)) + epsilon
         return epsilon
@@ -63,8 +65,9 @@ class Accountant:
         with self._lock:
             if self._relation not in (None, relation):
                 raise BudgetError(
+                    "other-relation",
                     f"{trainer}: its relation is {relation}, but what this accountant has booked is under "
-                    f"{self._relation}; the two do not add up, so give each relation an accountant of its own"
+                    f"{self._relation}; the two do not add up, so give each relation an accountant of its own",
                 )
             self.spend(trainer, epsilon)
             self._relation = relation

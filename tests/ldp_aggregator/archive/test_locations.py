@@ -6,7 +6,8 @@ import uuid
 
 import pytest
 
-from ldp_aggregator.archive.locations import ArchiveError, open_place
+from ldp_aggregator.archive.locations import open_place
+from ldp_aggregator.store import StoreError
 
 
 @pytest.fixture(params=["folder", "file", "memory"])
@@ -32,13 +33,13 @@ def test_what_was_put_is_listed_read_moved_and_removed(place):
     place.remove("d/one")
     place.remove("d/one")
     assert place.names("d") == []
-    with pytest.raises(ArchiveError, match=r"one.* cannot be read"):
+    with pytest.raises(StoreError, match=r"one.* cannot be read"):
         place.read("d/one")
 
 
 @pytest.mark.parametrize("url", ["", " ", "nosuch://bucket/path", "file://elsewhere/path"])
 def test_an_address_that_nothing_opens_is_refused(url):
-    with pytest.raises(ArchiveError):
+    with pytest.raises(StoreError):
         open_place(url)
 
 
@@ -62,7 +63,7 @@ def test_a_file_that_cannot_be_written_or_is_half_written_is_not_there_at_all(tm
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(ArchiveError, match="cannot be written: No space left on device"):
+        with pytest.raises(StoreError, match="cannot be written: No space left on device"):
             place.put("one", b"1")
     assert list(tmp_path.iterdir()) == []
     place.put("a/one", b"1")

@@ -13,9 +13,10 @@ from archived import other_answers, random_kept
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldp_aggregator.archive.locations import ArchiveError, Kept, decode_file, encode_file
+from ldp_aggregator.archive.locations import Kept, decode_file, encode_file
 from ldp_aggregator.archive.recount import add_results, read_result, recount_slot, slot_of
 from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.store import StoreError
 from protocols.wire import Block
 
 
@@ -147,15 +148,15 @@ def _table(question, ids, payloads):
     ],
 )
 def test_what_is_no_file_of_the_campaign_is_refused_by_name(campaign, data, words):
-    with pytest.raises(ArchiveError, match=f"some.parquet .*{words}"):
+    with pytest.raises(StoreError, match=f"some.parquet .*{words}"):
         recount_slot(campaign.document, [data], ["some.parquet"])
 
 
 def test_a_file_cut_anywhere_and_a_damaged_result_are_refused(campaign):
     data = encode_file(random_kept(campaign, 30, 7))
     for end in range(0, len(data), 37):
-        with pytest.raises(ArchiveError):
+        with pytest.raises(StoreError):
             decode_file(data[:end], campaign)
     for result in (b"", b"\xc0", b"\x94\x00"):
-        with pytest.raises(ArchiveError, match="damaged"):
+        with pytest.raises(StoreError, match="damaged"):
             add_results(campaign.document, [result])

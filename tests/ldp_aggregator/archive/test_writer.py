@@ -8,7 +8,7 @@ import pytest
 from archived import other_answers, random_kept
 from cells import cell_campaign, count, publish, submission
 
-from ldp_aggregator.archive.locations import ArchiveError, Kept, open_place
+from ldp_aggregator.archive.locations import Kept, open_place
 from ldp_aggregator.archive.recount import REPORTS, add_results, on_processes, recount
 from ldp_aggregator.archive.writer import Archive, ArchivedCounts
 from ldp_aggregator.service.publishing import goes_along
@@ -155,7 +155,7 @@ async def test_a_campaign_that_cannot_be_counted_keeps_no_other_from_it(store, f
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(ArchiveError, match="No space left"):
+        with pytest.raises(StoreError, match="No space left"):
             await count(counts, CELLS, range(10))
     assert (await store.state(CELLS.id)).reports == 0, "what cannot be archived is not counted"
     with monkeypatch.context() as patch:
@@ -170,10 +170,10 @@ async def test_a_campaign_that_cannot_be_counted_keeps_no_other_from_it(store, f
 
 
 def test_a_campaign_that_is_not_there_or_not_itself_is_not_recounted(campaign, tmp_path):
-    with pytest.raises(ArchiveError, match="cannot be read"):
+    with pytest.raises(StoreError, match="cannot be read"):
         recount(str(tmp_path), MISSING)
     open_place(str(tmp_path)).put(f"{MISSING}/document.json", campaign.document)
-    with pytest.raises(ArchiveError, match="SHA-256"):
+    with pytest.raises(StoreError, match="SHA-256"):
         recount(str(tmp_path), MISSING)
 
 
@@ -181,10 +181,10 @@ async def test_a_stray_file_and_one_that_unpacks_into_more_than_memory_stop_the_
     await count(archived(store, folder), CELLS, range(10))
     with monkeypatch.context() as patch:
         patch.setattr("ldp_aggregator.archive.locations.MOST_BYTES", 20)
-        with pytest.raises(ArchiveError, match=r"rows of .* bytes; the archive writes fewer"):
+        with pytest.raises(StoreError, match=r"rows of .* bytes; the archive writes fewer"):
             recount(folder, CELLS.id)
     open_place(folder).put(f"{CELLS.id}/{REPORTS}/copy.parquet", b"")
-    with pytest.raises(ArchiveError, match=r"copy\.parquet"):
+    with pytest.raises(StoreError, match=r"copy\.parquet"):
         recount(folder, CELLS.id)
 
 
@@ -260,11 +260,11 @@ async def test_deleting_a_campaign_takes_its_archive_along_and_waits_until_that_
     await store.close_campaign(CELLS.id)
 
     def refuses(name):
-        raise ArchiveError("the place does not answer")
+        raise StoreError("the place does not answer")
 
     with monkeypatch.context() as patch:
         patch.setattr(archive._place, "remove_folder", refuses)
-        with pytest.raises(ArchiveError, match="does not answer"):
+        with pytest.raises(StoreError, match="does not answer"):
             await store.delete_campaign(CELLS.id)
     assert await agree(store, folder) == 10
     await store.delete_campaign(CELLS.id)

@@ -9,7 +9,7 @@ import pytest
 from audited_campaigns import campaign, question
 from leaking_answers import LEAKING
 
-from ldp_aggregator.audit import BlackBoxError, Person, audit, command_client
+from ldp_aggregator.audit import Person, audit, command_client
 from ldp_aggregator.audit.asking.asked_again import another
 from ldp_aggregator.audit.asking.observations import read_tables
 from ldp_aggregator.audit.rules.repeats import ids_of
@@ -41,9 +41,9 @@ def test_the_reference_client_answers_lines_and_repeats_itself_on_retries():
     ],
 )
 def test_a_broken_client_and_one_that_does_not_exist_are_told_from_a_leaking_one(program, problem):
-    with pytest.raises(BlackBoxError, match=problem):
+    with pytest.raises(ChildProcessError, match=problem):
         audit(SEVERAL, command_client([sys.executable, "-c", program]), 5)
-    with pytest.raises(BlackBoxError, match="cannot be started"):
+    with pytest.raises(ChildProcessError, match="cannot be started"):
         command_client(["no-such-program-anywhere"])(SEVERAL, [], None)
 
 

@@ -8,7 +8,7 @@ import pytest
 from audited_campaigns import campaign
 from scipy.stats import binom
 
-from ldp_aggregator.audit import BlackBoxError, Person, command_stopwatch
+from ldp_aggregator.audit import Person, command_stopwatch
 from ldp_aggregator.audit.asking.people import people_of
 from ldp_aggregator.audit.searching.times import Times, ask_times, least_delay, slow_answers
 
@@ -102,5 +102,5 @@ def test_a_program_is_asked_one_line_after_the_other_until_patience_ends_and_sil
     assert min(seconds[0::2]) < 0.003  # Thirty times in a row no machine is as slow as that by chance.
     people = people[1:2] * 500
     assert len(command_stopwatch([sys.executable, "-c", SLEEPY])(campaign(3), people, 0.0)) == 1
-    with pytest.raises(BlackBoxError, match="answered 0 lines"):
+    with pytest.raises(ChildProcessError, match="answered 0 lines"):
         command_stopwatch([sys.executable, "-c", "pass"])(campaign(3), people, 1.0)

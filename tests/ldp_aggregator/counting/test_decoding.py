@@ -9,7 +9,7 @@ import pytest
 
 from ldp_aggregator.counting import tally
 from ldp_aggregator.counting.tally import cells, count, digests, lay_out, payload_rows, refusals
-from protocols import Campaign, PayloadError, Question
+from protocols import Campaign, DocumentError, Question
 from protocols.document.questions import INDEX, MOMENT, PAIR, VALUE
 from protocols.drafting.compiling import make_discrete
 from protocols.mechanisms import DISCRETE, MOMENTS, Moment, NoisyVector, OneBit, PureMechanism
@@ -84,7 +84,7 @@ def refusal(question, payload):
     """The mechanism's own word on one payload."""
     try:
         question.mechanism.check(payload)
-    except PayloadError as error:
+    except DocumentError as error:
         return error.code
     return None
 

@@ -9,7 +9,7 @@ from cells import cell_campaign
 from ldp_aggregator import Tally
 from ldp_aggregator.counting.tally import compactable, digests, encode_part, part_of_tally, tally_of_parts
 from ldp_client.answering import perturb
-from protocols import Report, UploadError, encode_upload
+from protocols import DocumentError, Report, encode_upload
 from simulations.fidelities import SeededCoins
 
 
@@ -113,7 +113,7 @@ def test_a_report_no_device_can_have_sent_is_left_out(make_campaign):
 
 def test_what_is_no_upload_or_does_not_fit_is_refused(make_campaign):
     one, other = make_campaign(FEATURE), make_campaign(FEATURE, epsilon=2)
-    with pytest.raises(UploadError):
+    with pytest.raises(DocumentError):
         Tally.of_uploads(one, [b"\x00"])
     with pytest.raises(ValueError, match="do not add up"):
         Tally(one).merge(Tally(other))

@@ -22,7 +22,7 @@ from ldp_aggregator.mechanisms import ENUMERATION, FACTS, analysis_of, verify_th
 from ldp_aggregator.mechanisms.analysis import Blanket, Flags, Integers, Limit, Rows, count_positions
 from ldp_aggregator.mechanisms.pure import PureFacts
 from ldp_client import perturb
-from protocols import Campaign, Coins, PayloadError, encode_upload
+from protocols import Campaign, Coins, DocumentError, encode_upload
 from protocols.exact import ONE, exp_bounds, probability_down
 from protocols.mechanisms import DISCRETE, PURE, PureMechanism, WorstCase
 from protocols.mechanisms.base import Parameters, read_names, read_probability
@@ -84,7 +84,7 @@ class Uniform(PureMechanism):
 
     def check(self, payload: bytes) -> None:
         if int.from_bytes(payload, "big") >= self.domain_size:
-            raise PayloadError("index-out-of-range")
+            raise DocumentError("index-out-of-range")
 
     def support(self, payload: bytes) -> Collection[int]:
         self.check(payload)

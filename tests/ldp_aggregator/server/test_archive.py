@@ -9,8 +9,9 @@ from ldp_aggregator.archive.locations import open_place
 from ldp_aggregator.archive.recount import recount
 from ldp_aggregator.archive.writer import Archive
 from ldp_aggregator.service.publishing import counts_of
-from ldp_aggregator.service.settings import Settings, SettingsError
+from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import SqliteStore
+from protocols import LdpError
 
 
 async def test_uploads_of_both_ways_are_archived_before_they_are_answered(serving, tmp_path):
@@ -44,5 +45,5 @@ async def test_an_archive_that_nothing_here_opens_stops_the_start_and_says_why(s
     with pytest.raises(Exception, match="nosuch"):
         await counts_of(server.store, settings)
     monkeypatch.setitem(__import__("sys").modules, "ldp_aggregator.archive.writer", None)
-    with pytest.raises(SettingsError, match=r"pip install 'ldp-bayes\[archive\]'"):
+    with pytest.raises(LdpError, match=r"pip install 'ldp-bayes\[archive\]'"):
         await counts_of(server.store, Settings(data=tmp_path, archive=str(tmp_path)))

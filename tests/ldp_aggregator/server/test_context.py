@@ -8,7 +8,7 @@ from cells import cell_campaign
 
 from ldp_aggregator.server import context
 from ldp_aggregator.server.context import CampaignCache, SizedCache
-from ldp_aggregator.store import UnknownCampaignError
+from ldp_aggregator.store import StoreError
 from protocols import Campaign
 
 
@@ -23,7 +23,7 @@ class CountedDocuments:
         self.reads.append(campaign_id)
         await asyncio.sleep(0)
         if campaign_id not in self.documents:
-            raise UnknownCampaignError(campaign_id)
+            raise StoreError(campaign_id)
         return self.documents[campaign_id]
 
 
@@ -99,11 +99,11 @@ async def test_a_campaign_that_is_not_there_is_asked_for_again():
     store = CountedDocuments([])
     cache = CampaignCache(store)
     for _ in range(2):
-        with pytest.raises(UnknownCampaignError):
+        with pytest.raises(StoreError):
             await cache.get(campaign.id)
     store.documents[campaign.id] = campaign.document
     assert (await cache.get(campaign.id)).id == campaign.id
-    with pytest.raises(UnknownCampaignError):
+    with pytest.raises(StoreError):
         await cache.document("../../etc/passwd")
 
 

@@ -11,7 +11,8 @@ from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.signing import public_key, sign_directory
-from ldp_aggregator.store import SqliteStore, StoreError, UnknownCampaignError
+from ldp_aggregator.store import SqliteStore, StoreError
+from ldp_aggregator.store.contract import unknown_campaign
 
 KEPT = timedelta(days=30)
 DAY = 86400
@@ -55,7 +56,7 @@ async def test_a_campaign_that_cannot_be_deleted_keeps_no_other(store, clock, ca
         if campaign_id == campaigns[0].id:
             raise StoreError("secret text of a database")
         if campaign_id == campaigns[1].id:
-            raise UnknownCampaignError(campaign_id)
+            raise unknown_campaign(campaign_id)
         await works(campaign_id)
 
     store.delete_campaign = delete

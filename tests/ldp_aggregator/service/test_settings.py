@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from ldp_aggregator.service.settings import Limits, SettingsError, host_and_port, read_settings, variables
+from ldp_aggregator.service.settings import Limits, host_and_port, read_settings, variables
+from protocols import LdpError
 
 
 @pytest.fixture(autouse=True)
@@ -51,9 +52,9 @@ def test_a_listener_is_a_port_or_a_host_and_a_port(text, host, port):
 def test_a_file_with_something_wrong_is_refused_by_name(tmp_path, text, message):
     config = tmp_path / "settings.toml"
     config.write_text(text)
-    with pytest.raises(SettingsError, match=message):
+    with pytest.raises(LdpError, match=message):
         read_settings(config)
-    with pytest.raises(SettingsError, match=r"none\.toml cannot be read"):
+    with pytest.raises(LdpError, match=r"none\.toml cannot be read"):
         read_settings(tmp_path / "none.toml")
 
 
@@ -67,7 +68,7 @@ def test_a_file_with_something_wrong_is_refused_by_name(tmp_path, text, message)
 )
 def test_an_unknown_variable_is_refused_by_name_and_every_other_is_explained(monkeypatch, name):
     monkeypatch.setenv(name, "1")
-    with pytest.raises(SettingsError, match=f"{name} is unknown"):
+    with pytest.raises(LdpError, match=f"{name} is unknown"):
         read_settings()
     assert "LDP_AGGREGATOR_CONNECTIONS" in variables()
     assert all(variables().values()), "every variable says what it sets"
@@ -90,10 +91,10 @@ def test_a_secret_in_two_places_or_in_a_file_that_cannot_be_read_is_refused(monk
     (tmp_path / "good").write_text("postgresql://ldp:geheim@database/ldp")
     for name, message in (("none", "cannot be read"), ("empty", "is empty"), ("bytes", "is not UTF-8")):
         monkeypatch.setenv("LDP_AGGREGATOR_DATABASE_FILE", str(tmp_path / name))
-        with pytest.raises(SettingsError, match=f"LDP_AGGREGATOR_DATABASE_FILE names {message}"):
+        with pytest.raises(LdpError, match=f"LDP_AGGREGATOR_DATABASE_FILE names {message}"):
             read_settings()
     monkeypatch.setenv("LDP_AGGREGATOR_DATABASE_FILE", str(tmp_path / "good"))
     monkeypatch.setenv("LDP_AGGREGATOR_DATABASE", "postgresql://x")
-    with pytest.raises(SettingsError, match="set one of them") as caught:
+    with pytest.raises(LdpError, match="set one of them") as caught:
         read_settings()
     assert "geheim" not in str(caught.value)

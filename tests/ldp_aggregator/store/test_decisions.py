@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from cells import cell_campaign, submission
 
-from ldp_aggregator.store import Life, RefusedError
+from ldp_aggregator.store import Life, StoreError
 from ldp_aggregator.store.decisions import (
     GRACE,
     CampaignRow,
@@ -121,7 +121,7 @@ SEALED = Life(None, None, NOW - SECOND, NOW)
     ],
 )
 def test_what_cannot_be_taken_back_is_refused_with_what_would_be_right(check, code, told):
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(StoreError) as refused:
         check()
     assert refused.value.code == code
     assert told in str(refused.value)

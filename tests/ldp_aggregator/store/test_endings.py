@@ -9,7 +9,7 @@ import pytest
 from cells import SteppedClock, count, publish, submission
 
 from ldp_aggregator.server.housekeeping import close_due
-from ldp_aggregator.store import Outcome, RefusedError, StoreError, UnknownCampaignError
+from ldp_aggregator.store import Outcome, StoreError
 from ldp_aggregator.store.decisions import GRACE
 
 DAY = GRACE.total_seconds()
@@ -121,7 +121,7 @@ async def test_a_deleted_campaign_is_gone_and_never_comes_back(store, counted, c
     await count(store, other, range(5))
     for one in (campaign, other):
         await store.publish_model(one.id, "{}")
-    with pytest.raises(RefusedError, match="was not closed") as refused:
+    with pytest.raises(StoreError, match="was not closed") as refused:
         await store.delete_campaign(campaign.id)
     assert refused.value.code == "campaign-not-closed"
     await store.close_campaign(campaign.id)
@@ -130,9 +130,9 @@ async def test_a_deleted_campaign_is_gone_and_never_comes_back(store, counted, c
     await store.delete_campaign(campaign.id)
     assert (await send(0, 3)).refused == "unknown-campaign"
     for ask in (store.document, store.state, store.tally, store.model, store.delete_campaign):
-        with pytest.raises(UnknownCampaignError):
+        with pytest.raises(StoreError):
             await ask(campaign.id)
-    with pytest.raises(RefusedError, match=r"was deleted at 2026-01-01T00:00:00Z") as again:
+    with pytest.raises(StoreError, match=r"was deleted at 2026-01-01T00:00:00Z") as again:
         await store.create_campaign(campaign)
     assert again.value.code == "campaign-deleted"
     assert [state.id for state in await store.campaigns()] == [other.id]

@@ -8,11 +8,11 @@ import pytest
 from cells import cell_campaign, cell_report
 
 from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.node_statistics import ShareError, decode_share, encode_share, parts_of
+from ldp_aggregator.node_statistics import decode_share, encode_share, parts_of
 from ldp_aggregator.service.publishing import check_kind, compile_draft
 from ldp_aggregator.store.contract import Submission
 from ldp_aggregator.store.decisions import gather_by_campaign
-from protocols import DraftError, Report, decode_upload, encode_upload
+from protocols import DocumentError, DraftError, Report, decode_upload, encode_upload
 
 DAY = 86400
 COUNT = 20
@@ -97,9 +97,9 @@ def test_a_series_is_of_devices_and_never_of_nodes():
         check_kind(campaign, federated=True, max_reports=None)
     statistics = np.zeros(parts_of(campaign.label, campaign.asked)[-1].stop, dtype=np.int64)
     assert encode_share(campaign.one_window, statistics)
-    with pytest.raises(ShareError, match="windows"):
+    with pytest.raises(DocumentError, match="windows"):
         encode_share(campaign, statistics)
-    with pytest.raises(ShareError, match="windows"):
+    with pytest.raises(DocumentError, match="windows"):
         decode_share(encode_share(campaign.one_window, statistics), campaign)
 
 

@@ -19,7 +19,7 @@ from ldp_aggregator.trainers import (
     SmoothSensitivityNB,
     SufficientStatisticsNB,
 )
-from protocols import ModelError
+from protocols import DocumentError
 
 HANDED_ON = [one for one in (getattr(trainers, name) for name in trainers.__all__) if isinstance(one, type)]
 CLASSIFIERS = [NaiveBayes, *(kind for kind in HANDED_ON if issubclass(kind, ClassifierMixin))]
@@ -111,7 +111,7 @@ def test_every_estimator_that_any_package_hands_on_round_trips_here():
 )
 def test_clusters_that_are_none_are_refused_with_the_field(change, place, schema, table):
     document = json.loads(made(PrivateKMeans, schema).fit(table[0]).to_json())
-    with pytest.raises(ModelError) as refused:
+    with pytest.raises(DocumentError) as refused:
         PrivateKMeans.from_json(json.dumps({**document, **change}))
     assert str(refused.value).startswith(f"{place}:")
 

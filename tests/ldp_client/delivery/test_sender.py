@@ -9,12 +9,12 @@ import pytest
 from records import RECORD
 
 import ldp_client.delivery.queue
-from ldp_client import ConfigurationError, Device, Event, MemoryStorage, Policy
+from ldp_client import Device, Event, MemoryStorage, Policy
 from ldp_client.delivery.schedule import Idle, Wait
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Response
 from ldp_client.testing import Answer, FakeClock
-from protocols import decode_upload
+from protocols import LdpError, decode_upload
 
 
 def test_a_retry_sends_the_same_bytes(join, server, campaign):
@@ -204,7 +204,7 @@ def test_threads_never_send_the_same_batch_at_once(join, server, campaign):
     ],
 )
 def test_a_policy_that_cannot_work_is_refused_by_name(name, value):
-    with pytest.raises(ConfigurationError, match=name):
+    with pytest.raises(LdpError, match=name):
         replace(Policy(), **{name: value})
 
 

@@ -2,16 +2,15 @@
 
 import pytest
 
-from ldp_client import MemoryStorage, ServerError, StorageError, TransportError
+from ldp_client import MemoryStorage, StorageError, TransportError
 from ldp_client.classifier import fetch_model, stored_model
-from ldp_client.errors import ConfigurationError
 from ldp_client.network.aggregator import Aggregator
 from ldp_client.network.transport import Response
 from ldp_client.policy import DEFAULT_POLICY
 from ldp_client.runtime import seconds_left, within
 from ldp_client.storage.contract import Cache
 from ldp_client.testing import FakeClock
-from protocols import ModelError
+from protocols import DocumentError, LdpError
 from protocols.document.schema import Label
 from protocols.model import Model
 
@@ -67,7 +66,7 @@ def test_a_document_of_the_right_hash_needs_no_type(campaign):
 
 def test_a_refusal_is_the_servers_and_is_not_asked_again(code_of):
     transport = Scripted(Response(404, {"content-type": "text/html"}))
-    assert code_of(ServerError, aggregator(transport).campaign) == "http-404"
+    assert code_of(TransportError, aggregator(transport).campaign) == "http-404"
     assert len(transport.requests) == 1
 
 
@@ -99,7 +98,7 @@ def test_an_answer_above_its_limit_is_refused_whoever_carried_it(model, monkeypa
 def test_a_model_about_another_label_is_refused_also_from_the_cache(model):
     storage = MemoryStorage()
     fetched(Scripted(of(model)), storage, None)
-    with pytest.raises(ModelError, match="another label"):
+    with pytest.raises(DocumentError, match="another label"):
         fetched(Scripted(of(model)), storage, Label("other", ("yes", "no")))
     assert stored_model(aggregator(Scripted(PAGE)), Cache(storage), Label("other", ("yes", "no"))) is None
     assert stored_model(aggregator(Scripted(PAGE)), Cache(storage), LABEL) == Model.from_json(model)
@@ -151,7 +150,7 @@ def test_an_apps_headers_go_with_uploads_only_and_are_asked_for_each_time(campai
 
 @pytest.mark.parametrize("campaign_id", ["", "A" * 42, "A" * 44, "é" * 43, "/" * 43])
 def test_what_is_no_campaigns_id_is_refused_with_a_typed_error(campaign_id, code_of):
-    assert code_of(ConfigurationError, lambda: aggregator(Scripted(PAGE), campaign_id)) == "bad-campaign-id"
+    assert code_of(LdpError, lambda: aggregator(Scripted(PAGE), campaign_id)) == "bad-campaign-id"
 
 
 def test_a_cache_forgets_what_was_damaged():

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from ldp_aggregator.service.signing import public_key, sign_directory
-from ldp_client import Device, MemoryStorage, ServerError, perturb
+from ldp_client import Device, MemoryStorage, TransportError, perturb
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Request
 from ldp_client.policy import LARGEST_UPLOAD
@@ -206,7 +206,7 @@ def test_a_device_behind_the_gateway_believes_what_its_publisher_signed_and_asks
             part = device.campaign(gateway.url, campaign.id, max_epsilon=4, publisher=key)
             assert part.refusal() is None
         other = Device(MemoryStorage(), max_total_epsilon=8)
-        with pytest.raises(ServerError, match="no-directory"):
+        with pytest.raises(TransportError, match="no-directory"):
             other.campaign(gateway.url, campaign.id, max_epsilon=4, publisher=public_key(bytes([1]) * 32)).fetch()
     assert [path for _, path in server.requests if "/directories/" in path] == [f"/v1/directories/{key}"]
 

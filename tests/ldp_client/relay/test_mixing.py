@@ -8,11 +8,10 @@ from forking import holds_in_a_child, needs_fork
 from records import RECORD
 
 from ldp_client import MemoryStorage, TransportError, perturb
-from ldp_client.errors import ConfigurationError
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.relay import BATCH_HEADER, Mixing, Relay
 from ldp_client.testing import Answer
-from protocols import decode_upload, encode_upload
+from protocols import LdpError, decode_upload, encode_upload
 
 
 class Noting:
@@ -238,7 +237,7 @@ def test_the_aggregator_does_not_learn_when_a_device_asks_for_the_model(build, s
 )
 def test_a_mixing_that_cannot_be_is_refused(build, impossible, named):
     for mixing in impossible:
-        with pytest.raises(ConfigurationError, match=named):
+        with pytest.raises(LdpError, match=named):
             build(mixing=Mixing(*mixing))
 
 

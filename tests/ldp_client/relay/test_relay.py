@@ -12,12 +12,12 @@ from dataclasses import replace
 import pytest
 from records import RECORD
 
-from ldp_client import QuotaError, StorageError, perturb
+from ldp_client import StorageError, perturb
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.relay import RELAY_POLICY, Mixing, Relay
 from ldp_client.relay.forwarding import Pool
 from ldp_client.testing import Answer
-from protocols import Report, UploadError, decode_upload, encode_upload
+from protocols import DocumentError, Report, decode_upload, encode_upload
 from protocols.wire import MEDIA_TYPE
 
 ALONE = Mixing(least_batch=1)
@@ -79,7 +79,7 @@ def test_another_answer_under_a_queued_id_and_a_payload_that_no_device_sends_are
 
 @pytest.mark.parametrize("body", [b"", b"\x92\x01\x90", b"not msgpack"])
 def test_bytes_that_are_no_upload_queue_nothing(relay, body):
-    with pytest.raises(UploadError):
+    with pytest.raises(DocumentError):
         relay.collect(body)
     assert relay.gathering() == 0
 
@@ -88,7 +88,7 @@ def test_a_full_queue_refuses_an_upload_whole(server, campaign):
     policy = replace(RELAY_POLICY, most_queued_reports=5)
     relay = Relay(server.url, campaign.id, storage=":memory:", mixing=ALONE, policy=policy)
     relay.collect(upload(campaign, 4))
-    with pytest.raises(QuotaError):
+    with pytest.raises(StorageError):
         relay.collect(upload(campaign, 2))
     assert relay.gathering() == 4
 

@@ -11,11 +11,12 @@ import pytest
 from forking import holds_in_a_child, needs_fork
 
 import ldp_client.storage.sqlite
-from ldp_client import ConfigurationError, MemoryStorage, StorageError
+from ldp_client import MemoryStorage, StorageError
 from ldp_client.relay.forwarding import ScopedStorage
 from ldp_client.runtime import ForkSafeLock
 from ldp_client.storage.location import open_cache
 from ldp_client.storage.sqlite import SqliteStorage
+from protocols import LdpError
 
 MAKERS = {
     "memory": lambda _: MemoryStorage(),
@@ -78,7 +79,7 @@ def test_writing_transactions_of_many_threads_lose_no_update(storage):
 
 
 def test_a_scope_without_a_name_is_refused():
-    with pytest.raises(ConfigurationError, match="scope"):
+    with pytest.raises(LdpError, match="scope"):
         ScopedStorage(MemoryStorage(), "")
 
 

@@ -9,7 +9,7 @@ import pytest
 from exact_coins import SeededCoins
 from mechanism_grid import ALL, EPSILONS, NOISY, UNARY, UNIT
 
-from protocols import SYSTEM_COINS, PayloadError, ScriptedCoins
+from protocols import SYSTEM_COINS, DocumentError, ScriptedCoins
 from protocols.errors import PAYLOAD_CODES
 from protocols.exact import ONE, exact_epsilon
 from protocols.mechanisms import DISCRETE, PURE, Moment, SubsetSelection, pure
@@ -43,7 +43,7 @@ def refusal(mechanism, payload):
     """The code with which ``check`` refuses a payload, None where it accepts."""
     try:
         mechanism.check(payload)
-    except PayloadError as error:
+    except DocumentError as error:
         return error.code if str(error) == PAYLOAD_CODES[error.code] else f"wrong message: {error}"
     return None
 
@@ -75,7 +75,7 @@ def test_exactly_the_impossible_payloads_are_refused_with_the_documented_code(na
             if code is None and name in PURE:
                 assert list(mechanism.support(payload)) == sorted(mechanism.support(payload))
             elif name in PURE:
-                with pytest.raises(PayloadError):
+                with pytest.raises(DocumentError):
                     mechanism.support(payload)
 
 
@@ -101,7 +101,7 @@ def test_checking_a_bitmap_looks_at_no_index_one_by_one(name, monkeypatch):
     payload = mechanism.perturb(5000, SYSTEM_COINS)
     monkeypatch.setattr(pure, "unpack_indices", None)
     mechanism.check(payload)
-    with pytest.raises(PayloadError):
+    with pytest.raises(DocumentError):
         mechanism.check(payload + b"\x01")
 
 
@@ -122,7 +122,7 @@ def test_a_cell_beyond_the_noises_reach_is_refused(name, code_of):
     for cell in (bound, -bound, 0):
         mechanism.check(struct.pack("<3i", 0, 0, cell))
     for cell in (bound + 1, -bound - 1, 2**31 - 1, -(2**31)):
-        assert code_of(PayloadError, mechanism.check, struct.pack("<3i", 0, cell, 0)) == "value-out-of-range"
+        assert code_of(DocumentError, mechanism.check, struct.pack("<3i", 0, cell, 0)) == "value-out-of-range"
 
 
 def test_a_subsets_bitmap_keeps_no_order():

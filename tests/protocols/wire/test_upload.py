@@ -1,4 +1,4 @@
-"""Report ids, and the upload codec: one valid encoding, and an UploadError for every other byte string."""
+"""Report ids, and the upload codec: one valid encoding, and an DocumentError for every other byte string."""
 
 import hashlib
 import hmac
@@ -11,7 +11,7 @@ from drafts import draft, number, text
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols import Campaign, Report, UploadError, decode_upload, encode_upload
+from protocols import Campaign, DocumentError, Report, decode_upload, encode_upload
 from protocols.wire import Block, encode_blocks, report_id
 
 PRIVACY = {"epsilon": 1.0, "discrete": "oue", "continuous": "laplace"}
@@ -55,7 +55,7 @@ def packed(value):
 
 
 def refused(data):
-    with pytest.raises(UploadError) as error:
+    with pytest.raises(DocumentError) as error:
         decode_upload(data, CAMPAIGN)
     assert error.value.code == "malformed-upload"
     return str(error.value)
@@ -94,7 +94,7 @@ def test_a_flipped_byte_is_refused_or_is_content():
             data = VALID[:position] + bytes([VALID[position] ^ flip]) + VALID[position + 1 :]
             try:
                 blocks = decode_upload(data, CAMPAIGN)
-            except UploadError:
+            except DocumentError:
                 continue
             accepted += 1
             assert encode_blocks(blocks) == data
@@ -120,7 +120,7 @@ def test_any_other_value_is_refused(value):
 
 
 def test_the_reason_names_the_question_and_what_would_be_right_and_nothing_is_encoded_without_reports():
-    with pytest.raises(UploadError, match="at least one report"):
+    with pytest.raises(DocumentError, match="at least one report"):
         encode_upload([])
     assert "the campaign has 4" in refused(packed([1, [[4, *GOOD[1:]]]]))
     assert "one or more times 16 bytes, not 15" in refused(packed([1, [[0, bytes(15), b""]]]))
@@ -172,7 +172,7 @@ def test_a_megabyte_of_lying_array_lengths_is_refused_at_once():
 def test_bytes_are_refused_or_the_one_encoding_of_what_they_say(data):
     try:
         blocks = decode_upload(data, CAMPAIGN)
-    except UploadError:
+    except DocumentError:
         return
     assert encode_blocks(blocks) == data
 

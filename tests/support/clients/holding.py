@@ -6,13 +6,14 @@ import sys
 import threading
 from contextlib import contextmanager
 
-from ldp_client import ClientError
+from protocols import LdpError
 
 PATIENCE = 60.0
 """Seconds after which a call is taken to wait for ever."""
 
 _HOLDER = """
 import sqlite3, sys
+from protocols import LdpError
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)
 connection.execute(sys.argv[2])
 connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -50,7 +51,7 @@ def returned(call):
     def run():
         try:
             ends.append(call())
-        except ClientError as error:
+        except LdpError as error:
             ends.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
@@ -62,5 +63,5 @@ def returned(call):
 
 def code_of(call):
     error = returned(call)
-    assert isinstance(error, ClientError), error
+    assert isinstance(error, LdpError), error
     return error.code

@@ -6,7 +6,8 @@ import stat
 import pytest
 from daemon import Daemon
 
-from ldp_client import Classifier, Device, MemoryStorage, ModelError, RefusedError
+from ldp_client import Classifier, Device, MemoryStorage, RefusedError
+from protocols import DocumentError
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ def test_a_device_that_pins_the_key_answers_and_classifies_as_far_as_it_was_sign
         assert device.run_once(30)
         assert part.status().sent == 1
         assert run("train", campaign_id, "--anyway", "--output", tmp_path / "model.json")[0] == 0
-        with pytest.raises(ModelError, match="not the one"):
+        with pytest.raises(DocumentError, match="not the one"):
             part.classifier()
         assert sign(3, f"{campaign_id}={tmp_path / 'model.json'}")[0] == 0
         assert part.classifier().classes == ("yes", "no")

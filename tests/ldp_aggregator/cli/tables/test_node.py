@@ -17,7 +17,7 @@ from drafts import draft, number
 from ldp_aggregator.cli import tables
 from ldp_aggregator.node_statistics import Releases
 from ldp_aggregator.trainers import FederatedState, node_statistics
-from ldp_aggregator.trainers.federation.delivery import Aggregator, DeliveryError, send_share, withdraw_share
+from ldp_aggregator.trainers.federation.delivery import Aggregator, send_share, withdraw_share
 from protocols import Campaign
 from protocols.shell import INTERRUPTED
 
@@ -235,7 +235,7 @@ def test_a_server_that_is_killed_keeps_every_share_it_acknowledged(shell, federa
                     withdraw_share(to, CAMPAIGN.id, sleep=lambda _: None)
                 else:
                     send_share(to, share, sleep=lambda _: None)
-            except DeliveryError:
+            except ConnectionError:
                 time.sleep(0.2)
             else:
                 said[name] = {share}

@@ -4,8 +4,8 @@ import pytest
 from cells import reports_of
 
 from ldp_aggregator.server.process import origin_headers, preflight_headers
-from ldp_aggregator.service.settings import Settings, SettingsError, read_settings
-from protocols import encode_upload
+from ldp_aggregator.service.settings import Settings, read_settings
+from protocols import LdpError, encode_upload
 from protocols.wire import MEDIA_TYPE
 
 PAGE, OTHER = "https://app.example.org", "https://evil.example"
@@ -91,5 +91,5 @@ def test_origins_are_read_from_the_environment_and_where_all_are_allowed_answers
 
 @pytest.mark.parametrize("origin", ["app.example.org", PAGE + "/", PAGE + "/path", "https://a,https://b", "https://*"])
 def test_what_no_browser_sends_as_its_origin_is_refused(origin, monkeypatch):
-    with pytest.raises(SettingsError, match="origin"):
+    with pytest.raises(LdpError, match="origin"):
         read_settings(flags={"allowed_origins": (origin,)})

@@ -11,8 +11,8 @@ from ldp_aggregator.server import intake as intake_module
 from ldp_aggregator.server.intake import BURST_SECONDS, MOST_KEPT, Admission, admission_of
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.server.upload_queue import LEAST_BYTES, for_a_device
-from ldp_aggregator.service.settings import Limits, Settings, SettingsError
-from protocols import Campaign, Report, decode_upload, encode_upload
+from ldp_aggregator.service.settings import Limits, Settings
+from protocols import Campaign, LdpError, Report, decode_upload, encode_upload
 
 ELSEWHERE = {"Origin": "https://other.example"}
 """aiohttp answers whoever says so."""
@@ -106,5 +106,5 @@ def test_a_check_is_loaded_by_its_name_and_one_that_cannot_be_is_a_wrong_setting
     assert admission_of(Settings(admission="json:loads")).checks
     assert not admission_of(Settings()).checks
     for name in ("no.such.module:check", "json:nothing", "math:pi"):
-        with pytest.raises(SettingsError, match="setting admission"):
+        with pytest.raises(LdpError, match="setting admission"):
             admission_of(Settings(admission=name))

@@ -12,7 +12,7 @@ from ldp_aggregator.store import Outcome, StoreError, open_store
 from ldp_aggregator.store.contract import utc_now
 from ldp_aggregator.store.decisions import gather, refuse_uploads
 from ldp_aggregator.store.postgres import store as postgres_store
-from ldp_aggregator.store.postgres.sessions import HeldError, Sessions
+from ldp_aggregator.store.postgres.sessions import Sessions
 from ldp_aggregator.store.postgres.store import PostgresStore
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.tables import VERSION
@@ -174,7 +174,7 @@ async def test_a_campaign_is_closed_while_uploads_never_pause(database, store, o
         batch = gather(campaign, [submission(campaign, [number])])
         try:
             outcomes = await postgres_store.count_locked(db, campaign.id, batch)
-        except HeldError:
+        except BlockingIOError:
             over.set()
             raise
         finally:

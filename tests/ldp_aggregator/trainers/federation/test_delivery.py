@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from drafts import draft, text
 
-from ldp_aggregator.trainers import ShareError, encode_share
-from ldp_aggregator.trainers.federation.delivery import ATTEMPTS, Aggregator, DeliveryError, send_share, withdraw_share
-from protocols import Campaign
+from ldp_aggregator.trainers import encode_share
+from ldp_aggregator.trainers.federation.delivery import ATTEMPTS, Aggregator, send_share, withdraw_share
+from protocols import Campaign, DocumentError
 
 CAMPAIGN = Campaign.compile(draft(text("ward", "a", "b")))
 VECTOR = np.arange(6)
@@ -73,31 +73,31 @@ def test_a_share_can_be_withdrawn_and_a_refusal_is_final_and_says_why(scripted):
     scripted.answers[:] = [(204, {}, b""), problem("campaign-closed", 409)]
     assert withdraw_share(scripted.to, CAMPAIGN.id) is None
     assert scripted.asked == [("DELETE", f"/v1/campaigns/{CAMPAIGN.id}/statistics", "Bearer ldp_secret", b"")]
-    with pytest.raises(DeliveryError, match="campaign-closed: no"):
+    with pytest.raises(ConnectionError, match="campaign-closed: no"):
         send_share(scripted.to, SHARE)
     assert len(scripted.asked) == 2
 
 
 def test_it_gives_up_after_some_tries_and_where_nobody_answers(scripted):
     scripted.answers[:] = [problem("store-unavailable", 503)] * ATTEMPTS
-    with pytest.raises(DeliveryError, match=f"{ATTEMPTS} times; try again later: the same share counts once"):
+    with pytest.raises(ConnectionError, match=f"{ATTEMPTS} times; try again later: the same share counts once"):
         send_share(scripted.to, SHARE, sleep=lambda _: None)
     assert len(scripted.asked) == ATTEMPTS
-    with pytest.raises(DeliveryError, match="no answer"):
+    with pytest.raises(ConnectionError, match="no answer"):
         send_share(Aggregator("http://127.0.0.1:1", "t"), SHARE, sleep=lambda _: None)
 
 
 def test_a_redirect_is_not_followed_and_somebody_elses_page_is_told(scripted):
     scripted.answers[:] = [(307, {"Location": f"{scripted.to.url}elsewhere"}, b""), (404, {}, b"<html>")]
     for status in (307, 404):
-        with pytest.raises(DeliveryError, match=f"status {status}, and no problem document"):
+        with pytest.raises(ConnectionError, match=f"status {status}, and no problem document"):
             send_share(scripted.to, SHARE)
     assert [path for _, path, *_ in scripted.asked] == [f"/v1/campaigns/{CAMPAIGN.id}/statistics"] * 2
 
 
 @pytest.mark.parametrize("data", [b"", b"\x93", SHARE[:-1], b"\x90", encode_share(CAMPAIGN, VECTOR)[:3]])
 def test_what_is_no_share_is_never_sent(scripted, data):
-    with pytest.raises(ShareError):
+    with pytest.raises(DocumentError):
         send_share(scripted.to, data)
     assert scripted.asked == []
 

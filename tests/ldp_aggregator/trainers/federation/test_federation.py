@@ -13,7 +13,6 @@ from ldp_aggregator.trainers import (
     FederatedNB,
     FederatedState,
     PushSumNode,
-    ShareError,
     SufficientStatisticsNB,
     decode_share,
     encode_share,
@@ -24,7 +23,7 @@ from ldp_aggregator.trainers import (
 from ldp_aggregator.trainers.model_from_statistics import Options, rebuild
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.statistics import plan_noise
-from protocols import Campaign
+from protocols import Campaign, DocumentError
 from protocols.model import Model
 
 pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.noise.randomness.PrivacyWarning")
@@ -99,7 +98,7 @@ def test_everything_but_the_one_encoding_is_refused_and_nothing_is_merged(campai
         ),
         ("not the shortest", b"\x93\xcc\x01" + good[2:]),
     ):
-        with pytest.raises(ShareError, match=message) as caught:
+        with pytest.raises(DocumentError, match=message) as caught:
             state.put("node-9", data)
         assert caught.value.code == "malformed-share"
     assert state.totals == before
@@ -242,8 +241,8 @@ def test_shares_of_other_rows_have_one_encoding_too(campaign, shares):
     assert len(share) <= most_bytes(campaign)
     value = msgpack.unpackb(share)
     for wrong in (["other", *value[1:]], value[:3], [*value, True], [value[0], *value], [True, *value[1:]]):
-        with pytest.raises(ShareError):
+        with pytest.raises(DocumentError):
             decode_share(msgpack.packb(wrong), campaign)
     for length in range(len(share)):
-        with pytest.raises(ShareError):
+        with pytest.raises(DocumentError):
             decode_share(share[:length], campaign)
