@@ -10,9 +10,9 @@ f (1 - f) / n_t the smoother takes that sampling for drift, and at a large epsil
 hardly anything (measured with 52 windows at epsilon 4: root mean squared error of .0070 in place of .0005). f is the
 level itself: pooled over all windows first, then as smoothed with that.
 
-*Drift.* q is one for all cells of a question, and seldom well known. It is not fixed at its most likely value: every q of
-a grid, 0 among them, smooths, and the results are mixed by likelihood, so that intervals hold what is not known of q.
-The likelihood is that of the innovations; of k cells, whose levels add up to a constant, k - 1 tell something.
+*Drift.* q is one for all cells of a question, and seldom well known. It is not fixed at its most likely value: every q
+of a grid, 0 among them, smooths, and the results are mixed by likelihood, so that intervals hold what is not known of
+q. The likelihood is that of the innovations; of k cells, whose levels add up to a constant, k - 1 tell something.
 
 *Jumps.* For each window the shock u_t that would best explain it (de Jong and Penzer 1998) is compared with its
 standard error; u_t looks at all windows on both sides, and the innovation of its own window alone would see only large
@@ -39,7 +39,7 @@ ALARM: Final = 0.01
 """The chance of finding a jump in a series without one."""
 
 _MOST_JUMPS: Final = 4
-_STEP: Final = 1.8
+_STEP: Final = 1.5
 """The ratio of a drift variance of the grid to the one before."""
 _VAGUE: Final = 1e4
 """The variance of a level before the first answers; levels are 1 at most."""
@@ -139,16 +139,18 @@ class _Passed(NamedTuple):
 
 
 def _drifts(values: Array, variance: Array) -> Array:
-    """Return drift variances from 0 on: from a tenth of what matters within a life, up to more than steps have."""
+    """Return drift variances: 0, and from where the drift of the whole series has the variance of its mean, R / T, up to
+    more than its steps have.
+    """
     typical = 1 / float(np.mean(1 / variance))
     steps = float(np.mean(np.diff(values, axis=0) ** 2)) if len(values) > 1 else 0.0
-    low, high = 0.1 * typical / len(values) ** 2, max(10 * typical, 4 * steps)
+    low, high = typical / len(values) ** 2, max(10 * typical, 4 * steps)
     return np.concatenate([[0.0], np.geomspace(low, high, math.ceil(math.log(high / low, _STEP)))])
 
 
 def _forward(values: Array, variance: Array, drift: Array, jumps: Array) -> _Passed:
     """Filter (Kalman), where an infinite ``variance`` is that of a window without answers."""
-    windows, cells = values.shape
+    cells = values.shape[1]
     level, spread = np.zeros((len(drift), cells)), np.full((len(drift), cells), _VAGUE)
     telling = max(cells - 1, 1) / cells
     likelihood, kept = np.zeros(len(drift)), []

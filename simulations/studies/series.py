@@ -14,20 +14,20 @@ Compared at the same claimed epsilon, for frequencies of :data:`CELLS` values in
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache
 from itertools import product
 from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 
 from ldp_aggregator.estimation.estimators import Array, Cells
 from ldp_aggregator.estimation.smoothing import smooth
 from ldp_aggregator.mechanisms import analysis_of
 from protocols.drafting.compiling import AUTO, make_discrete
-from protocols.exact import ONE, exact_epsilon, exp_bounds, float_up, probability_down
+from protocols.exact import exact_epsilon, exp_bounds, probability_down
 from protocols.mechanisms import AnyMechanism
 from protocols.mechanisms.pure import DirectEncoding
 from simulations.fidelities import Integers
@@ -86,45 +86,55 @@ def run_series(
     windows, and the share of 95 % intervals that hold; the same seed gives the same rows.
     """
     rng = np.random.default_rng([seed, windows])
-    answers_in = rng.integers(0, windows, size=devices)
-    asked = np.zeros((windows, CELLS), dtype=np.int64)
-    truth = np.zeros_like(asked)
+    lots = rng.integers(0, windows, size=devices)
     memos = [_Memo(epsilon, devices, rng) for epsilon in epsilons]
-    memoised = np.zeros((len(epsilons), windows, CELLS))
+    held, asked, memoised = [], [], []
     for window, values in enumerate(lives(population, devices, windows, rng)):
-        truth[window] = np.bincount(values, minlength=CELLS)
-        asked[window] = np.bincount(values[answers_in == window], minlength=CELLS)
-        for place, memo in enumerate(memos):
-            memoised[place, window] = memo.estimate(values, rng)
-    rows = []
-    everybody, lot = np.full(windows, np.inf), asked.sum(axis=1).astype(np.float64)
+        held.append(np.bincount(values, minlength=CELLS))
+        asked.append(np.bincount(values[lots == window], minlength=CELLS))
+        memoised.append([memo.estimate(values, rng) for memo in memos])
+    truth, rows = np.stack(held) / devices, []
+    everybody, answers = np.full(windows, np.inf), np.stack(asked).sum(axis=1).astype(np.float64)
     for place, epsilon in enumerate(epsilons):
-        parts, whole = (make_discrete(AUTO, CELLS, exact_epsilon(epsilon) / share) for share in (windows, 1))
-        split, once = _estimated(parts, truth, rng), _estimated(whole, asked, rng)
-        by_lot = smooth(*once, lot)
-        found: dict[str, tuple[Array, Cells | None]] = {
-            SPLIT: (split[0], None),
-            MEMOISED: (memoised[place], None),
-            BY_LOT: (once[0], None),
-        }
-        for way, cells in {
+        split = _estimated(_mechanism(epsilon, windows), np.stack(held), rng)
+        by_lot = _estimated(_mechanism(epsilon, 1), np.stack(asked), rng)
+        found: dict[str, Array | Cells] = {
+            SPLIT: split[0],
             SPLIT_SMOOTHED: smooth(*split, everybody).smoothed,
-            FILTERED: _as_of_each_window(*once, lot),
-            SMOOTHED: by_lot.smoothed,
-        }.items():
-            found[way] = cells.value, cells
+            MEMOISED: np.stack([of_window[place] for of_window in memoised]),
+            BY_LOT: by_lot[0],
+            FILTERED: _as_of_each_window(*by_lot, answers),
+            SMOOTHED: smooth(*by_lot, answers).smoothed,
+        }
+        about = {"population": population, "windows": windows, "epsilon": epsilon, "seed": seed}
         rows += [
-            {
-                "population": population,
-                "windows": windows,
-                "epsilon": epsilon,
-                "way": way,
-                "seed": seed,
-                **_judged(*found[way], truth / devices, windows // 4),
-            }
-            for way in WAYS
+            {**about, "way": way, "loss": true_loss(way, epsilon, windows), **_judge(cells, truth, windows // 4)}
+            for way, cells in found.items()
         ]
     return rows
+
+
+def summarise(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Means over the runs, one row for every setting, in the order they were given."""
+    groups = pd.DataFrame(list(rows)).groupby(["population", "windows", "epsilon", "way"], sort=False)
+    means = groups[["loss", "error", "covered"]].mean()
+    means.insert(2, "standard_error", groups["error"].sem())
+    means["covered_error"] = groups["covered"].sem()
+    means.insert(0, "runs", groups.size())
+    return means.reset_index()
+
+
+@lru_cache
+def true_loss(way: str, epsilon: float, windows: int) -> float:
+    """What a device loses in its life at the most; of memoised answers, at the least."""
+    if way == MEMOISED:
+        return memoised_loss(exact_epsilon(epsilon) / 2, exact_epsilon(epsilon) / 4, windows)
+    parts = windows if way in (SPLIT, SPLIT_SMOOTHED) else 1
+    return float(parts * _mechanism(epsilon, parts).loss())
+
+
+def _mechanism(epsilon: float, parts: int) -> AnyMechanism:
+    return make_discrete(AUTO, CELLS, exact_epsilon(epsilon) / parts)
 
 
 def _estimated(mechanism: AnyMechanism, holders: Integers, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -132,8 +142,8 @@ def _estimated(mechanism: AnyMechanism, holders: Integers, rng: np.random.Genera
     analysis = analysis_of(mechanism)
     counts, answers = np.stack([analysis.tally(row, rng) for row in holders]), holders.sum(axis=1, keepdims=True)
     p, q, *_ = analysis.support
-    with np.errstate(invalid="ignore"):  # Nobody may have drawn a window.
-        estimates = (counts / (answers * analysis.unit) - q) / (p - q)
+    with np.errstate(divide="ignore", invalid="ignore"):  # Nobody may have drawn a window.
+        estimates = np.where(answers > 0, (counts / (answers * analysis.unit) - q) / (p - q), 1 / CELLS)
         return estimates, np.broadcast_to(mechanism.noise_variance(1 / CELLS) / answers, estimates.shape)
 
 
@@ -143,10 +153,12 @@ def _as_of_each_window(estimates: Array, noise: Array, answers: Array) -> Cells:
     return Cells.normal(np.stack([one.value[-1] for one in known]), np.stack([one.variance[-1] for one in known]))
 
 
-def _judged(value: Array, cells: Cells | None, truth: Array, first: int) -> dict[str, float | None]:
-    error = np.sqrt(np.mean((value - truth)[first:] ** 2))
-    held = None if cells is None else np.mean(((cells.low <= truth) & (truth <= cells.high))[first:])
-    return {"error": float(error), "covered": None if held is None else float(held)}
+def _judge(found: Array | Cells, truth: Array, first: int) -> dict[str, float | None]:
+    value = found.value if isinstance(found, Cells) else found
+    error = float(np.sqrt(np.mean((value - truth)[first:] ** 2)))
+    if not isinstance(found, Cells):
+        return {"error": error, "covered": None}
+    return {"error": error, "covered": float(np.mean(((found.low <= truth) & (truth <= found.high))[first:]))}
 
 
 class _Memo:
@@ -198,33 +210,4 @@ def memoised_loss(memo: Fraction, report: Fraction, reports: int) -> float:
         constant = law(0, first + second, reports)
         alternating = law(0, first, halves[0]) * law(1, second, halves[1])
         largest = max(largest, constant / alternating, alternating / constant)
-    return logarithm(largest)
-
-
-def logarithm(ratio: Fraction) -> float:
-    """The natural logarithm of a ratio whose parts may be beyond doubles."""
-    return math.log(ratio.numerator) - math.log(ratio.denominator)
-
-
-Life = Sequence[Sequence[int]]
-"""The items that a device would perturb, window by window and question by question."""
-
-
-def lot_law(mechanism: AnyMechanism, life: Life, *, everything: bool) -> dict[tuple[object, ...], Fraction]:
-    """The law of all that a device ever sends when it answers once, in a window by lot.
-
-    With ``everything`` it answers all questions of that window, each by ``mechanism`` (with its share of epsilon); else
-    one of them, by lot. Outputs are numbered as in ``Analysis.laws``.
-    """
-    rows = [list(row) for row in analysis_of(mechanism).laws()]
-    law: dict[tuple[object, ...], Fraction] = {}
-    for window, items in enumerate(life):
-        if everything:
-            for sent in product(range(len(rows)), repeat=len(items)):
-                chance = math.prod((rows[y][x] for y, x in zip(sent, items, strict=True)), start=Fraction(1))
-                law[window, *sent] = chance / len(life)
-        else:
-            for question, item in enumerate(items):
-                for y, row in enumerate(rows):
-                    law[window, question, y] = row[item] / (len(life) * len(items))
-    return law
+    return math.log(largest.numerator) - math.log(largest.denominator)  # Both may be beyond doubles.
