@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "population": ("tables", "devices answer over real HTTP; prints what arrived and how good the model is"),
     "accuracy": ("tables", "simulate a campaign on a table; prints accuracies with standard errors"),
     "plan": ("plan", "standard errors and devices needed, from a draft; prints a table"),
+    "series": ("series", "one loss for life over many windows: prints the errors of every way to spend it"),
     "draft": ("tables", "derive a draft from a table; prints it, and what in it must be replaced"),
     "reproduce": (
         "reproduce",

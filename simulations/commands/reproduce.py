@@ -11,10 +11,11 @@ from protocols.shell import Groups, at_least, say, say_json
 from simulations.figures.figure import Execution, Figure
 from simulations.figures.honest_accuracy import HONEST_ACCURACY
 from simulations.figures.ldp_naive_bayes import CONTINUOUS, DISCRETE
+from simulations.figures.series import SERIES
 from simulations.figures.trainers import CENTRAL, FEDERATED
 
 FIGURES: Final[Mapping[str, Figure]] = {
-    figure.name: figure for figure in (DISCRETE, CONTINUOUS, CENTRAL, FEDERATED, HONEST_ACCURACY)
+    figure.name: figure for figure in (DISCRETE, CONTINUOUS, CENTRAL, FEDERATED, HONEST_ACCURACY, SERIES)
 }
 """Experiments that reproduce the papers' figures: each writes a table, plots and a page."""
 

@@ -55,7 +55,8 @@ class Execution:
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot of accuracies: a panel for each value of the columns ``panels``, in it a curve for each of ``curves``.
+    """A plot of accuracies, or of another column ``y``: a panel for each value of the columns ``panels``, in it a curve
+    for each of ``curves``.
 
     ``select`` takes the rows from the figure's table. Rows without an ``x`` are references: lines across the panels
     whose values they have. The page has a table for each value of the first ``headings`` of the panels' columns.
@@ -66,6 +67,8 @@ class Plot:
     panels: tuple[str, ...]
     curves: tuple[str, ...]
     x: str = "epsilon"
+    y: str = "accuracy"
+    y_label: str = "accuracy on people held out"
     headings: int = 1
     columns: int = 3
     select: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table
@@ -88,12 +91,10 @@ class Plot:
             for label, curve in here.groupby(_names(here, self.curves), sort=False):
                 self._draw_curve(panel, curve, str(label), labels.index(str(label)))
             panel.set_title(self._title(place), fontsize=10)
-            wide = here[self.x].max() > 10 * here[self.x].min()
-            panel.set(
-                xscale="log" if wide else "linear",
-                xlabel=self.x.replace("_", " "),
-                ylabel="accuracy on people held out",
+            x_scale, y_scale = (
+                "log" if here[name].max() > 10 * here[name].min() else "linear" for name in (self.x, self.y)
             )
+            panel.set(xscale=x_scale, yscale=y_scale, xlabel=self.x.replace("_", " "), ylabel=self.y_label)
             ticks = sorted(set(here[self.x]))
             panel.set_xticks(ticks, [_text(tick) for tick in ticks])
             panel.minorticks_off()
@@ -108,11 +109,11 @@ class Plot:
         table = self.select(table)
         for place, here in self._groups(table, self.panels[: self.headings]):
             names = _names(here, (*self.panels[self.headings :], *self.curves))
-            wide = here.assign(curve=names).pivot(index="curve", columns=self.x, values="accuracy")
+            wide = here.assign(curve=names).pivot(index="curve", columns=self.x, values=self.y)
             rows = {name: [f"{value:.3f}" for value in wide.loc[name]] for name in dict.fromkeys(names)}
             for name, value in self._references(table, place).items():
                 rows[name] = [f"{value:.3f}"] * len(wide.columns)
-            heads = ["accuracy", *(f"{self.x} {_text(value)}" for value in wide.columns)]
+            heads = [self.y, *(f"{self.x} {_text(value)}" for value in wide.columns)]
             lines = [heads, ["---", *["---:"] * len(wide.columns)], *([name, *cells] for name, cells in rows.items())]
             yield f"### {self._title(place)}"
             yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -140,7 +141,7 @@ class Plot:
         rows = table[~(table[self.x] > 0)]
         for name, value in of.items():
             rows = rows[(rows[name] == value) | rows[name].isna()]
-        named = rows.set_index(self.curves[0])["accuracy"]
+        named = rows.set_index(self.curves[0])[self.y]
         return {
             name: float(named[called].mean())
             for name, all_calls in REFERENCES.items()
@@ -152,8 +153,8 @@ class Plot:
         curve = curve.sort_values(self.x)
         colour, margin = _COLOURS[place % len(_COLOURS)], Z_95 * curve["standard_error"]
         look = {"marker": _MARKERS[place % len(_MARKERS)], "markersize": 4, "linewidth": 1.4}
-        panel.plot(curve[self.x], curve["accuracy"], color=colour, label=label, **look)
-        band = (curve["accuracy"] - margin, curve["accuracy"] + margin)
+        panel.plot(curve[self.x], curve[self.y], color=colour, label=label, **look)
+        band = (curve[self.y] - margin, curve[self.y] + margin)
         panel.fill_between(curve[self.x], *band, color=colour, alpha=0.15, linewidth=0)
 
 
