@@ -7,8 +7,8 @@ its cells are unbiased and independent from window to window, and the levels x_t
 
 r_t being the variance of the mechanism's noise. Who is asked in a window is a sample of the population: without
 f (1 - f) / n_t the smoother takes that sampling for drift, and at a large epsilon, where it is most of the noise, gains
-hardly anything (measured with 52 windows at epsilon 4: root mean squared error of .0070 in place of .0005). f is the
-level itself: pooled over all windows first, then as smoothed with that.
+hardly anything (still population, 100,000 devices in 52 windows, epsilon 4: root mean squared error of .0059 in place
+of .0005). f is the level itself: pooled over all windows first, then as smoothed with that.
 
 *Drift.* q is one for all cells of a question, and seldom well known. It is not fixed at its most likely value: every q
 of a grid, 0 among them, smooths, and the results are mixed by likelihood, so that intervals hold what is not known of
@@ -116,6 +116,7 @@ def foreseen_variances(drift: float, variance: float, windows: int) -> tuple[flo
         filtered (-q + sqrt(q^2 + 4 q R)) / 2,   smoothed q R / sqrt(q^2 + 4 q R),
 
     and none less than R / T, that of T windows without drift. Filtered is of the last window, smoothed of the middle.
+    The standard errors are right without drift and with much of it, and between the two up to 15 % too small.
     """
     root = math.sqrt(drift * drift + 4 * drift * variance)
     least = variance / windows
@@ -139,7 +140,7 @@ class _Passed(NamedTuple):
 
 
 def _drifts(values: Array, variance: Array) -> Array:
-    """Return drift variances: 0, and from where the drift of the whole series has the variance of its mean, R / T, up to
+    """Return drift variances: 0, and from where the drift of the whole series has the variance of its mean, R / T, to
     more than its steps have.
     """
     typical = 1 / float(np.mean(1 / variance))

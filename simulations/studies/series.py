@@ -42,7 +42,6 @@ MEMOISED: Final = "memoised"
 BY_LOT: Final = "by lot"
 FILTERED: Final = "by lot, filtered"
 SMOOTHED: Final = "by lot, smoothed"
-WAYS: Final = (SPLIT, SPLIT_SMOOTHED, MEMOISED, BY_LOT, FILTERED, SMOOTHED)
 
 STILL: Final = "still"
 SLOW: Final = "slow"

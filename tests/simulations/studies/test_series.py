@@ -1,10 +1,10 @@
-"""One loss for life over many windows: what protocols truly lose, enumerated; and what the ways to spend it are worth."""
+"""One loss for life over many windows: what protocols truly lose, enumerated, and what ways to spend it are worth."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -157,8 +157,8 @@ def test_only_memoised_answers_lose_more_than_is_claimed():
 def test_people_change_as_often_as_is_said(population):
     windows, devices = 16, 20_000
     seen = list(lives(population, devices, windows, np.random.default_rng(1)))
-    changes = [float((after != before).mean()) for before, after in zip(seen, seen[1:], strict=False)]
-    assert all(((0 <= values) & (values < CELLS)).all() for values in seen)
+    changes = [float((after != before).mean()) for before, after in pairwise(seen)]
+    assert all(((values >= 0) & (values < CELLS)).all() for values in seen)
     if population == STILL:
         assert max(changes) == 0
     elif population == JUMP:
