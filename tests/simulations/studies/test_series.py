@@ -92,7 +92,7 @@ def test_nor_where_it_answers_all_questions_of_its_window(name, epsilon):
 
 
 def test_a_lot_that_a_record_can_move_loses_more():
-    """Who has 1 in the first window, and would then answer in the second as well as in its own, tells so by when."""
+    """A device that answers later where its first record has a 1 tells by the window what its answer hides."""
     mechanism = PURE["de"].make(2, exact_epsilon(1.0))
 
     def moved(life, window):
