@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ldp_client import ledger
+from ldp_client.caps import NOT_YET, Caps, refusal
 from ldp_client.delivery.queue import Outbox
 from ldp_client.delivery.schedule import REPORT_OVERHEAD, Event, Place
 from ldp_client.delivery.status import Status, Withdrawal, campaign_status
 from ldp_client.errors import ConsentError, RefusedError, StorageError, TransportError
-from ldp_client.ledger import Caps, Consent, Installation, Receipt, read_installation, refusal, write_installation
+from ldp_client.ledger import Consent, Installation, Receipt, read_installation, write_installation
 from ldp_client.network.aggregator import Aggregator, Document
 from ldp_client.policy import CLOSE_TIMEOUT, CLOSING_GRACE, STORAGE_WAIT, Policy
 from ldp_client.runtime import seconds_left, within
@@ -30,7 +31,7 @@ CONTRIBUTE: Final = "contribute"
 NOTHING: Final = "nothing"
 
 OTHER_RECIPIENT: Final = "other-recipient"
-_AGREEABLE: Final = (OTHER_RECIPIENT, ledger.NOT_YET)
+_AGREEABLE: Final = (OTHER_RECIPIENT, NOT_YET)
 """Why a device does not answer now, and a person may agree all the same."""
 
 _CONSENT_WAIT: Final = 1.0

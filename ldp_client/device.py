@@ -6,12 +6,13 @@ import os
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
+from ldp_client.caps import Caps, read_cap
 from ldp_client.delivery.install import DevicePermits, Install
 from ldp_client.delivery.queue import listed
 from ldp_client.delivery.schedule import OnEvent, Send, Task
 from ldp_client.delivery.sender import BackgroundDriver, Sender
 from ldp_client.errors import StorageError, TransportError
-from ldp_client.ledger import Caps, Ledger, read_cap, read_installation
+from ldp_client.ledger import Ledger, read_installation
 from ldp_client.network import SHARED_TRANSPORT
 from ldp_client.policy import CLOSE_TIMEOUT, DEFAULT_POLICY, STORAGE_WAIT, Policy
 from ldp_client.runtime import SYSTEM_CLOCK, Clock, within

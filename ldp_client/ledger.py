@@ -1,4 +1,4 @@
-"""The ledger: what an install agreed to and spent, its caps, and whether it would answer another campaign.
+"""The ledger: what an install agreed to and spent.
 
 Receipts, consents (to what, when, with whom) and the secret are one stored value, so that damage is noticed: a device
 that forgot a receipt would answer, and lose privacy, a second time.
@@ -10,22 +10,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ldp_client.errors import RefusedError, StorageError
-from ldp_client.policy import CLOCK_TOLERANCE
+from ldp_client.errors import StorageError
 from ldp_client.storage.contract import MARK, PUBLISHERS, QUEUES, SCOPES, Transaction, pack, scope_prefix, unpack
-from protocols.errors import LdpError
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from protocols import Campaign
 
 _KEY: Final = "device"
 _SHARED: Final = (SCOPES, QUEUES, MARK, PUBLISHERS)
 """What a storage may hold although nobody has agreed to anything yet, or only scopes have, devices of their own."""
-
-NOT_YET: Final = "window-not-open"
-"""The window of this device is still to come."""
 
 WAITING: Final = "waiting"
 ON_ITS_WAY: Final = "on-its-way"
@@ -62,25 +56,6 @@ class Receipt:
     at: float
     url: str = ""
     fate: str = WAITING
-
-
-class Caps(NamedTuple):
-    """The most that an app lets its user lose: in one campaign, and over the life of the install."""
-
-    epsilon: float
-    total_epsilon: float
-
-
-def read_cap(name: str, cap: object) -> float:
-    """A cap as a plain double, whatever kind of number it came as. Raises LdpError."""
-    if not isinstance(cap, (bool, str, bytes)):
-        try:
-            number = float(cap)  # type: ignore[arg-type]  # what is no number says so
-        except (TypeError, ValueError, OverflowError):
-            number = 0.0
-        if 0 < number < float("inf"):
-            return number
-    raise LdpError("bad-cap", f"{name} must be a finite number above 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,53 +197,6 @@ def write_installation(transaction: Transaction, device: Installation, scope: st
     consents = {campaign_id: tuple(consent) for campaign_id, consent in device.consents.items()}
     receipts = [astuple(receipt) for receipt in device.receipts]
     transaction.put(key, pack(key, [device.secret, device.enabled, consents, receipts]))
-
-
-def refusal(device: Installation, campaign: Campaign, caps: Caps, now: float) -> RefusedError | None:
-    """Return why this device will not answer ``campaign``, None where it would. The clock ``now`` may be wrong by
-    CLOCK_TOLERANCE.
-    """
-    from fractions import Fraction
-
-    from protocols.exact import exact_epsilon
-
-    if not device.enabled:
-        return RefusedError("switched-off", "contributing is switched off on this device")
-    if campaign.opens is not None and now + CLOCK_TOLERANCE < campaign.opens.timestamp():
-        return RefusedError("campaign-not-open", f"the campaign opens at {campaign.opens:%Y-%m-%d %H:%M} UTC")
-    if campaign.closes is not None and now - CLOCK_TOLERANCE > campaign.closes.timestamp():
-        return RefusedError("campaign-closed", f"the campaign closed at {campaign.closes:%Y-%m-%d %H:%M} UTC")
-    costs = f"the campaign costs epsilon {campaign.realised_epsilon:.6g}"
-    if campaign.loss > exact_epsilon(caps.epsilon):
-        return RefusedError("loss-above-cap", f"{costs}, above the cap of {caps.epsilon:g}")
-    if total(device.receipts) + Fraction(campaign.realised_epsilon) > exact_epsilon(caps.total_epsilon):
-        return RefusedError(
-            "total-above-cap",
-            f"{costs} and {total_up(device.receipts):.6g} is spent; the cap over the life of this install is "
-            f"{caps.total_epsilon:g}",
-        )
-    if campaign.study is not None and any(receipt.study == campaign.study for receipt in device.receipts):
-        return RefusedError(
-            "study-answered", "this device has answered another campaign of the same study; one is the most"
-        )
-    return _out_of_window(device, campaign, now)
-
-
-def _out_of_window(device: Installation, campaign: Campaign, now: float) -> RefusedError | None:
-    """Return why this device does not answer a series now; its window is drawn from its secret, once it has one."""
-    if campaign.windows is None or not device.secret:
-        return None
-    from datetime import datetime, timezone
-
-    from ldp_client.answering import draw_window
-
-    own = draw_window(campaign, device.secret)
-    told, at = campaign.windows.told(own), campaign.windows.open_at(datetime.fromtimestamp(now, timezone.utc))
-    if at < own:
-        return RefusedError(NOT_YET, f"this device answers in {told}; come again then")
-    if at > own:
-        return RefusedError("window-over", f"this device was to answer in {told}; it answers in no other")
-    return None
 
 
 def plain(text: str) -> str:

@@ -177,7 +177,7 @@ class PrivateKMeans(ClusterMixin, BaseEstimator):
 
     @classmethod
     def from_json(cls, text: bytes | str) -> PrivateKMeans:
-        """The inverse of :meth:`to_json`: it predicts as before; to be fitted it needs a schema. Raises DocumentError."""
+        """The inverse of :meth:`to_json`: it predicts as before; a fit needs a schema. Raises DocumentError."""
         clusters = read_clusters(text)
         estimator = cls(n_clusters=len(clusters.centres))
         estimator._adopt(clusters)

@@ -98,7 +98,7 @@ class FederatedState:
         return tuple(sorted(self._shares))
 
     def put(self, node: str, share: bytes) -> bool:
-        """Merge a node's share, in place of the one it sent before; False where it is the same. Raises DocumentError."""
+        """Merge a node's share, in place of its last one; False where it is the same. Raises DocumentError."""
         vector = decode_share(share, self.campaign)
         self._count(node, share)
         before = self._shares.get(node)

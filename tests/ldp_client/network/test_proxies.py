@@ -140,7 +140,7 @@ def test_a_tunnel_that_is_refused_is_told_apart(said):
 def test_a_proxy_that_cannot_be_used_is_refused_with_a_typed_error_at_once_or_where_the_environments_is_needed(
     monkeypatch, address, code_of
 ):
-    with pytest.raises(LdpError, match="must be like") as caught:
+    with pytest.raises(LdpError, match="must be like"):
         HttpTransport(proxies={"https": address})
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
