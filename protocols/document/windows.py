@@ -18,7 +18,7 @@ MOST_WINDOWS: Final = 1 << 12
 WINDOW_GRACE: Final = timedelta(days=7)
 """A window's answers are counted for so long after its end: a device that answered in time may have been offline."""
 
-_LENGTH: Final = re.compile(r"P(?:([1-9]\d{0,3})([WD])|T([1-9]\d{0,3})([HM]))")
+_LENGTH: Final = re.compile(r"P(?:([1-9][0-9]{0,3})([WD])|T([1-9][0-9]{0,3})([HM]))")
 _UNITS: Final = {"W": timedelta(weeks=1), "D": timedelta(days=1), "H": timedelta(hours=1), "M": timedelta(minutes=1)}
 _WORDS: Final = {"W": "week", "D": "day", "H": "hour", "M": "minute"}
 _LIKE: Final = '{"from": "2027-01-04T00:00:00Z", "length": "P7D", "count": 52}'

@@ -26,7 +26,7 @@ def documents(known):
         ],
         "alike": [
             {"name": name, "document": as_text(document), "like": like}
-            for like, changes in (("ss-laplace", _ALIKE), ("evaluation", _ALIKE_EVALUATIONS), ("projection", _FITTED))
+            for like, changes in _ALL_ALIKE.items()
             for name, document in _changed(json.loads(known[like].document), changes)
         ],
         "refused": [
@@ -60,6 +60,27 @@ _ALIKE_EVALUATIONS = [
 """The weights stand at the questions again; whether a number has a point, what trained the model, says nothing."""
 
 _FITTED = [("fitted on a private round", lambda d: d.update(study="t") or d["projection"].update(PRIVATE))]
+_WINDOWS = {"from": "2027-01-04T00:00:00Z", "length": "P7D", "count": 52}
+
+
+def _series(**change):
+    return lambda d: d.update(opens=None, closes=None, windows={**_WINDOWS, **change})
+
+
+_ALIKE_SERIES = [
+    ("as many windows as cells allow", _series(count=868)),
+    ("windows until the year 9000", _series(**{"from": "8900-01-01T00:00:00Z"}, length="P365D", count=100)),
+]
+_UNLIKE_SERIES = [
+    ("a window more than cells allow", _series(count=869)),
+    ("windows until the year 9001", _series(**{"from": "8900-01-01T00:00:00Z"}, length="P365D", count=101)),
+]
+_ALL_ALIKE = {
+    "ss-laplace": _ALIKE,
+    "evaluation": _ALIKE_EVALUATIONS,
+    "projection": _FITTED,
+    "wide": _ALIKE_SERIES,
+}
 
 
 def _changed(base, changes):
@@ -135,6 +156,9 @@ def refused_documents(known):
         ("a weight of a question beyond 2^30", lambda d: d["questions"][1].update(weight=2**30 + 1)),
     ]
     yield from _invalid(json.loads(known["binary"].document), pairs)
+    yield from _invalid(json.loads(known["wide"].document), _UNLIKE_SERIES)
+    yield from _invalid(json.loads(known["moments"].document), [("windows of moments", _series())])
+    yield from _invalid(json.loads(known["evaluation"].document), [("windows of an evaluation", _series())])
     yield from _refused_places(json.loads(known["missing-oue"].document))
     yield from _refused_projections(json.loads(known["projection"].document))
     yield from _refused_orders(json.loads(known["ordered"].document))
@@ -271,7 +295,6 @@ def _refused_projections(base):
     yield from _invalid(base, changes)
 
 
-_WINDOWS = {"from": "2027-01-04T00:00:00Z", "length": "P7D", "count": 52}
 _UNLIKE_WINDOWS = [
     (name, lambda d, change=change: d.update({"closes": None, "windows": change}))
     for name, change in (
@@ -280,6 +303,7 @@ _UNLIKE_WINDOWS = [
         ("windows of a month", {**_WINDOWS, "length": "P1M"}),
         ("windows of no time", {**_WINDOWS, "length": "P0D"}),
         ("windows of two units", {**_WINDOWS, "length": "P1DT1H"}),
+        ("windows of days written in other digits", {**_WINDOWS, "length": "P1\u0662D"}),
         ("windows of a number", {**_WINDOWS, "length": 7}),
         ("one window", {**_WINDOWS, "count": 1}),
         ("4097 windows", {**_WINDOWS, "count": 4097}),
