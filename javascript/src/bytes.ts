@@ -8,8 +8,16 @@ export const hex = (bytes: Iterable<number>): string =>
 export const unhex = (text: string): Uint8Array =>
   Uint8Array.from(text.match(/../g) ?? [], (pair) => Number(`0x${pair}`));
 
-export const concat = (...parts: readonly Iterable<number>[]): Uint8Array =>
-  Uint8Array.from(parts.flatMap((part) => [...part]));
+/** Set part by part: spreading them takes most of a report's time. */
+export function concat(...parts: readonly ArrayLike<number>[]): Uint8Array {
+  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
 
 /** An unsigned integer below 2^53 in `width` bytes: an array of them keeps of each quotient what is below 256. */
 export const littleEndian = (value: number, width: number): Uint8Array =>

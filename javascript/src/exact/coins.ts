@@ -1,6 +1,6 @@
 // Exact random decisions out of 64-bit words: no floating-point number decides one. The order in which words are taken is
 // that of protocols/vectors/README.md.
-import { concat, littleEndian } from "../bytes.js";
+import { littleEndian } from "../bytes.js";
 import { ensure } from "../errors.js";
 import { hmac } from "./sha256.js";
 
@@ -62,6 +62,7 @@ export function systemCoins(): Coins {
 /** Words that are a function of a secret and a message: one HMAC-SHA256 each, its first 8 bytes, little-endian. */
 export function keyedCoins(secret: Uint8Array, ...message: readonly Uint8Array[]): Coins {
   let number = 0;
-  const whole = concat(...message);
-  return new Coins(() => new DataView(hmac(secret, whole, littleEndian(number++, 4)).buffer).getBigUint64(0, true));
+  return new Coins(() =>
+    new DataView(hmac(secret, ...message, littleEndian(number++, 4)).buffer).getBigUint64(0, true),
+  );
 }
