@@ -16,11 +16,12 @@ export type {
   Question,
   RecordOf,
   ValueOf,
+  Windows,
 } from "./document/types.js";
 export { LdpError } from "./errors.js";
 export { Coins, randomBytes, systemCoins, type Words } from "./exact/coins.js";
 export { readDirectory, type Directory } from "./publisher/directory.js";
-export { drawQuestions, oneStream, perturb, type Answer, type CoinSource } from "./perturb.js";
+export { drawQuestions, drawWindow, oneStream, perturb, type Answer, type CoinSource } from "./perturb.js";
 export { problems, type Problem } from "./problems.js";
 export { held, numberOf, position, textOf, valueIndex } from "./values.js";
 export { encodeUpload, MEDIA_TYPE, type Report } from "./wire.js";

@@ -26,12 +26,21 @@ export interface CoinSource {
 /** Everything from one stream. */
 export const oneStream = (coins: Coins): CoinSource => ({ encoding: () => coins, mechanism: () => coins });
 
+/** Words that are a function of a device's secret, for the draw of a subject about a campaign. */
+function wordsFor(secret: Uint8Array, subject: string, about: Uint8Array): Coins {
+  ensure(secret?.length === SECRET_BYTES, "invalid-secret");
+  return keyedCoins(secret, utf8(subject), about);
+}
+
+/** The one window of a series in which the device with this secret answers, each as likely; 0 where there are none. */
+export const drawWindow = (campaign: Campaign, secret: Uint8Array): number =>
+  wordsFor(secret, "window", utf8(campaign.id)).index(campaign.windows?.count ?? 1);
+
 /** The questions of the device with this secret: the same at every call, whatever failed after the last one. */
 export function drawQuestions(campaign: Campaign, secret: Uint8Array): Question[] {
-  ensure(secret?.length === SECRET_BYTES, "invalid-secret");
   const pools = campaign.privacy.answers === "all" ? campaign.groups : [campaign.questions];
   return pools.map((questions) => {
-    const coins = keyedCoins(secret, utf8("question"), slot(campaign, questions[0]!.group));
+    const coins = wordsFor(secret, "question", slot(campaign, questions[0]!.group));
     let ticket = coins.index(questions.reduce((sum, question) => sum + question.weight, 0));
     return questions.find((question) => (ticket -= question.weight) < 0)!;
   });
@@ -53,9 +62,10 @@ export function perturb<D extends CampaignDocument>(
   const classIndex = position(label, classes);
   ensure(classIndex >= 0, "undeclared-label", `${name} must be one of ${classes.join(", ")}`);
   ensure(isObject(record), "not-a-record");
+  const first = drawWindow(campaign, secret) * campaign.questions.length;
   return drawQuestions(campaign, secret).map((question) => {
     const item = itemOf(campaign, question, record, classIndex, source.encoding(question));
     const payload = question.perturb(item, source.mechanism(question, item));
-    return { question: question.index, item, id: reportId(secret, campaign, question.group), payload };
+    return { question: first + question.index, item, id: reportId(secret, campaign, question.group), payload };
   });
 }

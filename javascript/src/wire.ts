@@ -6,7 +6,7 @@ import { hmac } from "./exact/sha256.js";
 export const MEDIA_TYPE = "application/vnd.ldp-bayes.reports+msgpack";
 
 export interface Report {
-  /** Index of the question in the document. */
+  /** Index of the question in the document; in a series window * questions + index. */
   readonly question: number;
   /** 16 bytes. */
   readonly id: Uint8Array;

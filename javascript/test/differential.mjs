@@ -1,11 +1,12 @@
 // What this client makes of campaigns, records and scripted words, line by line, for a comparison with Python:
 //   {"document", "secret", "records": [[record, label, [word, ...]], ...]}
-// is answered by {"refused": code}, or by {"id", "epsilon", "questions", "answers": [...]}, one answer for each record. It runs the
-// bundled file.
+// is answered by {"refused": code}, or by {"id", "epsilon", "closes", "window", "questions", "answers": [...]}, one answer for each record. It
+// runs the bundled file.
 import { createInterface } from "node:readline";
 import {
   Coins,
   drawQuestions,
+  drawWindow,
   encodeUpload,
   hex,
   LdpError,
@@ -50,6 +51,8 @@ for await (const line of createInterface({ input: process.stdin })) {
     told = {
       id: campaign.id,
       epsilon: campaign.realisedEpsilon,
+      closes: campaign.closes ? Date.parse(campaign.closes) : null,
+      window: drawWindow(campaign, key),
       questions: drawQuestions(campaign, key).map(({ index }) => index),
       answers: records.map((record) => answer(campaign, key, record)),
     };

@@ -134,3 +134,15 @@ test("a server's code is kept only where it is one, wherever it stands", () => {
     assert.deepEqual(replies(after(named)), ["arrived", "unreadable-code", "arrived"], code.slice(0, 99));
   }
 });
+
+test("of a success a report whose window is not open yet stays, and the rest leaves", () => {
+  const early = (...ids) => answer(200, { rejected: ids.map((id) => [id, "window-not-open"]) });
+  const some = after(early("a", "c"));
+  assert.deepEqual([left(some), replies(some), some.problem], [["a", "c"], [null, "arrived", null], null]);
+  assert.deepEqual([some.due, some.retries, some.receipt.fate], [NOW, 0, "on-its-way"]);
+  const all = after(early("a", "c"), ["a", "c"]);
+  assert.deepEqual([left(all), replies(all), all.problem], [IDS, [null, null, null], "window-not-open"]);
+  assert.deepEqual([all.due, all.retries, all.attempts], [NOW + 500, 1, 1]);
+  const refused = after(answer(200, { rejected: [["a", "window-over"]] }), ["a"]);
+  assert.deepEqual(replies(refused), ["window-over", null, null]);
+});

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from browsing import answer, open_browser
 from credit_draft import DRAFT
 
@@ -51,8 +52,9 @@ def test_an_operator_signs_in_creates_watches_trains_downloads_and_revokes(brows
     assert browser.complaints() == []
 
 
-def test_the_public_page_shows_what_a_device_would_send(browser, aggregator):
-    campaign = aggregator.publish(OPEN)
+@pytest.mark.parametrize("windows", [None, {"from": "2027-01-04T00:00:00Z", "length": "P7D", "count": 52}])
+def test_the_public_page_shows_what_a_device_would_send(browser, aggregator, windows):
+    campaign = aggregator.publish({**OPEN, "windows": windows})
     browser.open(f"{aggregator.url}/c/{campaign.id}")
     assert browser.text("h1") == OPEN["title"]
     button = "[data-lab] button"
@@ -60,6 +62,7 @@ def test_the_public_page_shows_what_a_device_would_send(browser, aggregator):
     before = list(browser.requested())
     browser.click(button)
     browser.wait(lambda: "The whole upload has" in browser.text("[data-result]"))
+    assert ("its window" in browser.text("[data-result]")) == (windows is not None)
     browser.click("[data-lab] button[value=again]")
     browser.wait(lambda: "1000 devices" in browser.text("[data-result]"))
     assert browser.requested() == before

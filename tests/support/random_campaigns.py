@@ -13,6 +13,14 @@ LONG = "9" * 400
 ODD = [None, True, False, 0, 1, -1, 1.5, 2**53, -0.0, 1e300, 1e-7, 0.1, [], {}, [1]]
 ODD += ["", "x", "1", " 1 ", "\ud800", "a\nb", LONG]
 ODD_RECORDS = [None, "record", 1, []]
+BEGINNINGS = ["2027-01-04T00:00:00Z", "0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "8990-02-28T12:00:00Z"]
+LENGTHS = ["P7D", "P1W", "PT1H", "PT30M", "P365D", "P73D", "PT9999H", "P9999W"]
+COUNTS = [2, 3, 5, 10, 52, 365, 4096]
+ODD_WINDOWS = {
+    "from": [*BEGINNINGS, "0000-01-01T00:00:00Z", "2027-02-29T00:00:00Z", "2027-01-04"],
+    "length": [*LENGTHS, "P0D", "P07D", "P10000D", "PT7D", "P7H", "P7M", "PTP7D", "PT7H ", "P\u0667D", ["P7D"], 7],
+    "count": [*COUNTS, 1, 4097, 2.0, 2.5, "52"],
+}
 MECHANISMS = ["auto", "de", "sue", "oue", "she", "the", "ss"]
 
 
@@ -45,8 +53,9 @@ def draft(rng):
             "continuous": "auto" if scores else rng.choice(["auto", "laplace", "onebit", "sign"]),
         },
     }
+    series = not (moments or scores) and rng.random() < 0.3
     if rng.random() < 0.2:
-        made["privacy"]["release_every"] = None if moments else 10
+        made["privacy"]["release_every"] = None if moments or series else 10
     if moments:
         made |= {"asks": "moments", "study": "s"}
     inputs = [one for one in features if one["kind"] == "continuous"]
@@ -54,7 +63,9 @@ def draft(rng):
         made |= {"asks": "score", "study": "s", "evaluation": _evaluation(rng, made, inputs)}
     if inputs and not (moments or scores) and rng.random() < 0.3:
         made["projection"] = _projection(rng, inputs)
-    if rng.random() < 0.2:
+    if series:
+        made["windows"] = {"from": rng.choice(BEGINNINGS), "length": rng.choice(LENGTHS), "count": rng.choice(COUNTS)}
+    elif rng.random() < 0.2:
         made |= {"opens": "2026-01-01T00:00:00Z", "closes": "2027-12-31T23:59:59Z", "study": "other"}
     return made
 
@@ -64,8 +75,12 @@ def document(rng, source):
     if rng.random() < 0.5:
         return source.document.decode()
     content = json.loads(source.document)
-    for _ in range(rng.choice([1, 1, 1, 2])):
-        _tamper(rng, content)
+    if source.windows and rng.random() < 0.7:
+        changed = rng.choice(list(ODD_WINDOWS))
+        content["windows"][changed] = rng.choice(ODD_WINDOWS[changed])
+    else:
+        for _ in range(rng.choice([1, 1, 1, 2])):
+            _tamper(rng, content)
     text = json.dumps(content, ensure_ascii=True if "\\ud8" in json.dumps(content) else rng.random() < 0.5)
     if rng.random() < 0.05:
         text = text.replace('"title"', '"study": null, "study"', 1)

@@ -5,9 +5,10 @@ import { hex, unhex } from "../bytes.js";
 import { parseCampaign } from "../document/campaign.js";
 import { readModel } from "../document/evaluation.js";
 import type { Campaign, CampaignDocument, LabelOf, RecordOf } from "../document/types.js";
+import { opensAt } from "../document/windows.js";
 import { ensure, LdpError } from "../errors.js";
 import { within } from "../exact/rationals.js";
-import { perturb } from "../perturb.js";
+import { drawWindow, perturb } from "../perturb.js";
 import { changeState, landed, stateOf, type Install } from "./install.js";
 import { AwayError, get } from "./network.js";
 import { CLOCK_TOLERANCE, CLOSING_GRACE } from "./policy.js";
@@ -76,8 +77,9 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
 
   /**
    * What an app has to do now; call it at every start. `"ask"`: show the person what `fetch` gives, then `grant` for a yes,
-   * `withdraw` for a no; either is remembered. `"contribute"`: the person has agreed, and no answer is given yet. `"nothing"`:
-   * answered, declined, switched off, refused, or the campaign cannot be had at the moment.
+   * `withdraw` for a no; either is remembered. `"contribute"`: the person has agreed, and no answer is given yet; in a campaign
+   * with windows, this device's is open. `"nothing"`: answered, declined, switched off, refused (`refusal` says why, and when
+   * this device's window opens), or the campaign cannot be had at the moment.
    */
   async nextStep(): Promise<"ask" | "contribute" | "nothing"> {
     const entry = await this.entry();
@@ -89,8 +91,8 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
       if (error instanceof AwayError) return "nothing";
       throw error;
     }
-    if (code && code !== "other-recipient") return "nothing";
-    return entry && !code ? "contribute" : "ask";
+    if (code && !AGREEABLE.includes(code)) return "nothing";
+    return !entry || code === "other-recipient" ? "ask" : code ? "nothing" : "contribute";
   }
 
   /** Why this device would refuse the campaign, null where it would answer: to know before anybody is asked. */
@@ -101,10 +103,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     const state = await stateOf(install);
     if (state.campaigns[this.id]?.receipt) return null;
     return (
-      (await publisher?.refusal()) ??
-      this.refused(campaign, state) ??
-      (await install.storage.refusal?.(install.key)) ??
-      null
+      (await publisher?.refusal()) ?? (await install.storage.refusal?.(install.key)) ?? this.refused(campaign, state)
     );
   }
 
@@ -136,7 +135,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     const { storage, now } = this.install;
     const { title, purpose, realisedEpsilon: epsilon, document } = await this.fetch();
     const refused = await this.refusal();
-    if (refused && refused.code !== "other-recipient") throw refused;
+    if (refused && !AGREEABLE.includes(refused.code)) throw refused;
     await storage.change(`campaign ${this.id}`, () => document);
     await this.publisher?.keep();
     await changeState(this.install, ({ campaigns }) => {
@@ -201,7 +200,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
       if (refused) throw refused;
       const secret = unhex(state.secret);
       const reports = perturb(campaign, record, label, secret, account);
-      const { title, study, questions, realisedEpsilon: epsilon, closes } = campaign;
+      const { title, study, questions, realisedEpsilon: epsilon, closes, windows } = campaign;
       const { reportAge } = install.policy;
       const at = install.now();
       receipt = {
@@ -215,12 +214,13 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
         fate: "waiting",
       };
       const kept = reports.map(({ question, id, payload }) => {
-        const { feature, other } = questions[question]!;
+        const { feature, other } = questions[question % questions.length]!;
         const about = [campaign.evaluation ? "the model" : feature, other ?? campaign.label.name];
         const asked = about.filter(Boolean).join(" and ");
         return { id: hex(id), question, asked, payload: hex(payload), at: null, reply: null };
       });
-      const expires = Math.min(at + reportAge, closes ? Date.parse(closes) + CLOSING_GRACE : Infinity);
+      const ends = windows ? opensAt(windows, drawWindow(campaign, secret) + 1) : Date.parse(closes ?? "");
+      const expires = Math.min(at + reportAge, (ends || Infinity) + CLOSING_GRACE);
       Object.assign(state.campaigns[this.id]!, { receipt, reports: kept, expires, due: null });
     });
     install.wake?.();
@@ -305,8 +305,25 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
                 : study && receipts.some((receipt) => receipt.study === study)
                   ? "study-answered"
                   : null;
-    return code && new LdpError(code);
+    return code ? new LdpError(code) : outOfWindow(campaign, state.secret, install.now());
   }
+}
+
+/** Why a device does not answer now, and a person may agree all the same. */
+const AGREEABLE = ["other-recipient", "window-not-open"];
+
+/** Why this device does not answer a series now; its window is drawn from its secret, once it has one. */
+function outOfWindow(campaign: Campaign, secret: string, now: number): LdpError | null {
+  const { windows } = campaign;
+  if (!windows || !secret) return null;
+  const own = drawWindow(campaign, unhex(secret));
+  const [opens, ends] = [opensAt(windows, own), opensAt(windows, own + 1)];
+  if (opens <= now && now < ends) return null;
+  const [from, to] = [opens, ends].map((time) => new Date(time).toJSON().slice(0, 16).replace("T", " "));
+  const told = `in window ${own + 1} of ${windows.count}, from ${from} to ${to} UTC; `;
+  return now < opens
+    ? new LdpError("window-not-open", `this device answers ${told}come again then`)
+    : new LdpError("window-over", `this device was to answer ${told}it answers in no other`);
 }
 
 const NOTHING: Omit<Entry, "consent"> = {

@@ -3,7 +3,7 @@
 import { RETRY_AFTER_LONGEST, type Policy } from "./policy.js";
 import { ARRIVED, queued, type Entry } from "./state.js";
 
-const RETRYABLE_CODES = ["campaign-not-open", "not-found"]; // "later", whatever their status
+const RETRYABLE_CODES = ["campaign-not-open", "window-not-open", "not-found"]; // "later", whatever their status
 const TERMINAL = [404, 409, 410, 451];
 const TOO_LARGE = 413;
 const POISON = [400, 415, 422];
@@ -62,23 +62,24 @@ export function judge(
   const reason = reasonOf(answer);
   const status = answer?.status ?? 0;
   const poison = status === TOO_LARGE || (code && POISON.includes(status));
-  const settle = (codeOf: (id: string) => string | undefined): void => {
+  const settle = (settled: readonly string[], codeOf: (id: string) => string | undefined): void => {
     const { reports, receipt } = entry;
-    for (const one of reports) if (ids.includes(one.id)) one.reply = codeOf(one.id) ?? ARRIVED;
+    for (const one of reports) if (settled.includes(one.id)) one.reply = codeOf(one.id) ?? ARRIVED;
     const arrived = reports.some(({ reply }) => reply === ARRIVED); // also where it was deleted on its way
     if (receipt && !queued(entry).length && (arrived || receipt.fate !== "deleted"))
       receipt.fate = arrived ? ARRIVED : "refused";
   };
   entry.attempts++;
-  entry.problem = reason;
   const rejected = status === 200 ? rejections(answer!) : undefined;
-  if (rejected) {
-    settle((id) => rejected.get(id));
+  const decided = rejected ? ids.filter((id) => !RETRYABLE_CODES.includes(rejected.get(id)!)) : [];
+  entry.problem = rejected?.get(ids[0]!) ?? reason;
+  if (decided.length) {
+    settle(decided, (id) => rejected!.get(id));
     entry.problem = null;
   } else if (ids.length > 1 && poison) {
     entry.most = 1; // from now on one at a time: the one that cannot be taken is then alone
   } else if (code && (poison || (TERMINAL.includes(status) && !RETRYABLE_CODES.includes(code)))) {
-    settle(() => reason);
+    settle(ids, () => reason);
   } else {
     // exponential backoff with full jitter; Retry-After is the floor, up to its cap
     const window = Math.min(policy.backoffLongest, policy.backoffBase * 2 ** (entry.attempts - 1));

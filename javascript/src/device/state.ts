@@ -13,7 +13,7 @@ export interface Receipt {
   readonly title: string;
   readonly study: string | null;
   readonly epsilon: number;
-  /** Indices of the questions drawn. */
+  /** The questions drawn, as the reports name them: in a series window * questions + index. */
   readonly questions: readonly number[];
   readonly at: number;
   readonly url: string;

@@ -24,6 +24,7 @@ import { checkProjection } from "./projection.js";
 import { readQuestion, MOST_PRODUCTS } from "./questions.js";
 import { cellsOf, isFeature, isGaussian, MOST_CLASSES, MOST_FEATURES, MOST_WEIGHT, nameOf } from "./schema.js";
 import type { Campaign, CampaignDocument, ContinuousFeature, Feature, Question } from "./types.js";
+import { areWindows, opensAt, WINDOW_GRACE } from "./windows.js";
 
 const LARGEST_DOCUMENT = 4 << 20; // bytes
 const MOST_CAMPAIGN_CELLS = 2 ** 18;
@@ -31,7 +32,7 @@ const MOST_RELEASE = 2 ** 40;
 
 /** Checks all but the questions. Returns the features that questions are about. */
 function checkAuthored(document: any): Feature[] {
-  const { label, features, asks, opens, projection } = document ?? {};
+  const { label, features, asks, opens, projection, windows } = document ?? {};
   const moments = asks === "moments";
   const score = asks === "score";
   const plain = !moments && !score;
@@ -58,14 +59,15 @@ function checkAuthored(document: any): Feature[] {
         discrete: optional(among("auto de sue oue she the ss")),
         continuous: optional(among("auto laplace onebit sign")),
         theta: optional((theta) => isPositive(theta) && theta <= 1),
-        release_every: moments ? isAbsent : optional(whole(2, MOST_RELEASE)),
+        release_every: moments || windows ? isAbsent : optional(whole(2, MOST_RELEASE)),
       }),
     asks: optional(among("model moments score")),
     study: plain ? optional(isName) : isName,
     projection: plain ? optional((value) => (inputs = checkProjection(value, document))) : isAbsent,
     evaluation: score ? () => checkEvaluation(document) : isAbsent,
-    opens: optional(isInstant),
-    closes: optional((time) => isInstant(time) && (opens == null || opens < time)),
+    windows: plain ? optional(areWindows) : isAbsent,
+    opens: windows ? isAbsent : optional(isInstant),
+    closes: windows ? isAbsent : optional((time) => isInstant(time) && (opens == null || opens < time)),
     questions: Array.isArray,
   });
   const asked: Feature[] = [
@@ -73,9 +75,18 @@ function checkAuthored(document: any): Feature[] {
     ...(projection?.outputs ?? []),
   ];
   const values = asked.reduce((sum, feature) => sum + cellsOf(feature) * (isGaussian(feature) ? 2 : 1), 0);
-  must((values + 1) * k <= MOST_CAMPAIGN_CELLS, "features");
+  const cells = (values + 1) * k;
+  must(cells <= MOST_CAMPAIGN_CELLS, "features");
+  must(!windows || cells * windows.count <= MOST_CAMPAIGN_CELLS, "count");
   return asked;
 }
+
+/** When a series opens and closes: with its first window, and some time after its last. */
+const timesOf = ({ windows }: CampaignDocument) =>
+  windows && {
+    opens: windows.from,
+    closes: new Date(opensAt(windows, windows.count) + WINDOW_GRACE).toJSON(),
+  };
 
 /** The campaign of a document's text; `known`, its id where it is known, must be the hash of its bytes. Throws LdpError. */
 export function parseCampaign<const D extends CampaignDocument>(text: string, known?: string): Campaign<D> {
@@ -84,7 +95,8 @@ export function parseCampaign<const D extends CampaignDocument>(text: string, kn
   const id = base64url(sha256(bytes));
   ensure((known ?? id) === id, "wrong-hash");
   const document = strictJson(text);
-  const authored = { ...document, id, document: text, asked: checkAuthored(document) };
+  const asked = checkAuthored(document);
+  const authored = { ...document, ...timesOf(document), id, document: text, asked };
   must(isList(document.questions, 1, 2 * MOST_FEATURES + 1 + MOST_PRODUCTS), "questions");
   const losses = new Map<string, Ratio>();
   const questions: Question[] = document.questions.map((one: unknown, index: number) =>

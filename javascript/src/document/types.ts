@@ -45,6 +45,13 @@ export interface Evaluation {
   readonly weights?: readonly number[] | null;
 }
 
+/** `count` windows, one after another, each of the `length` (`P7D`, `PT1H`: one unit of ISO 8601), the first `from` then on. */
+export interface Windows {
+  readonly from: string;
+  readonly length: string;
+  readonly count: number;
+}
+
 /** What a device needs of a published document; `questions` are its server's, and are checked when it is parsed. */
 export interface CampaignDocument {
   readonly version: number;
@@ -67,6 +74,8 @@ export interface CampaignDocument {
   readonly study?: string | null;
   readonly opens?: string | null;
   readonly closes?: string | null;
+  /** Where it is a series: each device answers once in its life, in a window drawn by lot. */
+  readonly windows?: Windows | null;
   readonly questions?: readonly unknown[];
 }
 
@@ -112,6 +121,9 @@ export interface Campaign<D extends CampaignDocument = CampaignDocument> extends
   /** SHA-256 of the document's bytes, base64url. */
   readonly id: string;
   readonly document: string;
+  /** Where there are windows, when the first one opens, and some days after the last. */
+  readonly opens?: string | null;
+  readonly closes?: string | null;
   /** The features that questions are about: a projection's inputs are replaced by its outputs. */
   readonly asked: readonly Feature[];
   readonly questions: readonly Question[];

@@ -95,8 +95,9 @@ export async function checkVectors(client, files) {
     check("documents refused", name, () => refuses(code, () => parseCampaign(document, id ?? undefined)));
   }
 
-  for (const { document, secret, questions } of reports.draws) {
+  for (const { document, secret, questions, window = 0 } of reports.draws) {
     check("draws", document, () => {
+      equal(client.drawWindow(campaigns[document], unhex(secret)), window);
       equal(
         client.drawQuestions(campaigns[document], unhex(secret)).map(({ index }) => index),
         questions,

@@ -84,14 +84,18 @@ function filled() {
   return [record, form.querySelector("[data-label]").value];
 }
 
+/** The question that a report answers; in a series it is one of its window's. */
+const askedIn = ({ questions }, { question }) => questions[question % questions.length];
+
 function once(campaign) {
   const answers = perturb(campaign, ...filled());
   const bytes = encodeUpload(answers);
+  const drew = campaign.windows ? `its window (${Math.floor(answers[0].question / campaign.questions.length) + 1} of ${campaign.windows.count}) and its question` : "its question";
   result.replaceChildren(
-    element("p", "This device drew its question by lot and would send this. Press again: another device, another lot, other noise."),
-    tableOf(["It was asked about", "It says", "Bytes of the answer"], answers.map(({ question, payload }) => {
-      const asked = campaign.questions[question];
-      return [about(campaign, asked), inWords(campaign, asked, payload), hex(payload)];
+    element("p", `This device drew ${drew} by lot and would send this. Press again: another device, another lot, other noise.`),
+    tableOf(["It was asked about", "It says", "Bytes of the answer"], answers.map((answer) => {
+      const asked = askedIn(campaign, answer);
+      return [about(campaign, asked), inWords(campaign, asked, answer.payload), hex(answer.payload)];
     })),
     element("p", `The whole upload has ${bytes.length} bytes:`),
     element("code", hex(bytes)),
@@ -103,9 +107,10 @@ function often(campaign) {
   const filledIn = filled();
   const counts = campaign.questions.map(({ domain_size: size }) => ({ answers: 0, cells: Array(size).fill(0) }));
   for (let number = 0; number < MANY; number++) {
-    for (const { question, payload } of perturb(campaign, ...filledIn)) {
-      counts[question].answers += 1;
-      for (const [cell, value] of said(campaign.questions[question], payload)) counts[question].cells[cell] += value;
+    for (const answer of perturb(campaign, ...filledIn)) {
+      const asked = askedIn(campaign, answer);
+      counts[asked.index].answers += 1;
+      for (const [cell, value] of said(asked, answer.payload)) counts[asked.index].cells[cell] += value;
     }
   }
   const shown = campaign.questions.filter(({ index }) => counts[index].answers > 0);
