@@ -1,15 +1,21 @@
 """The windows of a series on every store: counted apart, refused before their time and after it."""
 
 import random
+from dataclasses import replace
 from datetime import datetime, timezone
 
 import numpy as np
 import pytest
 from cells import cell_campaign, cell_report
 
+from ldp_aggregator.archive.locations import open_place
+from ldp_aggregator.archive.recount import recount
+from ldp_aggregator.archive.writer import Archive, ArchivedCounts
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.node_statistics import decode_share, encode_share, parts_of
 from ldp_aggregator.service.publishing import check_kind, compile_draft
+from ldp_aggregator.store import open_store
+from ldp_aggregator.store.backup import combine_stores, copy_store, restore_store
 from ldp_aggregator.store.contract import Submission
 from ldp_aggregator.store.decisions import gather_by_campaign
 from protocols import DocumentError, DraftError, Report, decode_upload, encode_upload
@@ -113,3 +119,35 @@ privacy = { epsilon = 1.0 }
 windows = { from = 2027-01-04T01:00:00+01:00, length = "P7D", count = 52 }
 """
     assert compile_draft(draft, toml=True).windows.start == datetime(2027, 1, 4, tzinfo=timezone.utc)
+
+
+async def test_archive_recount_merge_and_restore_keep_every_window_apart(tmp_path, clock):
+    campaign = cell_campaign(windows=WINDOWS)
+    clock.step(5 * DAY)
+    numbers = {"a": range(30), "b": range(25, 50)}
+    for name, members in numbers.items():
+        store = await open_store(tmp_path / name, clock=clock)
+        await store.create_campaign(campaign)
+        folder = str(tmp_path / f"archive of {name}")
+        counts = ArchivedCounts(store, Archive(open_place(folder), 16))
+        reports = [replace(cell_report(campaign, number), question=number % 7) for number in members]
+        [outcome] = await counts.count(
+            [Submission(campaign, decode_upload(encode_upload(sorted(reports, key=lambda r: r.question)), campaign))]
+        )
+        assert set(codes(outcome)) == {"window-not-open"}
+        found = recount(folder, campaign.id)
+        assert found.tally == await store.tally(campaign.id)
+        assert (found.refused, found.reports) == (0, sum(number % 7 < 6 for number in members))
+        await store.close()
+    combine_stores(tmp_path / "a", tmp_path / "b", tmp_path / "both")
+    copy_store(tmp_path / "both", tmp_path / "copy")
+    restore_store(tmp_path / "copy", tmp_path / "restored")
+    for name in ("both", "restored"):
+        store = await open_store(tmp_path / name)
+        tally = await store.tally(campaign.id)
+        assert await store.check() == []
+        for window in range(COUNT):
+            counted = [number for members in numbers.values() for number in members if number % 7 == window < 6]
+            assert tally.window(window).counts[0].sum() == len(counted)
+            assert set(np.flatnonzero(tally.window(window).counts[0])) == set(counted)
+        await store.close()
