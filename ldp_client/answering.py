@@ -3,31 +3,22 @@
 Order matters and is part of the guarantee: the label is looked up and the record's type checked (either is refused
 before anything is drawn), the question is drawn, and only then is the record read, and only at the feature asked about
 (in an evaluation round, at those of its model).
-
-The question is a keyed hash of the device's secret, never of fresh coins: whatever fails after the draw, and however
-often the app calls again, in whichever process and from whichever backup, the device meets the same question. Otherwise
-a record whose values cannot be read would choose the question by failing until it is asked about something else, and
-the question is public. Over devices, whose secrets are independent and uniform, the law of the question is that of the
-weights, as far as HMAC-SHA256 is a pseudo-random function. The answer's coins are fresh.
 """
 
 from __future__ import annotations
 
-import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
+from ldp_client.draw import draw_questions, draw_window
 from protocols import SYSTEM_COINS, Campaign, Coins, Question, RecordError, Report
 from protocols.document.questions import INDEX, LABEL, MOMENT, PRODUCT, RIGHT, SCORE, SQUARE, VALUE, signs_of
 from protocols.document.schema import ContinuousFeature, Feature, Projection, value_of
 from protocols.exact import WORD_BITS
 from protocols.mechanisms import VALUE_BITS, Moment
 from protocols.values import number_of
-from protocols.wire import check_secret, make_secret, report_id, slot_bytes
+from protocols.wire import check_secret, make_secret, report_id
 
-_QUESTION: Final = b"question"
-_WINDOW: Final = b"window"
-_WORD_BYTES: Final = 8
 _ONE: Final = 1 << VALUE_BITS
 
 
@@ -188,54 +179,3 @@ def _value(campaign: Campaign, feature: Feature, record: Mapping[str, object], c
 def _random_t(coins: Coins) -> float:
     """A uniformly random multiple of 2**-52 in [-1, 1]."""
     return (coins.below(2 * _ONE + 1) - _ONE) / _ONE
-
-
-def draw_questions(campaign: Campaign, secret: bytes) -> tuple[Question, ...]:
-    """The questions that the device with this secret answers, by their weights: the same ones at every call.
-
-    Raises LdpError.
-    """
-    check_secret(secret)
-    return tuple(
-        draw(pool, KeyedWords(secret, _QUESTION, campaign, slot_bytes(campaign, pool[0].group)))
-        for pool in campaign.pools
-    )
-
-
-def draw_window(campaign: Campaign, secret: bytes) -> int:
-    """The one window of a series in which the device with this secret answers, each as likely; 0 where there are none.
-
-    Raises SecretError.
-    """
-    check_secret(secret)
-    return 0 if campaign.windows is None else KeyedWords(secret, _WINDOW, campaign).below(campaign.windows.count)
-
-
-def draw(questions: Sequence[Question], coins: Coins) -> Question:
-    """One question, with probability exactly proportional to its weight; a single question takes no word."""
-    ticket = coins.below(sum([question.weight for question in questions]))
-    for question in questions:
-        ticket -= question.weight
-        if ticket < 0:
-            return question
-    raise AssertionError("a ticket is below the sum of the weights")
-
-
-class KeyedWords(Coins):
-    """Words that are a function of a device's secret and a campaign, for the draws of the question and of the window.
-
-    Word i is the first 8 bytes, little-endian, of HMAC-SHA256(secret, "question" || campaign id || slot || i), for the
-    window of HMAC-SHA256(secret, "window" || campaign id || i), slot and i as four bytes, little-endian. A ticket is
-    then drawn as from any other words, by rejection: no modulo favours a question.
-    """
-
-    def __init__(self, secret: bytes, subject: bytes, campaign: Campaign, slot: bytes = b"") -> None:
-        self._secret = secret
-        self._message = subject + campaign.id.encode("ascii") + slot
-        self._taken = 0
-
-    def words(self, count: int) -> Sequence[int]:
-        first, self._taken = self._taken, self._taken + count
-        secret, message = self._secret, self._message
-        digests = [hmac.digest(secret, message + n.to_bytes(4, "little"), "sha256") for n in range(first, self._taken)]
-        return [int.from_bytes(digest[:_WORD_BYTES], "little") for digest in digests]

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ldp_client import ledger
-from ldp_client.caps import NOT_YET, Caps, refusal
 from ldp_client.delivery.queue import Outbox
 from ldp_client.delivery.schedule import REPORT_OVERHEAD, Event, Place
 from ldp_client.delivery.status import Status, Withdrawal, campaign_status
@@ -15,6 +14,7 @@ from ldp_client.errors import ConsentError, RefusedError, StorageError, Transpor
 from ldp_client.ledger import Consent, Installation, Receipt, read_installation, write_installation
 from ldp_client.network.aggregator import Aggregator, Document
 from ldp_client.policy import CLOSE_TIMEOUT, CLOSING_GRACE, STORAGE_WAIT, Policy
+from ldp_client.refusals import NOT_YET, Caps, refusal
 from ldp_client.runtime import seconds_left, within
 from ldp_client.storage.contract import MARK, Transaction
 

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
-from ldp_client.caps import Caps, read_cap
 from ldp_client.delivery.install import DevicePermits, Install
 from ldp_client.delivery.queue import listed
 from ldp_client.delivery.schedule import OnEvent, Send, Task
@@ -15,6 +14,7 @@ from ldp_client.errors import StorageError, TransportError
 from ldp_client.ledger import Ledger, read_installation
 from ldp_client.network import SHARED_TRANSPORT
 from ldp_client.policy import CLOSE_TIMEOUT, DEFAULT_POLICY, STORAGE_WAIT, Policy
+from ldp_client.refusals import Caps, read_cap
 from ldp_client.runtime import SYSTEM_CLOCK, Clock, within
 from ldp_client.storage.contract import Cache, scope_prefix
 

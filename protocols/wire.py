@@ -5,7 +5,7 @@ one valid encoding of some of them, canonical msgpack.
 as four bytes, little-endian: 0 where a device answers one question, else the question's group. A retry meets its own
 id; the id says nothing about the device and links no two campaigns.
 
-The drawn question is a keyed hash of the same secret (:mod:`ldp_client.answering`). Its messages begin with another
+The drawn question is a keyed hash of the same secret (:mod:`ldp_client.draw`). Its messages begin with another
 word and have another length, so that no message of one is a message of the other and neither tells about the other.
 
 An upload is ``[1, [[question, ids, payloads], ...]]``: questions strictly increasing, ``ids`` 16 n bytes, ``payloads``

@@ -14,7 +14,7 @@ from ldp_aggregator.server.sockets.listener import Listeners
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import open_store
 from ldp_client import Device, MemoryStorage
-from ldp_client.answering import draw_window
+from ldp_client.draw import draw_window
 from ldp_client.ledger import read_installation
 from protocols import Campaign
 from simulations.fleet.devices import POLICY, Network

@@ -53,8 +53,9 @@ class Stranded {
     this.campaign = this.device.campaign(NOWHERE, campaign.id, { maxEpsilon: epsilon });
   }
 
-  /** What it sends for the record, now or again. */
-  async send(record, label) {
+  /** What it sends for the record, now or again; `now` is the time on its clock, where a line says it. */
+  async send(record, label, now) {
+    if (now !== undefined) this.now = Date.parse(now);
     await this.campaign.load(campaign.document);
     await this.campaign.grant();
     await this.campaign.contribute(record, label);
@@ -73,7 +74,7 @@ async function answer(line) {
   const name = String(line.device);
   const key = `${campaign.id} ${name}`;
   if (!devices.has(key)) devices.set(key, new Stranded(name));
-  return devices.get(key).send(record, line.label);
+  return devices.get(key).send(record, line.label, line.now);
 }
 
 for await (const text of createInterface({ input: process.stdin })) {

@@ -25,7 +25,7 @@ from ldp_aggregator.audit.asking.black_box import Answer, Client, Person, Stopwa
 from ldp_aggregator.audit.asking.lives import Lives, answers_twice
 from ldp_aggregator.audit.asking.observations import Seen, read_tables, within
 from ldp_aggregator.audit.asking.people import DRAWN_SHARE, Document, drawn_people, people_of
-from ldp_aggregator.audit.floor import UNSEEN, Floor, floor_of
+from ldp_aggregator.audit.power import UNSEEN, Floor, floor_of
 from ldp_aggregator.audit.rules import repeats
 from ldp_aggregator.audit.rules.repeats import Alike
 from ldp_aggregator.audit.rules.seeds import public_noise, small_seeds, twisted_ids

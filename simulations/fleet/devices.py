@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_client import Device, LdpError, Policy, TransportError
-from ldp_client.answering import draw_questions
+from ldp_client.draw import draw_questions
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Cancellation, Request, Response, Transport
 from protocols import SYSTEM_COINS, Campaign, Coins, Question, Report, encode_upload

@@ -18,7 +18,7 @@ from exact_coins import RecordingCoins
 from random_campaigns import as_python, campaign, document, record
 
 from ldp_client import perturb
-from ldp_client.answering import draw_questions, draw_window
+from ldp_client.draw import draw_questions, draw_window
 from protocols import Campaign, LdpError, encode_upload
 from protocols.document.campaign import document_id
 

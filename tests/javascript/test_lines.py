@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from drafts import draft, text
+from series_clients import lives_of
 
 from ldp_aggregator.audit import audit, command_client, command_stopwatch
 from ldp_aggregator.cli.audit import single_question
@@ -100,3 +101,12 @@ def test_whole_numbers_are_their_digits_however_large(told):
 
 def test_a_record_that_throws_is_empty(told):
     assert told["held"] == [None, None, None, 1]
+
+
+def test_in_a_series_a_device_sends_once_in_its_life_in_the_window_that_its_report_names(node):
+    windows = {"from": "2027-01-04T00:00:00Z", "length": "P7D", "count": 52}
+    label = {"name": "y", "classes": ["c0", "c1"], "weight": 0}
+    series = Campaign.compile(draft(text("f0", "0", "1", "2"), label=label, privacy={"epsilon": 1.0}, windows=windows))
+    told = lives_of([node, str(LINES)], series.document.decode())
+    assert len(set(told)) > 1
+    assert all(window == named for window, named in told)

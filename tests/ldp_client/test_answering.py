@@ -9,7 +9,7 @@ from exact_coins import SeededCoins, enumerate_outcomes
 from records import Watched
 
 from ldp_client import answering, perturb
-from ldp_client.answering import draw, draw_questions
+from ldp_client.draw import draw, draw_questions
 from protocols import Campaign, Coins, RecordError, decode_upload, encode_upload
 from protocols.exact import exp_bounds
 

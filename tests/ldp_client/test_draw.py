@@ -19,7 +19,7 @@ from exact_coins import SeededCoins, enumerate_outcomes
 from records import Untouchable, Watched
 
 from ldp_client import perturb
-from ldp_client.answering import draw, draw_questions
+from ldp_client.draw import draw, draw_questions
 from protocols import Campaign, LdpError, ScriptedCoins, encode_upload
 
 DRAFT = draft(

@@ -14,7 +14,8 @@ from evaluated import LABEL, U, V, draft, model
 from exact_coins import SeededCoins, enumerate_outcomes
 
 from ldp_client import Classifier, RefusedError, perturb
-from ldp_client.answering import draw_questions, item_of
+from ldp_client.answering import item_of
+from ldp_client.draw import draw_questions
 from protocols import Campaign, ScriptedCoins
 from protocols.wire import make_secret
 

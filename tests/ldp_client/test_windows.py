@@ -8,7 +8,8 @@ import pytest
 from records import RECORD, Untouchable
 
 from ldp_client import RefusedError
-from ldp_client.answering import draw_questions, draw_window, perturb
+from ldp_client.answering import perturb
+from ldp_client.draw import draw_questions, draw_window
 from ldp_client.ledger import read_installation
 from ldp_client.policy import CLOCK_TOLERANCE
 from ldp_client.testing import Answer

@@ -9,7 +9,7 @@ import pytest
 from value_vectors import feature_of, of_json
 
 from ldp_client import Classifier, perturb
-from ldp_client.answering import draw_questions, draw_window
+from ldp_client.draw import draw_questions, draw_window
 from protocols import Campaign, DocumentError, LdpError, ScriptedCoins, decode_upload, encode_upload
 from protocols.document.directory import read_directory
 from protocols.document.schema import Label

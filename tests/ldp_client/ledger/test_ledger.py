@@ -5,8 +5,8 @@ import time
 import pytest
 
 from ldp_client import Ledger, MemoryStorage, Receipt, StorageError
-from ldp_client.caps import Caps, refusal
 from ldp_client.ledger import FATES, Consent, Installation, read_installation, write_installation
+from ldp_client.refusals import Caps, refusal
 from protocols import Campaign
 
 CAP = 8.0

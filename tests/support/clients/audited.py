@@ -17,7 +17,8 @@ import pytest
 from exact_coins import SeededCoins
 
 from ldp_aggregator.audit import Answer, Person
-from ldp_client.answering import draw_questions, item_of, perturb
+from ldp_client.answering import item_of, perturb
+from ldp_client.draw import draw_questions
 from protocols import Campaign, Coins, Question, Report, encode_upload
 from protocols.mechanisms import Moment
 from protocols.values import held

@@ -14,9 +14,12 @@ import numpy as np
 from exact_coins import SeededCoins
 
 from ldp_aggregator.audit import Answer, Person
+from ldp_aggregator.audit.asking.black_box import command_client
+from ldp_aggregator.audit.asking.lives import Lives
 from ldp_aggregator.audit.verdict import BESIDE, LOSS, RETRY, TWICE
-from ldp_client.answering import draw_questions, draw_window, item_of
-from protocols import Campaign, Report, encode_upload
+from ldp_client.answering import item_of
+from ldp_client.draw import draw_questions, draw_window
+from protocols import Campaign, Report, decode_upload, encode_upload
 from protocols.wire import report_id
 
 
@@ -104,6 +107,18 @@ def memo_that_tells_of_change(device: Device, window: int, person: Person) -> by
     if key not in memory:
         memory[key] = device.upload(0, person, bytes([len(memory)]))
     return memory[key]
+
+
+def lives_of(command: Sequence[str], document: str) -> list[tuple[int, int]]:
+    """Ask a program for lives; the window in which each sends its one upload, and the window that the report names."""
+    lives = Lives.of(document)
+    people = lives.people([Person({"f0": str(number)}, "c0") for number in range(3)])
+    campaign, told = Campaign.parse(lives.document.encode()), []
+    for answer in lives.client(command_client(command))(lives.document, people * 3):
+        (window,) = (window for window, upload in enumerate(answer) if upload)
+        (block,) = decode_upload(answer[window], campaign)
+        told.append((window, block.question // len(campaign.questions)))
+    return told
 
 
 LEAKING = {

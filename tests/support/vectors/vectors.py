@@ -19,7 +19,8 @@ from vector_documents import documents
 from vector_training import impossible, models, training
 
 from ldp_client import perturb
-from ldp_client.answering import draw_questions, draw_window, item_of
+from ldp_client.answering import item_of
+from ldp_client.draw import draw_questions, draw_window
 from protocols import encode_upload
 from protocols.document.campaign import document_id
 from protocols.mechanisms import Moment

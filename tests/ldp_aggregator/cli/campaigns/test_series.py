@@ -10,7 +10,8 @@ from datetime import datetime, timezone
 import pytest
 
 from ldp_aggregator.store import Submission, open_store
-from ldp_client.answering import draw_window, perturb
+from ldp_client.answering import perturb
+from ldp_client.draw import draw_window
 from protocols import Campaign, decode_upload, encode_upload
 
 WINDOWS = {"from": "2026-01-01T00:00:00Z", "length": "P1D", "count": 6}

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ldp_aggregator.audit.searching.events import Event, guess_bound, loss_bound
+from ldp_aggregator.audit.bounds import guess_bound, loss_bound
+from ldp_aggregator.audit.searching.events import Event
 
 UNSEEN: Final = (
     "leaks rarer than the deltas above, and losses between the claim and the loss above",

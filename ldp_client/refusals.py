@@ -71,7 +71,7 @@ def _out_of_window(device: Installation, campaign: Campaign, now: float) -> Refu
         return None
     from datetime import datetime, timezone
 
-    from ldp_client.answering import draw_window
+    from ldp_client.draw import draw_window
 
     own = draw_window(campaign, device.secret)
     told, at = campaign.windows.told(own), campaign.windows.open_at(datetime.fromtimestamp(now, timezone.utc))
