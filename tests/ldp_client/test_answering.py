@@ -8,7 +8,8 @@ from drafts import draft, number, text
 from exact_coins import SeededCoins, enumerate_outcomes
 from records import Watched
 
-from ldp_client import answering, perturb
+import ldp_client.draw
+from ldp_client import perturb
 from ldp_client.draw import draw, draw_questions
 from protocols import Campaign, Coins, RecordError, decode_upload, encode_upload
 from protocols.exact import exp_bounds
@@ -63,7 +64,7 @@ def test_the_question_is_drawn_before_the_record_is_read_and_only_the_asked_feat
 
 def test_all_questions_are_drawn_before_the_record_is_first_read(monkeypatch):
     log = []
-    monkeypatch.setattr(answering, "draw", lambda *given: log.append("draw") or draw(*given))
+    monkeypatch.setattr(ldp_client.draw, "draw", lambda *given: log.append("draw") or draw(*given))
     perturb(ALL_QUESTIONS, Watched(RECORD, log), "a")
     assert log == ["draw"] * 5 + ["colour", "answer", "size", "weight"]
 
