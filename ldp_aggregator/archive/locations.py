@@ -154,7 +154,7 @@ def open_place(url: str) -> Place:
 
 
 def _told(what: str, missing: Callable[[], Any] | None = None) -> Callable[[Method], Method]:
-    """Make every failure of a method about a name an StoreError, and what is not there ``missing``."""
+    """Make every failure of a method about a name a StoreError, and what is not there ``missing``."""
 
     def decorate(method: Method) -> Method:
         @functools.wraps(method)

@@ -9,6 +9,7 @@ from cells import cell_campaign
 from ldp_aggregator.server import context
 from ldp_aggregator.server.context import CampaignCache, SizedCache
 from ldp_aggregator.store import StoreError
+from ldp_aggregator.store.contract import unknown_campaign
 from protocols import Campaign
 
 
@@ -23,7 +24,7 @@ class CountedDocuments:
         self.reads.append(campaign_id)
         await asyncio.sleep(0)
         if campaign_id not in self.documents:
-            raise StoreError(campaign_id)
+            raise unknown_campaign(campaign_id)
         return self.documents[campaign_id]
 
 
@@ -99,11 +100,11 @@ async def test_a_campaign_that_is_not_there_is_asked_for_again():
     store = CountedDocuments([])
     cache = CampaignCache(store)
     for _ in range(2):
-        with pytest.raises(StoreError):
+        with pytest.raises(StoreError, match="no campaign has the id"):
             await cache.get(campaign.id)
     store.documents[campaign.id] = campaign.document
     assert (await cache.get(campaign.id)).id == campaign.id
-    with pytest.raises(StoreError):
+    with pytest.raises(StoreError, match="no campaign has the id"):
         await cache.document("../../etc/passwd")
 
 

@@ -45,7 +45,7 @@ async def test_what_names_an_unknown_campaign_says_so(store):
     ):
         with pytest.raises(StoreError, match=UNKNOWN_ID):
             await asked
-    with pytest.raises(StoreError):
+    with pytest.raises(StoreError, match="no campaign has the id"):
         await store.released_tally(cell_campaign(), 10)
     assert await count(store, cell_campaign(), [1]) == Outcome(refused="unknown-campaign")
 

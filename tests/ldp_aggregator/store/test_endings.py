@@ -130,7 +130,7 @@ async def test_a_deleted_campaign_is_gone_and_never_comes_back(store, counted, c
     await store.delete_campaign(campaign.id)
     assert (await send(0, 3)).refused == "unknown-campaign"
     for ask in (store.document, store.state, store.tally, store.model, store.delete_campaign):
-        with pytest.raises(StoreError):
+        with pytest.raises(StoreError, match="no campaign has the id"):
             await ask(campaign.id)
     with pytest.raises(StoreError, match=r"was deleted at 2026-01-01T00:00:00Z") as again:
         await store.create_campaign(campaign)

@@ -1,4 +1,4 @@
-"""Report ids, and the upload codec: one valid encoding, and an DocumentError for every other byte string."""
+"""Report ids, and the upload codec: one valid encoding, and a DocumentError for every other byte string."""
 
 import hashlib
 import hmac

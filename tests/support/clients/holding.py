@@ -8,12 +8,13 @@ from contextlib import contextmanager
 
 from protocols import LdpError
 
+from protocols import LdpError
+
 PATIENCE = 60.0
 """Seconds after which a call is taken to wait for ever."""
 
 _HOLDER = """
 import sqlite3, sys
-from protocols import LdpError
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)
 connection.execute(sys.argv[2])
 connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
