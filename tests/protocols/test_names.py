@@ -37,6 +37,9 @@ def test_every_error_has_the_one_base_and_is_imported_from_the_package(kind):
     assert issubclass(kind, LdpError)
     assert getattr(protocols, kind.__name__) is kind
     assert kind.__name__ in protocols.__all__
+    error = kind("one", "two")
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.code) == (str(error), error.code)
 
 
 def test_a_module_is_loaded_with_its_first_name():

@@ -140,8 +140,9 @@ def test_a_tunnel_that_is_refused_is_told_apart(said):
 def test_a_proxy_that_cannot_be_used_is_refused_with_a_typed_error_at_once_or_where_the_environments_is_needed(
     monkeypatch, address, code_of
 ):
-    with pytest.raises(LdpError, match="must be like"):
+    with pytest.raises(LdpError, match="must be like") as caught:
         HttpTransport(proxies={"https": address})
+    assert caught.value.code == "bad-proxy"
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("http_proxy", address)

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 
 from protocols import LdpError
 
-from protocols import LdpError
-
 PATIENCE = 60.0
 """Seconds after which a call is taken to wait for ever."""
 
