@@ -1,0 +1,189 @@
+package ldpbayes
+
+import java.io.File
+import kotlin.time.Duration
+import kotlin.time.Duration.Companion.milliseconds
+import kotlin.time.Duration.Companion.seconds
+
+/**
+ * One install of an app. Making one touches neither network nor storage; nothing is written before somebody decides. Every call
+ * blocks, and may be made from any thread but an app's main one.
+ *
+ * @param maxTotalEpsilon hard cap on the privacy loss over all campaigns.
+ * @param now milliseconds since 1970.
+ * @throws LdpException `bad-cap`.
+ */
+class Device(
+    storage: Storage,
+    maxTotalEpsilon: Double,
+    policy: Policy = Policy(),
+    transport: Transport = UrlConnectionTransport,
+    now: () -> Long = System::currentTimeMillis,
+) : AutoCloseable {
+    /** A device on a folder of its own; see [FileStorage] for where that belongs. */
+    constructor(folder: File, maxTotalEpsilon: Double) : this(FileStorage(folder), maxTotalEpsilon)
+
+    private val install = Install(storage, checkCap(maxTotalEpsilon), Network(transport, policy), policy, now)
+    private var thread: Thread? = null
+
+    /**
+     * A campaign, as this device sees it; touches neither network nor storage. [publisher] has to have signed campaign and model;
+     * without one the aggregator is believed. Throws [LdpException] `bad-url`, `bad-cap` or `bad-campaign-id`.
+     */
+    fun campaign(url: String, id: String, maxEpsilon: Double, publisher: Publisher? = null): DeviceCampaign {
+        ensure(isCampaignId(id), "bad-campaign-id")
+        val base = Network.checkUrl(url)
+        return DeviceCampaign(install, base, id, checkCap(maxEpsilon), publisher?.let { Signed(it, install, base, id) })
+    }
+
+    /** What was spent in all campaigns; its text is for the person. */
+    fun ledger(): Ledger = Ledger(install.state().receipts, install.maxTotalEpsilon)
+
+    /** Every report whose upload began, whatever the server said of it. */
+    fun sent(): List<SentReport> = install.state().campaigns.flatMap { (id, entry) ->
+        val (url, title) = entry.consent
+        entry.reports.mapNotNull { it.at?.let { at -> SentReport(id, title, url, it.asked, it.id, it.payload, at, it.reply) } }
+    }
+
+    /** The person's switch, kept. Off, nothing is answered and nothing is sent; what is queued waits. */
+    var enabled: Boolean
+        get() = install.state().enabled
+        set(value) {
+            install.change { it.copy(enabled = value) to Unit }
+            install.wake()
+        }
+
+    /** A copy of everything that is kept about the person, except the secret, as JSON. */
+    fun export(): String = Json.write(install.state().plain())
+
+    /** Deletes everything in the storage. What follows is a new device; what was sent stays sent. */
+    fun erase() {
+        install.storage.clear()
+        install.landed()
+    }
+
+    /**
+     * Delivers what is due within [timeout]; true when nothing is left to send. For hosts with a schedule of their own, such as
+     * WorkManager. Never throws.
+     */
+    fun runOnce(timeout: Duration = 10.seconds, firstDelay: Duration = Duration.ZERO): Boolean {
+        val until = System.nanoTime().let { it + timeout.inWholeNanoseconds }
+        try {
+            while (true) {
+                val left = maxOf(0, until - System.nanoTime()).let { (it / 1_000_000).milliseconds }
+                val wait = install.step(left, firstDelay) ?: return true
+                if (wait > left) return false
+                Thread.sleep(wait.inWholeMilliseconds)
+            }
+        } catch (error: RuntimeException) {
+            return false
+        } catch (error: InterruptedException) {
+            Thread.currentThread().interrupt()
+            return false
+        }
+    }
+
+    /** Delivers in the background until [close], with a daemon thread. */
+    @Synchronized
+    fun start(firstDelay: Duration = install.policy.firstDelay) {
+        if (thread == null) thread = kotlin.concurrent.thread(isDaemon = true, name = "ldp-bayes") { deliver(firstDelay) }
+    }
+
+    /** Stops the background delivery; unsent reports stay queued. */
+    @Synchronized
+    override fun close() {
+        thread?.interrupt()
+        thread = null
+    }
+
+    private fun deliver(firstDelay: Duration) {
+        try {
+            while (!Thread.interrupted()) {
+                val wait = try {
+                    install.step(install.policy.requestTimeout, firstDelay)
+                } catch (error: RuntimeException) {
+                    null // a storage that fails is left alone for a while
+                }
+                install.sleep(minOf(wait ?: IDLE_CHECK, IDLE_CHECK))
+            }
+        } catch (error: InterruptedException) {
+            // close() was called
+        }
+    }
+
+    private fun checkCap(cap: Double): Double = cap.also { ensure(it > 0 && it.isFinite(), "bad-cap") }
+}
+
+/** What the campaigns of a device share: its storage, its state in it, and one sender for all of them. */
+internal class Install(
+    val storage: Storage,
+    val maxTotalEpsilon: Double,
+    val network: Network,
+    val policy: Policy,
+    val now: () -> Long,
+) {
+    @Suppress("PLATFORM_CLASS_MAPPED_TO_KOTLIN")
+    private val changed = Object()
+    private var looks = 0
+
+    fun state(): State = State.read(storage.read(DEVICE))
+
+    /** Whether somebody has decided anything yet. */
+    fun exists(): Boolean = storage.read(DEVICE) != null
+
+    /** Changes the state in one transaction; [change] gives the state after it, and what to return. */
+    fun <T> change(change: (State) -> Pair<State, T>): T {
+        var told: Result<T>? = null
+        storage.change(DEVICE) { before ->
+            val known = State.read(before).let { if (it.secret.isEmpty()) it.copy(secret = hex(makeSecret())) else it }
+            val (after, result) = change(known)
+            told = Result.success(result)
+            if (before != null && after == known) before else after.write()
+        }
+        return told!!.getOrThrow()
+    }
+
+    /** Waits for an upload under way, in whichever process, two seconds at most. */
+    fun landed() {
+        if (exists()) storage.exclusive(LANDING_TIMEOUT) {}
+    }
+
+    /** One step of the delivery. How long it is until the next one; null where nothing waits. */
+    fun step(wait: Duration, firstDelay: Duration): Duration? {
+        if (!exists()) return null
+        return storage.exclusive(wait) { send(firstDelay) ?: NEVER }?.takeUnless { it == NEVER } ?: if (isIdle()) null else policy.backoffBase
+    }
+
+    private fun isIdle(): Boolean = state().planned(now(), Duration.ZERO, policy) { 0.0 }.wait == null
+
+    private fun send(firstDelay: Duration): Duration? {
+        val plan = change { state -> state.planned(now(), firstDelay, policy, ::jitter).let { it.state to it } }
+        val batch = plan.batch ?: return plan.wait
+        val answer = network.upload("${batch.url}/v1/campaigns/${batch.campaignId}/reports", batch.body())
+        if (exists()) change { it.answered(batch, answer, now(), policy, jitter()) to Unit }
+        return Duration.ZERO
+    }
+
+    fun wake(): Unit = synchronized(changed) {
+        looks++
+        changed.notifyAll()
+    }
+
+    /** Sleeps, until somebody wakes it. */
+    fun sleep(wait: Duration) = synchronized(changed) {
+        val until = System.nanoTime() + wait.inWholeNanoseconds
+        val seen = looks
+        while (looks == seen) {
+            val left = (until - System.nanoTime()) / 1_000_000
+            if (left <= 0) break
+            changed.wait(left)
+        }
+    }
+
+    private companion object {
+        const val DEVICE = "device"
+        val NEVER = Duration.INFINITE
+
+        fun jitter(): Double = randomBytes(4).fold(0.0) { sum, byte -> (sum + (byte.toInt() and 255)) / 256 }
+    }
+}

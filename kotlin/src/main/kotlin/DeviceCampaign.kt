@@ -1,0 +1,224 @@
+package ldpbayes
+
+/** What an app has to do now. */
+sealed interface NextStep {
+    /** Show the person the [campaign]'s title, purpose and `realisedEpsilon`; then `grant` for a yes, `withdraw` for a no. */
+    data class Ask(val campaign: Campaign) : NextStep
+
+    /** The person has agreed, and no answer is given yet. */
+    object Contribute : NextStep
+
+    /** Answered, declined, refused ([refusal] says why), or not to be had at the moment. */
+    data class Nothing(val refusal: Refusal? = null) : NextStep
+}
+
+/** What became of a call of `contribute`. */
+sealed interface Contribution {
+    /** The answer is on disk, from now on or already, and is sent once. */
+    data class Answered(val receipt: Receipt) : Contribution
+
+    /** The device does not answer; nothing was drawn and nothing spent. */
+    data class Refused(val refusal: Refusal) : Contribution
+}
+
+/** What a withdrawal could do: reports deleted, how many of them may arrive all the same, and the loss given back. */
+data class Withdrawal(val deleted: Int, val onItsWay: Int, val refunded: Double)
+
+/** What happened so far in one campaign; [nextTry] is in milliseconds since 1970. */
+data class Status(
+    /** Whether the person agrees; null until somebody decided. */
+    val consent: Boolean?,
+    /** What became of the contribution. */
+    val fate: Fate?,
+    /** Reports that wait. */
+    val queued: Int,
+    /** Reports that the server says it has. */
+    val sent: Int,
+    /** Tries that failed. */
+    val retries: Int,
+    /** Reports that left the queue otherwise, by reason. */
+    val dropped: Map<String, Int>,
+    /** When the next try is due. */
+    val nextTry: Long?,
+    /** The code of the last failure. */
+    val problem: String?,
+)
+
+/** One campaign, as one device sees it; made by [Device.campaign]. Safe with any number of threads and processes. */
+class DeviceCampaign internal constructor(
+    private val install: Install,
+    private val url: String,
+    /** The campaign's id. */
+    val id: String,
+    private val maxEpsilon: Double,
+    private val signed: Signed?,
+) {
+    private val path = "$url/v1/campaigns/$id"
+    private val stored = "campaign-$id"
+
+    @Volatile
+    private var atHand: Campaign? = null
+
+    /**
+     * The verified campaign: at hand, or fetched. Nothing is stored before [grant]. Throws [LdpException] for what is not what its id
+     * and its epsilon promise, or not signed, and [AwayException].
+     */
+    fun fetch(): Campaign {
+        signed?.refresh()
+        return atHand() ?: load(install.network.get(path, Campaign.LARGEST_DOCUMENT))
+    }
+
+    /** Takes the document from the app instead of fetching it; verified the same way. */
+    fun load(document: ByteArray): Campaign = Campaign.parse(document, id).also { atHand = it }
+
+    /** What an app has to do now; call it at every start. Whatever the person decides is remembered: nobody is asked twice. */
+    fun nextStep(): NextStep {
+        val entry = entry()
+        if (entry != null && (entry.receipt != null || !entry.given)) return NextStep.Nothing()
+        val (campaign, refusal) = try {
+            fetch() to refusal()
+        } catch (error: AwayException) {
+            return NextStep.Nothing()
+        }
+        return when {
+            refusal == Refusal.OTHER_RECIPIENT || refusal == null && entry == null -> NextStep.Ask(campaign)
+            refusal == null -> NextStep.Contribute
+            else -> NextStep.Nothing(refusal)
+        }
+    }
+
+    /** Why this device would refuse the campaign, null where it would answer: to know before anybody is asked. */
+    fun refusal(): Refusal? {
+        val campaign = fetch()
+        val state = install.state()
+        return if (state.campaigns[id]?.receipt != null) null else signed?.refusal() ?: refused(state, campaign)
+    }
+
+    /**
+     * The person has agreed to this campaign, and to sending the answer to this address. Throws what [fetch] throws, and
+     * [RefusedException] where [refusal] says so; nothing was then kept.
+     */
+    fun grant() {
+        val campaign = fetch()
+        refusal()?.let { if (it != Refusal.OTHER_RECIPIENT) throw RefusedException(it) }
+        install.storage.change(stored) { String(campaign.document, Charsets.UTF_8) }
+        signed?.keep()
+        install.change { state ->
+            val entry = state.campaigns[id]
+            val consent = Consent(url, campaign.title, campaign.purpose, campaign.realisedEpsilon, grantedAt = install.now())
+            val known = entry != null && entry.given && entry.consent.url == url
+            (if (known) state else state + (id to (entry?.copy(consent = consent) ?: Entry(consent)))) to Unit
+        }
+    }
+
+    /**
+     * The person no longer agrees, or never did: what is unsent is deleted, and nobody asks again. Where nothing had begun to leave, its
+     * loss is given back and the person may agree again. What has begun is waited for, a little.
+     */
+    fun withdraw(): Withdrawal {
+        val (withdrawal, begun) = install.change { state ->
+            val entry = state.campaigns[id] ?: Entry(Consent(url))
+            val deleted = entry.queued.size
+            val receipt = entry.receipt?.takeIf { deleted > 0 }
+            val begun = receipt != null && receipt.fate != Fate.WAITING
+            val after = entry.copy(
+                consent = entry.consent.copy(withdrawnAt = install.now()),
+                receipt = if (receipt == null) entry.receipt else receipt.copy(fate = Fate.DELETED).takeIf { begun },
+                reports = entry.reports.filter { it.at != null },
+            )
+            val refunded = if (receipt != null && !begun) receipt.epsilon else 0.0
+            (state + (id to after)) to (Withdrawal(deleted, 0, refunded) to begun)
+        }
+        install.landed()
+        return if (begun && receipt()?.fate != Fate.ARRIVED) withdrawal.copy(onItsWay = withdrawal.deleted) else withdrawal
+    }
+
+    /** Whether the person agrees. */
+    val consented: Boolean get() = entry()?.given == true
+
+    /**
+     * Answers the campaign, once: a second call returns the first receipt, whatever the record now says. The ledger's debit, the answer
+     * and its place in the queue are on disk before this returns and before anything is sent; the network is not used.
+     *
+     * Throws [LdpException], and nothing was then spent: `consent-missing`, `not-fetched`, `undeclared-label`, `no-randomness`, and
+     * what the storage throws.
+     */
+    fun contribute(record: Map<String, Any?>, label: Any?): Contribution {
+        answered(install.state())?.let { return it }
+        val campaign = atHand() ?: throw LdpException("not-fetched", "call fetch(), now or when the app starts")
+        signed?.refusal()?.let { return Contribution.Refused(it) }
+        val made = install.change { state ->
+            val known = answered(state) ?: refused(state, campaign)?.let(Contribution::Refused)
+            if (known != null) state to known else answer(state, campaign, record, label)
+        }
+        install.wake()
+        return made
+    }
+
+    /** What this device has contributed. */
+    fun receipt(): Receipt? = entry()?.receipt
+
+    /** What happened so far. */
+    fun status(): Status {
+        val entry = entry()
+        val queued = entry?.queued?.size ?: 0
+        val replies = entry?.reports.orEmpty().mapNotNull { it.reply }.groupingBy { it }.eachCount()
+        return Status(
+            entry?.given, entry?.receipt?.fate, queued, replies[ARRIVED] ?: 0, entry?.retries ?: 0, replies - ARRIVED,
+            entry?.due.takeIf { queued > 0 }, entry?.problem,
+        )
+    }
+
+    /**
+     * The campaign's model as it stands now, or as it is stored where that cannot be had. The request is the same bytes from every
+     * device; only once the person has agreed the model is stored. Throws [LdpException].
+     */
+    fun classifier(): Classifier {
+        val place = "model-$id" + signed?.let { "-${it.digest}" }.orEmpty()
+        val label = atHand()?.label
+        return try {
+            val model = install.network.get("$path/model", Network.LARGEST_MODEL)
+            signed?.checkModel(model)
+            val classifier = Classifier.parse(model, label)
+            if (consented) install.storage.change(place) { String(model, Charsets.UTF_8) }
+            classifier
+        } catch (error: LdpException) {
+            Classifier.parse(install.storage.read(place)?.toByteArray() ?: throw error, label)
+        }
+    }
+
+    private fun answer(state: State, campaign: Campaign, record: Map<String, Any?>, label: Any?): Pair<State, Contribution> {
+        val reports = perturb(campaign, record, label, unhex(state.secret))
+        val at = install.now()
+        val receipt = Receipt(id, campaign.title, campaign.study, campaign.realisedEpsilon, reports.map { it.question }, at, url)
+        val kept = reports.map {
+            val (_, _, feature, other) = campaign.questions[it.question]
+            val about = listOf(if (campaign.evaluation != null) "the model" else feature, other ?: campaign.label.name)
+            Kept(hex(it.id), it.question, about.filterNotNull().joinToString(" and "), hex(it.payload))
+        }
+        val aged = at + install.policy.reportAge.inWholeMilliseconds
+        val expires = minOf(aged, campaign.closes?.let { it.toEpochMilli() + CLOSING_GRACE.inWholeMilliseconds } ?: aged)
+        val entry = state.campaigns.getValue(id).copy(receipt = receipt, reports = kept, expires = expires, due = null)
+        return (state + (id to entry)) to Contribution.Answered(receipt)
+    }
+
+    /** An answer given before. */
+    private fun answered(state: State): Contribution? {
+        val entry = state.campaigns[id]
+        ensure(entry?.given == true, "consent-missing") { "nobody has agreed to this campaign; call grant() once they have" }
+        return entry?.receipt?.let(Contribution::Answered)
+    }
+
+    private fun refused(state: State, campaign: Campaign): Refusal? =
+        state.refusal(campaign, url, maxEpsilon, install.maxTotalEpsilon, install.now())
+
+    private fun entry(): Entry? = install.state().campaigns[id]
+
+    private fun atHand(): Campaign? = atHand ?: install.storage.read(stored)?.let {
+        try {
+            load(it.toByteArray())
+        } catch (error: LdpException) {
+            null // damaged: it is fetched again
+        }
+    }
+}

@@ -1,0 +1,169 @@
+package ldpbayes
+
+import java.nio.ByteBuffer
+import java.nio.charset.CharacterCodingException
+import java.security.MessageDigest
+import java.time.Instant
+import java.util.Base64
+
+/** What a campaign asks for. */
+enum class Asks {
+    /** Answers that a model is learned from. */
+    MODEL,
+
+    /** Answers that a projection is fitted from. */
+    MOMENTS,
+
+    /** How good a model is. */
+    SCORE,
+}
+
+/** A verified campaign: its id is the hash of its bytes, and the privacy loss of every question was recomputed. */
+class Campaign private constructor(
+    /** SHA-256 of the document's bytes, base64url. */
+    val id: String,
+    /** The document itself. */
+    val document: ByteArray,
+    authored: Authored,
+    /** What a device may be asked. */
+    val questions: List<Question>,
+    internal val loss: Ratio,
+) {
+    /** For people: it comes from the server, and holds no ends of lines. */
+    val title: String = authored.title
+
+    /** For people, like [title]. */
+    val purpose: String = authored.purpose
+
+    /** The class to learn. */
+    val label: Label = authored.label
+
+    /** The features that a record has. */
+    val features: List<Feature> = authored.features
+
+    /** What the campaign asks for. */
+    val asks: Asks = authored.asks
+
+    /** The features that questions are about: a projection's inputs are replaced by its outputs. */
+    internal val asked: List<Feature> = authored.asked
+    internal val projection: Projection? = authored.projection
+    internal val evaluation: Evaluation? = authored.evaluation
+    internal val answersAll: Boolean = authored.answersAll
+
+    /** A device contributes to one campaign of a study at most. */
+    val study: String? = authored.study
+
+    /** When it opens; null: it is open. */
+    val opens: Instant? = authored.opens
+
+    /** When it closes; null: nobody knows. */
+    val closes: Instant? = authored.closes
+
+    /** An upper bound of what one device loses, recomputed and rounded up. */
+    val realisedEpsilon: Double = loss.doubleUp()
+
+    /** The questions of which a device answers one each. */
+    internal val pools: List<List<Question>> =
+        if (answersAll) questions.groupBy { it.group }.values.toList() else listOf(questions)
+
+    companion object {
+        /**
+         * The campaign of a document's bytes. [id], where it is known, must be their hash. Throws [LdpException]: `wrong-hash`,
+         * `invalid-document`, `unknown-mechanism`, `invalid-parameters`, `loss-above-epsilon`.
+         */
+        fun parse(document: ByteArray, id: String? = null): Campaign {
+            ensure(document.size <= LARGEST_DOCUMENT, INVALID_DOCUMENT) { "document: is longer than 4 MiB" }
+            val hash = base64url(sha256(document))
+            ensure(id == null || id == hash, "wrong-hash")
+            return readObject(strictJson(utf8(document)), "") {
+                val authored = Authored(this)
+                val losses = HashMap<Mechanism, Ratio?>()
+                val questions = list("questions", 1..2 * MOST_FEATURES + 1 + MOST_PRODUCTS)
+                finish()
+                val read = questions.mapIndexed { index, value -> readQuestion(value, index, authored, losses) }
+                require(read.distinctBy { it.kind to it.group }.size == read.size, "questions", "must be different")
+                val worst = read.groupBy({ it.group }, { losses.getValue(it.mechanism)!! }).values.map { it.max() }
+                val loss = if (authored.answersAll) worst.fold(Ratio.ZERO, Ratio::plus) else worst.max()
+                ensure(loss.within(authored.epsilon), "loss-above-epsilon") { "the questions lose more than the campaign's epsilon" }
+                Campaign(hash, document, authored, read, loss)
+            }
+        }
+
+        internal const val LARGEST_DOCUMENT = 4 shl 20
+    }
+}
+
+/** All of a document but its questions. */
+internal class Authored(fields: Fields) {
+    val title: String
+    val purpose: String
+    val label: Label
+    val features: List<Feature>
+    val asked: List<Feature>
+    val epsilon: Double
+    val answersAll: Boolean
+    val asks: Asks
+    val study: String?
+    val projection: Projection?
+    val evaluation: Evaluation?
+    val opens: Instant?
+    val closes: Instant?
+
+    init {
+        with(fields) {
+            whole("version", 1..1)
+            title = name("title")
+            purpose = text("purpose", LONGEST_PURPOSE) ?: ""
+            asks = Asks.valueOf(choice("asks", ASKS, "model").uppercase())
+            label = readObject(raw("label"), "label") {
+                optionalWhole("weight", 0L..MOST_WEIGHT)
+                Label(name("name"), declared("classes", MOST_CLASSES))
+            }
+            val classes = label.classes.size
+            features = readFeatures("features", 1..MOST_FEATURES, classes, listOf(label.name))
+            require(asks != Asks.MOMENTS || features.all { it is Continuous }, "features", "must be continuous")
+            val plain = asks == Asks.MODEL
+            study = if (plain) optionalName("study") else name("study")
+            val (epsilon, answers) = readObject(raw("privacy"), "privacy") {
+                choice("discrete", listOf("auto", "de", "sue", "oue", "she", "the", "ss"), "auto")
+                choice("continuous", listOf("auto", "laplace", "onebit", "sign"), "auto")
+                optionalNumber("theta")?.let { require(it > 0 && it <= 1, "theta", "must be above 0 and at most 1") }
+                if (asks == Asks.MOMENTS) absent("release_every") else optionalWhole("release_every", 2L..MOST_RELEASE)
+                positive("epsilon") to choice("answers", if (plain) listOf("one", "all") else listOf("one"), "one")
+            }
+            this@Authored.epsilon = epsilon
+            answersAll = answers == "all"
+            projection = raw("projection")?.let {
+                require(plain, "projection", "must be absent here")
+                readObject(it, "projection") { readProjection(features, label, study != null) }
+            }
+            evaluation = if (asks == Asks.SCORE) readEvaluation(raw("evaluation"), label, features) else null.also { absent("evaluation") }
+            opens = instant("opens")
+            closes = instant("closes")
+            require(opens == null || closes == null || opens < closes, "closes", "must be after it opens")
+            asked = features - projection?.inputs.orEmpty().toSet() + projection?.outputs.orEmpty()
+            val values = asked.sumOf { it.cells * if (it.isGaussian()) 2 else 1 }
+            require((values + 1) * classes <= MOST_CAMPAIGN_CELLS, "features", "have too many values together")
+        }
+    }
+
+    fun feature(name: String?): Feature? = asked.find { it.name == name }
+
+    private companion object {
+        const val LONGEST_PURPOSE = 2000
+        const val MOST_CAMPAIGN_CELLS = 1 shl 18
+        const val MOST_RELEASE = 1L shl 40
+        val ASKS = Asks.values().map { it.name.lowercase() }
+    }
+}
+
+internal fun sha256(bytes: ByteArray): ByteArray = MessageDigest.getInstance("SHA-256").digest(bytes)
+
+internal fun base64url(bytes: ByteArray): String = Base64.getUrlEncoder().withoutPadding().encodeToString(bytes)
+
+/** A text of bytes that are UTF-8. Throws [LdpException] `invalid-document` for others. */
+internal fun utf8(bytes: ByteArray): String = try {
+    Charsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString()
+} catch (error: CharacterCodingException) {
+    throw LdpException(INVALID_DOCUMENT, "document: is not in UTF-8")
+}

@@ -1,0 +1,87 @@
+package ldpbayes
+
+import java.time.Instant
+
+/** The receipts, and the cap that their sum is held to. As a text it tells a person in plain words. */
+class Ledger internal constructor(
+    /** What was contributed. */
+    val receipts: List<Receipt>,
+    /** The device's own cap. */
+    val maxTotalEpsilon: Double,
+) {
+    /** Privacy loss so far, rounded up. */
+    val totalEpsilon: Double get() = receipts.total().doubleUp()
+
+    override fun toString(): String {
+        val head = "Privacy loss of this installation: epsilon ${written(totalEpsilon)} of at most $maxTotalEpsilon; " +
+            "campaigns answered: ${receipts.size}."
+        val lines = receipts.map {
+            "* \"${it.title.replace('"', '\'')}\" on ${Instant.ofEpochMilli(it.at).toString().take(10)}: " +
+                "${it.questions.size} noisy answers; epsilon ${written(it.epsilon)}; ${it.fate.words}."
+        }
+        return (listOf(head) + lines + "If the storage of this installation is cleared, this count is lost and begins anew.").joinToString("\n")
+    }
+
+    private fun written(epsilon: Double): Double = Math.ceil(epsilon * 1e4) / 1e4
+}
+
+/** What the receipts cost together, exactly. */
+internal fun List<Receipt>.total(): Ratio = fold(Ratio.ZERO) { spent, receipt -> spent + Ratio.of(receipt.epsilon) }
+
+/** A report that left: what was asked, what was said (hexadecimal), when first, to whom, and what the server replied. */
+data class SentReport(
+    val campaignId: String,
+    val title: String,
+    val url: String,
+    val asked: String,
+    val id: String,
+    val payload: String,
+    val at: Long,
+    val reply: String?,
+)
+
+/** Why a device does not answer a campaign; [code] is the word that the other clients use. */
+enum class Refusal(val code: String) {
+    /** The person has switched contributing off. */
+    SWITCHED_OFF("switched-off"),
+
+    /** The person agreed to another address; `grant` asks for this one. */
+    OTHER_RECIPIENT("other-recipient"),
+
+    /** It opens later. */
+    NOT_OPEN("campaign-not-open"),
+
+    /** It has closed. */
+    CLOSED("campaign-closed"),
+
+    /** It costs more than the app allows for it. */
+    ABOVE_CAP("loss-above-cap"),
+
+    /** With what was answered before, it costs more than the device's cap. */
+    ABOVE_TOTAL("total-above-cap"),
+
+    /** Another campaign of its study was answered. */
+    STUDY_ANSWERED("study-answered"),
+
+    /** No directory of the publisher holds now. */
+    DIRECTORY_EXPIRED("directory-expired"),
+
+    /** The publisher does not name it. */
+    NOT_IN_DIRECTORY("not-in-directory"),
+}
+
+/** Why a device in this state does not answer; null where it would. */
+internal fun State.refusal(campaign: Campaign, url: String, maxEpsilon: Double, maxTotalEpsilon: Double, now: Long): Refusal? {
+    val consent = campaigns[campaign.id]?.consent
+    val tolerance = CLOCK_TOLERANCE.inWholeMilliseconds
+    return when {
+        !enabled -> Refusal.SWITCHED_OFF
+        consent?.given == true && consent.url != url -> Refusal.OTHER_RECIPIENT
+        campaign.opens != null && now + tolerance < campaign.opens.toEpochMilli() -> Refusal.NOT_OPEN
+        campaign.closes != null && now - tolerance > campaign.closes.toEpochMilli() -> Refusal.CLOSED
+        !campaign.loss.within(maxEpsilon) -> Refusal.ABOVE_CAP
+        !(receipts.total() + Ratio.of(campaign.realisedEpsilon)).within(maxTotalEpsilon) -> Refusal.ABOVE_TOTAL
+        campaign.study != null && receipts.any { it.study == campaign.study } -> Refusal.STUDY_ANSWERED
+        else -> null
+    }
+}

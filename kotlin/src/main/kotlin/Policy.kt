@@ -1,0 +1,30 @@
+package ldpbayes
+
+import kotlin.time.Duration
+import kotlin.time.Duration.Companion.days
+import kotlin.time.Duration.Companion.hours
+import kotlin.time.Duration.Companion.minutes
+import kotlin.time.Duration.Companion.seconds
+
+/** The limits that an app decides; the names and the values are those of the Python client. */
+data class Policy(
+    /** [Device.start] waits a random time up to this before a first try, so that the time of arrival says little. */
+    val firstDelay: Duration = 10.minutes,
+    /** The n-th retry waits a random time below this times 2^n. */
+    val backoffBase: Duration = 1.seconds,
+    /** No retry waits longer than this, unless the server asks for it. */
+    val backoffLongest: Duration = 1.hours,
+    /** How long one request may take. */
+    val requestTimeout: Duration = 30.seconds,
+    /** A report is given up at this age, or when its campaign has been closed for a week; after ten tries. */
+    val reportAge: Duration = 30.days,
+)
+
+// No app decides these; the Python client's policy.py has the reasons.
+internal val RETRY_AFTER_LONGEST = 6.hours
+internal val CLOSING_GRACE = 7.days
+internal val CLOCK_TOLERANCE = 1.days
+internal val IDLE_CHECK = 15.minutes
+internal val LANDING_TIMEOUT = 2.seconds
+internal const val EXPIRY_TRIES = 10
+internal const val FETCH_TRIES = 3

@@ -1,0 +1,46 @@
+// What is wrong with a record, told to the developer on the device and to nobody else: it shows values of the record.
+package ldpbayes
+
+/** One thing that is wrong: the [feature]'s name in the record, what is wrong there, and what would be right. */
+data class Problem(val feature: String, val wrong: String, val right: String)
+
+private const val MOST_NAMED = 12
+private const val LONGEST_SHOWN = 60
+
+/**
+ * Whatever in [record] would not be answered as it was meant, of all features at once; then names that the campaign does not know. A
+ * number beyond its bounds is none: it is clipped.
+ */
+fun problems(campaign: Campaign, record: Map<String, Any?>): List<Problem> {
+    val known = campaign.features.map { it.name }
+    val unusable = campaign.features.mapNotNull { feature ->
+        wrongWith(feature, held(record, feature.name))?.let { Problem(feature.name, it, wanted(feature)) }
+    }
+    return unusable + (record.keys - known.toSet()).map { Problem(it, "is no feature of the campaign", "one of ${listed(known)}") }
+}
+
+private fun wrongWith(feature: Feature, value: Any?): String? {
+    val nothing = value == null || value is Double && value.isNaN() || value is Float && value.isNaN()
+    return when (feature) {
+        is Categorical -> when {
+            nothing -> "it holds no value".takeUnless { feature.missing || "missing" in feature.values }
+            textOf(value) == null -> "${shown(value)} is neither a text nor a number"
+            Declared(feature.values)[value] == null -> "${shown(value)} is not declared"
+            else -> null
+        }
+        is Continuous -> when {
+            nothing -> "it holds no value".takeUnless { feature.missing }
+            numberOf(value) == null -> "${shown(value)} is no number"
+            else -> null
+        }
+    }
+}
+
+private fun wanted(feature: Feature): String = when (feature) {
+    is Categorical -> "one of ${listed(feature.values)}"
+    is Continuous -> "a number, from ${feature.low} to ${feature.high}"
+}
+
+private fun listed(texts: List<String>): String = texts.joinToString(limit = MOST_NAMED)
+
+private fun shown(value: Any?): String = (if (value is String) "\"$value\"" else "$value").take(LONGEST_SHOWN)

@@ -1,0 +1,191 @@
+// The test program: what it does is its first argument. tests/kotlin runs it.
+package ldpbayes
+
+import java.io.File
+import java.io.IOException
+import java.security.Security
+import kotlin.time.Duration
+import kotlin.time.Duration.Companion.milliseconds
+import kotlin.time.Duration.Companion.seconds
+
+fun main(arguments: Array<String>) {
+    val (task, rest) = arguments[0] to arguments.drop(1)
+    when (task) {
+        "vectors" -> vectors(File(rest[0]))
+        "differential" -> eachLine { differential(members(it)) }
+        "lines" -> Lines().let { lines -> eachLine { lines.answer(members(it)) } }
+        "deliver" -> deliver(rest[0], rest[1], File(rest[2]))
+        "promises" -> promises(File(rest[0]), File(rest[1]))
+        "speed" -> speed(File(rest[0]))
+        else -> error("no task is called $task")
+    }
+}
+
+private fun eachLine(answer: (Any?) -> String) {
+    System.`in`.bufferedReader().forEachLine { println(answer(Json.parse(it))) }
+}
+
+/** What this client makes of a campaign, records and scripted words, for a comparison with Python. */
+private fun differential(line: Members): String {
+    val text = line["document"] as String
+    return Json.write(
+        try {
+            ensure(Charsets.UTF_8.newEncoder().canEncode(text), INVALID_DOCUMENT)
+            val campaign = Campaign.parse(text.toByteArray())
+            val secret = unhex(line["secret"] as String)
+            mapOf(
+                "id" to campaign.id,
+                "epsilon" to campaign.realisedEpsilon,
+                "questions" to drawQuestions(campaign, secret).map { it.index },
+                "answers" to (line["records"] as List<*>).map { one ->
+                    val (record, label, words) = one as List<*>
+                    val script = Script(words as List<*>)
+                    val whole = (record as? Map<*, *>)?.mapValues { (_, value) -> typed(value) } ?: record
+                    try {
+                        listOf(hex(encodeUpload(perturbed(campaign, whole, typed(label), secret, script.coins))), script.taken)
+                    } catch (error: LdpException) {
+                        error.code
+                    }
+                },
+            )
+        } catch (error: LdpException) {
+            mapOf("refused" to error.code)
+        },
+    )
+}
+
+/** What an object with the one member `integer` or `double` stands for. */
+private fun typed(value: Any?): Any? {
+    val (type, text) = (value as? Map<*, *>)?.entries?.singleOrNull() ?: return value
+    return when (type) {
+        "integer" -> "$text".toBigInteger()
+        "double" -> "$text".replace("inf", "Infinity").replace("nan", "NaN").toDouble()
+        else -> value
+    }
+}
+
+/** A storage that lives as long as it is held. */
+internal class MemoryStorage : Storage {
+    private val texts = HashMap<String, String>()
+
+    override fun read(name: String): String? = synchronized(texts) { texts[name] }
+
+    override fun change(name: String, change: (String?) -> String?) = synchronized(texts) {
+        change(texts[name]).let { if (it == null) texts -= name else texts[name] = it }
+    }
+
+    override fun clear() = synchronized(texts) { texts.clear() }
+
+    override fun <T> exclusive(wait: Duration, work: () -> T): T? = synchronized(this) { work() }
+}
+
+/** This client as a program of lines, for an audit (docs/audit.md). */
+private class Lines {
+    private val devices = HashMap<String, Stranded>()
+    private lateinit var campaign: Campaign
+    private var folder: String? = null
+
+    fun answer(line: Members): String {
+        line["storage"]?.let { folder = it as String }
+        return try {
+            line["document"]?.let { campaign = Campaign.parse((it as String).toByteArray()) }
+            val record = (line["record"] as? Members)?.let { Odd(it, line["odd"] as? Members ?: emptyMap()) } ?: noRecord(campaign, line["label"])
+            val device = line["device"]?.toString() ?: return hex(encodeUpload(perturb(campaign, record, line["label"])))
+            devices.getOrPut("${campaign.id} $device") { Stranded(campaign, device, folder) }.send(record, line["label"])
+        } catch (error: LdpException) {
+            "!${error.code}"
+        }
+    }
+}
+
+/** A record with values that JSON has no word for, and with some that throw when they are read. */
+private class Odd(record: Members, private val odd: Members) : AbstractMap<String, Any?>() {
+    override val entries = (record + odd).entries
+
+    override fun get(key: String): Any? = when (odd[key]) {
+        null -> super.get(key)
+        "nan" -> Double.NaN
+        "infinity" -> Double.POSITIVE_INFINITY
+        "-infinity" -> Double.NEGATIVE_INFINITY
+        else -> throw IllegalStateException("$key cannot be read")
+    }
+}
+
+private const val NOWHERE = "http://127.0.0.1:1"
+private const val DAY = 86_400_000L
+
+/** One device whose uploads never arrive. */
+private class Stranded(private val campaign: Campaign, name: String, folder: String?) {
+    private var sent = ""
+    private var now = 1_800_000_000_000L
+    private val device = Device(
+        if (folder == null) MemoryStorage() else FileStorage(File(folder, hex(sha256(name.toByteArray())))),
+        maxTotalEpsilon = 1e6,
+        transport = { request -> sent = hex(request.body!!); throw IOException("the connection is lost") },
+        now = { now },
+    )
+    private val own = device.campaign(NOWHERE, campaign.id, maxEpsilon = 1e6)
+
+    /** What it sends for the record, now or again. */
+    fun send(record: Members, label: Any?): String {
+        own.load(campaign.document)
+        own.grant()
+        val refused = own.contribute(record, label) as? Contribution.Refused
+        if (refused != null) throw RefusedException(refused.refusal)
+        sent = ""
+        for (attempt in 1..100) if (sent.isEmpty()) {
+            now += DAY // another process of the same storage may have left a time for the next attempt
+            device.runOnce(Duration.ZERO)
+        }
+        return sent
+    }
+}
+
+/** A device that agrees, answers and delivers to an aggregator, until that is done; it may be killed at any moment. */
+private fun deliver(url: String, id: String, folder: File) {
+    val device = Device(FileStorage(folder), 100.0, Policy(backoffBase = 20.milliseconds))
+    val campaign = device.campaign(url, id, maxEpsilon = 100.0)
+    while (true) {
+        when (campaign.nextStep()) {
+            is NextStep.Ask -> campaign.grant()
+            NextStep.Contribute -> campaign.contribute(mapOf("u" to listOf("1", "2").random()), listOf("a", "b").random())
+            is NextStep.Nothing -> break
+        }
+    }
+    val done = device.runOnce(30.seconds)
+    println("${campaign.status().fate} $done ${device.sent().map { it.id + it.payload }}")
+}
+
+/** Microseconds for a report that is drawn, randomised and encoded, in a virtual machine that is warm. */
+private fun speed(documents: File) {
+    val cases = listOfMembers(members(Json.parse(documents.readText()))["accepted"])
+    for (name in listOf("de-onebit", "oue-sign", "ss-laplace")) {
+        val campaign = Campaign.parse((cases.first { it["name"] == name }["document"] as String).toByteArray())
+        val record = mapOf("colour" to "green", "größe" to 0.25, "hours" to 41.5)
+        fun run(times: Int): Double = System.nanoTime().let { begun ->
+            repeat(times) { encodeUpload(perturb(campaign, record, "yes")) }
+            (System.nanoTime() - begun) / 1e3 / times
+        }
+        run(20_000)
+        println("%-12s %.1f us a report".format(name, run(20_000)))
+    }
+}
+
+/** Promises that need no other process: each is a sentence, and fails with one. */
+private fun promises(vectors: File, folder: File) {
+    val case = listOfMembers(members(Json.parse(File(vectors, "documents.json").readText()))["accepted"]).first { it["name"] == "de-onebit" }
+    Promises((case["document"] as String).toByteArray(), case["id"] as String, folder).all()
+    withoutRandomness()
+}
+
+/** Last, since it cannot be undone: every provider of random numbers is taken away. */
+private fun withoutRandomness() {
+    for (provider in Security.getProviders()) if (provider.services.any { it.type == "SecureRandom" }) Security.removeProvider(provider.name)
+    val code = try {
+        makeSecret().size.toString()
+    } catch (error: LdpException) {
+        error.code
+    }
+    check(code == "no-randomness") { "without a generator a secret is made: $code" }
+    println("without a CSPRNG nothing is drawn")
+}
