@@ -3,7 +3,6 @@ package ldpbayes
 import java.math.BigInteger
 import java.nio.ByteBuffer
 import java.nio.ByteOrder
-import java.security.GeneralSecurityException
 import java.security.SecureRandom
 import java.security.Security
 import javax.crypto.Mac
@@ -96,15 +95,12 @@ private const val WORD_BITS = 64
 internal fun hmac(key: ByteArray, message: ByteArray): ByteArray =
     Mac.getInstance("HmacSHA256").run { init(SecretKeySpec(key, algorithm)); doFinal(message) }
 
+/** The platform's generator. Without a provider SecureRandom() falls back to one of Java's own, which nobody has vouched for. */
+private val generator by lazy { if (Security.getAlgorithms("SecureRandom").isEmpty()) null else SecureRandom() }
+
 /** Bytes of the platform's generator. Throws [LdpException] `no-randomness` where there is none: nothing is drawn then. */
 internal fun randomBytes(size: Int): ByteArray = try {
-    // Without a provider, SecureRandom() falls back to a generator of Java's own, which nobody has vouched for.
-    ensure(Security.getAlgorithms("SecureRandom").isNotEmpty(), NO_RANDOMNESS)
-    ByteArray(size).also(SecureRandom()::nextBytes)
-} catch (error: GeneralSecurityException) {
-    throw LdpException(NO_RANDOMNESS, NO_RANDOMNESS, error)
+    ByteArray(size).also(generator!!::nextBytes)
 } catch (error: RuntimeException) {
-    throw error as? LdpException ?: LdpException(NO_RANDOMNESS, NO_RANDOMNESS, error)
+    throw LdpException("no-randomness", "the platform has no generator of random numbers that works", error)
 }
-
-private const val NO_RANDOMNESS = "no-randomness"

@@ -1,4 +1,6 @@
 // Every test vector of protocols/vectors, accepted and refused. Prints how many cases of each kind passed.
+@file:Suppress("UNCHECKED_CAST")
+
 package ldpbayes
 
 import java.io.File
@@ -8,7 +10,6 @@ import java.nio.ByteOrder
 
 internal typealias Members = Map<String, Any?>
 
-@Suppress("UNCHECKED_CAST")
 internal fun members(value: Any?): Members = value as Members
 
 internal fun listOfMembers(value: Any?): List<Members> = (value as List<*>).map(::members)
@@ -83,7 +84,6 @@ private class Vectors(folder: File) {
                     equal(feature.indexOf(value)?.toDouble(), (described["indices"] as List<*>)[i])
                 }
                 val label = members(cases["label"])
-                @Suppress("UNCHECKED_CAST")
                 equal(Label("", label["classes"] as List<String>).indexOf(value)?.toDouble(), (label["indices"] as List<*>)[i])
             }
         }
