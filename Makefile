@@ -14,6 +14,7 @@
 # make manifests   checks deploy/kubernetes against the schemas of its API
 # make image   the container image, where something that builds images is running; otherwise it says that there is none
 # make javascript   builds and tests the npm package in Node, and holds it to its sizes
+# make kotlin   builds and tests the Kotlin client on a Java that is here; the compiler comes from the package index
 # make browsers     its tests in Chromium and Firefox, against a real aggregator
 # make browser the tests of pages in a headless Chromium (Debian: chromium, chromium-driver), with axe-core from npm
 # make screenshots  pictures of every page in build/screenshots, and the README's of the demonstration
@@ -42,7 +43,7 @@ LABEL ?=
 KEEP ?=
 DEVICES ?= 20000
 
-.PHONY: setup demo test check nightly fuzz packages oldest engines browser screenshots flower javascript browsers differential pythons peers lock manifests sbom reproducible image docs clean
+.PHONY: setup demo test check nightly fuzz packages oldest engines browser screenshots flower javascript kotlin browsers differential pythons peers lock manifests sbom reproducible image docs clean
 .DELETE_ON_ERROR:
 
 setup: $(INSTALLED)
@@ -160,6 +161,11 @@ $(JAVASCRIPT): javascript/package-lock.json
 
 javascript: $(JAVASCRIPT)
 	cd javascript && npm run build && npm test
+
+kotlin: $(INSTALLED)
+	$(BIN)/python kotlin/build.py
+	LDP_BAYES_KOTLIN=required $(BIN)/python -m pytest tests/kotlin
+	$(BIN)/python kotlin/speed.py
 
 BROWSER_TESTS ?= test/browsers/*.test.mjs
 

@@ -1,0 +1,48 @@
+"""A process that contributes and delivers to a real aggregator, killed at random instants: one report each, nothing twice."""
+
+import asyncio
+import random
+import subprocess
+import time
+
+import pytest
+from daemon import Daemon
+from drafts import draft, text
+
+from ldp_aggregator.store import open_store
+from protocols import Campaign
+
+LONGEST_LIFE = 1.5
+"""Seconds until a process is killed: starting the virtual machine takes the first half."""
+
+
+async def with_store(folder, work):
+    store = await open_store(folder, None)
+    try:
+        return await work(store)
+    finally:
+        await store.close()
+
+
+@pytest.mark.parametrize("devices", [10, pytest.param(100, marks=pytest.mark.long)])
+def test_whoever_is_killed_at_a_random_instant_reports_once(devices, program, tmp_path):
+    campaign = Campaign.compile(draft(text("u", "1", "2")))
+    asyncio.run(with_store(tmp_path, lambda store: store.create_campaign(campaign)))
+    rng = random.Random("kills")
+    killed, said = 0, []
+    with Daemon(tmp_path) as daemon:
+        for device in range(devices):
+            command = [*program, "deliver", daemon.public, campaign.id, str(tmp_path / f"device {device}")]
+            doomed = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(rng.uniform(0.2, LONGEST_LIFE))
+            doomed.kill()
+            killed += doomed.wait() != 0
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+            assert done.returncode == 0, done.stderr
+            said.append(done.stdout.strip())
+    assert killed > devices / 4
+    # A second answer would have the same id and other bytes, and the server would have refused it.
+    assert all(line.startswith("ARRIVED true [") and line.count(",") == 0 for line in said), said
+    assert len(set(said)) == devices
+    tally = asyncio.run(with_store(tmp_path, lambda store: store.tally(campaign.id)))
+    assert sum(tally.n.tolist()) == devices
