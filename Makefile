@@ -165,7 +165,7 @@ javascript: $(JAVASCRIPT)
 kotlin: $(INSTALLED)
 	$(BIN)/python kotlin/build.py
 	LDP_BAYES_KOTLIN=required $(BIN)/python -m pytest tests/kotlin
-	$(BIN)/python kotlin/speed.py
+	$(BIN)/python benchmarks/kotlin.py
 
 BROWSER_TESTS ?= test/browsers/*.test.mjs
 

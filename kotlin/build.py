@@ -23,7 +23,7 @@ BUILT = ROOT / "build" / "kotlin"
 JARS = "run_kotlin_kernel/jars/"
 COMPILER = "org.jetbrains.kotlin.cli.jvm.K2JVMCompiler"
 # Bytecode that Android takes, and metadata that compilers from 2.2 on read.
-OPTIONS = ["-no-stdlib", "-no-reflect", "-jvm-target", "1.8", "-language-version", "2.2", "-api-version", "2.2", "-Werror"]
+OPTIONS = ["-no-stdlib", "-no-reflect", "-jvm-target", "1.8", "-language-version", "2.2", "-api-version", "2.2"]
 UNAVAILABLE = 3
 
 

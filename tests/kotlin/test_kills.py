@@ -1,4 +1,4 @@
-"""A process that contributes and delivers to a real aggregator, killed at random instants: one report each, nothing twice."""
+"""A process that delivers to a real aggregator, killed at random instants: one report each, nothing twice."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""Random campaigns, tampered documents, odd records and scripted words: another program gives the same bytes as Python."""
+"""Random campaigns, tampered documents, odd records and scripted words: another program gives the bytes of Python."""
 
 from __future__ import annotations
 

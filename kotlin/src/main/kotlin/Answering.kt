@@ -5,7 +5,6 @@ package ldpbayes
 import java.math.BigInteger
 
 private const val SECRET_BYTES = 32
-
 internal fun makeSecret(): ByteArray = randomBytes(SECRET_BYTES)
 
 /**
@@ -39,7 +38,6 @@ private class Reading(
     private val coins: Coins,
 ) {
     private val classes = campaign.label.classes.size
-
     fun item(): Item = when (question.kind) {
         QuestionKind.LABEL -> Item.Index(label)
         QuestionKind.PAIR -> Item.Index(index() * classes + label)
@@ -68,7 +66,6 @@ private class Reading(
     }
 
     private fun feature(name: String?): Feature = campaign.asked.first { it.name == name }
-
     private fun scaled(name: String?): Double? {
         val feature = feature(name) as Continuous
         return numberOf(value(feature))?.let(feature::scaled) ?: if (feature.missing) null else randomT()

@@ -2,14 +2,11 @@ package ldpbayes
 
 private const val LARGEST_VARIANCE = 1e300
 private const val MOST_EDGES = 7
-
 /** P(value | class) of one feature. */
 internal sealed interface Likelihood {
     val feature: Feature
-
     /** ln P(value | class), null for a value that takes no part. */
     fun logarithm(value: Any?): ((Int) -> Double)?
-
     data class Table(override val feature: Feature, val shares: List<List<Double>>) : Likelihood {
         override fun logarithm(value: Any?) = feature.indexOf(value)?.let { index -> { c: Int -> StrictMath.log(shares[index][c]) } }
     }
@@ -39,18 +36,14 @@ internal class Model(
 
 /** The index of the largest score; of equals the first. */
 internal fun best(scores: List<Double>): Int = scores.indices.maxByOrNull { scores[it] }!!
-
 /** Classifies records on the device with a published model. A feature without a usable value does not take part. */
 class Classifier internal constructor(internal val model: Model) {
     /** The classes, in the order of the label. */
     val classes: List<String> get() = model.label.classes
-
     /** ln P(class) + sum of ln P(value | class) over the features, per class; ln P(class) where every class is impossible. */
     fun scores(record: Map<String, Any?>): List<Double> = model.scores(record)
-
     /** The most probable class; of equals the first declared. Where every class is impossible, by the prior. */
     fun predict(record: Map<String, Any?>): String = classes[best(scores(record))]
-
     /** P(class | record), by class. Where every class is impossible, the prior. */
     fun predictProba(record: Map<String, Any?>): Map<String, Double> {
         val scores = scores(record)
@@ -61,7 +54,6 @@ class Classifier internal constructor(internal val model: Model) {
     companion object {
         /** The classifier of a model document. Throws [LdpException] `invalid-model`. */
         fun parse(model: ByteArray): Classifier = parse(model, null)
-
         internal fun parse(model: ByteArray, label: Label?): Classifier =
             refusedAs("invalid-model") { Classifier(readModel(strictJson(utf8(model)), "", label, null)) }
     }
@@ -70,7 +62,6 @@ class Classifier internal constructor(internal val model: Model) {
 /** What an evaluation round asks about: a model, and where there are two classes the bins of its log odds. */
 internal class Evaluation(val model: Model, private val edges: List<Double>?) {
     val places: Int get() = edges?.let { it.size + 1 } ?: model.prior.size
-
     /** The number of edges that the log odds lie above; with more classes than two the class that the model says. */
     fun placeOf(scores: List<Double>): Int = edges?.count { scores[1] - scores[0] > it } ?: best(scores)
 }

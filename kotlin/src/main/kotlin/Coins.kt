@@ -17,10 +17,8 @@ import javax.crypto.spec.SecretKeySpec
 class Coins(private val word: () -> ULong) {
     /** True with probability `probability` / 2^64. */
     internal fun bernoulli(probability: ULong): Boolean = word() < probability
-
     /** True with probability (1 + v) / 2, v being a quantity in units of 2^-52. */
     internal fun sign(v: Long): Boolean = (word() shr 11).toLong() < v + UNIT
-
     /** Uniform in [0, bound), by rejection, never by modulo; 1 takes no word. */
     internal fun below(bound: BigInteger): BigInteger {
         val bits = (bound - BigInteger.ONE).bitLength()
@@ -44,7 +42,6 @@ class Coins(private val word: () -> ULong) {
     }
 
     internal fun below(bound: Int): Int = below(bound.toLong()).toInt()
-
     /** A uniformly random subset of [size] of the numbers below [population] (Floyd's algorithm). */
     internal fun subset(population: Int, size: Int): Set<Int> {
         val chosen = HashSet<Int>()
@@ -91,13 +88,11 @@ class Coins(private val word: () -> ULong) {
 }
 
 private const val WORD_BITS = 64
-
 internal fun hmac(key: ByteArray, message: ByteArray): ByteArray =
     Mac.getInstance("HmacSHA256").run { init(SecretKeySpec(key, algorithm)); doFinal(message) }
 
 /** The platform's generator. Without a provider SecureRandom() falls back to one of Java's own, which nobody has vouched for. */
 private val generator by lazy { if (Security.getAlgorithms("SecureRandom").isEmpty()) null else SecureRandom() }
-
 /** Bytes of the platform's generator. Throws [LdpException] `no-randomness` where there is none: nothing is drawn then. */
 internal fun randomBytes(size: Int): ByteArray = try {
     ByteArray(size).also(generator!!::nextBytes)

@@ -22,7 +22,6 @@ class Device(
 ) : AutoCloseable {
     /** A device on a folder of its own; see [FileStorage] for where that belongs. */
     constructor(folder: File, maxTotalEpsilon: Double) : this(FileStorage(folder), maxTotalEpsilon)
-
     private val install = Install(storage, checkCap(maxTotalEpsilon), Network(transport, policy), policy, now)
     private var thread: Thread? = null
 
@@ -38,7 +37,6 @@ class Device(
 
     /** What was spent in all campaigns; its text is for the person. */
     fun ledger(): Ledger = Ledger(install.state().receipts, install.maxTotalEpsilon)
-
     /** Every report whose upload began, whatever the server said of it. */
     fun sent(): List<SentReport> = install.state().campaigns.flatMap { (id, entry) ->
         val (url, title) = entry.consent
@@ -55,7 +53,6 @@ class Device(
 
     /** A copy of everything that is kept about the person, except the secret, as JSON. */
     fun export(): String = Json.write(install.state().plain())
-
     /** Deletes everything in the storage. What follows is a new device; what was sent stays sent. */
     fun erase() {
         install.storage.clear()
@@ -125,12 +122,9 @@ internal class Install(
     @Suppress("PLATFORM_CLASS_MAPPED_TO_KOTLIN")
     private val changed = Object()
     private var looks = 0
-
     fun state(): State = State.read(storage.read(DEVICE))
-
     /** Whether somebody has decided anything yet. */
     fun exists(): Boolean = storage.read(DEVICE) != null
-
     /** Changes the state in one transaction; [change] gives the state after it, and what to return. */
     fun <T> change(change: (State) -> Pair<State, T>): T {
         var told: Result<T>? = null
@@ -155,7 +149,6 @@ internal class Install(
     }
 
     private fun isIdle(): Boolean = state().planned(now(), Duration.ZERO, policy) { 0.0 }.wait == null
-
     private fun send(firstDelay: Duration): Duration? {
         val plan = change { state -> state.planned(now(), firstDelay, policy, ::jitter).let { it.state to it } }
         val batch = plan.batch ?: return plan.wait
@@ -183,7 +176,6 @@ internal class Install(
     private companion object {
         const val DEVICE = "device"
         val NEVER = Duration.INFINITE
-
         fun jitter(): Double = randomBytes(4).fold(0.0) { sum, byte -> (sum + (byte.toInt() and 255)) / 256 }
     }
 }

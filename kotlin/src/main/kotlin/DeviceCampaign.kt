@@ -4,10 +4,8 @@ package ldpbayes
 sealed interface NextStep {
     /** Show the person the [campaign]'s title, purpose and `realisedEpsilon`; then `grant` for a yes, `withdraw` for a no. */
     data class Ask(val campaign: Campaign) : NextStep
-
     /** The person has agreed, and no answer is given yet. */
     object Contribute : NextStep
-
     /** Answered, declined, refused ([refusal] says why), or not to be had at the moment. */
     data class Nothing(val refusal: Refusal? = null) : NextStep
 }
@@ -16,14 +14,12 @@ sealed interface NextStep {
 sealed interface Contribution {
     /** The answer is on disk, from now on or already, and is sent once. */
     data class Answered(val receipt: Receipt) : Contribution
-
     /** The device does not answer; nothing was drawn and nothing spent. */
     data class Refused(val refusal: Refusal) : Contribution
 }
 
 /** What a withdrawal could do: reports deleted, how many of them may arrive all the same, and the loss given back. */
 data class Withdrawal(val deleted: Int, val onItsWay: Int, val refunded: Double)
-
 /** What happened so far in one campaign; [nextTry] is in milliseconds since 1970. */
 data class Status(
     /** Whether the person agrees; null until somebody decided. */
@@ -70,7 +66,6 @@ class DeviceCampaign internal constructor(
 
     /** Takes the document from the app instead of fetching it; verified the same way. */
     fun load(document: ByteArray): Campaign = Campaign.parse(document, id).also { atHand = it }
-
     /** What an app has to do now; call it at every start. Whatever the person decides is remembered: nobody is asked twice. */
     fun nextStep(): NextStep {
         val entry = entry()
@@ -157,7 +152,6 @@ class DeviceCampaign internal constructor(
 
     /** What this device has contributed. */
     fun receipt(): Receipt? = entry()?.receipt
-
     /** What happened so far. */
     fun status(): Status {
         val entry = entry()
@@ -213,7 +207,6 @@ class DeviceCampaign internal constructor(
         state.refusal(campaign, url, maxEpsilon, install.maxTotalEpsilon, install.now())
 
     private fun entry(): Entry? = install.state().campaigns[id]
-
     private fun atHand(): Campaign? = atHand ?: install.storage.read(stored)?.let {
         try {
             load(it.toByteArray())

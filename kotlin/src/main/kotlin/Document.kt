@@ -10,10 +10,8 @@ import java.util.Base64
 enum class Asks {
     /** Answers that a model is learned from. */
     MODEL,
-
     /** Answers that a projection is fitted from. */
     MOMENTS,
-
     /** How good a model is. */
     SCORE,
 }
@@ -31,37 +29,27 @@ class Campaign private constructor(
 ) {
     /** For people: it comes from the server, and holds no ends of lines. */
     val title: String = authored.title
-
     /** For people, like [title]. */
     val purpose: String = authored.purpose
-
     /** The class to learn. */
     val label: Label = authored.label
-
     /** The features that a record has. */
     val features: List<Feature> = authored.features
-
     /** What the campaign asks for. */
     val asks: Asks = authored.asks
-
     /** The features that questions are about: a projection's inputs are replaced by its outputs. */
     internal val asked: List<Feature> = authored.asked
     internal val projection: Projection? = authored.projection
     internal val evaluation: Evaluation? = authored.evaluation
     internal val answersAll: Boolean = authored.answersAll
-
     /** A device contributes to one campaign of a study at most. */
     val study: String? = authored.study
-
     /** When it opens; null: it is open. */
     val opens: Instant? = authored.opens
-
     /** When it closes; null: nobody knows. */
     val closes: Instant? = authored.closes
-
     /** An upper bound of what one device loses, recomputed and rounded up. */
     val realisedEpsilon: Double = loss.doubleUp()
-
     /** The questions of which a device answers one each. */
     internal val pools: List<List<Question>> =
         if (answersAll) questions.groupBy { it.group }.values.toList() else listOf(questions)
@@ -158,9 +146,7 @@ internal class Authored(fields: Fields) {
 }
 
 internal fun sha256(bytes: ByteArray): ByteArray = MessageDigest.getInstance("SHA-256").digest(bytes)
-
 internal fun base64url(bytes: ByteArray): String = Base64.getUrlEncoder().withoutPadding().encodeToString(bytes)
-
 /** A text of bytes that are UTF-8. Throws [LdpException] `invalid-document` for others. */
 internal fun utf8(bytes: ByteArray): String = try {
     Charsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString()

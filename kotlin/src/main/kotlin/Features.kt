@@ -6,11 +6,9 @@ internal const val MOST_VALUES = 16384
 internal const val MOST_CLASSES = 1024
 internal const val MOST_WEIGHT = 65536
 private const val MISSING = "missing"
-
 /** The class to learn. */
 data class Label(val name: String, val classes: List<String>) {
     private val declared by lazy { Declared(classes) }
-
     /** The position of the class that a value means; null for one that is not declared. */
     fun indexOf(value: Any?): Int? = declared[value]
 }
@@ -19,13 +17,10 @@ data class Label(val name: String, val classes: List<String>) {
 sealed interface Feature {
     /** The key in a record. */
     val name: String
-
     /** Whether a record may be without a value, which then has a cell of its own. */
     val missing: Boolean
-
     /** Values of a discrete feature, ends of one that is not. */
     val size: Int
-
     /** What there is to answer: the values, and after them that there is none where that may be. */
     val cells: Int get() = if (missing) size + 1 else size
 }
@@ -34,7 +29,6 @@ sealed interface Feature {
 data class Categorical(override val name: String, val values: List<String>, override val missing: Boolean) : Feature {
     private val declared by lazy { Declared(values) }
     override val size get() = values.size
-
     /** The index of a value; of a missing or undeclared one that of `missing` where it is declared, else null. */
     internal fun indexOf(value: Any?): Int? = declared[value] ?: values.indexOf(MISSING).takeIf { it >= 0 }
 }
@@ -49,19 +43,15 @@ data class Continuous(
 ) : Feature {
     override val size get() = bins ?: 2
     internal val span get() = high - low
-
     internal fun clip(number: Double): Double = Math.min(Math.max(number, low), high)
-
     /** T = 2 (x - low) / (high - low) - 1 in [-1, 1], x clipped first. */
     internal fun scaled(number: Double): Double = Math.min(Math.max(2 * ((clip(number) - low) / span) - 1, -1.0), 1.0)
-
     /** The bin of a number, of equal width and half-open. */
     internal fun indexOf(value: Any?): Int? =
         numberOf(value)?.let { number -> (1 until size).firstOrNull { number < low + span * it / size }?.minus(1) ?: (size - 1) }
 }
 
 internal fun Feature.isGaussian(): Boolean = this is Continuous && bins == null
-
 internal fun Feature.indexOf(value: Any?): Int? = when (this) {
     is Categorical -> indexOf(value)
     is Continuous -> indexOf(value)

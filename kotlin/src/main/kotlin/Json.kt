@@ -4,9 +4,7 @@ package ldpbayes
 internal object Json {
     /** Throws [IllegalArgumentException]. */
     fun parse(text: String): Any? = Reader(text).document()
-
     fun write(value: Any?): String = StringBuilder().also { it.put(value) }.toString()
-
     private fun StringBuilder.put(value: Any?) {
         when (value) {
             is String -> quoted(value)
@@ -30,7 +28,6 @@ internal object Json {
 
     private class Reader(private val text: String) {
         private var at = 0
-
         fun document(): Any? {
             val value = value(DEEPEST)
             require(sign() == null)

@@ -11,7 +11,6 @@ class Ledger internal constructor(
 ) {
     /** Privacy loss so far, rounded up. */
     val totalEpsilon: Double get() = receipts.total().doubleUp()
-
     override fun toString(): String {
         val head = "Privacy loss of this installation: epsilon ${written(totalEpsilon)} of at most $maxTotalEpsilon; " +
             "campaigns answered: ${receipts.size}."
@@ -27,7 +26,6 @@ class Ledger internal constructor(
 
 /** What the receipts cost together, exactly. */
 internal fun List<Receipt>.total(): Ratio = fold(Ratio.ZERO) { spent, receipt -> spent + Ratio.of(receipt.epsilon) }
-
 /** A report that left: what was asked, what was said (hexadecimal), when first, to whom, and what the server replied. */
 data class SentReport(
     val campaignId: String,
@@ -44,28 +42,20 @@ data class SentReport(
 enum class Refusal(val code: String) {
     /** The person has switched contributing off. */
     SWITCHED_OFF("switched-off"),
-
     /** The person agreed to another address; `grant` asks for this one. */
     OTHER_RECIPIENT("other-recipient"),
-
     /** It opens later. */
     NOT_OPEN("campaign-not-open"),
-
     /** It has closed. */
     CLOSED("campaign-closed"),
-
     /** It costs more than the app allows for it. */
     ABOVE_CAP("loss-above-cap"),
-
     /** With what was answered before, it costs more than the device's cap. */
     ABOVE_TOTAL("total-above-cap"),
-
     /** Another campaign of its study was answered. */
     STUDY_ANSWERED("study-answered"),
-
     /** No directory of the publisher holds now. */
     DIRECTORY_EXPIRED("directory-expired"),
-
     /** The publisher does not name it. */
     NOT_IN_DIRECTORY("not-in-directory"),
 }

@@ -8,7 +8,6 @@ import java.nio.ByteOrder
 sealed interface Item {
     /** A cell. */
     data class Index(val index: Int) : Item
-
     /** A value that belongs to one cell: [value] is an integer V and means V / 2^52. */
     data class Moment(val cell: Int, val value: Long) : Item
 }
@@ -17,13 +16,10 @@ sealed interface Item {
 sealed class Mechanism {
     /** As documents write it. */
     abstract val name: String
-
     /** Cells of the question. */
     abstract val domainSize: Int
-
     /** The worst-case log likelihood ratio, rounded up; null where the numbers make no mechanism, or one without signal. */
     internal abstract fun loss(): Ratio?
-
     /** The payload for an item. */
     internal abstract fun perturb(item: Item, coins: Coins): ByteArray
 
@@ -45,26 +41,19 @@ sealed class Mechanism {
 }
 
 private val CELLS = setOf(Encoding.INDEX, Encoding.SIGN)
-
 /** Probability one: a probability is an integer P and means P / 2^64. */
 internal val ONE: BigInteger = BigInteger.ONE.shiftLeft(64)
-
 /** A value's one: it is an integer V and means V / 2^52. */
 internal const val UNIT = 1L shl 52
-
 private fun BigInteger.toProbability(): ULong = toString().toULong()
 private fun ULong.exact(): BigInteger = BigInteger(toString())
 private val Int.big: BigInteger get() = toBigInteger()
-
 /** A loss that protects nothing less than promised; none where there is no signal. */
 private fun signal(loss: Ratio): Ratio? = loss.takeIf { it > Ratio.ZERO }
-
 /** Direct encoding: the true index with probability p, else any other one. */
 internal data class DirectEncoding(override val domainSize: Int, val p: ULong) : Mechanism() {
     override val name get() = "de"
-
     override fun loss() = signal(logUp(p.exact() * (domainSize - 1).big, ONE - p.exact()))
-
     override fun perturb(item: Item, coins: Coins): ByteArray {
         val (index) = item as Item.Index
         val said = if (coins.bernoulli(p)) index else coins.below(domainSize - 1).skipping(index)
@@ -75,9 +64,7 @@ internal data class DirectEncoding(override val domainSize: Int, val p: ULong) :
 /** Subset selection: w random indices, the true one among them with probability p. */
 internal data class SubsetSelection(override val domainSize: Int, val w: BigInteger, val p: ULong) : Mechanism() {
     override val name get() = "ss"
-
     override fun loss() = signal(logUp(p.exact() * (domainSize.big - w), (ONE - p.exact()) * w))
-
     override fun perturb(item: Item, coins: Coins): ByteArray {
         val (index) = item as Item.Index
         val included = coins.bernoulli(p)
@@ -89,7 +76,6 @@ internal data class SubsetSelection(override val domainSize: Int, val w: BigInte
 /** Unary encoding (`sue`, `oue`, `the`): a bit per index, set with probability p for the true one, q for any other. */
 internal data class UnaryEncoding(override val name: String, override val domainSize: Int, val p: ULong, val q: ULong) : Mechanism() {
     override fun loss() = signal(logUp(p.exact() * (ONE - q.exact()), q.exact() * (ONE - p.exact())))
-
     override fun perturb(item: Item, coins: Coins): ByteArray {
         val (index) = item as Item.Index
         return bitmap(domainSize, (0 until domainSize).filter { coins.bernoulli(if (it == index) p else q) })
@@ -99,9 +85,7 @@ internal data class UnaryEncoding(override val name: String, override val domain
 /** One bit of one cell: a cell drawn at random, and a bit whose bias tells the value there. */
 internal data class OneBit(override val domainSize: Int, val p: ULong) : Mechanism() {
     override val name get() = "onebit"
-
     override fun loss() = signal(logUp(p.exact(), ONE - p.exact()))
-
     override fun perturb(item: Item, coins: Coins): ByteArray {
         val (cell, value) = item as Item.Moment
         val drawn = coins.below(domainSize)
@@ -115,9 +99,7 @@ internal data class OneBit(override val domainSize: Int, val p: ULong) : Mechani
 /** Summing histogram encoding: a one-hot vector with discrete Laplace noise in every cell. */
 internal data class SummingHistogram(override val domainSize: Int, val scale: BigInteger) : Mechanism() {
     override val name get() = "she"
-
     override fun loss() = lossOfNoise(BigInteger.ZERO, scale)
-
     override fun perturb(item: Item, coins: Coins): ByteArray =
         noisyVector(BigInteger.ZERO, scale, domainSize, (item as Item.Index).index, BigInteger.ONE, coins)
 }
@@ -125,9 +107,7 @@ internal data class SummingHistogram(override val domainSize: Int, val scale: Bi
 /** The Laplace vector: a value at its cell, rounded at random to the grid, with noise in every cell. */
 internal data class LaplaceVector(override val domainSize: Int, val grid: BigInteger, val scale: BigInteger) : Mechanism() {
     override val name get() = "laplace"
-
     override fun loss() = lossOfNoise(grid, scale)
-
     override fun perturb(item: Item, coins: Coins): ByteArray {
         val (cell, value) = item as Item.Moment
         val cut = 52 - grid.toInt()
@@ -139,7 +119,6 @@ internal data class LaplaceVector(override val domainSize: Int, val grid: BigInt
 
 private const val SCALE_BITS = 40
 private val FINEST_GRID = 12.toBigInteger()
-
 /** The largest magnitude of a noisy cell: the unit and 16 scales of noise. */
 private fun cellBound(grid: BigInteger, scale: BigInteger): BigInteger {
     val unit = BigInteger.ONE.shiftLeft(SCALE_BITS)
@@ -163,7 +142,6 @@ private fun noisyVector(grid: BigInteger, scale: BigInteger, d: Int, item: Int, 
 
 /** Bytes of an index on the wire. */
 private fun indexWidth(d: Int): Int = if (d <= 256) 1 else if (d <= 65536) 2 else 4
-
 private fun bitmap(d: Int, indices: List<Int>): ByteArray = ByteArray((d + 7) / 8).also { bytes ->
     for (index in indices) bytes[index / 8] = (bytes[index / 8].toInt() or (1 shl index % 8)).toByte()
 }

@@ -15,7 +15,6 @@ private val POISON = setOf(400, 415, 422)
 private const val TOO_LARGE = 413
 private val CODE = Regex("[A-Za-z0-9_.-]{1,64}")
 private val SECONDS = Regex("[0-9]{1,9}")
-
 /** The reports of one campaign that are due, and where they go. */
 internal class Batch(val campaignId: String, val url: String, val reports: List<Kept>) {
     fun body(): ByteArray = encodeUpload(reports.map { Report(it.question, unhex(it.id), unhex(it.payload)) })
@@ -23,7 +22,6 @@ internal class Batch(val campaignId: String, val url: String, val reports: List<
 
 /** What to do now, and the state that says so: send [batch], or wait for [wait]; neither where nothing is queued. */
 internal class Plan(val state: State, val batch: Batch?, val wait: Duration?)
-
 /** Plans the delivery: schedules what is not scheduled, gives up what has expired, and takes what is due. [jitter] is from [0, 1). */
 internal fun State.planned(now: Long, firstDelay: Duration, policy: Policy, jitter: () -> Double): Plan {
     var state = this
@@ -125,7 +123,6 @@ private fun Answer.json(): Any? = try {
 
 /** A server's code as far as it is one: it is kept, and shown. */
 private fun clean(code: String): String = if (CODE.matches(code)) code else "unreadable-code"
-
 private fun httpDate(text: String): Long? = try {
     Instant.from(DateTimeFormatter.RFC_1123_DATE_TIME.parse(text)).toEpochMilli()
 } catch (error: DateTimeException) {

@@ -3,7 +3,6 @@ package ldpbayes
 
 /** One thing that is wrong: the [feature]'s name in the record, what is wrong there, and what would be right. */
 data class Problem(val feature: String, val wrong: String, val right: String)
-
 private const val MOST_NAMED = 12
 private const val LONGEST_SHOWN = 60
 
@@ -42,5 +41,4 @@ private fun wanted(feature: Feature): String = when (feature) {
 }
 
 private fun listed(texts: List<String>): String = texts.joinToString(limit = MOST_NAMED)
-
 private fun shown(value: Any?): String = (if (value is String) "\"$value\"" else "$value").take(LONGEST_SHOWN)

@@ -1,9 +1,7 @@
 package ldpbayes
 
 private val CAMPAIGN_ID = Regex("[A-Za-z0-9_-]{43}")
-
 internal fun isCampaignId(text: String): Boolean = CAMPAIGN_ID.matches(text)
-
 /** A linear function of [inputs], applied on the device: the outputs are then continuous features with public bounds of their own. */
 internal data class Projection(
     val inputs: List<Continuous>,

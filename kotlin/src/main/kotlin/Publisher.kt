@@ -1,10 +1,6 @@
 package ldpbayes
 
-import java.security.GeneralSecurityException
-import java.security.KeyFactory
-import java.security.PublicKey
-import java.security.Signature
-import java.security.SignatureException
+import java.security.*
 import java.security.spec.X509EncodedKeySpec
 import java.time.Instant
 import java.util.Base64
@@ -59,7 +55,6 @@ internal class Directory(val text: String, val statement: String, val version: L
         }
 
         private const val MALFORMED = "malformed-directory"
-
         private fun isSigned(key: String, message: ByteArray, text: String): Boolean {
             val public = publicKey(key)
             val signature = try {
@@ -86,10 +81,8 @@ internal class Directory(val text: String, val statement: String, val version: L
 /** A campaign that has to be signed, as a device sees it. */
 internal class Signed(publisher: Publisher, private val install: Install, private val url: String, private val id: String) {
     private val sources = publisher.keys.map(::Source)
-
     /** What a model is stored under: one that was stored unsigned is not one that was signed. */
     val digest: String = base64url(sha256(publisher.keys.joinToString("+").toByteArray())).take(16)
-
     /** Has a directory that holds now and names the campaign, or the newest there is. */
     fun refresh() {
         if (entries().isNullOrEmpty()) renew()
@@ -110,7 +103,6 @@ internal class Signed(publisher: Publisher, private val install: Install, privat
 
     /** Keeps what was seen: an older directory is refused from then on. */
     fun keep() = sources.forEach { it.keep() }
-
     /** The models that the directories that hold name for the campaign, null for one that has none; null where none holds. */
     private fun entries(): List<String?>? {
         val standing = sources.mapNotNull { it.standing() }.ifEmpty { return null }
@@ -127,9 +119,7 @@ internal class Signed(publisher: Publisher, private val install: Install, privat
     private inner class Source(private val key: String) {
         private val place = "publisher-$key"
         private var seen: Directory? = null
-
         fun standing(): Directory? = newest()?.takeIf { it.holds(install.now()) }
-
         fun renew() {
             val directory = Directory.read(install.network.get("$url/v1/directories/$key", LARGEST_DIRECTORY), key)
             val known = newest()

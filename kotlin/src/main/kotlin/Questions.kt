@@ -6,22 +6,16 @@ import java.math.BigInteger
 enum class QuestionKind {
     /** The class alone. */
     LABEL,
-
     /** A value with the class. */
     PAIR,
-
     /** A number, by class. */
     VALUE,
-
     /** The square of a number, by class. */
     SQUARE,
-
     /** The product of two numbers. */
     PRODUCT,
-
     /** Whether a model says the record's class. */
     RIGHT,
-
     /** Where a model's score lies, with the class. */
     SCORE,
 }
@@ -52,7 +46,6 @@ internal const val MOST_PRODUCTS = 8192
 private val DIGITS = Regex("[1-9][0-9]{0,39}")
 private val KINDS = QuestionKind.values().map { it.name.lowercase() }
 private val ENCODINGS = Encoding.values().map { it.name.lowercase() }
-
 /** Reads a question against the schema beside it; [losses] has the loss of every mechanism that was met. */
 internal fun readQuestion(value: Any?, index: Int, authored: Authored, losses: MutableMap<Mechanism, Ratio?>): Question {
     lateinit var question: (Mechanism) -> Question
@@ -127,7 +120,6 @@ private fun readMechanism(name: String, domainSize: Int, parameters: Map<*, *>):
 }
 
 private val PROBABILITIES = setOf("p", "q")
-
 /** The questions of the device with this secret: the same at every call, whatever failed after the last one. */
 internal fun drawQuestions(campaign: Campaign, secret: ByteArray): List<Question> = campaign.pools.map { pool ->
     val coins = Coins.keyed(secret, "question".toByteArray() + slot(campaign, pool[0].group))

@@ -4,19 +4,14 @@ package ldpbayes
 enum class Fate(internal val words: String) {
     /** Nothing of it has left. */
     WAITING("not sent yet"),
-
     /** An upload has begun. */
     ON_ITS_WAY("being sent, may have arrived"),
-
     /** The server says that it has it. */
     ARRIVED("arrived"),
-
     /** The server says so; nobody can check it. */
     REFUSED("the server says that it refused it"),
-
     /** It was tried for too long. */
     EXPIRED("given up, may have arrived"),
-
     /** It was withdrawn after an upload had begun. */
     DELETED("deleted, may have arrived"),
 }
@@ -60,7 +55,6 @@ internal data class Kept(
 )
 
 internal const val ARRIVED = "arrived"
-
 /** All about one campaign: [attempts] of what is in front that failed in a row, reports in an upload at [most] where that is limited. */
 internal data class Entry(
     val consent: Consent,
@@ -74,7 +68,6 @@ internal data class Entry(
     val problem: String? = null,
 ) {
     val given: Boolean get() = consent.given
-
     /** The reports that wait for an answer, or for their first upload. */
     val queued: List<Kept>
         get() = if (receipt?.fate in setOf(Fate.WAITING, Fate.ON_ITS_WAY)) reports.filter { it.reply == null } else emptyList()
@@ -89,9 +82,7 @@ internal data class State(
     val receipts: List<Receipt> get() = campaigns.values.mapNotNull { it.receipt }
 
     operator fun plus(entry: Pair<String, Entry>): State = copy(campaigns = campaigns + entry)
-
     fun write(): String = Json.write(mapOf("secret" to secret) + plain()).let { checksum(it) + it }
-
     /** All of it but the secret, for JSON. */
     fun plain(): Map<String, Any?> = mapOf("enabled" to enabled, "campaigns" to campaigns.mapValues { (_, entry) -> entry.plain() })
 
@@ -115,7 +106,6 @@ internal data class State(
 }
 
 private val NUMBERS = Long.MIN_VALUE..Long.MAX_VALUE
-
 private fun Entry.plain(): Map<String, Any?> = mapOf(
     "consent" to consent.run {
         mapOf("url" to url, "title" to title, "purpose" to purpose, "epsilon" to epsilon, "granted_at" to grantedAt, "withdrawn_at" to withdrawnAt)

@@ -4,16 +4,10 @@ import java.io.File
 import java.io.IOException
 import java.nio.channels.FileChannel
 import java.nio.channels.OverlappingFileLockException
-import java.nio.file.FileSystemException
-import java.nio.file.Files
-import java.nio.file.NoSuchFileException
-import java.nio.file.Path
+import java.nio.file.*
 import java.nio.file.StandardCopyOption.ATOMIC_MOVE
 import java.nio.file.StandardCopyOption.REPLACE_EXISTING
-import java.nio.file.StandardOpenOption.CREATE
-import java.nio.file.StandardOpenOption.READ
-import java.nio.file.StandardOpenOption.TRUNCATE_EXISTING
-import java.nio.file.StandardOpenOption.WRITE
+import java.nio.file.StandardOpenOption.*
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.locks.ReentrantLock
@@ -36,10 +30,8 @@ interface Storage {
      * other among all threads and processes. When it returns, the text is on disk. Where [change] throws, nothing is changed.
      */
     fun change(name: String, change: (String?) -> String?)
-
     /** Deletes every text. */
     fun clear()
-
     /** Does [work] while no other thread or process does its own; null where that does not come about within [wait]. */
     fun <T> exclusive(wait: Duration, work: () -> T): T?
 }
@@ -51,7 +43,6 @@ interface Storage {
  */
 class FileStorage(folder: File) : Storage {
     private val folder: Path = folder.toPath().toAbsolutePath().normalize()
-
     override fun read(name: String): String? = guarded {
         try {
             String(Files.readAllBytes(file(name)), Charsets.UTF_8)
@@ -76,11 +67,8 @@ class FileStorage(folder: File) : Storage {
     }
 
     override fun <T> exclusive(wait: Duration, work: () -> T): T? = lock(SENDING, wait) { work() }
-
     private fun locked(work: () -> Unit) = lock(CHANGING, STORAGE_WAIT, work) ?: throw LdpException("storage-busy")
-
     private fun file(name: String): Path = folder.resolve(name)
-
     private fun put(name: String, text: String?) {
         val draft = file("draft")
         if (text == null) Files.deleteIfExists(file(name))
@@ -97,7 +85,6 @@ class FileStorage(folder: File) : Storage {
 
     /** Makes what happened in a folder outlast a loss of power. */
     private fun sync(folder: Path) = FileChannel.open(folder, READ).use { it.force(true) }
-
     private fun makeFolder() {
         if (Files.isDirectory(folder)) return
         val present = generateSequence(folder.parent) { it.parent }.first(Files::exists)
@@ -143,7 +130,6 @@ class FileStorage(folder: File) : Storage {
         const val POLL_MILLISECONDS = 5L
         val LOCKS = setOf(CHANGING, SENDING)
         val STORAGE_WAIT = 10.seconds
-
         /** A file's lock is one of processes; threads take turns here. */
         val THREADS = ConcurrentHashMap<Path, ReentrantLock>()
     }

@@ -1,16 +1,11 @@
 package ldpbayes
 
-import java.io.ByteArrayOutputStream
-import java.io.IOException
-import java.io.InputStream
-import java.net.CookieHandler
-import java.net.HttpURLConnection
-import java.net.URL
+import java.io.*
+import java.net.*
 import kotlin.time.Duration
 
 /** One request; a [body] makes it a POST. An answer longer than [longest] bytes is none. */
 class Request(val url: String, val headers: Map<String, String>, val body: ByteArray?, val timeout: Duration, val longest: Int)
-
 /** What a server said: its status, its headers by lower-case name, its body. */
 class Answer(val status: Int, private val headers: Map<String, String>, val body: ByteArray) {
     internal fun header(name: String): String? = headers[name]

@@ -8,10 +8,8 @@ import java.math.BigInteger
 private val NUMERAL = Regex("[ \t]*[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*")
 private val WRITABLE = BigInteger.TEN.pow(LONGEST_TEXT)
 private val TRUTH_VALUES = mapOf("1" to listOf("true", "True"), "0" to listOf("false", "False"))
-
 /** What a record holds under a name; null where it holds nothing, or cannot say. */
 internal fun held(record: Map<String, Any?>, name: String): Any? = readable { record[name] }
-
 /** The double nearest to a value, infinities included; null for anything that is no number. */
 internal fun numberOf(value: Any?): Double? = readable {
     when (val plain = plain(value)) {
@@ -49,7 +47,6 @@ private fun isWhole(value: BigDecimal): Boolean =
     value.signum() == 0 || value.precision().toLong() - value.scale() <= LONGEST_TEXT && value.stripTrailingZeros().scale() <= 0
 
 private fun digits(whole: BigInteger): String? = whole.takeIf { it.abs() < WRITABLE }?.toString()
-
 /** Safety: nothing that depends on a record leaves this file as an error, whatever a map or a number of the app's own throws. */
 private inline fun <T> readable(read: () -> T?): T? = try {
     read()

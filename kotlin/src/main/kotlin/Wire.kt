@@ -4,10 +4,8 @@ package ldpbayes
 import java.io.ByteArrayOutputStream
 
 internal const val MEDIA_TYPE = "application/vnd.ldp-bayes.reports+msgpack"
-
 /** One perturbed answer: the index of its question, its id of 16 bytes, its payload. [item] must not leave the device. */
 class Report internal constructor(val question: Int, val id: ByteArray, val payload: ByteArray, internal val item: Item? = null)
-
 /** What keyed messages about a group's answer begin with: the campaign's id, and the slot. */
 internal fun slot(campaign: Campaign, group: Int): ByteArray =
     campaign.id.toByteArray() + littleEndian(if (campaign.answersAll) group else 0, 4)
@@ -42,7 +40,5 @@ private fun ByteArrayOutputStream.binary(bytes: ByteArray) {
 }
 
 internal fun littleEndian(value: Int, width: Int): ByteArray = ByteArray(width) { (value ushr 8 * it).toByte() }
-
 internal fun hex(bytes: ByteArray): String = bytes.joinToString("") { "%02x".format(it) }
-
 internal fun unhex(text: String): ByteArray = text.chunked(2).map { it.toInt(16).toByte() }.toByteArray()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints the size of the Kotlin client and its time for a report, beside Python's and JavaScript's.
 
-    python kotlin/speed.py
+    python benchmarks/kotlin.py
 
 Drawn, randomised and encoded: the same three campaigns of the vectors, one record, on one processor.
 """
