@@ -14,7 +14,7 @@ from exact_coins import RecordingCoins
 from random_campaigns import as_python, campaign, document, record
 
 from ldp_client import perturb
-from ldp_client.answering import draw_questions
+from ldp_client.draw import draw_questions, draw_window
 from protocols import Campaign, LdpError, encode_upload
 from protocols.document.campaign import document_id
 
@@ -31,6 +31,7 @@ def compare(command: Sequence[str | Path], first: int, end: int) -> None:
         if "refused" not in told:
             questions = json.loads(line["document"])["questions"]
             asked.update(questions[index]["kind"] for index in told["questions"])
+            asked["late"] += told["window"] > 0
         lines.append(json.dumps(line))
         wanted.append(told)
     done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, timeout=900, check=False)
@@ -47,7 +48,7 @@ def compare(command: Sequence[str | Path], first: int, end: int) -> None:
     codes = Counter(told.get("refused", "accepted") for told in wanted)
     assert codes["accepted"] > len(wanted) / 4
     assert codes["invalid-document"] > len(wanted) / 10
-    assert min(asked[kind] for kind in ("pair", "value", "right", "score")) > len(wanted) / 50
+    assert min(asked[kind] for kind in ("pair", "value", "right", "score", "late")) > len(wanted) / 50
 
 
 def _of_python(text: str, secret: bytes, source: Campaign, rng: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -69,8 +70,14 @@ def _of_python(text: str, secret: bytes, source: Campaign, rng: random.Random) -
             answers.append(error.code)
         line["records"].append([values, label, [f"{word:016x}" for word in coins.taken]])
     drawn = [question.index for question in draw_questions(parsed, secret)]
-    epsilon = parsed.realised_epsilon
-    return line, {"id": document_id(text.encode()), "epsilon": epsilon, "questions": drawn, "answers": answers}
+    return line, {
+        "id": document_id(text.encode()),
+        "epsilon": parsed.realised_epsilon,
+        "closes": parsed.closes and parsed.closes.timestamp() * 1000,
+        "window": draw_window(parsed, secret),
+        "questions": drawn,
+        "answers": answers,
+    }
 
 
 def _difference(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
