@@ -21,7 +21,7 @@ MODULES: Final = {
     "campaigns.campaign": ("campaign",),
     "campaigns.models": ("estimates", "train", "evaluate"),
     "tables": ("fit", "node", "project"),
-    "operation.rights": ("token", "log", "key"),
+    "operation.rights": ("token", "key"),
     "operation.maintenance": ("status", "fsck", "merge", "backup", "restore"),
     "audit": ("audit",),
 }
@@ -47,6 +47,7 @@ GONE: Final = {
     "serve --tls-certificate": "is the setting tls_certificate now",
     "serve --tls-key": "is the setting tls_key now",
     "token rotate": "is 'token create --in-place-of' now",
+    "log": "is 'status --log' now",
     "train --prior": "is gone: the prior is told by every question",
     "train --variance-floor": "is gone: it is a parameter of train in Python",
     "evaluate --title": "is gone: the title stands in the draft",

@@ -348,5 +348,5 @@ class LoggedAct:
     outcome: str
 
     def to_json(self) -> dict[str, Any]:
-        """As ``ldp-aggregator log --json`` shows it."""
+        """As ``ldp-aggregator status --log --json`` shows it."""
         return {"number": self.number, "time": to_text(self.moment), **asdict(self.act), "outcome": self.outcome}

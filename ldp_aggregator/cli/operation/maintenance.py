@@ -1,4 +1,4 @@
-"""``ldp-aggregator status``, one screen of a running server: whether it is well, campaigns, rates, disk, backups; and
+"""``ldp-aggregator status``, one screen of a running server: whether it is well, campaigns, rates, disk, backups, or its log; and
 ``backup``, ``restore``, ``merge``, ``fsck``: copies of a store, sums, what is wrong.
 """
 
@@ -20,13 +20,13 @@ from urllib.request import urlopen
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from ldp_aggregator.cli.common import CommandError, add_command, settings_of, with_recorded, with_store
+from ldp_aggregator.cli.common import CommandError, add_command, say_table, settings_of, with_recorded, with_store
 from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.store import Act, Damage, SqliteStore, Store, StoreError, check_driver, open_store
 from ldp_aggregator.store.backup import combine_stores, copy_store, restore_store
 from ldp_aggregator.store.contract import CampaignState, Restored, utc_now
 from ldp_aggregator.store.sqlite.database import TakenOut
-from protocols.shell import Groups, say, say_json
+from protocols.shell import Groups, add_json, say, say_json
 
 if TYPE_CHECKING:
     from ldp_aggregator.archive.recount import Recount
@@ -59,6 +59,11 @@ class Scrape:
 
 
 def _status(options: argparse.Namespace) -> int:
+    if options.log:
+        _tell_acts(options)
+        return 0
+    if options.campaign or options.last is not None or options.json:
+        raise argparse.ArgumentTypeError("--campaign, --last and --json are of --log")
     settings = settings_of(options)
     url = options.operations or "http://" + settings.listen_operations.replace("0.0.0.0:", "127.0.0.1:")
     if urlsplit(url).scheme not in ("http", "https"):
@@ -159,13 +164,31 @@ def _ago(moment: float) -> str:
     return f"{datetime.fromtimestamp(moment, timezone.utc):%Y-%m-%d %H:%M} UTC, {hours:.0f} hours ago"
 
 
+def _tell_acts(options: argparse.Namespace) -> None:
+    last = None if options.last is None else max(options.last, 0)
+    found = with_store(options, lambda store: store.acts(campaign_id=options.campaign, last=last))
+    acts = [act.to_json() for act in found]
+    if options.json:
+        say_json(acts)
+    else:
+        names = ("time", "actor", "act", "campaign", "detail", "outcome")
+        say_table(names, [[act[name] for name in names] for act in acts])
+
+
 def _size(number: float) -> str:
     return f"{number / 1e6:,.1f} MB" if number < 1e9 else f"{number / 1e9:,.1f} GB"
 
 
 def add_commands(groups: Groups) -> None:
-    status = add_command(groups, "status", _status, "--data /var/lib/ldp-aggregator")
+    status = add_command(groups, "status", _status, "--data /var/lib/ldp-aggregator", "--log --campaign ID --json")
     status.add_argument("--operations", metavar="URL", help="its operations listener, where it is elsewhere")
+    log = status.add_argument_group(
+        "what was done", "over HTTP under the token's name, on the command line under the user's"
+    )
+    log.add_argument("--log", action="store_true", help="list administrative acts in place of it, oldest first")
+    log.add_argument("--campaign", metavar="ID", help="only what was done to this campaign")
+    log.add_argument("--last", type=int, metavar="N", help="only the last so many")
+    add_json(log)
     fsck = add_command(groups, "fsck", _fsck, "", "--take-out-damaged", "--archive s3://archive/reports ID")
     fsck.add_argument(
         "--take-out-damaged",

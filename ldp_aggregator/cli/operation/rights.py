@@ -1,4 +1,4 @@
-"""``ldp-aggregator token`` opens what is not for everybody, ``log`` tells what was done, ``key`` is the publisher's."""
+"""``ldp-aggregator token`` opens what is not for everybody, ``key`` is the publisher's."""
 
 from __future__ import annotations
 
@@ -64,10 +64,6 @@ def add_commands(groups: Groups) -> None:
     revoke.add_argument(
         "--withdraw", action="store_true", help="take its node's shares out of every campaign, too; they stay otherwise"
     )
-    log = add_command(groups, "log", _log, "--last 20", "--campaign ID --json")
-    log.add_argument("--campaign", metavar="ID", help="only what was done to this campaign")
-    log.add_argument("--last", type=int, metavar="N", help="only the last so many")
-    add_json(log)
     keys = add_group(groups, "key", "create publisher.key")
     text = "make a key in a new file, or leave the one that is there; print the public key for the app"
     create_key = add_command(keys, "create", _create_key, "publisher.key", text=text, store=False)
@@ -169,17 +165,6 @@ def _replace(options: argparse.Namespace) -> None:
         return text, token
 
     _show(*with_store(options, work))
-
-
-def _log(options: argparse.Namespace) -> None:
-    last = None if options.last is None else max(options.last, 0)
-    found = with_store(options, lambda store: store.acts(campaign_id=options.campaign, last=last))
-    acts = [act.to_json() for act in found]
-    if options.json:
-        say_json(acts)
-    else:
-        names = ("time", "actor", "act", "campaign", "detail", "outcome")
-        say_table(names, [[act[name] for name in names] for act in acts])
 
 
 def _make(

@@ -66,7 +66,7 @@ def test_a_study_is_learned_and_evaluated_and_its_model_published_with_what_that
     assert re.search(r"^accuracy 0\.\d{3} \(0\.\d{3} to 0\.\d{3}\), told by 1,500 devices", told)
     assert "the threshold " in told
     assert "model version 1 and 1 is published with these figures" in told
-    logged = json.loads(shell("log", "--json"))
+    logged = json.loads(shell("status", "--log", "--json"))
     acts = [(one["campaign"], one["outcome"]) for one in logged if one["act"] == "publish model"]
     assert sorted(acts) == sorted([(learned, "done"), (asked, "done")])
     documents = asyncio.run(models_of(data, learned, asked))

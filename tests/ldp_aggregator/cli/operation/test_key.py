@@ -96,7 +96,7 @@ def test_a_device_that_pins_the_key_answers_and_classifies_as_far_as_it_was_sign
         assert daemon.stop() == 0
     code, _, err = sign(2, campaign_id)
     assert (code, "sign a later one" in err) == (1, True)
-    acts = [act["act"] for act in json.loads(run("log", "--json")[1])]
+    acts = [act["act"] for act in json.loads(run("status", "--log", "--json")[1])]
     published = "publish directory"
     assert acts == ["create campaign", published, published, "publish model", published, published]
     kept = b"".join(file.read_bytes() for file in data.iterdir())

@@ -47,7 +47,9 @@ def listed(run, *place):
 
 
 def logged(run, *place):
-    return [(act["act"], act["detail"], act["outcome"]) for act in json.loads(run("log", "--json", *place)[1])]
+    return [
+        (act["act"], act["detail"], act["outcome"]) for act in json.loads(run("status", "--log", "--json", *place)[1])
+    ]
 
 
 def test_a_backup_is_restored_and_serves_again(run, refused, campaign, tmp_path):
@@ -109,7 +111,7 @@ def test_a_damaged_run_is_taken_out_and_the_command_says_what_that_means(run, da
     shown = listed(run)[0]
     assert (shown["reports"], shown["counted_twice"], shown["counted_twice_at_most"]) == (64, 0, 64)
     assert run("backup", tmp_path / "copy")[0] == 0
-    assert "take out damaged runs" in run("log")[1]
+    assert "take out damaged runs" in run("status", "--log")[1]
 
 
 def test_a_store_of_another_version_is_refused_by_every_command_in_one_sentence(run, data, campaign, tmp_path):
@@ -141,7 +143,7 @@ def test_reading_commands_change_nothing_and_leave_no_entry(run, data, campaign)
         ["estimates", campaign.id],
         ["fsck"],
         ["token", "list"],
-        ["log"],
+        ["status", "--log"],
     ):
         assert run(*command)[0] == 0, command
         log = path.with_name(FILE_NAME + "-wal")

@@ -13,7 +13,7 @@ def campaign_id(weather):
 
 
 def logged(run, *flags):
-    return [(act["act"], act["outcome"]) for act in json.loads(run("log", "--json", *flags)[1])]
+    return [(act["act"], act["outcome"]) for act in json.loads(run("status", "--log", "--json", *flags)[1])]
 
 
 def tokens(run):
@@ -46,12 +46,12 @@ def test_every_command_that_changes_something_leaves_an_entry_with_its_user(run,
         ("close campaign", "done"),
         ("delete campaign", "done"),
     ]
-    entries = json.loads(run("log", "--json")[1])
+    entries = json.loads(run("status", "--log", "--json")[1])
     assert {entry["actor"] for entry in entries} == {f"command line ({getpass.getuser()})"}
     assert [act for act, _ in logged(run, "--last", "1")] == ["delete campaign"]
     assert len(logged(run, "--campaign", campaign_id)) == 7
     assert "one" in entries[1]["detail"]
-    assert campaign_id in run("log")[1]
+    assert campaign_id in run("status", "--log")[1]
 
 
 def test_what_uploads_need_is_shown_with_the_campaign(run, refused, campaign_id):
