@@ -1,4 +1,4 @@
-"""``ldp-aggregator status``, one screen of a running server: whether it is well, campaigns, rates, disk, backups, or its log; and
+"""``ldp-aggregator status``, one screen of a running server: whether it is well, campaigns, rates, disk, its log; and
 ``backup``, ``restore``, ``merge``, ``fsck``: copies of a store, sums, what is wrong.
 """
 
