@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import Cells
+from ldp_aggregator.estimation.intervals import Cells
 from protocols import Campaign, Question
 from protocols.document.questions import PAIR, RIGHT, SCORE
 from protocols.document.schema import MISSING, CategoricalFeature, Feature

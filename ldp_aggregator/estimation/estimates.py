@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.cell_tables import cell_names, cell_rows, finite_rows, named_rows, value_names
-from ldp_aggregator.estimation.estimators import Z_95, Cells, QuestionEstimate, estimate_question, pool_classes
+from ldp_aggregator.estimation.estimators import QuestionEstimate, estimate_question, pool_classes
+from ldp_aggregator.estimation.intervals import Z_95, Cells
 from ldp_aggregator.estimation.moments import Moments, add_record_spread, finite, present_shares, rebuild_moments
 from ldp_aggregator.estimation.plotting import axes_or_new, plot_intervals
 from ldp_aggregator.estimation.poisoning import class_prior_per_liar, mean_reach, per_liar

@@ -16,40 +16,18 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldp_aggregator.estimation.intervals import Array, Cells, Counts, wilson
 from ldp_aggregator.estimation.simplex import post_process
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.analysis import Analysis, noise_variance, sum_variance
 from protocols import Question
 from protocols.document.questions import INDEX, MOMENT, PRODUCT, RIGHT, SIGN
 
-Array = NDArray[np.float64]
-Counts = NDArray[np.int64]
-
-Z_95: Final = 1.959963984540054
-"""The 97.5 % point of the normal distribution."""
-
 SIGNS: Final = np.array([-1.0, 1.0])
 """The signs that the cells of one class stand for, where a question is asked as ``sign``. A place for what is missing
 comes after them, and has no sign.
 """
-
-
-@dataclass(frozen=True)
-class Cells:
-    """Unbiased values with their variance and 95 % interval; arrays of one shape."""
-
-    value: Array
-    variance: Array
-    low: Array
-    high: Array
-
-    @classmethod
-    def normal(cls, value: Array, variance: Array) -> Cells:
-        """A normal interval around each value."""
-        reach = Z_95 * np.sqrt(variance)
-        return cls(value, variance, value - reach, value + reach)
 
 
 @dataclass(frozen=True)
@@ -197,14 +175,6 @@ def _contrasts(analysis: Analysis[Any], n: int, counts: Counts) -> Cells:
     both = members * none_true + 2 * frequency * (one_true - none_true)
     second_moment = (supported - both) / (p - q) ** 2
     return Cells.normal(value, np.maximum(second_moment - value**2, 0.5 / n) / n)
-
-
-def wilson(counts: Counts, n: int, z: float = Z_95) -> tuple[Array, Array]:
-    """Wilson's interval of a binomial proportion, of ``z`` standard deviations: 95 % by default."""
-    share, z2 = counts / n, z**2
-    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
-    reach = z / (1 + z2 / n) * np.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
-    return centre - reach, centre + reach
 
 
 def pool(estimates: Sequence[QuestionEstimate]) -> Cells:

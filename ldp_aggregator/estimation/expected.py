@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldp_aggregator.estimation.estimators import SIGNS, Array
+from ldp_aggregator.estimation.estimators import SIGNS
+from ldp_aggregator.estimation.intervals import Array
 from ldp_aggregator.mechanisms import analysis_of
 from protocols import Campaign, Question
 from protocols.document.questions import INDEX, PAIR, PRODUCT, SIGN, VALUE

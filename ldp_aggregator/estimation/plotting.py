@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ldp_aggregator.estimation.estimators import Array
+from ldp_aggregator.estimation.intervals import Array
 from protocols.errors import LdpError
 
 if TYPE_CHECKING:

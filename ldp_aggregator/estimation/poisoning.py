@@ -36,7 +36,8 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.counting.tally import count, payload_rows
 from ldp_aggregator.estimation import estimators
-from ldp_aggregator.estimation.estimators import Array, Cells, QuestionEstimate
+from ldp_aggregator.estimation.estimators import QuestionEstimate
+from ldp_aggregator.estimation.intervals import Array, Cells
 from ldp_aggregator.estimation.moments import SIGNIFICANT, present_shares
 from ldp_aggregator.mechanisms import analysis_of
 from protocols import Question

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ldp_aggregator.estimation import estimators
-from ldp_aggregator.estimation.estimators import Z_95, Array, Cells, QuestionEstimate
+from ldp_aggregator.estimation.estimators import QuestionEstimate
+from ldp_aggregator.estimation.intervals import Z_95, Array, Cells
 from ldp_aggregator.estimation.poisoning import quotient_reach, sum_range
 from ldp_aggregator.estimation.simplex import norm_sub
 from protocols import Campaign

@@ -33,7 +33,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ldp_aggregator.estimation.estimators import Array, Cells
+from ldp_aggregator.estimation.intervals import Array, Cells
 
 ALARM: Final = 0.01
 """The chance of finding a jump in a series without one."""

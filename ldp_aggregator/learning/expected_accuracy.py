@@ -40,7 +40,8 @@ from scipy.special import softmax
 from scipy.stats import chi2
 
 from ldp_aggregator.estimation.estimates import Estimates
-from ldp_aggregator.estimation.estimators import Z_95, Array, Cells, pool
+from ldp_aggregator.estimation.estimators import pool
+from ldp_aggregator.estimation.intervals import Z_95, Array, Cells
 from ldp_aggregator.estimation.moments import present_shares
 from ldp_aggregator.estimation.posterior.effects import USUAL, gains, scale_logarithms
 from ldp_aggregator.estimation.posterior.evidence import (

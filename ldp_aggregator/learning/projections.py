@@ -22,7 +22,7 @@ from scipy.linalg import eigh
 
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import Estimates, estimate
-from ldp_aggregator.estimation.estimators import Array, Cells
+from ldp_aggregator.estimation.intervals import Array, Cells
 from ldp_aggregator.estimation.moments import SIGNIFICANT, present_shares
 from ldp_aggregator.learning.frames import column_of, declared_indices, numbers, rescaled
 from protocols import Campaign

@@ -15,8 +15,8 @@ import numpy as np
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.cell_tables import cell_names
 from ldp_aggregator.estimation.estimates import estimate
-from ldp_aggregator.estimation.estimators import Array, Cells
 from ldp_aggregator.estimation.expected import Expectation, variance_per_answer
+from ldp_aggregator.estimation.intervals import Array, Cells
 from ldp_aggregator.estimation.simplex import NONE
 from ldp_aggregator.estimation.smoothing import Series, smooth
 from protocols import Campaign, Question

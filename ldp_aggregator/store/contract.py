@@ -229,7 +229,10 @@ class Life:
     sealed: datetime | None = None
 
     def refusal(self, now: datetime) -> str | None:
-        """The code an upload meets now, None while the campaign is open."""
+        """The code an upload meets now, None while the campaign is open.
+
+        ``_OPEN`` of the store for PostgreSQL says the same in SQL.
+        """
         if self.closed is not None or (self.closes is not None and now >= self.closes):
             return CLOSED
         return NOT_OPEN if self.opens is not None and now < self.opens else None

@@ -1,5 +1,7 @@
 """Checking a campaign's promise without trusting who compiled it: worst-case likelihood ratios, in rational numbers.
 
+What a device is charged is :attr:`protocols.Campaign.loss`; this is the check beside it, question by question.
+
 For every question, the largest ratio P(report | one record) / P(report | another record) over all pairs of records and
 all reports, compared with exp(epsilon) by interval arithmetic. Each mechanism proves its closed form in the docstring
 of its ``worst_case``. The aggregator finds the same ratios output by output from the definitions alone, where there are

@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from ldp_aggregator.estimation.estimators import Array, Cells
+from ldp_aggregator.estimation.intervals import Array, Cells
 from ldp_aggregator.estimation.smoothing import smooth
 from ldp_aggregator.mechanisms import analysis_of
 from protocols.drafting.compiling import AUTO, make_discrete

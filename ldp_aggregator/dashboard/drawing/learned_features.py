@@ -22,7 +22,7 @@ from ldp_aggregator.dashboard.drawing.server_metrics import Refused
 from ldp_aggregator.dashboard.drawing.words import counted, percent
 from ldp_aggregator.estimation.cell_tables import value_names
 from ldp_aggregator.estimation.estimates import Estimates
-from ldp_aggregator.estimation.estimators import Z_95
+from ldp_aggregator.estimation.intervals import Z_95
 from ldp_aggregator.estimation.posterior.tables import Posterior, posterior_of
 from ldp_aggregator.estimation.ratios import conditional_reach, conditional_table
 from protocols.document.questions import PAIR

@@ -25,7 +25,8 @@ from typing import Final
 
 import numpy as np
 
-from ldp_aggregator.estimation.estimators import Array, QuestionEstimate
+from ldp_aggregator.estimation.estimators import QuestionEstimate
+from ldp_aggregator.estimation.intervals import Array
 from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_aggregator.mechanisms import analysis_of
 from protocols import Question

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ldp_aggregator import estimate, train
-from ldp_aggregator.estimation.estimators import Cells
+from ldp_aggregator.estimation.intervals import Cells
 from ldp_aggregator.estimation.moments import Present, rebuild_moments, shrink_moments
 from protocols.document.schema import ContinuousFeature
 from simulations import simulate
