@@ -2,8 +2,6 @@
 // question is drawn, and only then is the record read, only where it is asked about.
 package ldpbayes
 
-import java.math.BigInteger
-
 private const val SECRET_BYTES = 32
 internal fun makeSecret(): ByteArray = randomBytes(SECRET_BYTES)
 
@@ -14,28 +12,22 @@ internal fun makeSecret(): ByteArray = randomBytes(SECRET_BYTES)
  * record was then read.
  */
 fun perturb(
-    campaign: Campaign,
-    record: Map<String, Any?>,
-    label: Any?,
-    secret: ByteArray = makeSecret(),
-    coins: Coins = Coins.system(),
+    campaign: Campaign, record: Map<String, Any?>, label: Any?, secret: ByteArray = makeSecret(), coins: Coins = Coins.system(),
 ): List<Report> {
     val classIndex = campaign.label.indexOf(label)
         ?: throw LdpException("undeclared-label", "${campaign.label.name} must be one of ${campaign.label.classes.joinToString()}")
     ensure(secret.size == SECRET_BYTES, "invalid-secret")
+    val first = drawWindow(campaign, secret) * campaign.questions.size
     return drawQuestions(campaign, secret).map { question ->
         val item = Reading(campaign, question, record, classIndex, coins).item()
-        Report(question.index, reportId(secret, campaign, question.group), question.mechanism.perturb(item, coins), item)
+        Report(first + question.index, reportId(secret, campaign, question.group), question.mechanism.perturb(item, coins), item)
     }
 }
 
 /** What a record of class [label] answers to [question], before the mechanism. */
 private class Reading(
-    private val campaign: Campaign,
-    private val question: Question,
-    private val record: Map<String, Any?>,
-    private val label: Int,
-    private val coins: Coins,
+    private val campaign: Campaign, private val question: Question, private val record: Map<String, Any?>,
+    private val label: Int, private val coins: Coins,
 ) {
     private val classes = campaign.label.classes.size
     fun item(): Item = when (question.kind) {

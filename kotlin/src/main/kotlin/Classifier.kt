@@ -18,12 +18,7 @@ internal sealed interface Likelihood {
     }
 }
 
-internal class Model(
-    val label: Label,
-    val prior: List<Double>,
-    val likelihoods: List<Likelihood>,
-    val projection: Projection?,
-) {
+internal class Model(val label: Label, val prior: List<Double>, val likelihoods: List<Likelihood>, val projection: Projection?) {
     fun scores(record: Map<String, Any?>): List<Double> {
         val logPrior = prior.map(StrictMath::log)
         val sums = likelihoods.fold(logPrior) { sums, likelihood ->
@@ -88,7 +83,8 @@ private fun readModel(value: Any?, place: String, label: Label?, declared: List<
     require(label == null || own == label, "label", "is not the campaign's")
     val prior = row("prior", own.classes.size)
     requireShares("prior", prior)
-    val likelihoods = list("features", 0..MOST_FEATURES).mapIndexed { at, one -> readLikelihood(one, place("features[$at]"), own.classes.size) }
+    val likelihoods = list("features", 0..MOST_FEATURES)
+        .mapIndexed { at, one -> readLikelihood(one, place("features[$at]"), own.classes.size) }
     val names = listOf(own.name) + likelihoods.map { it.feature.name }
     require(names.toSet().size == names.size, "features", "must have different names")
     val training = raw("training")

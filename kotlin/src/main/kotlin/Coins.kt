@@ -1,10 +1,8 @@
 package ldpbayes
 
 import java.math.BigInteger
-import java.nio.ByteBuffer
-import java.nio.ByteOrder
-import java.security.SecureRandom
-import java.security.Security
+import java.nio.*
+import java.security.*
 import javax.crypto.Mac
 import javax.crypto.spec.SecretKeySpec
 
@@ -82,7 +80,9 @@ class Coins(private val word: () -> ULong) {
         /** Words that are a function of a secret and a message: one HMAC-SHA256 each, its first 8 bytes, little-endian. */
         internal fun keyed(secret: ByteArray, message: ByteArray): Coins {
             var number = 0
-            return Coins { ByteBuffer.wrap(hmac(secret, message + littleEndian(number++, 4))).order(ByteOrder.LITTLE_ENDIAN).long.toULong() }
+            return Coins {
+                ByteBuffer.wrap(hmac(secret, message + littleEndian(number++, 4))).order(ByteOrder.LITTLE_ENDIAN).long.toULong()
+            }
         }
     }
 }

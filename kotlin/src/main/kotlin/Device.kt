@@ -113,11 +113,7 @@ class Device(
 
 /** What the campaigns of a device share: its storage, its state in it, and one sender for all of them. */
 internal class Install(
-    val storage: Storage,
-    val maxTotalEpsilon: Double,
-    val network: Network,
-    val policy: Policy,
-    val now: () -> Long,
+    val storage: Storage, val maxTotalEpsilon: Double, val network: Network, val policy: Policy, val now: () -> Long,
 ) {
     @Suppress("PLATFORM_CLASS_MAPPED_TO_KOTLIN")
     private val changed = Object()
@@ -145,7 +141,8 @@ internal class Install(
     /** One step of the delivery. How long it is until the next one; null where nothing waits. */
     fun step(wait: Duration, firstDelay: Duration): Duration? {
         if (!exists()) return null
-        return storage.exclusive(wait) { send(firstDelay) ?: NEVER }?.takeUnless { it == NEVER } ?: if (isIdle()) null else policy.backoffBase
+        val next = storage.exclusive(wait) { send(firstDelay) ?: NEVER }
+        return next?.takeUnless { it == NEVER } ?: if (isIdle()) null else policy.backoffBase
     }
 
     private fun isIdle(): Boolean = state().planned(now(), Duration.ZERO, policy) { 0.0 }.wait == null

@@ -1,10 +1,15 @@
 package ldpbayes
 
+import java.time.Instant
+
+/** Why a device does not answer now, and a person may agree all the same. */
+private val AGREEABLE = setOf(Refusal.OTHER_RECIPIENT, Refusal.WINDOW_NOT_OPEN)
+
 /** What an app has to do now. */
 sealed interface NextStep {
     /** Show the person the [campaign]'s title, purpose and `realisedEpsilon`; then `grant` for a yes, `withdraw` for a no. */
     data class Ask(val campaign: Campaign) : NextStep
-    /** The person has agreed, and no answer is given yet. */
+    /** The person has agreed, and no answer is given yet; in a series, this device's window is open. */
     object Contribute : NextStep
     /** Answered, declined, refused ([refusal] says why), or not to be had at the moment. */
     data class Nothing(val refusal: Refusal? = null) : NextStep
@@ -22,32 +27,20 @@ sealed interface Contribution {
 data class Withdrawal(val deleted: Int, val onItsWay: Int, val refunded: Double)
 /** What happened so far in one campaign; [nextTry] is in milliseconds since 1970. */
 data class Status(
-    /** Whether the person agrees; null until somebody decided. */
-    val consent: Boolean?,
-    /** What became of the contribution. */
-    val fate: Fate?,
-    /** Reports that wait. */
-    val queued: Int,
-    /** Reports that the server says it has. */
-    val sent: Int,
-    /** Tries that failed. */
-    val retries: Int,
-    /** Reports that left the queue otherwise, by reason. */
-    val dropped: Map<String, Int>,
-    /** When the next try is due. */
-    val nextTry: Long?,
-    /** The code of the last failure. */
-    val problem: String?,
+    /** Whether the person agrees; null until somebody decided. */ val consent: Boolean?,
+    /** What became of the contribution. */ val fate: Fate?,
+    /** Reports that wait. */ val queued: Int,
+    /** Reports that the server says it has. */ val sent: Int,
+    /** Tries that failed. */ val retries: Int,
+    /** Reports that left the queue otherwise, by reason. */ val dropped: Map<String, Int>,
+    /** When the next try is due. */ val nextTry: Long?,
+    /** The code of the last failure. */ val problem: String?,
 )
 
 /** One campaign, as one device sees it; made by [Device.campaign]. Safe with any number of threads and processes. */
 class DeviceCampaign internal constructor(
-    private val install: Install,
-    private val url: String,
-    /** The campaign's id. */
-    val id: String,
-    private val maxEpsilon: Double,
-    private val signed: Signed?,
+    private val install: Install, private val url: String, /** The campaign's id. */ val id: String,
+    private val maxEpsilon: Double, private val signed: Signed?,
 ) {
     private val path = "$url/v1/campaigns/$id"
     private val stored = "campaign-$id"
@@ -76,8 +69,8 @@ class DeviceCampaign internal constructor(
             return NextStep.Nothing()
         }
         return when {
-            refusal == Refusal.OTHER_RECIPIENT || refusal == null && entry == null -> NextStep.Ask(campaign)
-            refusal == null -> NextStep.Contribute
+            refusal == null && entry != null -> NextStep.Contribute
+            refusal == Refusal.OTHER_RECIPIENT || entry == null && (refusal == null || refusal in AGREEABLE) -> NextStep.Ask(campaign)
             else -> NextStep.Nothing(refusal)
         }
     }
@@ -89,13 +82,16 @@ class DeviceCampaign internal constructor(
         return if (state.campaigns[id]?.receipt != null) null else signed?.refusal() ?: refused(state, campaign)
     }
 
+    /** When this device answers, in a series; null in any other campaign, and before anybody has decided. Throws what [fetch] throws. */
+    fun window(): OpenEndRange<Instant>? = fetch().let { install.state().window(it) }
+
     /**
      * The person has agreed to this campaign, and to sending the answer to this address. Throws what [fetch] throws, and
      * [RefusedException] where [refusal] says so; nothing was then kept.
      */
     fun grant() {
         val campaign = fetch()
-        refusal()?.let { if (it != Refusal.OTHER_RECIPIENT) throw RefusedException(it) }
+        refusal()?.let { if (it !in AGREEABLE) throw RefusedException(it) }
         install.storage.change(stored) { String(campaign.document, Charsets.UTF_8) }
         signed?.keep()
         install.change { state ->
@@ -186,12 +182,13 @@ class DeviceCampaign internal constructor(
         val at = install.now()
         val receipt = Receipt(id, campaign.title, campaign.study, campaign.realisedEpsilon, reports.map { it.question }, at, url)
         val kept = reports.map {
-            val (_, _, feature, other) = campaign.questions[it.question]
+            val (_, _, feature, other) = campaign.questions[it.question % campaign.questions.size]
             val about = listOf(if (campaign.evaluation != null) "the model" else feature, other ?: campaign.label.name)
             Kept(hex(it.id), it.question, about.filterNotNull().joinToString(" and "), hex(it.payload))
         }
         val aged = at + install.policy.reportAge.inWholeMilliseconds
-        val expires = minOf(aged, campaign.closes?.let { it.toEpochMilli() + CLOSING_GRACE.inWholeMilliseconds } ?: aged)
+        val ends = state.window(campaign)?.endExclusive ?: campaign.closes
+        val expires = minOf(aged, ends?.let { it.toEpochMilli() + CLOSING_GRACE.inWholeMilliseconds } ?: aged)
         val entry = state.campaigns.getValue(id).copy(receipt = receipt, reports = kept, expires = expires, due = null)
         return (state + (id to entry)) to Contribution.Answered(receipt)
     }

@@ -8,51 +8,37 @@ import java.util.Base64
 
 /** What a campaign asks for. */
 enum class Asks {
-    /** Answers that a model is learned from. */
-    MODEL,
-    /** Answers that a projection is fitted from. */
-    MOMENTS,
-    /** How good a model is. */
-    SCORE,
+    /** Answers that a model is learned from. */ MODEL,
+    /** Answers that a projection is fitted from. */ MOMENTS,
+    /** How good a model is. */ SCORE,
 }
 
 /** A verified campaign: its id is the hash of its bytes, and the privacy loss of every question was recomputed. */
 class Campaign private constructor(
-    /** SHA-256 of the document's bytes, base64url. */
-    val id: String,
-    /** The document itself. */
-    val document: ByteArray,
+    /** SHA-256 of the document's bytes, base64url. */ val id: String,
+    /** The document itself. */ val document: ByteArray,
     authored: Authored,
-    /** What a device may be asked. */
-    val questions: List<Question>,
+    /** What a device may be asked. */ val questions: List<Question>,
     internal val loss: Ratio,
 ) {
-    /** For people: it comes from the server, and holds no ends of lines. */
-    val title: String = authored.title
-    /** For people, like [title]. */
-    val purpose: String = authored.purpose
-    /** The class to learn. */
-    val label: Label = authored.label
-    /** The features that a record has. */
-    val features: List<Feature> = authored.features
-    /** What the campaign asks for. */
-    val asks: Asks = authored.asks
+    /** For people: it comes from the server, and holds no ends of lines. */ val title: String = authored.title
+    /** For people, like [title]. */ val purpose: String = authored.purpose
+    /** The class to learn. */ val label: Label = authored.label
+    /** The features that a record has. */ val features: List<Feature> = authored.features
+    /** What the campaign asks for. */ val asks: Asks = authored.asks
     /** The features that questions are about: a projection's inputs are replaced by its outputs. */
     internal val asked: List<Feature> = authored.asked
     internal val projection: Projection? = authored.projection
     internal val evaluation: Evaluation? = authored.evaluation
     internal val answersAll: Boolean = authored.answersAll
-    /** A device contributes to one campaign of a study at most. */
-    val study: String? = authored.study
-    /** When it opens; null: it is open. */
-    val opens: Instant? = authored.opens
-    /** When it closes; null: nobody knows. */
-    val closes: Instant? = authored.closes
+    /** A device contributes to one campaign of a study at most. */ val study: String? = authored.study
+    /** Where it is a series: each device answers once in its life, in the window that it drew. */ val windows: Windows? = authored.windows
+    /** When it opens; null: it is open. A series opens with its first window. */ val opens: Instant? = authored.opens
+    /** When it closes; null: nobody knows. A series closes a week after its last window. */ val closes: Instant? = authored.closes
     /** An upper bound of what one device loses, recomputed and rounded up. */
     val realisedEpsilon: Double = loss.doubleUp()
     /** The questions of which a device answers one each. */
-    internal val pools: List<List<Question>> =
-        if (answersAll) questions.groupBy { it.group }.values.toList() else listOf(questions)
+    internal val pools: List<List<Question>> = if (answersAll) questions.groupBy { it.group }.values.toList() else listOf(questions)
 
     companion object {
         /**
@@ -94,6 +80,7 @@ internal class Authored(fields: Fields) {
     val study: String?
     val projection: Projection?
     val evaluation: Evaluation?
+    val windows: Windows?
     val opens: Instant?
     val closes: Instant?
 
@@ -112,11 +99,15 @@ internal class Authored(fields: Fields) {
             require(asks != Asks.MOMENTS || features.all { it is Continuous }, "features", "must be continuous")
             val plain = asks == Asks.MODEL
             study = if (plain) optionalName("study") else name("study")
+            windows = raw("windows")?.let {
+                require(plain, "windows", "must be absent here")
+                readObject(it, "windows") { readWindows() }
+            }
             val (epsilon, answers) = readObject(raw("privacy"), "privacy") {
                 choice("discrete", listOf("auto", "de", "sue", "oue", "she", "the", "ss"), "auto")
                 choice("continuous", listOf("auto", "laplace", "onebit", "sign"), "auto")
                 optionalNumber("theta")?.let { require(it > 0 && it <= 1, "theta", "must be above 0 and at most 1") }
-                if (asks == Asks.MOMENTS) absent("release_every") else optionalWhole("release_every", 2L..MOST_RELEASE)
+                if (asks == Asks.MOMENTS || windows != null) absent("release_every") else optionalWhole("release_every", 2L..MOST_RELEASE)
                 positive("epsilon") to choice("answers", if (plain) listOf("one", "all") else listOf("one"), "one")
             }
             this@Authored.epsilon = epsilon
@@ -126,12 +117,15 @@ internal class Authored(fields: Fields) {
                 readObject(it, "projection") { readProjection(features, label, study != null) }
             }
             evaluation = if (asks == Asks.SCORE) readEvaluation(raw("evaluation"), label, features) else null.also { absent("evaluation") }
-            opens = instant("opens")
-            closes = instant("closes")
+            if (windows != null) listOf("opens", "closes").forEach(::absent)
+            opens = windows?.from ?: instant("opens")
+            closes = windows?.run { opens(count).plusMillis(CLOSING_GRACE.inWholeMilliseconds) } ?: instant("closes")
             require(opens == null || closes == null || opens < closes, "closes", "must be after it opens")
             asked = features - projection?.inputs.orEmpty().toSet() + projection?.outputs.orEmpty()
             val values = asked.sumOf { it.cells * if (it.isGaussian()) 2 else 1 }
-            require((values + 1) * classes <= MOST_CAMPAIGN_CELLS, "features", "have too many values together")
+            val cells = (values + 1) * classes
+            require(cells <= MOST_CAMPAIGN_CELLS, "features", "have too many values together")
+            require(cells * (windows?.count ?: 1) <= MOST_CAMPAIGN_CELLS, "windows", "have too many cells together")
         }
     }
 

@@ -15,12 +15,9 @@ data class Label(val name: String, val classes: List<String>) {
 
 /** Something that a campaign knows of people, by the name that it has in records. */
 sealed interface Feature {
-    /** The key in a record. */
-    val name: String
-    /** Whether a record may be without a value, which then has a cell of its own. */
-    val missing: Boolean
-    /** Values of a discrete feature, ends of one that is not. */
-    val size: Int
+    /** The key in a record. */ val name: String
+    /** Whether a record may be without a value, which then has a cell of its own. */ val missing: Boolean
+    /** Values of a discrete feature, ends of one that is not. */ val size: Int
     /** What there is to answer: the values, and after them that there is none where that may be. */
     val cells: Int get() = if (missing) size + 1 else size
 }
@@ -35,11 +32,7 @@ data class Categorical(override val name: String, val values: List<String>, over
 
 /** A number, clipped to [low] and [high]; with [bins] it is discretised. */
 data class Continuous(
-    override val name: String,
-    val low: Double,
-    val high: Double,
-    val bins: Int?,
-    override val missing: Boolean,
+    override val name: String, val low: Double, val high: Double, val bins: Int?, override val missing: Boolean,
 ) : Feature {
     override val size get() = bins ?: 2
     internal val span get() = high - low

@@ -1,8 +1,7 @@
 package ldpbayes
 
 import java.text.Normalizer
-import java.time.DateTimeException
-import java.time.Instant
+import java.time.*
 
 internal const val LONGEST_TEXT = 200
 /** Reads one JSON object key by key; a key that nobody asked for is refused. */
@@ -39,16 +38,14 @@ internal class Fields(value: Any?, private val path: String) {
     fun absent(name: String) = require(raw(name) == null, name, "must be absent here")
     fun text(name: String, longest: Int = LONGEST_TEXT): String? = raw(name)?.let { checkText(it, name, longest) }
     fun name(name: String): String = optionalName(name) ?: refuse(name, "is missing")
-    fun optionalName(name: String): String? =
-        text(name)?.also { require(it.isNotBlank(), name, "must be a non-empty text") }
+    fun optionalName(name: String): String? = text(name)?.also { require(it.isNotBlank(), name, "must be a non-empty text") }
 
     fun choice(name: String, choices: Collection<String>, otherwise: String? = null): String {
         val value = raw(name) ?: otherwise
         return choices.find { it == value } ?: refuse(name, "must be one of ${choices.joinToString()}")
     }
 
-    fun switch(name: String): Boolean? =
-        raw(name)?.let { it as? Boolean ?: refuse(name, "must be true or false") }
+    fun switch(name: String): Boolean? = raw(name)?.let { it as? Boolean ?: refuse(name, "must be true or false") }
 
     fun optionalNumber(name: String): Double? = raw(name)?.let { it as? Double ?: refuse(name, "must be a number") }
     fun number(name: String): Double = optionalNumber(name) ?: refuse(name, "is missing")

@@ -28,11 +28,7 @@ internal object Json {
 
     private class Reader(private val text: String) {
         private var at = 0
-        fun document(): Any? {
-            val value = value(DEEPEST)
-            require(sign() == null)
-            return value
-        }
+        fun document(): Any? = value(DEEPEST).also { require(sign() == null) }
 
         /** The next sign that is no blank, null at the end. */
         private fun sign(): Char? {
@@ -74,10 +70,9 @@ internal object Json {
             at++
         }
 
-        private fun word(word: String, value: Any?): Any? {
+        private fun word(word: String, value: Any?): Any? = value.also {
             require(text.startsWith(word, at))
             at += word.length
-            return value
         }
 
         private fun number(): Double {
@@ -102,11 +97,7 @@ internal object Json {
 
         private fun escaped(): Char = when (val sign = text.getOrNull(++at)) {
             '"', '\\', '/' -> sign
-            'b' -> '\b'
-            'f' -> '\u000c'
-            'n' -> '\n'
-            'r' -> '\r'
-            't' -> '\t'
+            'b', 'f', 'n', 'r', 't' -> "\b\u000c\n\r\t"["bfnrt".indexOf(sign)]
             'u' -> {
                 val digits = text.substring(minOf(at + 1, text.length), minOf(at + 5, text.length))
                 require(digits.length == 4 && digits.all { it in '0'..'9' || it in 'a'..'f' || it in 'A'..'F' })

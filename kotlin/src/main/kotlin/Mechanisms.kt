@@ -1,23 +1,19 @@
 package ldpbayes
 
 import java.math.BigInteger
-import java.nio.ByteBuffer
-import java.nio.ByteOrder
+import java.nio.*
 
 /** What a record answers, before the mechanism; it must not leave the device. */
 sealed interface Item {
-    /** A cell. */
-    data class Index(val index: Int) : Item
+    /** A cell. */ data class Index(val index: Int) : Item
     /** A value that belongs to one cell: [value] is an integer V and means V / 2^52. */
     data class Moment(val cell: Int, val value: Long) : Item
 }
 
 /** How a record's answer becomes noise: the [name] in documents, the cells, and the numbers that the document gives. */
 sealed class Mechanism {
-    /** As documents write it. */
-    abstract val name: String
-    /** Cells of the question. */
-    abstract val domainSize: Int
+    /** As documents write it. */ abstract val name: String
+    /** Cells of the question. */ abstract val domainSize: Int
     /** The worst-case log likelihood ratio, rounded up; null where the numbers make no mechanism, or one without signal. */
     internal abstract fun loss(): Ratio?
     /** The payload for an item. */
@@ -126,7 +122,8 @@ private fun cellBound(grid: BigInteger, scale: BigInteger): BigInteger {
 }
 
 private fun lossOfNoise(grid: BigInteger, scale: BigInteger): Ratio? =
-    if (grid <= FINEST_GRID && cellBound(grid, scale).bitLength() < 32) Ratio(BigInteger.ONE.shiftLeft(SCALE_BITS + 1 + grid.toInt()), scale) else null
+    if (grid > FINEST_GRID || cellBound(grid, scale).bitLength() >= 32) null
+    else Ratio(BigInteger.ONE.shiftLeft(SCALE_BITS + 1 + grid.toInt()), scale)
 
 private fun noisyVector(grid: BigInteger, scale: BigInteger, d: Int, item: Int, value: BigInteger, coins: Coins): ByteArray {
     val common = minOf(scale.lowestSetBit, SCALE_BITS)

@@ -9,7 +9,7 @@ import kotlin.time.Duration
 import kotlin.time.Duration.Companion.milliseconds
 import kotlin.time.Duration.Companion.seconds
 
-private val RETRYABLE_CODES = setOf("campaign-not-open", "not-found") // "later", whatever their status
+private val RETRYABLE_CODES = setOf("campaign-not-open", "window-not-open", "not-found") // "later", whatever their status
 private val TERMINAL = setOf(404, 409, 410, 451)
 private val POISON = setOf(400, 415, 422)
 private const val TOO_LARGE = 413
@@ -64,10 +64,11 @@ private fun Entry.judged(ids: Set<String>, answer: Answer?, now: Long, policy: P
     val code = answer?.problemCode()
     val status = answer?.status
     val rejected = answer?.takeIf { it.status == 200 }?.rejections()
-    val noted = copy(problem = if (rejected == null) reasonOf(answer) else null)
+    val decided = ids.filterTo(HashSet()) { rejected != null && rejected[it] !in RETRYABLE_CODES }
+    val noted = copy(problem = if (decided.isEmpty()) rejected?.get(ids.first()) ?: reasonOf(answer) else null)
     val poison = status == TOO_LARGE || status in POISON && code != null
     return when {
-        rejected != null -> noted.settled(ids, now) { rejected[it] ?: ARRIVED }
+        decided.isNotEmpty() -> noted.settled(decided, now) { rejected!![it] ?: ARRIVED }
         // One at a time from now on: the one that cannot be taken is then alone.
         ids.size > 1 && poison -> noted.copy(most = 1, attempts = 0, due = now)
         code != null && (poison || status in TERMINAL && code !in RETRYABLE_CODES) -> noted.settled(ids, now) { code }
@@ -89,8 +90,7 @@ private fun Entry.settled(ids: Set<String>, now: Long, reply: (String) -> String
 }
 
 /** Why an answer is not what was asked for: its code, or its status. */
-internal fun reasonOf(answer: Answer?): String =
-    if (answer == null) "unreachable" else answer.problemCode() ?: "http-${answer.status}"
+internal fun reasonOf(answer: Answer?): String = if (answer == null) "unreachable" else answer.problemCode() ?: "http-${answer.status}"
 
 /** The stable code of a problem document (RFC 9457); null for anything else, such as a proxy's error page. */
 internal fun Answer.problemCode(): String? {

@@ -10,13 +10,10 @@ import kotlin.time.Duration.Companion.seconds
 data class Policy(
     /** [Device.start] waits a random time up to this before a first try, so that the time of arrival says little. */
     val firstDelay: Duration = 10.minutes,
-    /** The n-th retry waits a random time below this times 2^n. */
-    val backoffBase: Duration = 1.seconds,
-    /** No retry waits longer than this, unless the server asks for it. */
-    val backoffLongest: Duration = 1.hours,
-    /** How long one request may take. */
-    val requestTimeout: Duration = 30.seconds,
-    /** A report is given up at this age, or when its campaign has been closed for a week; after ten tries. */
+    /** The n-th retry waits a random time below this times 2^n. */ val backoffBase: Duration = 1.seconds,
+    /** No retry waits longer than this, unless the server asks for it. */ val backoffLongest: Duration = 1.hours,
+    /** How long one request may take. */ val requestTimeout: Duration = 30.seconds,
+    /** A report is given up at this age, or when its campaign, or its window, has been over for a week; after ten tries. */
     val reportAge: Duration = 30.days,
 )
 

@@ -20,18 +20,11 @@ fun problems(campaign: Campaign, record: Map<String, Any?>): List<Problem> {
 
 private fun wrongWith(feature: Feature, value: Any?): String? {
     val nothing = value == null || value is Double && value.isNaN() || value is Float && value.isNaN()
-    return when (feature) {
-        is Categorical -> when {
-            nothing -> "it holds no value".takeUnless { feature.missing || "missing" in feature.values }
-            textOf(value) == null -> "${shown(value)} is neither a text nor a number"
-            Declared(feature.values)[value] == null -> "${shown(value)} is not declared"
-            else -> null
-        }
-        is Continuous -> when {
-            nothing -> "it holds no value".takeUnless { feature.missing }
-            numberOf(value) == null -> "${shown(value)} is no number"
-            else -> null
-        }
+    return when {
+        nothing -> "it holds no value".takeUnless { feature.missing || feature is Categorical && "missing" in feature.values }
+        feature !is Categorical -> "${shown(value)} is no number".takeIf { numberOf(value) == null }
+        textOf(value) == null -> "${shown(value)} is neither a text nor a number"
+        else -> "${shown(value)} is not declared".takeIf { Declared(feature.values)[value] == null }
     }
 }
 

@@ -25,7 +25,9 @@ class Publisher(vararg keys: String) {
 }
 
 /** What a publisher signs: which campaigns are open, with the SHA-256 (hexadecimal) of each one's model where there is one yet. */
-internal class Directory(val text: String, val statement: String, val version: Long, val expires: Instant, val campaigns: Map<String, String?>) {
+internal class Directory(
+    val text: String, val statement: String, val version: Long, val expires: Instant, val campaigns: Map<String, String?>,
+) {
     /** It holds a day longer than it says, for clocks that are slow. */
     fun holds(now: Long): Boolean = expires.toEpochMilli() > now - CLOCK_TOLERANCE.inWholeMilliseconds
 

@@ -1,23 +1,14 @@
 package ldpbayes
 
-import java.math.BigInteger
-
 /** What a question is about. */
 enum class QuestionKind {
-    /** The class alone. */
-    LABEL,
-    /** A value with the class. */
-    PAIR,
-    /** A number, by class. */
-    VALUE,
-    /** The square of a number, by class. */
-    SQUARE,
-    /** The product of two numbers. */
-    PRODUCT,
-    /** Whether a model says the record's class. */
-    RIGHT,
-    /** Where a model's score lies, with the class. */
-    SCORE,
+    /** The class alone. */ LABEL,
+    /** A value with the class. */ PAIR,
+    /** A number, by class. */ VALUE,
+    /** The square of a number, by class. */ SQUARE,
+    /** The product of two numbers. */ PRODUCT,
+    /** Whether a model says the record's class. */ RIGHT,
+    /** Where a model's score lies, with the class. */ SCORE,
 }
 
 /** The form of what is perturbed. */
@@ -29,15 +20,8 @@ internal enum class Encoding { INDEX, SIGN, MOMENT }
  */
 @ConsistentCopyVisibility
 data class Question internal constructor(
-    val index: Int,
-    val kind: QuestionKind,
-    val feature: String?,
-    val other: String?,
-    val group: Int,
-    internal val encoding: Encoding,
-    val mechanism: Mechanism,
-    val epsilon: Double,
-    val weight: Int,
+    val index: Int, val kind: QuestionKind, val feature: String?, val other: String?, val group: Int,
+    internal val encoding: Encoding, val mechanism: Mechanism, val epsilon: Double, val weight: Int,
 )
 
 private const val INVALID_PARAMETERS = "invalid-parameters"
@@ -126,3 +110,7 @@ internal fun drawQuestions(campaign: Campaign, secret: ByteArray): List<Question
     var ticket: Long = coins.below(pool.sumOf { it.weight.toLong() })
     pool.first { ticket -= it.weight; ticket < 0 }
 }
+
+/** The one window of a series in which the device with this secret answers, each as likely; 0 where there are none. */
+internal fun drawWindow(campaign: Campaign, secret: ByteArray): Int =
+    Coins.keyed(secret, "window${campaign.id}".toByteArray()).below(campaign.windows?.count ?: 1)

@@ -5,11 +5,9 @@ import java.math.*
 
 /** A fraction; the denominator is above 0. */
 internal data class Ratio(val numerator: BigInteger, val denominator: BigInteger) : Comparable<Ratio> {
-    operator fun plus(other: Ratio) =
-        Ratio(numerator * other.denominator + other.numerator * denominator, denominator * other.denominator)
+    operator fun plus(other: Ratio) = Ratio(numerator * other.denominator + other.numerator * denominator, denominator * other.denominator)
 
-    override fun compareTo(other: Ratio): Int =
-        (numerator * other.denominator).compareTo(other.numerator * denominator)
+    override fun compareTo(other: Ratio): Int = (numerator * other.denominator).compareTo(other.numerator * denominator)
 
     /** Whether a loss is certainly at most [epsilon]: the lesser of its decimal text and its double. */
     fun within(epsilon: Double): Boolean = this <= of(shortest(epsilon)) && this <= of(epsilon)

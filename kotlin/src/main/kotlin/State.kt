@@ -2,40 +2,27 @@ package ldpbayes
 
 /** What became of a contribution. */
 enum class Fate(internal val words: String) {
-    /** Nothing of it has left. */
-    WAITING("not sent yet"),
-    /** An upload has begun. */
-    ON_ITS_WAY("being sent, may have arrived"),
-    /** The server says that it has it. */
-    ARRIVED("arrived"),
-    /** The server says so; nobody can check it. */
-    REFUSED("the server says that it refused it"),
-    /** It was tried for too long. */
-    EXPIRED("given up, may have arrived"),
-    /** It was withdrawn after an upload had begun. */
-    DELETED("deleted, may have arrived"),
+    /** Nothing of it has left. */ WAITING("not sent yet"),
+    /** An upload has begun. */ ON_ITS_WAY("being sent, may have arrived"),
+    /** The server says that it has it. */ ARRIVED("arrived"),
+    /** The server says so; nobody can check it. */ REFUSED("the server says that it refused it"),
+    /** It was tried for too long. */ EXPIRED("given up, may have arrived"),
+    /** It was withdrawn after an upload had begun. */ DELETED("deleted, may have arrived"),
 }
 
-/** One contribution, made once and for good; [at] is the device's clock, in milliseconds since 1970. */
+/**
+ * One contribution, made once and for good; [at] is the device's clock, in milliseconds since 1970. [questions] are numbered as in
+ * reports: in a series window * number of questions + index.
+ */
 data class Receipt(
-    val campaignId: String,
-    val title: String,
-    val study: String?,
-    val epsilon: Double,
-    val questions: List<Int>,
-    val at: Long,
-    val url: String,
-    val fate: Fate = Fate.WAITING,
+    val campaignId: String, val title: String, val study: String?, val epsilon: Double,
+    val questions: List<Int>, val at: Long, val url: String, val fate: Fate = Fate.WAITING,
 )
 
 /** What a person decided, with a copy of what it was about; times are in milliseconds since 1970. */
 data class Consent(
-    val url: String,
-    val title: String = "",
-    val purpose: String = "",
-    val epsilon: Double = 0.0,
-    val grantedAt: Long? = null,
-    val withdrawnAt: Long? = null,
+    val url: String, val title: String = "", val purpose: String = "", val epsilon: Double = 0.0,
+    val grantedAt: Long? = null, val withdrawnAt: Long? = null,
 ) {
     /** Whether the person agrees. */
     val given: Boolean get() = grantedAt != null && withdrawnAt == null
@@ -46,12 +33,7 @@ data class Consent(
  * where no answer has come, [ARRIVED], or the code with which the server refused it.
  */
 internal data class Kept(
-    val id: String,
-    val question: Int,
-    val asked: String,
-    val payload: String,
-    val at: Long? = null,
-    val reply: String? = null,
+    val id: String, val question: Int, val asked: String, val payload: String, val at: Long? = null, val reply: String? = null,
 )
 
 internal const val ARRIVED = "arrived"
@@ -60,12 +42,8 @@ internal data class Entry(
     val consent: Consent,
     val receipt: Receipt? = null,
     val reports: List<Kept> = emptyList(),
-    val attempts: Int = 0,
-    val due: Long? = null,
-    val most: Int? = null,
-    val expires: Long = Long.MAX_VALUE,
-    val retries: Int = 0,
-    val problem: String? = null,
+    val attempts: Int = 0, val due: Long? = null, val most: Int? = null, val expires: Long = Long.MAX_VALUE,
+    val retries: Int = 0, val problem: String? = null,
 ) {
     val given: Boolean get() = consent.given
     /** The reports that wait for an answer, or for their first upload. */
@@ -75,9 +53,7 @@ internal data class Entry(
 
 /** Everything that a device must not lose, as one text with a checksum: a device that forgot a receipt would answer again. */
 internal data class State(
-    val secret: String = "",
-    val enabled: Boolean = true,
-    val campaigns: Map<String, Entry> = emptyMap(),
+    val secret: String = "", val enabled: Boolean = true, val campaigns: Map<String, Entry> = emptyMap(),
 ) {
     val receipts: List<Receipt> get() = campaigns.values.mapNotNull { it.receipt }
 
@@ -108,7 +84,8 @@ internal data class State(
 private val NUMBERS = Long.MIN_VALUE..Long.MAX_VALUE
 private fun Entry.plain(): Map<String, Any?> = mapOf(
     "consent" to consent.run {
-        mapOf("url" to url, "title" to title, "purpose" to purpose, "epsilon" to epsilon, "granted_at" to grantedAt, "withdrawn_at" to withdrawnAt)
+        val times = mapOf("granted_at" to grantedAt, "withdrawn_at" to withdrawnAt)
+        mapOf("url" to url, "title" to title, "purpose" to purpose, "epsilon" to epsilon) + times
     },
     "receipt" to receipt?.run {
         mapOf(
@@ -141,7 +118,8 @@ private fun readEntry(value: Any?): Entry = readObject(value, "campaign") {
     val reports = list("reports", 0..MOST_CELLS).map { report ->
         readObject(report, "report") {
             Kept(
-                name("id"), whole("question", 0..MOST_CELLS), long("asked"), long("payload"), optionalWhole("at", NUMBERS), text("reply"),
+                name("id"), whole("question", 0..Int.MAX_VALUE), long("asked"), long("payload"),
+                optionalWhole("at", NUMBERS), text("reply"),
             )
         }
     }

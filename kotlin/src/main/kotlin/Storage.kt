@@ -2,14 +2,11 @@ package ldpbayes
 
 import java.io.File
 import java.io.IOException
-import java.nio.channels.FileChannel
-import java.nio.channels.OverlappingFileLockException
+import java.nio.channels.*
 import java.nio.file.*
-import java.nio.file.StandardCopyOption.ATOMIC_MOVE
-import java.nio.file.StandardCopyOption.REPLACE_EXISTING
+import java.nio.file.StandardCopyOption.*
 import java.nio.file.StandardOpenOption.*
-import java.util.concurrent.ConcurrentHashMap
-import java.util.concurrent.TimeUnit
+import java.util.concurrent.*
 import java.util.concurrent.locks.ReentrantLock
 import kotlin.time.Duration
 import kotlin.time.Duration.Companion.seconds
@@ -22,16 +19,14 @@ import kotlin.time.Duration.Companion.seconds
  * change debits the ledger and queues the report.
  */
 interface Storage {
-    /** The text of a name, null where there is none. Creates nothing. */
-    fun read(name: String): String?
+    /** The text of a name, null where there is none. Creates nothing. */ fun read(name: String): String?
 
     /**
      * Replaces the text of a name by what [change] makes of it (null: deletes it), at once and all or nothing, one caller after the
      * other among all threads and processes. When it returns, the text is on disk. Where [change] throws, nothing is changed.
      */
     fun change(name: String, change: (String?) -> String?)
-    /** Deletes every text. */
-    fun clear()
+    /** Deletes every text. */ fun clear()
     /** Does [work] while no other thread or process does its own; null where that does not come about within [wait]. */
     fun <T> exclusive(wait: Duration, work: () -> T): T?
 }

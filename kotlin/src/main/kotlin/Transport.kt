@@ -102,7 +102,8 @@ internal class Network(private val transport: Transport, private val policy: Pol
 
         // ASCII, the host in lower case, without the standard port; http on loopback only.
         private val ADDRESS = Regex(
-            "(https://([a-z0-9._-]+|\\[[a-f0-9:]+])|http://(localhost|127(\\.[0-9]+){3}|\\[::1]))(:(?!(443|80)\\b)[0-9]+)?(/[A-Za-z0-9_./~%-]*)?",
+            "(https://([a-z0-9._-]+|\\[[a-f0-9:]+])|http://(localhost|127(\\.[0-9]+){3}|\\[::1]))" +
+                "(:(?!(443|80)\\b)[0-9]+)?(/[A-Za-z0-9_./~%-]*)?",
         )
 
         /** The address without a slash at its end. Throws [LdpException] for one that reports must not be sent to. */

@@ -10,8 +10,7 @@ class Report internal constructor(val question: Int, val id: ByteArray, val payl
 internal fun slot(campaign: Campaign, group: Int): ByteArray =
     campaign.id.toByteArray() + littleEndian(if (campaign.answersAll) group else 0, 4)
 
-internal fun reportId(secret: ByteArray, campaign: Campaign, group: Int): ByteArray =
-    hmac(secret, slot(campaign, group)).copyOf(16)
+internal fun reportId(secret: ByteArray, campaign: Campaign, group: Int): ByteArray = hmac(secret, slot(campaign, group)).copyOf(16)
 
 /** The one encoding of one device's reports, each of which answers a question of its own. */
 fun encodeUpload(reports: List<Report>): ByteArray = ByteArrayOutputStream().apply {

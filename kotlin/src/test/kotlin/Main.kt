@@ -6,6 +6,7 @@ package ldpbayes
 import java.io.File
 import java.io.IOException
 import java.security.Security
+import java.time.Instant
 import kotlin.time.Duration
 import kotlin.time.Duration.Companion.milliseconds
 import kotlin.time.Duration.Companion.seconds
@@ -39,6 +40,8 @@ private fun differential(line: Members): String {
             mapOf(
                 "id" to campaign.id,
                 "epsilon" to campaign.realisedEpsilon,
+                "closes" to campaign.closes?.toEpochMilli(),
+                "window" to drawWindow(campaign, secret),
                 "questions" to drawQuestions(campaign, secret).map { it.index },
                 "answers" to (line["records"] as List<*>).map { one ->
                     val (record, label, words) = one as List<*>
@@ -92,9 +95,12 @@ private class Lines {
         line["storage"]?.let { folder = it as String }
         return try {
             line["document"]?.let { campaign = Campaign.parse((it as String).toByteArray()) }
-            val record = (line["record"] as? Members)?.let { Odd(it, line["odd"] as? Members ?: emptyMap()) } ?: noRecord(campaign, line["label"])
-            val device = line["device"]?.toString() ?: return hex(encodeUpload(perturb(campaign, record, line["label"])))
-            devices.getOrPut("${campaign.id} $device") { Stranded(campaign, device, folder) }.send(record, line["label"])
+            val label = line["label"]
+            val record = (line["record"] as? Members)?.let { Odd(it, line["odd"] as? Members ?: emptyMap()) } ?: noRecord(campaign, label)
+            val device = line["device"]?.toString() ?: return hex(encodeUpload(perturb(campaign, record, label)))
+            val stranded = devices.getOrPut("${campaign.id} $device") { Stranded(campaign, device, folder) }
+            line["now"]?.let { stranded.now = Instant.parse(it as String).toEpochMilli() }
+            stranded.send(record, label)
         } catch (error: LdpException) {
             "!${error.code}"
         }
@@ -120,7 +126,7 @@ private const val DAY = 86_400_000L
 /** One device whose uploads never arrive. */
 private class Stranded(private val campaign: Campaign, name: String, folder: String?) {
     private var sent = ""
-    private var now = 1_800_000_000_000L
+    var now = 1_800_000_000_000L
     private val device = Device(
         if (folder == null) MemoryStorage() else FileStorage(File(folder, hex(sha256(name.toByteArray())))),
         maxTotalEpsilon = 1e6,
@@ -176,13 +182,14 @@ private fun speed(documents: File) {
 
 /** Promises that need no other process: each is a sentence, and fails with one. */
 private fun promises(vectors: File, folder: File) {
-    val case = listOfMembers(members(Json.parse(File(vectors, "documents.json").readText()))["accepted"]).first { it["name"] == "de-onebit" }
-    Promises((case["document"] as String).toByteArray(), case["id"] as String, folder).all()
+    val cases = listOfMembers(members(Json.parse(File(vectors, "documents.json").readText()))["accepted"])
+    Promises({ name -> Campaign.parse((cases.first { it["name"] == name }["document"] as String).toByteArray()) }, folder).all()
 }
 
 /** In a process of its own, since it cannot be undone: every provider of random numbers is taken away. */
 private fun withoutRandomness() {
-    for (provider in Security.getProviders()) if (provider.services.any { it.type == "SecureRandom" }) Security.removeProvider(provider.name)
+    val random = Security.getProviders().filter { provider -> provider.services.any { it.type == "SecureRandom" } }
+    random.forEach { Security.removeProvider(it.name) }
     val code = try {
         Coins.system().below(2)
         "drawn"

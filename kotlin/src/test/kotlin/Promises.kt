@@ -5,16 +5,23 @@ import java.io.IOException
 import kotlin.time.Duration
 import kotlin.time.Duration.Companion.seconds
 
+private const val WEEK = 7 * 86_400_000L
+
 /** What a device promises, on files and in memory, against an aggregator in memory. */
-internal class Promises(private val document: ByteArray, private val id: String, private val folder: File) {
+internal class Promises(documents: (String) -> Campaign, private val folder: File) {
+    private val plain = documents("de-onebit")
+    private val series = documents("series")
+    private val ofMany = documents("series-all")
+    private val id = plain.id
     private val record = mapOf("colour" to "green", "größe" to 0.25, "hours" to 41.5)
+    private val yes = Answer(200, emptyMap(), """{"rejected": []}""".toByteArray())
     private val url = "https://collect.example"
     private val uploads = ArrayList<String>()
     private var made = 0
     private var now = 1_767_225_600_000L
 
     /** How an upload is answered; null: the answer is lost. */
-    private var upload: () -> Answer? = { Answer(200, emptyMap(), """{"rejected": []}""".toByteArray()) }
+    private var upload: () -> Answer? = { yes }
 
     private fun problem(status: Int, code: String, vararg headers: Pair<String, String>) =
         Answer(status, mapOf("content-type" to "application/problem+json", *headers), """{"code": "$code"}""".toByteArray())
@@ -25,20 +32,20 @@ internal class Promises(private val document: ByteArray, private val id: String,
                 uploads += hex(request.body)
                 upload() ?: throw IOException("the answer was lost")
             }
-            request.url == "$url/v1/campaigns/$id" -> Answer(200, emptyMap(), document)
-            else -> problem(404, "no-model")
+            else -> listOf(plain, series, ofMany).find { request.url == "$url/v1/campaigns/${it.id}" }
+                ?.let { Answer(200, emptyMap(), it.document) } ?: problem(404, "no-model")
         }
     }
 
     private fun fresh(): File = File(folder, "device ${made++}")
 
-    private fun device(place: File, cap: Double = 2.0) = Device(FileStorage(place), cap, Policy(), transport) { now }
+    private fun device(place: File, cap: Double = 10.0) = Device(FileStorage(place), cap, Policy(), transport) { now }
 
-    private fun campaign(place: File, cap: Double = 2.0) = device(place, cap).campaign(url, id, maxEpsilon = 1.0)
+    private fun campaign(place: File, campaign: Campaign = plain) = device(place).campaign(url, campaign.id, maxEpsilon = 4.0)
 
     private fun promise(sentence: String, test: (File) -> Unit) {
         uploads.clear()
-        upload = { Answer(200, emptyMap(), """{"rejected": []}""".toByteArray()) }
+        upload = { yes }
         try {
             test(fresh())
         } catch (error: Exception) {
@@ -54,6 +61,113 @@ internal class Promises(private val document: ByteArray, private val id: String,
         error("not refused, although $code")
     } catch (error: LdpException) {
         equal(error.code, code)
+    }
+
+    private val first = series.windows!!.from.toEpochMilli()
+
+    /** A device that has agreed before the first window; its clock stands there. Returns when its window opens. */
+    private fun early(place: File, campaign: Campaign = series): Long {
+        now = first - 1
+        check(campaign(place, campaign).nextStep() is NextStep.Ask)
+        campaign(place, campaign).grant()
+        return campaign(place, campaign).window()!!.start.toEpochMilli()
+    }
+
+    private fun refused(place: File, refusal: Refusal) {
+        equal(campaign(place, series).nextStep(), NextStep.Nothing(refusal))
+        equal(campaign(place, series).contribute(record, "yes"), Contribution.Refused(refusal))
+    }
+
+    private fun rejecting(ids: List<String>): Answer {
+        val rejected = ids.joinToString { """["$it", "window-not-open"]""" }
+        return Answer(200, mapOf("retry-after" to "1"), """{"rejected": [$rejected]}""".toByteArray())
+    }
+
+    private fun inSeries() {
+        promise("a device answers a series in its window and in no other, and once") { place ->
+            val own = early(place)
+            val window = ((own - first) / WEEK).toInt()
+            for (week in 0 until window) for (moment in listOf(0, WEEK - 1)) {
+                now = first + week * WEEK + moment
+                refused(place, Refusal.WINDOW_NOT_OPEN)
+            }
+            now = own
+            equal(campaign(place, series).nextStep(), NextStep.Contribute)
+            val receipt = (campaign(place, series).contribute(record, "yes") as Contribution.Answered).receipt
+            equal(receipt.questions.map { it / series.questions.size }, listOf(window))
+            for (week in -1..series.windows!!.count) {
+                now = first + week * WEEK // also where the clock is set back
+                equal(campaign(place, series).nextStep(), NextStep.Nothing())
+                equal(campaign(place, series).contribute(record, "no"), Contribution.Answered(receipt))
+            }
+            equal(device(place).runOnce(), true)
+            equal(uploads.size, 1)
+        }
+        promise("a device that was off in its window answers in none") { place ->
+            val end = early(place) + WEEK
+            val last = series.windows!!.opens(series.windows.count).toEpochMilli()
+            now = end
+            while (now <= last) {
+                refused(place, Refusal.WINDOW_OVER)
+                now += WEEK
+            }
+            now += 30 * 86_400_000L
+            refused(place, Refusal.CLOSED)
+            now = end - WEEK - 1 // the clock is set back: it may still answer in its window, and nowhere else
+            refused(place, Refusal.WINDOW_NOT_OPEN)
+            equal(device(place).ledger().receipts to uploads.size, emptyList<Receipt>() to 0)
+        }
+        promise("who has a secret is asked about a series while its window is not over") { place ->
+            now = first - 1
+            campaign(place).grant()
+            val own = campaign(place, series).window()!!
+            now = own.endExclusive.toEpochMilli()
+            equal(campaign(place, series).nextStep(), NextStep.Nothing(Refusal.WINDOW_OVER))
+            refuses("window-over") { campaign(place, series).grant() }
+            now = own.start.toEpochMilli() - 1
+            check(campaign(place, series).nextStep() is NextStep.Ask)
+            campaign(place, series).grant()
+            refused(place, Refusal.WINDOW_NOT_OPEN)
+        }
+        promise("what the server finds too early stays queued, and the same bytes are sent later") { place ->
+            now = early(place)
+            campaign(place, series).contribute(record, "yes")
+            upload = { rejecting(device(place).sent().map { it.id }) }
+            repeat(3) { tries ->
+                equal(device(place).runOnce(Duration.ZERO), false)
+                val told = campaign(place, series).status().run { listOf(fate, queued, problem, retries) }
+                equal(told, listOf(Fate.ON_ITS_WAY, 1, "window-not-open", tries + 1))
+                now += 3_600_000
+            }
+            upload = { yes }
+            equal(device(place).runOnce(), true)
+            equal(campaign(place, series).status().run { fate to problem }, Fate.ARRIVED to null)
+            equal(uploads.size to uploads.toSet().size, 4 to 1)
+        }
+        promise("of several reports those that the server finds too early alone are sent again") { place ->
+            now = early(place, ofMany)
+            campaign(place, ofMany).contribute(record, "yes")
+            upload = { rejecting(device(place).sent().take(1).map { it.id }) }
+            equal(device(place).runOnce(Duration.ZERO), false)
+            equal(campaign(place, ofMany).status().run { listOf(fate, queued, sent) }, listOf(Fate.ON_ITS_WAY, 1, 3))
+            upload = { yes }
+            now += 3_600_000
+            equal(device(place).runOnce(), true)
+            equal(campaign(place, ofMany).status().run { fate to sent }, Fate.ARRIVED to 4)
+            check(uploads.last().length < uploads.first().length / 2)
+        }
+        promise("an answer is given up when its window has been over for a week") { place ->
+            now = early(place)
+            val over = now + 2 * WEEK
+            campaign(place, series).contribute(record, "yes")
+            upload = { null }
+            while (campaign(place, series).status().fate != Fate.EXPIRED) {
+                check(now <= over + 2 * 86_400_000L)
+                now += 86_400_000
+                device(place).runOnce(Duration.ZERO)
+            }
+            check(now > over)
+        }
     }
 
     fun all() {
@@ -74,7 +188,7 @@ internal class Promises(private val document: ByteArray, private val id: String,
                 now += 86_400_000
                 device(place).runOnce(Duration.ZERO)
             }
-            upload = { Answer(200, emptyMap(), """{"rejected": []}""".toByteArray()) }
+            upload = { yes }
             now += 86_400_000
             equal(device(place).runOnce(), true)
             equal(uploads.size to uploads.toSet().size, 4 to 1)
@@ -160,7 +274,7 @@ internal class Promises(private val document: ByteArray, private val id: String,
             device(place).runOnce(Duration.ZERO)
             check(campaign(place).status().nextTry!! <= now + RETRY_AFTER_LONGEST.inWholeMilliseconds)
             now += 40 * 365 * 86_400_000L // older than any report may be, after two tries only
-            upload = { Answer(200, emptyMap(), """{"rejected": []}""".toByteArray()) }
+            upload = { yes }
             equal(device(place).runOnce(), true)
             equal(campaign(place).status().fate, Fate.ARRIVED)
             equal(uploads.toSet().size, 1)
@@ -168,7 +282,12 @@ internal class Promises(private val document: ByteArray, private val id: String,
         }
         promise("threads contribute once between them") { place ->
             campaign(place).grant()
-            val threads = List(8) { kotlin.concurrent.thread { campaign(place).contribute(record, "yes"); device(place).runOnce(5.seconds) } }
+            val threads = List(8) {
+                kotlin.concurrent.thread {
+                    campaign(place).contribute(record, "yes")
+                    device(place).runOnce(5.seconds)
+                }
+            }
             threads.forEach { it.join() }
             equal(uploads.toSet().size, 1)
         }
@@ -190,5 +309,6 @@ internal class Promises(private val document: ByteArray, private val id: String,
                 java.net.CookieHandler.setDefault(null)
             }
         }
+        inSeries()
     }
 }

@@ -89,7 +89,8 @@ private class Vectors(folder: File) {
         }
     }
 
-    fun double(text: String): Double = if (text.endsWith("NaN", true)) Double.NaN else text.replace(Regex("(?i)inf(inity)?"), "Infinity").toDouble()
+    fun double(text: String): Double =
+        if (text.endsWith("NaN", true)) Double.NaN else text.replace(Regex("(?i)inf(inity)?"), "Infinity").toDouble()
 
     fun documents() {
         val documents = files.getValue("documents")
@@ -115,19 +116,22 @@ private class Vectors(folder: File) {
     fun reports() {
         val reports = files.getValue("reports")
         for (case in listOfMembers(reports["draws"])) check("draws", case["document"]) {
-            val drawn = drawQuestions(campaigns[case["document"]]!!, unhex(case["secret"] as String))
-            equal(drawn.map { it.index.toDouble() }, case["questions"])
+            val (campaign, secret) = campaigns[case["document"]]!! to unhex(case["secret"] as String)
+            equal(drawQuestions(campaign, secret).map { it.index.toDouble() }, case["questions"])
+            equal(drawWindow(campaign, secret).toDouble(), case["window"] ?: 0.0)
         }
         for (case in listOfMembers(reports["accepted"])) check("reports", case["document"]) {
             val script = Script(case["words"] as List<*>)
-            val made = perturbed(campaigns[case["document"]]!!, case["record"], case["label"], unhex(case["secret"] as String), script.coins)
+            val secret = unhex(case["secret"] as String)
+            val made = perturbed(campaigns[case["document"]]!!, case["record"], case["label"], secret, script.coins)
             equal(made.map { listOf(it.question.toDouble(), shown(it.item), hex(it.id), hex(it.payload)) },
                 listOfMembers(case["reports"]).map { listOf(it["question"], shown(it["item"]), it["id"], it["payload"]) })
             equal(hex(encodeUpload(made)), case["upload"])
             equal(script.taken, (case["words"] as List<*>).size)
         }
         for (case in listOfMembers(reports["refused"])) check("records refused", case) {
-            refuses(case["code"]) { perturbed(campaigns[case["document"]]!!, case["record"], case["label"], ByteArray(32), Script(emptyList<Any>()).coins) }
+            val nothing = Script(emptyList<Any>()).coins
+            refuses(case["code"]) { perturbed(campaigns[case["document"]]!!, case["record"], case["label"], ByteArray(32), nothing) }
         }
     }
 
@@ -190,7 +194,9 @@ private class Vectors(folder: File) {
                 val text = case["document"] as String
                 val read = { Directory.read(text.toByteArray(), directories["key"] as String) }
                 if (code != null) refuses(code) { read() }
-                else read().run { equal(listOf(version.toDouble(), "$expires", campaigns), listOf(case["version"], case["expires"], case["campaigns"])) }
+                else read().run {
+                    equal(listOf(version.toDouble(), "$expires", campaigns), listOf(case["version"], case["expires"], case["campaigns"]))
+                }
             }
         }
     }
@@ -226,6 +232,8 @@ private fun decodeUpload(bytes: ByteArray, campaign: Campaign): List<Report> = t
 }
 
 private class Upload(private val bytes: ByteBuffer, private val campaign: Campaign) {
+    private val asked = campaign.questions.size * (campaign.windows?.count ?: 1)
+
     fun byte(): Int = bytes.get().toInt() and 255
 
     /** A big-endian number of 1, 2 or 4 bytes, which no fewer would hold. */
@@ -238,22 +246,24 @@ private class Upload(private val bytes: ByteBuffer, private val campaign: Campai
 
     fun binary(): ByteArray = ByteArray(number(byte() - 0xc4).also { require(it <= bytes.remaining()) }).also { bytes.get(it) }
 
-    fun listHead(): Int = byte().let { if (it == 0xdc) number(1).also { size -> require(size >= 16) } else (it - 0x90).also { size -> require(size in 0..15) } }
+    fun listHead(): Int = byte().let {
+        if (it == 0xdc) number(1).also { size -> require(size >= 16) } else (it - 0x90).also { size -> require(size in 0..15) }
+    }
 
     fun reports(): List<Report> {
         require(listHead() == 2 && byte() == 1)
         val blocks = listHead()
-        require(blocks in 1..campaign.questions.size)
+        require(blocks in 1..asked)
         var last = -1
         val reports = ArrayList<Report>()
         repeat(blocks) {
             require(listHead() == 3)
             val code = byte()
             val question = if (code < 128) code else number(code - 0xcc).also { require(it >= 128) }
-            require(question > last && question < campaign.questions.size)
+            require(question > last && question < asked)
             last = question
             val (ids, payloads) = binary() to binary()
-            val width = width(campaign.questions[question].mechanism)
+            val width = width(campaign.questions[question % campaign.questions.size].mechanism)
             require(ids.isNotEmpty() && ids.size % 16 == 0 && payloads.size == ids.size / 16 * width)
             for (i in 0 until ids.size / 16)
                 reports += Report(question, ids.copyOfRange(16 * i, 16 * i + 16), payloads.copyOfRange(width * i, width * i + width))
@@ -266,7 +276,8 @@ private class Upload(private val bytes: ByteBuffer, private val campaign: Campai
 /** What one report adds to each cell of the tally. Throws for what no device sends. */
 private fun counted(mechanism: Mechanism, payload: ByteArray): List<Pair<Int, Int>> {
     val d = mechanism.domainSize
-    fun index(bytes: List<Byte>): Int = bytes.reversed().fold(0) { sum, byte -> 256 * sum + (byte.toInt() and 255) }.also { ensure(it < d, "index-out-of-range") }
+    fun index(bytes: List<Byte>): Int =
+        bytes.reversed().fold(0) { sum, byte -> 256 * sum + (byte.toInt() and 255) }.also { ensure(it < d, "index-out-of-range") }
     fun noisy(grid: Int, scale: java.math.BigInteger): List<Pair<Int, Int>> {
         val unit = java.math.BigInteger.ONE.shiftLeft(40)
         val bound = (1L shl grid) + (scale.shiftLeft(4) + unit - java.math.BigInteger.ONE).shiftRight(40).toLong()
