@@ -2,6 +2,8 @@
 
 import json
 import subprocess
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from drafts import draft, text
@@ -9,6 +11,8 @@ from drafts import draft, text
 from ldp_aggregator.audit import audit, command_client, command_stopwatch
 from ldp_aggregator.cli.audit import single_question
 from protocols import Campaign, decode_upload
+
+VECTORS = Path(__file__).resolve().parents[2] / "protocols" / "vectors"
 
 
 def test_a_line_that_must_be_refused_is_answered_with_its_code_and_the_next_one_is_answered_too(program):
@@ -35,10 +39,27 @@ def test_a_line_that_must_be_refused_is_answered_with_its_code_and_the_next_one_
         assert block.count == 1
 
 
+def test_a_device_of_a_series_answers_in_its_window_and_in_no_other(program):
+    cases = json.loads((VECTORS / "documents.json").read_text(encoding="utf-8"))["accepted"]
+    document = next(case["document"] for case in cases if case["name"] == "series")
+    campaign = Campaign.parse(document.encode())
+    line = {"document": document, "record": {"colour": "green"}, "label": "yes", "device": "1"}
+    days = [campaign.windows.opens(window) + timedelta(hours=1) for window in range(campaign.windows.count)]
+    asked = "".join(json.dumps({**line, "now": f"{day:%Y-%m-%dT%H:%M:%SZ}"}) + "\n" for day in days)
+    done = subprocess.run([*program, "lines"], input=asked, capture_output=True, text=True, timeout=60, check=True)
+    answered = done.stdout.splitlines()
+    window = answered.count("!window-not-open")
+    assert answered[:window] == ["!window-not-open"] * window
+    # What never arrives is sent again, until it is given up.
+    assert set(answered[window:]) - {""} == {answered[window]}
+    (block,) = decode_upload(bytes.fromhex(answered[window]), campaign)
+    assert block.question // len(campaign.questions) == window
+
+
 @pytest.mark.parametrize(
     ("mechanism", "domain", "trials"),
     [
-        ("ss", 4, 300),
+        pytest.param("ss", 4, 300, marks=pytest.mark.long),
         pytest.param("ss", 4, 20_000, marks=pytest.mark.long),
         pytest.param("oue", 3, 20_000, marks=pytest.mark.long),
     ],

@@ -144,7 +144,7 @@ private class Stranded(private val campaign: Campaign, name: String, folder: Str
         sent = ""
         for (attempt in 1..100) if (sent.isEmpty()) {
             now += DAY // another process of the same storage may have left a time for the next attempt
-            device.runOnce(Duration.ZERO)
+            device.runOnce(50.milliseconds) // or be sending
         }
         return sent
     }
