@@ -145,6 +145,8 @@ def command_stopwatch(command: Sequence[str]) -> Stopwatch:
                 start = time.perf_counter()
                 _write(stdin, iter([line]), close=False)
                 if not stdout.readline():
+                    with suppress(BrokenPipeError):  # What was not written yet would be at the end, and hide this.
+                        stdin.close()
                     raise ChildProcessError(
                         f"the client answered {len(seconds)} lines and then no more, one after the other"
                     )

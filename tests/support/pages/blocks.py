@@ -23,6 +23,7 @@ PAGES = (
     "examples/flower/README.md",
     "examples/javascript/README.md",
     "javascript/README.md",
+    "kotlin/README.md",
     "protocols/vectors/README.md",
 )
 FENCE = re.compile(
