@@ -278,6 +278,7 @@ class DeviceCampaign:
                     questions=tuple(report.question for report in reports),
                     at=now,
                     url=self._url,
+                    window=_window(campaign, reports[0].question),
                 )
                 mark = install.mark(transaction, before)
                 write_installation(transaction, device.with_receipt(receipt), self._place.scope)
@@ -368,6 +369,11 @@ def _room_for(campaign: Campaign) -> tuple[int, int]:
     """Reports that one contribution queues, and their bytes at most."""
     widths = [max(question.mechanism.width for question in pool) for pool in campaign.pools]
     return len(widths), sum(width + REPORT_OVERHEAD for width in widths)
+
+
+def _window(campaign: Campaign, asked: int) -> str:
+    """Return the name of the window that an answer is of, by its place among those that are counted."""
+    return "" if campaign.windows is None else campaign.windows.name(asked // len(campaign.questions))
 
 
 def _expiry(campaign: Campaign, asked: int, now: float, policy: Policy) -> float:

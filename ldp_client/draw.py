@@ -36,7 +36,7 @@ def draw_questions(campaign: Campaign, secret: bytes) -> tuple[Question, ...]:
 def draw_window(campaign: Campaign, secret: bytes) -> int:
     """The one window of a series in which the device with this secret answers, each as likely; 0 where there are none.
 
-    Raises SecretError.
+    Raises LdpError.
     """
     check_secret(secret)
     return 0 if campaign.windows is None else KeyedWords(secret, _WINDOW, campaign).below(campaign.windows.count)

@@ -45,7 +45,7 @@ class Receipt:
 
     ``epsilon`` is the loss recomputed from the campaign's document; ``questions`` are the indices of the questions
     drawn; ``at`` is the device's clock (seconds since 1970); ``url`` is the aggregator agreed to; ``fate`` is one of
-    :data:`FATES`.
+    :data:`FATES`; ``window`` names the window of a series.
     """
 
     campaign_id: str
@@ -56,6 +56,7 @@ class Receipt:
     at: float
     url: str = ""
     fate: str = WAITING
+    window: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +86,10 @@ class Ledger:
         ]
         for receipt in self.receipts:
             answers = "1 answer" if len(receipt.questions) == 1 else f"{len(receipt.questions)} answers"
+            window = receipt.window and f", in {receipt.window}"
             lines.append(
-                f'* "{plain(receipt.title)}" on {_day(receipt.at)}: {answers}, with noise added on this device; '
-                f"epsilon {_written(receipt.epsilon)}; {FATES[receipt.fate]}."
+                f'* "{plain(receipt.title)}" on {_day(receipt.at)}{window}: {answers}, with noise added on this '
+                f"device; epsilon {_written(receipt.epsilon)}; {FATES[receipt.fate]}."
             )
         return "\n".join(lines)
 
@@ -183,8 +185,8 @@ def read_installation(transaction: Transaction, scope: str = "") -> Installation
             enabled,
             {campaign_id: Consent(*values) for campaign_id, values in consents.items()},
             tuple(
-                Receipt(campaign_id, title, study, epsilon, tuple(questions), at, url, fate)
-                for campaign_id, title, study, epsilon, questions, at, url, fate in receipts
+                Receipt(campaign_id, title, study, epsilon, tuple(questions), *rest)
+                for campaign_id, title, study, epsilon, questions, *rest in receipts
             ),
         )
     except (TypeError, ValueError, AttributeError):

@@ -67,6 +67,10 @@ test("a device answers in its window and in no other, whenever the app starts", 
     } else if (week === own) {
       assert.deepEqual([step, refused], ["contribute", null]);
       receipt = await part.contribute(RECORD, "yes");
+      assert.match(
+        String(await life.device.ledger()),
+        new RegExp(`, in window ${own + 1} of ${COUNT}: 1 noisy answers`),
+      );
       answered.push(week);
     } else {
       assert.equal(step, "nothing");

@@ -1,4 +1,4 @@
-"""What counts of an event prove about the privacy loss, whatever the true probabilities are: Clopper-Pearson bounds.
+"""Clopper-Pearson bounds: the privacy loss that counts of an event prove, whatever the true probabilities are.
 
 Two of them. ``loss_bound`` compares an event's frequency under one input with that under the other; the other may be a
 crowd in equal parts, because a sum of unequal coins is no wider than one of equal coins (Hoeffding 1956).

@@ -297,10 +297,13 @@ class Tally:
         One int64 vector for each, of length :func:`ldp_aggregator.counting.tally.cells`.
     """
 
-    def __init__(self, campaign: Campaign) -> None:
+    def __init__(
+        self, campaign: Campaign, n: NDArray[np.int64] | None = None, counts: list[NDArray[np.int64]] | None = None
+    ) -> None:
+        """Nothing counted yet, or what ``n`` and ``counts`` say."""
         self.campaign = campaign
-        self.n: NDArray[np.int64] = np.zeros(len(campaign.counted), dtype=np.int64)
-        self.counts: list[NDArray[np.int64]] = [np.zeros(cells(q), dtype=np.int64) for q in campaign.counted]
+        self.n = np.zeros(len(campaign.counted), dtype=np.int64) if n is None else n
+        self.counts = [np.zeros(cells(q), dtype=np.int64) for q in campaign.counted] if counts is None else counts
 
     @classmethod
     def of_uploads(cls, campaign: Campaign, uploads: Iterable[bytes]) -> Tally:
@@ -317,30 +320,28 @@ class Tally:
     @classmethod
     def of_windows(cls, campaign: Campaign, windows: Sequence[Tally]) -> Tally:
         """The tally of a series from those of its windows; the inverse of :meth:`window`."""
-        tally = cls(campaign)
-        tally.n = np.concatenate([one.n for one in windows])
-        tally.counts = [counts for one in windows for counts in one.counts]
-        return tally
+        counts = [counts for one in windows for counts in one.counts]
+        return cls(campaign, np.concatenate([one.n for one in windows]), counts)
 
     def window(self, window: int) -> Tally:
-        """The tally of one window of a series, as of a campaign that has no others."""
+        """The tally of one window of a series, as of a campaign that has no others; it shares the arrays."""
         asked = len(self.campaign.questions)
-        one = Tally(self.campaign.one_window)
-        one.n = self.n[window * asked : (window + 1) * asked]
-        one.counts = self.counts[window * asked : (window + 1) * asked]
-        return one
+        its = slice(window * asked, (window + 1) * asked)
+        return Tally(self.campaign.one_window, self.n[its], self.counts[its])
 
     @property
     def windows(self) -> tuple[Tally, ...]:
-        """The tally of every window; this one alone where the campaign has none."""
-        return tuple(map(self.window, range(len(self.n) // len(self.campaign.questions))))
+        """The tally of every window; itself alone where the campaign has none."""
+        number = len(self.n) // len(self.campaign.questions)
+        return (self,) if number == 1 else tuple(map(self.window, range(number)))
 
     def pooled(self) -> Tally:
         """The sum over all windows; itself where the campaign has none."""
-        if len(self.n) == len(self.campaign.questions):
+        windows = self.windows
+        if len(windows) == 1:
             return self
         total = Tally(self.campaign.one_window)
-        for one in self.windows:
+        for one in windows:
             total.merge(one)
         return total
 

@@ -7,7 +7,7 @@ Everything here is computed from what was counted, and costs no device anything.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.cell_tables import cell_names
 from ldp_aggregator.estimation.estimates import estimate
+from ldp_aggregator.estimation.estimators import QuestionEstimate
 from ldp_aggregator.estimation.expected import Expectation, variance_per_answer
 from ldp_aggregator.estimation.intervals import Array, Cells
 from ldp_aggregator.estimation.simplex import NONE
@@ -42,9 +43,9 @@ class QuestionSeries:
     per_answer: Array
 
 
-def series_of(campaign: Campaign, tally: Tally) -> tuple[QuestionSeries, ...]:
-    """Return the series of every question of a campaign with windows, up to the last one with answers. Raises
-    ValueError for a campaign without windows.
+def series_of(campaign: Campaign, tally: Tally, most_cells: int | None = None) -> tuple[QuestionSeries, ...]:
+    """Return the series of every question of a campaign with windows (or of those with at most so many cells), up to
+    the last window with answers. Raises ValueError for a campaign without windows.
     """
     if campaign.windows is None:
         raise ValueError(f"campaign {campaign.id} has no windows")
@@ -54,12 +55,13 @@ def series_of(campaign: Campaign, tally: Tally) -> tuple[QuestionSeries, ...]:
     return tuple(
         _series(one.question, np.clip(one.cells.value, 0, 1), [window[one.question.index] for window in windows])
         for one in pooled.questions
+        if most_cells is None or one.cells.value.size <= most_cells
     )
 
 
-def _series(question: Question, shares: Array, windows: Sequence[Any]) -> QuestionSeries:
+def _series(question: Question, shares: Array, windows: Sequence[QuestionEstimate]) -> QuestionSeries:
     n = np.array([one.n for one in windows], dtype=np.float64)
-    alone = Cells(*(np.stack([getattr(one.cells, name) for one in windows]) for name in Cells.__dataclass_fields__))
+    alone = Cells(*(np.stack(part) for part in zip(*(astuple(one.cells) for one in windows), strict=True)))
     asked = n > 0
     if question.encoding == INDEX:
         per_answer = variance_per_answer(question, Expectation(shares, shares))

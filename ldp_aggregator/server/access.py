@@ -15,7 +15,7 @@ from ldp_aggregator.store.contract import (
 )
 
 KEPT_SECONDS: Final = 2.0
-"""How long a change of who may upload that was made elsewhere may go unnoticed here."""
+"""Seconds for which a change of who may upload, made elsewhere, may go unnoticed here."""
 MOST_KEPT: Final = 1024
 """Campaigns of which that is kept."""
 

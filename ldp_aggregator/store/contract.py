@@ -65,7 +65,7 @@ TOO_EARLY: Final = "too-early-to-seal"
 SEALED: Final = "campaign-sealed"
 OLDER: Final = "older-directory"
 REFUSED: Final = frozenset({DELETED, NOT_CLOSED, TOO_EARLY, SEALED, OLDER})
-"""What a store never grants, however often it is tried."""
+"""Requests that a store never grants, however often it is tried."""
 UNAVAILABLE: Final = "store-unavailable"
 """The database failed for this campaign, and for no other one of the group: nothing of it was counted."""
 STATEMENT: Final = "statement-failed"

@@ -142,7 +142,7 @@ def _numbers(column: pd.Series[str]) -> list[float] | None:
 
 
 def first_line(error: Exception) -> str:
-    """What a line can tell of an error."""
+    """The text of an error on one line."""
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 

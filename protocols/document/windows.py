@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, Final
 
 from protocols.fields import Fields, Refusal
@@ -38,15 +39,14 @@ class Windows:
     @property
     def duration(self) -> timedelta:
         """The length of one window."""
-        days, of_days, hours, of_hours = _LENGTH.fullmatch(self.length).groups()  # type: ignore[union-attr]  # was read
-        return int(days or hours) * _UNITS[of_days or of_hours]
+        number, unit = _length(self.length)
+        return number * _UNITS[unit]
 
     @property
     def each(self) -> str:
         """The length of one window in words."""
-        days, of_days, hours, of_hours = _LENGTH.fullmatch(self.length).groups()  # type: ignore[union-attr]  # was read
-        number = days or hours
-        return f"{number} {_WORDS[of_days or of_hours]}{'' if number == '1' else 's'}"
+        number, unit = _length(self.length)
+        return f"{number} {_WORDS[unit]}{'' if number == 1 else 's'}"
 
     @property
     def end(self) -> datetime:
@@ -66,14 +66,25 @@ class Windows:
         last = min(self.open_at(moment), self.count - 1)
         return range(max(0, self.open_at(moment - WINDOW_GRACE)), last + 1)
 
+    def name(self, window: int) -> str:
+        """Return a window in words: its number, from 1 on."""
+        return f"window {window + 1} of {self.count}"
+
     def told(self, window: int) -> str:
-        """Return a window in words: its number, from 1 on, and its days."""
+        """Return a window in words with its times."""
         first, end = (self.opens(one).strftime("%Y-%m-%d %H:%M") for one in (window, window + 1))
-        return f"window {window + 1} of {self.count}, from {first} to {end} UTC"
+        return f"{self.name(window)}, from {first} to {end} UTC"
 
     def to_json(self) -> dict[str, Any]:
         start = self.start.isoformat().replace("+00:00", "Z")
         return {"from": start, "length": self.length, "count": self.count}
+
+
+@cache
+def _length(text: str) -> tuple[int, str]:
+    """Return the number and the unit of a length that was read."""
+    days, of_days, hours, of_hours = _LENGTH.fullmatch(text).groups()  # type: ignore[union-attr]
+    return int(days or hours), of_days or of_hours
 
 
 def read_windows(value: Any, refuse: Refusal) -> Windows | None:

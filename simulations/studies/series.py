@@ -49,12 +49,12 @@ FAST: Final = "fast"
 JUMP: Final = "jump"
 SEASONS: Final = "seasons"
 CHANGES: Final[Mapping[str, float]] = {STILL: 0.0, SLOW: 0.5, FAST: 2.7, JUMP: 0.5, SEASONS: 0.5}
-"""How often, on average, a person's value is drawn anew in a life; of ``jump``, beside the jump."""
+"""Times that a person's value is drawn anew in a life, on average; of ``jump``, beside the jump."""
 
 _JUMPING: Final = 0.3
-"""Of the people, all at once, after five eighths of the windows."""
+"""The share of people who change all at once, after five eighths of the windows."""
 _SEASONAL: Final = 0.3
-"""Of the people: they follow the seasons, of which a life has two rounds, and hold one of two values."""
+"""The share of people who follow the seasons, of which a life has two rounds, and hold one of two values."""
 
 
 def lives(population: str, devices: int, windows: int, rng: np.random.Generator) -> Iterator[Integers]:
@@ -125,7 +125,7 @@ def summarise(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 @lru_cache
 def true_loss(way: str, epsilon: float, windows: int) -> float:
-    """What a device loses in its life at the most; of memoised answers, at the least."""
+    """The loss of a device in its life, at the most; of memoised answers, at the least."""
     if way == MEMOISED:
         return memoised_loss(exact_epsilon(epsilon) / 2, exact_epsilon(epsilon) / 4, windows)
     parts = windows if way in (SPLIT, SPLIT_SMOOTHED) else 1
@@ -147,7 +147,7 @@ def _estimated(mechanism: AnyMechanism, holders: Integers, rng: np.random.Genera
 
 
 def _as_of_each_window(estimates: Array, noise: Array, answers: Array) -> Cells:
-    """What each window's present knew: nothing of later windows, also where there was a jump."""
+    """The levels as each window's present knew them: nothing of later windows, also where there was a jump."""
     known = [smooth(estimates[:t], noise[:t], answers[:t]).filtered for t in range(1, len(answers) + 1)]
     return Cells.normal(np.stack([one.value[-1] for one in known]), np.stack([one.variance[-1] for one in known]))
 
@@ -189,7 +189,7 @@ def memoised_mechanisms(memo: Fraction, report: Fraction) -> tuple[DirectEncodin
 
 
 def memoised_loss(memo: Fraction, report: Fraction, reports: int) -> float:
-    """What memoised answers over two cells lose, at the least, in so many reports: the largest log likelihood ratio of
+    """The loss of memoised answers over two cells in so many reports, at the least: the largest log likelihood ratio of
     a constant and an alternating life.
 
     Exact: the mechanisms' own integers. Given the life, the law of the reports depends on how many of those at even and

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 from drafts import draft, text
+from line_programs import answers_every_line, passes_the_audit
 from series_clients import lives_of
 
-from ldp_aggregator.audit import audit, command_client, command_stopwatch
-from ldp_aggregator.cli.audit import single_question
-from protocols import Campaign, decode_upload
+from protocols import Campaign
 
 JAVASCRIPT = Path(__file__).resolve().parents[2] / "javascript"
 LINES = JAVASCRIPT / "test" / "lines.mjs"
@@ -32,31 +31,8 @@ console.log(JSON.stringify({
 """Reading a record: what only JavaScript can hold, and what throws, is missing or means what it means."""
 
 
-def ask(node, *lines):
-    asked = "".join(json.dumps(line) + "\n" for line in lines)
-    done = subprocess.run([node, LINES], input=asked, capture_output=True, text=True, timeout=60, check=True)
-    return done.stdout.splitlines()
-
-
 def test_a_line_that_must_be_refused_is_answered_with_its_code_and_the_next_one_is_answered_too(node):
-    campaign = Campaign.compile(draft(text("u", "1", "2", missing=True)))
-    document, record = campaign.document.decode(), {"u": "1"}
-    answered = ask(
-        node,
-        {"document": document, "record": record, "label": "perhaps"},
-        {"record": record, "label": "a"},
-        {"record": [], "label": "a"},
-        {"document": "{}", "record": record, "label": "a"},
-        {"document": document.replace('"epsilon":1', '"epsilon":0.5'), "record": record, "label": "a"},
-        {"record": record, "label": "b", "device": "1"},
-        {"record": {}, "label": "a", "device": "1"},
-    )
-    codes = [answer for answer in answered if answer.startswith("!")]
-    assert codes == ["!undeclared-label", "!not-a-record", "!invalid-document", "!loss-above-epsilon"]
-    assert answered[5] == answered[6], "a device is asked again, and sends the same bytes"
-    for answer in (answered[1], answered[5]):
-        (block,) = decode_upload(bytes.fromhex(answer), campaign)
-        assert block.count == 1
+    answers_every_line([node, str(LINES)])
 
 
 @pytest.mark.parametrize(
@@ -68,12 +44,7 @@ def test_a_line_that_must_be_refused_is_answered_with_its_code_and_the_next_one_
     ],
 )
 def test_the_audit_passes_the_bundled_file(mechanism, domain, trials, node):
-    """Its coins are the system's: a sound client fails with probability ``wrong``."""
-    command = [node, str(LINES)]
-    document, stopwatch = single_question(mechanism, domain, 2.0), command_stopwatch(command)
-    found = audit(document, command_client(command), trials, at_once=True, stopwatch=stopwatch, wrong=1e-7)
-    assert found.findings == ()
-    assert 1 < found.lower_bound <= 2
+    passes_the_audit([node, str(LINES)], mechanism, domain, trials)
 
 
 @pytest.fixture(scope="module")

@@ -53,6 +53,7 @@ def test_a_device_answers_in_its_window_and_in_no_other(start, server, campaign,
             receipt = part.contribute(RECORD, "yes")
             answered.append(week)
             assert [question // len(campaign.questions) for question in receipt.questions] == [own]
+            assert f", in window {own + 1} of {COUNT}: 1 answer" in str(device.ledger())
         if week < own:
             assert (part.next_step(), part.refusal().code) == ("nothing", "window-not-open")
             assert f"window {own + 1} of {COUNT}" in str(part.refusal())

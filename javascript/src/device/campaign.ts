@@ -202,6 +202,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
       const reports = perturb(campaign, record, label, secret, account);
       const { title, study, questions, realisedEpsilon: epsilon, closes, windows } = campaign;
       const { reportAge } = install.policy;
+      const own = drawWindow(campaign, secret);
       const at = install.now();
       receipt = {
         campaignId: this.id,
@@ -212,6 +213,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
         at,
         url: this.url,
         fate: "waiting",
+        ...(windows && { window: `window ${own + 1} of ${windows.count}` }),
       };
       const kept = reports.map(({ question, id, payload }) => {
         const { feature, other } = questions[question % questions.length]!;
@@ -219,7 +221,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
         const asked = about.filter(Boolean).join(" and ");
         return { id: hex(id), question, asked, payload: hex(payload), at: null, reply: null };
       });
-      const ends = windows ? opensAt(windows, drawWindow(campaign, secret) + 1) : Date.parse(closes ?? "");
+      const ends = windows ? opensAt(windows, own + 1) : Date.parse(closes ?? "");
       const expires = Math.min(at + reportAge, (ends || Infinity) + CLOSING_GRACE);
       Object.assign(state.campaigns[this.id]!, { receipt, reports: kept, expires, due: null });
     });

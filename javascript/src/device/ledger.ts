@@ -31,8 +31,9 @@ export class Ledger {
   toString(): string {
     const { receipts, per, maxTotalEpsilon } = this;
     const lines = receipts.map(
-      ({ title, at, epsilon, fate, questions }) =>
-        `* "${title.replace(/"/g, "'")}" on ${new Date(at).toJSON()?.slice(0, 10)}: ${questions.length} noisy answers; ` +
+      ({ title, at, epsilon, fate, questions, window }) =>
+        `* "${title.replace(/"/g, "'")}" on ${new Date(at).toJSON()?.slice(0, 10)}${window ? ", in " + window : ""}: ` +
+        `${questions.length} noisy answers; ` +
         `epsilon ${written(epsilon)}; ${FATES[fate] ?? fate}.`,
     );
     return [

@@ -18,6 +18,8 @@ export interface Receipt {
   readonly at: number;
   readonly url: string;
   fate: Fate;
+  /** In a series, the name of the window. */
+  readonly window?: string;
 }
 
 /** A report: its id and its payload are hexadecimal; `asked` names the feature and the label. */

@@ -16,7 +16,7 @@ from ldp_aggregator.audit.asking.black_box import Answer, Client, Person
 from ldp_aggregator.audit.asking.people import Document
 
 WINDOWS: Final = 4
-"""Of an audit, whatever the campaign has: a life of so many windows has every kind of change in it."""
+"""Windows of an audit, whatever the campaign has: a life of so many windows has every kind of change in it."""
 
 _FROM: Final = "2027-01-01T00:00:00Z"
 _NOON: Final = "2027-01-{:02d}T12:00:00Z"

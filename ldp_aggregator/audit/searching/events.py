@@ -13,7 +13,7 @@ from ldp_aggregator.audit.asking.people import key_of
 from ldp_aggregator.audit.bounds import guess_bound, loss_bound
 
 CONFIDENCE = 0.999
-"""Of the whole audit: the probability that no bound it states is wrong."""
+"""The probability that no bound of an audit is wrong."""
 
 _RESERVE = 4.0
 """Standard deviations of the largest number of uploads that a lot asks one person for, which are set aside."""

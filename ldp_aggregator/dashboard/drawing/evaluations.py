@@ -14,23 +14,11 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from ldp_aggregator.dashboard.drawing.plots import Bar, interval_plot, rates_plot, standalone
+from ldp_aggregator.dashboard.drawing.plots import Bar, Drawn, interval_plot, rates_plot, standalone
 from ldp_aggregator.store.contract import PublishedModel
 
 Told = Mapping[str, Any]
 _UNTOLD: Final = {"value": None, "low": None, "high": None}
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A plot, and the table of its numbers: heads and rows of text."""
-
-    key: str
-    title: str
-    says: str
-    plot: Markup
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 def drawn(evaluated: Told) -> list[Drawn]:

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from markupsafe import Markup
 
 from ldp_aggregator.counting.tally import Tally, devices_counted
-from ldp_aggregator.dashboard.drawing.plots import MARKS, Line, series_plot
+from ldp_aggregator.dashboard.drawing.plots import MARKS, Drawn, Line, series_plot
 from ldp_aggregator.estimation.cell_tables import cell_names
 from ldp_aggregator.learning.series import QuestionSeries, series_of
 from protocols import Campaign
 from protocols.document.questions import LABEL, PAIR
 
 _MOST_LINES: Final = MARKS
-"""Of a plot: the values that are most frequent."""
+"""Lines of a plot: the values that are most frequent."""
+_MOST_CELLS: Final = 1 << 9
+"""Cells of a question that is drawn: a page does not wait for more to be smoothed, ``estimates --smooth`` does."""
 
 
 @dataclass(frozen=True)
@@ -27,17 +28,6 @@ class Window:
     name: str
     devices: int
     of_the_mean: float
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A plot of shares over windows, and its table: a row for each window, a cell for each line."""
-
-    key: str
-    title: str
-    plot: Markup
-    heads: Sequence[str]
-    rows: Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -64,7 +54,7 @@ def over_time(campaign: Campaign, tally: Tally) -> OverTime | None:
 
 def _drawn(campaign: Campaign, tally: Tally) -> Iterator[Drawn]:
     classes = campaign.label.classes
-    for one in series_of(campaign, tally):
+    for one in series_of(campaign, tally, _MOST_CELLS):
         if one.question.kind == LABEL:
             lines = [_line(one, cell, name) for cell, name in enumerate(classes)]
             yield _figure("over-time-label", campaign.label.name, lines)
@@ -87,19 +77,17 @@ def _line(one: QuestionSeries, cell: int, label: str) -> Line:
 def _figure(key: str, title: str, lines: Sequence[Line]) -> Drawn:
     largest = sorted(range(len(lines)), key=lambda place: -max(lines[place].value))[:_MOST_LINES]
     shown = [lines[place] for place in sorted(largest)]
-    windows = range(len(shown[0].value))
-    rows = [
+    says = f"The {len(shown)} most frequent of {len(lines)} values." if len(shown) < len(lines) else ""
+    columns = [
         [
-            str(window + 1),
-            *(
-                f"{_percent(line.value[window])} ({_percent(line.low[window])} to {_percent(line.high[window])})"
-                for line in lines
-            ),
+            f"{_percent(value)} ({_percent(low)} to {_percent(high)})"
+            for value, low, high in zip(line.value, line.low, line.high, strict=True)
         ]
-        for window in windows
+        for line in shown
     ]
+    rows = [[str(window), *row] for window, row in enumerate(zip(*columns, strict=True), start=1)]
     plot = series_plot(shown, title=f"{title}, by window")
-    return Drawn(key, title, plot, ["Window", *(line.label for line in lines)], rows)
+    return Drawn(key, title, says, plot, ["Window", *(line.label for line in shown)], rows)
 
 
 def _percent(share: float) -> str:

@@ -41,6 +41,18 @@ _STYLE: Final = "text{font:11px sans-serif;fill:#333}.grid{stroke:#ddd;fill:none
 
 
 @dataclass(frozen=True)
+class Drawn:
+    """A plot, and the table of its numbers: heads and rows of text."""
+
+    key: str
+    title: str
+    says: str
+    plot: Markup
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
 class Bar:
     """One row of an interval plot. Rows of one ``group`` stand below its name; ``reach`` is how far a value can have
     been moved, to both sides, None for unbounded.

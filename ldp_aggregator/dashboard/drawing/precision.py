@@ -39,7 +39,7 @@ class Precision:
 def precisions(
     campaign: Campaign, devices: int, numbers: Sequence[int] | None = None, estimates: Estimates | None = None
 ) -> list[Precision]:
-    """Of every question when ``devices`` have answered; ``numbers`` are the reports to each question so far."""
+    """The precision of every question when ``devices`` have answered; ``numbers`` are the reports to each so far."""
     found = []
     variances = even_variances(campaign)
     unknown = [np.full_like(variance, np.inf) for variance in variances]
@@ -57,7 +57,7 @@ def precisions(
 
 
 def half_width(errors: Array) -> float:
-    """Of the average cell with these standard errors."""
+    """The half width of the average cell with these standard errors."""
     return float(Z_95 * errors.mean())
 
 
