@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ldp_client import ledger
-from ldp_client.delivery.queue import Outbox
+from ldp_client.delivery.queue import Outbox, stored_token, token_key
 from ldp_client.delivery.schedule import REPORT_OVERHEAD, Event, Place
 from ldp_client.delivery.status import Status, Withdrawal, campaign_status
 from ldp_client.errors import ConsentError, RefusedError, StorageError, TransportError
@@ -16,7 +16,7 @@ from ldp_client.network.aggregator import Aggregator, Document
 from ldp_client.policy import CLOSE_TIMEOUT, CLOSING_GRACE, STORAGE_WAIT, Policy
 from ldp_client.refusals import NOT_YET, Caps, refusal
 from ldp_client.runtime import seconds_left, within
-from ldp_client.storage.contract import MARK, Transaction
+from ldp_client.storage.contract import MARK, Transaction, pack
 
 if TYPE_CHECKING:
     from ldp_client.classifier import Classifier
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from protocols.model import Model
 
 ASK: Final = "ask"
+TOKEN: Final = "token"  # noqa: S105 - a word
 CONTRIBUTE: Final = "contribute"
 NOTHING: Final = "nothing"
 
@@ -90,10 +91,12 @@ class DeviceCampaign:
         return self._document.load(document)
 
     def next_step(self, *, timeout: float = 30.0) -> str:
-        """Return what an app has to do now: ``"ask"``, ``"contribute"`` or ``"nothing"``. Call it at every start.
+        """Return what an app has to do now: ``"ask"``, ``"token"``, ``"contribute"`` or ``"nothing"``. Call it at every
+        start.
 
         ``"ask"``: show the person :meth:`fetch`'s title, purpose and ``realised_epsilon``; then :meth:`grant` for a
-        yes, :meth:`withdraw` for a no. Both are remembered, and nobody is asked again. ``"contribute"``: the person has
+        yes, :meth:`withdraw` for a no. Both are remembered, and nobody is asked again. ``"token"``, in a campaign with
+        an issuer: the person has agreed; call :meth:`obtain_token`. ``"contribute"``: the person has
         agreed, and no answer is given yet; in a campaign with windows, this device's is open. ``"nothing"``: answered,
         declined, switched off, refused (:meth:`refusal` says why, and when this device's window opens), or the campaign
         cannot be had at the moment.
@@ -115,6 +118,8 @@ class DeviceCampaign:
                 return NOTHING
             if consent is None or (refused is not None and refused.code == OTHER_RECIPIENT):
                 return ASK
+            if self._lacks_token():
+                return TOKEN
             return CONTRIBUTE if refused is None else NOTHING
 
     def refusal(self, *, timeout: float = 30.0) -> RefusedError | None:
@@ -191,6 +196,33 @@ class DeviceCampaign:
             install.permits.revoked.pop(self._place, None)
             self._document.keep(campaign)
 
+    def obtain_token(self, issue: Callable[[bytes], bytes], *, timeout: float = STORAGE_WAIT) -> None:
+        """Have the campaign's issuer sign this device's token, which its answer shows; once the person has agreed, and
+        best long before there is a record. The issuer sees who asks, and neither the token nor the answer.
+
+        ``issue`` is the app's own call: it sends the bytes that it is given (``application/private-token-request``) to
+        the app's backend, where the person is known, and returns the bytes that come back. Whatever it raises comes out
+        here. Asking again sends the same bytes, which the issuer counts once; where there is a token, nothing is asked.
+
+        Raises ConsentError, RefusedError (``not-fetched``), StorageError, and LdpError (``no-issuer``; ``wrong-token``
+        where the answer is no signature by the key in the campaign's document). Nothing was stored then.
+        """
+        from ldp_client.tokens import finished_token, token_request
+
+        with within(timeout):
+            campaign = self._document.needed()
+            secret = self._secret_of_consent()
+            request = token_request(campaign, secret)
+            if not self._lacks_token():
+                return
+        token = finished_token(campaign, secret, issue(request))
+        with within(timeout):
+            if self._secret_of_consent() != secret:
+                raise ConsentError
+            key = token_key(self._place)
+            with self._install.storage.transaction(write=True) as transaction:
+                transaction.put(key, pack(key, token))
+
     def withdraw(self, *, timeout: float | None = None) -> Withdrawal:
         """The person no longer agrees, or never did: what is unsent is deleted, and no byte of it leaves after this has
         returned, now or after a restart; what has begun to leave is waited for until ``timeout`` (None: two seconds,
@@ -239,7 +271,7 @@ class DeviceCampaign:
         A second call returns the first receipt and spends nothing, whatever the record now says. Values may be texts,
         numbers of any kind, or missing (None, NaN, an absent key); :meth:`problems` tells which of them are unusable.
 
-        Raises ConsentError, RefusedError (see :meth:`refusal`; ``not-fetched``: see :meth:`fetch`),
+        Raises ConsentError, RefusedError (see :meth:`refusal`; ``not-fetched``: see :meth:`fetch`; ``token-missing``),
         RecordError for a label that is not declared or a record that is no mapping, and StorageError, also where
         ``timeout`` ends before the answer is on disk. In all these cases nothing was spent, and no answer was or will
         be sent.
@@ -264,6 +296,8 @@ class DeviceCampaign:
                 refused = self._forbidden(transaction, device, campaign)
                 if refused is not None:
                     raise refused
+                if campaign.issuer is not None and stored_token(transaction, self._place) is None:
+                    raise RefusedError("token-missing")
                 count, size = _room_for(campaign)
                 self._outbox.check_room(transaction, count, size, install.policy)
                 # The question is a function of the secret, and an answer that was never sent was never observed: where
@@ -332,6 +366,21 @@ class DeviceCampaign:
             return bool(self.status(timeout=_CONSENT_WAIT).consent)
 
         return fetch_model(self._aggregator, self._install.cache, self._label(), may_keep)
+
+    def _lacks_token(self) -> bool:
+        campaign = self._document.at_hand()
+        if campaign is None or campaign.issuer is None:
+            return False
+        with self._install.storage.transaction(write=False) as transaction:
+            return stored_token(transaction, self._place) is None
+
+    def _secret_of_consent(self) -> bytes:
+        """The secret of a device whose person has agreed. Raises ConsentError."""
+        with self._install.storage.transaction(write=False) as transaction:
+            device = self._device(transaction)
+            if self._install.permits.consent(device, self._place) is None:
+                raise ConsentError
+            return device.secret
 
     def _answered(self, transaction: Transaction) -> Receipt | None:
         """The receipt of an answer given before. Raises ConsentError."""

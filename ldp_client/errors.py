@@ -43,8 +43,9 @@ class TransportError(LdpError):
 
 
 REFUSALS: Final = {
-    # Contributing never asks for it: the time of a request would tell the time of the event, and keeping the record
-    # until there is one would put it on disk as it is.
+    # Contributing never asks for these two: the time of a request would tell the time of the event, and keeping the
+    # record until there is one would put it on disk as it is.
+    "token-missing": "answers to this campaign show a token; call obtain_token(), now or when the app starts",
     "not-fetched": "the campaign is not at hand; call fetch(), now or when the app starts",
     "loss-above-cap": "the campaign costs more than max_epsilon",
     "total-above-cap": "the campaign costs more than max_total_epsilon leaves",

@@ -107,6 +107,7 @@ class Waiting:
 
     terms: UploadBounds
     body: bytes
+    shown: str | None = None
     answer: asyncio.Future[Outcome] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     since: float = field(default_factory=time.perf_counter)
 
@@ -133,12 +134,14 @@ class Intake:
         self._second = -1
         self._counted = (b"", b"")
 
-    def known_terms(self, campaign_id: str) -> UploadBounds | None:
-        """Those of an upload without a token, where nobody has to be asked."""
-        if self._admission.checks or not self.access.is_known_open(campaign_id):
-            return None
-        campaign = self._campaigns.known(campaign_id)
+    def known_terms(self, campaign_id: str, *, claims: bool) -> UploadBounds | None:
+        """Those of an upload of which nobody has to be asked: it shows nothing (``claims``: it does), or the token that
+        its campaign's issuer signed.
+        """
+        campaign = None if self._admission.checks else self._campaigns.known(campaign_id)
         if campaign is None:
+            return None
+        if campaign.issuer is None and (claims or not self.access.is_known_open(campaign_id)):
             return None
         terms = self._known.get(campaign_id)
         if terms is None or terms.campaign is not campaign:
@@ -151,6 +154,11 @@ class Intake:
         """Decide what an upload with such headers may hold. Raises ProblemError where it is not welcome,
         StoreError.
         """
+        campaign = await self._campaigns.get(campaign_id)
+        if campaign.issuer is not None:
+            # What admits an answer is its issuer's token, which is looked at with the reports.
+            await self._admission.check(campaign_id, headers)
+            return for_a_device(campaign, self._limits)
         claims = "Authorization" in headers
         needed = await self.access.uploads_need(campaign_id)
         batch = _vouched_batch(headers) if claims else None
@@ -163,7 +171,6 @@ class Intake:
                 if needed is not None or batch is not None:
                     raise
                 stranger = problem
-        campaign = await self._campaigns.get(campaign_id)
         if is_relay:
             return for_a_relay(campaign, self._limits, batch)
         await self._admission.check(campaign_id, headers)
@@ -181,9 +188,11 @@ class Intake:
         if not terms.is_relay:
             self._admission.count(terms.campaign.id)
 
-    async def counted(self, terms: UploadBounds, body: bytes) -> Outcome:
-        """Queue an upload and wait. A caller that is cancelled cancels nothing but its waiting. Raises ProblemError."""
-        upload = Waiting(terms, body)
+    async def counted(self, terms: UploadBounds, body: bytes, shown: str | None) -> Outcome:
+        """Queue an upload, with its header ``Authorization``, and wait. A caller that is cancelled cancels nothing but
+        its waiting. Raises ProblemError.
+        """
+        upload = Waiting(terms, body, shown)
         self.ingest.take(upload)
         return await upload.answer
 

@@ -62,6 +62,10 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     contract.NOT_CLOSED: Kind(409, "The campaign is not closed"),
     contract.TOO_EARLY: Kind(409, "The campaign was closed less than a day ago: its closing can be taken back"),
     contract.SEALED: Kind(409, "The campaign is sealed: its ids are gone, and it takes no report again"),
+    "missing-answer-token": Kind(
+        401, "The campaign takes answers with a token of its issuer: Authorization: PrivateToken"
+    ),
+    "wrong-answer-token": Kind(401, "The token that was shown is none of this answer"),
     "nothing-to-train": Kind(409, "What was counted so far does not give a model"),
     "useless-model": Kind(409, "The model would not be better than always saying the most frequent class"),
     "length-required": Kind(411, "The request needs a Content-Length"),

@@ -20,6 +20,7 @@ from operator import attrgetter
 from typing import Final, Protocol
 
 from ldp_aggregator.counting.tally import MOST_LAYOUTS, ById
+from ldp_aggregator.server.answer_tokens import check_answer_token
 from ldp_aggregator.server.metrics import REPORT, Metrics
 from ldp_aggregator.server.problems import ProblemError, retry_later
 from ldp_aggregator.service.settings import Limits
@@ -75,6 +76,8 @@ class Upload(Protocol):
 
     terms: UploadBounds
     body: bytes
+    shown: str | None
+    """Its header ``Authorization``."""
     since: float
     """When it was asked for, on the clock of ``time.perf_counter``."""
 
@@ -90,7 +93,7 @@ def reports_about(upload: Upload) -> int:
     return 1 if not upload.terms.is_relay else max(1, len(upload.body) // (ID_BYTES + 1))
 
 
-def read_upload(terms: UploadBounds, body: bytes) -> Submission:
+def read_upload(terms: UploadBounds, body: bytes, shown: str | None = None) -> Submission:
     """The strict way. Raises ProblemError."""
     try:
         submission = Submission(terms.campaign, decode_upload(body, terms.campaign))
@@ -102,6 +105,8 @@ def read_upload(terms: UploadBounds, body: bytes) -> Submission:
     if submission.reports > terms.reports:
         text = f"at most {terms.reports} are accepted, not {submission.reports}"
         raise terms.stranger or ProblemError("too-many-reports", text)
+    if terms.campaign.issuer is not None:
+        check_answer_token(terms.campaign, submission.blocks, shown)
     return submission
 
 
@@ -152,7 +157,7 @@ def bundle(group: Iterable[Upload]) -> tuple[list[Bundle], list[tuple[Upload, Pr
     alone: dict[str, list[tuple[Block, Upload]]] = {}
     for upload in group:
         try:
-            submission = read_upload(upload.terms, upload.body)
+            submission = read_upload(upload.terms, upload.body, upload.shown)
         except ProblemError as problem:
             refusals.append((upload, problem))
             continue

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ldp_client import ledger
-from ldp_client.delivery.queue import Outbox
+from ldp_client.delivery.queue import Outbox, stored_token
 from ldp_client.delivery.schedule import Outcome, Place, Send
 from ldp_client.errors import RefusedError, StorageError, TransportError
 from ldp_client.ledger import Consent, Installation, read_installation, write_installation
@@ -148,6 +148,10 @@ class DevicePermits:
         except LdpError as error:
             # It was agreed to under a looser policy. It is this campaign's trouble alone: the others' reports go on.
             raise TransportError(error.code) from None
+
+    def token(self, transaction: Transaction, place: Place) -> bytes | None:
+        """See :class:`Permits`."""
+        return stored_token(transaction, place)
 
     def begin(self, task: Send) -> bool:
         """See :class:`Permits`.

@@ -40,6 +40,17 @@ class Kept(NamedTuple):
     at: float
 
 
+def token_key(place: Place) -> str:
+    """Return where the token of a place is stored."""
+    return f"{scope_prefix(place.scope)}token/{place.campaign_id}"
+
+
+def stored_token(transaction: Transaction, place: Place) -> bytes | None:
+    """Return the token that the answer of a place shows, None where there is none."""
+    stored = transaction.get(token_key(place))
+    return None if stored is None else bytes(unpack(token_key(place), stored))
+
+
 class Outbox:
     """The queue of one place. Every method runs inside a transaction of the caller's, on the storage of all scopes."""
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ldp_client.delivery.queue import Kept, Outbox, outboxes
+from ldp_client.delivery.queue import Kept, Outbox, outboxes, stored_token
+from ldp_client.delivery.schedule import Place
 from ldp_client.ledger import find, read_installation, write_installation
 from ldp_client.policy import CLOSE_TIMEOUT
 from ldp_client.runtime import seconds_left
@@ -15,7 +16,6 @@ from protocols.document.questions import LABEL, PRODUCT, RIGHT, SCORE, SQUARE, V
 
 if TYPE_CHECKING:
     from ldp_client.delivery.install import Install
-    from ldp_client.delivery.schedule import Place
     from ldp_client.storage.contract import Transaction
     from protocols import Campaign, Question
 
@@ -91,6 +91,7 @@ def copy_of(install: Install, scope: str) -> dict[str, Any]:
             (outbox.place.campaign_id, outbox.delivery(transaction), outbox.front(transaction, None))
             for outbox in outboxes(transaction, scope)
         ]
+        tokens = {one: stored_token(transaction, Place(scope, one)) for one in device.consents}
     return {
         "enabled": device.enabled,
         "consents": {campaign_id: consent._asdict() for campaign_id, consent in device.consents.items()},
@@ -102,6 +103,7 @@ def copy_of(install: Install, scope: str) -> dict[str, Any]:
         ],
         "sent": [{**asdict(one), "payload": one.payload.hex()} for one in sent_reports(install, scope)],
         "quarantined": [{**asdict(one), "payload": one.payload.hex()} for one in quarantined_reports(install, scope)],
+        "tokens": {campaign_id: token.hex() for campaign_id, token in tokens.items() if token is not None},
         "delivery": {
             campaign_id: {name: value for name, value in asdict(delivery).items() if name != "schedule"}
             for campaign_id, delivery, _ in queues

@@ -105,12 +105,20 @@ class Delivery:
 
 
 class Send(NamedTuple):
-    """Send ``body``. The same reports always give the same bytes."""
+    """Send ``body``. The same reports always give the same bytes. A ``token`` is shown with them; it is of all reports
+    of an answer together, which are therefore not sent apart.
+    """
 
     reports: tuple[Report, ...]
     body: bytes
     attempt: int
     place: Place = ALONE
+    token: bytes | None = None
+
+    @property
+    def may_be_split(self) -> bool:
+        """Return true where the server may take parts of it."""
+        return len(self.reports) > 1 and self.token is None
 
 
 class Wait(NamedTuple):
@@ -158,10 +166,14 @@ def wait(delivery: Delivery, now: float) -> float:
     return max(0.0, (delivery.schedule or DUE) - now)
 
 
-def batch(delivery: Delivery, waiting: Sequence[Report], policy: Policy, place: Place = ALONE) -> Send:
-    """The upload of a delivery that is due: as much of the front of its queue as its limits allow."""
+def batch(
+    delivery: Delivery, waiting: Sequence[Report], policy: Policy, place: Place = ALONE, token: bytes | None = None
+) -> Send:
+    """The upload of a delivery that is due: as much of the front of its queue as its limits allow; all with a token."""
     from protocols.wire import encode_upload
 
+    if token is not None:
+        return Send(tuple(waiting), encode_upload(waiting), delivery.attempts + 1, place, token)
     chosen: list[Report] = []
     room = policy.most_bytes_per_upload
     for report in waiting[: batch_limit(delivery, policy)]:
@@ -199,12 +211,12 @@ def judge(
     code = answer.problem_code()
     reason = f"http-{answer.status}" if code is None else code
     half = (len(task.reports) + 1) // 2
-    if len(task.reports) > 1 and answer.status in SPLIT_STATUSES:
+    if task.may_be_split and answer.status in SPLIT_STATUSES:
         return Verdict(replace(_fresh(delivery), size_limit=half), problem=reason)
-    if len(task.reports) > 1 and code and answer.status in POISON_STATUSES:
+    if task.may_be_split and code and answer.status in POISON_STATUSES:
         return Verdict(replace(_fresh(delivery), search_limit=half), problem=reason)
     if code and answer.status in SPLIT_STATUSES | POISON_STATUSES:
-        settled = {task.reports[0].id: Settled(Outcome.QUARANTINED, reason)}
+        settled = {one.id: Settled(Outcome.QUARANTINED, reason) for one in task.reports}
         return Verdict(_fresh(delivery), settled, reason)
     if code and answer.status in TERMINAL_STATUSES and code not in RETRYABLE_CODES:
         return Verdict(_fresh(delivery), {one.id: Settled(Outcome.REFUSED, reason) for one in task.reports}, reason)

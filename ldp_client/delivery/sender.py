@@ -48,6 +48,9 @@ class Permits(Protocol):
         Raises TransportError where the address cannot be used.
         """
 
+    def token(self, transaction: Transaction, place: Place) -> bytes | None:
+        """Return the token that is shown with the answer of a place, where there is one."""
+
     def begin(self, task: Send) -> bool:
         """Called right before the first byte of an upload leaves, and made durable: from now on it counts as on its
         way, and is in the person's log. False where it may not begin.
@@ -248,7 +251,7 @@ class Sender:
         """Carry out a task by ``until``, of the clock's monotonic seconds; every failure comes back as a value."""
         try:
             aggregator = self._aggregator(task)
-            request, transport = aggregator.upload(task.body, task.attempt), aggregator.transport
+            request, transport = aggregator.upload(task.body, task.attempt, task.token), aggregator.transport
             if self.clock.monotonic() >= until:
                 return TransportError("cancelled")  # Nothing was tried, so that nothing has failed.
             if not getattr(transport, "begins_body", False):
@@ -283,9 +286,11 @@ class Sender:
             if allowed and not unplanned and not delivery.has_expired(now):
                 if seconds and planned == delivery:
                     return Wait(seconds)
-                reports = () if seconds else outbox.front(transaction, uploads.batch_limit(delivery, self.policy))
+                token = self._permits.token(transaction, chosen.place)
+                limit = uploads.batch_limit(delivery, self.policy) if token is None else None
+                reports = () if seconds else outbox.front(transaction, limit)
                 if reports:
-                    return uploads.batch(planned, reports, self.policy, chosen.place)
+                    return uploads.batch(planned, reports, self.policy, chosen.place, token)
         self._put_in_order([entry.place for entry in entries], chosen.place, now, first_delay)
         return None
 

@@ -87,9 +87,16 @@ class Aggregator:
         """Return the reason why the publisher says no. Raises StorageError where what was signed cannot be read."""
         return None
 
-    def upload(self, body: bytes, attempt: int) -> Request:
-        """The request that sends reports. Raises TransportError where the app's headers cannot be had."""
+    def upload(self, body: bytes, attempt: int, token: bytes | None = None) -> Request:
+        """The request that sends reports, and shows their token. Raises TransportError where the app's headers are not
+        to be had.
+        """
         headers = {"Content-Type": MEDIA_TYPE, **_ACCEPT}
+        if token is not None:
+            # Here: few campaigns have an issuer.
+            from protocols.tokens import credentials
+
+            headers["Authorization"] = credentials(token)
         if self._headers is not None:
             try:
                 own = {name.lower() for name in headers}

@@ -221,13 +221,17 @@ class Relay:
     def campaign(self, *, timeout: float = 30.0) -> Campaign:
         """The verified campaign, from the storage or fetched; a stored one that is damaged is fetched again.
 
-        Raises DocumentError or TransportError.
+        Raises DocumentError or TransportError, and LdpError for a campaign with an issuer.
         """
         with within(timeout):
             campaign = self._document.at_hand()
             if campaign is None:
                 campaign = self._document.fetched()
                 self._document.keep(campaign)
+            if campaign.issuer is not None:
+                raise LdpError(
+                    "has-issuer", "each answer to this campaign shows a token, which mixing would part from it"
+                )
         return campaign
 
     def model(self, *, timeout: float = 30.0) -> bytes:
@@ -433,6 +437,9 @@ class RelayPermits:
 
     def aggregator(self, transaction: Transaction, place: Place) -> Aggregator:
         return self._aggregator
+
+    def token(self, transaction: Transaction, place: Place) -> None:
+        """A relay forwards answers of campaigns without an issuer alone."""
 
     def begin(self, task: Send) -> bool:
         return True

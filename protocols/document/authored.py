@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from protocols.document import schema
+from protocols.document.issuer import read_issuer
 from protocols.document.schema import (
     ContinuousFeature,
     Feature,
@@ -140,6 +141,7 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
         "evaluation": read_evaluation(fields.raw("evaluation"), label, features, refuse) if asks == SCORE else None,
         "study": study,
         "windows": windows,
+        "issuer": read_issuer(fields.raw("issuer"), refuse),
         "opens": opens,
         "closes": closes,
     }

@@ -108,6 +108,7 @@ def _write(authored: Mapping[str, Any], questions: tuple[Question, ...]) -> byte
         "asks": authored["asks"],
         **({"evaluation": authored["evaluation"].to_json()} if authored["evaluation"] else {}),
         "study": authored["study"],
+        **({"issuer": authored["issuer"].to_json()} if authored["issuer"] else {}),
         **_times(authored),
         "questions": [question.to_json() for question in questions],
     }

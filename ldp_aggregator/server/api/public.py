@@ -41,7 +41,7 @@ async def post_reports(asked: AdmittedRequest) -> web.Response:
     try:
         terms = await intake.terms(asked.campaign_id, asked.request.headers)
         intake.begin(terms, asked.check_head())
-        outcome = await intake.counted(terms, await asked.body())
+        outcome = await intake.counted(terms, await asked.body(), asked.request.headers.get("Authorization"))
         return web.Response(body=answer_to(outcome), content_type=JSON)
     except ProblemError as problem:
         intake.note_refused(asked.campaign_id, problem.code)

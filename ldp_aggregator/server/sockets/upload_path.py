@@ -38,22 +38,23 @@ END: Final = b"\r\n\r\n"
 
 _LINE: Final = re.compile(rb"POST /v1/campaigns/([A-Za-z0-9_-]{43})/reports HTTP/1\.1\r\n")
 _LENGTH: Final = re.compile(rb"[1-9][0-9]{0,14}")
-_ONCE: Final = frozenset({b"host", b"content-length", b"content-type", b"connection"})
+_AUTHORIZATION: Final = b"authorization"
+_ONCE: Final = frozenset({b"host", b"content-length", b"content-type", b"connection", _AUTHORIZATION})
 """Headers that mean something to the door; none of them twice."""
 _ELSEWHERE: Final = {b"content-encoding", b"expect", b"origin", b"trailer", b"te", b"transfer-encoding", b"upgrade"}
 """Headers with a meaning that the door does not know, or after which a body is not as long as its Content-Length."""
-_ALIKE: Final = _ONCE | {b"accept", b"accept-encoding", b"user-agent"}
+_ALIKE: Final = _ONCE - {_AUTHORIZATION} | {b"accept", b"accept-encoding", b"user-agent"}
 """Headers that many devices send alike."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """That of an upload to a campaign with a body of ``length`` bytes. ``claims``: it shows a token."""
+    """That of an upload to a campaign with a body of ``length`` bytes. ``shown`` is its header ``Authorization``."""
 
     campaign_id: str
     length: int
     keeps_open: bool
-    claims: bool
+    shown: str | None
     headers: tuple[tuple[str, str], ...]
 
 
@@ -113,18 +114,17 @@ def read_head(head: bytes) -> Head | None:
 
 def _read(headers: list[tuple[bytes, bytes]], campaign_id: str, *, keeps_open: bool) -> Head | None:
     once: dict[bytes, bytes] = {}
-    claims = False
     for name, value in headers:
         if name in _ELSEWHERE or name in once:
             return None
         if name in _ONCE:
             once[name] = value
-        claims = claims or name == b"authorization"
     length = once.get(b"content-length", b"")
     if b"host" not in once or once.get(b"content-type") != MEDIA_TYPE.encode() or not _LENGTH.fullmatch(length):
         return None
+    shown = once[_AUTHORIZATION].decode("latin-1") if _AUTHORIZATION in once else None
     texts = tuple((name.decode("latin-1"), value.decode("utf-8", "surrogateescape")) for name, value in headers)
-    return Head(campaign_id, int(length), keeps_open, claims, texts)
+    return Head(campaign_id, int(length), keeps_open, shown, texts)
 
 
 class State(Enum):
@@ -163,6 +163,7 @@ class ClientConnection(Connection):
         self._parts: list[bytes] = []
         self.terms: UploadBounds
         self.body = b""
+        self.shown: str | None = None
         self.since = 0.0
         """When the head of the current upload was read."""
 
@@ -304,7 +305,8 @@ class ClientConnection(Connection):
         self._head, self._missing = head, head.length
         self.since = time.perf_counter()
         self._deadline = math.inf
-        terms = None if head.claims else intake.known_terms(head.campaign_id)
+        self.shown = head.shown
+        terms = intake.known_terms(head.campaign_id, claims=head.shown is not None)
         if terms is None:
             self._state = State.ASKING
             self._asking = self._loop.create_task(self._ask(head, intake))

@@ -25,9 +25,9 @@ def head(*headers, line=LINE):
 
 def test_an_upload_is_recognised():
     found = read_head(head(*HEADERS, "User-Agent: x", "Accept: */*"))
-    assert (found.campaign_id, found.length, found.keeps_open, found.claims) == (ID, 44, True, False)
+    assert (found.campaign_id, found.length, found.keeps_open, found.shown) == (ID, 44, True, None)
     assert not read_head(head(*HEADERS, "Connection: close")).keeps_open
-    assert read_head(head(*HEADERS, "Authorization: Bearer x")).claims
+    assert read_head(head(*HEADERS, "Authorization: Bearer x")).shown == "Bearer x"
     assert ("x-word", "sésame") in read_head(head(*HEADERS, "X-Word: sÃ©same")).headers
 
 

@@ -1,0 +1,75 @@
+"""``ldp-issuer``: signs answer tokens behind a proxy that knows people."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from protocols import LdpError
+from protocols.shell import Parser, add_version, between, run_command, say
+
+PROGRAM: Final = "ldp-issuer"
+
+
+def make_parser() -> Parser:
+    parser = Parser(
+        prog=PROGRAM,
+        description="Sign answer tokens, so many for each person, and see neither tokens nor answers. Serves HTTP on "
+        "loopback, behind a proxy that has people log in and names them in a header; prints the public key for a "
+        "campaign's draft. The key is made where the file is missing.",
+        examples=("issuer.pem --people people.sqlite --person-header X-Remote-User",),
+    )
+    add_version(parser)
+    parser.add_argument("key", type=Path, metavar="KEY.pem", help="the key; its owner alone can read it")
+    parser.add_argument("--people", type=Path, metavar="FILE", help="who had how many (default: nothing is served)")
+    parser.add_argument(
+        "--person-header",
+        default="X-Remote-User",
+        metavar="NAME",
+        help="where the proxy names the person; it strips that header from what comes in (default: %(default)s)",
+    )
+    parser.add_argument("--tokens", type=_tokens, default=1, metavar="N", help="for each person (default: 1)")
+    parser.add_argument("--port", type=_port, default=8090, metavar="PORT", help="on 127.0.0.1 (default: 8090)")
+    return parser
+
+
+def _tokens(text: str) -> int:
+    return int(between(0, 1025)(text))
+
+
+def _port(text: str) -> int:
+    return int(between(-1, 65536)(text))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line; what is wrong is one line on standard error."""
+    options = make_parser().parse_args(arguments)
+    return run_command(PROGRAM, lambda: _issue(options), wrong=(), failed=(LdpError,))
+
+
+def _issue(options: argparse.Namespace) -> None:
+    try:
+        from ldp_aggregator.issuer.keys import make_issuer_key, public_key, read_issuer_key
+
+        key = read_issuer_key(options.key) if options.key.exists() else make_issuer_key(options.key)
+        say(f'"issuer": {{"name": "YOUR.HOST", "key": "{public_key(key)}", "tokens": {options.tokens}}}')
+        if options.people is not None:
+            from ldp_aggregator.issuer.issuing import TokenIssuer
+            from ldp_aggregator.issuer.service import serve
+
+            asyncio.run(serve(TokenIssuer(key, options.people, options.tokens), public_key(key), options))
+    except ModuleNotFoundError as error:
+        raise LdpError("not-installed", f"needs {error.name}: pip install 'ldp-bayes[issuer]'") from None
+
+
+def main() -> int:
+    """Run the program."""
+    return run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,223 @@
+"""A device in a campaign with an issuer: it obtains one token, shows it with its answer, and answers no other way."""
+
+import hashlib
+
+import pytest
+from issuing import MODULUS, issuer, sign
+from records import RECORD, Untouchable
+
+from ldp_client import ConsentError, RefusedError
+from ldp_client.draw import draw_questions
+from ldp_client.ledger import read_installation
+from ldp_client.relay import Relay
+from ldp_client.testing import Answer
+from ldp_client.tokens import finished_token, token_request
+from protocols import LdpError
+from protocols.tokens import TOKEN_BYTES, read_credentials, token_input
+from protocols.wire import decode_upload, report_id
+
+SECRETS = [hashlib.sha256(bytes([n])).digest() for n in range(20)]
+
+
+@pytest.fixture
+def draft(draft):
+    return {**draft, "issuer": issuer()}
+
+
+@pytest.fixture
+def start(join, tmp_path):
+    """Start the app once more on the same file."""
+    return lambda **options: join(**{"storage": tmp_path / "device.db", "granted": False, **options})
+
+
+@pytest.fixture
+def shown(server, monkeypatch):
+    """The header ``Authorization`` of every upload."""
+    seen = []
+    handler = server._server.RequestHandlerClass
+    real = handler.do_POST
+
+    def noted(self):
+        seen.append(self.headers.get("Authorization"))
+        real(self)
+
+    monkeypatch.setattr(handler, "do_POST", noted)
+    return seen
+
+
+def is_signed(token, campaign, ids):
+    """Verify as RFC 8017 does, with what the token itself says its salt is."""
+    signed, signature = token[:-256], int.from_bytes(token[-256:], "big")
+    assert signed == token_input(campaign, ids)
+    block = pow(signature, 65537, MODULUS).to_bytes(256, "big")
+    masked, digest = block[:207], block[207:255]
+    mask = b"".join(hashlib.sha384(digest + bytes([0, 0, 0, n])).digest() for n in range(5))[:207]
+    plain = bytes(a ^ b for a, b in zip(masked, mask, strict=True))
+    salt = plain[-48:]
+    again = hashlib.sha384(bytes(8) + hashlib.sha384(signed).digest() + salt).digest()
+    return block[-1] == 0xBC and digest == again and plain[1:-48] == bytes(157) + b"\1" and plain[0] & 0x7F == 0
+
+
+def test_an_app_is_told_to_obtain_a_token_and_then_to_contribute(start, server, campaign, shown):
+    requests = []
+
+    def issue(request):
+        requests.append(request)
+        return sign(request)
+
+    device, part = start()
+    assert part.next_step() == "ask"
+    with pytest.raises(ConsentError):
+        part.obtain_token(issue)
+    part.grant()
+    assert part.next_step() == "token"
+    with pytest.raises(RefusedError) as refused:
+        part.contribute(Untouchable(), "yes")
+    assert refused.value.code == "token-missing"
+    part.obtain_token(issue)
+    part.obtain_token(issue)
+    assert len(requests) == 1, "there is one"
+    device, part = start()
+    assert part.next_step() == "contribute"
+    part.contribute(RECORD, "yes")
+    assert device.run_once(5)
+    assert part.next_step() == "nothing"
+    assert server.counted(campaign.id) == 1
+    (header,), (upload,) = shown, server.uploads
+    (block,) = decode_upload(upload, campaign)
+    assert is_signed(read_credentials(header), campaign, [block.ids])
+
+
+def test_what_the_issuer_sees_is_none_of_what_the_server_sees(start, campaign, server, shown):
+    requests, answers = [], []
+
+    def issue(request):
+        requests.append(request)
+        answers.append(sign(request))
+        return answers[-1]
+
+    device, part = start(granted=True)
+    part.obtain_token(issue)
+    part.contribute(RECORD, "yes")
+    assert device.run_once(5)
+    token = read_credentials(shown[0])
+    for seen in (requests[0][3:], answers[0]):
+        for start_ in range(0, 256, 8):
+            assert seen[start_ : start_ + 8] not in token
+            assert seen[start_ : start_ + 8] not in server.uploads[0]
+
+
+def test_a_request_is_the_same_bytes_each_time_and_another_for_another_device_or_campaign(campaign, server, draft):
+    other = server.publish({**draft, "title": "another"})
+    made = [token_request(of, secret) for of in (campaign, other) for secret in SECRETS]
+    assert made == [token_request(of, secret) for of in (campaign, other) for secret in SECRETS]
+    assert len({request[3:] for request in made}) == len(made)
+    assert {(len(request), request[:3]) for request in made} == {(259, b"\0\2" + campaign.issuer.key_id[-1:])}
+    for secret in SECRETS:
+        token = finished_token(campaign, secret, sign(token_request(campaign, secret)))
+        (question,) = draw_questions(campaign, secret)
+        assert len(token) == TOKEN_BYTES
+        assert is_signed(token, campaign, [report_id(secret, campaign, question)])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda signed: b"",
+        lambda signed: bytes(256),
+        lambda signed: signed[:-1],
+        lambda signed: signed + b"\0",
+        lambda signed: bytes(1) + signed,
+        lambda signed: (int.from_bytes(signed, "big") ^ 1).to_bytes(256, "big"),
+        lambda signed: (int.from_bytes(signed, "big") + MODULUS).to_bytes(257, "big"),
+        lambda signed: MODULUS.to_bytes(256, "big"),
+        lambda signed: b"\xff" * 256,
+    ],
+)
+def test_an_answer_that_is_no_signature_is_refused_and_nothing_is_stored(wrong, start):
+    _, part = start(granted=True)
+    with pytest.raises(LdpError) as refused:
+        part.obtain_token(lambda request: wrong(sign(request)))
+    assert refused.value.code == "wrong-token"
+    assert part.next_step() == "token"
+    part.obtain_token(sign)
+    assert part.next_step() == "contribute"
+
+
+def test_what_the_apps_own_call_raises_comes_out_and_it_can_be_tried_again(start):
+    _, part = start(granted=True)
+    with pytest.raises(ZeroDivisionError):
+        part.obtain_token(lambda request: request[: 1 // 0])
+    assert part.next_step() == "token"
+
+
+def test_somebody_who_withdraws_while_the_issuer_answers_has_no_token(start):
+    _, part = start(granted=True)
+
+    def issue(request):
+        part.withdraw()
+        return sign(request)
+
+    with pytest.raises(ConsentError):
+        part.obtain_token(issue)
+    assert part.next_step() == "nothing"
+
+
+def test_a_retry_shows_the_same_token_with_the_same_bytes(start, server, shown, clock):
+    server.answer_with = lambda number: Answer(503, "overloaded", commit=number == 0) if number < 2 else None
+    device, part = start(granted=True)
+    part.obtain_token(sign)
+    part.contribute(RECORD, "yes")
+    for _ in range(9):
+        device.run_once(5)
+        clock.advance(3600)
+    assert part.fate == "arrived"
+    assert (len(shown), len(set(shown)), len(set(server.uploads))) == (3, 1, 1)
+
+
+def test_all_answers_of_a_device_leave_together_with_their_one_token(server, draft, join, shown, clock):
+    """Also where the server says that it is too much, or finds one of them wrong: parts of it have no token."""
+    campaign = server.publish({**draft, "privacy": {"epsilon": 4.0, "answers": "all"}})
+    refusals = [Answer(413, "body-too-large"), Answer(400, "malformed-upload")]
+    for refusal in refusals:
+        server.answer_with = lambda _, refusal=refusal: refusal
+        device, part = join(of=campaign)
+        part.obtain_token(sign)
+        part.contribute(RECORD, "yes")
+        before = len(server.uploads)
+        device.run_once(5)
+        (upload,) = server.uploads[before:]
+        blocks = decode_upload(upload, campaign)
+        assert len(blocks) == len(campaign.groups)
+        assert is_signed(read_credentials(shown[-1]), campaign, [block.ids for block in blocks])
+        assert len(device.quarantined()) == len(blocks)
+        server.answer_with = lambda _: None
+        part.requeue()
+        assert device.run_once(5)
+        assert part.fate == "arrived"
+
+
+def test_a_copy_of_what_is_kept_has_the_token_and_erasing_takes_it(start, campaign):
+    device, part = start(granted=True)
+    assert device.export()["tokens"] == {}
+    part.obtain_token(sign)
+    with device._install.storage.transaction(write=False) as transaction:
+        secret = read_installation(transaction).secret
+    token = finished_token(campaign, secret, sign(token_request(campaign, secret)))
+    assert device.export()["tokens"] == {campaign.id: token.hex()}
+    device.erase()
+    assert device.export()["tokens"] == {}
+
+
+def test_a_relay_that_mixes_in_the_clear_takes_no_part(server, campaign, tmp_path):
+    relay = Relay(server.url, campaign.id, storage=tmp_path / "relay.db")
+    with pytest.raises(LdpError, match="token"):
+        relay.campaign()
+
+
+def test_a_campaign_without_an_issuer_needs_none(server, draft, join):
+    _, part = join(of=server.publish({**draft, "issuer": None}))
+    assert part.next_step() == "contribute"
+    with pytest.raises(LdpError) as refused:
+        part.obtain_token(sign)
+    assert refused.value.code == "no-issuer"
