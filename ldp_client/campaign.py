@@ -188,7 +188,9 @@ class DeviceCampaign:
                 held = install.permits.consent(device, self._place)
                 if held is None or held.url != self._url:
                     now = install.clock.time()
-                    consent = Consent(self._url, campaign.title, campaign.purpose, campaign.realised_epsilon, now, None)
+                    told = (campaign.title, campaign.purpose, campaign.realised_epsilon)
+                    gateway = campaign.gateway.key if campaign.gateway else ""
+                    consent = Consent(self._url, *told, granted_at=now, withdrawn_at=None, gateway=gateway)
                     secret = device.secret or make_secret(install.coins or SYSTEM_COINS)
                     if transaction.get(MARK) is None:
                         install.mark(transaction, None)
@@ -410,6 +412,8 @@ class DeviceCampaign:
         consent = device.consent(self.id)
         if consent is not None and consent.url != self._url:
             return RefusedError(OTHER_RECIPIENT, "the person agreed to another URL; grant() asks for this one")
+        if campaign.gateway is not None and (code := install.permits.unsealable()):
+            return RefusedError(code)
         unsigned = self._aggregator.refusal(transaction)
         return unsigned or refusal(device, campaign, self._caps, install.clock.time())
 

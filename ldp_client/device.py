@@ -37,7 +37,7 @@ class Device:
     Making one touches neither network nor disk and starts no thread; nothing is written before somebody decides.
     Thread-safe, fork-safe, and safe with several processes on one storage file. A ``timeout`` is in seconds and is
     kept, see :class:`ldp_client.DeviceCampaign`; :attr:`enabled` waits for the file as long as the default.
-    Raises LdpError for a cap that is no finite number above 0.
+    Raises LdpError for a cap that is no finite number above 0, and for a relay that nothing may be sent to.
 
     Parameters
     ----------
@@ -57,6 +57,9 @@ class Device:
         The limits that the app decides, see :class:`ldp_client.policy.Policy`.
     headers
         Called with the body of every upload; what it returns (a token, an attestation) goes along.
+    relay
+        The address of an Oblivious HTTP relay (RFC 9458), by which uploads to campaigns with a gateway go, sealed; it
+        is somebody else's than the aggregator. Without one, or without the extra ``ohttp``, such a campaign is refused.
     on_event
         Called with an :class:`ldp_client.Event` from whichever thread something happens in.
     """
@@ -71,6 +74,7 @@ class Device:
         coins: Coins | None = None,
         policy: Policy = DEFAULT_POLICY,
         headers: Headers | None = None,
+        relay: str | None = None,
         on_event: OnEvent | None = None,
     ) -> None:
         from ldp_client.storage.location import open_cache, open_marker, open_storage
@@ -80,7 +84,11 @@ class Device:
         self._scope = ""
         ledger, cached = open_storage(storage), open_cache(storage)
         transport, clock = transport or SHARED_TRANSPORT, SYSTEM_CLOCK if clock is None else clock
-        permits = DevicePermits(ledger, transport, clock, policy, headers)
+        if relay is not None:
+            from ldp_client.network.transport import check_relay
+
+            check_relay(relay, allow_plain_http=policy.allow_plain_http)
+        permits = DevicePermits(ledger, transport, clock, policy, headers, relay)
         sender = Sender(ledger, permits, clock=clock, policy=policy, on_event=on_event)
         self._install = Install(
             storage=ledger,

@@ -42,6 +42,12 @@ class TransportError(LdpError):
         self.status = status
 
 
+UNSEALABLE: Final = {
+    "no-relay": "the campaign takes uploads sealed and through a relay only; name one with Device(..., relay=...)",
+    "not-installed": "sealing uploads needs the library pyhpke; pip install 'ldp-bayes-client[ohttp]' has it",
+}
+"""Why a device cannot send to a campaign with a gateway; it never sends to one in the clear."""
+
 REFUSALS: Final = {
     # Contributing never asks for these two: the time of a request would tell the time of the event, and keeping the
     # record until there is one would put it on disk as it is.
@@ -59,6 +65,7 @@ REFUSALS: Final = {
     "other-recipient": "the person agreed to another URL",
     "directory-expired": "no directory of the publisher's holds now; fetch() asks for a new one",
     "not-in-directory": "the publisher's directory does not name the campaign",
+    **UNSEALABLE,
 }
 
 STORAGE_PROBLEMS: Final = {
@@ -86,4 +93,6 @@ TRANSPORT_PROBLEMS: Final = {
     "bad-url": "the app's policy does not allow the campaign's address",
     "no-model": "the campaign has no published model yet",
     "no-headers": "the app could not give the headers of the upload",
+    "not-the-gateway": "something else than the campaign's gateway answered, or the answer was changed on its way",
+    **UNSEALABLE,
 }

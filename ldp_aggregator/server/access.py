@@ -66,8 +66,16 @@ async def authorised(
     headers: Mapping[str, str], store: Store, *scopes: str, campaign_id: str | None = None
 ) -> StoredToken:
     """The token that a request shows, if it has one of these scopes, for what is about this campaign (None: about no
-    single one). It is read anew: a revoked one ends at once. Raises ProblemError.
+    single one). Raises ProblemError.
     """
+    token = await shown_token(headers, store, *scopes)
+    if not token.is_for(campaign_id):
+        raise ProblemError("wrong-campaign")
+    return token
+
+
+async def shown_token(headers: Mapping[str, str], store: Store, *scopes: str) -> StoredToken:
+    """The same, for whichever campaigns. It is read anew: a revoked one ends at once. Raises ProblemError."""
     scheme, _, text = headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not text.strip():
         raise ProblemError("missing-token", headers=CHALLENGE)
@@ -76,6 +84,4 @@ async def authorised(
         raise ProblemError("wrong-token", headers=CHALLENGE)
     if token.scope not in scopes:
         raise ProblemError("wrong-scope", f"this takes the scope {' or '.join(scopes)}; the token has {token.scope}")
-    if not token.is_for(campaign_id):
-        raise ProblemError("wrong-campaign")
     return token

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
+from ldp_aggregator.server.gateway import GatewayKeys
 from ldp_aggregator.server.intake import Intake
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import ProblemError
@@ -118,6 +119,7 @@ class Context:
     intake: Intake
     leaving: asyncio.Event
     """Set once this instance wants no more requests."""
+    gateway: GatewayKeys = field(default_factory=GatewayKeys)
 
 
 MOST_MODELS: Final = 64

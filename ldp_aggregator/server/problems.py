@@ -33,7 +33,11 @@ class Kind:
 
     status: int
     title: str
+    type: str = "about:blank"
 
+
+OHTTP_KEY: Final = "https://iana.org/assignments/http-problem-types#ohttp-key"
+"""RFC 9458, section 5.3."""
 
 PROBLEMS: Final[Mapping[str, Kind]] = {
     "malformed-upload": Kind(400, "The body is not the one valid encoding of an upload"),
@@ -42,6 +46,8 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     "malformed-request": Kind(400, "The request is not HTTP as this server understands it"),
     "invalid-directory": Kind(400, "The directory is not one that this key has signed"),
     "invalid-draft": Kind(400, "The draft cannot be compiled into a campaign"),
+    "unknown-gateway-key": Kind(400, "The request is sealed to a key that this gateway does not have", OHTTP_KEY),
+    "malformed-sealed": Kind(400, "The request is not one that was sealed to this gateway's key"),
     "missing-token": Kind(401, "This needs a token: Authorization: Bearer TOKEN"),
     contract.REVOKED: Kind(401, "The token is not known, was revoked or has expired"),
     "wrong-scope": Kind(403, "The token's scope does not allow this"),
@@ -112,7 +118,7 @@ class ProblemError(Exception):
     def body(self) -> bytes:
         """The problem document."""
         kind = PROBLEMS[self.code]
-        document = {"type": "about:blank", "title": kind.title, "status": kind.status, "code": self.code}
+        document = {"type": kind.type, "title": kind.title, "status": kind.status, "code": self.code}
         if self.detail:
             document["detail"] = self.detail
         return json.dumps(document | self.members, ensure_ascii=False).encode()

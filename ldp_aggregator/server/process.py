@@ -26,9 +26,10 @@ from aiohttp import hdrs, web
 
 from ldp_aggregator.dashboard.page_sources import Sources
 from ldp_aggregator.dashboard.routes import add_admin_pages, add_public_pages
-from ldp_aggregator.server.api import admin, public
+from ldp_aggregator.server.api import admin, public, sealed
 from ldp_aggregator.server.api.routing import Handler, Operation, openapi_operation
 from ldp_aggregator.server.context import CampaignCache, Context, FederatedModels
+from ldp_aggregator.server.gateway import GatewayKeys
 from ldp_aggregator.server.housekeeping import keep
 from ldp_aggregator.server.intake import Intake
 from ldp_aggregator.server.metrics import Metrics
@@ -42,7 +43,11 @@ from ldp_aggregator.store import Store, open_store
 from ldp_aggregator.store.contract import LOG
 from protocols import Campaign
 
-PUBLIC: Final = (*public.OPERATIONS, openapi_operation("/openapi.json", public.OPERATIONS))
+PUBLIC: Final = (
+    *public.OPERATIONS,
+    *sealed.OPERATIONS,
+    openapi_operation("/openapi.json", (*public.OPERATIONS, *sealed.OPERATIONS)),
+)
 ADMIN: Final = (*admin.OPERATIONS, openapi_operation("/openapi.json", admin.OPERATIONS))
 OPERATIONS: Final = (*admin.WATCHING, openapi_operation("/openapi.json", admin.WATCHING))
 
@@ -284,12 +289,13 @@ async def running(
     try:
         ingest = Ingest(await counts_of(opened, settings), metrics, group_reports=limits.group_reports)
         intake = Intake(opened, ingest, metrics, settings, limits, campaigns)
+        gateway = GatewayKeys.of(settings)
     except BaseException:
         if store is None:
             await opened.close()
         raise
     models = FederatedModels(opened, settings.federation_groups)
-    context = Context(opened, ingest, metrics, settings, limits, campaigns, models, intake, leaving)
+    context = Context(opened, ingest, metrics, settings, limits, campaigns, models, intake, leaving, gateway)
     await ingest.beat()
     writer = asyncio.create_task(ingest.write(), name="writer")
     housekeeping = asyncio.create_task(keep(opened, metrics, settings=settings), name="housekeeping")

@@ -107,6 +107,9 @@ class Settings(BaseSettings):
         pattern=r"^[\w.]+:\w+$",
         description="module:function that is asked before an upload without a token",
     )
+    gateway_key: Path | None = Field(
+        default=None, description="keys to which devices seal uploads (key create --gateway); unset: none are opened"
+    )
     federation_groups: int = Field(
         default=1, ge=1, le=1000, description="groups of nodes of whose models federated campaigns take the median"
     )

@@ -1,12 +1,14 @@
-"""The publisher's side of signatures: a key that is made and kept offline, and directories signed with it.
+"""Keys in files: the publisher's, made and kept offline, with the directories that it signs; and the gateway's, to
+which devices seal their uploads.
 
-Ed25519 (RFC 8032) by the library ``cryptography``. What it signs is checked by the devices' own code before it is
-handed out.
+Ed25519 (RFC 8032) and X25519 (RFC 7748) by the library ``cryptography``. What is signed is checked by the devices' own
+code before it is handed out.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
 import secrets
@@ -18,11 +20,13 @@ from typing import TYPE_CHECKING, Final
 
 from protocols import DocumentError
 from protocols.document.directory import PREFIX, Directory, read_directory
+from protocols.document.gateway import Gateway
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 _HEAD: Final = "ldp-bayes signing key 1: "
+_GATEWAY_HEAD: Final = "ldp-bayes gateway key 1: "
 SEED_BYTES: Final = 32
 
 
@@ -30,19 +34,54 @@ def make_key(path: Path) -> str:
     """A fresh key in a new file that its owner alone can read; returns the public key. Raises FileExistsError where
     there is one, and DocumentError.
     """
-    seed = secrets.token_bytes(SEED_BYTES)
-    try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-            file.write(_HEAD + _text_of(seed) + "\n")
-    except FileExistsError:
-        raise
-    except OSError as error:
-        raise _bad_key(f"the key cannot be written to {path}: {error.strerror}") from None
-    return public_key(seed)
+    return public_key(_make(path, _HEAD))
+
+
+def make_gateway_key(path: Path) -> Gateway:
+    """The same for a gateway; returns what stands in the drafts of campaigns."""
+    return gateway_of(_make(path, _GATEWAY_HEAD))
 
 
 def read_seed(path: Path) -> bytes:
     """The secret in a key file. Raises DocumentError, also where others than its owner may read it."""
+    seeds = _read(path, _HEAD)
+    if len(seeds) != 1:
+        raise _bad_key(f"the key {path} is damaged")
+    return seeds[0]
+
+
+def read_gateway_seeds(path: Path) -> tuple[bytes, ...]:
+    """The secrets of a gateway, one a line, the newest last: campaigns of before name an older one. Raises
+    DocumentError.
+    """
+    seeds = _read(path, _GATEWAY_HEAD)
+    if len({gateway_of(seed).key_id for seed in seeds}) != len(seeds):
+        raise _bad_key(f"two keys in {path} have one identifier; make another in place of the newer one")
+    return seeds
+
+
+def gateway_of(seed: bytes) -> Gateway:
+    """The public side of a gateway's secret. Its identifier is the first byte of the key's SHA-256."""
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+    public = X25519PrivateKey.from_private_bytes(seed).public_key().public_bytes_raw()
+    return Gateway(hashlib.sha256(public).digest()[0], public)
+
+
+def _make(path: Path, head: str) -> bytes:
+    seed = secrets.token_bytes(SEED_BYTES)
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+            file.write(head + _text_of(seed) + "\n")
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise _bad_key(f"the key cannot be written to {path}: {error.strerror}") from None
+    return seed
+
+
+def _read(path: Path, head: str) -> tuple[bytes, ...]:
+    """The secrets in a file of lines. Raises DocumentError."""
     try:
         mode, text = path.stat().st_mode, path.read_text(encoding="ascii")
     except (OSError, ValueError) as error:
@@ -50,15 +89,17 @@ def read_seed(path: Path) -> bytes:
         raise _bad_key(f"the key {path} cannot be read: {told}") from None
     if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
         raise _bad_key(f"others can read the key {path}; chmod 600 it, and make another if anybody may have")
-    if not text.startswith(_HEAD):
-        raise _bad_key(f"{path} is no key; 'ldp-aggregator key create' makes one")
+    lines = text.splitlines()
+    if not lines or not all(line.startswith(head) for line in lines):
+        made = f"'ldp-aggregator key create FILE{' --gateway' * (head == _GATEWAY_HEAD)}' makes one"
+        raise _bad_key(f"{path} is no key of this kind; {made}")
     try:
-        seed = base64.urlsafe_b64decode(text.removeprefix(_HEAD).strip() + "=")
+        seeds = tuple(base64.urlsafe_b64decode(line.removeprefix(head).strip() + "=") for line in lines)
     except ValueError:
-        seed = b""
-    if len(seed) != SEED_BYTES:
+        seeds = (b"",)
+    if any(len(seed) != SEED_BYTES for seed in seeds):
         raise _bad_key(f"the key {path} is damaged")
-    return seed
+    return seeds
 
 
 def public_key(seed: bytes) -> str:

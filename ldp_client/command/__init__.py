@@ -85,6 +85,9 @@ def _add_device(commands: Groups) -> None:
     add.add_argument(
         "--timeout", type=float, default=SEND_SECONDS, help="seconds to try to deliver (default: %(default)g)"
     )
+    add.add_argument(
+        "--relay", metavar="URL", help="an Oblivious HTTP relay, where the campaign takes sealed uploads only"
+    )
     add.add_argument("--json", action="store_true", help="print a JSON object")
     add.set_defaults(run=_contribute)
     predict = commands.add_parser(
@@ -236,7 +239,8 @@ def _withdraw(options: argparse.Namespace) -> int:
 
 
 def _open(options: argparse.Namespace) -> tuple[Device, DeviceCampaign]:
-    device = Device(options.storage, max_total_epsilon=options.max_total_epsilon)
+    relay = getattr(options, "relay", None)  # status and withdraw send nothing
+    device = Device(options.storage, max_total_epsilon=options.max_total_epsilon, relay=relay)
     return device, device.campaign(options.url, options.campaign_id, max_epsilon=options.max_epsilon)
 
 

@@ -109,13 +109,20 @@ class DevicePermits:
     """The consents of a device and its scopes, as the sender asks for them."""
 
     def __init__(
-        self, storage: Storage, transport: Transport, clock: Clock, policy: Policy, headers: Headers | None
+        self,
+        storage: Storage,
+        transport: Transport,
+        clock: Clock,
+        policy: Policy,
+        headers: Headers | None,
+        relay: str | None = None,
     ) -> None:
         self._storage = storage
         self._transport = transport
         self._clock = clock
         self._policy = policy
         self._headers = headers
+        self._relay = relay or ""
         self.revoked: dict[Place, float] = {}
         """Withdrawals that could not be stored, by the clock; they hold in this process until a later consent."""
 
@@ -125,6 +132,14 @@ class DevicePermits:
         if consent is None or consent.granted_at is None:
             return None
         return consent if consent.granted_at > self.revoked.get(place, float("-inf")) else None
+
+    def unsealable(self) -> str | None:
+        """Return the reason why this device cannot seal an upload and send it to a relay: a key of UNSEALABLE."""
+        if not self._relay:
+            return "no-relay"
+        from importlib.util import find_spec
+
+        return None if find_spec("pyhpke") else "not-installed"
 
     def asleep(self, transaction: Transaction) -> bool:
         """See :class:`Permits`."""
@@ -141,10 +156,16 @@ class DevicePermits:
         consent = self._agreed(transaction, place)
         if consent is None:
             return None
+        where = (consent.url, place.campaign_id, self._transport, self._clock, self._policy)
+        if consent.gateway and (code := self.unsealable()):
+            # Safety: never in the clear instead. The report waits for an app that can seal it.
+            raise TransportError(code)
         try:
-            return Aggregator(
-                consent.url, place.campaign_id, self._transport, self._clock, self._policy, headers=self._headers
-            )
+            if not consent.gateway:
+                return Aggregator(*where, headers=self._headers)
+            from ldp_client.network.sealed import SealedAggregator
+
+            return SealedAggregator(self._relay, consent.gateway, *where, headers=self._headers)
         except LdpError as error:
             # It was agreed to under a looser policy. It is this campaign's trouble alone: the others' reports go on.
             raise TransportError(error.code) from None

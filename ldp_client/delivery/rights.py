@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ldp_client.delivery.queue import Kept, Outbox, outboxes, stored_token
 from ldp_client.delivery.schedule import Place
-from ldp_client.ledger import find, read_installation, write_installation
+from ldp_client.ledger import read_installation, write_installation
 from ldp_client.policy import CLOSE_TIMEOUT
 from ldp_client.runtime import seconds_left
 from ldp_client.storage.contract import scope_prefix
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from protocols import Campaign, Question
 
 
+SEALED: Final = "sent so that nobody saw both who and what"
+"""Sealed to the campaign's gateway, by a relay: true unless these two collude."""
+DIRECT: Final = "sent to the server"
+
 _MOST_NAMED: Final = 3
 
 
@@ -29,7 +33,8 @@ class SentReport:
     nobody can tell which. Where the campaign's document is no longer at hand, ``said`` is the payload in hexadecimal.
 
     ``at`` is when it left for the first time. ``reply`` is what the server says: ``arrived``, or the code with which it
-    refused the report, which it may have counted all the same; None where no answer has come.
+    refused the report, which it may have counted all the same; None where no answer has come. ``way`` is how it went,
+    for people.
     """
 
     campaign_id: str
@@ -40,6 +45,7 @@ class SentReport:
     said: str
     payload: bytes
     reply: str | None
+    way: str
 
 
 @dataclass(frozen=True)
@@ -55,11 +61,12 @@ class QuarantinedReport:
 def sent_reports(install: Install, scope: str) -> tuple[SentReport, ...]:
     """Tell what left, the earliest first."""
     with install.storage.transaction(write=False) as transaction:
-        receipts = read_installation(transaction, scope).receipts
+        device = read_installation(transaction, scope)
     told = []
     for campaign_id, kept in _kept(install, scope, Outbox.sent):
-        campaign, receipt, payload = _stored(install, campaign_id), find(receipts, campaign_id), kept.report.payload
+        campaign, receipt, payload = _stored(install, campaign_id), device.receipt(campaign_id), kept.report.payload
         question = None if campaign is None else campaign.counted[kept.report.question]
+        consent = device.consents.get(campaign_id)
         told.append(
             SentReport(
                 campaign_id=campaign_id,
@@ -70,6 +77,7 @@ def sent_reports(install: Install, scope: str) -> tuple[SentReport, ...]:
                 said=payload.hex() if campaign is None or question is None else _said(campaign, question, payload),
                 payload=payload,
                 reply=kept.code or None,
+                way=DIRECT if consent is None or not consent.gateway else SEALED,
             )
         )
     return tuple(sorted(told, key=lambda one: one.at))

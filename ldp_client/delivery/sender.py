@@ -126,6 +126,8 @@ class Sender:
         self._permits = permits
         self._on_event = on_event
         self._problems: dict[Place, str] = {}
+        self._asked: dict[Place, Aggregator] = {}
+        """By the place of a request that somebody else sends: what opens the answer to it."""
         self._storage_failures = 0
         self._storage_pause = 0.0
         self._running = ForkSafeLock()
@@ -157,13 +159,25 @@ class Sender:
 
         Raises TransportError where it must not be sent any more, and StorageError.
         """
-        request = self._aggregator(task).upload(task.body, task.attempt)
+        aggregator = self._aggregator(task)
+        request = aggregator.upload(task.body, task.attempt, task.token)
         if not self._permits.begin(task):
             raise TransportError("cancelled")
+        self._asked[task.place] = aggregator
         return request
 
     def on_result(self, task: Send, answer: Response | TransportError) -> None:
-        """Take note of what came back for ``task``. Never raises."""
+        """Take note of what came back for the :meth:`request` of ``task``. Never raises."""
+        asked = self._asked.pop(task.place, None)
+        if asked is not None and not isinstance(answer, TransportError):
+            try:
+                answer = asked.opened(answer)
+            except TransportError as error:
+                answer = error
+        self._take(task, answer)
+
+    def _take(self, task: Send, answer: Response | TransportError) -> None:
+        """Take note of an answer that was opened. Never raises."""
         if isinstance(answer, TransportError) and answer.code == "cancelled":
             return
         now, outbox = self.clock.time(), Outbox(task.place.campaign_id, task.place.scope)
@@ -245,7 +259,7 @@ class Sender:
                 super().begin_body()
 
         with self.flight.of(task.place, Attempt()) as attempt:
-            self.on_result(task, self._exchange(task, until, attempt))
+            self._take(task, self._exchange(task, until, attempt))
 
     def _exchange(self, task: Send, until: float, attempt: Cancellation) -> Response | TransportError:
         """Carry out a task by ``until``, of the clock's monotonic seconds; every failure comes back as a value."""
@@ -257,7 +271,7 @@ class Sender:
             if not getattr(transport, "begins_body", False):
                 # Safety: a transport that does not say when it begins is taken to begin at once.
                 attempt.begin_body()
-            return transport.send(request, max(0.0, until - self.clock.monotonic()), attempt)
+            return aggregator.opened(transport.send(request, max(0.0, until - self.clock.monotonic()), attempt))
         except TransportError as error:
             return error
         except LdpError as error:

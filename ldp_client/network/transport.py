@@ -184,6 +184,14 @@ def check_url(url: str, *, allow_plain_http: bool) -> str:
     return url.rstrip("/")
 
 
+def check_relay(url: str, *, allow_plain_http: bool) -> None:
+    """Raise LdpError for the address of a relay that nothing may be sent to."""
+    try:
+        check_url(url, allow_plain_http=allow_plain_http)
+    except LdpError as error:
+        raise LdpError("bad-relay", f"relay: {error}") from None
+
+
 def is_host(host: str) -> bool:
     """Return true where a text can be a host's name or address."""
     labels = host.rstrip(".").split(".")

@@ -3,14 +3,20 @@
 It keeps what it forwards, until the aggregator has it, and nothing else; ids and payloads pass through unchanged, so a
 report that arrives twice (from the device, from the relay, or both) is counted once. An upload is acknowledged when it
 is on disk. What a device sends beside its reports (an address, a token, a time) ends here.
+
+Where the campaign has a gateway, uploads come sealed and are mixed by the same rule, unread
+(:mod:`ldp_client.relay.blind`). All of a batch have one length, by which a relay could tell them apart otherwise: each
+length is gathered on its own.
 """
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from operator import add
 from typing import Any, Final
 
 from ldp_client.delivery.queue import Outbox
@@ -21,6 +27,17 @@ from ldp_client.network import SHARED_TRANSPORT
 from ldp_client.network.aggregator import Aggregator, Document, check_campaign_id
 from ldp_client.network.transport import Transport
 from ldp_client.policy import CLOSE_TIMEOUT, DEFAULT_POLICY, STORAGE_WAIT, Policy
+from ldp_client.relay.blind import (
+    GATHERING,
+    Arrival,
+    Arrivals,
+    Batches,
+    is_sealed,
+    may_gather,
+    sealed_name,
+    sealed_names,
+    sealed_report,
+)
 from ldp_client.runtime import SYSTEM_CLOCK, Clock, ForkSafeLock, within
 from ldp_client.storage.contract import Cache, Storage, Transaction, pack, scope_prefix, unpack
 from ldp_client.storage.location import open_storage
@@ -87,8 +104,8 @@ class Gathering:
 
 
 class Pool:
-    """The reports of one campaign, which wait until there are enough of them, and leave together. Every method runs
-    inside a transaction of the caller's.
+    """The reports of one campaign, or sealed uploads of one length: they wait until there are enough of them, and leave
+    together. Every method runs inside a transaction of the caller's.
 
     What leaves says nothing of when a report came, in which order, or together with which others: the pool keeps
     neither times nor senders, a batch is a set, and its order is that of the ids. That is a function of the set: an
@@ -97,9 +114,9 @@ class Pool:
     holds for the operator with n = the size of the batch, less the devices in it whose answers the operator knows.
     """
 
-    def __init__(self, campaign_id: str) -> None:
-        self._state = f"gathering/{campaign_id}"
-        self._reports = f"pool/{campaign_id}/"
+    def __init__(self, name: str) -> None:
+        self._state = GATHERING + name
+        self._reports = f"pool/{name}/"
 
     def gathering(self, transaction: Transaction) -> Gathering:
         """Return what waits."""
@@ -118,18 +135,15 @@ class Pool:
         stored = transaction.get(key)
         return None if stored is None else _report(key, stored)
 
-    def put(self, transaction: Transaction, reports: Sequence[Report], campaign: Campaign, now: float) -> None:
-        """Add reports to those that wait; room has been checked."""
+    def put(self, transaction: Transaction, reports: Sequence[Report], groups: Sequence[int], now: float) -> None:
+        """Add reports, so many of each group, to those that wait; room has been checked."""
         before = self.gathering(transaction)
-        groups = campaign.pools
-        group_of = {question.index: group for group, members in enumerate(groups) for question in members}
-        counts = list(before.reports or [0] * len(groups))
+        counts = tuple(map(add, before.reports or [0] * len(groups), groups))
         for report in reports:
             key = self._reports + report.id.hex()
             transaction.put(key, pack(key, [report.question, report.payload]))
-            counts[group_of[report.question % len(campaign.questions)]] += 1
         size = before.size + sum(map(size_of, reports))
-        self._set(transaction, Gathering(tuple(counts), size, before.since if any(before.reports) else now))
+        self._set(transaction, Gathering(counts, size, before.since if any(before.reports) else now))
 
     def take(self, transaction: Transaction) -> tuple[Report, ...]:
         """Everything that waits, in the order of the ids; the pool is then empty."""
@@ -155,6 +169,69 @@ def _report(key: str, stored: bytes) -> Report:
         return Report(question, bytes.fromhex(key.rpartition("/")[2]), payload)
     except (TypeError, ValueError):
         raise StorageError("storage-corrupt") from None
+
+
+class Mixer:
+    """The batches of one pool: one at a time is on its way, the next one gathers. Every method but :meth:`form` runs
+    inside a transaction of the caller's.
+    """
+
+    def __init__(self, name: str, storage: Storage, mixing: Mixing, clock: Clock) -> None:
+        self.pool, self.outbox = Pool(name), Outbox(name)
+        self._batch = f"batch/{name}"
+        self._storage, self._mixing, self._clock = storage, mixing, clock
+
+    def form(self) -> float | None:
+        """Make a batch of the pool once it is due and the last one is settled; the seconds until it is due, where that
+        is a matter of time.
+
+        Safety: a batch that has been tried never grows. The aggregator may hold it already, and a second try would tell
+        it who is new.
+        """
+        with self._storage.transaction(write=False) as transaction:
+            wait, _ = self._due(transaction)
+        if wait == 0.0:
+            with self._storage.transaction(write=True) as transaction:
+                wait, vouched = self._due(transaction)
+                if wait == 0.0:
+                    self.outbox.put(transaction, self.pool.take(transaction))
+                    transaction.put(self._batch, pack(self._batch, vouched))
+        elif wait is not None and wait > (self._mixing.longest_wait or 0.0):
+            with self._storage.transaction(write=True) as transaction:
+                self.pool.restart(transaction, self._clock.time())
+        return wait or None
+
+    def vouched(self, transaction: Transaction, ids: Collection[bytes]) -> int:
+        """Return the number of devices that what has these ids was mixed with, 0 where nobody says.
+
+        Another process may have gone on to its next batch: what is said is about these very ones, or not said.
+        """
+        stored = transaction.get(self._batch)
+        vouched: int = 0 if stored is None else unpack(self._batch, stored)
+        return vouched if vouched and all(self.outbox.find(transaction, identifier) for identifier in ids) else 0
+
+    def held(self, transaction: Transaction) -> tuple[int, int]:
+        """Count what is kept, and its bytes."""
+        waiting, leaving = self.pool.gathering(transaction), self.outbox.delivery(transaction)
+        return sum(waiting.reports) + leaving.queued, waiting.size + leaving.queued_bytes
+
+    def forget(self, transaction: Transaction) -> None:
+        """Keep nothing further of what is empty: anybody may send sealed uploads of any length."""
+        if not any(self.held(transaction)):
+            for key in (self._batch, f"delivery/{self.outbox.place.campaign_id}"):
+                transaction.delete(key)
+
+    def _due(self, transaction: Transaction) -> tuple[float | None, int]:
+        """Seconds until the pool may leave (None: when more have come), and the size that may be vouched for, or 0."""
+        waiting = self.pool.gathering(transaction)
+        if not any(waiting.reports) or self.outbox.delivery(transaction).queued:
+            return None, 0
+        mixing = self._mixing
+        if waiting.devices >= mixing.least_batch:
+            return 0.0, mixing.least_batch
+        if mixing.longest_wait is None or waiting.devices < mixing.least_late_batch:
+            return None, 0
+        return max(0.0, waiting.since + mixing.longest_wait - self._clock.time()), 0
 
 
 class Relay:
@@ -203,16 +280,13 @@ class Relay:
         self._clock = clock = SYSTEM_CLOCK if clock is None else clock
         self._token = token
         self.publishers = (publisher,) if isinstance(publisher, str) else tuple(publisher or ())
-        self._aggregator = Aggregator(
-            url, campaign_id, transport or SHARED_TRANSPORT, clock, policy, headers=self._headers
-        )
+        where = (url, campaign_id, transport or SHARED_TRANSPORT, clock, policy)
+        self._aggregator = Aggregator(*where, headers=self._headers)
         self._storage = ScopedStorage(open_storage(storage), "relay")
-        self._pool = Pool(campaign_id)
-        self._outbox = Outbox(campaign_id)
-        self._batch = f"batch/{campaign_id}"
-        self._sender = MixingSender(
-            self._form, self._storage, RelayPermits(self._aggregator), clock=clock, policy=policy, on_event=on_event
-        )
+        self._clear = self._mixer(campaign_id)
+        self._arrivals = Arrivals(self._keep_sealed)
+        permits = RelayPermits(self._aggregator, Batches(*where, vouch=self._vouch))
+        self._sender = MixingSender(self._form, self._storage, permits, clock=clock, policy=policy, on_event=on_event)
         self._document = Document(self._aggregator, Cache(self._storage))
         self._handed: dict[str, tuple[bytes, float]] = {}
         self._asking = ForkSafeLock()
@@ -277,17 +351,31 @@ class Relay:
             with self._storage.transaction(write=True) as transaction:
                 fresh: dict[bytes, Report] = {}
                 for report in reports:
-                    known = fresh.get(report.id) or self._pool.find(transaction, report.id)
-                    known = known or self._outbox.find(transaction, report.id)
+                    known = fresh.get(report.id) or self._clear.pool.find(transaction, report.id)
+                    known = known or self._clear.outbox.find(transaction, report.id)
                     if known is None:
                         fresh[report.id] = report
                     elif known != report:
                         refused[report.id.hex()] = CONFLICTING
                 self._check_room(transaction, fresh.values())
-                self._pool.put(transaction, tuple(fresh.values()), campaign, self._clock.time())
+                kept = tuple(fresh.values())
+                self._clear.pool.put(transaction, kept, _of_groups(kept, campaign), self._clock.time())
         if self._driver is not None:
             self._driver.wake()
         return refused
+
+    def collect_sealed(self, sealed: bytes, *, timeout: float = 30.0) -> None:
+        """Keep an upload that is sealed to the campaign's gateway, durably, and unread. One that comes twice is kept
+        twice: nobody can tell here, and the aggregator counts it once.
+
+        Raises DocumentError for what cannot have been sealed, or where the campaign has no gateway; StorageError, and
+        what :meth:`campaign` raises.
+        """
+        with within(timeout):
+            arrival = Arrival(sealed_report(sealed, self.campaign(timeout=timeout).gateway))
+            self._arrivals.keep(arrival, timeout)
+        if arrival.refused is not None:
+            raise arrival.refused
 
     def run_once(self, timeout: float, *, first_delay: float = 0.0) -> bool:
         """Forward within ``timeout`` seconds; True when nothing is left, here or in the pool. Never raises."""
@@ -296,7 +384,7 @@ class Relay:
                 return False
             try:
                 with self._storage.transaction(write=False) as transaction:
-                    return not any(self._pool.gathering(transaction).reports)
+                    return not any(mixer.held(transaction)[0] for mixer in self._mixers(transaction))
             except LdpError:
                 return False
 
@@ -312,14 +400,16 @@ class Relay:
             self._driver.close(CLOSE_TIMEOUT if timeout is None else timeout)
 
     def gathering(self, *, timeout: float = STORAGE_WAIT) -> int:
-        """Devices whose reports wait for others. Raises StorageError."""
+        """Devices whose reports, sealed or not, wait for others. Raises StorageError."""
         with within(timeout), self._storage.transaction(write=False) as transaction:
-            return self._pool.gathering(transaction).devices
+            return sum(mixer.pool.gathering(transaction).devices for mixer in self._mixers(transaction))
 
     def delivery(self, *, timeout: float = STORAGE_WAIT) -> Delivery:
-        """Tell what is left of the batch under way, and of all batches what was sent, dropped. Raises StorageError."""
+        """Tell what is left of the batch under way, and of all batches what was sent, dropped; sealed uploads are not
+        among them. Raises StorageError.
+        """
         with within(timeout), self._storage.transaction(write=False) as transaction:
-            return self._outbox.delivery(transaction)
+            return self._clear.outbox.delivery(transaction)
 
     @property
     def problem(self) -> str | None:
@@ -327,57 +417,58 @@ class Relay:
         return self._sender.problem
 
     def _check_room(self, transaction: Transaction, fresh: Collection[Report]) -> None:
-        waiting, leaving = self._pool.gathering(transaction), self._outbox.delivery(transaction)
-        count = len(fresh) + sum(waiting.reports) + leaving.queued
-        size = sum(map(size_of, fresh)) + waiting.size + leaving.queued_bytes
-        if count > self.policy.most_queued_reports or size > self.policy.most_queued_bytes:
-            raise StorageError(
-                "queue-full", "the relay holds as much as it may; try again when some has been forwarded"
-            )
+        count, size = self._room(transaction)
+        if len(fresh) > count or sum(map(size_of, fresh)) > size:
+            raise _full()
 
-    def _form(self) -> float | None:
-        """Make a batch of the pool once it is due and the last one is settled; the seconds until it is due, where that
-        is a matter of time.
+    def _room(self, transaction: Transaction) -> tuple[int, int]:
+        """How many reports more may be kept, and how many bytes."""
+        held = [mixer.held(transaction) for mixer in self._mixers(transaction)]
+        count, size = sum(reports for reports, _ in held), sum(size for _, size in held)
+        return self.policy.most_queued_reports - count, self.policy.most_queued_bytes - size
 
-        Safety: a batch that has been tried never grows. The aggregator may hold it already, and a second try would tell
-        it who is new.
-        """
-        with self._storage.transaction(write=False) as transaction:
-            wait, _ = self._due(transaction)
-        if wait == 0.0:
-            with self._storage.transaction(write=True) as transaction:
-                wait, vouched = self._due(transaction)
-                if wait == 0.0:
-                    self._outbox.put(transaction, self._pool.take(transaction))
-                    transaction.put(self._batch, pack(self._batch, vouched))
-        elif wait is not None and wait > (self.mixing.longest_wait or 0.0):
-            with self._storage.transaction(write=True) as transaction:
-                self._pool.restart(transaction, self._clock.time())
-        return wait or None
-
-    def _due(self, transaction: Transaction) -> tuple[float | None, int]:
-        """Seconds until the pool may leave (None: when more have come), and the size that may be vouched for, or 0."""
-        waiting = self._pool.gathering(transaction)
-        if not any(waiting.reports) or self._outbox.delivery(transaction).queued:
-            return None, 0
-        mixing = self.mixing
-        if waiting.devices >= mixing.least_batch:
-            return 0.0, mixing.least_batch
-        if mixing.longest_wait is None or waiting.devices < mixing.least_late_batch:
-            return None, 0
-        return max(0.0, waiting.since + mixing.longest_wait - self._clock.time()), 0
+    def _keep_sealed(self, arrivals: Sequence[Arrival]) -> None:
+        """Keep what arrived, as far as there is room. Raises StorageError, and none was kept."""
+        with self._storage.transaction(write=True) as transaction:
+            count, size = self._room(transaction)
+            for arrival in arrivals:
+                count, size = count - 1, size - size_of(arrival.report)
+                name = sealed_name(len(arrival.report.payload))
+                if count < 0 or size < 0 or not may_gather(transaction, name):
+                    arrival.refused = _full()
+                else:
+                    self._mixer(name).pool.put(transaction, [arrival.report], [1], self._clock.time())
+        if self._driver is not None:
+            self._driver.wake()
 
     def _headers(self, body: bytes) -> Mapping[str, str]:
-        """The token, and how many devices the reports in ``body`` were mixed with."""
-        headers = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
-        ids = [report.id for report in _reports_of(body, self.campaign())]
+        """The headers of an upload of reports."""
+        return self._vouch(self.campaign_id, [report.id for report in _reports_of(body, self.campaign())])
+
+    def _mixer(self, name: str) -> Mixer:
+        return Mixer(name, self._storage, self.mixing, self._clock)
+
+    def _mixers(self, transaction: Transaction) -> list[Mixer]:
+        """Those of the campaign and of every length of which something sealed is here."""
+        return [self._clear, *map(self._mixer, sealed_names(transaction))]
+
+    def _form(self) -> float | None:
+        """Form the batches that are due; the seconds until the next one is, where that is a matter of time."""
         with self._storage.transaction(write=False) as transaction:
-            stored = transaction.get(self._batch)
-            vouched = 0 if stored is None else unpack(self._batch, stored)
-            # Another process may have gone on to its next batch: what is said is about these very reports, or not said.
-            if vouched and all(self._outbox.find(transaction, identifier) for identifier in ids):
-                headers[BATCH_HEADER] = str(vouched)
-        return headers
+            mixers = self._mixers(transaction)
+            done = [mixer for mixer in mixers[1:] if not any(mixer.held(transaction))]
+        for mixer in done:
+            with self._storage.transaction(write=True) as transaction:
+                mixer.forget(transaction)
+        waits = [mixer.form() for mixer in mixers]
+        return min((wait for wait in waits if wait is not None), default=None)
+
+    def _vouch(self, name: str, ids: Collection[bytes]) -> Mapping[str, str]:
+        """The token, and how many devices what has these ids was mixed with."""
+        headers = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
+        with self._storage.transaction(write=False) as transaction:
+            vouched = self._mixer(name).vouched(transaction, ids)
+        return {**headers, BATCH_HEADER: str(vouched)} if vouched else headers
 
 
 class ScopedStorage:
@@ -426,8 +517,8 @@ class ScopedTransaction:
 class RelayPermits:
     """A relay forwards whatever it was given, and keeps nothing of it."""
 
-    def __init__(self, aggregator: Aggregator) -> None:
-        self._aggregator = aggregator
+    def __init__(self, aggregator: Aggregator, batches: Batches) -> None:
+        self._aggregator, self._batches = aggregator, batches
 
     def asleep(self, transaction: Transaction) -> bool:
         return False
@@ -436,7 +527,7 @@ class RelayPermits:
         return True
 
     def aggregator(self, transaction: Transaction, place: Place) -> Aggregator:
-        return self._aggregator
+        return self._batches if is_sealed(place.campaign_id) else self._aggregator
 
     def token(self, transaction: Transaction, place: Place) -> None:
         """A relay forwards answers of campaigns without an issuer alone."""
@@ -475,6 +566,18 @@ def _reports_of(upload: bytes, campaign: Campaign) -> Iterator[Report]:
         for position in range(block.count):
             identifier = block.ids[position * ID_BYTES : (position + 1) * ID_BYTES]
             yield Report(block.question, identifier, block.payloads[position * width : (position + 1) * width])
+
+
+def _full() -> StorageError:
+    return StorageError("queue-full", "the relay holds as much as it may; try again when some has been forwarded")
+
+
+def _of_groups(reports: Sequence[Report], campaign: Campaign) -> list[int]:
+    """Count reports by the groups that are mixed on their own."""
+    pools = campaign.pools
+    group_of = {question.index: group for group, members in enumerate(pools) for question in members}
+    counted = Counter(group_of[report.question % len(campaign.questions)] for report in reports)
+    return [counted[group] for group in range(len(pools))]
 
 
 def _read_reports(upload: bytes, campaign: Campaign) -> tuple[list[Report], dict[str, str]]:

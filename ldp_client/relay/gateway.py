@@ -1,4 +1,6 @@
-"""The relay's door: devices speak to it as they would to the aggregator.
+"""The relay's door: devices speak to it as they would to the aggregator, or, where their campaign has a gateway, as to
+any relay of Oblivious HTTP (RFC 9458), sealed; a sealed upload is answered 202 when it is on disk, for what it becomes
+is not known yet.
 
 Plain http.server, one thread and one request per connection: for the devices behind a gateway. Devices need https (or
 loopback) like everywhere, so where it is reached over a network, something that ends TLS stands before it.
@@ -22,6 +24,7 @@ from ldp_client.network.transport import PROBLEM_TYPE
 from ldp_client.policy import GATEWAY_RETRY_AFTER, GATEWAY_TIMEOUT, LARGEST_UPLOAD
 from ldp_client.relay.forwarding import Relay
 from protocols import DocumentError, LdpError
+from protocols.oblivious import REQUEST_TYPE
 from protocols.wire import MEDIA_TYPE
 
 MOST_CONNECTIONS: Final = 64
@@ -32,6 +35,9 @@ LONGEST_FAREWELL: Final = 1.0
 
 LARGEST_REQUEST_HEAD: Final = 1 << 14
 """Bytes of a request before its body."""
+
+SEALED_PATH: Final = "/ohttp"
+"""Where sealed uploads are taken."""
 
 _DIRECTORIES: Final = "/v1/directories/"
 
@@ -198,6 +204,10 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self.server.heard(self.connection)
         try:
+            if self.path == SEALED_PATH:
+                self.server.relay.collect_sealed(body, timeout=self._patience())
+                self._answer(202, b"", {})
+                return
             refused = self.server.relay.collect(body, timeout=self._patience())
         except DocumentError as error:
             self._problem(400, error.code)
@@ -208,9 +218,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _refusal(self) -> tuple[int, str] | None:
         """Return the reason why the body stays unread."""
-        if self.path != f"/v1/campaigns/{self.server.relay.campaign_id}/reports":
+        taken = {f"/v1/campaigns/{self.server.relay.campaign_id}/reports": MEDIA_TYPE, SEALED_PATH: REQUEST_TYPE}
+        if self.path not in taken:
             return 404, "unknown-campaign"
-        if self.headers.get("Content-Type") != MEDIA_TYPE:
+        if self.headers.get("Content-Type") != taken[self.path]:
             return 415, "wrong-media-type"
         lengths = self.headers.get_all("Content-Length", [])
         if "Transfer-Encoding" in self.headers or not lengths:

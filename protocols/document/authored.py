@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from protocols.document import schema
+from protocols.document.gateway import read_gateway
 from protocols.document.issuer import read_issuer
 from protocols.document.schema import (
     ContinuousFeature,
@@ -113,6 +114,7 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
     study = fields.optional_text("study")
     windows = read_windows(fields.raw("windows"), refuse)
     opens, closes = _read_times(fields, windows)
+    gateway = read_gateway(fields.raw("gateway"), refuse)
     projection = read_projection(fields.raw("projection"), features, label, refuse)
     if projection is not None and projection.fitted_on != schema.PUBLIC and study is None:
         raise fields.error(
@@ -144,6 +146,7 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
         "issuer": read_issuer(fields.raw("issuer"), refuse),
         "opens": opens,
         "closes": closes,
+        "gateway": gateway,
     }
 
 

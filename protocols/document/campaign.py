@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from protocols.document.authored import MOMENTS, Evaluation, Privacy, asked_features, read_authored
+from protocols.document.gateway import Gateway
 from protocols.document.issuer import Issuer
 from protocols.document.questions import MOST_PRODUCTS, Question, read_question
 from protocols.document.schema import MOST_FEATURES, CategoricalFeature, Feature, Label, Projection
@@ -39,7 +40,7 @@ class Campaign:
     ``asks`` is ``model`` (what a Naive Bayes model needs), ``moments`` (what fitting a projection needs) or ``score``
     (how good the model of the ``evaluation`` is). ``windows`` make it a series: each device answers once, in one of
     them; it ``opens`` with the first and ``closes`` some days after the last. With an ``issuer`` the upload of a device
-    shows one of its tokens.
+    shows one of its tokens; with a ``gateway`` it is sealed to that key.
     """
 
     document: bytes
@@ -57,6 +58,7 @@ class Campaign:
     evaluation: Evaluation | None = field(default=None, compare=False)  # the document is compared
     windows: Windows | None = None
     issuer: Issuer | None = None
+    gateway: Gateway | None = None
 
     @classmethod
     def compile(cls, draft: Mapping[str, Any] | str | bytes) -> Self:

@@ -110,6 +110,7 @@ def _write(authored: Mapping[str, Any], questions: tuple[Question, ...]) -> byte
         "study": authored["study"],
         **({"issuer": authored["issuer"].to_json()} if authored["issuer"] else {}),
         **_times(authored),
+        **({"gateway": authored["gateway"].to_json()} if authored["gateway"] else {}),
         "questions": [question.to_json() for question in questions],
     }
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()

@@ -77,6 +77,7 @@ def test_a_consent_keeps_when_to_whom_and_to_what(join, server, clock):
         "epsilon": 1.0,
         "granted_at": granted_at,
         "withdrawn_at": granted_at + 60,
+        "gateway": "",
     }
 
 

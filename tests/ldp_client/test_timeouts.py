@@ -71,6 +71,7 @@ RELAY_CALLS = {
     "model": (lambda relay, _: relay.model(timeout=SHORT), "timeout"),
     "directory": (lambda relay, _: relay.directory(KEY, timeout=SHORT), "timeout"),
     "collect": (lambda relay, upload: relay.collect(upload, timeout=SHORT), "timeout"),
+    "collect_sealed": (lambda relay, sealed: relay.collect_sealed(sealed, timeout=SHORT), "timeout"),
     "run_once": (lambda relay, _: relay.run_once(SHORT), False),
     "gathering": (lambda relay, _: relay.gathering(timeout=SHORT), BUSY),
     "delivery": (lambda relay, _: relay.delivery(timeout=SHORT), BUSY),

@@ -1,4 +1,4 @@
-"""``ldp-aggregator token`` opens what is not for everybody, ``key`` is the publisher's."""
+"""``ldp-aggregator token`` opens what is not for everybody, ``key`` is the publisher's, or the gateway's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,16 @@ from ldp_aggregator.cli.common import (
     write_file,
 )
 from ldp_aggregator.service.rights import local_actor, make_token, recorded
-from ldp_aggregator.service.signing import described, make_key, public_key, read_seed, sign_directory
+from ldp_aggregator.service.signing import (
+    described,
+    gateway_of,
+    make_gateway_key,
+    make_key,
+    public_key,
+    read_gateway_seeds,
+    read_seed,
+    sign_directory,
+)
 from ldp_aggregator.store import SCOPES, Store, StoredToken
 from ldp_aggregator.store.contract import to_text, utc_now
 from protocols.document.directory import read_directory
@@ -66,8 +75,12 @@ def add_commands(groups: Groups) -> None:
     )
     keys = add_group(groups, "key", "create publisher.key")
     text = "make a key in a new file, or leave the one that is there; print the public key for the app"
-    create_key = add_command(keys, "create", _create_key, "publisher.key", text=text, store=False)
+    examples = ("publisher.key", "gateway.key --gateway")
+    create_key = add_command(keys, "create", _create_key, *examples, text=text, store=False)
     create_key.add_argument("file", type=Path, metavar="FILE", help="the key; its owner alone can read it")
+    create_key.add_argument(
+        "--gateway", action="store_true", help="one to which devices seal uploads; prints the gateway of a draft"
+    )
     text = "sign which campaigns are open for the app, and their models"
     example = "publisher.key --version 7 --expires-in 60 --campaign ID=model.json --output directory.json"
     sign = add_command(keys, "sign", _sign_directory, example, text=text, store=False)
@@ -209,11 +222,14 @@ _ID_CHARACTERS = 43
 
 
 def _create_key(options: argparse.Namespace) -> None:
-    """The public key alone on standard output, so that a script can keep it."""
+    """The public side alone on standard output, so that a script can keep it."""
     try:
-        public = make_key(options.file)
+        public = make_gateway_key(options.file).key if options.gateway else make_key(options.file)
     except FileExistsError:
-        public = public_key(read_seed(options.file))
+        if options.gateway:
+            public = gateway_of(read_gateway_seeds(options.file)[-1]).key
+        else:
+            public = public_key(read_seed(options.file))
         sys.stderr.write(f"{options.file} is there, and stays as it is; its public key:\n")
     say(public)
 

@@ -228,7 +228,7 @@ PROBLEM: Final = {
     "type": "object",
     "required": ["type", "title", "status", "code"],
     "properties": {
-        "type": {"const": "about:blank"},
+        "type": {"enum": sorted({kind.type for kind in PROBLEMS.values()})},
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "code": {"enum": sorted(PROBLEMS)},

@@ -144,7 +144,7 @@ def undescribed(operation: Operation, response: web.Response) -> Iterator[str]:
         media, schema = content
         if response.content_type != media:
             yield f"{response.status}: {response.content_type} and not {media}"
-        value = json.loads(body) if media == JSON else body.decode()
+        value = json.loads(body) if media == JSON else body.decode("latin-1")
         yield from (f"{response.status}: {problem}" for problem in problems(value, schema))
         return
     problem = json.loads(body)

@@ -249,7 +249,7 @@ def test_a_relay_that_is_stopped_between_pool_and_batch_loses_and_doubles_nothin
 
     def is_stopped():
         with relay._storage.transaction(write=True) as transaction:
-            relay._outbox.put(transaction, relay._pool.take(transaction))
+            relay._clear.outbox.put(transaction, relay._clear.pool.take(transaction))
             os._exit(0)
 
     assert holds_in_a_child(is_stopped)

@@ -5,9 +5,11 @@ import stat
 
 import pytest
 from daemon import Daemon
+from drafts import draft
+from drafts import text as values
 
 from ldp_client import Classifier, Device, MemoryStorage, RefusedError
-from protocols import DocumentError
+from protocols import Campaign, DocumentError
 
 
 @pytest.fixture
@@ -37,6 +39,18 @@ def test_a_key_is_readable_by_its_owner_only_and_neither_it_nor_what_is_none_is_
         assert run("key", "create", path)[0] == 1
         assert path.read_text() == text
     assert "cannot be written" in run("key", "create", tmp_path / "none" / "key")[2]
+
+
+def test_a_gateways_key_prints_what_a_draft_takes_and_is_no_publishers(run, key, tmp_path):
+    path = tmp_path / "gateway.key"
+    code, out, _ = run("key", "create", path, "--gateway")
+    assert code == 0
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    campaign = Campaign.compile(draft(values("age", "young", "old"), gateway={"key": out.strip()}))
+    assert campaign.gateway.key == out.strip()
+    assert run("key", "create", path, "--gateway")[1] == out
+    assert "is no key of this kind" in run("key", "create", path)[2]
+    assert "create FILE --gateway" in run("key", "create", key[0], "--gateway")[2]
 
 
 def test_what_cannot_be_meant_is_not_signed_and_what_another_key_signed_is_not_published(run, refused, key, tmp_path):

@@ -1,0 +1,208 @@
+"""How many sealed uploads a relay and a gateway take, beside uploads in the clear on the same ways in the same run.
+
+    python benchmarks/oblivious.py [--json] [--uploads 2000] [--rounds 3]
+
+Four ways, each with a fresh store: devices to the aggregator in the clear and, sealed, by somebody else's relay, of
+which there is only what it sends on (one request an upload); devices to a relay of ours in the clear, and sealed. Every
+upload of a device has a connection of its own. A way's time ends when all its reports are counted, and counted once.
+What costs nothing but time is told apart: processor time for sealing on the device and for opening in the gateway.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from uploading import Server
+
+from ldp_aggregator.server.gateway import GatewayKeys
+from ldp_aggregator.service.rights import make_token
+from ldp_aggregator.service.signing import make_gateway_key, read_gateway_seeds
+from ldp_aggregator.store import Store, open_store
+from ldp_aggregator.store.contract import utc_now
+from ldp_client.network.sealed import Sealed
+from protocols import Campaign, Report, encode_upload
+from protocols.oblivious import REQUEST_TYPE, BinaryRequest, encode_request
+from protocols.wire import ID_BYTES, MEDIA_TYPE
+
+AT_ONCE = 32
+BATCH = 100
+SAMPLE = 500
+
+
+def make_campaign(key: Path) -> Campaign:
+    return Campaign.compile(
+        {
+            "version": 1,
+            "title": "sealed",
+            "label": {"name": "label", "classes": ["yes", "no"], "weight": 0},
+            "features": [{"name": "f", "kind": "categorical", "missing": False, "values": [str(v) for v in range(16)]}],
+            "privacy": {"epsilon": 1.0, "discrete": "oue"},
+            "gateway": make_gateway_key(key).to_json(),
+        }
+    )
+
+
+def uploads(campaign: Campaign, count: int) -> list[bytes]:
+    width = campaign.questions[0].mechanism.width
+    return [encode_upload([Report(0, os.urandom(ID_BYTES), bytes(width))]) for _ in range(count)]
+
+
+def sealed(campaign: Campaign, bodies: Sequence[bytes]) -> list[bytes]:
+    path, headers = f"/v1/campaigns/{campaign.id}/reports", (("content-type", MEDIA_TYPE),)
+    assert campaign.gateway is not None
+    asked = [BinaryRequest("POST", "https", "collect.example.org", path, headers, body) for body in bodies]
+    return [Sealed(campaign.gateway, encode_request(one)).body for one in asked]
+
+
+async def post_all(address: str, path: str, media_type: str, bodies: Sequence[bytes], *, kept: bool) -> None:
+    """Send each on a connection of its own, or all on kept ones, so many at a time."""
+    host, port = address.removeprefix("http://").split(":")
+    left = iter(bodies)
+
+    async def send() -> None:
+        reader = writer = None
+        for body in left:
+            if writer is None:
+                reader, writer = await asyncio.open_connection(host, int(port))
+            head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {media_type}\r\n"
+            head += f"Connection: {'keep-alive' if kept else 'close'}\r\nContent-Length: {len(body)}\r\n\r\n"
+            writer.write(head.encode() + body)
+            answer = await reader.readuntil(b"\r\n\r\n")
+            if answer[9:12] not in (b"200", b"202"):
+                raise SystemExit(f"{path} answers {answer[9:12].decode()}")
+            await reader.readexactly(int(re.search(rb"(?i)content-length: (\d+)", answer)[1]))
+            if not kept:
+                writer.close()
+                writer = None
+        if writer is not None:
+            writer.close()
+
+    await asyncio.gather(*(send() for _ in range(AT_ONCE)))
+
+
+async def with_store(data: Path, work: Callable[[Store], Awaitable[Any]]) -> Any:
+    store = await open_store(data, None)
+    try:
+        return await work(store)
+    finally:
+        await store.close()
+
+
+def counted(data: Path, campaign: Campaign) -> int:
+    async def count(store: Store) -> int:
+        return int((await store.tally(campaign.id)).n.sum())
+
+    return int(asyncio.run(with_store(data, count)))
+
+
+def measure(way: str, count: int) -> dict[str, float]:
+    """Seconds until all were answered, and until all were counted, as rates."""
+    with tempfile.TemporaryDirectory(prefix="ldp-oblivious-") as name:
+        folder = Path(name)
+        campaign = make_campaign(folder / "gateway.key")
+        bodies = uploads(campaign, count)
+        text, token = make_token("relay", "relay", utc_now())
+        (folder / "token").write_text(text)
+        (folder / "data").mkdir()
+
+        async def prepare(store: Store) -> None:
+            await store.create_campaign(campaign)
+            await store.add_token(token)
+
+        asyncio.run(with_store(folder / "data", prepare))
+        server = Server(folder / "data", None, GATEWAY_KEY=str(folder / "gateway.key"))
+        relay = None
+        path, media_type = f"/v1/campaigns/{campaign.id}/reports", MEDIA_TYPE
+        if way.startswith("sealed"):
+            bodies, media_type = sealed(campaign, bodies), REQUEST_TYPE
+            path = "/ohttp" if way.endswith("relay of ours") else "/v1/ohttp"
+        address = server.url
+        try:
+            if way.endswith("relay of ours"):
+                line = [sys.executable, "-m", "ldp_client", "relay", server.url, campaign.id, "--port", "0"]
+                line += [
+                    "--gather",
+                    "0",
+                    "--least-batch",
+                    str(BATCH),
+                    "--longest-wait",
+                    "0.2",
+                    "--storage",
+                    str(folder / "relay.db"),
+                ]
+                line += ["--token-file", str(folder / "token")]
+                relay = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
+                address = "http://" + re.search(r"relaying on (\S+)", relay.stdout.readline())[1]
+            started = time.perf_counter()
+            asyncio.run(post_all(address, path, media_type, bodies, kept=path == "/v1/ohttp"))
+            answered = time.perf_counter() - started
+            while (found := counted(folder / "data", campaign)) < count and time.perf_counter() < started + 120:
+                time.sleep(0.02)
+            done = time.perf_counter() - started
+        finally:
+            if relay is not None:
+                relay.terminate()
+                relay.wait()
+            server.stop()
+        if found != count or counted(folder / "data", campaign) != count:
+            raise SystemExit(f"{way}: {count} uploads were answered, {found} are counted")
+    return {"answered_per_second": round(count / answered), "counted_per_second": round(count / done)}
+
+
+def alone() -> dict[str, float]:
+    """Microseconds of one processor for one upload, without any network."""
+    with tempfile.TemporaryDirectory(prefix="ldp-oblivious-") as name:
+        key = Path(name) / "gateway.key"
+        campaign = make_campaign(key)
+        keys, bodies = GatewayKeys(read_gateway_seeds(key)), uploads(campaign, SAMPLE)
+        started = time.process_time()
+        closed = sealed(campaign, bodies)
+        between = time.process_time()
+        opened = [keys.open(body) for body in closed]
+        after = time.process_time()
+        for one in opened:
+            one.seal(bytes(512))
+        end = time.process_time()
+    spent = {"seal_us": between - started, "open_us": after - between, "seal_answer_us": end - after}
+    return {name: round(seconds / SAMPLE * 1e6, 1) for name, seconds in spent.items()}
+
+
+WAYS = ("clear, to the aggregator", "sealed, somebody's relay", "clear, a relay of ours", "sealed, a relay of ours")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--uploads", type=int, default=2000, help=f"of each way and round; times {BATCH}")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    count = max(BATCH, options.uploads // BATCH * BATCH)
+    rounds = [{way: measure(way, count) for way in WAYS} for _ in range(options.rounds)]
+    figures: dict[str, Any] = {"uploads": count, "rounds": options.rounds, "processors": os.cpu_count(), **alone()}
+    for way in WAYS:
+        figures[way] = {name: statistics.median(one[way][name] for one in rounds) for name in rounds[0][way]}
+    if options.json:
+        print(json.dumps(figures, indent=1))
+        return
+    print(
+        f"one upload: {figures['seal_us']} µs to seal, {figures['open_us']} to open, {figures['seal_answer_us']} more"
+    )
+    for way in WAYS:
+        told = figures[way]
+        print(f"{way:26} {told['answered_per_second']:>7.0f}/s answered {told['counted_per_second']:>7.0f}/s counted")
+
+
+if __name__ == "__main__":
+    main()

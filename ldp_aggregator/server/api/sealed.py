@@ -1,0 +1,239 @@
+"""Sealed uploads (Oblivious HTTP, RFC 9458): one by one from anybody's relay, and in the batches of a relay of ours.
+
+The gateway takes uploads and nothing else. What is inside counts like an upload that came by itself, with its own
+headers; what a relay says outside is about its batch. A request that is sent again is harmless (RFC 9458, section 6.5):
+reports have ids.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import web
+from multidict import CIMultiDict
+
+from ldp_aggregator.server.access import shown_token
+from ldp_aggregator.server.api.routing import JSON, STORED, AdmittedRequest, Operation, object_of
+from ldp_aggregator.server.context import Context
+from ldp_aggregator.server.gateway import GatewayKeys
+from ldp_aggregator.server.intake import vouched_batch
+from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM_TYPE
+from ldp_aggregator.server.problems import ProblemError, as_problem
+from ldp_aggregator.server.upload_queue import UploadBounds, answer_to, for_a_device, read_upload
+from ldp_aggregator.store.contract import NOT_OPEN, UNKNOWN
+from protocols import DocumentError
+from protocols.oblivious import (
+    BATCH_TYPE,
+    LEAST_SEALED,
+    LENGTH_HEADER,
+    REQUEST_TYPE,
+    RESPONSE_TYPE,
+    BinaryRequest,
+    BinaryResponse,
+    decode_request,
+    encode_response,
+)
+from protocols.wire import MEDIA_TYPE, Block, encode_blocks
+
+ANSWER_MULTIPLE: Final = 512
+"""Answers are padded to a multiple of so many bytes: a relay does not see whether a report was refused."""
+
+_AGAIN: Final = {413, 500, 503}
+"""Statuses after which a relay sends a batch again, as it is or in halves. Nobody's upload to another campaign can make
+it do so."""
+
+_PATH: Final = re.compile(r"(?:/[!-~]*)?/v1/campaigns/([A-Za-z0-9_-]{43})/reports")
+"""Behind whatever path a proxy serves this server under."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Upload:
+    """An upload that was sealed."""
+
+    campaign_id: str
+    headers: CIMultiDict[str]
+    body: bytes
+
+
+async def post_sealed(asked: AdmittedRequest) -> web.Response:
+    """Open a sealed upload, count it, and seal the answer; answered after the commit that holds it is on disk."""
+    opened = asked.context.gateway.open(await asked.body())
+    answer = await _answer(opened.message, asked.context)
+    return web.Response(body=opened.seal(encode_response(answer, multiple=ANSWER_MULTIPLE)), content_type=RESPONSE_TYPE)
+
+
+async def post_sealed_batch(asked: AdmittedRequest) -> web.Response:
+    """Count the sealed uploads that a relay mixed. Nobody waits for answers to single ones: it is told how many were
+    uploads that a campaign takes.
+    """
+    context, headers = asked.context, asked.request.headers
+    await shown_token(headers, context.store, "relay")
+    vouched_batch(headers)
+    length = _length(headers)
+    body = await asked.body()
+    if not body or len(body) % length:
+        raise ProblemError("malformed-request", f"a batch is one or more requests of {length} bytes each")
+    uploads = await asyncio.to_thread(_open_all, context.gateway, body, length)
+    of_campaigns: dict[str, list[_Upload]] = {}
+    for upload in uploads:
+        of_campaigns.setdefault(upload.campaign_id, []).append(upload)
+    ends = [await _counted(campaign_id, members, headers, context) for campaign_id, members in of_campaigns.items()]
+    taken = sum(end for end in ends if isinstance(end, int))
+    too_early = [end for end in ends if isinstance(end, ProblemError) and end.code == NOT_OPEN]
+    if too_early and not taken:
+        raise too_early[0]
+    return web.json_response({"taken": taken})
+
+
+def _length(headers: Mapping[str, str]) -> int:
+    text = headers.get(LENGTH_HEADER, "")
+    if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text) >= LEAST_SEALED):
+        raise ProblemError("malformed-request", f"{LENGTH_HEADER} must be a whole number from {LEAST_SEALED} on")
+    return int(text)
+
+
+async def _answer(message: bytes, context: Context) -> BinaryResponse:
+    """Answer what was inside; every failure is for the device's eyes only (RFC 9458, section 5.2)."""
+    campaign_id, intake = UNKNOWN, context.intake
+    try:
+        upload = _read(decode_request(message))
+        campaign_id = upload.campaign_id
+        terms = await intake.terms(campaign_id, upload.headers)
+        intake.begin(terms, len(upload.body))
+        outcome = await intake.counted(terms, upload.body, upload.headers.get("Authorization"))
+        return BinaryResponse(200, (("content-type", JSON),), answer_to(outcome))
+    except Exception as error:  # Whatever it is, the client gets a document.
+        told = ProblemError("malformed-request", str(error)) if isinstance(error, DocumentError) else error
+        problem = as_problem(told, context.metrics)
+        context.metrics.refusals.labels(problem.code).inc()
+        intake.note_refused(campaign_id, problem.code)
+        headers = {"Content-Type": PROBLEM_TYPE, **problem.headers}
+        return BinaryResponse(
+            problem.status, tuple((name.lower(), value) for name, value in headers.items()), problem.body()
+        )
+
+
+def _read(request: BinaryRequest) -> _Upload:
+    """The upload that a request is. Raises ProblemError."""
+    path = _PATH.fullmatch(request.path)
+    if path is None:
+        raise ProblemError("not-found", "the gateway takes uploads, and nothing else")
+    if request.method != "POST":
+        raise ProblemError("method-not-allowed", headers={"Allow": "POST"})
+    headers = CIMultiDict(
+        (name, value.encode("latin-1").decode("utf-8", "surrogateescape")) for name, value in request.headers
+    )
+    if "Expect" in headers:  # RFC 9458, section 5.1
+        raise ProblemError("malformed-request", "what is sealed cannot wait to be asked for: leave Expect out")
+    if "Content-Encoding" in headers:
+        raise ProblemError("compressed-body")
+    if headers.get("Content-Type") != MEDIA_TYPE:
+        raise ProblemError("wrong-media-type", f"send {MEDIA_TYPE}")
+    return _Upload(path[1], headers, request.body)
+
+
+def _open_all(keys: GatewayKeys, body: bytes, length: int) -> list[_Upload]:
+    """The uploads of a batch. What is none hurts nobody but itself: a relay cannot tell, and must not be stopped."""
+    uploads = []
+    for place in range(0, len(body), length):
+        try:
+            uploads.append(_read(decode_request(keys.open(body[place : place + length]).message)))
+        except (ProblemError, DocumentError):  # noqa: PERF203 - one by one
+            continue
+    return uploads
+
+
+async def _counted(
+    campaign_id: str, uploads: Sequence[_Upload], relays: Mapping[str, str], context: Context
+) -> int | ProblemError:
+    """Return how many of these uploads were taken, or why none was. Raises ProblemError where the relay is to come
+    again.
+    """
+    try:
+        return await _count(campaign_id, uploads, relays, context)
+    except Exception as error:  # Whatever it is, the relay gets a document.
+        problem = as_problem(error, context.metrics)
+        context.intake.note_refused(campaign_id, problem.code)
+        if problem.status in _AGAIN:
+            raise problem from None
+        return problem
+
+
+async def _count(campaign_id: str, uploads: Sequence[_Upload], relays: Mapping[str, str], context: Context) -> int:
+    """Count the uploads of a batch to one campaign as one, for which the relay's headers speak; returns how many these
+    are. Each has to be welcome by its own headers, too, but where the campaign asks for a relay's token. Raises
+    ProblemError.
+    """
+    intake = context.intake
+    terms = await intake.terms(campaign_id, relays, checked=True)
+    if not terms.is_relay:
+        raise terms.stranger or ProblemError("wrong-campaign")
+    welcome = list(uploads)
+    if await intake.access.uploads_need(campaign_id) != "relay":
+        welcome = [one for one in uploads if await _is_welcome(one, context)]
+    body, count = await asyncio.to_thread(_together, welcome, for_a_device(terms.campaign, context.limits))
+    if count:
+        answer_to(await intake.counted(terms, body, None))
+    return count
+
+
+async def _is_welcome(upload: _Upload, context: Context) -> bool:
+    intake = context.intake
+    if intake.known_terms(upload.campaign_id, claims="Authorization" in upload.headers) is not None:
+        return True
+    try:
+        await intake.terms(upload.campaign_id, upload.headers)
+    except ProblemError:
+        return False
+    return True
+
+
+def _together(uploads: Iterable[_Upload], bounds: UploadBounds) -> tuple[bytes, int]:
+    """One upload of all that devices can have sent, and of how many it is."""
+    parts: dict[int, list[Block]] = {}
+    count = 0
+    for upload in uploads:
+        try:
+            blocks = read_upload(bounds, upload.body, upload.headers.get("Authorization")).blocks
+        except ProblemError:
+            continue
+        count += 1
+        for block in blocks:
+            parts.setdefault(block.question, []).append(block)
+    merged = [
+        Block(question, b"".join([one.ids for one in members]), b"".join([one.payloads for one in members]))
+        for question, members in sorted(parts.items())
+    ]
+    return encode_blocks(merged), count
+
+
+_BINARY: Final = {"type": "string", "format": "binary"}
+_TAKEN: Final = object_of(taken={"type": "integer"})
+
+OPERATIONS: Final = (
+    Operation(
+        "POST",
+        "/v1/ohttp",
+        post_sealed,
+        query=None,
+        for_pages=True,
+        bodies={REQUEST_TYPE: _BINARY},
+        answers={200: (RESPONSE_TYPE, _BINARY)},
+        codes=("unknown-gateway-key", "malformed-sealed", *STORED),
+    ),
+    Operation(
+        "POST",
+        "/v1/ohttp/batch",
+        post_sealed_batch,
+        query=None,
+        scopes=("relay",),
+        optional_scopes=True,
+        bodies={BATCH_TYPE: _BINARY},
+        answers={200: (JSON, _TAKEN)},
+        codes=(NOT_OPEN, "too-many-reports", *STORED),
+    ),
+)

@@ -1,0 +1,154 @@
+"""Sealed uploads on their way through a relay (RFC 9458, section 6.2): kept, mixed and forwarded, and never read.
+
+A sealed upload waits in the relay's queue as a report does, under an id that is drawn here: batches are in the order of
+their ids, so this one's order is the lot's. Nothing of it is sent but the bytes that a device sealed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgpack
+
+from ldp_client.errors import StorageError, TransportError
+from ldp_client.network.aggregator import Aggregator
+from ldp_client.network.transport import Request, Response
+from ldp_client.policy import LARGEST_ANSWER, RETRYABLE_STATUSES, SPLIT_STATUSES
+from ldp_client.runtime import ForkSafeLock
+from ldp_client.storage.contract import Transaction
+from protocols import DocumentError, LdpError, Report
+from protocols.document.gateway import Gateway
+from protocols.oblivious import BATCH_TYPE, HEADER_BYTES, LEAST_SEALED, LENGTH_HEADER, seal_header
+from protocols.wire import ID_BYTES
+
+GATHERING: Final = "gathering/"
+"""Keys of what waits."""
+
+MOST_LENGTHS: Final = 64
+"""Lengths of sealed uploads that are gathered at a time; more are sent by nobody but to fill the relay."""
+
+_SEALED: Final = "sealed."
+_ANSWER: Final = b'{"rejected": []}'
+"""The answer to an upload of which everything was settled."""
+
+Vouch = Callable[[str, Collection[bytes]], Mapping[str, str]]
+"""Name of a queue and ids in it to the headers of a request that forwards them."""
+
+
+def sealed_name(length: int) -> str:
+    """The name of the queue of sealed uploads of a length."""
+    return f"{_SEALED}{length}"
+
+
+def is_sealed(name: str) -> bool:
+    """Return true for the name of a queue of sealed uploads; no campaign's id has a dot."""
+    return name.startswith(_SEALED)
+
+
+def sealed_names(transaction: Transaction) -> list[str]:
+    """The names of the queues in which sealed uploads wait, or are on their way."""
+    prefixes = (GATHERING, "delivery/")
+    return sorted({key.removeprefix(prefix) for prefix in prefixes for key, _ in transaction.items(prefix + _SEALED)})
+
+
+def may_gather(transaction: Transaction, name: str) -> bool:
+    """Return false where uploads of as many other lengths wait as may."""
+    if transaction.get(GATHERING + name) is not None:
+        return True
+    return len(transaction.items(GATHERING + _SEALED, MOST_LENGTHS)) < MOST_LENGTHS
+
+
+def sealed_report(sealed: bytes, gateway: Gateway | None) -> Report:
+    """A sealed upload as it is queued. Raises DocumentError for what the gateway cannot open by its head alone."""
+    if gateway is None:
+        raise DocumentError("no-gateway", "the campaign has no gateway; its uploads come as they are")
+    heads = [seal_header(gateway.key_id, aead) for aead in gateway.aeads]
+    if len(sealed) < LEAST_SEALED or sealed[:HEADER_BYTES] not in heads:
+        raise DocumentError("malformed-sealed", "this is not sealed to the campaign's gateway")
+    return Report(0, os.urandom(ID_BYTES), sealed)
+
+
+@dataclass
+class Arrival:
+    """A sealed upload whose sender waits for its being kept, and why it was not."""
+
+    report: Report
+    is_settled: bool = False
+    refused: LdpError | None = None
+
+
+class Arrivals:
+    """Has what many threads bring kept together: a transaction costs nearly the same whatever is in it. Whoever has the
+    turn keeps what has come meanwhile.
+    """
+
+    def __init__(self, keep: Callable[[Sequence[Arrival]], None]) -> None:
+        self._keep = keep
+        self._waiting: deque[Arrival] = deque()
+        self._turn = ForkSafeLock()
+
+    def keep(self, arrival: Arrival, timeout: float) -> None:
+        """Return once it is settled. Raises StorageError where the turn does not come in time."""
+        self._waiting.append(arrival)
+        if not self._turn.acquire(timeout):
+            # Somebody may keep it yet: it is sent again, and counted once.
+            raise StorageError("storage-busy")
+        try:
+            group = [] if arrival.is_settled else [self._waiting.popleft() for _ in range(len(self._waiting))]
+            if group:
+                self._settle(group)
+        finally:
+            self._turn.release()
+
+    def _settle(self, group: Sequence[Arrival]) -> None:
+        failed: LdpError | None = StorageError("storage-unavailable")  # whatever ends this, nobody is told it was kept
+        try:
+            self._keep(group)
+            failed = None
+        except LdpError as error:
+            failed = error
+        finally:
+            for arrival in group:
+                arrival.refused, arrival.is_settled = failed or arrival.refused, True
+
+
+class Batches(Aggregator):
+    """The aggregator's gateway, where it takes what a relay mixed."""
+
+    def __init__(self, *arguments: Any, vouch: Vouch) -> None:
+        super().__init__(*arguments)
+        self._vouch = vouch
+
+    def upload(self, body: bytes, attempt: int, token: bytes | None = None) -> Request:
+        """See :meth:`Aggregator.upload`; ``body`` is an upload of the queued reports, whose payloads are sealed, and
+        with them their tokens.
+        """
+        ((_, ids, sealed),) = msgpack.unpackb(body)[1]
+        length = len(sealed) // (len(ids) // ID_BYTES)
+        named = [ids[place : place + ID_BYTES] for place in range(0, len(ids), ID_BYTES)]
+        headers = {"Content-Type": BATCH_TYPE, LENGTH_HEADER: str(length), **self._vouch(sealed_name(length), named)}
+        url = f"{self.base}/v1/ohttp/batch"
+        return Request("POST", url, headers, sealed, attempt, LARGEST_ANSWER, self.campaign_id)
+
+    def opened(self, answer: Response) -> Response:
+        """See :meth:`Aggregator.opened`. How many of a batch the campaign took is nobody's to repair here: all of it is
+        settled. What is wrong with a whole batch is no upload's fault, and none is looked for.
+        """
+        if answer.status == 200 and _is_told(answer):
+            return Response(200, {}, _ANSWER)
+        if answer.status in RETRYABLE_STATUSES | SPLIT_STATUSES:
+            return answer
+        code = answer.problem_code() or f"http-{answer.status}"
+        raise TransportError(code, f"the gateway answers {answer.status} ({code})", answer.status)
+
+
+def _is_told(answer: Response) -> bool:
+    try:
+        return isinstance(json.loads(answer.body)["taken"], int)
+    except (ValueError, TypeError, KeyError):
+        return False

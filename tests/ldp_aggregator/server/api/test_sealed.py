@@ -1,0 +1,348 @@
+"""The gateway: what it opens, what it tells in the open, and what a batch of sealed uploads counts for."""
+
+import io
+import json
+import sys
+from types import SimpleNamespace
+
+import pytest
+from cells import cells_of, publish, reports_of
+
+from ldp_aggregator.server.gateway import GatewayKeys
+from ldp_aggregator.server.problems import OHTTP_KEY
+from ldp_aggregator.service.rights import make_token
+from ldp_aggregator.service.settings import Settings
+from ldp_aggregator.service.signing import gateway_of, make_gateway_key, read_gateway_seeds
+from ldp_aggregator.store.contract import utc_now
+from ldp_client.network.sealed import Sealed
+from protocols import LdpError, encode_upload
+from protocols.document.gateway import Gateway
+from protocols.oblivious import (
+    BATCH_TYPE,
+    LENGTH_HEADER,
+    REQUEST_TYPE,
+    RESPONSE_TYPE,
+    BinaryRequest,
+    decode_response,
+    encode_request,
+)
+from protocols.wire import MEDIA_TYPE
+
+TYPED = (("content-type", MEDIA_TYPE),)
+
+
+@pytest.fixture
+def key(tmp_path):
+    make_gateway_key(tmp_path / "gateway.key")
+    return tmp_path / "gateway.key"
+
+
+@pytest.fixture
+def gateway(key):
+    return gateway_of(read_gateway_seeds(key)[-1])
+
+
+@pytest.fixture
+async def server(serving, key):
+    async with serving(gateway_key=key) as made:
+        yield made
+
+
+@pytest.fixture
+async def campaign(server, gateway):
+    return await server.publish(64, gateway=gateway.to_json())
+
+
+@pytest.fixture
+def sealed(gateway):
+    """An upload of reports, or of bytes, to a campaign, sealed."""
+
+    def made(campaign, members, headers=TYPED, *, method="POST", path=None, key=None):
+        body = members if isinstance(members, bytes) else encode_upload(reports_of(campaign, members))
+        path = f"/v1/campaigns/{campaign.id}/reports" if path is None else path
+        return Sealed(key or gateway, encode_request(BinaryRequest(method, "https", "x", path, headers, body)))
+
+    return made
+
+
+@pytest.fixture
+def post(server):
+    async def posted(body, **headers):
+        headers = {"Content-Type": REQUEST_TYPE} | headers
+        return await server.ask("POST", server.public + "/v1/ohttp", data=body, headers=headers)
+
+    return posted
+
+
+@pytest.fixture
+def ask(post):
+    """The answer inside the answer to a sealed request."""
+
+    async def asked(one):
+        answer = await post(one.body)
+        assert (answer.status, answer.headers["Content-Type"]) == (200, RESPONSE_TYPE)
+        return decode_response(one.open(answer.content))
+
+    return asked
+
+
+@pytest.fixture
+def batch(server):
+    """The answer to a relay's batch of sealed uploads."""
+
+    async def sent(bodies, scope="relay", length=None, **headers):
+        length = len(bodies[0]) if length is None else length
+        headers = {"Content-Type": BATCH_TYPE, LENGTH_HEADER: str(length)} | headers
+        url = server.public + "/v1/ohttp/batch"
+        return await server.ask("POST", url, scope, data=b"".join(bodies), headers=headers)
+
+    return sent
+
+
+async def test_an_upload_is_opened_counted_and_answered_with_a_seal_of_one_length(server, campaign, sealed, post, ask):
+    first = await ask(sealed(campaign, [3]))
+    assert (first.status, first.body) == (200, b'{"rejected": []}')
+    assert first.headers == (("content-type", "application/json"),)
+    conflicting = await ask(sealed(campaign, [(3, 4)]))
+    assert json.loads(conflicting.body)["rejected"][0][1] == "conflicting-report"
+    assert (await cells_of(server.store, campaign))[:5] == [0, 0, 0, 1, 0]
+    lengths = {len((await post(sealed(campaign, [one]).body)).content) for one in (3, (3, 4), 5)}
+    assert len(lengths) == 1
+
+
+async def test_what_is_sent_again_is_counted_once_and_answered_with_another_seal(server, campaign, sealed, post):
+    one = sealed(campaign, [7])
+    answers = [await post(one.body) for _ in range(3)]
+    assert {decode_response(one.open(answer.content)).body for answer in answers} == {b'{"rejected": []}'}
+    assert len({answer.content for answer in answers}) == 3
+    assert (await cells_of(server.store, campaign))[7] == 1
+
+
+async def test_every_byte_of_a_sealed_upload_that_is_changed_or_missing_is_refused_in_the_open(
+    server, campaign, sealed, post
+):
+    body = sealed(campaign, [1]).body
+    for place in range(len(body)):
+        for wrong in (body[:place], body[:place] + bytes([body[place] ^ 1]) + body[place + 1 :]):
+            answer = await post(wrong)
+            assert answer.status == 400
+            assert answer.json["code"] in ("malformed-sealed", "unknown-gateway-key"), place
+    assert (await post(body + b"\0")).refused == (400, "malformed-sealed")
+    assert sum(await cells_of(server.store, campaign)) == 0
+
+
+async def test_another_key_is_told_as_rfc_9458_says(server, campaign, sealed, post, gateway):
+    other = Gateway(gateway.key_id ^ 1, gateway.public_key, gateway.aeads)
+    answer = await post(sealed(campaign, [1], key=other).body)
+    assert answer.refused == (400, "unknown-gateway-key")
+    assert answer.json["type"] == OHTTP_KEY == "https://iana.org/assignments/http-problem-types#ohttp-key"
+    assert answer.headers["Content-Type"].startswith("application/problem+json")
+
+
+async def test_a_server_without_a_key_opens_nothing(server, serving, campaign, sealed):
+    async with serving(server.store) as keyless:
+        headers = {"Content-Type": REQUEST_TYPE}
+        url = keyless.public + "/v1/ohttp"
+        answer = await keyless.ask("POST", url, data=sealed(campaign, [1]).body, headers=headers)
+        assert answer.refused == (400, "unknown-gateway-key")
+
+
+async def test_the_outside_is_held_to_its_type_and_length(campaign, sealed, post):
+    assert (await post(sealed(campaign, [1]).body, **{"Content-Type": MEDIA_TYPE})).refused == (415, "wrong-media-type")
+    assert (await post(io.BytesIO(bytes(5 << 20)))).refused == (413, "body-too-large")
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "changes"),
+    [
+        (404, "not-found", {"path": "/v1/campaigns"}),
+        (404, "not-found", {"path": "/admin/v1/campaigns"}),
+        (405, "method-not-allowed", {"method": "GET"}),
+        (415, "wrong-media-type", {"headers": ()}),
+        (415, "compressed-body", {"headers": (*TYPED, ("content-encoding", "gzip"))}),
+        (400, "malformed-request", {"headers": (*TYPED, ("expect", "100-continue"))}),
+        (404, "unknown-campaign", {"path": f"/v1/campaigns/{'A' * 43}/reports"}),
+        (401, "wrong-token", {"headers": (*TYPED, ("authorization", "Bearer ldp_x"), ("ldp-relay-batch", "5"))}),
+    ],
+)
+async def test_a_problem_of_what_is_inside_is_told_inside(status, code, changes, server, campaign, sealed, ask):
+    answer = await ask(sealed(campaign, [1], **changes))
+    assert (answer.status, json.loads(answer.body)["code"]) == (status, code)
+    assert dict(answer.headers)["content-type"] == "application/problem+json"
+    assert sum(await cells_of(server.store, campaign)) == 0
+
+
+async def test_what_is_sealed_and_no_message_or_no_upload_is_told_inside(gateway, campaign, sealed, ask):
+    for one, code in ((Sealed(gateway, b"\x09"), "malformed-request"), (sealed(campaign, b"x"), "malformed-upload")):
+        answer = await ask(one)
+        assert (answer.status, json.loads(answer.body)["code"]) == (400, code)
+    too_many = await ask(sealed(campaign, [1, 2]))
+    assert (too_many.status, json.loads(too_many.body)["code"]) == (413, "too-many-reports")
+
+
+async def test_a_proxys_path_may_stand_in_front(server, campaign, sealed, ask):
+    assert (await ask(sealed(campaign, [2], path=f"/some/base/v1/campaigns/{campaign.id}/reports"))).status == 200
+    assert (await cells_of(server.store, campaign))[2] == 1
+
+
+async def test_the_headers_inside_open_what_is_not_open_to_everybody(server, gateway, sealed, ask):
+    campaign = await publish(server.store, 64, gateway=gateway.to_json(), uploads_need="device")
+    assert (await ask(sealed(campaign, [1]))).status == 401
+    token = ("authorization", f"Bearer {server.tokens['device']}")
+    assert (await ask(sealed(campaign, [1], (*TYPED, token)))).status == 200
+
+
+async def test_a_batch_hides_its_devices_and_says_no_more_than_how_many_were_taken(server, campaign, sealed, batch):
+    answer = await batch([sealed(campaign, [one]).body for one in range(20)], **{"LDP-Relay-Batch": "20"})
+    assert (answer.status, answer.json) == (200, {"taken": 20})
+    arrivals = (await server.store.state(campaign.id)).arrivals
+    assert (arrivals.least_batch, arrivals.vouched) == (20, 20)
+    assert (await cells_of(server.store, campaign))[:21] == [1] * 20 + [0]
+
+
+async def test_a_batch_that_comes_again_counts_nothing_and_hides_nobody_less(server, campaign, sealed, batch):
+    bodies = [sealed(campaign, [one]).body for one in range(10)]
+    for _ in range(3):
+        assert (await batch(bodies, **{"LDP-Relay-Batch": "10"})).json == {"taken": 10}
+    assert (await server.store.state(campaign.id)).arrivals.least_batch == 10
+    assert await cells_of(server.store, campaign, 10) == [1] * 10
+
+
+async def test_one_device_that_is_in_a_batch_twice_hides_nobody_by_that(server, campaign, sealed, batch):
+    members = [sealed(campaign, [one]).body for one in (*range(10), 3, 3)]
+    assert (await batch(members, **{"LDP-Relay-Batch": "12"})).json == {"taken": 12}
+    assert (await server.store.state(campaign.id)).arrivals.least_batch == 10
+    assert await cells_of(server.store, campaign, 10) == [1] * 10
+
+
+async def test_what_is_no_upload_is_left_out_of_a_batch_and_of_the_crowd(server, campaign, sealed, batch):
+    good = [sealed(campaign, [one]).body for one in range(10)]
+    length = len(good[0])
+    other = await server.publish(64, title="C")
+    wrong = [
+        bytes(length),
+        good[0][:-1] + bytes([good[0][-1] ^ 1]),
+        sealed(campaign, [11], method="TOSP").body,
+        sealed(campaign, [12], path=f"/v1/campaigns/{'A' * 43}/reports").body,
+        sealed(campaign, bytes(len(encode_upload(reports_of(campaign, [1]))))).body,
+        sealed(other, [13]).body,
+    ]
+    assert {len(body) for body in wrong} == {length}
+    answer = await batch([*wrong, *good], **{"LDP-Relay-Batch": "16"})
+    assert answer.json == {"taken": 11}
+    assert (await server.store.state(campaign.id)).arrivals.least_batch == 10
+    assert sum(await cells_of(server.store, campaign)) == 10
+    assert sum(await cells_of(server.store, other)) == 1
+
+
+async def test_a_batch_without_a_word_for_it_hides_nobody(server, campaign, sealed, batch):
+    assert (await batch([sealed(campaign, [one]).body for one in range(3)])).json == {"taken": 3}
+    assert (await server.store.state(campaign.id)).arrivals.vouched == 0
+
+
+async def test_a_batch_needs_a_relays_token_and_a_length_that_divides_it(campaign, sealed, batch):
+    body = sealed(campaign, [1]).body
+    assert (await batch([body], scope="")).refused == (401, "missing-token")
+    assert (await batch([body], scope="device")).refused == (403, "wrong-scope")
+    for length in ("", "x", "-5", "54", len(body) + 1, len(body) - 1, "9" * 10):
+        assert (await batch([body], length=length)).refused == (400, "malformed-request"), length
+    assert (await batch([b""], length=100)).refused == (400, "malformed-request")
+    assert (await batch([body], **{"LDP-Relay-Batch": "x"})).refused == (400, "malformed-request")
+
+
+async def test_a_relays_token_opens_only_its_campaigns(server, campaign, sealed, batch, make_tokens):
+    other = await server.publish(64, title="C")
+    token = await make_tokens(campaign.id)
+    bodies = [sealed(campaign, [1]).body, sealed(other, [2]).body]
+    for word in ({}, {"LDP-Relay-Batch": "2"}):
+        answer = await batch(bodies, scope="", Authorization=f"Bearer {token}", **word)
+        assert answer.json == {"taken": 1}
+    assert sum(await cells_of(server.store, other)) == 0
+
+
+@pytest.fixture
+def make_tokens(server):
+    """A relay's token for one campaign."""
+
+    async def made(campaign_id):
+        text, stored = make_token("limited", "relay", utc_now(), campaigns=[campaign_id])
+        await server.store.add_token(stored)
+        return text
+
+    return made
+
+
+async def test_who_is_not_admitted_by_what_is_inside_is_not_in_a_batch_either(
+    serving, key, gateway, sealed, monkeypatch
+):
+    async def admits(_campaign_id, headers):
+        return headers.get("x-pass") == "right"
+
+    monkeypatch.setitem(sys.modules, "own", SimpleNamespace(admits=admits))
+    async with serving(gateway_key=key, admission="own:admits") as server:
+        campaign = await server.publish(64, gateway=gateway.to_json())
+        passes = (("x-pass", "right"), ("x-pass", "wrong"))
+        bodies = [sealed(campaign, [one], (*TYPED, passes[one % 2])).body for one in range(10)]
+        headers = {"Content-Type": BATCH_TYPE, LENGTH_HEADER: str(len(bodies[0])), "LDP-Relay-Batch": "10"}
+        url = server.public + "/v1/ohttp/batch"
+        answer = await server.ask("POST", url, "relay", data=b"".join(bodies), headers=headers)
+        assert answer.json == {"taken": 5}
+        assert await cells_of(server.store, campaign, 10) == [1, 0] * 5
+        assert (await server.store.state(campaign.id)).arrivals.least_batch == 5
+
+
+async def test_a_campaign_that_asks_for_a_relays_token_takes_the_one_of_a_batch(server, gateway, sealed, batch, ask):
+    campaign = await publish(server.store, 64, gateway=gateway.to_json(), uploads_need="relay")
+    assert (await ask(sealed(campaign, [1]))).status == 401
+    assert (await batch([sealed(campaign, [1]).body])).json == {"taken": 1}
+
+
+async def test_a_campaign_that_opens_later_has_the_relay_come_again_and_a_closed_one_has_not(
+    server, gateway, sealed, batch
+):
+    later = await server.publish(64, gateway=gateway.to_json(), opens="2999-01-01T00:00:00Z")
+    assert (await batch([sealed(later, [1]).body])).refused == (409, "campaign-not-open")
+    now = await server.publish(64, gateway=gateway.to_json())
+    assert (await batch([sealed(later, [1]).body, sealed(now, [1]).body])).json == {"taken": 1}
+    assert (await server.ask("POST", f"/admin/v1/campaigns/{now.id}/close", "admin")).status < 300
+    assert (await batch([sealed(now, [2]).body])).json == {"taken": 0}
+
+
+def test_a_key_file_is_its_owners_alone_and_may_hold_older_keys(key, tmp_path):
+    first = read_gateway_seeds(key)
+    make_gateway_key(tmp_path / "next.key")
+    with key.open("a") as file:
+        file.write((tmp_path / "next.key").read_text())
+    assert read_gateway_seeds(key) == (*first, *read_gateway_seeds(tmp_path / "next.key"))
+    key.write_text(2 * (tmp_path / "next.key").read_text())
+    with pytest.raises(LdpError, match="one identifier"):
+        read_gateway_seeds(key)
+    key.write_text("ldp-bayes gateway key 1: AAAA\n")
+    with pytest.raises(LdpError, match="damaged"):
+        read_gateway_seeds(key)
+    key.write_text("ldp-bayes signing key 1: AAAA\n")
+    with pytest.raises(LdpError, match="create FILE --gateway"):
+        read_gateway_seeds(key)
+    key.chmod(0o644)
+    with pytest.raises(LdpError, match="chmod 600"):
+        read_gateway_seeds(key)
+
+
+async def test_older_keys_of_the_file_open_too(serving, key, tmp_path, sealed, gateway):
+    make_gateway_key(tmp_path / "next.key")
+    with key.open("a") as file:
+        file.write((tmp_path / "next.key").read_text())
+    async with serving(gateway_key=key) as server:
+        campaign = await server.publish(64, gateway=gateway.to_json())
+        newer = gateway_of(read_gateway_seeds(key)[-1])
+        for number, used in enumerate((gateway, newer)):
+            one = sealed(campaign, [number], key=used)
+            headers = {"Content-Type": REQUEST_TYPE}
+            answer = await server.ask("POST", server.public + "/v1/ohttp", data=one.body, headers=headers)
+            assert decode_response(one.open(answer.content)).status == 200
+
+
+def test_a_server_without_the_library_says_so_when_it_starts(key, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyhpke", None)
+    with pytest.raises(LdpError, match=r"ldp-bayes\[ohttp\]"):
+        GatewayKeys.of(Settings(gateway_key=key))

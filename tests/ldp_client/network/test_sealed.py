@@ -1,0 +1,346 @@
+"""A device that seals: what leaves it, what it believes, and that nothing ever leaves in the clear."""
+
+import json
+import sys
+from dataclasses import replace
+
+import pytest
+from records import RECORD
+
+from ldp_client import Device, MemoryStorage, Policy, RefusedError
+from ldp_client.network.transport import Response
+from protocols import Campaign, LdpError
+from protocols.document.gateway import Gateway
+from protocols.oblivious import (
+    ENC_BYTES,
+    HEADER_BYTES,
+    REQUEST_TYPE,
+    RESPONSE_TYPE,
+    BinaryResponse,
+    answer_key,
+    decode_request,
+    encode_response,
+    nonce_bytes,
+    seal_info,
+    suite,
+)
+from protocols.wire import MEDIA_TYPE
+
+pytest.importorskip("pyhpke")
+
+URL = "https://collect.example.org/base"
+RELAY = "https://relay.example/some/path/"
+SECRET = bytes(range(32))
+ALL = BinaryResponse(200, (("content-type", "application/json"),), b'{"rejected": []}')
+
+
+def gateway(*aeads):
+    private = suite(1).kem.deserialize_private_key(SECRET)
+    return Gateway(9, private.raw.public_key().public_bytes_raw(), aeads or (1, 3))
+
+
+class Gate:
+    """The network: a relay with a gateway behind it, where ``answer`` says nothing else."""
+
+    begins_body = True
+
+    def __init__(self):
+        self.requests, self.messages = [], []
+        self.inner = ALL
+        self.answer = None
+
+    def send(self, request, timeout, cancellation=None):
+        if cancellation is not None:
+            cancellation.begin_body()
+        self.requests.append(request)
+        if self.answer is not None:
+            return self.answer(request)
+        return Response(200, {"content-type": RESPONSE_TYPE}, self.opened(request.body))
+
+    def opened(self, body):
+        """The sealed answer to a sealed request."""
+        header, enc = body[:HEADER_BYTES], body[HEADER_BYTES : HEADER_BYTES + ENC_BYTES]
+        aead = header[-1]
+        of = suite(aead)
+        context = of.create_recipient_context(enc, of.kem.deserialize_private_key(SECRET), seal_info(header))
+        self.messages.append(decode_request(context.open(body[HEADER_BYTES + ENC_BYTES :])))
+        nonce = bytes(nonce_bytes(aead))
+        key, of_key = answer_key(aead, context, enc, nonce)
+        return nonce + key.seal(encode_response(self.inner, multiple=64), of_key)
+
+
+@pytest.fixture
+def gate():
+    return Gate()
+
+
+@pytest.fixture
+def sealing(draft):
+    return Campaign.compile({**draft, "gateway": gateway().to_json()})
+
+
+@pytest.fixture
+def part(gate, sealing, clock):
+    """A device, and its part in a campaign with a gateway."""
+
+    def made(*, of=sealing, relay=RELAY, granted=True, **options):
+        options = {"storage": MemoryStorage(), "clock": clock, "transport": gate, "max_total_epsilon": 8, **options}
+        device = Device(options.pop("storage"), relay=relay, **options)
+        joined = device.campaign(URL, of.id, max_epsilon=4)
+        joined.load(of.document)
+        if granted:
+            joined.grant()
+        return device, joined
+
+    return made
+
+
+@pytest.mark.parametrize("aeads", [(1, 3), (3, 1), (3,)])
+def test_an_upload_is_sealed_with_the_first_cipher_of_the_document_and_has_one_header_outside(gate, part, draft, aeads):
+    campaign = Campaign.compile({**draft, "gateway": gateway(*aeads).to_json()})
+    device, joined = part(
+        of=campaign, headers=lambda body: {"Authorization": "PrivateToken x", "X-Length": str(len(body))}
+    )
+    joined.contribute(RECORD, "yes")
+    assert device.run_once(5)
+    (request,) = gate.requests
+    assert (request.method, request.url, request.headers) == ("POST", RELAY, {"Content-Type": REQUEST_TYPE})
+    assert request.body[0] == 9
+    assert request.body[HEADER_BYTES - 1] == aeads[0]
+    (message,) = gate.messages
+    path = f"/base/v1/campaigns/{campaign.id}/reports"
+    assert message[:4] == ("POST", "https", "collect.example.org", path)
+    headers = dict(message.headers)
+    assert headers["content-type"] == MEDIA_TYPE
+    assert headers["authorization"] == "PrivateToken x"
+    assert headers["x-length"] == str(len(message.body))
+    assert joined.fate == "arrived"
+
+
+def test_what_was_sent_says_so_also_where_the_document_is_gone(part):
+    device, joined = part()
+    joined.contribute(RECORD, "yes")
+    assert device.run_once(5)
+    (sent,) = device.sent()
+    assert (sent.way, sent.reply) == ("sent so that nobody saw both who and what", "arrived")
+    assert device.export()["sent"][0]["way"] == sent.way
+    assert device.export()["consents"][joined.id]["gateway"] == gateway().key
+
+
+def test_what_goes_in_the_clear_says_so_too(join):
+    device, _ = join(answered=True)
+    assert device.run_once(5)
+    assert [one.way for one in device.sent()] == ["sent to the server"]
+
+
+def test_every_try_is_sealed_anew(gate, part, clock):
+    device, joined = part()
+    joined.contribute(RECORD, "yes")
+    gate.answer = lambda _: Response(503)
+    for _ in range(4):
+        device.run_once(0.5)
+        clock.advance(3600)
+    bodies = [request.body for request in gate.requests]
+    assert len(bodies) > 2
+    assert len({body[:HEADER_BYTES] for body in bodies}) == len({len(body) for body in bodies}) == 1
+    assert len({body[HEADER_BYTES : HEADER_BYTES + ENC_BYTES] for body in bodies}) == len(bodies)
+    for body in bodies:
+        gate.opened(body)
+    assert len({message.body for message in gate.messages}) == 1
+
+
+def test_a_relay_that_keeps_it_for_later_has_it(gate, part):
+    gate.answer = lambda _: Response(202)
+    device, joined = part()
+    joined.contribute(RECORD, "yes")
+    assert device.run_once(5)
+    assert joined.fate == "arrived"
+
+
+def problem(status, code, **headers):
+    body = json.dumps({"code": code}).encode()
+    return Response(status, {"content-type": "application/problem+json", **headers}, body)
+
+
+OTHERS = {
+    "a success that nobody sealed": (Response(200, {"content-type": "application/json"}, ALL.body), "not-the-gateway"),
+    "an answer that is not sealed": (Response(200, {"content-type": RESPONSE_TYPE}, ALL.body), "not-the-gateway"),
+    "no answer": (Response(200, {"content-type": RESPONSE_TYPE}, b""), "not-the-gateway"),
+    "202 with a page": (Response(202, {}, b"<html>"), "http-202"),
+    "204": (Response(204), "http-204"),
+    "a redirect": (Response(302, {"location": "https://elsewhere.example"}), "http-302"),
+    "a campaign that the relay calls closed": (problem(410, "campaign-closed"), "campaign-closed"),
+    "a body that it calls malformed": (problem(400, "malformed-upload"), "malformed-upload"),
+    "one that it calls too large": (problem(413, "body-too-large"), "body-too-large"),
+    "an unknown key": (problem(400, "unknown-gateway-key"), "unknown-gateway-key"),
+    "a relay that is busy": (problem(503, "queue-full"), "queue-full"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_whatever_else_was_not_sealed_is_tried_again(name, gate, part, clock):
+    answer, code = OTHERS[name]
+    gate.answer = lambda _: answer
+    device, joined = part()
+    joined.contribute(RECORD, "yes")
+    assert not device.run_once(0.5)
+    status = joined.status()
+    assert (status.queued, status.sent, status.problem) == (1, 0, code)
+    assert (status.dropped, status.quarantined) == ({}, {})
+    gate.answer = None
+    clock.advance(7200)
+    assert device.run_once(5)
+    assert joined.fate == "arrived"
+
+
+def test_an_answer_to_another_request_is_none_to_this_one(gate, part):
+    first = []
+
+    def answer(request):
+        body = gate.opened(request.body)
+        first.append(body)
+        return Response(200, {"content-type": RESPONSE_TYPE}, first[0])
+
+    gate.answer = answer
+    for fate in ("arrived", "on-its-way"):
+        device, joined = part()
+        joined.contribute(RECORD, "yes")
+        device.run_once(0.5)
+        assert joined.fate == fate
+
+
+def test_a_refusal_that_was_sealed_is_the_gateways_own(gate, part):
+    closed = json.dumps({"code": "campaign-closed"}).encode()
+    gate.inner = BinaryResponse(409, (("content-type", "application/problem+json"),), closed)
+    device, joined = part()
+    joined.contribute(RECORD, "yes")
+    assert device.run_once(5)
+    assert joined.status().dropped == {"campaign-closed": 1}
+
+
+def test_a_relay_that_asks_for_patience_gets_it(gate, part, clock):
+    gate.answer = lambda _: problem(503, "queue-full", **{"retry-after": "1000"})
+    device, joined = part()
+    joined.contribute(RECORD, "yes")
+    device.run_once(0.5)
+    clock.advance(999)
+    device.run_once(0.5)
+    assert len(gate.requests) == 1
+    clock.advance(3600)
+    device.run_once(0.5)
+    assert len(gate.requests) == 2
+
+
+def test_headers_that_cannot_be_sealed_are_a_retry(gate, part):
+    device, joined = part(headers=lambda _: {"X-Token": "a\r\nb"})
+    joined.contribute(RECORD, "yes")
+    assert not device.run_once(0.5)
+    assert joined.status().problem == "bad-request"
+    assert gate.requests == []
+
+
+def test_without_a_relay_nothing_is_agreed_to_and_nothing_spent(gate, part):
+    device, joined = part(relay=None, granted=False)
+    assert joined.refusal().code == "no-relay"
+    assert joined.next_step() == "nothing"
+    with pytest.raises(RefusedError, match=r"Device\(\.\.\., relay=") as told:
+        joined.grant()
+    assert told.value.code == "no-relay"
+    assert device.ledger().total_epsilon == 0
+
+
+def test_without_the_library_nothing_is_agreed_to_and_nothing_spent(part, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyhpke", None)
+    device, joined = part(granted=False)
+    with pytest.raises(RefusedError, match=r"ldp-bayes-client\[ohttp\]") as told:
+        joined.grant()
+    assert told.value.code == "not-installed"
+    assert device.ledger().total_epsilon == 0
+
+
+@pytest.mark.parametrize("code", ["no-relay", "not-installed"])
+def test_an_app_that_loses_its_relay_or_its_library_sends_nothing_until_it_has_them(
+    code, gate, part, clock, monkeypatch
+):
+    storage = MemoryStorage()
+    part(storage=storage)[1].contribute(RECORD, "yes")
+    with monkeypatch.context() as without:
+        if code == "not-installed":
+            without.setitem(sys.modules, "pyhpke", None)
+        relay = None if code == "no-relay" else RELAY
+        device = Device(storage, max_total_epsilon=8, clock=clock, transport=gate, relay=relay)
+        joined = device.campaign(URL, part(granted=False)[1].id, max_epsilon=4)
+        assert not device.run_once(0.5)
+        assert joined.status().problem == code
+        assert gate.requests == []
+    clock.advance(7200)
+    assert Device(storage, max_total_epsilon=8, clock=clock, transport=gate, relay=RELAY).run_once(5)
+    assert len(gate.messages) == 1
+
+
+def test_a_device_that_agreed_and_has_no_relay_now_answers_nothing(part):
+    storage = MemoryStorage()
+    part(storage=storage)
+    device, joined = part(storage=storage, relay=None, granted=False)
+    with pytest.raises(RefusedError) as told:
+        joined.contribute(RECORD, "yes")
+    assert told.value.code == "no-relay"
+    assert (device.ledger().total_epsilon, joined.status().queued) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "relay", ["relay.example", "http://relay.example/", "ftp://relay.example", "https://u:p@relay.example"]
+)
+def test_the_address_of_a_relay_is_checked_like_others(relay):
+    with pytest.raises(LdpError, match="relay") as told:
+        Device(":memory:", max_total_epsilon=1, relay=relay)
+    assert told.value.code == "bad-relay"
+
+
+def test_a_device_with_a_relay_sends_in_the_clear_where_the_campaign_has_no_gateway(join, server):
+    device, _ = join(answered=True, relay=RELAY)
+    assert device.run_once(5)
+    assert len(server.uploads) == 1
+
+
+def test_an_app_that_sends_itself_hands_over_what_came_and_the_device_opens_it(gate, part, clock):
+    device, joined = part()
+    joined.contribute(RECORD, "yes")
+    task = device.next_task()
+    request = device.request(task)
+    assert (request.url, request.headers) == (RELAY, {"Content-Type": REQUEST_TYPE})
+    device.on_result(task, Response(200, {"content-type": "application/json"}, ALL.body))
+    assert joined.status().problem == "not-the-gateway"
+    clock.advance(7200)
+    task = device.next_task()
+    device.on_result(task, gate.send(device.request(task), 1))
+    assert joined.fate == "arrived"
+
+
+def test_an_app_that_forgot_its_request_meanwhile_sends_again(gate, part, clock, sealing):
+    storage = MemoryStorage()
+    device, joined = part(storage=storage)
+    joined.contribute(RECORD, "yes")
+    answer = gate.send(device.request(device.next_task()), 1)
+    again, joined = part(storage=storage)
+    again.on_result(again.next_task(), answer)
+    assert joined.status().queued == 1
+    clock.advance(7200)
+    assert again.run_once(5)
+    assert joined.fate == "arrived"
+
+
+def test_two_different_answers_share_the_header_and_no_eight_bytes_more(gate, part, sealing):
+    for number in range(2):
+        device, joined = part()
+        joined.contribute({**RECORD, "age": ("young", "old")[number]}, ("yes", "no")[number])
+        assert device.run_once(5)
+    bodies = [request.body for request in gate.requests]
+    assert bodies[0][:HEADER_BYTES] == bodies[1][:HEADER_BYTES]
+    first, second = ({body[at : at + 8] for at in range(HEADER_BYTES, len(body) - 8)} for body in bodies)
+    assert not first & second
+
+
+def test_the_policy_may_allow_a_relay_without_tls():
+    policy = replace(Policy(), allow_plain_http=True)
+    assert Device(":memory:", max_total_epsilon=1, policy=policy, relay="http://relay.example").policy is policy

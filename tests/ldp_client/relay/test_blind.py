@@ -1,0 +1,303 @@
+"""Sealed uploads in a relay: mixed by count and length, unread, in an order by lot, kept until the gateway has them."""
+
+import http.client
+import json
+import os
+from dataclasses import replace
+
+import pytest
+from forking import holds_in_a_child, needs_fork
+
+from ldp_client import MemoryStorage, StorageError, TransportError
+from ldp_client.network.transport import Response
+from ldp_client.relay import BATCH_HEADER, RELAY_POLICY, Mixing, Relay
+from ldp_client.relay.blind import MOST_LENGTHS
+from protocols import Campaign, DocumentError, Report, encode_upload
+from protocols.document.gateway import Gateway
+from protocols.oblivious import BATCH_TYPE, LEAST_SEALED, LENGTH_HEADER, REQUEST_TYPE, seal_header
+
+URL = "http://127.0.0.1:1"
+GATEWAY = Gateway(5, bytes([9] + [0] * 31))
+
+
+def sealed(length=100):
+    """Bytes as a device seals them, for who cannot open them."""
+    header = seal_header(5, 1)
+    return header + os.urandom(length - len(header))
+
+
+class Gate:
+    """The aggregator, as far as a relay sees it."""
+
+    def __init__(self, campaign):
+        self.campaign = campaign
+        self.batches, self.answers = [], []
+        self.answer = None
+        """What is answered to every batch, where no other of ``answers`` is left."""
+
+    def send(self, request, timeout, cancellation=None):
+        if request.method == "GET":
+            return Response(200, {"content-type": "application/json"}, self.campaign.document)
+        self.batches.append(request)
+        taken = json.dumps({"taken": 0}).encode()
+        usual = self.answer or Response(200, {"content-type": "application/json"}, taken)
+        answer = self.answers.pop(0) if self.answers else usual
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    @property
+    def forwarded(self):
+        """The sealed uploads of each batch."""
+        lengths = [int(request.headers[LENGTH_HEADER]) for request in self.batches]
+        return [
+            [request.body[at : at + length] for at in range(0, len(request.body), length)]
+            for request, length in zip(self.batches, lengths, strict=True)
+        ]
+
+
+@pytest.fixture
+def campaign(draft):
+    return Campaign.compile({**draft, "gateway": GATEWAY.to_json()})
+
+
+@pytest.fixture
+def gate(campaign):
+    return Gate(campaign)
+
+
+@pytest.fixture
+def build(gate, campaign, clock):
+    storage = MemoryStorage()
+
+    def made(least=10, longest=None, **options):
+        options = {"storage": storage, "clock": clock, "transport": gate, "token": "ldp_token", **options}
+        return Relay(URL, campaign.id, mixing=Mixing(least, longest), **options)
+
+    return made
+
+
+@pytest.fixture
+def relay(build):
+    return build(1)
+
+
+def collect(relay, count, length=100):
+    bodies = [sealed(length) for _ in range(count)]
+    for body in bodies:
+        relay.collect_sealed(body)
+    return bodies
+
+
+def test_nothing_leaves_before_the_least_batch_is_there_and_then_all_of_it_in_one_request(build, gate, campaign):
+    relay = build(10)
+    bodies = collect(relay, 9)
+    assert not relay.run_once(5)
+    assert (gate.batches, relay.gathering()) == ([], 9)
+    bodies += collect(relay, 1)
+    assert relay.run_once(5)
+    (request,) = gate.batches
+    assert (request.method, request.url, request.isolate) == ("POST", URL + "/v1/ohttp/batch", campaign.id)
+    assert dict(request.headers) == {
+        "Content-Type": BATCH_TYPE,
+        LENGTH_HEADER: "100",
+        "Authorization": "Bearer ldp_token",
+        BATCH_HEADER: "10",
+    }
+    assert sorted(gate.forwarded[0]) == sorted(bodies)
+    assert relay.gathering() == 0
+
+
+def test_the_order_of_a_batch_is_drawn(build, gate):
+    """20 uploads stay in their order less than once in 10^18."""
+    relay = build(20)
+    first = []
+    for _ in range(10):
+        bodies = collect(relay, 20)
+        assert relay.run_once(5)
+        assert gate.forwarded[-1] != bodies
+        first.append(bodies.index(gate.forwarded[-1][0]))
+    # All ten alike: less than once in 5 * 10^11.
+    assert len(set(first)) > 1
+
+
+def test_each_length_is_gathered_on_its_own(build, gate):
+    relay = build(5)
+    collect(relay, 4, 100), collect(relay, 4, 120)
+    assert not relay.run_once(5)
+    assert (gate.batches, relay.gathering()) == ([], 8)
+    collect(relay, 1, 120)
+    assert not relay.run_once(5)
+    assert [{len(body) for body in batch} for batch in gate.forwarded] == [{120}]
+    assert relay.gathering() == 4
+
+
+def test_after_the_longest_wait_fewer_leave_for_whom_nobody_vouches_and_nobody_alone(build, gate, clock):
+    relay = build(10, 60.0)
+    collect(relay, 1)
+    clock.advance(3600)
+    assert not relay.run_once(1)
+    assert gate.batches == []
+    collect(relay, 1)
+    clock.advance(61)
+    assert relay.run_once(1)
+    assert BATCH_HEADER not in gate.batches[0].headers
+    assert len(gate.forwarded[0]) == 2
+
+
+def test_a_batch_that_was_tried_never_grows_and_is_sent_again_as_it_was(build, gate, clock):
+    relay = build(5)
+    collect(relay, 5)
+    gate.answer = TransportError("timeout")
+    assert not relay.run_once(0.5)
+    collect(relay, 5)
+    gate.answer = None
+    clock.advance(7200)
+    assert relay.run_once(10)
+    first, again, other = gate.forwarded[0], gate.forwarded[-2], gate.forwarded[-1]
+    assert first == again
+    assert not set(first) & set(other)
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 409, 500, 503, 200, 202])
+def test_whatever_else_is_answered_to_a_batch_is_a_retry_of_all_of_it(status, relay, gate, clock):
+    body = json.dumps({"code": "some-code"}).encode()
+    gate.answer = Response(status, {"content-type": "application/problem+json"}, body)
+    collect(relay, 4)
+    assert not relay.run_once(0.5)
+    assert relay.problem in ("some-code", f"http-{status}")
+    gate.answer = None
+    clock.advance(7200)
+    assert relay.run_once(5)
+    assert len(gate.forwarded[-1]) == 4
+
+
+def test_a_batch_that_is_too_large_for_the_gateway_goes_in_halves(relay, gate):
+    gate.answers = [Response(413, {"content-type": "application/problem+json"}, b'{"code": "body-too-large"}')]
+    collect(relay, 8)
+    assert relay.run_once(5)
+    assert [len(batch) for batch in gate.forwarded] == [8, 4, 4]
+
+
+def test_what_was_forwarded_is_not_kept(gate, clock, campaign, tmp_path):
+    path = tmp_path / "relay.db"
+    relay = Relay(URL, campaign.id, storage=path, mixing=Mixing(1), clock=clock, transport=gate)
+    (body,) = collect(relay, 1)
+    assert body in path.read_bytes()
+    assert relay.run_once(5)
+    assert relay.run_once(5)
+    assert body not in path.read_bytes()
+    with relay._storage.transaction(write=False) as transaction:
+        assert [key for key, _ in transaction.items("")] == [f"campaign/{campaign.id}"]
+
+
+@needs_fork
+def test_what_was_answered_is_there_after_a_kill(gate, clock, campaign, tmp_path):
+    def build():
+        return Relay(URL, campaign.id, storage=tmp_path / "relay.db", mixing=Mixing(10), clock=clock, transport=gate)
+
+    def collects_and_dies():
+        collect(build(), 10)
+        os._exit(0)
+
+    assert holds_in_a_child(collects_and_dies)
+    again = build()
+    assert again.gathering() == 10
+    assert again.run_once(5)
+    assert len(gate.forwarded[0]) == 10
+
+
+WRONG = {
+    "short": sealed(100)[: LEAST_SEALED - 1],
+    "empty": b"",
+    "another key": b"\x06" + sealed(100)[1:],
+    "another KEM": sealed(100)[:2] + b"\x10" + sealed(100)[3:],
+    "another cipher": seal_header(5, 2) + bytes(93),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_the_gateway_cannot_open_by_its_head_is_refused(name, relay):
+    with pytest.raises(DocumentError, match="sealed"):
+        relay.collect_sealed(WRONG[name])
+    assert relay.gathering() == 0
+
+
+def test_a_campaign_without_a_gateway_takes_nothing_sealed(draft, clock):
+    plain = Campaign.compile(draft)
+    relay = Relay(URL, plain.id, storage=MemoryStorage(), clock=clock, transport=Gate(plain))
+    with pytest.raises(DocumentError) as told:
+        relay.collect_sealed(sealed())
+    assert told.value.code == "no-gateway"
+
+
+def test_what_is_kept_is_bounded_and_so_are_the_lengths(build, campaign):
+    relay = build(2, policy=replace(RELAY_POLICY, most_queued_reports=3))
+    collect(relay, 3)
+    with pytest.raises(StorageError) as told:
+        relay.collect_sealed(sealed())
+    assert told.value.code == "queue-full"
+    relay = build(2, storage=MemoryStorage())
+    for length in range(100, 100 + MOST_LENGTHS):
+        collect(relay, 1, length)
+    with pytest.raises(StorageError) as told:
+        relay.collect_sealed(sealed(99))
+    assert told.value.code == "queue-full"
+    collect(relay, 1, 100)
+
+
+def test_where_the_storage_fails_nobody_is_told_that_it_was_kept(build):
+    class Broken(MemoryStorage):
+        fails = False
+
+        def transaction(self, *, write):
+            if write and self.fails:
+                raise RuntimeError("a storage of somebody's own")
+            return super().transaction(write=write)
+
+    storage = Broken()
+    relay = build(2, storage=storage)
+    relay.campaign()
+    storage.fails = True
+    with pytest.raises(RuntimeError):
+        relay.collect_sealed(sealed())
+    storage.fails = False
+    relay.collect_sealed(sealed())
+    assert relay.gathering() == 1
+
+
+def test_reports_in_the_clear_are_mixed_beside_and_not_with_sealed_ones(build, gate, campaign):
+    relay = build(2)
+    collect(relay, 1)
+    question = campaign.questions[0]
+    relay.collect(encode_upload([Report(question.index, bytes(16), bytes(question.mechanism.width))]))
+    assert not relay.run_once(1)
+    assert (gate.batches, relay.gathering()) == ([], 2)
+
+
+def ask(gateway, body, **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.server_port, timeout=10)
+    connection.request("POST", "/ohttp", body, {"Content-Type": REQUEST_TYPE} | headers)
+    with connection.getresponse() as answer:
+        told = answer.status, answer.read()
+    connection.close()
+    return told
+
+
+def test_the_door_answers_202_once_it_is_kept_and_nothing_else(gateway, relay):
+    body = sealed()
+    assert ask(gateway, body) == (202, b"")
+    assert relay.gathering() == 1
+    status, told = ask(gateway, b"x" * 60)
+    assert (status, json.loads(told)["code"]) == (400, "malformed-sealed")
+    assert ask(gateway, body, **{"Content-Type": "application/octet-stream"})[0] == 415
+    assert ask(gateway, bytes((1 << 20) + 1))[0] == 413
+
+
+def test_who_is_not_admitted_leaves_nothing(serving, relay):
+    async def nobody(campaign_id, headers):
+        return False
+
+    with serving(relay, admission=nobody) as gateway:
+        assert ask(gateway, sealed())[0] == 403
+    assert relay.gathering() == 0
