@@ -155,6 +155,8 @@ def _unpack(data: bytes, longest: int) -> list[Any]:
 def _check(values: Sequence[object], campaign: Campaign) -> None:
     if campaign.windows is not None:
         raise _malformed("a campaign with windows asks devices, each in one window; nodes have no part in it")
+    if campaign.issuer is not None:
+        raise _malformed("a campaign with an issuer asks devices, each with a token; nodes have no part in it")
     wanted = _length(campaign)
     if len(values) != wanted:
         raise _malformed(f"a share for this campaign has {wanted} integers, not {len(values)}")

@@ -1,4 +1,4 @@
-"""The manners of the three programs: examples that work, mistakes told with what to do next, documented exit codes."""
+"""The manners of the four programs: examples that work, mistakes told with what to do next, documented exit codes."""
 
 import argparse
 import re
@@ -11,6 +11,7 @@ import pytest
 from ldp_aggregator.cli import program
 from ldp_aggregator.cli.program import make_parser as aggregator_parser
 from ldp_aggregator.cli.program import run as run_aggregator
+from ldp_aggregator.issuer import __main__ as issuer
 from ldp_client import command as client
 from protocols import shell
 from protocols.shell import EXAMPLES, EXIT_CODES, Parser, parsers_under
@@ -19,21 +20,24 @@ from simulations import __main__ as simulations
 PROGRAMS = {
     "ldp-aggregator": aggregator_parser,
     "ldp_client": client.make_parser,
+    "ldp-issuer": issuer.make_parser,
     "simulations": simulations.make_parser,
 }
 PARSE = {
     "ldp-aggregator": program.parse,
     "ldp_client": client.make_parser().parse_args,
+    "ldp-issuer": issuer.make_parser().parse_args,
     "simulations": simulations.make_parser().parse_args,
 }
-FEWEST_PARSERS = {"ldp-aggregator": 30, "ldp_client": 6, "simulations": 7}
+FEWEST_PARSERS = {"ldp-aggregator": 30, "ldp_client": 6, "ldp-issuer": 1, "simulations": 7}
 PRINTING_JSON = {
     "ldp-aggregator": {"list", "show", "verify", "estimates", "status", "fsck", "audit", "fit"},
     "ldp_client": {"contribute", "predict", "status"},
+    "ldp-issuer": set(),
     "simulations": {"demo", "population", "accuracy", "plan", "series", "draft", "reproduce"},
 }
-MOST_COMMANDS = 40
-MOST_FLAGS = 190
+MOST_COMMANDS = 41
+MOST_FLAGS = 195
 """Of all commands together, each flag counted with every command that has it."""
 DASHED = "-" + "A" * 42
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "commands.md"

@@ -147,6 +147,7 @@ OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all t
         answers={200: (JSON, _REJECTED)},
         codes=(
             *(CLOSED, NOT_OPEN, TAKES_SHARES, "malformed-upload"),
+            *("missing-answer-token", "wrong-answer-token"),
             *("too-many-reports", "not-admitted", "too-many-uploads", *STORED),
         ),
     ),

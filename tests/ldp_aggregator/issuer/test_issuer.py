@@ -1,0 +1,186 @@
+"""The issuer: so many tokens for a person, the same answer to the same request, a key that its owner alone reads."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import (
+    RSAPrivateNumbers,
+    RSAPublicNumbers,
+    rsa_crt_dmp1,
+    rsa_crt_dmq1,
+    rsa_crt_iqmp,
+    rsa_recover_prime_factors,
+)
+from drafts import draft, text
+from issuing import MODULUS, PUBLISHED, SECRET
+
+from ldp_client.tokens import finished_token, token_request
+from protocols import Campaign, LdpError
+from protocols.tokens import REQUEST_TYPE, RESPONSE_TYPE
+
+pytest.importorskip("gmpy2")
+
+from ldp_aggregator.issuer import TokenIssuer, make_issuer_key, public_key, read_issuer_key
+
+REQUEST, RESPONSE = bytes.fromhex(PUBLISHED["token_request"]), bytes.fromhex(PUBLISHED["token_response"])
+
+
+def request_of(number):
+    """A request of another device."""
+    return REQUEST[:3] + number.to_bytes(256, "big")
+
+
+@pytest.fixture(scope="module")
+def key():
+    """That of the published vector."""
+    p, q = rsa_recover_prime_factors(MODULUS, 65537, SECRET)
+    parts = rsa_crt_dmp1(SECRET, p), rsa_crt_dmq1(SECRET, q), rsa_crt_iqmp(p, q)
+    return RSAPrivateNumbers(p, q, SECRET, *parts, RSAPublicNumbers(65537, MODULUS)).private_key()
+
+
+@pytest.fixture
+def people(tmp_path):
+    return tmp_path / "people.sqlite"
+
+
+@pytest.fixture
+def issuer(key, people):
+    return TokenIssuer(key, people, tokens=2)
+
+
+def refusal(issuer, person, request):
+    with pytest.raises(LdpError) as refused:
+        issuer.sign(person, request)
+    return refused.value.code
+
+
+def test_it_answers_as_published(issuer):
+    assert issuer.sign("ann", REQUEST) == RESPONSE
+
+
+def test_a_person_has_so_many_and_the_same_request_counts_once(issuer, key, people):
+    signed = [issuer.sign("ann", request_of(n)) for n in (5, 5, 6, 5, 6)]
+    assert len(set(signed)) == 2
+    assert refusal(issuer, "ann", request_of(7)) == "tokens-spent"
+    again = TokenIssuer(key, people, tokens=2)
+    assert again.sign("ann", request_of(6)) == signed[2]
+    assert refusal(again, "ann", request_of(7)) == "tokens-spent"
+    issuer.sign("bob", request_of(7))
+    other = TokenIssuer(make_issuer_key(people.with_name("other.pem")), people, tokens=1)
+    with pytest.raises(LdpError, match="another key"):
+        other.sign("ann", bytes([0, 2, REQUEST[2] ^ 1]) + request_of(9)[3:])
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        (b"", "malformed-request"),
+        (REQUEST[:-1], "malformed-request"),
+        (REQUEST + b"\0", "malformed-request"),
+        (b"\0\1" + REQUEST[2:], "malformed-request"),
+        (REQUEST[:3] + bytes(256), "malformed-request"),
+        (REQUEST[:3] + MODULUS.to_bytes(256, "big"), "malformed-request"),
+        (REQUEST[:2] + bytes([REQUEST[2] ^ 1]) + REQUEST[3:], "other-key"),
+    ],
+)
+def test_what_is_no_request_is_refused_and_costs_nothing(issuer, request_, code):
+    assert refusal(issuer, "ann", request_) == code
+    issuer.sign("ann", request_of(5))
+    issuer.sign("ann", request_of(6))
+
+
+def test_many_at_once_get_no_more(key, people):
+    """Threads, each with an issuer of its own on the one file."""
+    start = threading.Barrier(8)
+
+    def ask(number):
+        start.wait()
+        try:
+            TokenIssuer(key, people, tokens=3).sign("ann", request_of(number + 2))
+        except LdpError as refused:
+            return refused.code
+        return "signed"
+
+    with ThreadPoolExecutor(8) as threads:
+        ends = sorted(threads.map(ask, range(8)))
+    assert ends == ["signed"] * 3 + ["tokens-spent"] * 5
+
+
+def test_nobody_finds_a_name_in_the_file(issuer, people):
+    issuer.sign("ann.of.somewhere@example.org", REQUEST)
+    assert b"ann.of" not in people.read_bytes()
+
+
+def test_a_file_that_cannot_be_written_signs_nothing(key, tmp_path):
+    with pytest.raises(LdpError) as refused:
+        TokenIssuer(key, tmp_path / "no" / "people.sqlite")
+    assert refused.value.code == "people-unavailable"
+
+
+def test_a_key_is_its_owners_alone_and_is_not_written_over(tmp_path):
+    path = tmp_path / "issuer.pem"
+    made = make_issuer_key(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert public_key(read_issuer_key(path)) == public_key(made)
+    with pytest.raises(FileExistsError):
+        make_issuer_key(path)
+    path.chmod(0o644)
+    with pytest.raises(LdpError, match="chmod 600"):
+        read_issuer_key(path)
+    for wrong in (b"", b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"):
+        path.write_bytes(wrong)
+        path.chmod(0o600)
+        with pytest.raises(LdpError, match="no RSA key"):
+            read_issuer_key(path)
+    with pytest.raises(LdpError, match="cannot be read"):
+        read_issuer_key(tmp_path / "none.pem")
+
+
+def post(url, body, **headers):
+    request = urllib.request.Request(url, body, {"Content-Type": REQUEST_TYPE} | headers)
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status, answer.headers["Content-Type"], answer.read()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, json.loads(refused.read())["code"]
+
+
+def test_the_program_makes_a_key_prints_it_and_signs_for_whom_the_proxy_names(tmp_path):
+    program = [sys.executable, "-m", "ldp_aggregator.issuer", str(tmp_path / "issuer.pem")]
+    printed = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True).stdout
+    issuer = json.loads("{" + printed + "}")["issuer"] | {"name": "tokens.example.org"}
+    campaign = Campaign.compile(draft(text("colour", "red", "green"), issuer=issuer))
+    serving = [*program, "--people", str(tmp_path / "people.sqlite"), "--port", "0"]
+    with subprocess.Popen(serving, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == printed, "the key that is there is used"
+            url = process.stdout.readline().rsplit(" ", 1)[1].strip()
+            secret = os.urandom(32)
+            request = token_request(campaign, secret)
+            for _ in range(2):
+                status, media, response = post(url, request, **{"X-Remote-User": "ann"})
+                assert (status, media) == (200, RESPONSE_TYPE)
+                assert finished_token(campaign, secret, response)
+            more = token_request(campaign, os.urandom(32))
+            assert post(url, more, **{"X-Remote-User": "ann"}) == (403, "tokens-spent")
+            assert post(url, more) == (401, "no-person")
+            assert post(url, more, **{"X-Remote-User": "bob", "Content-Type": "text/plain"}) == (
+                415,
+                "wrong-media-type",
+            )
+            assert post(url, b"x" * 9999, **{"X-Remote-User": "bob"}) == (422, "malformed-request")
+            directory = url.rsplit("/", 1)[0] + "/.well-known/private-token-issuer-directory"
+            with urllib.request.urlopen(directory, timeout=20) as answer:
+                (named,) = json.load(answer)["token-keys"]
+            assert (named["token-type"], named["token-key"].rstrip("=")) == (2, issuer["key"])
+        finally:
+            process.terminate()
+        assert process.wait(20) == 0
