@@ -1,13 +1,13 @@
 // The device's part of a blind signature (RFC 9474, RSABSSA-SHA384-PSS-Deterministic), by which an issuer signs the token of an
 // answer without seeing it (RFC 9578, token type 2): protocols/tokens.py and ldp_client/tokens.py. Loaded where a token is obtained.
 import { base64url, concat, hex, littleEndian, unbase64url, unhex, utf8 } from "../bytes.js";
-import { keyOf, modulusOf } from "../document/issuer.js";
-import type { Campaign } from "../document/types.js";
+import type { Campaign, Issuer } from "../document/types.js";
 import { hmac, sha256 } from "../exact/sha256.js";
 import { drawQuestions } from "../perturb.js";
 import { reportId } from "../wire.js";
 
 const TYPE = [0, 2];
+const MODULUS = 81; // where it begins in a key
 const HASH_BYTES = 48;
 const SALT_BYTES = 48;
 const MODULUS_BYTES = 256;
@@ -18,6 +18,9 @@ export interface TokenRequest {
   readonly request: Uint8Array;
   finish(response: Uint8Array | ArrayBuffer): string | undefined;
 }
+
+/** The issuer's public key, whose SHA-256 names it. */
+const keyOf = ({ key }: Issuer): Uint8Array => unbase64url(key.replace(/=/g, ""));
 
 export const number = (bytes: Uint8Array): bigint => BigInt(`0x0${hex(bytes)}`);
 export const bytesOf = (value: bigint): Uint8Array => unhex(value.toString(16).padStart(2 * MODULUS_BYTES, "0"));
@@ -71,7 +74,8 @@ export function tokenInput(campaign: Campaign, ids: readonly Uint8Array[]): Uint
  * the same bytes. Undefined where the key in the campaign's document has a small factor, and is none.
  */
 export async function tokenRequest(campaign: Campaign, secret: Uint8Array): Promise<TokenRequest | undefined> {
-  const modulus = BigInt(`0x${modulusOf(campaign.issuer!)}`);
+  const key = keyOf(campaign.issuer!);
+  const modulus = number(key.slice(MODULUS, MODULUS + MODULUS_BYTES));
   const ids = drawQuestions(campaign, secret).map(({ group }) => reportId(secret, campaign, group));
   const signed = tokenInput(campaign, ids);
   const drawn = concat(
@@ -82,11 +86,7 @@ export async function tokenRequest(campaign: Campaign, secret: Uint8Array): Prom
   const unblinding = inverse(factor, modulus);
   if (!unblinding || !inverse(encoded, modulus)) return undefined;
   return {
-    request: concat(
-      TYPE,
-      sha256(keyOf(campaign.issuer!)).slice(-1),
-      bytesOf((encoded * raised(factor, modulus)) % modulus),
-    ),
+    request: concat(TYPE, sha256(key).slice(-1), bytesOf((encoded * raised(factor, modulus)) % modulus)),
     finish(response) {
       const bytes = new Uint8Array(response as Uint8Array);
       const blind = number(bytes);
