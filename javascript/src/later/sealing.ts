@@ -45,45 +45,52 @@ async function bytesOf(response: Response): Promise<Uint8Array> {
 const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 
 /**
- * A POST of `body` to `url`, sealed to the key configuration `gateway`; anew at each call (RFC 9458, section 6.1), so that two tries
- * of one upload have nothing in common that a relay could see, but their length. Throws where nothing here can seal.
+ * A message, encapsulated to the key configuration `gateway` (sections 4.1 and 4.3), and what opens the answer to it (section 4.4).
+ * Throws where nothing here can seal; `open` for an answer that the gateway did not seal to this message.
+ */
+export async function encapsulate(gateway: string, message: Uint8Array) {
+  const configuration = unbase64url(gateway);
+  const aead = [configuration[40], configuration[44]].includes(AES_128_GCM) ? AES_128_GCM : CHACHA20_POLY1305;
+  const suite = await suiteOf(aead);
+  const header = concat(configuration.slice(0, 3), [0, 1, 0, aead]);
+  const context = await suite.createSenderContext({
+    recipientPublicKey: await suite.kem.deserializePublicKey(configuration.slice(3, 35)),
+    info: concat(utf8("message/bhttp request\0"), header),
+  });
+  const enc = new Uint8Array(context.enc);
+  return {
+    body: concat(header, enc, new Uint8Array(await context.seal(message))),
+    async open(answer: Uint8Array): Promise<Uint8Array> {
+      const { keySize, nonceSize } = suite.aead;
+      const length = Math.max(keySize, nonceSize);
+      const secret = new Uint8Array(await context.export(utf8("message/bhttp response"), length));
+      // HKDF (RFC 5869), of which one block is enough.
+      const pseudorandom = hmac(concat(enc, answer.slice(0, length)), secret);
+      const derived = (name: string, size: number): Uint8Array =>
+        hmac(pseudorandom, utf8(name), Uint8Array.of(1)).slice(0, size);
+      const key = suite.aead.createEncryptionContext(derived("key", keySize));
+      return new Uint8Array(await key.open(derived("nonce", nonceSize), answer.slice(length), new Uint8Array()));
+    },
+  };
+}
+
+/**
+ * A POST of `body` to `url`, sealed; anew at each call (section 6.1), so that two tries of one upload have nothing in common that a
+ * relay could see, but their length. Throws where nothing here can seal.
  */
 export async function seal(
   gateway: string,
   url: string,
   headers: Readonly<Record<string, string>>,
-  body: Uint8Array,
+  content: Uint8Array,
 ): Promise<Sealed> {
-  const configuration = unbase64url(gateway);
-  const aead = [configuration[40], configuration[44]].includes(AES_128_GCM) ? AES_128_GCM : CHACHA20_POLY1305;
-  const suite = await suiteOf(aead);
-  const header = concat(configuration.slice(0, 3), [0, 1, 0, aead]); // section 4.1
-  const context = await suite.createSenderContext({
-    recipientPublicKey: await suite.kem.deserializePublicKey(configuration.slice(3, 35)),
-    info: concat(utf8("message/bhttp request\0"), header), // section 4.3
-  });
-  const enc = new Uint8Array(context.enc);
   const [, authority, path] = /^\w+:\/\/([^/]+)(.*)$/.exec(url) as unknown as [string, string, string];
   const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
-  const message = encodeRequest({ method: "POST", scheme: "https", authority, path, headers: lower, body });
-  const sealed = new Uint8Array(await context.seal(message));
-
-  /** The message of an answer (section 4.4). Throws for one that the gateway did not seal to this request. */
-  const open = async (answer: Uint8Array): Promise<Uint8Array> => {
-    const { keySize, nonceSize } = suite.aead;
-    const length = Math.max(keySize, nonceSize);
-    const secret = new Uint8Array(await context.export(utf8("message/bhttp response"), length));
-    // HKDF (RFC 5869), of which one block is enough.
-    const pseudorandom = hmac(concat(enc, answer.slice(0, length)), secret);
-    const derived = (name: string, size: number): Uint8Array =>
-      hmac(pseudorandom, utf8(name), Uint8Array.of(1)).slice(0, size);
-    const key = suite.aead.createEncryptionContext(derived("key", keySize));
-    return new Uint8Array(await key.open(derived("nonce", nonceSize), answer.slice(length), new Uint8Array()));
-  };
-
+  const request = { method: "POST", scheme: "https", authority, path, headers: lower, body: content };
+  const { body, open } = await encapsulate(gateway, encodeRequest(request));
   return {
     headers: { "Content-Type": REQUEST_TYPE },
-    body: concat(header, enc, sealed),
+    body,
     /**
      * A relay that mixes answers 202 once it has the upload on disk. Safety: whatever else was not sealed was said by the relay, or by
      * somebody on the way: nothing is dropped or taken for counted by it, and the upload is tried again.

@@ -81,7 +81,7 @@ export async function tokenRequest(campaign: Campaign, secret: Uint8Array): Prom
   const drawn = concat(
     ...Array.from({ length: DIGESTS }, (_, n) => hmac(secret, utf8(`token${campaign.id}`), littleEndian(n, 4))),
   );
-  const encoded = await padded(signed, drawn.slice(0, SALT_BYTES), modulus.toString(2).length);
+  const encoded = await padded(signed, drawn.slice(0, SALT_BYTES), 8 * MODULUS_BYTES);
   const factor = number(drawn.slice(SALT_BYTES)) % modulus;
   const unblinding = inverse(factor, modulus);
   if (!unblinding || !inverse(encoded, modulus)) return undefined;
