@@ -9,7 +9,6 @@ import { decodeResponse, encodeRequest } from "./binary.js";
 const REQUEST_TYPE = "message/ohttp-req";
 const RESPONSE_TYPE = /^message\/ohttp-res *(;|$)/i;
 const AES_128_GCM = 1;
-const CHACHA20_POLY1305 = 3;
 const LARGEST_ANSWER = (16 << 20) + 4096; // bytes; what sealing adds at most: nonce, tag, headers, padding
 const RETRYABLE = [401, 403, 407, 408, 425, 429, 500, 502, 503, 504, 507];
 const TAKEN = '{"rejected":[]}'; // an aggregator's answer to an upload of which it refuses nothing
@@ -21,12 +20,13 @@ export interface Sealed {
   read(response: Response): Promise<Answer>;
 }
 
-/** HPKE with X25519, HKDF-SHA256 and this AEAD. Throws where a package or the platform does not have it. */
-async function suiteOf(aead: number) {
-  const { Aes128Gcm, CipherSuite, DhkemX25519HkdfSha256, HkdfSha256 } = await import("@hpke/core");
-  const cipher =
-    aead === AES_128_GCM ? new Aes128Gcm() : new (await import("@hpke/chacha20poly1305")).Chacha20Poly1305();
-  return new CipherSuite({ kem: new DhkemX25519HkdfSha256(), kdf: new HkdfSha256(), aead: cipher });
+/** The package, where the app has it; in a `try`, by which bundlers see that an app may be without. */
+async function hpke() {
+  try {
+    return await import("@hpke/core");
+  } catch {
+    return undefined;
+  }
 }
 
 /** The body of an answer, read no further than the piece that goes beyond the limit. */
@@ -50,9 +50,13 @@ const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
  */
 export async function encapsulate(gateway: string, message: Uint8Array) {
   const configuration = unbase64url(gateway);
-  const aead = [configuration[40], configuration[44]].includes(AES_128_GCM) ? AES_128_GCM : CHACHA20_POLY1305;
-  const suite = await suiteOf(aead);
-  const header = concat(configuration.slice(0, 3), [0, 1, 0, aead]);
+  const library = await hpke();
+  // ChaCha20Poly1305 is not in WebCrypto, and a gateway that takes nothing else is rare.
+  if (!library || ![configuration[40], configuration[44]].includes(AES_128_GCM))
+    throw new Error("nothing here can seal");
+  const { Aes128Gcm, CipherSuite, DhkemX25519HkdfSha256, HkdfSha256 } = library;
+  const suite = new CipherSuite({ kem: new DhkemX25519HkdfSha256(), kdf: new HkdfSha256(), aead: new Aes128Gcm() });
+  const header = concat(configuration.slice(0, 3), [0, 1, 0, AES_128_GCM]);
   const context = await suite.createSenderContext({
     recipientPublicKey: await suite.kem.deserializePublicKey(configuration.slice(3, 35)),
     info: concat(utf8("message/bhttp request\0"), header),
