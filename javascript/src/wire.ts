@@ -36,8 +36,8 @@ const blockHead = (question: number): number[] => [0x93, ...head(question, 128, 
 const uploadHead = (blocks: number): number[] => [0x92, VERSION, ...head(blocks, 16, 0x90, 0xdb, 1)];
 
 /**
- * The one encoding of one device's reports, each of which answers a question of its own: msgpack, and zeros after it where it is
- * shorter than `length`, which is the campaign's.
+ * The one encoding of one device's reports, each of which answers a question of its own: msgpack, and zeros after it
+ * where it is shorter than `length`, which is the campaign's.
  */
 export function encodeUpload(reports: readonly Report[], length: number): Uint8Array {
   const blocks = [...reports]

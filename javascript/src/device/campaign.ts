@@ -78,10 +78,11 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   }
 
   /**
-   * What an app has to do now; call it at every start. `"ask"`: show the person what `fetch` gives, then `grant` for a yes,
-   * `withdraw` for a no; either is remembered. `"token"`, in a campaign with an issuer: the person has agreed; call `obtainToken`.
-   * `"contribute"`: the person has agreed, and no answer is given yet; in a campaign with windows, this device's is open. `"nothing"`: answered, declined, switched off, refused (`refusal` says why, and when
-   * this device's window opens), or the campaign cannot be had at the moment.
+   * What an app has to do now; call it at every start. `"ask"`: show the person what `fetch` gives, then `grant` for a
+   * yes, `withdraw` for a no; either is remembered. `"token"`, in a campaign with an issuer: the person has agreed; call
+   * `obtainToken`. `"contribute"`: the person has agreed, and no answer is given yet; in a campaign with windows, this
+   * device's is open. `"nothing"`: answered, declined, switched off, refused (`refusal` says why, and when this device's
+   * window opens), or the campaign cannot be had at the moment.
    */
   async nextStep(): Promise<"ask" | "token" | "contribute" | "nothing"> {
     const entry = await this.entry();
@@ -157,14 +158,14 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   }
 
   /**
-   * Has the campaign's issuer sign this device's token, which its answer shows; once the person has agreed, and best long before
-   * there is a record. The issuer sees who asks, and neither the token nor the answer.
+   * Has the campaign's issuer sign this device's token, which its answer shows; once the person has agreed, and best long
+   * before there is a record. The issuer sees who asks, and neither the token nor the answer.
    *
-   * `issue` is the app's own call: it sends the bytes that it is given (`application/private-token-request`) to the app's backend, where
-   * the person is known, and resolves to the bytes that come back; what it throws comes out here. Asking again sends the same
-   * bytes, which the issuer counts once; where there is a token, nothing is asked. Throws LdpError, and nothing was stored then:
-   * `not-fetched`, `consent-missing`, `no-issuer`, `no-signatures` without WebCrypto; `wrong-token` where the answer is no
-   * signature by the key in the campaign's document.
+   * `issue` is the app's own call: it sends the bytes that it is given (`application/private-token-request`) to the app's
+   * backend, where the person is known, and resolves to the bytes that come back; what it throws comes out here. Asking
+   * again sends the same bytes, which the issuer counts once; where there is a token, nothing is asked. Throws LdpError,
+   * and nothing was stored then: `not-fetched`, `consent-missing`, `no-issuer`, `no-signatures` without WebCrypto;
+   * `wrong-token` where the answer is no signature by the key in the campaign's document.
    */
   async obtainToken(issue: (request: Uint8Array) => Promise<Uint8Array | ArrayBuffer>): Promise<void> {
     const campaign = await this.atHand();
@@ -226,8 +227,9 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   /**
    * Answers the campaign, once: a second call returns the first receipt, whatever the record now says. The ledger's debit,
    * the answer and its place in the queue are on disk before this returns and before anything is sent; the network is not
-   * used. Throws LdpError, and nothing was then spent: `consent-missing`, `not-fetched`, `token-missing`, `undeclared-label`,
-   * `not-a-record`, what `refusal` returns, and what the storage throws.
+   * used, where `nextStep` was asked before and has loaded what seals. Throws LdpError, and nothing was then spent:
+   * `consent-missing`, `not-fetched`, `token-missing`, `undeclared-label`, `not-a-record`, what `refusal` returns, and what
+   * the storage throws.
    */
   async contribute(record: RecordOf<D>, label: LabelOf<D>): Promise<Receipt> {
     const { install } = this;

@@ -22,8 +22,8 @@ export interface DeviceOptions {
   readonly identity: Uint8Array | "per installation";
   readonly fetch?: Fetch;
   /**
-   * The address of a relay (RFC 9458), by which uploads to campaigns with a gateway go, sealed by the package `@hpke/core`; it sees who
-   * sends and nothing of what. Without one such a campaign is refused.
+   * The address of a relay (RFC 9458), by which uploads to campaigns with a gateway go, sealed by the package
+   * `@hpke/core`; it sees who sends and nothing of what. Without one such a campaign is refused.
    */
   readonly relay?: string | undefined;
   /** Milliseconds since 1970. */

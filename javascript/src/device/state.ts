@@ -43,7 +43,7 @@ export interface Consent {
   readonly title: string;
   readonly purpose: string;
   readonly epsilon: number;
-  /** The key to which uploads are sealed, where they are: beside what is sent, for the document may be damaged. */
+  /** The key to which uploads are sealed, where they are: the document may be gone when they leave. */
   readonly gateway?: string;
   readonly grantedAt: number | null;
   withdrawnAt: number | null;

@@ -1,6 +1,6 @@
-// Uploads that are sealed to the gateway of their campaign and go through a relay (Oblivious HTTP, RFC 9458): the relay sees who
-// sends and nothing of what, the aggregator what is sent and nothing of who. Loaded where a campaign has a gateway; HPKE (RFC 9180)
-// is the package @hpke/core's.
+// Uploads that are sealed to the gateway of their campaign and go through a relay (Oblivious HTTP, RFC 9458): the relay
+// sees who sends and nothing of what, the aggregator what is sent and nothing of who. Loaded where a campaign has a
+// gateway; HPKE (RFC 9180) is the package @hpke/core's.
 import { concat, unbase64url, utf8 } from "../bytes.js";
 import { failed, problemCode, type Answer } from "../device/machine.js";
 import { hmac } from "../exact/sha256.js";
@@ -45,8 +45,8 @@ async function bytesOf(response: Response): Promise<Uint8Array> {
 const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 
 /**
- * A message, encapsulated to the key configuration `gateway` (sections 4.1 and 4.3), and what opens the answer to it (section 4.4).
- * Throws where nothing here can seal; `open` for an answer that the gateway did not seal to this message.
+ * A message, encapsulated to the key configuration `gateway` (sections 4.1 and 4.3), and what opens the answer to it
+ * (section 4.4). Throws where nothing here can seal; `open` for an answer that the gateway did not seal to this message.
  */
 export async function encapsulate(gateway: string, message: Uint8Array) {
   const configuration = unbase64url(gateway);
@@ -79,8 +79,8 @@ export async function encapsulate(gateway: string, message: Uint8Array) {
 }
 
 /**
- * A POST of `body` to `url`, sealed; anew at each call (section 6.1), so that two tries of one upload have nothing in common that a
- * relay could see, but their length. Throws where nothing here can seal.
+ * A POST of `body` to `url`, sealed; anew at each call (section 6.1), so that two tries of one upload have nothing in
+ * common that a relay could see, but their length. Throws where nothing here can seal.
  */
 export async function seal(
   gateway: string,
@@ -96,8 +96,8 @@ export async function seal(
     headers: { "Content-Type": REQUEST_TYPE },
     body,
     /**
-     * A relay that mixes answers 202 once it has the upload on disk. Safety: whatever else was not sealed was said by the relay, or by
-     * somebody on the way: nothing is dropped or taken for counted by it, and the upload is tried again.
+     * A relay that mixes answers 202 once it has the upload on disk. Safety: whatever else was not sealed was said by the
+     * relay, or by somebody on the way: nothing is dropped or taken for counted by it, and the upload is tried again.
      */
     async read(response) {
       const { status, headers } = response;

@@ -1,5 +1,6 @@
-// The device's part of a blind signature (RFC 9474, RSABSSA-SHA384-PSS-Deterministic), by which an issuer signs the token of an
-// answer without seeing it (RFC 9578, token type 2): protocols/tokens.py and ldp_client/tokens.py. Loaded where a token is obtained.
+// The device's part of a blind signature (RFC 9474, RSABSSA-SHA384-PSS-Deterministic), by which an issuer signs the token
+// of an answer without seeing it (RFC 9578, token type 2): protocols/tokens.py and ldp_client/tokens.py. Loaded where a
+// token is obtained.
 import { base64url, concat, hex, littleEndian, unbase64url, unhex, utf8 } from "../bytes.js";
 import type { Campaign, Issuer } from "../document/types.js";
 import { hmac, sha256 } from "../exact/sha256.js";
@@ -11,9 +12,10 @@ const MODULUS = 81; // where it begins in a key
 const HASH_BYTES = 48;
 const SALT_BYTES = 48;
 const MODULUS_BYTES = 256;
-const DIGESTS = 11; // 352 bytes: the salt, and 48 more than the modulus has, so that their remainder is uniform but for 2^-384
+// 352 bytes: the salt, and 48 more than the modulus has, so that their remainder is uniform but for 2^-384
+const DIGESTS = 11;
 
-/** What the issuer is asked, and the token, in base64url, that follows from its answer; undefined where that is no signature. */
+/** What the issuer is asked, and the token (base64url) that its answer makes; undefined where that is no signature. */
 export interface TokenRequest {
   readonly request: Uint8Array;
   finish(response: Uint8Array | ArrayBuffer): string | undefined;
@@ -70,8 +72,8 @@ export function tokenInput(campaign: Campaign, ids: readonly Uint8Array[]): Uint
 }
 
 /**
- * The TokenRequest (RFC 9578, 6.1) of the device with this secret: a function of both, so that a request that is sent again is
- * the same bytes. Undefined where the key in the campaign's document has a small factor, and is none.
+ * The TokenRequest (RFC 9578, 6.1) of the device with this secret: a function of both, so that a request that is sent
+ * again is the same bytes. Undefined where the key in the campaign's document has a small factor, and is none.
  */
 export async function tokenRequest(campaign: Campaign, secret: Uint8Array): Promise<TokenRequest | undefined> {
   const key = keyOf(campaign.issuer!);

@@ -7,8 +7,8 @@ import type { Campaign, CampaignDocument, LabelOf, RecordOf } from "../document/
 /** What an app has to do, and what it can. */
 export interface Asking<D extends CampaignDocument> {
   /**
-   * `"ask"`: show the person `campaign`; `"token"`: the person agreed, and an issuer has to sign; `"contribute"`: there is nothing more
-   * to do first; `undefined` until it is known.
+   * `"ask"`: show the person `campaign`; `"token"`: the person agreed, and an issuer has to sign; `"contribute"`: there
+   * is nothing more to do first; `undefined` until it is known.
    */
   readonly step: "ask" | "token" | "contribute" | "nothing" | undefined;
   /** What is asked, of whom and at which cost, where `step` is `"ask"`. */
