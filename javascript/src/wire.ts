@@ -7,6 +7,7 @@ import { add } from "./values.js";
 export const MEDIA_TYPE = "application/vnd.ldp-bayes.reports+msgpack";
 
 const VERSION = 2;
+const MOST_PADDED = 1 << 19; // bytes
 const ID_BYTES = 16;
 
 export interface Report {
@@ -51,7 +52,7 @@ export function encodeUpload(reports: readonly Report[], length: number): Uint8A
 export const poolsOf = ({ privacy, groups, questions }: Campaign): Campaign["groups"] =>
   privacy.answers === "all" ? groups : [questions];
 
-/** The bytes of the longest upload of one device of the campaign, and so of each one: a length tells no question. */
+/** The bytes of the longest upload of one device of the campaign, and so of each: a length tells no question. 512 KiB at most. */
 export function uploadLength(campaign: Campaign): number {
   const { windows, questions } = campaign;
   const last = ((windows?.count ?? 1) - 1) * questions.length; // in the last window the numbers are the largest
@@ -61,5 +62,5 @@ export function uploadLength(campaign: Campaign): number {
       .map(({ index, width }) => blockHead(last + index).length + head(width, 0, 0, 0xc4).length + width)
       .reduce((a, b) => Math.max(a, b)),
   );
-  return lengths.reduce(add, uploadHead(pools.length).length + pools.length * (2 + ID_BYTES));
+  return Math.min(lengths.reduce(add, uploadHead(pools.length).length + pools.length * (2 + ID_BYTES)), MOST_PADDED);
 }

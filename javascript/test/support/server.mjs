@@ -52,8 +52,12 @@ function width({ mechanism, domain_size: d }) {
   return mechanism === "she" || mechanism === "laplace" ? 4 * d : Math.ceil(d / 8);
 }
 
-/** The bytes of the longest upload of one device: every one that it could send is made, all but its payload's bytes. */
-export function longest({ privacy, groups, questions, windows }) {
+const MOST_PADDED = 512 * 1024;
+
+/** The bytes of a campaign's uploads: those of the longest of all that one device could send, up to a limit. */
+export const longest = (campaign) => Math.min(longestOf(campaign), MOST_PADDED);
+
+function longestOf({ privacy, groups, questions, windows }) {
   const size = (asked) =>
     encode(asked.map(([question, bytes]) => ({ question, id: new Uint8Array(16), payload: new Uint8Array(bytes) })))
       .length;
