@@ -93,7 +93,7 @@ export async function post(
   let sent: typeof plain | Sealed = plain;
   if (gateway)
     try {
-      ensure(relay, "no-relay");
+      ensure(relay, "not-installed");
       const { seal } = await sealing();
       sent = await seal(gateway, url, plain.headers, body);
     } catch {
