@@ -360,6 +360,7 @@ test("a device with a relay sends in the clear where the campaign has no gateway
 
 test("the address of a relay is checked like others, and is asked for as platforms write it", async () => {
   for (const relay of [
+    "",
     "relay.example",
     "http://relay.example/",
     "ftp://relay.example",

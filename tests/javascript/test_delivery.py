@@ -155,6 +155,20 @@ def test_a_device_that_dies_between_its_token_and_its_answer_goes_on_with_the_sa
     )
 
 
+def test_an_answer_of_the_issuer_that_was_lost_is_asked_for_again_and_counted_once(served, deliver, tmp_path):
+    campaign, asked = served.create(issuer=served.issuer, title="lost"), []
+
+    def lost(request):
+        asked.append((request, served.sign("greta", request)))
+        return b""
+
+    storage = str(tmp_path / "device")
+    assert deliver(campaign, lost, storage=storage)["refused"] == "wrong-token"
+    assert deliver(campaign, lost, storage=storage)["refused"] == "wrong-token"
+    assert deliver(campaign, lambda request: served.sign("greta", request), storage=storage)["fate"] == "arrived"
+    assert len(set(asked)) == 1
+
+
 def test_an_issuer_that_does_not_sign_gets_nothing_sent(served, deliver):
     campaign = served.create(issuer=served.issuer, title="unsigned")
     told = deliver(campaign, lambda request: request[3:])

@@ -45,7 +45,7 @@ export class Device {
       maxTotalEpsilon: checkCap(maxTotalEpsilon),
       identity: account,
       fetch: fetch ?? ((url, init) => globalThis.fetch(url, init)),
-      relay: relay && checkRelay(relay),
+      relay: relay === undefined ? relay : checkRelay(relay),
       now,
       policy: { ...POLICY, ...policy },
       key: keyOf(account),

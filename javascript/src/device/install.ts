@@ -51,15 +51,16 @@ export const landed = ({ storage }: Install): Promise<unknown> =>
   Promise.race([storage.exclusive(async () => {}), pause(CLOSE_TIMEOUT)]);
 
 /** One step of the delivery. Milliseconds until the next one is due; undefined where nothing waits. */
-export function step(install: Install, firstDelay: number): Promise<number | undefined> {
+export async function step(install: Install, firstDelay: number): Promise<number | undefined> {
   const { storage, relay, now: clock, policy } = install;
+  const waits = ({ enabled, campaigns }: State) =>
+    Object.entries(campaigns).filter(([, entry]) => enabled && given(entry) && queued(entry).length);
+  const waiting = waits(await stateOf(install));
+  if (!waiting.length) return undefined;
+  // Before this tab's turn begins: what seals may have to be loaded, and others need not wait for that.
+  const muted = new Map<string, LdpError | null>();
+  for (const [id, { consent }] of waiting) muted.set(id, await unsealable(consent.gateway, relay));
   return storage.exclusive(async () => {
-    const waits = ({ enabled, campaigns }: State) =>
-      Object.entries(campaigns).filter(([, entry]) => enabled && given(entry) && queued(entry).length);
-    const waiting = waits(await stateOf(install));
-    if (!waiting.length) return undefined;
-    const muted = new Map<string, LdpError | null>();
-    for (const [id, { consent }] of waiting) muted.set(id, await unsealable(consent.gateway, relay));
     let wait: number | undefined;
     let id = "";
     let from: Entry | undefined;
