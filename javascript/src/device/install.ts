@@ -52,7 +52,7 @@ export const landed = ({ storage }: Install): Promise<unknown> =>
 
 /** One step of the delivery. Milliseconds until the next one is due; undefined where nothing waits. */
 export async function step(install: Install, firstDelay: number): Promise<number | undefined> {
-  const { storage, relay, now: clock, policy } = install;
+  const { storage, fetch, relay, now: clock, policy } = install;
   const waits = ({ enabled, campaigns }: State) =>
     Object.entries(campaigns).filter(([, entry]) => enabled && given(entry) && queued(entry).length);
   const waiting = waits(await stateOf(install));
@@ -99,7 +99,7 @@ export async function step(install: Install, firstDelay: number): Promise<number
       batch.map(({ question, id, payload }) => ({ question, id: unhex(id), payload: unhex(payload) })),
       from!.length ?? 0,
     );
-    const answer = await post(install, `${from!.consent.url}/v1/campaigns/${id}/reports`, body, from!);
+    const answer = await post(fetch, relay, `${from!.consent.url}/v1/campaigns/${id}/reports`, body, from!, policy);
     await changeState(
       install,
       ({ campaigns }) => {

@@ -2,7 +2,6 @@
 import { ensure, LdpError } from "../errors.js";
 import { MEDIA_TYPE } from "../wire.js";
 import type { Sealed } from "../later/sealing.js";
-import type { Install } from "./install.js";
 import { failed, reasonOf, type Answer } from "./machine.js";
 import { sealing } from "./later.js";
 import { FETCH_TRIES, type Policy } from "./policy.js";
@@ -80,10 +79,12 @@ export async function exchange(
 
 /** Sends an upload with its token, sealed by a relay where it has a gateway; nothing leaves where that cannot be done. */
 export async function post(
-  { fetch, policy, relay }: Pick<Install, "fetch" | "policy" | "relay">,
+  fetch: Fetch,
+  relay: string | undefined,
   url: string,
   body: Uint8Array,
-  { token, consent: { gateway } }: Pick<Entry, "token" | "consent">,
+  { token, consent: { gateway } }: Entry,
+  policy: Policy,
 ): Promise<Answer | null> {
   const plain = {
     headers: { "Content-Type": MEDIA_TYPE, ...(token && { Authorization: `PrivateToken token="${token}"` }) },
