@@ -181,6 +181,7 @@ test("an answer that is no signature is refused, and nothing is stored", async (
     changedBy((signed) => unhex((n - number(signed)).toString(16).padStart(512, "0"))),
     () => unhex(PUBLISHED.n),
     () => new Uint8Array(256).fill(255),
+    () => new Uint8Array(5e7).fill(255),
     (request) => request,
   ]) {
     const before = life.texts.get("device");

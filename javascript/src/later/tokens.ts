@@ -91,9 +91,10 @@ export async function tokenRequest(campaign: Campaign, secret: Uint8Array): Prom
     request: concat(TYPE, sha256(key).slice(-1), bytesOf((encoded * raised(factor, modulus)) % modulus)),
     finish(response) {
       const bytes = new Uint8Array(response as Uint8Array);
+      if (bytes.length !== MODULUS_BYTES) return undefined;
       const blind = number(bytes);
       const signature = (blind * unblinding) % modulus;
-      const right = bytes.length === MODULUS_BYTES && blind < modulus && raised(signature, modulus) === encoded;
+      const right = blind < modulus && raised(signature, modulus) === encoded;
       return right ? base64url(concat(signed, bytesOf(signature))) : undefined;
     },
   };
