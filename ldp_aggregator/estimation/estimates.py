@@ -141,8 +141,8 @@ class Estimates:
     def present(self) -> Mapping[str, ShareEstimates]:
         """P(value, class | present), shape (values * k,), of every discrete feature that may be missing."""
         pairs = [e for e in self.questions if e.question.kind == PAIR and e.missing is not None]
-        classes = len(self.campaign.label.classes)
-        return {str(e.question.feature): among_present(e, self.per_liar[e.question.index], classes) for e in pairs}
+        reach = self.per_liar
+        return {str(e.question.feature): among_present(e, reach[e.question.index], self.campaign) for e in pairs}
 
     @cached_property
     def _gaussian(self) -> Mapping[str, ContinuousFeature]:
@@ -150,12 +150,13 @@ class Estimates:
 
     @cached_property
     def class_prior_per_liar(self) -> float:
-        """The most that one lying device moves a class's share."""
+        """The most that one liar moves a class's share."""
         classes, answers = len(self.campaign.label.classes), self.campaign.privacy.answers
-        return class_prior_per_liar(self.questions, classes, answers_all=answers == "all")
+        of_an_answer = class_prior_per_liar(self.questions, classes, answers_all=answers == "all")
+        return self.campaign.answers_of_a_person * of_an_answer
 
     def mean_reach(self, feature: str, liars: int) -> NDArray[np.float64]:
-        """Return the most that so many lying devices move a Gaussian feature's mean in every class, shape (k,)."""
+        """Return the most that so many liars move a Gaussian feature's mean in every class, shape (k,)."""
         return mean_reach(self, self._gaussian[feature], liars)
 
     def asking(self, feature: str, kind: str) -> QuestionEstimate:
@@ -203,7 +204,8 @@ def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estim
         for one, n, counts in zip(campaign.questions, tally.n.tolist(), tally.counts, strict=True)
     ]
     prior = pool_classes(found, classes, shared_records=campaign.privacy.answers == "all")
+    answers = campaign.answers_of_a_person
     liars = tuple(
-        per_liar(one.question, one.n, tally.counts[one.question.index], one.cells.value.size) for one in found
+        answers * per_liar(one.question, one.n, tally.counts[one.question.index], one.cells.value.size) for one in found
     )
     return Estimates(campaign, add_record_spread(found, prior), prior, post, liars)

@@ -2,7 +2,8 @@
 
 ``per_liar`` is the most that one made-up report, among the n that were counted, moves a value. It is the range of what
 one report adds to the estimator, divided by n: 1 / ((p - q) n) for a frequency. What the server refuses
-(``Mechanism.check``) bounds the range of sums.
+(``Mechanism.check``) bounds the range of sums. Of a campaign with an issuer a liar is a person, and ``per_liar`` is
+what all of the person's answers move: ``Campaign.answers_of_a_person`` times as much.
 
 m liars move a mean over n reports by at most m times as much, whatever they send, and whatever honest people would have
 done in their place: sent another report, or none, or (the liars having taken the place of a honest answer to another
@@ -118,12 +119,13 @@ def mean_reach(found: Estimates, feature: ContinuousFeature, liars: int) -> Arra
     of_value, of_square = (liars * found.per_liar[one.question.index] for one in asked)
     share = present_shares(found.class_prior, asked).of_class.value
     noise = _highest_noise(found, liars)
-    moves = liars * share_moves(found.questions, share.size)
+    lies = liars * found.campaign.answers_of_a_person
+    moves = lies * share_moves(found.questions, share.size)
     answered = [one for one in asked if one.n > 0]
     for one, weight in zip(answered, estimators.pool_shares(answered), strict=True):
         if one.missing is not None:
-            moves[one.question.index] += weight * liars * sum_range(one.question, 1) / one.n
-            noise = noise + weight**2 * _highest_variance(one, one.missing, 1, liars)
+            moves[one.question.index] += weight * lies * sum_range(one.question, 1) / one.n
+            noise = noise + weight**2 * _highest_variance(one, one.missing, 1, lies)
     sums, worst = asked[0].cells, float(moves.max())
     ways = [(of_value, float(moves[asked[0].question.index])), (np.zeros_like(share), worst)]
     if found.campaign.privacy.answers == "all":
@@ -147,20 +149,20 @@ def _highest_noise(found: Estimates, liars: int) -> Array:
     """
     classes, moved = found.class_prior.value.size, liars * found.class_prior_per_liar
     middle = np.clip(0.5, *(np.clip(found.class_prior.value + end, 0.0, 1.0) for end in (-moved, moved)))
-    lied = []
+    lies, lied = liars * found.campaign.answers_of_a_person, []
     for one in found.questions:
         if one.classes is not None and one.n > 0:
-            variance = _highest_variance(one, one.classes, one.question.domain_size // classes, liars)
+            variance = _highest_variance(one, one.classes, one.question.domain_size // classes, lies)
             lied.append(replace(one, classes=Cells.normal(middle, variance)))
     return estimators.pool_classes(lied, classes, shared_records=found.campaign.privacy.answers == "all").variance
 
 
-def _highest_variance(one: QuestionEstimate, cells: Cells, members: int, liars: int) -> Array:
+def _highest_variance(one: QuestionEstimate, cells: Cells, members: int, lies: int) -> Array:
     """Return the most that the variances of the sums of ``members`` cells of a question can become.
 
     Within what lies make of a sum f: n Var is v + b f + f (1 - f), largest at f = (1 + b) / 2.
     """
-    moved = liars * sum_range(one.question, members) / one.n
+    moved = lies * sum_range(one.question, members) / one.n
     none, every = (
         one.n * estimators.sums_of_cells(one.question, one.n, np.full(1, f), members).variance for f in (0.0, 1.0)
     )

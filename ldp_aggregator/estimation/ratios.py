@@ -51,7 +51,8 @@ def missing_shares(campaign: Campaign, questions: Sequence[QuestionEstimate]) ->
         if answered:
             weights = estimators.pool_shares([one for one, _ in answered])
             moved = [sum_range(one.question, len(campaign.label.classes)) / one.n for one, _ in answered]
-            reach = (weights * moved).max()  # A device answers one question about a feature at most.
+            # A device answers one question about a feature at most.
+            reach = campaign.answers_of_a_person * (weights * moved).max()
             found[feature.name] = ShareEstimates(
                 estimators.weighted([share for _, share in answered], weights), np.full(1, reach)
             )
@@ -60,8 +61,9 @@ def missing_shares(campaign: Campaign, questions: Sequence[QuestionEstimate]) ->
     return found
 
 
-def among_present(pair: QuestionEstimate, per_liar: Array, classes: int) -> ShareEstimates:
+def among_present(pair: QuestionEstimate, per_liar: Array, campaign: Campaign) -> ShareEstimates:
     """P(value, class | present), shape (values * k,), as a pair question tells it whose values may be missing."""
+    classes = len(campaign.label.classes)
     missing = pair.missing_share
     if missing is None:
         raise TypeError(f"question {pair.question.index} is about a feature that is complete")
@@ -77,7 +79,8 @@ def among_present(pair: QuestionEstimate, per_liar: Array, classes: int) -> Shar
         estimators.covariance_with_sum(pair.question, np.clip(cells, 0.0, 1.0), absent, classes, inside=False) / pair.n
     )
     spread = pair.cells.variance[:size] + value**2 * missing.variance[0] + 2 * value * both
-    reach = quotient_reach(value, per_liar[:size], np.full(size, present), sum_range(pair.question, classes) / pair.n)
+    of_present = campaign.answers_of_a_person * sum_range(pair.question, classes) / pair.n
+    reach = quotient_reach(value, per_liar[:size], np.full(size, present), of_present)
     return ShareEstimates(Cells.normal(value, np.maximum(spread, 0.0) / present**2), reach)
 
 

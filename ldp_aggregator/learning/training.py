@@ -269,15 +269,19 @@ class FoundByLying:
 def found_by_lying(
     pairs: Pairs, learned: Learned, again: Callable[[Pairs, Sequence[QuestionEstimate]], Learned]
 ) -> FoundByLying:
-    """Learn ``again`` from what was counted had one device in a hundred lied, and return the changes.
+    """Learn ``again`` from what was counted had one device in a hundred lied (with an issuer one person in a hundred,
+    with all their answers), and return the changes.
 
     ``again`` takes tallies and the estimates that tell the classes.
     """
     model = learned.model
-    liars = math.ceil(SHARE * sum(devices_counted(one, tally.n.tolist()) for one, tally in pairs)) or 1
+    answers = max(one.answers_of_a_person for one, _ in pairs)
+    devices = sum(devices_counted(one, tally.n.tolist()) for one, tally in pairs)
+    liars = math.ceil(SHARE * devices / answers) or 1
+    lying = liars * answers
     furthest, worst = dict.fromkeys((one.feature.name for one in model.likelihoods), 0.0), (-1.0, "")
     for named in np.argsort(model.prior, kind="stable")[:_NAMED].tolist():
-        lied = again([(one, _lied_to(one, tally, model, named, liars)) for one, tally in pairs], learned.telling)
+        lied = again([(one, _lied_to(one, tally, model, named, lying)) for one, tally in pairs], learned.telling)
         for before, after in zip(model.likelihoods, lied.model.likelihoods, strict=True):
             change = float(np.abs(_numbers(before) - _numbers(after)).max())
             furthest[before.feature.name] = max(furthest[before.feature.name], change)
@@ -287,7 +291,7 @@ def found_by_lying(
     return FoundByLying(liars, worst[1], bound, furthest)
 
 
-def _lied_to(campaign: Campaign, tally: Tally, model: Model, named: int, liars: int) -> Tally:
+def _lied_to(campaign: Campaign, tally: Tally, model: Model, named: int, lying: int) -> Tally:
     """Return the tally as it would be if of the devices that were asked about each feature so many had lied."""
     of_feature = {one.feature.name: one for one in model.likelihoods}
     lied = Tally(tally.campaign)
@@ -296,7 +300,7 @@ def _lied_to(campaign: Campaign, tally: Tally, model: Model, named: int, liars: 
         likelihood = of_feature.get(question.feature or "")
         if likelihood is not None and n:
             # Who lies about a number answers either its value or its square.
-            lies = min(n, liars if question.kind == PAIR else -(-liars // 2))
+            lies = min(n, lying if question.kind == PAIR else -(-lying // 2))
             item = _named_item(question, likelihood, named, len(model.classes))
             counts[:] = np.rint(counts * ((n - lies) / n)) + lies * report_that_names(question, item)
     return lied

@@ -165,6 +165,13 @@ class Campaign:
     def _asked_by_name(self) -> Mapping[str | None, Feature]:
         return {feature.name: feature for feature in self.asked}
 
+    @property
+    def answers_of_a_person(self) -> int:
+        """Answers that whoever lies has counted at most: with an issuer the tokens of one person, else those of one
+        device, of which a person may pretend to have many.
+        """
+        return 1 if self.issuer is None else self.issuer.tokens
+
     @cached_property
     def loss(self) -> Fraction:
         """An upper bound of what one device loses in this campaign, recomputed from the questions' integers."""

@@ -11,10 +11,10 @@ from protocols.wire import MEDIA_TYPE
 RETRY_SECONDS = 0.02
 
 
-def post(url, campaign, body, timeout=20, token=None):
+def post(url, campaign, body, timeout=20, token=None, shown=None):
     """One upload on a connection of its own: status and answer. Raises OSError or HTTPException."""
     headers = {"Content-Type": MEDIA_TYPE, "Connection": "close"}
-    headers |= {"Authorization": f"Bearer {token}"} if token else {}
+    headers |= {"Authorization": shown or f"Bearer {token}"} if shown or token else {}
     address = urlsplit(url)
     connection = http.client.HTTPConnection(address.hostname, address.port, timeout=timeout)
     try:
@@ -26,11 +26,13 @@ def post(url, campaign, body, timeout=20, token=None):
 
 
 class Uploaders:
-    """Threads that send ``uploads`` until each is answered 200, or until :meth:`stop`."""
+    """Threads that send ``uploads`` until each is answered 200, or until :meth:`stop`; with the answer tokens of those
+    that have one in ``shown``.
+    """
 
-    def __init__(self, url, campaign, uploads, threads=8, token=None):
+    def __init__(self, url, campaign, uploads, threads=8, token=None, shown=None):
         self.acknowledged, self.refusals = set(), []
-        self._url, self._campaign, self._token = url, campaign, token
+        self._url, self._campaign, self._token, self._shown = url, campaign, token, shown or {}
         self._waiting = list(uploads)
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -46,7 +48,9 @@ class Uploaders:
         while not self._stopping.is_set() and (body := self._next()) is not None:
             while not self._stopping.is_set():
                 try:
-                    status, answer = post(self._url(), self._campaign, body, token=self._token)
+                    status, answer = post(
+                        self._url(), self._campaign, body, token=self._token, shown=self._shown.get(body)
+                    )
                 except (OSError, http.client.HTTPException, ValueError):
                     time.sleep(RETRY_SECONDS)
                     continue

@@ -129,7 +129,7 @@ async def _values(visit: Visit, sources: Sources, state: CampaignState, campaign
         counted = await sources.store.tally(state.id)
         released = counted if campaign.asks == MOMENTS else await tally_to_publish(sources.store, campaign)
         if liars is None:
-            liars = -(-devices_of(campaign, counted) // USUAL_LIARS)
+            liars = -(-devices_of(campaign, counted) // (USUAL_LIARS * campaign.answers_of_a_person))
         shown = await asyncio.to_thread(_shown, campaign, counted, released, state.arrivals, liars, max(batch, 1))
         evaluation = await _evaluation(campaign, released)
     readings = await asyncio.to_thread(lambda: read_exposition(sources.exposition()))

@@ -13,6 +13,7 @@ import urllib.request
 import pytest
 from cells import cell_report
 from daemon import Daemon
+from issuing import issuer, shown_for
 from uploader import Uploaders, in_groups, post
 
 from protocols import Report, encode_upload
@@ -27,21 +28,29 @@ def uploads_of(campaign, numbers):
 
 
 @pytest.mark.parametrize(
-    ("kept", "loop", "kills"),
+    ("kept", "loop", "kills", "tokens"),
     [
-        *((store, loop, 2) for store, loop in zip(STORES, LOOPS, strict=True)),
-        *(pytest.param(store, loop, 200, marks=pytest.mark.long) for store in STORES for loop in LOOPS),
+        *((store, loop, 2, True) for store, loop in zip(STORES, LOOPS, strict=True)),
+        *(pytest.param(store, loop, 200, False, marks=pytest.mark.long) for store in STORES for loop in LOOPS),
+        *(
+            pytest.param(store, loop, 200, True, marks=pytest.mark.long)
+            for store, loop in zip(STORES, LOOPS, strict=True)
+        ),
     ],
     indirect=["kept"],
 )
-def test_no_acknowledged_report_is_lost_when_the_server_is_killed(kept, loop, kills):
+def test_no_acknowledged_report_is_lost_when_the_server_is_killed(kept, loop, kills, tokens):
+    """Nor is one counted twice; with ``tokens`` each shows one of its own, and none counts for another's answer."""
     reports, uvloop = 1500 * (kills // 2), loop == "uvloop"
-    campaign = kept.publish(min(reports, 20_000))
+    campaign = kept.publish(min(reports, 20_000), **({"issuer": issuer()} if tokens else {}))
     cells = campaign.questions[0].domain_size
     uploads = uploads_of(campaign, range(cells))
     dice = random.Random(20)
     current = [Daemon(kept.folder, uvloop=uvloop, **kept.environment)]
-    uploaders = Uploaders(lambda: current[0].public, campaign, uploads)
+    made = [cell_report(campaign, number) for number in range(cells)]
+    shown = {body: shown_for(campaign, one) for body, one in zip(uploads, made, strict=True)} if tokens else {}
+    invented = encode_upload([cell_report(campaign, cells, cell=0)], campaign)
+    uploaders = Uploaders(lambda: current[0].public, campaign, uploads, shown=shown)
     for _ in range(kills):
         time.sleep(dice.uniform(0.05, 0.5))
         acknowledged = set(uploaders.acknowledged)
@@ -53,10 +62,13 @@ def test_no_acknowledged_report_is_lost_when_the_server_is_killed(kept, loop, ki
         assert acknowledged <= counted
         assert kept.check() == []
         current[0] = Daemon(kept.folder, uvloop=uvloop, **kept.environment)
+        if tokens:
+            status, told = post(current[0].public, campaign, invented, shown=shown[dice.choice(uploads)])
+            assert (status, told["code"]) == (401, "wrong-answer-token")
     uploaders.join()
     assert uploaders.refusals == []
     for upload in random.Random(21).sample(uploads, 200):
-        assert post(current[0].public, campaign, upload) == (200, {"rejected": []})
+        assert post(current[0].public, campaign, upload, shown=shown.get(upload)) == (200, {"rejected": []})
     assert current[0].stop() == 0
     tally = kept.tally(campaign)
     assert tally.n.tolist() == [cells]

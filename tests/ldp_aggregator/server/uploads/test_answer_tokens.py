@@ -1,23 +1,34 @@
 """A campaign with an issuer counts an answer with a token of just that answer, once, whichever way it comes."""
 
+import hashlib
 import os
 from base64 import urlsafe_b64decode
+from collections import Counter
 
+import numpy as np
+import pandas as pd
 import pytest
 from cells import cell_campaign, cells_of
-from drafts import draft, text
-from issuing import PUBLISHED, issuer, sign
+from drafts import draft, number, text
+from exact_coins import SeededCoins
+from issuing import PUBLISHED, issuer, shown_for, sign
 
+from ldp_aggregator.estimation.estimates import estimate
+from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.node_statistics import encode_share
 from ldp_aggregator.service.publishing import check_kind
+from ldp_aggregator.store import Submission
 from ldp_client.answering import perturb
 from ldp_client.tokens import finished_token, token_request
-from protocols import Campaign, DocumentError, DraftError, Report, encode_upload
+from protocols import Campaign, DocumentError, DraftError, Report, decode_upload, encode_upload
 from protocols.exact import SYSTEM_COINS
 from protocols.tokens import challenge, credentials
+from simulations.fidelities import Columns, simulate_counts
 
 ELSEWHERE = {"Origin": "https://other.example"}
 """aiohttp answers whoever says so."""
+FRAME = pd.DataFrame({"u": ["1", "2"] * 5, "v": np.linspace(0, 1, 10), "w": ["1", "2", "3", None, None] * 2})
+LABELS = ["a", "b", "b", "a", "a"] * 2
 
 
 def device(campaign, secret=None):
@@ -97,16 +108,55 @@ async def test_what_is_missing_is_told_as_the_standard_has_it(server, campaign):
     assert urlsafe_b64decode(told["token-key"].strip('"')).hex() == PUBLISHED["pkS"]
 
 
-async def test_invented_devices_without_tokens_of_their_own_count_for_nothing(server, campaign):
-    """So many liars as there are tokens, however many devices they invent."""
-    shown = [device(campaign)[1] for _ in range(5)]
-    ends = []
-    for number in range(100):
-        reports, _ = device(campaign)
-        status, _ = await server.upload(campaign, encode_upload(reports, campaign), Authorization=shown[number % 5])
-        ends.append(status)
-    assert set(ends) == {401}
-    assert await counted(server, campaign) == 0
+@pytest.mark.parametrize("invented", [1000, pytest.param(10_000, marks=pytest.mark.long)])
+async def test_invented_devices_with_a_hundred_tokens_move_what_a_hundred_liars_can(server, invented):
+    """Each lies as loudly as it can, and shows one of the tokens; the seeds of the honest ones decide nothing."""
+    plain, campaign = (cell_campaign(4, title=title, issuer=issuer()) for title in ("honest", "attacked"))
+    honest, lies = device_answers(campaign, 2000), device_answers(campaign, invented, cell=3)
+    for one in (plain, campaign):
+        await server.store.create_campaign(one)
+        await server.store.count([Submission(one, decode_upload(encode_upload(honest, one), one))])
+    shown = [shown_for(campaign, report) for report in lies[:100]]
+    ends = Counter()
+    for place, report in enumerate(lies):
+        headers = {"Authorization": shown[place % 100]}
+        status, _ = await server.upload(campaign, encode_upload([report], campaign), **headers)
+        ends[status] += 1
+    assert ends == {200: 100, 401: invented - 100}
+    before, after = [estimate(one, await server.store.tally(one.id)) for one in (plain, campaign)]
+    moved = np.abs(after.questions[0].cells.value - before.questions[0].cells.value)
+    assert 0.5 < moved[3] / (100 * after.per_liar[0][3]) <= 1
+    assert (moved <= 100 * after.per_liar[0] * (1 + 1e-12)).all()
+
+
+def device_answers(campaign, count, cell=None):
+    """Answers under ids of their own; those of liars all speak for one cell."""
+    mechanism, coins = campaign.questions[0].mechanism, SeededCoins(count)
+    lie = None if cell is None else loudest(campaign, cell)
+    return [
+        Report(0, hashlib.sha256(b"%d %d" % (count, n)).digest()[:16], lie or mechanism.perturb(n % 2, coins))
+        for n in range(count)
+    ]
+
+
+def loudest(campaign, cell):
+    return analysis_of(campaign.questions[0].mechanism).loudest([cell])
+
+
+def test_of_a_person_with_three_tokens_three_lies_are_counted_as_one_liars():
+    features = [text("u", "1", "2"), number("v"), {**text("w", "1", "2", "3"), "missing": True}]
+    drafts = [draft(*features, issuer=issuer(tokens=tokens)) for tokens in (1, 3)]
+    one, three = (told_of_liars(Campaign.compile(each)) for each in drafts)
+    assert one.keys() == three.keys()
+    for name in one:
+        np.testing.assert_allclose(three[name], 3 * one[name], rtol=1e-12)
+
+
+def told_of_liars(campaign):
+    """What one liar moves, of numbers that grow with the lies."""
+    found = estimate(campaign, simulate_counts(Columns.of(campaign, FRAME, LABELS), np.random.default_rng(7), 200_000))
+    told = {f"question {place}": reach for place, reach in enumerate(found.per_liar)}
+    return told | {"classes": found.class_prior_per_liar, "missing": found.missing["w"].per_liar}
 
 
 async def test_all_answers_of_a_device_have_one_token_and_no_group_has_two(server, send):
