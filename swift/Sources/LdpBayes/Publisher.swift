@@ -1,0 +1,163 @@
+import Foundation
+
+#if canImport(CryptoKit)
+import CryptoKit
+#endif
+
+private let prefix = "ldp-bayes directory 1\n" // of what is signed
+private let largestDirectory = 1 << 16
+private let mostCampaigns = 256
+private let keyBytes = 32
+private let signatureBytes = 64
+
+/// Who has to have signed a campaign and its model: the holder of one of these public keys.
+public struct Publisher {
+    let keys: [String]
+
+    /// `keys` have 43 characters each; an app may pin the next one beside the one in use. Throws ``LdpError`` `bad-publisher`.
+    public init(_ keys: String...) throws {
+        try ensure(!keys.isEmpty && keys.allSatisfy { unbase64url($0)?.count == keyBytes }, "bad-publisher")
+        self.keys = keys
+    }
+}
+
+/// Whether a key has signed a message. Throws ``LdpError`` `no-signatures` where that cannot be told.
+typealias SignatureCheck = (_ key: [UInt8], _ message: [UInt8], _ signature: [UInt8]) throws -> Bool
+
+/// The platform's Ed25519 (RFC 8032).
+func isSigned(by key: [UInt8], _ message: [UInt8], _ signature: [UInt8]) throws -> Bool {
+    #if canImport(CryptoKit)
+    guard let key = try? Curve25519.Signing.PublicKey(rawRepresentation: key) else { return false }
+    return key.isValidSignature(Data(signature), for: Data(message))
+    #else
+    throw failure("no-signatures", "this platform has no Ed25519, and what cannot be checked is not believed")
+    #endif
+}
+
+/// What a publisher signs: which campaigns are open, with the SHA-256 (hexadecimal) of each one's model where there is one yet.
+struct Directory {
+    let document: Data
+    let statement: ExactText
+    let version: Int
+    let expires: Date
+    let campaigns: [String: String?]
+
+    private static let malformed = "malformed-directory"
+
+    /// It holds a day longer than it says, for clocks that are slow.
+    func holds(_ now: Date) -> Bool { expires > now - clockTolerance }
+
+    /// The statement of a document that the holder of `key` signed; what it holds is not looked at before the signature is. Throws
+    /// ``LdpError`` `malformed-directory`, `wrong-signature` or `no-signatures`.
+    init(_ document: Data, key: String, isSigned: SignatureCheck = isSigned) throws {
+        try ensure(document.count <= largestDirectory, Directory.malformed)
+        let (said, signature) = try refused(as: Directory.malformed) {
+            try Fields.read(try Json(document), "") { ($0.raw("statement")?.text, $0.raw("signature")?.text) }
+        }
+        guard let said, said.string != nil, let signature else { throw failure(Directory.malformed) }
+        guard let key = unbase64url(key), let signed = signature.string.flatMap(unbase64url), signed.count == signatureBytes,
+            try isSigned(key, Array(prefix.utf8) + said.utf8, signed)
+        else { throw failure("wrong-signature") }
+        self.document = document
+        statement = said
+        (version, expires, campaigns) = try refused(as: Directory.malformed) {
+            try Fields.read(try Json(said.utf8), "") { fields in
+                let campaigns = try fields.list("campaigns", 0...mostCampaigns).enumerated().map { at, value in
+                    try Fields.read(value, fields.place("campaigns[\(at)]")) { (try $0.name("id"), try $0.optionalName("model")) }
+                }
+                return (
+                    try fields.whole("version", 1...1 << 53 - 1), try fields.present(fields.instant("expires"), "expires"),
+                    Dictionary(campaigns) { _, last in last })
+            }
+        }
+    }
+}
+
+/// A campaign that has to be signed, as a device sees it.
+final class Signed {
+    private let sources: [Source]
+    private let install: Install
+    private let id: String
+    /// What a model is stored under: one that was stored unsigned is not one that was signed.
+    let digest: String
+
+    init(_ publisher: Publisher, _ install: Install, url: String, id: String) {
+        sources = publisher.keys.map { Source(key: $0, install: install, url: url) }
+        (self.install, self.id) = (install, id)
+        digest = String(base64url(sha256(publisher.keys.joined(separator: "+").utf8)).prefix(16))
+    }
+
+    /// Has a directory that holds now and names the campaign, or the newest there is.
+    func refresh() throws {
+        if try entries()?.isEmpty ?? true { try renew() }
+    }
+
+    /// Why the campaign is not one of the publisher's; nothing is fetched.
+    func refusal() throws -> Refusal? {
+        guard let entries = try entries() else { return .directoryExpired }
+        return entries.isEmpty ? .notInDirectory : nil
+    }
+
+    /// Throws ``LdpError`` `invalid-model` for a model that is not the campaign's, and what ``refresh()`` throws.
+    func check(model: Data) throws {
+        let digest = hex(sha256(model))
+        if try entries()?.contains(digest) ?? false { return }
+        try renew()
+        try ensure(try entries()?.contains(digest) ?? false, "invalid-model", "the publisher has not signed this model")
+    }
+
+    /// Keeps what was seen: an older directory is refused from then on.
+    func keep() throws {
+        for source in sources { try source.keep() }
+    }
+
+    /// The models that the directories that hold name for the campaign, nil for one that has none; nil where none holds.
+    private func entries() throws -> [String?]? {
+        let standing = try sources.compactMap { try $0.newest() }.filter { $0.holds(install.now()) }
+        return standing.isEmpty ? nil : standing.compactMap { $0.campaigns[id] }
+    }
+
+    /// The directory of each key anew. Throws what went wrong with the first, where none was had.
+    private func renew() throws {
+        var failures: [Error] = []
+        for source in sources {
+            do { try source.renew() } catch { failures.append(error) }
+        }
+        if failures.count == sources.count { throw failures[0] }
+    }
+}
+
+/// The directory of one key.
+private final class Source {
+    private let key: String
+    private let install: Install
+    private let url: String
+    private let seen = Guarded<Directory?>(nil)
+
+    init(key: String, install: Install, url: String) { (self.key, self.install, self.url) = (key, install, url) }
+
+    private var place: String { "publisher-\(key)" }
+
+    func renew() throws {
+        let directory = try Directory(try install.network.get("\(url)/v1/directories/\(key)", longest: largestDirectory), key: key)
+        if let known = try newest() {
+            try ensure(directory.version > known.version || directory.statement == known.statement, "older-directory")
+        }
+        seen.value = directory
+        if try install.exists() { try keep() }
+        try ensure(directory.holds(install.now()), "directory-expired")
+    }
+
+    func keep() throws {
+        guard let directory = seen.value else { return }
+        try install.storage.change(place) { before in
+            let kept = try before.map { try Directory($0, key: key) }
+            return kept.map { $0.version > directory.version } ?? false ? before : directory.document
+        }
+    }
+
+    func newest() throws -> Directory? {
+        let kept = try install.storage.read(place).map { try Directory($0, key: key) }
+        return [seen.value, kept].compactMap { $0 }.max { $0.version < $1.version }
+    }
+}

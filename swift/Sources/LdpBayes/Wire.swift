@@ -1,0 +1,53 @@
+// Reports and uploads: their ids, and their one encoding in msgpack.
+
+let uploadVersion: UInt8 = 1
+let mediaType = "application/vnd.ldp-bayes.reports+msgpack"
+
+/// One perturbed answer.
+public struct Report {
+    /// The index of its question.
+    public let question: Int
+    /// 16 bytes, the same at every call.
+    public let id: [UInt8]
+    public let payload: [UInt8]
+    /// What was perturbed; it must not leave the device.
+    let item: Item?
+}
+
+func reportId(_ secret: [UInt8], _ campaign: Campaign, _ group: Int) -> [UInt8] { Array(hmac(secret, campaign.slot(group))[..<16]) }
+
+/// The one encoding of one device's reports to a campaign, each of which answers a question of its own.
+public func encodeUpload(_ reports: [Report], _ campaign: Campaign) -> [UInt8] {
+    encodeUpload(reports, length: campaign.uploadLength)
+}
+
+/// As long as every upload of a campaign is, so that its length says nothing about the questions: zeros follow the msgpack.
+func encodeUpload(_ reports: [Report], length: Int) -> [UInt8] {
+    var upload: [UInt8] = [0x92, uploadVersion]
+    upload += head(reports.count, below: 16, 0x90, 0xdb, 1)
+    for report in reports.sorted(by: { $0.question < $1.question }) {
+        upload.append(0x93)
+        upload += head(report.question, below: 128, 0, 0xcc, 0)
+        upload += binaryHead(report.id.count) + report.id + binaryHead(report.payload.count) + report.payload
+    }
+    return upload
+}
+
+/// The length of the longest upload with one report of each pool, questions being `numbered` on from there.
+func longestUpload(_ pools: [[Question]], numbered first: Int) -> Int {
+    pools.map { pool in
+        pool.map { question in
+            let width = question.mechanism.width
+            return 1 + head(first + question.index, below: 128, 0, 0xcc, 0).count + 18 + binaryHead(width).count + width
+        }.max()!
+    }.reduce(2 + head(pools.count, below: 16, 0x90, 0xdb, 1).count, +)
+}
+
+/// One byte below a limit, else a code and a big-endian number of the least of 1, 2 or 4 bytes; 2^`power` at least.
+private func head(_ value: Int, below: Int, _ short: UInt8, _ code: UInt8, _ power: UInt8) -> [UInt8] {
+    if value < below { return [short + UInt8(value)] }
+    let size = (power...2).first { value >> (8 << Int($0)) == 0 }!
+    return [code + size] + littleEndian(value, 1 << Int(size)).reversed()
+}
+
+private func binaryHead(_ count: Int) -> [UInt8] { head(count, below: 0, 0, 0xc4, 0) }
