@@ -141,5 +141,8 @@ extension Date {
     init(milliseconds: Int64) { self.init(timeIntervalSince1970: Double(milliseconds) / 1000) }
 
     /// Since 1970; what no calendar has is its nearest end.
-    var milliseconds: Int64 { Int64((min(max(timeIntervalSince1970, -1e12), 1e12) * 1000).rounded()) }
+    var milliseconds: Int64 {
+        let seconds = timeIntervalSince1970
+        return seconds.isNaN ? 0 : Int64((min(max(seconds, -1e12), 1e12) * 1000).rounded())
+    }
 }

@@ -120,7 +120,7 @@ public struct FileStorage: Storage {
 
     /// A lock belongs to the opened file, so that threads take turns like processes.
     private func locked<T>(_ name: String, wait: TimeInterval, _ work: () throws -> T) throws -> T? {
-        let until = DispatchTime.now().uptimeNanoseconds + UInt64(min(max(wait, 0), 1e6) * 1e9)
+        let until = DispatchTime.now().uptimeNanoseconds + UInt64(wait > 0 ? min(wait, 1e6) * 1e9 : 0)
         try makeFolder()
         let file = try opened(name, O_WRONLY | O_CREAT)!
         defer { close(file) }
