@@ -61,8 +61,8 @@ public struct UrlSessionTransport: Transport {
     }
 }
 
-/// One answer, as it comes in.
-private final class Reception: NSObject, URLSessionDataDelegate {
+/// One answer, as it comes in, on a queue that does one thing after another; it is read when it is `done`.
+private final class Reception: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     let done = DispatchSemaphore(value: 0)
     private let longest: Int
     private var body = Data()
@@ -71,7 +71,6 @@ private final class Reception: NSObject, URLSessionDataDelegate {
 
     init(longest: Int) { self.longest = longest }
 
-    /// To be called when it is `done`.
     func answer() throws -> Answer {
         guard failed == nil, let response else { throw failed ?? URLError(.badServerResponse) }
         let headers = response.allHeaderFields.map { ("\($0)".lowercased(), "\($1)") }
