@@ -2,7 +2,6 @@
 // question is drawn, and only then is the record read, only where it is asked about.
 
 private let secretBytes = 32
-
 func makeSecret() throws -> [UInt8] { try randomBytes(secretBytes) }
 
 /// The reports of one device, which together satisfy the campaign's epsilon-LDP: one, or with `answers: "all"` one of every group.
@@ -14,8 +13,7 @@ public func perturb(
     _ campaign: Campaign, _ record: Record, label: Any?, secret: [UInt8]? = nil, coins: Coins = .system()
 ) throws -> [Report] {
     guard let classIndex = campaign.label.index(of: Meaning(label)) else {
-        throw failure(
-            "undeclared-label", "\(campaign.label.name) must be one of \(campaign.label.classes.joined(separator: ", "))")
+        throw failure("undeclared-label", "\(campaign.label.name) must be one of \(campaign.label.classes.joined(separator: ", "))")
     }
     let secret = try secret ?? makeSecret()
     try ensure(secret.count == secretBytes, "invalid-secret")
@@ -36,9 +34,7 @@ private struct Reading {
     let record: Record
     let label: Int
     let coins: Coins
-
     private var classes: Int { campaign.label.classes.count }
-
     func item() throws -> Item {
         switch question.kind {
         case .label: return .index(label)
@@ -51,7 +47,6 @@ private struct Reading {
         case .product: return try encoded(0, of: 1, try quantity())
         }
     }
-
     /// A moment of its cell among `cells`, or one of the cell's signs: a stochastic bit, and 2 for what is missing.
     private func encoded(_ cell: Int, of cells: Int, _ quantity: Double?) throws -> Item {
         let value = Int64((quantity ?? 0) * Double(unit))
@@ -59,7 +54,6 @@ private struct Reading {
         let sign = quantity == nil ? 2 : try coins.sign(value) ? 1 : 0
         return .index(question.mechanism.domainSize / cells * cell + sign)
     }
-
     /// The quantity asked for, in [-1, 1]; nil where it is missing and may be.
     private func quantity() throws -> Double? {
         let feature = feature(question.feature)
@@ -71,21 +65,17 @@ private struct Reading {
         guard let u = try scaled(other), let t else { return nil }
         return t * u
     }
-
     private func feature(_ name: String?) -> Feature { campaign.asked.first { ExactText($0.name) == ExactText(name!) }! }
-
     private func scaled(_ feature: Feature) throws -> Double? {
         if let number = try value(feature).number { return feature.scaled(number) }
         return feature.missing ? nil : try randomT()
     }
-
     /// The index of a value: where it is missing that after the last, or random if none may be.
     private func index() throws -> Int {
         let feature = feature(question.feature)
         if let index = feature.index(of: try value(feature)) { return index }
         return feature.missing ? feature.size : try coins.below(feature.size)
     }
-
     /// A projection's missing input stands at its mean, or is random if none may be.
     private func value(_ feature: Feature) throws -> Meaning {
         try Projection.value(record, feature.name, campaign.projection) { projection, i in
@@ -94,7 +84,6 @@ private struct Reading {
             return input.missing ? projection.mean[i] : low + (try randomT() + 1) * ((high - low) / 2)
         }
     }
-
     /// A uniformly random multiple of 2^-52 in [-1, 1].
     private func randomT() throws -> Double { Double(Int64(try coins.below(UInt64(2 * unit + 1))) - unit) / Double(unit) }
 }

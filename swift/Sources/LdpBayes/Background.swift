@@ -20,29 +20,20 @@ private func awaited<T>(_ work: @escaping () throws -> T) async throws -> T {
     }
 }
 
+// The calls of the same names, without blocking.
+
 extension DeviceCampaign {
-    /// What an app has to do now, without blocking.
     public func nextStep() async throws -> NextStep { try await awaited { try self.nextStep() } }
-    /// The person has agreed; without blocking.
     public func grant() async throws { try await awaited { try self.grant() } }
-    /// The person no longer agrees, or never did; without blocking.
-    @discardableResult
     public func withdraw() async throws -> Withdrawal { try await awaited { try self.withdraw() } }
-    /// Answers the campaign, once, without blocking.
+    public func classifier() async throws -> Classifier { try await awaited { try self.classifier() } }
     public func contribute(_ record: Record, label: String) async throws -> Contribution {
         try await awaited { try self.contribute(record, label: label) }
     }
-    /// The campaign's model, without blocking.
-    public func classifier() async throws -> Classifier { try await awaited { try self.classifier() } }
 }
 
 extension Device {
-    /// Delivers what is due within `timeout`, without blocking.
     public func runOnce(timeout: TimeInterval = 10, firstDelay: TimeInterval = 0) async -> Bool {
-        await withCheckedContinuation { continuation in
-            inBackground(on: .global(qos: .utility), then: { continuation.resume(returning: (try? $0.get()) ?? false) }) {
-                self.runOnce(timeout: timeout, firstDelay: firstDelay)
-            }
-        }
+        (try? await awaited { self.runOnce(timeout: timeout, firstDelay: firstDelay) }) ?? false
     }
 }

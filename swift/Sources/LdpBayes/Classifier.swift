@@ -9,10 +9,8 @@ struct Likelihood {
         case table([[Double]])
         case gaussian(mean: [Double], variance: [Double])
     }
-
     let feature: Feature
     let form: Form
-
     /// ln P(value | class) by class, nil for a value that takes no part.
     func logarithms(_ value: Meaning) -> [Double]? {
         switch form {
@@ -32,7 +30,6 @@ struct Model {
     let prior: [Double]
     let likelihoods: [Likelihood]
     let projection: Projection?
-
     func scores(_ record: Record) -> [Double] {
         let logPrior = prior.map { log($0) }
         var sums = logPrior
@@ -50,23 +47,16 @@ func best(_ scores: [Double]) -> Int { scores.indices.reduce(0) { scores[$1] > s
 /// Classifies records on the device with a published model. A feature without a usable value does not take part.
 public struct Classifier {
     let model: Model
-
-    /// The classes, in the order of the label.
-    public var classes: [String] { model.label.classes }
-
+    /** The classes, in the order of the label. */ public var classes: [String] { model.label.classes }
     /// The classifier of a model document. Throws ``LdpError`` `invalid-model`.
     public init(model document: Data) throws { try self.init(model: document, of: nil) }
-
     init(model document: Data, of label: Label?) throws {
         model = try refused(as: "invalid-model") { try Fields.read(try Json(document), "") { try Model($0, label, declared: nil) } }
     }
-
     /// ln P(class) + sum of ln P(value | class) over the features, per class; ln P(class) where every class is impossible.
     public func scores(_ record: Record) -> [Double] { model.scores(record) }
-
     /// The most probable class; of equals the first declared. Where every class is impossible, by the prior.
     public func predict(_ record: Record) -> String { classes[best(scores(record))] }
-
     /// P(class | record), in the order of ``classes``. Where every class is impossible, the prior.
     public func predictProba(_ record: Record) -> [Double] {
         let scores = scores(record)
@@ -79,12 +69,9 @@ public struct Classifier {
 struct Evaluation {
     let model: Model
     private let edges: [Double]?
-
     var places: Int { edges.map { $0.count + 1 } ?? model.prior.count }
-
     /// The number of edges that the log odds lie above; with more classes than two the class that the model says.
     func place(of scores: [Double]) -> Int { edges?.filter { scores[1] - scores[0] > $0 }.count ?? best(scores) }
-
     init(_ fields: Fields, _ label: Label, _ features: [Feature]) throws {
         model = try Fields.read(fields.raw("model"), "evaluation.model") { try Model($0, label, declared: features) }
         let classes = label.classes.count
@@ -148,13 +135,11 @@ extension Fields {
         switch try choice("kind") as LikelihoodKind {
         case .categorical: return try table(
             Feature(name: name, kind: .categorical(try texts("values", 1...mostValues)), missing: true), classes)
-        case .continuous: return try table(
-            continuous(name, missing: true, bins: whole("bins", 2...mostValues)), classes)
+        case .continuous: return try table(continuous(name, missing: true, bins: whole("bins", 2...mostValues)), classes)
         case .gaussian:
             let (mean, variance) = (try row("mean", classes), try row("variance", classes))
             try require(variance.allSatisfy { $0 > 0 && $0 <= largestVariance }, "variance", "must be above 0 and at most 1e300")
-            return Likelihood(
-                feature: try continuous(name, missing: true, bins: nil), form: .gaussian(mean: mean, variance: variance))
+            return Likelihood(feature: try continuous(name, missing: true, bins: nil), form: .gaussian(mean: mean, variance: variance))
         }
     }
 

@@ -1,21 +1,14 @@
+import Foundation
+
 #if canImport(Security)
 import Security
-#elseif canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#elseif canImport(Android)
-import Android
 #endif
 
 /// Exact random decisions out of 64-bit words: no floating-point number decides one. The order in which words are taken is that of
 /// `protocols/vectors/README.md`.
 public struct Coins {
     private let word: () throws -> UInt64
-
-    /// Coins of independent words, uniform on [0, 2^64).
-    public init(word: @escaping () throws -> UInt64) { self.word = word }
-
+    /** Coins of independent words, uniform on [0, 2^64). */ public init(word: @escaping () throws -> UInt64) { self.word = word }
     /// The platform's words, drawn in blocks of 64; what is left of a block is dropped with the coins.
     public static func system() -> Coins {
         var block: ArraySlice<UInt8> = []
@@ -25,7 +18,6 @@ public struct Coins {
             return firstWord(block)
         }
     }
-
     /// Words that are a function of a secret and a message: one HMAC-SHA256 each, its first 8 bytes, little-endian.
     static func keyed(_ secret: [UInt8], _ message: [UInt8]) -> Coins {
         var number = 0
@@ -34,15 +26,10 @@ public struct Coins {
             return firstWord(hmac(secret, message + littleEndian(number, 4))[...])
         }
     }
-
     private static func firstWord(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) } }
-
-    /// True with probability `probability` / 2^64.
-    func bernoulli(_ probability: UInt64) throws -> Bool { try word() < probability }
-
+    /** True with probability `probability` / 2^64. */ func bernoulli(_ probability: UInt64) throws -> Bool { try word() < probability }
     /// True with probability (1 + v) / 2, v being a quantity in units of 2^-52.
     func sign(_ v: Int64) throws -> Bool { try Int64(word() >> 11) < v + unit }
-
     /// Uniform in [0, bound), by rejection, never by modulo; 1 takes no word.
     func below(_ bound: Natural) throws -> Natural {
         if let word = bound.word { return Natural(try below(word)) }
@@ -63,16 +50,13 @@ public struct Coins {
             if drawn < bound { return drawn }
         }
     }
-
     func below(_ bound: Int) throws -> Int { Int(try below(UInt64(bound))) }
-
     /// A uniformly random subset of the numbers below `population` (Floyd's algorithm).
     func subset(of population: Int, size: Int) throws -> Set<Int> {
         var chosen: Set<Int> = []
         for last in population - size..<population where !chosen.insert(try below(last + 1)).inserted { chosen.insert(last) }
         return chosen
     }
-
     /// Discrete Laplace noise whose scale is a fraction in lowest terms (Canonne, Kamath, Steinke 2020, Algorithm 2).
     func discreteLaplace(_ numerator: Natural, _ denominator: Natural) throws -> (isNegative: Bool, magnitude: Natural) {
         while true {
@@ -85,7 +69,6 @@ public struct Coins {
             if !(isNegative && magnitude.isZero) { return (isNegative, magnitude) }
         }
     }
-
     /// True with probability exp(-numerator / denominator) (Algorithm 1).
     private func exponential(_ numerator: Natural, _ denominator: Natural) throws -> Bool {
         var trials: UInt64 = 1
@@ -94,9 +77,8 @@ public struct Coins {
     }
 }
 
-/// Bytes of the platform's generator. Throws `no-randomness` where it has none: nothing is drawn then.
-///
-/// `SystemRandomNumberGenerator` is the same generator, but ends the process where it fails, or goes on with another source.
+/// Bytes of the platform's generator. Throws `no-randomness` where it has none: nothing is drawn then. `SystemRandomNumberGenerator` is
+/// the same generator, but ends the process where it fails, or goes on with another source.
 func randomBytes(_ size: Int) throws -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: size)
     #if canImport(Security)

@@ -5,7 +5,6 @@ import Foundation
 public final class Device {
     private let install: Install
     private let thread = Guarded<Thread?>(nil)
-
     /// A device on a storage. `maxTotalEpsilon` is a hard cap on the privacy loss over all campaigns, `now` a clock. Throws
     /// ``LdpError`` `bad-cap`.
     public init(
@@ -15,14 +14,11 @@ public final class Device {
         try Device.check(cap: maxTotalEpsilon)
         install = Install(storage, maxTotalEpsilon, Network(transport: transport, policy: policy), policy, now)
     }
-
     /// A device on a folder of its own; see ``FileStorage`` for where that belongs.
     public convenience init(folder: URL, maxTotalEpsilon: Double) throws {
         try self.init(FileStorage(folder: folder), maxTotalEpsilon: maxTotalEpsilon)
     }
-
     deinit { close() }
-
     /// A campaign, as this device sees it; touches neither network nor storage. `publisher` has to have signed campaign and model;
     /// without one the aggregator is believed. Throws ``LdpError`` `bad-url`, `bad-cap` or `bad-campaign-id`.
     public func campaign(_ url: String, id: String, maxEpsilon: Double, publisher: Publisher? = nil) throws -> DeviceCampaign {
@@ -30,86 +26,75 @@ public final class Device {
         try Device.check(cap: maxEpsilon)
         return DeviceCampaign(install, url: try Network.checked(url), id: id, maxEpsilon: maxEpsilon, publisher)
     }
-
     /// What was spent in all campaigns; its description is for the person.
     public func ledger() throws -> Ledger { Ledger(receipts: try install.state().receipts, maxTotalEpsilon: install.maxTotalEpsilon) }
-
     /// Every report whose upload began, whatever the server said of it.
     public func sent() throws -> [SentReport] {
         try install.state().campaigns.flatMap { entry in
-            entry.reports.compactMap { report in
-                report.at.map {
-                    SentReport(
-                        campaignId: entry.id, title: entry.consent.title, url: entry.consent.url, asked: report.asked, id: report.id,
-                        payload: report.payload, at: $0, reply: report.reply)
-                }
+            entry.reports.filter { $0.at != nil }.map {
+                SentReport(
+                    campaignId: entry.id, title: entry.consent.title, url: entry.consent.url, asked: $0.asked, id: $0.id,
+                    payload: $0.payload, at: $0.at!, reply: $0.reply)
             }
         }
     }
-
     /// The person's switch. Off, nothing is answered and nothing is sent; what is queued waits.
     public func isEnabled() throws -> Bool { try install.state().enabled }
-
     /// Turns the person's switch, for good.
     public func enable(_ isEnabled: Bool) throws {
         try install.change { $0.enabled = isEnabled }
-        install.wake()
+        install.woken.signal()
     }
-
     /// A copy of everything that is kept about the person, except the secret, as JSON.
     public func export() throws -> Data {
         var state = try install.state()
         state.secret = nil
         return try state.json()
     }
-
     /// Deletes everything in the storage. What follows is a new device; what was sent stays sent.
     public func erase() throws {
         try install.storage.clear()
         try install.landed()
     }
-
     /// Delivers what is due within `timeout`; true when nothing is left to send. For hosts with a schedule of their own, such as
     /// `BGTaskScheduler`. Never throws.
     public func runOnce(timeout: TimeInterval = 10, firstDelay: TimeInterval = 0) -> Bool {
         let until = monotonic() + timeout
-        while true {
-            let left = max(0, until - monotonic())
-            guard let next = try? install.step(wait: left, firstDelay: firstDelay) else { return false }
-            guard case .again(let wait) = next else { return true }
-            if wait > left { return false }
-            Thread.sleep(forTimeInterval: wait)
+        do {
+            while true {
+                let left = max(0, until - monotonic())
+                guard let wait = try install.step(wait: left, firstDelay: firstDelay) else { return true }
+                if wait > left { return false }
+                Thread.sleep(forTimeInterval: wait)
+            }
+        } catch {
+            return false
         }
     }
-
     /// Delivers in the background until ``close()``, or until the device is gone.
     public func start(firstDelay: TimeInterval? = nil) {
         let (install, delay) = (install, firstDelay ?? install.policy.firstDelay)
-        thread.change { thread in
-            guard thread == nil else { return }
-            let made = Thread {
-                while !Thread.current.isCancelled {
-                    // A storage that fails is left alone for a while.
-                    let next = try? install.step(wait: install.policy.requestTimeout, firstDelay: delay)
-                    if case .again(let wait) = next { install.sleep(min(wait, idleCheck)) } else { install.sleep(idleCheck) }
-                }
+        let made = Thread {
+            while !Thread.current.isCancelled {
+                // A storage that fails is left alone for a while.
+                let wait = (try? install.step(wait: install.policy.requestTimeout, firstDelay: delay)) ?? idleCheck
+                _ = install.woken.wait(timeout: .now() + min(wait, idleCheck))
             }
-            made.name = "ldp-bayes"
-            made.qualityOfService = .utility
-            made.start()
-            thread = made
+        }
+        (made.name, made.qualityOfService) = ("ldp-bayes", .utility)
+        thread.change { thread in
+            if thread == nil { made.start() }
+            thread = thread ?? made
         }
     }
-
     /// Stops the background delivery; unsent reports stay queued.
     public func close() {
         thread.change { thread in
             thread?.cancel()
             thread = nil
         }
-        install.wake()
+        install.woken.signal()
     }
-
     private static func check(cap: Double) throws { try ensure(cap > 0 && cap.isFinite, "bad-cap") }
 }
 
@@ -117,9 +102,7 @@ public final class Device {
 final class Guarded<Value> {
     private let lock = NSLock()
     private var guarded: Value
-
     init(_ value: Value) { guarded = value }
-
     var value: Value {
         get { change { $0 } }
         set { change { $0 = newValue } }
@@ -132,39 +115,21 @@ final class Guarded<Value> {
     }
 }
 
-/// Seconds on a clock that nobody sets.
-func monotonic() -> TimeInterval { TimeInterval(DispatchTime.now().uptimeNanoseconds) / 1e9 }
-
-/// When the next step of the delivery is.
-enum NextDelivery {
-    case again(TimeInterval)
-    case never
-}
+/** Seconds on a clock that nobody sets. */ func monotonic() -> TimeInterval { TimeInterval(DispatchTime.now().uptimeNanoseconds) / 1e9 }
 
 /// What the campaigns of a device share: its storage, its state in it, and one sender for all of them.
 final class Install {
-    let storage: any Storage
-    let maxTotalEpsilon: Double
-    let network: Network
-    let policy: Policy
+    let storage: any Storage, maxTotalEpsilon: Double, network: Network, policy: Policy
+    /** Told of whatever there may be to send. */ let woken = DispatchSemaphore(value: 0)
     private let clock: () -> Date
-    private let changed = NSCondition()
-    private var looks = 0
     private static let device = "device"
-
     init(_ storage: any Storage, _ maxTotalEpsilon: Double, _ network: Network, _ policy: Policy, _ clock: @escaping () -> Date) {
         (self.storage, self.maxTotalEpsilon, self.network) = (storage, maxTotalEpsilon, network)
         (self.policy, self.clock) = (policy, clock)
     }
-
-    /// To the millisecond, as it is stored.
-    func now() -> Date { Date(milliseconds: clock().milliseconds) }
-
+    /** To the millisecond, as it is stored. */ func now() -> Date { Date(milliseconds: clock().milliseconds) }
     func state() throws -> State { try State(stored: try storage.read(Install.device)) }
-
-    /// Whether somebody has decided anything yet.
-    func exists() throws -> Bool { try storage.read(Install.device) != nil }
-
+    /** Whether somebody has decided anything yet. */ func exists() throws -> Bool { try storage.read(Install.device) != nil }
     /// Changes the state in one transaction.
     func change<T>(_ change: (inout State) throws -> T) throws -> T {
         var result: T?
@@ -177,49 +142,27 @@ final class Install {
         }
         return result!
     }
-
     /// Waits for an upload under way, in whichever process, two seconds at most.
-    func landed() throws {
-        if try exists() { _ = try storage.exclusive(wait: landingTimeout) {} }
-    }
-
-    /// One step of the delivery.
-    func step(wait: TimeInterval, firstDelay: TimeInterval) throws -> NextDelivery {
-        guard try exists() else { return .never }
-        if case .again(let wait) = try storage.exclusive(wait: wait, { try send(firstDelay) }) { return .again(wait) }
+    func landed() throws { if try exists() { _ = try storage.exclusive(wait: landingTimeout) {} } }
+    /// One step of the delivery: how long it is until the next one, nil where nothing waits.
+    func step(wait: TimeInterval, firstDelay: TimeInterval) throws -> TimeInterval? {
+        guard try exists() else { return nil }
+        if let next = try storage.exclusive(wait: wait, { try send(firstDelay) }) ?? nil { return next }
         // Another process sends, or contributed meanwhile.
         var state = try state()
-        if case .nothing = state.plan(now: now(), firstDelay: 0, policy, jitter: { 0 }) { return .never }
-        return .again(policy.backoffBase)
+        if case .nothing = state.plan(now: now(), firstDelay: 0, policy, jitter: { 0 }) { return nil }
+        return policy.backoffBase
     }
 
-    private func send(_ firstDelay: TimeInterval) throws -> NextDelivery {
+    private func send(_ firstDelay: TimeInterval) throws -> TimeInterval? {
         switch try change({ try $0.plan(now: now(), firstDelay: firstDelay, policy, jitter: jitter) }) {
-        case .nothing: return .never
-        case .wait(let wait): return .again(wait)
+        case .nothing: return nil
+        case .wait(let wait): return wait
         case .send(let batch):
             let answer = network.upload("\(batch.url)/v1/campaigns/\(batch.campaignId)/reports", try batch.body())
             if try exists() { try change { $0.note(answer, to: batch, now: now(), policy, jitter: try jitter()) } }
-            return .again(0)
+            return 0
         }
     }
-
-    /// From [0, 1).
-    private func jitter() throws -> Double { try randomBytes(4).reduce(0) { ($0 + Double($1)) / 256 } }
-
-    func wake() {
-        changed.lock()
-        looks += 1
-        changed.broadcast()
-        changed.unlock()
-    }
-
-    /// Sleeps, until somebody wakes it.
-    func sleep(_ wait: TimeInterval) {
-        changed.lock()
-        let seen = looks
-        let until = Date() + wait
-        while looks == seen, changed.wait(until: until) {}
-        changed.unlock()
-    }
+    /** From [0, 1). */ private func jitter() throws -> Double { try randomBytes(4).reduce(0) { ($0 + Double($1)) / 256 } }
 }

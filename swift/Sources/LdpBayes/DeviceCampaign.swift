@@ -7,66 +7,44 @@ private let agreeable: Set<Refusal> = [.otherRecipient, .windowNotOpen]
 public enum NextStep {
     /// Show the person the campaign's title, purpose and `realisedEpsilon`; then `grant` for a yes, `withdraw` for a no.
     case ask(Campaign)
-    /// The person has agreed, and no answer is given yet; in a series, this device's window is open.
-    case contribute
-    /// Answered, declined, refused (it says why), or not to be had at the moment.
-    case nothing(Refusal?)
+    /** The person has agreed, and no answer is given yet; in a series, this device's window is open. */ case contribute
+    /** Answered, declined, refused (it says why), or not to be had at the moment. */ case nothing(Refusal?)
 }
 
 /// What became of a call of ``DeviceCampaign/contribute(_:label:)``.
 public enum Contribution: Equatable {
-    /// The answer is on disk, from now on or already, and is sent once.
-    case answered(Receipt)
-    /// The device does not answer; nothing was drawn and nothing spent.
-    case refused(Refusal)
+    /** The answer is on disk, from now on or already, and is sent once. */ case answered(Receipt)
+    /** The device does not answer; nothing was drawn and nothing spent. */ case refused(Refusal)
 }
 
 /// What a withdrawal could do.
 public struct Withdrawal: Equatable {
-    /// Reports deleted.
-    public let deleted: Int
-    /// How many of them may arrive all the same.
-    public internal(set) var onItsWay: Int
-    /// The loss given back.
-    public let refunded: Double
+    /** Reports deleted. */ public let deleted: Int
+    /** How many of them may arrive all the same. */ public internal(set) var onItsWay: Int
+    /** The loss given back. */ public let refunded: Double
 }
 
 /// What happened so far in one campaign.
 public struct Status: Equatable {
-    /// Whether the person agrees; nil until somebody decided.
-    public let consent: Bool?
-    /// What became of the contribution.
-    public let fate: Fate?
-    /// Reports that wait.
-    public let queued: Int
-    /// Reports that the server says it has.
-    public let sent: Int
-    /// Tries that failed.
-    public let retries: Int
-    /// Reports that left the queue otherwise, by reason.
-    public let dropped: [String: Int]
-    /// When the next try is due.
-    public let nextTry: Date?
-    /// The code of the last failure.
-    public let problem: String?
+    /** Whether the person agrees; nil until somebody decided. */ public let consent: Bool?
+    /** What became of the contribution. */ public let fate: Fate?
+    /** Reports that wait. */ public let queued: Int
+    /** Reports that the server says it has. */ public let sent: Int
+    /** Tries that failed. */ public let retries: Int
+    /** Reports that left the queue otherwise, by reason. */ public let dropped: [String: Int]
+    /** When the next try is due. */ public let nextTry: Date?
+    /** The code of the last failure. */ public let problem: String?
 }
 
 /// One campaign, as one device sees it; made by ``Device/campaign(_:id:maxEpsilon:publisher:)``. Safe with any number of threads and
 /// processes. Every call blocks.
 public final class DeviceCampaign {
-    /// The campaign's id.
-    public let id: String
-    private let install: Install
-    private let url: String
-    private let maxEpsilon: Double
-    private let signed: Signed?
-    private let known = Guarded<Campaign?>(nil)
-
+    /** The campaign's id. */ public let id: String
+    private let install: Install, url: String, maxEpsilon: Double, signed: Signed?, known = Guarded<Campaign?>(nil)
     init(_ install: Install, url: String, id: String, maxEpsilon: Double, _ publisher: Publisher?) {
         (self.install, self.url, self.id, self.maxEpsilon) = (install, url, id, maxEpsilon)
         signed = publisher.map { Signed($0, install, url: url, id: id) }
     }
-
     /// The verified campaign: at hand, or fetched. Nothing is stored before ``grant()``. Throws ``LdpError`` for what is not what its
     /// id and its epsilon promise, or not signed, and ``LdpError/away(code:)``.
     @discardableResult
@@ -74,7 +52,6 @@ public final class DeviceCampaign {
         try signed?.refresh()
         return try atHand() ?? load(install.network.get(path, longest: Campaign.largestDocument))
     }
-
     /// Takes the document from the app instead of fetching it; verified the same way.
     @discardableResult
     public func load(_ document: Data) throws -> Campaign {
@@ -82,7 +59,6 @@ public final class DeviceCampaign {
         known.value = campaign
         return campaign
     }
-
     /// What an app has to do now; call it at every start. Whatever the person decides is remembered: nobody is asked twice.
     public func nextStep() throws -> NextStep {
         let entry = try entry()
@@ -98,20 +74,17 @@ public final class DeviceCampaign {
             return .nothing(nil)
         }
     }
-
     /// Why this device would refuse the campaign, nil where it would answer: to know before anybody is asked.
     public func refusal() throws -> Refusal? {
         let campaign = try fetch()
         let state = try install.state()
         return state[id]?.receipt != nil ? nil : try signed?.refusal() ?? refused(state, campaign)
     }
-
     /// When this device answers, in a series; nil in any other campaign, and before anybody has decided. Throws what ``fetch()`` throws.
     public func window() throws -> Range<Date>? {
         let campaign = try fetch()
         return try install.state().window(campaign)
     }
-
     /// The person has agreed to this campaign, and to sending the answer to this address. Throws what ``fetch()`` throws, and
     /// ``LdpError/refused(_:)`` where ``refusal()`` says so; nothing was then kept.
     public func grant() throws {
@@ -127,7 +100,6 @@ public final class DeviceCampaign {
             if state[id] == nil { state[id] = Entry(id: id, consent: consent) } else { state[id]?.consent = consent }
         }
     }
-
     /// The person no longer agrees, or never did: what is unsent is deleted, and nobody asks again. Where nothing had begun to leave,
     /// its loss is given back and the person may agree again. What has begun is waited for, a little.
     @discardableResult
@@ -149,10 +121,7 @@ public final class DeviceCampaign {
         if hasBegun, try receipt()?.fate != .arrived { withdrawal.onItsWay = withdrawal.deleted }
         return withdrawal
     }
-
-    /// Whether the person agrees.
-    public func consented() throws -> Bool { try entry()?.consent.isGiven ?? false }
-
+    /** Whether the person agrees. */ public func consented() throws -> Bool { try entry()?.consent.isGiven ?? false }
     /// Answers the campaign, once: a second call returns the first receipt, whatever the record now says. The ledger's debit, the
     /// answer and its place in the queue are on disk before this returns and before anything is sent; the network is not used.
     ///
@@ -167,13 +136,10 @@ public final class DeviceCampaign {
             if let refusal = try refused(state, campaign) { return Contribution.refused(refusal) }
             return .answered(try answer(&state, campaign, record, label))
         }
-        install.wake()
+        install.woken.signal()
         return made
     }
-
-    /// What this device has contributed.
-    public func receipt() throws -> Receipt? { try entry()?.receipt }
-
+    /** What this device has contributed. */ public func receipt() throws -> Receipt? { try entry()?.receipt }
     /// What happened so far.
     public func status() throws -> Status {
         let entry = try entry()
@@ -184,7 +150,6 @@ public final class DeviceCampaign {
             retries: entry?.retries ?? 0, dropped: replies.filter { $0.key != Kept.arrived }, nextTry: queued > 0 ? entry?.due : nil,
             problem: entry?.problem)
     }
-
     /// The campaign's model as it stands now, or as it is stored where that cannot be had. The request is the same bytes from every
     /// device; only once the person has agreed the model is stored. Throws ``LdpError``.
     public func classifier() throws -> Classifier {
@@ -203,7 +168,7 @@ public final class DeviceCampaign {
     }
 
     private func answer(_ state: inout State, _ campaign: Campaign, _ record: Record, _ label: Any?) throws -> Receipt {
-        let reports = try perturb(campaign, record, label: label, secret: try State.bytes(state.secret ?? ""))
+        let reports = try perturb(campaign, record, label: label, secret: try State.bytes(state.secret))
         let at = install.now()
         let receipt = Receipt(
             campaignId: id, title: campaign.title, study: campaign.study, epsilon: campaign.realisedEpsilon,
@@ -222,7 +187,6 @@ public final class DeviceCampaign {
         state[id]?.due = nil
         return receipt
     }
-
     /// An answer given before.
     private func answered(_ state: State) throws -> Contribution? {
         guard let entry = state[id], entry.consent.isGiven else {
@@ -234,11 +198,9 @@ public final class DeviceCampaign {
     private func refused(_ state: State, _ campaign: Campaign) throws -> Refusal? {
         try state.refusal(campaign, url, maxEpsilon: maxEpsilon, maxTotalEpsilon: install.maxTotalEpsilon, now: install.now())
     }
-
     private func entry() throws -> Entry? { try install.state()[id] }
     private var path: String { "\(url)/v1/campaigns/\(id)" }
     private var stored: String { "campaign-\(id)" }
-
     private func atHand() throws -> Campaign? {
         if let known = known.value { return known }
         // Where what is stored is damaged, it is fetched again.

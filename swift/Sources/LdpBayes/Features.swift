@@ -12,14 +12,9 @@ public struct Label {
     public let name: String
     public let classes: [String]
     private let declared: Declared
-
-    init(name: String, classes: [String]) {
-        (self.name, self.classes, declared) = (name, classes, Declared(classes))
-    }
-
+    init(name: String, classes: [String]) { (self.name, self.classes, declared) = (name, classes, Declared(classes)) }
     /// The position of the class that a value means; nil for one that is not declared.
     func index(of value: Meaning) -> Int? { declared[value] }
-
     func isLike(_ other: Label) -> Bool { [name].exact == [other.name].exact && classes.exact == other.classes.exact }
 }
 
@@ -31,24 +26,17 @@ extension Array where Element == String {
 public struct Feature {
     /// What its values are.
     public enum Kind: Equatable {
-        /// One of these texts.
-        case categorical([String])
-        /// A number, clipped to `low` and `high`; with `bins` it is discretised.
-        case continuous(low: Double, high: Double, bins: Int?)
+        /** One of these texts. */ case categorical([String])
+        /** A number, clipped to `low` and `high`; with `bins` it is discretised. */ case continuous(low: Double, high: Double, bins: Int?)
     }
-
-    /// The key in a record.
-    public let name: String
+    /** The key in a record. */ public let name: String
     public let kind: Kind
-    /// Whether a record may be without a value, which then has a cell of its own.
-    public let missing: Bool
+    /** Whether a record may be without a value, which then has a cell of its own. */ public let missing: Bool
     private let declared: Declared?
-
     init(name: String, kind: Kind, missing: Bool) {
         (self.name, self.kind, self.missing) = (name, kind, missing)
         if case .categorical(let values) = kind { declared = Declared(values) } else { declared = nil }
     }
-
     /// Values of a discrete feature, ends of one that is not.
     var size: Int {
         switch kind {
@@ -56,17 +44,11 @@ public struct Feature {
         case .continuous(_, _, let bins): return bins ?? 2
         }
     }
-
     /// What there is to answer: the values, and after them that there is none where that may be.
     var cells: Int { missing ? size + 1 : size }
-
     var isContinuous: Bool { declared == nil }
-
     var isGaussian: Bool { if case .continuous(_, _, nil) = kind { true } else { false } }
-
-    /// Whether `missing` is one of the values.
-    var listsMissing: Bool { declared?[missingValue] != nil }
-
+    /** Whether `missing` is one of the values. */ var listsMissing: Bool { declared?[missingValue] != nil }
     /// The index of a value or the bin of a number, of equal width and half-open; of a missing or undeclared value that of `missing`
     /// where it is declared, else nil.
     func index(of value: Meaning) -> Int? {
@@ -75,16 +57,10 @@ public struct Feature {
         let (low, span) = (bounds.low, bounds.high - bounds.low)
         return (1..<size).first { number < low + span * Double($0) / Double(size) }.map { $0 - 1 } ?? size - 1
     }
-
     var bounds: (low: Double, high: Double) { if case .continuous(let low, let high, _) = kind { (low, high) } else { (0, 0) } }
-
     func clipped(_ number: Double) -> Double { min(max(number, bounds.low), bounds.high) }
-
     /// T = 2 (x - low) / (high - low) - 1 in [-1, 1], x clipped first.
-    func scaled(_ number: Double) -> Double {
-        min(max(2 * ((clipped(number) - bounds.low) / (bounds.high - bounds.low)) - 1, -1), 1)
-    }
-
+    func scaled(_ number: Double) -> Double { min(max(2 * ((clipped(number) - bounds.low) / (bounds.high - bounds.low)) - 1, -1), 1) }
     /// Whether two features with one name mean the same values.
     func isLike(_ other: Feature) -> Bool {
         guard ExactText(name) == ExactText(other.name) else { return false }
@@ -126,7 +102,6 @@ extension Fields {
         try require(bins.map { (high - low) / Double($0) >= 4 * step } ?? true, "bins", "are narrower than a double resolves")
         return Feature(name: name, kind: .continuous(low: low, high: high, bins: bins), missing: missing)
     }
-
     /// A list of declared features whose names, with `others`, are all different.
     func features(_ name: String, _ sizes: ClosedRange<Int>, classes: Int, others: [String]) throws -> [Feature] {
         let features = try list(name, sizes).enumerated().map { try Fields.feature($1, place("\(name)[\($0)]"), classes: classes) }

@@ -7,14 +7,10 @@ final class Fields {
     private let members: [ExactText: Json]
     private let path: String
     private var asked: Set<ExactText> = []
-
     private init(_ value: Json?, _ path: String) throws {
-        guard let members = value?.members else {
-            throw failure(invalidDocument, "\(path.isEmpty ? "document" : path): must be an object")
-        }
+        guard let members = value?.members else { throw failure(invalidDocument, "\(path): must be an object") }
         (self.members, self.path) = (members, path)
     }
-
     /// Reads one object with `read`; a key that it did not ask for is refused.
     static func read<T>(_ value: Json?, _ place: String, _ read: (Fields) throws -> T) throws -> T {
         let fields = try Fields(value, place)
@@ -24,11 +20,8 @@ final class Fields {
         }
         return result
     }
-
     func place(_ name: String) -> String { path.isEmpty ? name : "\(path).\(name)" }
-
     func refusal(_ name: String, _ right: String) -> LdpError { failure(invalidDocument, "\(place(name)): \(right)") }
-
     func require(_ right: Bool, _ name: String, _ wanted: @autoclosure () -> String) throws {
         if !right { throw refusal(name, wanted()) }
     }
@@ -36,117 +29,89 @@ final class Fields {
     func raw(_ name: String) -> Json? {
         let key = ExactText(name)
         asked.insert(key)
-        let value = members[key]
-        return value == .null ? nil : value
+        return members[key] == .null ? nil : members[key]
     }
 
     func present<T>(_ value: T?, _ name: String) throws -> T {
         guard let value else { throw refusal(name, "is missing") }
         return value
     }
-
+    /// What `convert` makes of a value; nil where there is none. It gives nil for what is not `right`.
+    private func converted<T>(_ name: String, _ right: @autoclosure () -> String, _ convert: (Json) throws -> T?) throws -> T? {
+        guard let value = raw(name) else { return nil }
+        guard let converted = try convert(value) else { throw refusal(name, right()) }
+        return converted
+    }
     func absent(_ name: String) throws { try require(raw(name) == nil, name, "must be absent here") }
-
     func text(_ name: String, longest: Int = longestText) throws -> String? {
         try raw(name).map { try checkedText($0, name, longest: longest) }
     }
 
     func optionalName(_ name: String) throws -> String? {
-        guard let text = try text(name) else { return nil }
-        try require(!text.unicodeScalars.allSatisfy(\.properties.isWhitespace), name, "must be a non-empty text")
+        let text = try text(name)
+        try require(text?.unicodeScalars.allSatisfy(\.properties.isWhitespace) != true, name, "must be a non-empty text")
         return text
     }
-
     func name(_ name: String) throws -> String { try present(optionalName(name), name) }
-
-    /// One of the words of an enumeration, its first one where none is said.
-    func choice<Word: RawRepresentable & CaseIterable>(_ name: String, among known: [Word]? = nil, else otherwise: Word? = nil) throws
+    /// One of the words of an enumeration, or of some of them; `otherwise` where none is said.
+    func choice<Word: RawRepresentable & CaseIterable>(_ name: String, among some: [Word]? = nil, else otherwise: Word? = nil) throws
         -> Word where Word.RawValue == String
     {
-        let known = known ?? Array(Word.allCases)
-        let value = raw(name)
-        if value == nil, let otherwise, known.contains(where: { $0.rawValue == otherwise.rawValue }) { return otherwise }
-        guard let text = value?.text, let word = known.first(where: { ExactText($0.rawValue) == text }) else {
-            throw refusal(name, "must be one of \(known.map(\.rawValue).joined(separator: ", "))")
+        let known = some ?? Array(Word.allCases)
+        let said = try converted(name, "must be one of \(known.map(\.rawValue).joined(separator: ", "))") { value in
+            known.first { value.text == ExactText($0.rawValue) }
         }
-        return word
+        return try present(said ?? otherwise, name)
     }
 
     func truth(_ name: String) throws -> Bool? {
-        guard let value = raw(name) else { return nil }
-        guard case .truth(let truth) = value else { throw refusal(name, "must be true or false") }
-        return truth
+        try converted(name, "must be true or false") { if case .truth(let truth) = $0 { truth } else { nil } }
     }
-
-    func optionalNumber(_ name: String) throws -> Double? {
-        guard let value = raw(name) else { return nil }
-        guard let number = value.number else { throw refusal(name, "must be a number") }
-        return number
-    }
-
+    func optionalNumber(_ name: String) throws -> Double? { try converted(name, "must be a number", \.number) }
     func number(_ name: String) throws -> Double { try present(optionalNumber(name), name) }
-
     func positive(_ name: String) throws -> Double {
         let number = try number(name)
         try require(number > 0, name, "must be above 0")
         return number
     }
-
     /// A JSON number's integer: 1, 1.0 and 1e0 are one number.
     func optionalWhole(_ name: String, _ range: ClosedRange<Int>) throws -> Int? {
-        guard let number = try optionalNumber(name) else { return nil }
-        guard let whole = Int(exactly: number), range.contains(whole) else {
-            throw refusal(name, "must be an integer from \(range.lowerBound) to \(range.upperBound)")
+        try converted(name, "must be an integer in \(range)") { value in
+            value.number.flatMap { Int(exactly: $0) }.flatMap { range.contains($0) ? $0 : nil }
         }
-        return whole
     }
-
     func whole(_ name: String, _ range: ClosedRange<Int>) throws -> Int { try present(optionalWhole(name, range), name) }
-
     func list(_ name: String, _ sizes: ClosedRange<Int>) throws -> [Json] {
-        guard let entries = try present(raw(name), name).entries, sizes.contains(entries.count) else {
-            throw refusal(name, "must be a list of \(sizes.lowerBound) to \(sizes.upperBound) entries")
-        }
-        return entries
+        let right = "must be a list of \(sizes) entries"
+        return try present(converted(name, right) { $0.entries.flatMap { sizes.contains($0.count) ? $0 : nil } }, name)
     }
-
-    /// A list of exactly `size` numbers.
-    func row(_ name: String, _ size: Int) throws -> [Double] { try row(name, raw(name), size) }
-
+    /** A list of exactly `size` numbers. */ func row(_ name: String, _ size: Int) throws -> [Double] { try row(name, raw(name), size) }
     func row(_ name: String, _ value: Json?, _ size: Int) throws -> [Double] {
-        guard let entries = value?.entries, entries.count == size else { throw refusal(name, "must be a list of \(size) numbers") }
-        return try entries.map {
-            guard let number = $0.number else { throw refusal(name, "must hold numbers") }
-            return number
-        }
+        let row = value?.entries?.compactMap(\.number)
+        guard let row, row.count == size, value?.entries?.count == size else { throw refusal(name, "must be a list of \(size) numbers") }
+        return row
     }
-
     /// A list of different, non-empty texts.
     func texts(_ name: String, _ sizes: ClosedRange<Int>) throws -> [String] {
         let texts = try list(name, sizes).map { try checkedText($0, name) }
         try require(!texts.contains("") && areDifferent(texts), name, "must be different non-empty texts")
         return texts
     }
-
     /// Texts that stay different when accents are written in one way.
     func declared(_ name: String, most: Int) throws -> [String] {
         let texts = try texts(name, 2...most)
         try require(areDifferent(texts.map(composed)), name, "holds two texts that are one in Unicode's form NFC")
         return texts
     }
-
     /// A time in UTC that exists, such as 2027-01-01T00:00:00Z.
     func instant(_ name: String) throws -> Date? {
-        guard let text = try text(name) else { return nil }
-        guard let instant = Date(document: text) else { throw refusal(name, "must be a time such as 2027-01-01T00:00:00Z") }
-        return instant
+        try converted(name, "must be a time such as 2027-01-01T00:00:00Z") { $0.text?.string.flatMap(Date.init(document:)) }
     }
 
     private func checkedText(_ value: Json, _ name: String, longest: Int = longestText) throws -> String {
         guard let exact = value.text else { throw refusal(name, "must be a text") }
-        guard let text = exact.string, !text.unicodeScalars.contains(where: isNoText) else {
-            throw refusal(name, "holds what people cannot be shown")
-        }
+        let text = exact.string
+        guard let text, !text.unicodeScalars.contains(where: isNoText) else { throw refusal(name, "holds what people cannot be shown") }
         try require(text.unicodeScalars.count <= longest, name, "must have at most \(longest) characters")
         return text
     }
@@ -161,11 +126,8 @@ private func isNoText(_ sign: Unicode.Scalar) -> Bool {
 }
 
 func areDifferent(_ texts: [String]) -> Bool { Set(texts.map { ExactText($0) }).count == texts.count }
-
 /// A text in Unicode's form NFC: an accent may be a character of its own, or one with the letter below it.
-func composed(_ text: String) -> String {
-    text.utf8.allSatisfy { $0 < 0x80 } ? text : text.precomposedStringWithCanonicalMapping
-}
+func composed(_ text: String) -> String { text.utf8.allSatisfy { $0 < 0x80 } ? text : text.precomposedStringWithCanonicalMapping }
 
 extension Date {
     /// A time that exists, as documents write it; nil for any other text.
@@ -176,7 +138,6 @@ extension Date {
         let numbers = text.split { !$0.isNumber }.map { Int($0)! }
         self.init(year: numbers[0], month: numbers[1], day: numbers[2], time: Array(numbers[3...]))
     }
-
     /// A time of the Gregorian calendar, in UTC; nil where there is none.
     init?(year: Int, month: Int, day: Int, time: [Int]) {
         let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)

@@ -2,10 +2,8 @@
 /// pair, which JSON can write: here it has the three bytes that UTF-8 would have for it.
 struct ExactText: Hashable {
     let utf8: [UInt8]
-
     init(utf8: [UInt8]) { self.utf8 = utf8 }
     init(_ text: some StringProtocol) { utf8 = Array(text.utf8) }
-
     /// Nil for a text with half of a surrogate pair.
     var string: String? {
         let text = String(decoding: utf8, as: UTF8.self)
@@ -13,49 +11,33 @@ struct ExactText: Hashable {
     }
 }
 
-/// JSON as RFC 8259 has it: no key twice in one object, no number beyond a double.
-///
-/// `JSONSerialization` takes the last of two keys, and `Codable` what it knows: a document must have one meaning.
+/// JSON as RFC 8259 has it: no key twice in one object, no number beyond a double. `JSONSerialization` takes the last of two keys, and
+/// `Codable` what it knows: a document must have one meaning.
 enum Json: Equatable {
-    case null
-    case truth(Bool)
-    case number(Double)
-    case text(ExactText)
-    case list([Json])
-    case object([ExactText: Json])
-
+    case null, truth(Bool), number(Double), text(ExactText), list([Json]), object([ExactText: Json])
     /// Throws `invalid-document`.
     init(_ bytes: some Collection<UInt8>) throws {
-        let bytes = Array(bytes)
-        let text = String(decoding: bytes, as: UTF8.self)
-        try ensure(text.utf8.elementsEqual(bytes), invalidDocument, "document: is not in UTF-8")
-        var reader = Reader(bytes: bytes)
-        guard let value = reader.document() else {
+        try ensure(ExactText(utf8: Array(bytes)).string != nil, invalidDocument, "document: is not in UTF-8")
+        var reader = Reader(bytes: Array(bytes))
+        guard let value = reader.value(Reader.deepest), reader.sign() == nil else {
             throw failure(invalidDocument, "document: is not JSON, or holds a key twice, or a number beyond a double")
         }
         self = value
     }
-
     var members: [ExactText: Json]? { if case .object(let members) = self { members } else { nil } }
     var entries: [Json]? { if case .list(let entries) = self { entries } else { nil } }
     var number: Double? { if case .number(let number) = self { number } else { nil } }
     var text: ExactText? { if case .text(let text) = self { text } else { nil } }
-
     subscript(name: String) -> Json? { members?[ExactText(name)] }
 }
 
+/// Each function gives nil for what is no JSON.
 private struct Reader {
     let bytes: [UInt8]
     var at = 0
     static let deepest = 500
-
-    mutating func document() -> Json? {
-        guard let value = value(Self.deepest), sign() == nil else { return nil }
-        return value
-    }
-
     /// The next byte that is no blank, nil at the end.
-    private mutating func sign() -> UInt8? {
+    mutating func sign() -> UInt8? {
         while at < bytes.count, [0x20, 0x09, 0x0a, 0x0d].contains(bytes[at]) { at += 1 }
         return at < bytes.count ? bytes[at] : nil
     }
@@ -66,19 +48,22 @@ private struct Reader {
         return true
     }
 
-    private mutating func value(_ depth: Int) -> Json? {
+    mutating func value(_ depth: Int) -> Json? {
         guard depth > 0, let sign = sign() else { return nil }
-        switch sign {
-        case UInt8(ascii: "{"): return object(depth)
-        case UInt8(ascii: "["): return list(depth)
-        case UInt8(ascii: "\""): return string().map(Json.text)
-        case UInt8(ascii: "t"): return word("true", .truth(true))
-        case UInt8(ascii: "f"): return word("false", .truth(false))
-        case UInt8(ascii: "n"): return word("null", .null)
-        default: return number()
+        switch Unicode.Scalar(sign) {
+        case "{": return object(depth)
+        case "[": return list(depth)
+        case "\"": return string().map(Json.text)
+        case "t": return word("true", .truth(true))
+        case "f": return word("false", .truth(false))
+        case "n": return word("null", .null)
+        default:
+            guard let end = numeralEnd(bytes, from: at, .json), let number = Double(text(to: end)), number.isFinite else { return nil }
+            at = end
+            return .number(number + 0) // a minus zero is zero
         }
     }
-
+    private func text(to end: Int) -> String { String(decoding: bytes[at..<min(end, bytes.count)], as: UTF8.self) }
     private mutating func object(_ depth: Int) -> Json? {
         var members: [ExactText: Json] = [:]
         at += 1
@@ -102,99 +87,82 @@ private struct Reader {
         return takes("]") ? .list(entries) : nil
     }
 
-    private mutating func word(_ word: StaticString, _ value: Json) -> Json? {
-        let end = at + word.utf8CodeUnitCount
-        guard end <= bytes.count, "\(word)".utf8.elementsEqual(bytes[at..<end]) else { return nil }
-        at = end
+    private mutating func word(_ word: String, _ value: Json) -> Json? {
+        guard text(to: at + word.utf8.count) == word else { return nil }
+        at += word.utf8.count
         return value
-    }
-
-    private mutating func number() -> Json? {
-        guard let end = numeralEnd(bytes, from: at, .json) else { return nil }
-        defer { at = end }
-        guard let number = Double(String(decoding: bytes[at..<end], as: UTF8.self)), number.isFinite else { return nil }
-        return .number(number + 0) // a minus zero is zero
     }
 
     private mutating func string() -> ExactText? {
         var text: [UInt8] = []
         at += 1
-        while at < bytes.count {
-            let byte = bytes[at]
-            at += 1
-            switch byte {
-            case UInt8(ascii: "\""): return ExactText(utf8: text)
-            case UInt8(ascii: "\\"): guard escaped(into: &text) else { return nil }
-            case ..<0x20: return nil
-            default: text.append(byte)
+        while at < bytes.count, bytes[at] >= 0x20 {
+            defer { at += 1 }
+            if bytes[at] == UInt8(ascii: "\"") { return ExactText(utf8: text) }
+            if bytes[at] != UInt8(ascii: "\\") {
+                text.append(bytes[at])
+            } else if let escaped = escaped() {
+                text += escaped
+            } else {
+                return nil
             }
         }
         return nil
     }
-
-    private mutating func escaped(into text: inout [UInt8]) -> Bool {
-        guard at < bytes.count else { return false }
-        let sign = bytes[at]
+    /// What is written by a backslash and the signs after it; the last of them is the place then.
+    private mutating func escaped() -> [UInt8]? {
         at += 1
-        if let place = Array("\"\\/bfnrt".utf8).firstIndex(of: sign) {
-            text.append(Array("\"\\/\u{8}\u{c}\n\r\t".utf8)[place])
-            return true
+        guard at < bytes.count else { return nil }
+        if let place = Array("\"\\/bfnrt".utf8).firstIndex(of: bytes[at]) { return [Array("\"\\/\u{8}\u{c}\n\r\t".utf8)[place]] }
+        guard bytes[at] == UInt8(ascii: "u"), var point = unit(at + 1) else { return nil }
+        at += 4
+        if point >> 10 == 0x36, at + 2 < bytes.count, bytes[at + 1...at + 2].elementsEqual("\\u".utf8), let low = unit(at + 3),
+            low >> 10 == 0x37
+        {
+            point = 0x10000 + (point & 0x3ff) << 10 + low & 0x3ff
+            at += 6
         }
-        guard sign == UInt8(ascii: "u"), var point = unit() else { return false }
-        if point & 0xfc00 == 0xd800, at + 1 < bytes.count, bytes[at] == UInt8(ascii: "\\"), bytes[at + 1] == UInt8(ascii: "u") {
-            let before = at
-            at += 2
-            guard let low = unit() else { return false }
-            if low & 0xfc00 == 0xdc00 { point = 0x10000 + (point & 0x3ff) << 10 + low & 0x3ff } else { at = before }
-        }
+        func tail(_ shift: UInt32) -> UInt8 { 0x80 | UInt8(point >> shift & 0x3f) }
         switch point {
-        case ..<0x80: text.append(UInt8(point))
-        case ..<0x800: text += [0xc0 | UInt8(point >> 6), tail(point)]
-        case ..<0x10000: text += [0xe0 | UInt8(point >> 12), tail(point >> 6), tail(point)]
-        default: text += [0xf0 | UInt8(point >> 18), tail(point >> 12), tail(point >> 6), tail(point)]
+        case ..<0x80: return [UInt8(point)]
+        case ..<0x800: return [0xc0 | UInt8(point >> 6), tail(0)]
+        case ..<0x10000: return [0xe0 | UInt8(point >> 12), tail(6), tail(0)]
+        default: return [0xf0 | UInt8(point >> 18), tail(12), tail(6), tail(0)]
         }
-        return true
     }
 
-    private func tail(_ point: UInt32) -> UInt8 { 0x80 | UInt8(point & 0x3f) }
-
-    private mutating func unit() -> UInt32? {
-        guard at + 4 <= bytes.count else { return nil }
-        defer { at += 4 }
-        return bytes[at..<at + 4].reduce(UInt32?(0)) { sum, byte in
-            guard let sum, let digit = Character(Unicode.Scalar(byte)).hexDigitValue else { return nil }
-            return sum << 4 | UInt32(digit)
-        }
+    private func unit(_ start: Int) -> UInt32? {
+        guard start + 4 <= bytes.count, bytes[start..<start + 4].allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }) else { return nil }
+        return UInt32(String(decoding: bytes[start..<start + 4], as: UTF8.self), radix: 16)
     }
 }
 
-/// JSON's numbers, or the texts that are numbers in records (docs/values.md).
-enum Grammar { case json, record }
+/** JSON's numbers, or the texts that are numbers in records (docs/values.md). */ enum Grammar { case json, record }
 
 /// Where the number that begins at `start` ends; nil where none begins there.
 func numeralEnd(_ bytes: [UInt8], from start: Int, _ grammar: Grammar) -> Int? {
     var at = start
-    func sign(_ choices: StaticString) -> Bool { at < bytes.count && "\(choices)".utf8.contains(bytes[at]) }
+    func isAt(_ choices: String) -> Bool { at < bytes.count && choices.utf8.contains(bytes[at]) }
     func digits() -> Int {
         let first = at
         while at < bytes.count, bytes[at].isDigit { at += 1 }
         return at - first
     }
-    if sign(grammar == .json ? "-" : "+-") { at += 1 }
+    if isAt(grammar == .json ? "-" : "+-") { at += 1 }
     let (first, whole) = (at, digits())
     if grammar == .json, whole == 0 || whole > 1 && bytes[first] == UInt8(ascii: "0") { return nil }
-    let point = at
-    if sign(".") {
+    var (end, fraction) = (at, 0)
+    if isAt(".") {
         at += 1
-        let fraction = digits()
-        if fraction == 0, grammar == .json || whole == 0 { at = point }
+        fraction = digits()
+        if fraction > 0 || grammar == .record { end = at }
     }
-    if grammar == .record, whole == 0, at == point { return nil }
-    let end = at
-    if sign("eE") {
+    if whole + fraction == 0 { return nil }
+    at = end
+    if isAt("eE") {
         at += 1
-        if sign("+-") { at += 1 }
-        if digits() == 0 { at = end }
+        if isAt("+-") { at += 1 }
+        if digits() > 0 { end = at }
     }
-    return at
+    return end
 }

@@ -1,14 +1,10 @@
 /// What a record answers, before the mechanism; it must not leave the device.
 enum Item: Equatable {
-    /// A cell.
-    case index(Int)
-    /// A value that belongs to one cell: `value` is an integer V and means V / 2^52.
-    case moment(cell: Int, value: Int64)
+    /** A cell. */ case index(Int)
+    /** A value that belongs to one cell: `value` is an integer V and means V / 2^52. */ case moment(cell: Int, value: Int64)
 }
 
-/// A value's one: it is an integer V and means V / 2^52.
-let unit: Int64 = 1 << 52
-
+/** A value's one: it is an integer V and means V / 2^52. */ let unit: Int64 = 1 << 52
 /// The form of what is perturbed.
 enum Encoding: String, CaseIterable { case index, sign, moment }
 
@@ -16,31 +12,23 @@ enum Encoding: String, CaseIterable { case index, sign, moment }
 public struct Mechanism: Hashable {
     /// The mechanisms, with the numbers that a document gives: a probability is an integer P and means P / 2^64.
     enum Kind: Hashable {
-        /// Direct encoding: the true index with probability p, else any other one.
-        case direct(p: UInt64)
-        /// Subset selection: w random indices, the true one among them with probability p.
-        case subset(w: Natural, p: UInt64)
+        /** Direct encoding: the true index with probability p, else any other one. */ case direct(p: UInt64)
+        /** Subset selection: w random indices, the true one among them with probability p. */ case subset(w: Natural, p: UInt64)
         /// Unary encoding (`oue`, `sue`, `the`): a bit per index, set with probability p for the true one, q for any other.
         case unary(p: UInt64, q: UInt64)
-        /// One bit of one cell: a cell drawn at random, and a bit whose bias tells the value there.
-        case oneBit(p: UInt64)
+        /** One bit of one cell: a cell drawn at random, and a bit whose bias tells the value there. */ case oneBit(p: UInt64)
         /// A one-hot vector, or a value at its cell rounded at random to the grid, with discrete Laplace noise in every cell.
         case noisyVector(NoisyVector)
     }
-
-    /// As documents write it.
-    public let name: String
-    /// Cells of the question.
-    public let domainSize: Int
+    /** As documents write it. */ public let name: String
+    /** Cells of the question. */ public let domainSize: Int
     let kind: Kind
-
     /// Numbers that a document gives, and encodings that are answered: the one table.
     static let table: [String: (numbers: [String], encodings: Set<Encoding>)] = [
         "de": (["p"], [.index, .sign]), "ss": (["w", "p"], [.index, .sign]),
         "oue": (["p", "q"], [.index, .sign]), "sue": (["p", "q"], [.index, .sign]), "the": (["p", "q"], [.index, .sign]),
         "onebit": (["p"], [.moment]), "she": (["scale"], [.index]), "laplace": (["grid", "scale"], [.moment]),
     ]
-
     /// `numbers` are in the table's order; those called p or q are below 2^64.
     init(_ name: String, domainSize: Int, _ numbers: [Natural]) {
         self.name = name
@@ -55,7 +43,6 @@ public struct Mechanism: Hashable {
         default: kind = .unary(p: numbers[0].word!, q: last.word!)
         }
     }
-
     /// The worst-case log likelihood ratio, rounded up; nil where the numbers make no mechanism, or one without signal.
     var loss: Ratio? {
         func not(_ p: UInt64) -> Natural { .power(ofTwo: 64) - Natural(p) }
@@ -70,7 +57,6 @@ public struct Mechanism: Hashable {
         }
         return loss > .zero ? loss : nil
     }
-
     /// Bytes of the payload.
     var width: Int {
         switch kind {
@@ -80,9 +66,7 @@ public struct Mechanism: Hashable {
         case .subset, .unary: return (domainSize + 7) / 8
         }
     }
-
     private var indexWidth: Int { domainSize <= 256 ? 1 : domainSize <= 65536 ? 2 : 4 }
-
     /// The payload for an item.
     func perturb(_ item: Item, _ coins: Coins) throws -> [UInt8] {
         switch (kind, item) {
@@ -122,18 +106,14 @@ struct NoisyVector: Hashable {
     let scale: Natural
     private static let scaleBits = 40
     private static let finestGrid = Natural(12)
-
     /// Nil where a cell would not fit the payload.
     var loss: Ratio? {
         guard grid <= NoisyVector.finestGrid, scale.bitLength <= 68, bound < 1 << 31 else { return nil }
         return Ratio(numerator: .power(ofTwo: NoisyVector.scaleBits + 1 + gridBits), denominator: scale)
     }
-
     private var gridBits: Int { Int(grid.word!) }
-
     /// The largest magnitude of a noisy cell: the unit and 16 scales of noise.
     var bound: Int64 { 1 << gridBits + Int64(((scale << 4).dividedUp(by: .power(ofTwo: NoisyVector.scaleBits))).word!) }
-
     /// A value rounded at random to the grid.
     fileprivate func rounded(_ value: Int64, _ coins: Coins) throws -> Int64 {
         let cut = 52 - gridBits
@@ -154,6 +134,5 @@ struct NoisyVector: Hashable {
 }
 
 extension Int {
-    /// This index among the d - 1 that are not `item`.
-    fileprivate func skipping(_ item: Int) -> Int { self < item ? self : self + 1 }
+    /** This index among the d - 1 that are not `item`. */ fileprivate func skipping(_ item: Int) -> Int { self < item ? self : self + 1 }
 }

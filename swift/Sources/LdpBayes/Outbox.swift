@@ -10,30 +10,20 @@ private let tooLarge = 413
 
 /// The reports of one campaign that are due, and where they go.
 struct Batch {
-    let campaignId: String
-    let url: String
-    let reports: [Kept]
-    let length: Int
-
+    let campaignId: String, url: String, reports: [Kept], length: Int
     func body() throws -> Data {
-        Data(encodeUpload(try reports.map {
-            Report(question: $0.question, id: try State.bytes($0.id), payload: try State.bytes($0.payload), item: nil)
-        }, length: length))
+        let reports = try reports.map { try Report(question: $0.question, id: State.bytes($0.id), payload: State.bytes($0.payload)) }
+        return Data(encodeUpload(reports, length: length))
     }
 }
 
 /// What to do now.
-enum Plan {
-    case send(Batch)
-    case wait(TimeInterval)
-    case nothing
-}
+enum Plan { case send(Batch), wait(TimeInterval), nothing }
 
 extension State {
     /// Plans the delivery: schedules what is not scheduled, gives up what has expired, and takes what is due. `jitter` is from [0, 1).
     mutating func plan(now: Date, firstDelay: TimeInterval, _ policy: Policy, jitter: () throws -> Double) rethrows -> Plan {
-        var batch: Batch?
-        var wait: TimeInterval?
+        var batch: Batch?, wait: TimeInterval?
         for i in campaigns.indices where enabled && campaigns[i].consent.isGiven && !campaigns[i].queued.isEmpty {
             if now > campaigns[i].expires, campaigns[i].attempts >= expiryTries {
                 campaigns[i].receipt?.fate = .expired
@@ -47,8 +37,8 @@ extension State {
             wait = min(wait ?? left, left)
             if left > 0 || batch != nil { continue }
             let front = Array(campaigns[i].queued.prefix(campaigns[i].most ?? .max))
-            batch = Batch(
-                campaignId: campaigns[i].id, url: campaigns[i].consent.url, reports: front, length: campaigns[i].uploadLength)
+            let (id, url, length) = (campaigns[i].id, campaigns[i].consent.url, campaigns[i].uploadLength)
+            batch = Batch(campaignId: id, url: url, reports: front, length: length)
             // From here on it may arrive, and is in the person's log.
             campaigns[i].receipt?.fate = .onItsWay
             for j in campaigns[i].reports.indices where front.contains(campaigns[i].reports[j]) {
@@ -57,7 +47,6 @@ extension State {
         }
         return batch.map(Plan.send) ?? wait.map(Plan.wait) ?? .nothing
     }
-
     /// Takes note of the answer to an upload; nil where there was none.
     mutating func note(_ answer: Answer?, to batch: Batch, now: Date, _ policy: Policy, jitter: Double) {
         // What is due when the upload of another ends gets a moment anew: the server chooses when it answers.
@@ -86,8 +75,7 @@ extension Entry {
             let window = min(policy.backoffLongest, policy.backoffBase * pow(2, Double(min(attempts, 60))))
             let floor = min(answer?.retryAfter(now: now) ?? 0, retryAfterLongest)
             due = Date(milliseconds: (now + max(window * jitter, floor)).milliseconds)
-            attempts += 1
-            retries += 1
+            (attempts, retries) = (attempts + 1, retries + 1)
         }
     }
 
@@ -111,7 +99,6 @@ extension Answer {
         else { return nil }
         return cleanCode(json["code"]?.text)
     }
-
     /// How long the server asks to wait: seconds, or a date by its own clock where it tells it.
     func retryAfter(now: Date) -> TimeInterval {
         guard let text = headers["retry-after"] else { return 0 }
@@ -119,7 +106,6 @@ extension Answer {
         guard let until = Date(http: text) else { return 0 }
         return max(0, until.timeIntervalSince(headers["date"].flatMap(Date.init(http:)) ?? now))
     }
-
     /// `{id: code}` of what a success refuses; nil for a body that no aggregator sent.
     fileprivate var rejections: [String: String]? {
         guard let rejected = (try? Json(body))?["rejected"]?.entries else { return nil }

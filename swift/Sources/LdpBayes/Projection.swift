@@ -5,12 +5,10 @@ struct Projection {
     let scale: [Double]
     let matrix: [[Double]]
     let outputs: [Feature]
-
     /// Output number `row` of the inputs' values, which are clipped first: a sum from left to right.
     private func output(_ row: Int, _ values: [Double]) -> Double {
         values.indices.reduce(0) { $0 + matrix[row][$1] * ((inputs[$1].clipped(values[$1]) - mean[$1]) / scale[$1]) }
     }
-
     /// The record's own value of a feature, or a projection's output; nothing without any input. A missing input is `absent`'s.
     static func value(
         _ record: Record, _ name: String, _ projection: Projection?, absent: (Projection, Int) throws -> Double
@@ -26,7 +24,6 @@ struct Projection {
 }
 
 func isCampaignId(_ text: String) -> Bool { text.utf8.count == 43 && text.utf8.allSatisfy(isBase64url) }
-
 private enum Method: String, CaseIterable { case pca, dca }
 
 extension Fields {

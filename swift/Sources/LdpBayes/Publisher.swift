@@ -5,15 +5,11 @@ import CryptoKit
 #endif
 
 private let prefix = "ldp-bayes directory 1\n" // of what is signed
-private let largestDirectory = 1 << 16
-private let mostCampaigns = 256
-private let keyBytes = 32
-private let signatureBytes = 64
+private let (largestDirectory, mostCampaigns, keyBytes, signatureBytes) = (1 << 16, 256, 32, 64)
 
 /// Who has to have signed a campaign and its model: the holder of one of these public keys.
 public struct Publisher {
     let keys: [String]
-
     /// `keys` have 43 characters each; an app may pin the next one beside the one in use. Throws ``LdpError`` `bad-publisher`.
     public init(_ keys: String...) throws {
         try ensure(!keys.isEmpty && keys.allSatisfy { unbase64url($0)?.count == keyBytes }, "bad-publisher")
@@ -36,17 +32,9 @@ func isSigned(by key: [UInt8], _ message: [UInt8], _ signature: [UInt8]) throws 
 
 /// What a publisher signs: which campaigns are open, with the SHA-256 (hexadecimal) of each one's model where there is one yet.
 struct Directory {
-    let document: Data
-    let statement: ExactText
-    let version: Int
-    let expires: Date
-    let campaigns: [String: String?]
-
+    let document: Data, statement: ExactText, version: Int, expires: Date, campaigns: [String: String?]
     private static let malformed = "malformed-directory"
-
-    /// It holds a day longer than it says, for clocks that are slow.
-    func holds(_ now: Date) -> Bool { expires > now - clockTolerance }
-
+    /** It holds a day longer than it says, for clocks that are slow. */ func holds(_ now: Date) -> Bool { expires > now - clockTolerance }
     /// The statement of a document that the holder of `key` signed; what it holds is not looked at before the signature is. Throws
     /// ``LdpError`` `malformed-directory`, `wrong-signature` or `no-signatures`.
     init(_ document: Data, key: String, isSigned: SignatureCheck = isSigned) throws {
@@ -58,16 +46,14 @@ struct Directory {
         guard let key = unbase64url(key), let signed = signature.string.flatMap(unbase64url), signed.count == signatureBytes,
             try isSigned(key, Array(prefix.utf8) + said.utf8, signed)
         else { throw failure("wrong-signature") }
-        self.document = document
-        statement = said
+        (self.document, statement) = (document, said)
         (version, expires, campaigns) = try refused(as: Directory.malformed) {
             try Fields.read(try Json(said.utf8), "") { fields in
-                let campaigns = try fields.list("campaigns", 0...mostCampaigns).enumerated().map { at, value in
+                let named = try fields.list("campaigns", 0...mostCampaigns).enumerated().map { at, value in
                     try Fields.read(value, fields.place("campaigns[\(at)]")) { (try $0.name("id"), try $0.optionalName("model")) }
                 }
-                return (
-                    try fields.whole("version", 1...1 << 53 - 1), try fields.present(fields.instant("expires"), "expires"),
-                    Dictionary(campaigns) { _, last in last })
+                let (version, expires) = (try fields.whole("version", 1...1 << 53 - 1), try fields.instant("expires"))
+                return (version, try fields.present(expires, "expires"), Dictionary(named) { _, last in last })
             }
         }
     }
@@ -75,29 +61,20 @@ struct Directory {
 
 /// A campaign that has to be signed, as a device sees it.
 final class Signed {
-    private let sources: [Source]
-    private let install: Install
-    private let id: String
-    /// What a model is stored under: one that was stored unsigned is not one that was signed.
-    let digest: String
-
+    private let sources: [Source], install: Install, id: String
+    /** What a model is stored under: one that was stored unsigned is not one that was signed. */ let digest: String
     init(_ publisher: Publisher, _ install: Install, url: String, id: String) {
         sources = publisher.keys.map { Source(key: $0, install: install, url: url) }
         (self.install, self.id) = (install, id)
         digest = String(base64url(sha256(publisher.keys.joined(separator: "+").utf8)).prefix(16))
     }
-
     /// Has a directory that holds now and names the campaign, or the newest there is.
-    func refresh() throws {
-        if try entries()?.isEmpty ?? true { try renew() }
-    }
-
+    func refresh() throws { if try entries()?.isEmpty ?? true { try renew() } }
     /// Why the campaign is not one of the publisher's; nothing is fetched.
     func refusal() throws -> Refusal? {
         guard let entries = try entries() else { return .directoryExpired }
         return entries.isEmpty ? .notInDirectory : nil
     }
-
     /// Throws ``LdpError`` `invalid-model` for a model that is not the campaign's, and what ``refresh()`` throws.
     func check(model: Data) throws {
         let digest = hex(sha256(model))
@@ -105,39 +82,26 @@ final class Signed {
         try renew()
         try ensure(try entries()?.contains(digest) ?? false, "invalid-model", "the publisher has not signed this model")
     }
-
     /// Keeps what was seen: an older directory is refused from then on.
-    func keep() throws {
-        for source in sources { try source.keep() }
-    }
-
+    func keep() throws { for source in sources { try source.keep() } }
     /// The models that the directories that hold name for the campaign, nil for one that has none; nil where none holds.
     private func entries() throws -> [String?]? {
         let standing = try sources.compactMap { try $0.newest() }.filter { $0.holds(install.now()) }
         return standing.isEmpty ? nil : standing.compactMap { $0.campaigns[id] }
     }
-
     /// The directory of each key anew. Throws what went wrong with the first, where none was had.
     private func renew() throws {
         var failures: [Error] = []
-        for source in sources {
-            do { try source.renew() } catch { failures.append(error) }
-        }
+        for source in sources { do { try source.renew() } catch { failures.append(error) } }
         if failures.count == sources.count { throw failures[0] }
     }
 }
 
 /// The directory of one key.
 private final class Source {
-    private let key: String
-    private let install: Install
-    private let url: String
-    private let seen = Guarded<Directory?>(nil)
-
+    private let key: String, install: Install, url: String, seen = Guarded<Directory?>(nil)
     init(key: String, install: Install, url: String) { (self.key, self.install, self.url) = (key, install, url) }
-
     private var place: String { "publisher-\(key)" }
-
     func renew() throws {
         let directory = try Directory(try install.network.get("\(url)/v1/directories/\(key)", longest: largestDirectory), key: key)
         if let known = try newest() {

@@ -1,33 +1,20 @@
 /// What a question is about.
 public enum QuestionKind: String, CaseIterable {
-    /// The class alone.
-    case label
-    /// A value with the class.
-    case pair
-    /// A number, by class.
-    case value
-    /// The square of a number, by class.
-    case square
-    /// The product of two numbers.
-    case product
-    /// Whether a model says the record's class.
-    case right
-    /// Where a model's score lies, with the class.
-    case score
+    /** The class alone. */ case label
+    /** A value with the class. */ case pair
+    /** A number, by class. */ case value
+    /** The square of a number, by class. */ case square
+    /** The product of two numbers. */ case product
+    /** Whether a model says the record's class. */ case right
+    /** Where a model's score lies, with the class. */ case score
 }
 
 /// One question of a campaign. With `answers: "all"` a device answers one of each `group`, else one of all; `weight` says how often it
 /// is drawn.
 public struct Question {
-    public let index: Int
-    public let kind: QuestionKind
-    /// The feature that it is about, and of a product the other one.
-    public let feature: String?
-    public let other: String?
-    public let group: Int
-    public let mechanism: Mechanism
-    public let epsilon: Double
-    public let weight: Int
+    public let index: Int, kind: QuestionKind
+    /** The feature that it is about, and of a product the other one. */ public let feature: String?, other: String?
+    public let group: Int, mechanism: Mechanism, epsilon: Double, weight: Int
     let encoding: Encoding
 }
 
@@ -60,40 +47,39 @@ extension Fields {
             let weight = try fields.whole("weight", 1...mostDrawn)
             guard let parameters = fields.raw("parameters")?.members else { throw fields.refusal("parameters", "must be an object") }
             return { () throws -> Question in
-                guard let known else { throw failure("unknown-mechanism", name) }
-                let numbers = known.numbers.map { wholeNumber(parameters[ExactText($0)], isProbability: $0 == "p" || $0 == "q") }
-                guard parameters.count == numbers.count, !numbers.contains(nil) else {
-                    throw failure(invalidParameters, "\(name) takes \(known.numbers.joined(separator: ", "))")
-                }
-                return Question(
+                Question(
                     index: index, kind: kind, feature: names.0, other: names.1, group: group,
-                    mechanism: Mechanism(name, domainSize: domainSize, numbers.map { $0! }), epsilon: epsilon, weight: weight,
+                    mechanism: try Mechanism(name, domainSize: domainSize, parameters), epsilon: epsilon, weight: weight,
                     encoding: encoding)
             }
         }()
         let loss = losses[question.mechanism] ?? question.mechanism.loss
         losses[question.mechanism] = .some(loss)
         guard let loss else { throw failure(invalidParameters, "questions[\(index)]: these numbers make no mechanism") }
-        try ensure(
-            question.epsilon > 0 && loss.isWithin(question.epsilon), "loss-above-epsilon", "questions[\(index)]: above its epsilon")
+        let isWithin = question.epsilon > 0 && loss.isWithin(question.epsilon)
+        try ensure(isWithin, "loss-above-epsilon", "questions[\(index)]: loses more than its epsilon")
         return question
     }
 }
 
-/// A positive integer, as a number or as decimal digits; nil for anything else, and for a probability of one or more.
-private func wholeNumber(_ value: Json?, isProbability: Bool) -> Natural? {
-    let number: Natural
-    switch value {
-    case .number(let double):
-        guard let word = UInt64(exactly: double), 1..<1 << 53 ~= word else { return nil }
-        number = Natural(word)
-    case .text(let text):
-        guard 1...40 ~= text.utf8.count, text.utf8[0] != UInt8(ascii: "0"), text.utf8.allSatisfy(\.isDigit)
-        else { return nil }
-        number = Natural(digits: text.utf8)
-    default: return nil
+extension Mechanism {
+    fileprivate init(_ name: String, domainSize: Int, _ parameters: [ExactText: Json]) throws {
+        guard let known = Mechanism.table[name] else { throw failure("unknown-mechanism", name) }
+        let numbers = known.numbers.compactMap { number in
+            wholeNumber(parameters[ExactText(number)]).flatMap { ["p", "q"].contains(number) && $0.word == nil ? nil : $0 }
+        }
+        let isRight = numbers.count == known.numbers.count && parameters.count == numbers.count
+        try ensure(isRight, invalidParameters, "\(name) takes \(known.numbers.joined(separator: ", "))")
+        self.init(name, domainSize: domainSize, numbers)
     }
-    return isProbability && number.word == nil ? nil : number
+}
+
+/// A positive integer, as a number or as decimal digits; nil for anything else.
+private func wholeNumber(_ value: Json?) -> Natural? {
+    if let text = value?.text?.utf8 {
+        return 1...40 ~= text.count && text[0] != UInt8(ascii: "0") && text.allSatisfy(\.isDigit) ? Natural(digits: text) : nil
+    }
+    return value?.number.flatMap { UInt64(exactly: $0) }.flatMap { 1..<1 << 53 ~= $0 ? Natural($0) : nil }
 }
 
 extension Authored {

@@ -4,44 +4,33 @@ import Foundation
 struct Ratio: Comparable {
     let numerator: Natural
     let denominator: Natural
-
     static let zero = Ratio(numerator: Natural(0), denominator: Natural(1))
-
-    init(numerator: Natural, denominator: Natural) {
-        self.numerator = numerator
-        self.denominator = denominator
-    }
-
+    init(numerator: Natural, denominator: Natural) { (self.numerator, self.denominator) = (numerator, denominator) }
     /// A finite double from 0 on, as it is.
     init(_ double: Double) {
-        let (significand, exponent) = (Natural(double.significandBitPattern | (double.isNormal ? 1 << 52 : 0)), double.scale)
+        let exponent = (double.isNormal ? Int(double.exponentBitPattern) : 1) - 1075 // of its last bit
+        let significand = Natural(double.significandBitPattern | (double.isNormal ? 1 << 52 : 0))
         self.init(numerator: significand << max(0, exponent), denominator: .power(ofTwo: max(0, -exponent)))
     }
-
     /// The shortest decimal that a finite double from 0 on is read from, the nearest of those: what a person has written.
     init(writtenAs double: Double) {
-        let parts = double.description.utf8.split(separator: UInt8(ascii: "e"))
-        let (before, after) = parts[0].split(separator: UInt8(ascii: ".")).prefixAndRest
-        let exponent = (parts.count > 1 ? Int(String(parts[1])!)! : 0) - after.count
-        let digits = Natural(digits: before + after)
-        self.init(numerator: digits * .power(ofTen: max(0, exponent)), denominator: .power(ofTen: max(0, -exponent)))
+        let parts = double.description.split(separator: "e")
+        let digits = parts[0].split(separator: ".")
+        let exponent = (parts.count > 1 ? Int(parts[1])! : 0) - (digits.count > 1 ? digits[1].utf8.count : 0)
+        let numerator = Natural(digits: digits.joined().utf8) * .power(ofTen: max(0, exponent))
+        self.init(numerator: numerator, denominator: .power(ofTen: max(0, -exponent)))
     }
-
     static func == (a: Ratio, b: Ratio) -> Bool { a.numerator * b.denominator == b.numerator * a.denominator }
     static func < (a: Ratio, b: Ratio) -> Bool { a.numerator * b.denominator < b.numerator * a.denominator }
-
     static func + (a: Ratio, b: Ratio) -> Ratio {
         let (large, small) = a.denominator > b.denominator ? (a, b) : (b, a)
         // Most denominators are powers of two: a thousand of them multiplied would be a long number.
         let (factor, rest) = large.denominator.quotientAndRemainder(dividingBy: small.denominator)
         if rest.isZero { return Ratio(numerator: large.numerator + small.numerator * factor, denominator: large.denominator) }
-        return Ratio(
-            numerator: a.numerator * b.denominator + b.numerator * a.denominator, denominator: a.denominator * b.denominator)
+        return Ratio(numerator: a.numerator * b.denominator + b.numerator * a.denominator, denominator: a.denominator * b.denominator)
     }
-
     /// Whether a loss is certainly at most `epsilon`: the lesser of its decimal text and its double.
     func isWithin(_ epsilon: Double) -> Bool { self <= Ratio(writtenAs: epsilon) && self <= Ratio(epsilon) }
-
     /// The least double that is not below this number, which is above 2^-200 or 0.
     var roundedUp: Double {
         if numerator.isZero { return 0 }
@@ -54,27 +43,16 @@ struct Ratio: Comparable {
     }
 }
 
-extension Double {
-    /// The power of two that its last bit stands for.
-    fileprivate var scale: Int { (exponentBitPattern == 0 ? 1 : Int(exponentBitPattern)) - 1075 }
-}
-
-extension Array where Element == Substring.UTF8View {
-    fileprivate var prefixAndRest: (before: [UInt8], after: [UInt8]) { (Array<UInt8>(self[0]), count > 1 ? Array<UInt8>(self[1]) : []) }
-}
-
 private let logarithmBits = 192
 
 /// An upper bound of ln(a / b), less than 2^-170 above it; 0 for a <= b, and for no other. `b` is not 0.
 ///
 /// a / b is m 2^k with m in [1, 2), and ln m = 2 artanh((m - 1) / (m + 1)).
 func logarithmUp(_ a: Natural, _ b: Natural) -> Ratio {
-    let unit = Natural.power(ofTwo: logarithmBits)
     if a <= b { return .zero }
-    let ratio = (a << logarithmBits).quotientAndRemainder(dividingBy: b).quotient
+    let (unit, ratio) = (Natural.power(ofTwo: logarithmBits), (a << logarithmBits) / b)
     let k = ratio.bitLength - 1 - logarithmBits
-    let power = unit << k
-    let artanh = twiceArtanh(((ratio - power) << logarithmBits) / (ratio + power))
+    let artanh = twiceArtanh(((ratio - (unit << k)) << logarithmBits) / (ratio + (unit << k)))
     let sum = artanh + Natural(UInt64(k)) * twiceArtanh(unit / Natural(3))
     // Every number above is rounded down, by less than 4 units for each of the 62 terms at most; k is at most some hundreds.
     return Ratio(numerator: sum + .power(ofTwo: 20), denominator: unit)

@@ -6,44 +6,28 @@ import FoundationNetworking
 
 /// One request; a `body` makes it a POST. An answer longer than `longest` bytes is none.
 public struct Request {
-    public let url: String
-    public let headers: [String: String]
-    public let body: Data?
-    public let timeout: TimeInterval
-    public let longest: Int
+    public let url: String, headers: [String: String], body: Data?, timeout: TimeInterval, longest: Int
 }
 
 /// What a server said: its status, its headers by lower-case name, its body.
 public struct Answer {
-    public let status: Int
-    public let headers: [String: String]
-    public let body: Data
-
-    public init(status: Int, headers: [String: String], body: Data) {
-        (self.status, self.headers, self.body) = (status, headers, body)
-    }
+    public let status: Int, headers: [String: String], body: Data
+    public init(status: Int, headers: [String: String], body: Data) { (self.status, self.headers, self.body) = (status, headers, body) }
 }
 
 /// Carries requests; an app may bring its own. It sends the headers of the request and what HTTP needs, no cookie and no name of the
 /// device or of the app, follows no redirect, and keeps nothing.
 public protocol Transport {
-    /// The answer, whatever its status. Throws where there is none in time.
-    func send(_ request: Request) throws -> Answer
+    /** The answer, whatever its status. Throws where there is none in time. */ func send(_ request: Request) throws -> Answer
 }
 
 /// The platform's `URLSession`: a session, and a connection, of its own for each request, without cookies, caches or credentials.
 public struct UrlSessionTransport: Transport {
     public init() {}
-
     public func send(_ request: Request) throws -> Answer {
         guard let url = URL(string: request.url) else { throw URLError(.badURL) }
         let configuration = URLSessionConfiguration.ephemeral
-        configuration.httpCookieStorage = nil
-        configuration.httpShouldSetCookies = false
-        configuration.httpCookieAcceptPolicy = .never
-        configuration.urlCache = nil
-        configuration.urlCredentialStorage = nil
-        configuration.timeoutIntervalForRequest = request.timeout
+        (configuration.httpCookieStorage, configuration.urlCache, configuration.urlCredentialStorage) = (nil, nil, nil)
         configuration.timeoutIntervalForResource = request.timeout
         var asked = URLRequest(url: url)
         asked.httpMethod = request.body == nil ? "GET" : "POST"
@@ -65,12 +49,8 @@ public struct UrlSessionTransport: Transport {
 private final class Reception: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     let done = DispatchSemaphore(value: 0)
     private let longest: Int
-    private var body = Data()
-    private var response: HTTPURLResponse?
-    private var failed: Error?
-
+    private var body = Data(), response: HTTPURLResponse?, failed: Error?
     init(longest: Int) { self.longest = longest }
-
     func answer() throws -> Answer {
         guard failed == nil, let response else { throw failed ?? URLError(.badServerResponse) }
         let headers = response.allHeaderFields.map { ("\($0)".lowercased(), "\($1)") }
@@ -80,10 +60,7 @@ private final class Reception: NSObject, URLSessionDataDelegate, @unchecked Send
     func urlSession(
         _: URLSession, task _: URLSessionTask, willPerformHTTPRedirection _: HTTPURLResponse, newRequest _: URLRequest,
         completionHandler: @escaping (URLRequest?) -> Void
-    ) {
-        completionHandler(nil)
-    }
-
+    ) { completionHandler(nil) }
     func urlSession(
         _: URLSession, dataTask _: URLSessionDataTask, didReceive response: URLResponse,
         completionHandler: @escaping (URLSession.ResponseDisposition) -> Void
@@ -107,16 +84,13 @@ private final class Reception: NSObject, URLSessionDataDelegate, @unchecked Send
 struct Network {
     let transport: any Transport
     let policy: Policy
-
     static let largestAnswer = 1 << 20
     static let largestModel = 64 << 20
-
     /// The answer to an upload; nil where there was none.
     func upload(_ url: String, _ body: Data) -> Answer? {
         send(Request(
             url: url, headers: ["Content-Type": mediaType], body: body, timeout: policy.requestTimeout, longest: Network.largestAnswer))
     }
-
     /// The bytes at an address, tried a few times. Throws ``LdpError/away(code:)``.
     func get(_ url: String, longest: Int) throws -> Data {
         for tries in 1... {
@@ -128,16 +102,13 @@ struct Network {
         }
         preconditionFailure("it ends after the last try")
     }
-
     /// A transport of the app's own may throw anything: the report only has to be tried again.
     private func send(_ request: Request) -> Answer? { try? transport.send(request) }
-
     /// The address without a slash at its end. Throws ``LdpError`` `bad-url` for one that reports must not be sent to.
     static func checked(_ url: String) throws -> String {
         try ensure(url.range(of: address, options: .regularExpression) != nil, "bad-url", "must be https, or http on loopback, in ASCII")
         return String(url.reversed().drop { $0 == "/" }.reversed())
     }
-
     /// ASCII, the host in lower case, without the standard port; http on loopback only.
     private static let address = "^(https://([a-z0-9._-]+|\\[[a-f0-9:]+\\])|http://(localhost|127(\\.[0-9]+){3}|\\[::1\\]))"
         + "(:(?!(443|80)\\b)[0-9]+)?(/[A-Za-z0-9_./~%-]*)?\\z"

@@ -1,34 +1,24 @@
 import Foundation
 
-/// What a record holds, by the names of features: texts, numbers, truth values, or nothing.
-///
-/// Names are compared by their code points, unlike those of a dictionary. What is no text, number or truth value counts as missing;
-/// ``problems(_:_:)`` finds it.
+/// What a record holds, by the names of features: texts, numbers, truth values, or nothing. Names are compared by their code points,
+/// unlike those of a dictionary. What is no text, number or truth value counts as missing; ``problems(_:_:)`` finds it.
 public struct Record: ExpressibleByDictionaryLiteral {
     private var values: [ExactText: Meaning]
-
     public init(dictionaryLiteral elements: (String, Any?)...) {
         values = Dictionary(elements.map { (ExactText($0.0), Meaning($0.1)) }) { _, last in last }
     }
-
     /// A record of a dictionary, such as one of `JSONSerialization`.
     public init(_ members: [String: Any?]) {
         values = Dictionary(uniqueKeysWithValues: members.map { (ExactText($0.key), Meaning($0.value)) })
     }
-
     subscript(name: String) -> Meaning { values[ExactText(name)] ?? .nothing }
-
     var names: [String] { values.keys.compactMap(\.string).sorted() }
 }
 
 /// The meaning of a record's value, by value and never by type (docs/values.md). Nothing throws: what cannot be read is missing.
 enum Meaning {
-    case nothing
-    case text(String)
-    case number(Double)
-    /// A whole number's decimal digits, a minus before them or not.
-    case whole(String)
-
+    case nothing, text(String), number(Double)
+    /** A whole number's decimal digits, a minus before them or not. */ case whole(String)
     init(_ value: Any?) {
         switch value {
         case let value as Meaning: self = value
@@ -50,7 +40,6 @@ enum Meaning {
         let text = "\(decimal)"
         self = decimal.isNaN ? .nothing : text.contains(".") ? .number(Double(text) ?? .nan) : .whole(text)
     }
-
     /// The double nearest to a number, infinities included; nil for anything that is no number.
     var number: Double? {
         switch self {
@@ -58,15 +47,12 @@ enum Meaning {
         case .number(let number): return number.isNaN ? nil : number
         case .whole(let digits): return Double(digits)
         case .text(let text):
-            let blanks: Set<UInt8> = [0x20, 0x09]
-            let bytes = Array(text.utf8)
-            guard bytes.count <= longestText, let first = bytes.firstIndex(where: { !blanks.contains($0) }),
-                let end = numeralEnd(bytes, from: first, .record), bytes[end...].allSatisfy(blanks.contains)
-            else { return nil }
-            return Double(String(decoding: bytes[first..<end], as: UTF8.self))
+            if text.utf8.count > longestText { return nil }
+            let numeral = Array(text.drop { " \t".contains($0) }.utf8)
+            guard let end = numeralEnd(numeral, from: 0, .record), numeral[end...].allSatisfy(" \t".utf8.contains) else { return nil }
+            return Double(String(decoding: numeral[..<end], as: UTF8.self))
         }
     }
-
     /// The text that a value is compared by; nil where it has none.
     var text: ExactText? {
         switch self {
@@ -87,17 +73,12 @@ private func plain(_ number: Double) -> String {
     let parts = number.description.split(separator: "e")
     guard parts.count > 1, let exponent = Int(parts[1]) else { return number.description }
     let digits = parts[0].filter(\.isNumber)
-    return (number < 0 ? "-0." : "0.") + String(repeating: "0", count: -exponent - 1) + digits.trimmingZeros
-}
-
-extension String {
-    fileprivate var trimmingZeros: String { String(reversed().drop { $0 == "0" }.reversed()) }
+    return (number < 0 ? "-0." : "0.") + String(repeating: "0", count: -exponent - 1) + digits
 }
 
 /// The classes of a label, or the values of a feature.
 struct Declared {
     private var positions: [ExactText: Int] = [:]
-
     init(_ texts: [String]) {
         for (position, text) in texts.enumerated() { positions[ExactText(composed(text))] = position }
         // Where 1 is not declared itself, a declared truth value is another name of it.
@@ -105,7 +86,6 @@ struct Declared {
             positions[ExactText(digit)] = positions[ExactText(names[0])] ?? positions[ExactText(names[1])]
         }
     }
-
     /// The position of the text that a value means; nil for anything else.
     subscript(value: Meaning) -> Int? { value.text.flatMap { positions[$0] } }
     subscript(text: String) -> Int? { positions[ExactText(text)] }

@@ -3,17 +3,12 @@ import Foundation
 /// A campaign that asks the same people time after time, each device once in its life: `count` windows, one after another.
 public struct Windows {
     public let from: Date
-    /// In seconds.
-    public let length: TimeInterval
+    /** In seconds. */ public let length: TimeInterval
     public let count: Int
-
     static let most = 4096
     private static let latestYear = 9000
-
-    /// When devices of a window answer.
-    func times(_ window: Int) -> Range<Date> { opens(window)..<opens(window + 1) }
+    /** When devices of a window answer. */ func times(_ window: Int) -> Range<Date> { opens(window)..<opens(window + 1) }
     func opens(_ window: Int) -> Date { from + length * Double(window) }
-
     init(_ fields: Fields) throws {
         let from = try fields.present(fields.instant("from"), "from")
         guard let length = Windows.seconds(try fields.name("length")) else {
@@ -24,7 +19,6 @@ public struct Windows {
         let longest = Double(365 * (Windows.latestYear - year)) * 86_400
         try fields.require(length * Double(count) <= longest, "count", "lasts beyond the year \(Windows.latestYear)")
     }
-
     /// Of P, a number of 1 to 4 digits and W or D, or PT, such a number and H or M.
     private static func seconds(_ text: String) -> TimeInterval? {
         var signs = Array(text.utf8)

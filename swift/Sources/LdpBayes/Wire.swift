@@ -5,21 +5,15 @@ let mediaType = "application/vnd.ldp-bayes.reports+msgpack"
 
 /// One perturbed answer.
 public struct Report {
-    /// The index of its question.
-    public let question: Int
-    /// 16 bytes, the same at every call.
-    public let id: [UInt8]
+    /** The index of its question. */ public let question: Int
+    /** 16 bytes, the same at every call. */ public let id: [UInt8]
     public let payload: [UInt8]
-    /// What was perturbed; it must not leave the device.
-    let item: Item?
+    /** What was perturbed; it must not leave the device. */ var item: Item?
 }
 
 func reportId(_ secret: [UInt8], _ campaign: Campaign, _ group: Int) -> [UInt8] { Array(hmac(secret, campaign.slot(group))[..<16]) }
-
 /// The one encoding of one device's reports to a campaign, each of which answers a question of its own.
-public func encodeUpload(_ reports: [Report], _ campaign: Campaign) -> [UInt8] {
-    encodeUpload(reports, length: campaign.uploadLength)
-}
+public func encodeUpload(_ reports: [Report], _ campaign: Campaign) -> [UInt8] { encodeUpload(reports, length: campaign.uploadLength) }
 
 /// As long as every upload of a campaign is, so that its length says nothing about the questions: zeros follow the msgpack.
 func encodeUpload(_ reports: [Report], length: Int) -> [UInt8] {
