@@ -1,6 +1,7 @@
 // Reports and uploads: their ids, and their one encoding in msgpack.
 
-let uploadVersion: UInt8 = 1
+let uploadVersion: UInt8 = 2
+private let mostPadded = 1 << 19
 let mediaType = "application/vnd.ldp-bayes.reports+msgpack"
 
 /// One perturbed answer.
@@ -24,17 +25,19 @@ func encodeUpload(_ reports: [Report], length: Int) -> [UInt8] {
         upload += head(report.question, below: 128, 0, 0xcc, 0)
         upload += binaryHead(report.id.count) + report.id + binaryHead(report.payload.count) + report.payload
     }
-    return upload
+    return upload + [UInt8](repeating: 0, count: max(0, length - upload.count))
 }
 
-/// The length of the longest upload with one report of each pool, questions being `numbered` on from there.
+/// The length of the longest upload with one report of each pool, questions being `numbered` on from there; zeros fill up no more.
 func longestUpload(_ pools: [[Question]], numbered first: Int) -> Int {
-    pools.map { pool in
-        pool.map { question in
-            let width = question.mechanism.width
-            return 1 + head(first + question.index, below: 128, 0, 0xcc, 0).count + 18 + binaryHead(width).count + width
-        }.max()!
-    }.reduce(2 + head(pools.count, below: 16, 0x90, 0xdb, 1).count, +)
+    let zeros = [UInt8](repeating: 0, count: 16)
+    let longest = pools.map { pool in
+        pool.map { asked in
+            let report = Report(question: first + asked.index, id: zeros, payload: [UInt8](repeating: 0, count: asked.mechanism.width))
+            return (report: report, length: encodeUpload([report], length: 0).count)
+        }.max { $0.length < $1.length }!.report
+    }
+    return min(mostPadded, encodeUpload(longest, length: 0).count)
 }
 
 /// One byte below a limit, else a code and a big-endian number of the least of 1, 2 or 4 bytes; 2^`power` at least.

@@ -382,6 +382,7 @@ final class Promises {
             try equal(try device(place).runOnce(), true)
             try isLast(place, ofMany, nil, .arrived, queued: 0)
             try equal(try campaign(place, ofMany).status().sent, 4)
+            try equal(Set(uploads.map(\.count)).count, 1)
             let reports = try uploads.map { try decodedUpload(unhex($0)!, ofMany).count }
             try equal([reports.first, reports.last], [4, 1])
         }

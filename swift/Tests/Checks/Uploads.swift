@@ -65,7 +65,7 @@ private struct Upload {
                 reports.append(Report(question: question, id: id, payload: payload, item: nil))
             }
         }
-        try require(at == bytes.count)
+        try require(bytes.count == max(at, campaign.uploadLength) && bytes[at...].allSatisfy { $0 == 0 })
         return reports
     }
 }

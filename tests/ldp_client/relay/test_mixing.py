@@ -57,7 +57,7 @@ def collect(relay, devices):
     kept = []
     for _ in range(devices):
         answers = report(relay.campaign())
-        assert relay.collect(encode_upload(answers)) == {}
+        assert relay.collect(encode_upload(answers, relay.campaign())) == {}
         kept.extend(answers)
     return kept
 
@@ -132,7 +132,7 @@ def test_neither_order_nor_time_of_arrival_is_kept_or_sent(build, server, clock)
     """Two relays that met the same devices in opposite orders, and at other times, keep and send the same bytes."""
     storages = [MemoryStorage(), MemoryStorage()]
     relays = [build(40, storage=storage) for storage in storages]
-    uploads = [encode_upload(report(relays[0].campaign())) for _ in range(40)]
+    uploads = [encode_upload(report(relays[0].campaign()), relays[0].campaign()) for _ in range(40)]
     for body in uploads:
         relays[0].collect(body)
     for position, body in enumerate(reversed(uploads)):
@@ -174,7 +174,7 @@ def test_nobody_vouches_for_reports_that_are_not_in_the_batch(build):
     relay = build(5)
     collect(relay, 5)
     relay._form()
-    stranger = encode_upload(report(relay.campaign()))
+    stranger = encode_upload(report(relay.campaign()), relay.campaign())
     assert BATCH_HEADER not in relay._headers(stranger)
 
 
@@ -183,7 +183,7 @@ def test_devices_that_answer_everything_are_counted_and_not_their_reports(build,
     collect(relay, 4)
     assert relay.gathering() == 4
     label_only = [answers[0] for answers in (report(all_campaign) for _ in range(20))]
-    relay.collect(encode_upload(label_only))
+    relay.collect(encode_upload(label_only, all_campaign))
     assert not relay.run_once(5)
     collect(relay, 1)
     assert relay.run_once(5)

@@ -30,7 +30,7 @@ def relay(server, campaign, clock, tmp_path):
 
 
 def upload(campaign, devices=1):
-    return encode_upload(report for _ in range(devices) for report in perturb(campaign, RECORD, "yes"))
+    return encode_upload((report for _ in range(devices) for report in perturb(campaign, RECORD, "yes")), campaign)
 
 
 def test_uploads_of_many_devices_are_forwarded_in_one_merged_block_per_question(relay, server, campaign):
@@ -71,8 +71,8 @@ def test_another_answer_under_a_queued_id_and_a_payload_that_no_device_sends_are
     width = campaign.questions[0].mechanism.width
     first, other = (Report(0, b"\x07" * 16, bytes([n]).ljust(width, b"\0")) for n in (0, 1))
     bad, good = Report(0, b"\x01" * 16, b"\xff" * width), Report(0, b"\x02" * 16, b"\0" * width)
-    assert relay.collect(encode_upload([first])) == {}
-    told = relay.collect(encode_upload([other, bad, good]))
+    assert relay.collect(encode_upload([first], campaign)) == {}
+    told = relay.collect(encode_upload([other, bad, good], campaign))
     assert told == {first.id.hex(): "conflicting-report", bad.id.hex(): "index-out-of-range"}
     assert relay.gathering() == 2
 
@@ -96,7 +96,7 @@ def test_a_full_queue_refuses_an_upload_whole(server, campaign):
 def test_what_is_too_large_is_split_and_poison_is_set_apart(relay, server, campaign):
     server.largest_upload = 400
     poison = perturb(campaign, RECORD, "yes")[0]
-    relay.collect(encode_upload([poison]))
+    relay.collect(encode_upload([poison], campaign))
     relay.collect(upload(campaign, 40))
     server.answer_with = lambda number: Answer(400, "malformed-upload") if poison.id in server.uploads[number] else None
     assert relay.run_once(1e6)
