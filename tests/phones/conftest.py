@@ -53,9 +53,3 @@ def client(request):
 def program(client):
     """The command of the test program of each language."""
     return client.command
-
-
-@pytest.fixture(scope="session")
-def swift():
-    """The command of the test program in Swift."""
-    return built("swift").command

@@ -16,6 +16,9 @@ case "promises":
     told { try Promises(vectors: URL(fileURLWithPath: arguments[1]), folder: URL(fileURLWithPath: arguments[2])).all() }
 case "no-randomness": withoutRandomness()
 case "arithmetic": eachLine(arithmetic)
+case "hashes": eachLine { hex(sha256($0.entries![1].bytes)) + " " + hex(hmac($0.entries![0].bytes, $0.entries![1].bytes)) }
+case "request": told { try request(arguments[1], Int(arguments[2])!, Double(arguments[3])!) }
+case "contribute": told { try contribute(arguments[1], arguments[2]) }
 case "speed": told { try speed(URL(fileURLWithPath: arguments[1])) }
 default: fatalError("no task is called \(arguments[0])")
 }
@@ -95,4 +98,32 @@ func told(_ task: () throws -> Void) {
         FileHandle.standardError.write(Data("\(error)\n".utf8))
         exit(1)
     }
+}
+
+/// One request by the platform's transport: what it got, or that it got nothing.
+func request(_ url: String, _ longest: Int, _ timeout: TimeInterval) throws {
+    let body = url.hasSuffix("post") ? Data("report".utf8) : nil
+    do {
+        let request = Request(url: url, headers: ["Content-Type": "x/y"], body: body, timeout: timeout, longest: longest)
+        let answer = try UrlSessionTransport().send(request)
+        print(answer.status, answer.body.count, answer.headers["x-kept"] ?? "")
+    } catch {
+        print("nothing")
+    }
+}
+
+/// Agrees to a document and answers it, in a folder: what came of it, or the code.
+func contribute(_ document: String, _ folder: String) throws {
+    let campaign = try Campaign(document: try Data(contentsOf: URL(fileURLWithPath: document)))
+    let device = try Device(folder: URL(fileURLWithPath: folder), maxTotalEpsilon: 100)
+    let own = try device.campaign("http://127.0.0.1:1", id: campaign.id, maxEpsilon: 100)
+    do {
+        try own.load(campaign.document)
+        try own.grant()
+        _ = try own.contribute(["u": "1"], label: "a")
+    } catch let error as LdpError {
+        print(error.code)
+    }
+    let receipts = (try? device.ledger().receipts.count).map { "\($0)" } ?? "unreadable"
+    print(receipts)
 }
