@@ -28,7 +28,9 @@ def run(*command: str) -> None:
 
 def build() -> None:
     BUILT.mkdir(parents=True, exist_ok=True)
-    sources = [str(INSIDE / path.relative_to(toolchain.ROOT)) for path in sorted(SWIFT.glob("Sources/LdpBayes/*.swift"))]
+    sources = [
+        str(INSIDE / path.relative_to(toolchain.ROOT)) for path in sorted(SWIFT.glob("Sources/LdpBayes/*.swift"))
+    ]
     folder = INSIDE / BUILT.relative_to(toolchain.ROOT)
     run(*PACKAGE, "--package-path", str(INSIDE / "swift"), "--scratch-path", str(folder))
     run(*LIBRARY, "-o", str(folder / "libLdpBayes.so"), *sources)

@@ -4,6 +4,7 @@ import subprocess
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
 
 import pytest
 
@@ -11,7 +12,7 @@ BODY = b"x" * 1000
 
 
 class Handler(BaseHTTPRequestHandler):
-    seen = []
+    seen: ClassVar[list[tuple[str, dict[str, str], bytes]]] = []
 
     def do_GET(self):
         self.seen.append((self.path, dict(self.headers.items()), b""))

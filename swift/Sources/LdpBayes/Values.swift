@@ -23,12 +23,12 @@ enum Meaning {
         switch value {
         case let value as Meaning: self = value
         case let text as any StringProtocol: self = .text(String(text))
-        case let truth as Bool: self = .whole(truth ? "1" : "0")
         case let whole as any BinaryInteger: self = .whole("\(whole)")
-        case let number as Double: self = .number(number)
         case let number as any BinaryFloatingPoint: self = .number(Double(number))
-        case let decimal as Decimal: self.init(decimal)
+        // Below, Foundation's numbers: what they are cast to is not always what they are.
         case let decimal as NSDecimalNumber: self.init(decimal.decimalValue)
+        case let decimal as Decimal: self.init(decimal)
+        case let truth as Bool: self = .whole(truth ? "1" : "0")
         case let number as NSNumber:
             self = ["f", "d"].contains(String(cString: number.objCType)) ? .number(number.doubleValue) : .whole(number.stringValue)
         case let text as NSString: self = .text(text as String)

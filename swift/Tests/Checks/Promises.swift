@@ -97,6 +97,58 @@ final class Promises {
         try delivery()
         try storage()
         try inSeries()
+        try values()
+    }
+
+    private func means(_ value: Any?, _ text: String?, _ number: Double?) throws {
+        let meaning = Meaning(value)
+        try equal(meaning.text, text.map { ExactText($0) })
+        try equal(meaning.number, number)
+    }
+
+    private func values() throws {
+        try promise("a value means the same, whatever type holds it") { _ in
+            try means(NSNumber(value: 1.5), "1.5", 1.5)
+            try means(NSNumber(value: true), "1", 1)
+            try means(NSNumber(value: UInt64.max), "18446744073709551615", 0x1p64)
+            try means(UInt64.max, "18446744073709551615", 0x1p64)
+            try means(Int8(-1), "-1", -1)
+            try means(Float(0.5), "0.5", 0.5)
+            try means(-0.0, "0", 0)
+            try means(Decimal(string: "0.10"), "0.1", 0.1)
+            try means(NSDecimalNumber(string: "12345678901234567890123"), "12345678901234567890123", 0x1.4ea15b273b38ap+73)
+            try means(NSString("x"), "x", nil)
+            try means("xyz".prefix(1), "x", nil)
+            try means(Optional<Int?>.some(.some(5)) as Any, "5", 5)
+            for nothing in [nil, NSNull(), Date(), [1], [:] as [String: Int], Optional<Int>.none as Any, Double.nan] as [Any?] {
+                try means(nothing, nil, nil)
+            }
+            let json = try JSONSerialization.jsonObject(with: Data(#"{"a": 1, "b": 1.5, "c": true, "d": "x", "e": null}"#.utf8))
+            let record = Record(json as! [String: Any])
+            try equal(["a", "b", "c", "d", "e"].map { record[$0].text?.string }, ["1", "1.5", "1", "x", nil])
+        }
+        try promise("names are compared by their code points") { _ in
+            let record: Record = ["\u{e9}": 1, "e\u{301}": 2]
+            try equal([record["\u{e9}"].number, record["e\u{301}"].number], [1, 2])
+            try equal(Record(["e\u{301}": 1])["\u{e9}"].number, nil)
+        }
+        try promise("problems() names what would not be answered as it was meant") { _ in
+            let found = problems(plain, ["colour": "grene", "größe": "wide", "hours": 41.5, "shoes": 1]).map { "\($0.feature) \($0.wrong)" }
+            try equal(found, [#"colour "grene" is not declared"#, #"größe "wide" is no number"#, "shoes is no feature of the campaign"])
+            try equal(problems(plain, record), [])
+        }
+        try promise("a document as deep as may be is read with the stack of a telephone's thread") { _ in
+            let text = String(repeating: "[", count: 499) + String(repeating: "]", count: 499)
+            let (done, read) = (DispatchSemaphore(value: 0), Guarded(false))
+            let thread = Thread {
+                read.value = (try? Json(text.utf8)) != nil
+                done.signal()
+            }
+            thread.stackSize = 512 << 10
+            thread.start()
+            done.wait()
+            try equal(read.value, true)
+        }
     }
 
     private func consent() throws {
