@@ -5,35 +5,27 @@ private let secretBytes = 32
 func makeSecret() throws -> [UInt8] { try randomBytes(secretBytes) }
 
 /// The reports of one device, which together satisfy the campaign's epsilon-LDP: one, or with `answers: "all"` one of every group.
-///
 /// Missing, undeclared and unreadable values are answered as the campaign says of a missing one; ``problems(_:_:)`` finds them.
 /// `secret` is 32 bytes, by default those of a new device; `coins` other than the platform's are for tests. Throws ``LdpError``
 /// `undeclared-label`, `invalid-secret` or `no-randomness`; nothing of the record was then read.
 public func perturb(
     _ campaign: Campaign, _ record: Record, label: Any?, secret: [UInt8]? = nil, coins: Coins = .system()
 ) throws -> [Report] {
-    guard let classIndex = campaign.label.index(of: Meaning(label)) else {
-        throw failure("undeclared-label", "\(campaign.label.name) must be one of \(campaign.label.classes.joined(separator: ", "))")
-    }
+    let undeclared = failure("undeclared-label", "\(campaign.label.name) must be one of \(campaign.label.classes)")
+    let classIndex = try campaign.label.index(of: Meaning(label)) ?? raise(undeclared)
     let secret = try secret ?? makeSecret()
     try ensure(secret.count == secretBytes, "invalid-secret")
     let first = try drawWindow(campaign, secret) * campaign.questions.count
     return try drawQuestions(campaign, secret).map { question in
         let reading = Reading(campaign: campaign, question: question, record: record, label: classIndex, coins: coins)
-        let item = try reading.item()
-        return Report(
-            question: first + question.index, id: reportId(secret, campaign, question.group),
-            payload: try question.mechanism.perturb(item, coins), item: item)
+        let (item, id) = (try reading.item(), reportId(secret, campaign, question.group))
+        return Report(question: first + question.index, id: id, payload: try question.mechanism.perturb(item, coins), item: item)
     }
 }
 
 /// What a record of class `label` answers to `question`, before the mechanism.
 private struct Reading {
-    let campaign: Campaign
-    let question: Question
-    let record: Record
-    let label: Int
-    let coins: Coins
+    let campaign: Campaign, question: Question, record: Record, label: Int, coins: Coins
     private var classes: Int { campaign.label.classes.count }
     func item() throws -> Item {
         switch question.kind {

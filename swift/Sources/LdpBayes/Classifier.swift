@@ -5,12 +5,8 @@ private let mostEdges = 7
 
 /// P(value | class) of one feature.
 struct Likelihood {
-    enum Form {
-        case table([[Double]])
-        case gaussian(mean: [Double], variance: [Double])
-    }
-    let feature: Feature
-    let form: Form
+    enum Form { case table([[Double]]), gaussian(mean: [Double], variance: [Double]) }
+    let feature: Feature, form: Form
     /// ln P(value | class) by class, nil for a value that takes no part.
     func logarithms(_ value: Meaning) -> [Double]? {
         switch form {
@@ -26,10 +22,7 @@ struct Likelihood {
 }
 
 struct Model {
-    let label: Label
-    let prior: [Double]
-    let likelihoods: [Likelihood]
-    let projection: Projection?
+    let label: Label, prior: [Double], likelihoods: [Likelihood], projection: Projection?
     func scores(_ record: Record) -> [Double] {
         let logPrior = prior.map { log($0) }
         var sums = logPrior
@@ -75,14 +68,10 @@ struct Evaluation {
     init(_ fields: Fields, _ label: Label, _ features: [Feature]) throws {
         model = try Fields.read(fields.raw("model"), "evaluation.model") { try Model($0, label, declared: features) }
         let classes = label.classes.count
-        if classes > 2 {
-            try fields.absent("edges")
-            edges = nil
-        } else {
-            let row = try fields.row("edges", try fields.list("edges", 1...mostEdges).count)
-            try fields.require(row.contains(0) && zip(row, row.dropFirst()).allSatisfy(<), "edges", "must rise, and hold 0")
-            edges = row
-        }
+        if classes > 2 { try fields.absent("edges") }
+        edges = try classes > 2 ? nil : fields.row("edges", fields.list("edges", 1...mostEdges).count)
+        let isRising = edges.map { $0.contains(0) && zip($0, $0.dropFirst()).allSatisfy(<) } ?? true
+        try fields.require(isRising, "edges", "must rise, and hold 0")
         try fields.require(classes * classes <= mostCells, "model", "has too many classes")
         if let weights = fields.raw("weights") {
             let row = try fields.row("weights", weights, 2)
@@ -150,7 +139,6 @@ extension Fields {
     }
 
     fileprivate func requireShares(_ name: String, _ shares: [Double]) throws {
-        let isRight = shares.allSatisfy { $0 >= 0 } && abs(shares.reduce(0, +) - 1) <= 1e-6
-        try require(isRight, name, "must be at least 0 and add up to 1")
+        try require(shares.allSatisfy { $0 >= 0 } && abs(shares.reduce(0, +) - 1) <= 1e-6, name, "must be at least 0 and add up to 1")
     }
 }

@@ -18,6 +18,7 @@ public final class Device {
     public convenience init(folder: URL, maxTotalEpsilon: Double) throws {
         try self.init(FileStorage(folder: folder), maxTotalEpsilon: maxTotalEpsilon)
     }
+
     deinit { close() }
     /// A campaign, as this device sees it; touches neither network nor storage. `publisher` has to have signed campaign and model;
     /// without one the aggregator is believed. Throws ``LdpError`` `bad-url`, `bad-cap` or `bad-campaign-id`.
@@ -60,15 +61,11 @@ public final class Device {
     /// `BGTaskScheduler`. Never throws.
     public func runOnce(timeout: TimeInterval = 10, firstDelay: TimeInterval = 0) -> Bool {
         let until = monotonic() + timeout
-        do {
-            while true {
-                let left = max(0, until - monotonic())
-                guard let wait = try install.step(wait: left, firstDelay: firstDelay) else { return true }
-                if wait > left { return false }
-                Thread.sleep(forTimeInterval: wait)
-            }
-        } catch {
-            return false
+        while true {
+            let left = max(0, until - monotonic())
+            guard let wait = try? install.step(wait: left, firstDelay: firstDelay) ?? -1 else { return false }
+            if wait < 0 || wait > left { return wait < 0 }
+            Thread.sleep(forTimeInterval: wait)
         }
     }
     /// Delivers in the background until ``close()``, or until the device is gone.

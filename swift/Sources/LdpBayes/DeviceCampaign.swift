@@ -65,11 +65,9 @@ public final class DeviceCampaign {
         if let entry, entry.receipt != nil || !entry.consent.isGiven { return .nothing(nil) }
         do {
             let (campaign, refusal) = (try fetch(), try refusal())
-            if let refusal {
-                let isAsked = refusal == .otherRecipient || entry == nil && agreeable.contains(refusal)
-                return isAsked ? .ask(campaign) : .nothing(refusal)
-            }
-            return entry == nil ? .ask(campaign) : .contribute
+            guard let refusal else { return entry == nil ? .ask(campaign) : .contribute }
+            let isAsked = refusal == .otherRecipient || entry == nil && agreeable.contains(refusal)
+            return isAsked ? .ask(campaign) : .nothing(refusal)
         } catch LdpError.away {
             return .nothing(nil)
         }
@@ -93,9 +91,8 @@ public final class DeviceCampaign {
         try install.storage.change(stored) { _ in campaign.document }
         try signed?.keep()
         try install.change { state in
-            let consent = Consent(
-                url: url, title: campaign.title, purpose: campaign.purpose, epsilon: campaign.realisedEpsilon,
-                grantedAt: install.now())
+            var consent = Consent(url: url, title: campaign.title, purpose: campaign.purpose, epsilon: campaign.realisedEpsilon)
+            consent.grantedAt = install.now()
             if let known = state[id]?.consent, known.isGiven, known.url == url { return }
             if state[id] == nil { state[id] = Entry(id: id, consent: consent) } else { state[id]?.consent = consent }
         }
@@ -110,9 +107,7 @@ public final class DeviceCampaign {
             let receipt = deleted > 0 ? entry.receipt : nil
             let hasBegun = receipt.map { $0.fate != .waiting } ?? false
             entry.consent.withdrawnAt = install.now()
-            if deleted > 0 {
-                if hasBegun { entry.receipt?.fate = .deleted } else { entry.receipt = nil }
-            }
+            if hasBegun { entry.receipt?.fate = .deleted } else if deleted > 0 { entry.receipt = nil }
             entry.reports.removeAll { $0.at == nil }
             state[id] = entry
             return (Withdrawal(deleted: deleted, onItsWay: 0, refunded: hasBegun ? 0 : receipt?.epsilon ?? 0), hasBegun)
@@ -129,7 +124,7 @@ public final class DeviceCampaign {
     /// the storage throws.
     public func contribute(_ record: Record, label: Any?) throws -> Contribution {
         if let answered = try answered(try install.state()) { return answered }
-        guard let campaign = try atHand() else { throw failure("not-fetched", "call fetch(), now or when the app starts") }
+        let campaign = try atHand() ?? raise(failure("not-fetched", "call fetch(), now or when the app starts"))
         if let refusal = try signed?.refusal() { return .refused(refusal) }
         let made = try install.change { state in
             if let answered = try answered(state) { return answered }
@@ -162,8 +157,7 @@ public final class DeviceCampaign {
             if try consented() { try install.storage.change(place) { _ in model } }
             return classifier
         } catch let error as LdpError {
-            guard let model = try install.storage.read(place) else { throw error }
-            return try Classifier(model: model, of: label)
+            return try Classifier(model: install.storage.read(place) ?? raise(error), of: label)
         }
     }
 
@@ -177,9 +171,8 @@ public final class DeviceCampaign {
         state[id]?.reports = reports.map {
             let question = campaign.questions[$0.question % campaign.questions.count]
             let about: [String?] = [campaign.evaluation == nil ? question.feature : "the model", question.other ?? campaign.label.name]
-            return Kept(
-                id: hex($0.id), question: $0.question, asked: about.compactMap { $0 }.joined(separator: " and "),
-                payload: hex($0.payload))
+            let asked = about.compactMap { $0 }.joined(separator: " and ")
+            return Kept(id: hex($0.id), question: $0.question, asked: asked, payload: hex($0.payload))
         }
         let ends = try state.window(campaign)?.upperBound ?? campaign.closes
         state[id]?.expires = min(at + install.policy.reportAge, ends.map { $0 + closingGrace } ?? .distantFuture)
@@ -189,10 +182,9 @@ public final class DeviceCampaign {
     }
     /// An answer given before.
     private func answered(_ state: State) throws -> Contribution? {
-        guard let entry = state[id], entry.consent.isGiven else {
-            throw failure("consent-missing", "nobody has agreed to this campaign; call grant() once they have")
-        }
-        return entry.receipt.map(Contribution.answered)
+        let isGiven = state[id]?.consent.isGiven ?? false
+        try ensure(isGiven, "consent-missing", "nobody has agreed to this campaign; call grant() once they have")
+        return state[id]?.receipt.map(Contribution.answered)
     }
 
     private func refused(_ state: State, _ campaign: Campaign) throws -> Refusal? {

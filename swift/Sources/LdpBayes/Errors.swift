@@ -12,25 +12,13 @@ public enum LdpError: Error, Equatable, CustomStringConvertible {
         }
     }
 
-    public var description: String {
-        if case .failed(let code, let reason) = self, !reason.isEmpty { return "\(code): \(reason)" }
-        return code
-    }
-}
-
-func failure(_ code: String, _ reason: String = "") -> LdpError { .failed(code: code, reason: reason) }
-
-func ensure(_ right: Bool, _ code: String, _ reason: @autoclosure () -> String = "") throws {
-    if !right { throw failure(code, reason()) }
+    public var description: String { if case .failed(let code, let reason) = self { "\(code) \(reason)" } else { code } }
 }
 
 let invalidDocument = "invalid-document"
-
+func failure(_ code: String, _ reason: String = "") -> LdpError { .failed(code: code, reason: reason) }
+/// Throws, where an expression is wanted: `try value ?? raise(failure("..."))`.
+func raise<T>(_ error: LdpError) throws -> T { throw error }
+func ensure(_ right: Bool, _ code: String, _ reason: @autoclosure () -> String = "") throws { if !right { throw failure(code, reason()) } }
 /// Runs `read`, whose refusals have another `code` where a document of another kind is read.
-func refused<T>(as code: String, _ read: () throws -> T) throws -> T {
-    do {
-        return try read()
-    } catch {
-        throw failure(code, "\(error)")
-    }
-}
+func refused<T>(as code: String, _ read: () throws -> T) throws -> T { do { return try read() } catch { throw failure(code, "\(error)") } }

@@ -1,10 +1,6 @@
 import Foundation
 
-let mostFeatures = 1000
-let mostCells = 65536
-let mostValues = 16384
-let mostClasses = 1024
-let mostWeight = 65536
+let (mostFeatures, mostCells, mostValues, mostClasses, mostWeight) = (1000, 65536, 16384, 1024, 65536)
 private let missingValue = "missing"
 
 /// The class to learn.
@@ -18,9 +14,7 @@ public struct Label {
     func isLike(_ other: Label) -> Bool { [name].exact == [other.name].exact && classes.exact == other.classes.exact }
 }
 
-extension Array where Element == String {
-    var exact: [ExactText] { map { ExactText($0) } }
-}
+extension Array where Element == String { var exact: [ExactText] { map { ExactText($0) } } }
 
 /// Something that a campaign knows of people, by the name that it has in records.
 public struct Feature {
@@ -40,8 +34,8 @@ public struct Feature {
     /// Values of a discrete feature, ends of one that is not.
     var size: Int {
         switch kind {
-        case .categorical(let values): return values.count
-        case .continuous(_, _, let bins): return bins ?? 2
+        case .categorical(let values): values.count
+        case .continuous(_, _, let bins): bins ?? 2
         }
     }
     /// What there is to answer: the values, and after them that there is none where that may be.

@@ -1,52 +1,39 @@
 import Foundation
 
 let longestText = 200
-
 /// One JSON object, read key by key; every refusal names its place. An absent key and null are one.
 final class Fields {
     private let members: [ExactText: Json]
     private let path: String
     private var asked: Set<ExactText> = []
     private init(_ value: Json?, _ path: String) throws {
-        guard let members = value?.members else { throw failure(invalidDocument, "\(path): must be an object") }
-        (self.members, self.path) = (members, path)
+        (members, self.path) = (try value?.members ?? raise(failure(invalidDocument, "\(path): must be an object")), path)
     }
+
     /// Reads one object with `read`; a key that it did not ask for is refused.
     static func read<T>(_ value: Json?, _ place: String, _ read: (Fields) throws -> T) throws -> T {
         let fields = try Fields(value, place)
         let result = try read(fields)
-        if let unknown = fields.members.keys.first(where: { !fields.asked.contains($0) }) {
-            throw fields.refusal(unknown.string ?? "a key", "is an unknown key")
-        }
-        return result
+        let unknown = fields.members.keys.first { !fields.asked.contains($0) }
+        return try unknown == nil ? result : raise(fields.refusal(unknown?.string ?? "a key", "is an unknown key"))
     }
+
     func place(_ name: String) -> String { path.isEmpty ? name : "\(path).\(name)" }
     func refusal(_ name: String, _ right: String) -> LdpError { failure(invalidDocument, "\(place(name)): \(right)") }
-    func require(_ right: Bool, _ name: String, _ wanted: @autoclosure () -> String) throws {
-        if !right { throw refusal(name, wanted()) }
-    }
-
+    func require(_ right: Bool, _ name: String, _ wanted: @autoclosure () -> String) throws { if !right { throw refusal(name, wanted()) } }
+    func present<T>(_ value: T?, _ name: String) throws -> T { try value ?? raise(refusal(name, "is missing")) }
     func raw(_ name: String) -> Json? {
-        let key = ExactText(name)
-        asked.insert(key)
-        return members[key] == .null ? nil : members[key]
+        asked.insert(ExactText(name))
+        return members[ExactText(name)] == .null ? nil : members[ExactText(name)]
     }
 
-    func present<T>(_ value: T?, _ name: String) throws -> T {
-        guard let value else { throw refusal(name, "is missing") }
-        return value
-    }
-    /// What `convert` makes of a value; nil where there is none. It gives nil for what is not `right`.
+    /// What `convert` makes of a value, which gives nil for what is not `right`; nil where there is none.
     private func converted<T>(_ name: String, _ right: @autoclosure () -> String, _ convert: (Json) throws -> T?) throws -> T? {
-        guard let value = raw(name) else { return nil }
-        guard let converted = try convert(value) else { throw refusal(name, right()) }
-        return converted
-    }
-    func absent(_ name: String) throws { try require(raw(name) == nil, name, "must be absent here") }
-    func text(_ name: String, longest: Int = longestText) throws -> String? {
-        try raw(name).map { try checkedText($0, name, longest: longest) }
+        try raw(name).map { try convert($0) ?? raise(refusal(name, right())) }
     }
 
+    func absent(_ name: String) throws { try require(raw(name) == nil, name, "must be absent here") }
+    func text(_ name: String, longest: Int = longestText) throws -> String? { try raw(name).map { try checkedText($0, name, longest) } }
     func optionalName(_ name: String) throws -> String? {
         let text = try text(name)
         try require(text?.unicodeScalars.allSatisfy(\.properties.isWhitespace) != true, name, "must be a non-empty text")
@@ -70,9 +57,7 @@ final class Fields {
     func optionalNumber(_ name: String) throws -> Double? { try converted(name, "must be a number", \.number) }
     func number(_ name: String) throws -> Double { try present(optionalNumber(name), name) }
     func positive(_ name: String) throws -> Double {
-        let number = try number(name)
-        try require(number > 0, name, "must be above 0")
-        return number
+        try converted(name, "must be above 0") { $0.number.flatMap { $0 > 0 ? $0 : nil } } ?? raise(refusal(name, "is missing"))
     }
     /// A JSON number's integer: 1, 1.0 and 1e0 are one number.
     func optionalWhole(_ name: String, _ range: ClosedRange<Int>) throws -> Int? {
@@ -87,9 +72,8 @@ final class Fields {
     }
     /** A list of exactly `size` numbers. */ func row(_ name: String, _ size: Int) throws -> [Double] { try row(name, raw(name), size) }
     func row(_ name: String, _ value: Json?, _ size: Int) throws -> [Double] {
-        let row = value?.entries?.compactMap(\.number)
-        guard let row, row.count == size, value?.entries?.count == size else { throw refusal(name, "must be a list of \(size) numbers") }
-        return row
+        let (entries, row) = (value?.entries ?? [], value?.entries?.compactMap(\.number) ?? [])
+        return try entries.count == size && row.count == size ? row : raise(refusal(name, "must be a list of \(size) numbers"))
     }
     /// A list of different, non-empty texts.
     func texts(_ name: String, _ sizes: ClosedRange<Int>) throws -> [String] {
@@ -108,10 +92,9 @@ final class Fields {
         try converted(name, "must be a time such as 2027-01-01T00:00:00Z") { $0.text?.string.flatMap(Date.init(document:)) }
     }
 
-    private func checkedText(_ value: Json, _ name: String, longest: Int = longestText) throws -> String {
-        guard let exact = value.text else { throw refusal(name, "must be a text") }
-        let text = exact.string
-        guard let text, !text.unicodeScalars.contains(where: isNoText) else { throw refusal(name, "holds what people cannot be shown") }
+    private func checkedText(_ value: Json, _ name: String, _ longest: Int = longestText) throws -> String {
+        let text = try (value.text ?? raise(refusal(name, "must be a text"))).string ?? "\n"
+        try require(!text.unicodeScalars.contains(where: isNoText), name, "holds what people cannot be shown")
         try require(text.unicodeScalars.count <= longest, name, "must have at most \(longest) characters")
         return text
     }
@@ -132,9 +115,7 @@ func composed(_ text: String) -> String { text.utf8.allSatisfy { $0 < 0x80 } ? t
 extension Date {
     /// A time that exists, as documents write it; nil for any other text.
     init?(document text: String) {
-        // Every digit taken for a 0.
-        let form = text.utf8.map { $0.isDigit ? UInt8(ascii: "0") : $0 }
-        guard form == Array("0000-00-00T00:00:00Z".utf8) else { return nil }
+        guard text.utf8.map({ $0.isDigit ? UInt8(ascii: "0") : $0 }) == Array("0000-00-00T00:00:00Z".utf8) else { return nil }
         let numbers = text.split { !$0.isNumber }.map { Int($0)! }
         self.init(year: numbers[0], month: numbers[1], day: numbers[2], time: Array(numbers[3...]))
     }
@@ -143,10 +124,9 @@ extension Date {
         let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
         let lengths = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
         guard year > 0, 1...12 ~= month, 1...lengths[month - 1] ~= day, time[0] < 24, time[1] < 60, time[2] < 60 else { return nil }
-        let years = year - 1
+        let (years, days) = (year - 1, lengths[..<(month - 1)].reduce(0, +) + day - 719_163)
         let leapDays = years / 4 - years / 100 + years / 400
-        let days = 365 * years + leapDays + lengths[..<(month - 1)].reduce(0, +) + day - 1
         let seconds = time[0] * 3600 + time[1] * 60 + time[2]
-        self.init(timeIntervalSince1970: Double((days - 719_162) * 86_400 + seconds))
+        self.init(timeIntervalSince1970: Double((365 * years + leapDays + days) * 86_400 + seconds))
     }
 }

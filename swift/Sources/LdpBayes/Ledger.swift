@@ -6,8 +6,8 @@ public struct Ledger: CustomStringConvertible {
     /** The device's own cap. */ public let maxTotalEpsilon: Double
     /** Privacy loss so far, rounded up. */ public var totalEpsilon: Double { total(receipts).roundedUp }
     public var description: String {
-        let head = "Privacy loss of this installation: epsilon \(written(totalEpsilon)) of at most \(maxTotalEpsilon); "
-            + "campaigns answered: \(receipts.count)."
+        let spent = "epsilon \(written(totalEpsilon)) of at most \(maxTotalEpsilon)"
+        let head = "Privacy loss of this installation: \(spent); campaigns answered: \(receipts.count)."
         let lines = receipts.map {
             let day = ISO8601DateFormatter().string(from: $0.at).prefix(10)
             return "* \"\($0.title.replacingOccurrences(of: "\"", with: "'"))\" on \(day): \($0.questions.count) noisy answers; "

@@ -31,8 +31,7 @@ public struct Mechanism: Hashable {
     ]
     /// `numbers` are in the table's order; those called p or q are below 2^64.
     init(_ name: String, domainSize: Int, _ numbers: [Natural]) {
-        self.name = name
-        self.domainSize = domainSize
+        (self.name, self.domainSize) = (name, domainSize)
         let last = numbers.last!
         switch name {
         case "de": kind = .direct(p: last.word!)
@@ -102,10 +101,8 @@ public struct Mechanism: Hashable {
 
 /// The noise of `she` and `laplace`: discrete Laplace with a scale in units of 2^-40, on a grid of 2^-grid.
 struct NoisyVector: Hashable {
-    let grid: Natural
-    let scale: Natural
-    private static let scaleBits = 40
-    private static let finestGrid = Natural(12)
+    let grid: Natural, scale: Natural
+    private static let (scaleBits, finestGrid) = (40, Natural(12))
     /// Nil where a cell would not fit the payload.
     var loss: Ratio? {
         guard grid <= NoisyVector.finestGrid, scale.bitLength <= 68, bound < 1 << 31 else { return nil }

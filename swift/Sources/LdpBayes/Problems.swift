@@ -1,15 +1,8 @@
 // What is wrong with a record, told to the developer on the device and to nobody else: it shows values of the record.
 
 /// One thing that is wrong: the feature's name in the record, what is wrong there, and what would be right.
-public struct Problem: Equatable {
-    public let feature: String
-    public let wrong: String
-    public let right: String
-}
-
-private let mostNamed = 12
-private let longestShown = 60
-
+public struct Problem: Equatable { public let feature: String, wrong: String, right: String }
+private let (mostNamed, longestShown) = (12, 60)
 /// Whatever in `record` would not be answered as it was meant, of all features at once; then names that the campaign does not know. A
 /// number beyond its bounds is none: it is clipped.
 public func problems(_ campaign: Campaign, _ record: Record) -> [Problem] {
@@ -29,10 +22,7 @@ private func wrong(with feature: Feature, _ value: Meaning) -> String? {
 }
 
 private func wanted(_ feature: Feature) -> String {
-    switch feature.kind {
-    case .categorical(let values): return "one of \(listed(values))"
-    case .continuous(let low, let high, _): return "a number, from \(low) to \(high)"
-    }
+    if case .categorical(let values) = feature.kind { "one of \(listed(values))" } else { "a number, from \(feature.bounds.low) to \(feature.bounds.high)" }
 }
 
 private func listed(_ texts: [String]) -> String {
@@ -42,10 +32,10 @@ private func listed(_ texts: [String]) -> String {
 extension Meaning {
     fileprivate var shown: String {
         switch self {
-        case .nothing: return "nothing"
-        case .text(let text): return "\"\(text.prefix(longestShown))\""
-        case .number(let number): return "\(number)"
-        case .whole(let digits): return "\(digits.prefix(longestShown))"
+        case .nothing: "nothing"
+        case .text(let text): "\"\(text.prefix(longestShown))\""
+        case .number(let number): "\(number)"
+        case .whole(let digits): "\(digits.prefix(longestShown))"
         }
     }
 }

@@ -1,21 +1,16 @@
 /// A linear function of `inputs`, applied on the device: the outputs are then continuous features with public bounds of their own.
 struct Projection {
-    let inputs: [Feature]
-    let mean: [Double]
-    let scale: [Double]
-    let matrix: [[Double]]
-    let outputs: [Feature]
+    let inputs: [Feature], mean: [Double], scale: [Double], matrix: [[Double]], outputs: [Feature]
     /// Output number `row` of the inputs' values, which are clipped first: a sum from left to right.
     private func output(_ row: Int, _ values: [Double]) -> Double {
         values.indices.reduce(0) { $0 + matrix[row][$1] * ((inputs[$1].clipped(values[$1]) - mean[$1]) / scale[$1]) }
     }
     /// The record's own value of a feature, or a projection's output; nothing without any input. A missing input is `absent`'s.
-    static func value(
-        _ record: Record, _ name: String, _ projection: Projection?, absent: (Projection, Int) throws -> Double
-    ) rethrows -> Meaning {
-        guard let projection, let row = projection.outputs.firstIndex(where: { ExactText($0.name) == ExactText(name) }) else {
-            return record[name]
-        }
+    static func value(_ record: Record, _ name: String, _ projection: Projection?, absent: (Projection, Int) throws -> Double) rethrows
+        -> Meaning
+    {
+        let row = projection?.outputs.firstIndex { ExactText($0.name) == ExactText(name) }
+        guard let projection, let row else { return record[name] }
         let numbers = projection.inputs.map { record[$0.name].number }
         if numbers.allSatisfy({ $0 == nil }) { return .nothing }
         let values = try numbers.enumerated().map { try $1 ?? absent(projection, $0) }
@@ -31,10 +26,8 @@ extension Fields {
     func projection(_ features: [Feature], _ label: Label, inStudy: Bool) throws -> Projection {
         _ = try choice("method") as Method
         let inputs = try texts("inputs", 1...mostFeatures).map { name in
-            guard let input = features.first(where: { ExactText($0.name) == ExactText(name) }), input.isContinuous else {
-                throw refusal("inputs", "must name continuous features")
-            }
-            return input
+            let named = features.first { $0.isContinuous && ExactText($0.name) == ExactText(name) }
+            return try named ?? raise(refusal("inputs", "must name continuous features"))
         }
         let (mean, scale) = (try row("mean", inputs.count), try row("scale", inputs.count))
         try require(scale.allSatisfy { $0 > 0 }, "scale", "must be above 0")
@@ -52,12 +45,10 @@ extension Fields {
         }
         let origin = try present(text("fitted_on"), "fitted_on")
         if origin == "public" {
-            try absent("fitted_study")
-            try absent("fitted_epsilon")
+            for name in ["fitted_study", "fitted_epsilon"] { try absent(name) }
         } else {
             try require(isCampaignId(origin) && inStudy, "fitted_on", "must be public, or a campaign's id in a study")
-            _ = try name("fitted_study")
-            _ = try positive("fitted_epsilon")
+            _ = (try name("fitted_study"), try positive("fitted_epsilon"))
         }
         return Projection(inputs: inputs, mean: mean, scale: scale, matrix: matrix, outputs: outputs)
     }

@@ -43,9 +43,9 @@ struct Directory {
             try Fields.read(try Json(document), "") { ($0.raw("statement")?.text, $0.raw("signature")?.text) }
         }
         guard let said, said.string != nil, let signature else { throw failure(Directory.malformed) }
-        guard let key = unbase64url(key), let signed = signature.string.flatMap(unbase64url), signed.count == signatureBytes,
-            try isSigned(key, Array(prefix.utf8) + said.utf8, signed)
-        else { throw failure("wrong-signature") }
+        let signed = signature.string.flatMap(unbase64url) ?? []
+        let isRight = try signed.count == signatureBytes && isSigned(unbase64url(key) ?? [], Array(prefix.utf8) + said.utf8, signed)
+        try ensure(isRight, "wrong-signature")
         (self.document, statement) = (document, said)
         (version, expires, campaigns) = try refused(as: Directory.malformed) {
             try Fields.read(try Json(said.utf8), "") { fields in
@@ -104,9 +104,8 @@ private final class Source {
     private var place: String { "publisher-\(key)" }
     func renew() throws {
         let directory = try Directory(try install.network.get("\(url)/v1/directories/\(key)", longest: largestDirectory), key: key)
-        if let known = try newest() {
-            try ensure(directory.version > known.version || directory.statement == known.statement, "older-directory")
-        }
+        let isNew = try newest().map { directory.version > $0.version || directory.statement == $0.statement } ?? true
+        try ensure(isNew, "older-directory")
         seen.value = directory
         if try install.exists() { try keep() }
         try ensure(directory.holds(install.now()), "directory-expired")

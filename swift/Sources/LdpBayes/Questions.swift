@@ -25,7 +25,7 @@ let mostProducts = 8192
 extension Fields {
     /// A question against the schema beside it; `losses` has the loss of every mechanism that was met.
     static func question(_ value: Json, _ index: Int, _ authored: Authored, _ losses: inout [Mechanism: Ratio?]) throws -> Question {
-        let question = try read(value, "questions[\(index)]") { fields in
+        let question = try read(value, "questions[\(index)]") { fields -> () throws -> Question in
             let kind = try fields.choice("kind") as QuestionKind
             let encoding = try fields.choice("encoding") as Encoding
             let groups = authored.evaluation == nil ? authored.asked.count : 0
@@ -33,9 +33,8 @@ extension Fields {
             // The label (group 0) names nothing, a product two features, any other question the feature of its group.
             let names = (try fields.text("feature"), try fields.text("other"))
             let (feature, other) = (authored.feature(names.0), authored.feature(names.1))
-            let isRight = kind == .product
-                ? feature != nil && other != nil
-                : names.0.map { ExactText($0) } == (group > 0 ? ExactText(authored.asked[group - 1].name) : nil) && names.1 == nil
+            let wanted = group > 0 && kind != .product ? ExactText(authored.asked[group - 1].name) : nil
+            let isRight = kind == .product ? feature != nil && other != nil : names.0.map { ExactText($0) } == wanted && names.1 == nil
             try fields.require(isRight, "feature", "is not what the group is about")
             let cells = authored.cells(kind, encoding, feature, other)
             let domainSize = try fields.whole("domain_size", 1...mostCells)
@@ -45,18 +44,18 @@ extension Fields {
             try fields.require(known?.encodings.contains(encoding) ?? true, "mechanism", "does not answer this encoding")
             let epsilon = try fields.number("epsilon")
             let weight = try fields.whole("weight", 1...mostDrawn)
-            guard let parameters = fields.raw("parameters")?.members else { throw fields.refusal("parameters", "must be an object") }
-            return { () throws -> Question in
-                Question(
-                    index: index, kind: kind, feature: names.0, other: names.1, group: group,
-                    mechanism: try Mechanism(name, domainSize: domainSize, parameters), epsilon: epsilon, weight: weight,
-                    encoding: encoding)
+            let parameters = try fields.raw("parameters")?.members ?? raise(fields.refusal("parameters", "must be an object"))
+            return {
+                let mechanism = try Mechanism(name, domainSize: domainSize, parameters)
+                return Question(
+                    index: index, kind: kind, feature: names.0, other: names.1, group: group, mechanism: mechanism, epsilon: epsilon,
+                    weight: weight, encoding: encoding)
             }
         }()
         let loss = losses[question.mechanism] ?? question.mechanism.loss
         losses[question.mechanism] = .some(loss)
-        guard let loss else { throw failure(invalidParameters, "questions[\(index)]: these numbers make no mechanism") }
-        let isWithin = question.epsilon > 0 && loss.isWithin(question.epsilon)
+        let known = try loss ?? raise(failure(invalidParameters, "questions[\(index)]: these numbers make no mechanism"))
+        let isWithin = question.epsilon > 0 && known.isWithin(question.epsilon)
         try ensure(isWithin, "loss-above-epsilon", "questions[\(index)]: loses more than its epsilon")
         return question
     }
@@ -64,7 +63,7 @@ extension Fields {
 
 extension Mechanism {
     fileprivate init(_ name: String, domainSize: Int, _ parameters: [ExactText: Json]) throws {
-        guard let known = Mechanism.table[name] else { throw failure("unknown-mechanism", name) }
+        let known = try Mechanism.table[name] ?? raise(failure("unknown-mechanism", name))
         let numbers = known.numbers.compactMap { number in
             wholeNumber(parameters[ExactText(number)]).flatMap { ["p", "q"].contains(number) && $0.word == nil ? nil : $0 }
         }
@@ -110,10 +109,7 @@ func drawQuestions(_ campaign: Campaign, _ secret: [UInt8]) throws -> [Question]
     try campaign.pools.map { pool in
         let coins = Coins.keyed(secret, Array("question".utf8) + campaign.slot(pool[0].group))
         var ticket = try coins.below(pool.reduce(0) { $0 + $1.weight })
-        return pool.first { question in
-            ticket -= question.weight
-            return ticket < 0
-        }!
+        return pool.first { ticket -= $0.weight; return ticket < 0 }!
     }
 }
 

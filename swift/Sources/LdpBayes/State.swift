@@ -67,11 +67,8 @@ struct State: Codable, Equatable {
         self = try refused(as: "storage-corrupt") { try decoder.decode(State.self, from: body) }
     }
 
-    func stored() throws -> Data {
-        let body = try json()
-        return State.checksum(body) + body
-    }
-
+    /// With its checksum.
+    func stored() throws -> Data { try State.checksum(json()) + json() }
     func json() throws -> Data {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -79,10 +76,7 @@ struct State: Codable, Equatable {
         return try encoder.encode(self)
     }
 
-    static func bytes(_ text: String?) throws -> [UInt8] {
-        guard let bytes = unhex(text ?? "") else { throw failure("storage-corrupt") }
-        return bytes
-    }
+    static func bytes(_ text: String?) throws -> [UInt8] { try unhex(text ?? "") ?? raise(failure("storage-corrupt")) }
 }
 
 extension Date {

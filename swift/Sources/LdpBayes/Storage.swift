@@ -106,10 +106,7 @@ public struct FileStorage: Storage {
         return try work()
     }
     @discardableResult
-    private func checked(_ status: Int32) throws -> Int32 {
-        if status < 0 { throw unavailable() }
-        return status
-    }
+    private func checked(_ status: Int32) throws -> Int32 { try status < 0 ? raise(unavailable()) : status }
     private func unavailable() -> LdpError { failure("storage-unavailable", String(cString: strerror(errno))) }
     private func available<T>(_ work: () throws -> T) throws -> T { try refused(as: "storage-unavailable", work) }
 }
