@@ -1,10 +1,6 @@
 import Foundation
 
-// For an app's main thread, which no call may block.
-
-/// Does what blocks on a background queue, and calls back on the main one.
-///
-///     inBackground(then: show) { try campaign.nextStep() }
+/// Does what blocks on a background queue, and calls back on the main one, which no call may block.
 public func inBackground<T>(
     on queue: DispatchQueue = .main, then tell: @escaping (Result<T, any Error>) -> Void, _ work: @escaping () throws -> T
 ) {

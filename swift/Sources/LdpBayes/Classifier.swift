@@ -1,7 +1,6 @@
 import Foundation
 
-private let largestVariance = 1e300
-private let mostEdges = 7
+private let (largestVariance, mostEdges) = (1e300, 7)
 
 /// P(value | class) of one feature.
 struct Likelihood {
@@ -12,10 +11,8 @@ struct Likelihood {
         switch form {
         case .table(let shares): return feature.index(of: value).map { shares[$0].map { log($0) } }
         case .gaussian(let mean, let variance):
-            guard let x = value.number.map(feature.clipped) else { return nil }
-            return zip(mean, variance).map { (mean: Double, variance: Double) -> Double in
-                let squared = (x - mean) * (x - mean)
-                return (log(2 * Double.pi * variance) + squared / variance) / -2
+            return value.number.map(feature.clipped).map { x in
+                mean.indices.map { c in (log(2 * Double.pi * variance[c]) + (x - mean[c]) * (x - mean[c]) / variance[c]) / -2 }
             }
         }
     }
@@ -44,7 +41,7 @@ public struct Classifier {
     /// The classifier of a model document. Throws ``LdpError`` `invalid-model`.
     public init(model document: Data) throws { try self.init(model: document, of: nil) }
     init(model document: Data, of label: Label?) throws {
-        model = try refused(as: "invalid-model") { try Fields.read(try Json(document), "") { try Model($0, label, declared: nil) } }
+        model = try refused(as: "invalid-model") { try Fields.read(Json(document), "") { try Model($0, label, declared: nil) } }
     }
     /// ln P(class) + sum of ln P(value | class) over the features, per class; ln P(class) where every class is impossible.
     public func scores(_ record: Record) -> [Double] { model.scores(record) }
@@ -108,12 +105,10 @@ extension Model {
                 return try fields.projection(inputs, own, inStudy: true)
             }
         }
-        if let declared {
-            let outputs = (projection?.outputs ?? []).map(\.name).exact
-            let used = likelihoods.map(\.feature).filter { !outputs.contains(ExactText($0.name)) } + (projection?.inputs ?? [])
-            let isKnown = used.allSatisfy { one in declared.contains { $0.isLike(one) } }
-            try fields.require(isKnown, "features", "must be the campaign's")
-        }
+        let outputs = (projection?.outputs ?? []).map(\.name).exact
+        let used = likelihoods.map(\.feature).filter { !outputs.contains(ExactText($0.name)) } + (projection?.inputs ?? [])
+        let isKnown = declared.map { declared in used.allSatisfy { one in declared.contains { $0.isLike(one) } } } ?? true
+        try fields.require(isKnown, "features", "must be the campaign's")
         self.init(label: own, prior: prior, likelihoods: likelihoods, projection: projection)
     }
 }
@@ -122,8 +117,8 @@ extension Fields {
     fileprivate func likelihood(_ classes: Int) throws -> Likelihood {
         let name = try name("name")
         switch try choice("kind") as LikelihoodKind {
-        case .categorical: return try table(
-            Feature(name: name, kind: .categorical(try texts("values", 1...mostValues)), missing: true), classes)
+        case .categorical:
+            return try table(Feature(name: name, kind: .categorical(texts("values", 1...mostValues)), missing: true), classes)
         case .continuous: return try table(continuous(name, missing: true, bins: whole("bins", 2...mostValues)), classes)
         case .gaussian:
             let (mean, variance) = (try row("mean", classes), try row("variance", classes))
@@ -131,13 +126,11 @@ extension Fields {
             return Likelihood(feature: try continuous(name, missing: true, bins: nil), form: .gaussian(mean: mean, variance: variance))
         }
     }
-
     private func table(_ feature: Feature, _ classes: Int) throws -> Likelihood {
         let shares = try list("likelihood", feature.size...feature.size).map { try row("likelihood", $0, classes) }
         for c in 0..<classes { try requireShares("likelihood", shares.map { $0[c] }) }
         return Likelihood(feature: feature, form: .table(shares))
     }
-
     fileprivate func requireShares(_ name: String, _ shares: [Double]) throws {
         try require(shares.allSatisfy { $0 >= 0 } && abs(shares.reduce(0, +) - 1) <= 1e-6, name, "must be at least 0 and add up to 1")
     }

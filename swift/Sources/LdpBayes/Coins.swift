@@ -41,7 +41,6 @@ public struct Coins {
             if drawn < bound { return drawn }
         }
     }
-
     func below(_ bound: UInt64) throws -> UInt64 {
         let mask = bound < 2 ? 0 : UInt64.max >> UInt64((bound - 1).leadingZeroBitCount)
         if mask == 0 { return 0 }

@@ -18,7 +18,6 @@ public final class Device {
     public convenience init(folder: URL, maxTotalEpsilon: Double) throws {
         try self.init(FileStorage(folder: folder), maxTotalEpsilon: maxTotalEpsilon)
     }
-
     deinit { close() }
     /// A campaign, as this device sees it; touches neither network nor storage. `publisher` has to have signed campaign and model;
     /// without one the aggregator is believed. Throws ``LdpError`` `bad-url`, `bad-cap` or `bad-campaign-id`.
@@ -100,11 +99,7 @@ final class Guarded<Value> {
     private let lock = NSLock()
     private var guarded: Value
     init(_ value: Value) { guarded = value }
-    var value: Value {
-        get { change { $0 } }
-        set { change { $0 = newValue } }
-    }
-
+    var value: Value { get { change { $0 } } set { change { $0 = newValue } } }
     func change<T>(_ change: (inout Value) throws -> T) rethrows -> T {
         lock.lock()
         defer { lock.unlock() }
@@ -150,7 +145,6 @@ final class Install {
         if case .nothing = state.plan(now: now(), firstDelay: 0, policy, jitter: { 0 }) { return nil }
         return policy.backoffBase
     }
-
     private func send(_ firstDelay: TimeInterval) throws -> TimeInterval? {
         switch try change({ try $0.plan(now: now(), firstDelay: firstDelay, policy, jitter: jitter) }) {
         case .nothing: return nil

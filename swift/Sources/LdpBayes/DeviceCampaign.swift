@@ -160,7 +160,6 @@ public final class DeviceCampaign {
             return try Classifier(model: install.storage.read(place) ?? raise(error), of: label)
         }
     }
-
     private func answer(_ state: inout State, _ campaign: Campaign, _ record: Record, _ label: Any?) throws -> Receipt {
         let reports = try perturb(campaign, record, label: label, secret: try State.bytes(state.secret))
         let at = install.now()
@@ -186,7 +185,6 @@ public final class DeviceCampaign {
         try ensure(isGiven, "consent-missing", "nobody has agreed to this campaign; call grant() once they have")
         return state[id]?.receipt.map(Contribution.answered)
     }
-
     private func refused(_ state: State, _ campaign: Campaign) throws -> Refusal? {
         try state.refusal(campaign, url, maxEpsilon: maxEpsilon, maxTotalEpsilon: install.maxTotalEpsilon, now: install.now())
     }

@@ -48,9 +48,7 @@ public struct Campaign {
     func slot(_ group: Int) -> [UInt8] { Array(id.utf8) + littleEndian(authored.answersAll ? group : 0, 4) }
 }
 
-private let longestPurpose = 2000
-private let mostCampaignCells = 1 << 18
-private let mostRelease = 1 << 40
+private let (longestPurpose, mostCampaignCells, mostRelease) = (2000, 1 << 18, 1 << 40)
 private enum Answers: String, CaseIterable { case one, all }
 private enum Discrete: String, CaseIterable { case auto, de, sue, oue, she, the, ss }
 private enum OfNumbers: String, CaseIterable { case auto, laplace, onebit, sign }

@@ -11,7 +11,6 @@ public enum LdpError: Error, Equatable, CustomStringConvertible {
         case .refused(let refusal): return refusal.rawValue
         }
     }
-
     public var description: String { if case .failed(let code, let reason) = self { "\(code) \(reason)" } else { code } }
 }
 

@@ -5,8 +5,7 @@ private let missingValue = "missing"
 
 /// The class to learn.
 public struct Label {
-    public let name: String
-    public let classes: [String]
+    public let name: String, classes: [String]
     private let declared: Declared
     init(name: String, classes: [String]) { (self.name, self.classes, declared) = (name, classes, Declared(classes)) }
     /// The position of the class that a value means; nil for one that is not declared.
@@ -87,7 +86,6 @@ extension Fields {
             return feature
         }
     }
-
     func continuous(_ name: String, missing: Bool, bins: Int?) throws -> Feature {
         let (low, high) = (try number("low"), try number("high"))
         // Squares of their distance, which variances are made of, are still doubles.

@@ -9,7 +9,6 @@ final class Fields {
     private init(_ value: Json?, _ path: String) throws {
         (members, self.path) = (try value?.members ?? raise(failure(invalidDocument, "\(path): must be an object")), path)
     }
-
     /// Reads one object with `read`; a key that it did not ask for is refused.
     static func read<T>(_ value: Json?, _ place: String, _ read: (Fields) throws -> T) throws -> T {
         let fields = try Fields(value, place)
@@ -17,7 +16,6 @@ final class Fields {
         let unknown = fields.members.keys.first { !fields.asked.contains($0) }
         return try unknown == nil ? result : raise(fields.refusal(unknown?.string ?? "a key", "is an unknown key"))
     }
-
     func place(_ name: String) -> String { path.isEmpty ? name : "\(path).\(name)" }
     func refusal(_ name: String, _ right: String) -> LdpError { failure(invalidDocument, "\(place(name)): \(right)") }
     func require(_ right: Bool, _ name: String, _ wanted: @autoclosure () -> String) throws { if !right { throw refusal(name, wanted()) } }
@@ -26,12 +24,10 @@ final class Fields {
         asked.insert(ExactText(name))
         return members[ExactText(name)] == .null ? nil : members[ExactText(name)]
     }
-
     /// What `convert` makes of a value, which gives nil for what is not `right`; nil where there is none.
     private func converted<T>(_ name: String, _ right: @autoclosure () -> String, _ convert: (Json) throws -> T?) throws -> T? {
         try raw(name).map { try convert($0) ?? raise(refusal(name, right())) }
     }
-
     func absent(_ name: String) throws { try require(raw(name) == nil, name, "must be absent here") }
     func text(_ name: String, longest: Int = longestText) throws -> String? { try raw(name).map { try checkedText($0, name, longest) } }
     func optionalName(_ name: String) throws -> String? {
@@ -50,7 +46,6 @@ final class Fields {
         }
         return try present(said ?? otherwise, name)
     }
-
     func truth(_ name: String) throws -> Bool? {
         try converted(name, "must be true or false") { if case .truth(let truth) = $0 { truth } else { nil } }
     }
@@ -91,7 +86,6 @@ final class Fields {
     func instant(_ name: String) throws -> Date? {
         try converted(name, "must be a time such as 2027-01-01T00:00:00Z") { $0.text?.string.flatMap(Date.init(document:)) }
     }
-
     private func checkedText(_ value: Json, _ name: String, _ longest: Int = longestText) throws -> String {
         let text = try (value.text ?? raise(refusal(name, "must be a text"))).string ?? "\n"
         try require(!text.unicodeScalars.contains(where: isNoText), name, "holds what people cannot be shown")

@@ -19,10 +19,8 @@ enum Json: Equatable {
     init(_ bytes: some Collection<UInt8>) throws {
         try ensure(ExactText(utf8: Array(bytes)).string != nil, invalidDocument, "document: is not in UTF-8")
         var reader = Reader(bytes: Array(bytes))
-        guard let value = reader.value(Reader.deepest), reader.sign() == nil else {
-            throw failure(invalidDocument, "document: is not JSON, or holds a key twice, or a number beyond a double")
-        }
-        self = value
+        let read = reader.value(Reader.deepest).flatMap { reader.sign() == nil ? $0 : nil }
+        self = try read ?? raise(failure(invalidDocument, "document: is not JSON, or holds a key twice, or a number beyond a double"))
     }
     var members: [ExactText: Json]? { if case .object(let members) = self { members } else { nil } }
     var entries: [Json]? { if case .list(let entries) = self { entries } else { nil } }
@@ -41,18 +39,28 @@ private struct Reader {
         while at < bytes.count, [0x20, 0x09, 0x0a, 0x0d].contains(bytes[at]) { at += 1 }
         return at < bytes.count ? bytes[at] : nil
     }
-
-    private mutating func takes(_ sign: Unicode.Scalar) -> Bool {
-        guard self.sign() == UInt8(ascii: sign) else { return false }
-        at += 1
-        return true
+    private mutating func takes(_ wanted: Unicode.Scalar) -> Bool {
+        let isThere = sign() == UInt8(ascii: wanted)
+        at += isThere ? 1 : 0
+        return isThere
     }
-
     mutating func value(_ depth: Int) -> Json? {
         guard depth > 0, let sign = sign() else { return nil }
         switch Unicode.Scalar(sign) {
-        case "{": return object(depth)
-        case "[": return list(depth)
+        case "{":
+            var members: [ExactText: Json] = [:]
+            return listed("}") { reader in
+                guard reader.sign() == UInt8(ascii: "\""), let name = reader.string(), members[name] == nil, reader.takes(":") else { return false }
+                members[name] = reader.value(depth - 1)
+                return members[name] != nil
+            } ? .object(members) : nil
+        case "[":
+            var entries: [Json] = []
+            return listed("]") { reader in
+                guard let value = reader.value(depth - 1) else { return false }
+                entries.append(value)
+                return true
+            } ? .list(entries) : nil
         case "\"": return string().map(Json.text)
         case "t": return word("true", .truth(true))
         case "f": return word("false", .truth(false))
@@ -63,49 +71,26 @@ private struct Reader {
             return .number(number + 0) // a minus zero is zero
         }
     }
+    /// Whether what `member` reads stands here, any number of times, up to `close`.
+    private mutating func listed(_ close: Unicode.Scalar, _ member: (inout Reader) -> Bool) -> Bool {
+        at += 1
+        if takes(close) { return true }
+        repeat { if !member(&self) { return false } } while takes(",")
+        return takes(close)
+    }
     private func text(to end: Int) -> String { String(decoding: bytes[at..<min(end, bytes.count)], as: UTF8.self) }
-    private mutating func object(_ depth: Int) -> Json? {
-        var members: [ExactText: Json] = [:]
-        at += 1
-        if takes("}") { return .object(members) }
-        repeat {
-            guard sign() == UInt8(ascii: "\""), let name = string(), takes(":"), members[name] == nil, let value = value(depth - 1)
-            else { return nil }
-            members[name] = value
-        } while takes(",")
-        return takes("}") ? .object(members) : nil
-    }
-
-    private mutating func list(_ depth: Int) -> Json? {
-        var entries: [Json] = []
-        at += 1
-        if takes("]") { return .list(entries) }
-        repeat {
-            guard let value = value(depth - 1) else { return nil }
-            entries.append(value)
-        } while takes(",")
-        return takes("]") ? .list(entries) : nil
-    }
-
     private mutating func word(_ word: String, _ value: Json) -> Json? {
-        guard text(to: at + word.utf8.count) == word else { return nil }
-        at += word.utf8.count
-        return value
+        defer { at += word.utf8.count }
+        return text(to: at + word.utf8.count) == word ? value : nil
     }
-
     private mutating func string() -> ExactText? {
         var text: [UInt8] = []
         at += 1
         while at < bytes.count, bytes[at] >= 0x20 {
             defer { at += 1 }
             if bytes[at] == UInt8(ascii: "\"") { return ExactText(utf8: text) }
-            if bytes[at] != UInt8(ascii: "\\") {
-                text.append(bytes[at])
-            } else if let escaped = escaped() {
-                text += escaped
-            } else {
-                return nil
-            }
+            guard let sign = bytes[at] == UInt8(ascii: "\\") ? escaped() : [bytes[at]] else { return nil }
+            text += sign
         }
         return nil
     }
@@ -116,12 +101,8 @@ private struct Reader {
         if let place = Array("\"\\/bfnrt".utf8).firstIndex(of: bytes[at]) { return [Array("\"\\/\u{8}\u{c}\n\r\t".utf8)[place]] }
         guard bytes[at] == UInt8(ascii: "u"), var point = unit(at + 1) else { return nil }
         at += 4
-        if point >> 10 == 0x36, at + 2 < bytes.count, bytes[at + 1...at + 2].elementsEqual("\\u".utf8), let low = unit(at + 3),
-            low >> 10 == 0x37
-        {
-            point = 0x10000 + (point & 0x3ff) << 10 + low & 0x3ff
-            at += 6
-        }
+        let isPaired = point >> 10 == 0x36 && at + 2 < bytes.count && bytes[at + 1...at + 2].elementsEqual("\\u".utf8)
+        if isPaired, let low = unit(at + 3), low >> 10 == 0x37 { (point, at) = (0x10000 + (point & 0x3ff) << 10 + low & 0x3ff, at + 6) }
         func tail(_ shift: UInt32) -> UInt8 { 0x80 | UInt8(point >> shift & 0x3f) }
         switch point {
         case ..<0x80: return [UInt8(point)]
@@ -130,7 +111,6 @@ private struct Reader {
         default: return [0xf0 | UInt8(point >> 18), tail(12), tail(6), tail(0)]
         }
     }
-
     private func unit(_ start: Int) -> UInt32? {
         guard start + 4 <= bytes.count, bytes[start..<start + 4].allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }) else { return nil }
         return UInt32(String(decoding: bytes[start..<start + 4], as: UTF8.self), radix: 16)

@@ -91,7 +91,6 @@ public struct Mechanism: Hashable {
         default: preconditionFailure("a question's encoding is one that its mechanism answers")
         }
     }
-
     private func bitmap(_ indices: [Int]) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: (domainSize + 7) / 8)
         for index in indices { bytes[index / 8] |= 1 << UInt8(index % 8) }
@@ -116,7 +115,6 @@ struct NoisyVector: Hashable {
         let cut = 52 - gridBits
         return try value >> cut + (coins.bernoulli(UInt64(bitPattern: value) << (64 - cut)) ? 1 : 0)
     }
-
     fileprivate func cells(_ count: Int, item: Int, value: Int64, _ coins: Coins) throws -> [UInt8] {
         let common = min(scale.trailingZeroBitCount, NoisyVector.scaleBits)
         let lowest = (numerator: scale >> common, denominator: Natural.power(ofTwo: NoisyVector.scaleBits - common))

@@ -19,7 +19,6 @@ struct Natural: Hashable, Comparable {
         for i in a.words.indices.reversed() where a.words[i] != b.words[i] { return a.words[i] < b.words[i] }
         return false
     }
-
     static func + (a: Natural, b: Natural) -> Natural {
         var (sum, other) = a.words.count >= b.words.count ? (a.words, b.words) : (b.words, a.words)
         other += [UInt64](repeating: 0, count: sum.count - other.count)
@@ -42,7 +41,6 @@ struct Natural: Hashable, Comparable {
         precondition(borrow == 0 && a.words.count >= b.words.count)
         return Natural(words: rest)
     }
-
     static func * (a: Natural, b: Natural) -> Natural {
         var product = [UInt64](repeating: 0, count: a.words.count + b.words.count)
         for i in a.words.indices {
@@ -57,7 +55,6 @@ struct Natural: Hashable, Comparable {
         }
         return Natural(words: product)
     }
-
     static func << (a: Natural, count: Int) -> Natural {
         var (shifted, carry) = ([UInt64](repeating: 0, count: count / 64), UInt64(0))
         for word in a.words {
@@ -66,7 +63,6 @@ struct Natural: Hashable, Comparable {
         }
         return Natural(words: shifted + [carry])
     }
-
     static func >> (a: Natural, count: Int) -> Natural {
         let kept = Array(a.words.dropFirst(count / 64)) + [0]
         return Natural(words: zip(kept, kept.dropFirst()).map { $0 >> (count % 64) | $1 << (64 - count % 64) })

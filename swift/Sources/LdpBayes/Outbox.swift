@@ -4,9 +4,7 @@
 import Foundation
 
 private let retryableCodes: Set = ["campaign-not-open", "window-not-open", "not-found"] // "later", whatever their status
-private let terminal: Set = [404, 409, 410, 451]
-private let poison: Set = [400, 415, 422]
-private let tooLarge = 413
+private let (terminal, poison, tooLarge): (Set, Set, Int) = ([404, 409, 410, 451], [400, 415, 422], 413)
 
 /// The reports of one campaign that are due, and where they go.
 struct Batch {
@@ -78,7 +76,6 @@ extension Entry {
             (attempts, retries) = (attempts + 1, retries + 1)
         }
     }
-
     private mutating func settle(_ ids: Set<String>, now: Date, reply: (String) -> String) {
         for i in reports.indices where ids.contains(reports[i].id) { reports[i].reply = reply(reports[i].id) }
         (attempts, due) = (0, now)
@@ -94,48 +91,42 @@ func reason(of answer: Answer?) -> String { answer.map { $0.problemCode ?? "http
 extension Answer {
     /// The stable code of a problem document (RFC 9457); nil for anything else, such as a proxy's error page.
     var problemCode: String? {
-        guard headers["content-type"]?.lowercased().hasPrefix("application/problem+json") == true, let json = try? Json(body),
-            json.members != nil
-        else { return nil }
-        return cleanCode(json["code"]?.text)
+        let isProblem = headers["content-type"]?.lowercased().hasPrefix("application/problem+json") == true
+        return (isProblem ? try? Json(body) : nil)?.members.map { cleanCode($0[ExactText("code")]?.text) }
     }
     /// How long the server asks to wait: seconds, or a date by its own clock where it tells it.
     func retryAfter(now: Date) -> TimeInterval {
-        guard let text = headers["retry-after"] else { return 0 }
-        if 1...9 ~= text.utf8.count, text.utf8.allSatisfy(\.isDigit) { return Double(text) ?? 0 }
-        guard let until = Date(http: text) else { return 0 }
-        return max(0, until.timeIntervalSince(headers["date"].flatMap(Date.init(http:)) ?? now))
+        let text = headers["retry-after"] ?? ""
+        if text.utf8.count < 10, text.utf8.allSatisfy(\.isDigit) { return Double(text) ?? 0 }
+        return Date(http: text).map { max(0, $0.timeIntervalSince(headers["date"].flatMap(Date.init(http:)) ?? now)) } ?? 0
     }
     /// `{id: code}` of what a success refuses; nil for a body that no aggregator sent.
     fileprivate var rejections: [String: String]? {
         guard let rejected = (try? Json(body))?["rejected"]?.entries else { return nil }
-        var codes: [String: String] = [:]
-        for one in rejected {
+        let codes = rejected.compactMap { one -> (String, String)? in
             guard let pair = one.entries, pair.count >= 2, let id = pair[0].text?.string, let code = pair[1].text else { return nil }
-            codes[id] = cleanCode(code)
+            return (id, cleanCode(code))
         }
-        return codes
+        return codes.count == rejected.count ? Dictionary(codes) { _, last in last } : nil
     }
 }
 
 /// A server's code as far as it is one: it is kept, and shown.
 private func cleanCode(_ code: ExactText?) -> String {
-    guard let code, 1...64 ~= code.utf8.count, code.utf8.allSatisfy({ isBase64url($0) || $0 == UInt8(ascii: ".") }) else {
-        return "unreadable-code"
-    }
-    return String(decoding: code.utf8, as: UTF8.self)
+    let signs = code?.utf8 ?? []
+    let isClean = 1...64 ~= signs.count && signs.allSatisfy { isBase64url($0) || $0 == UInt8(ascii: ".") }
+    return isClean ? String(decoding: signs, as: UTF8.self) : "unreadable-code"
 }
 
 extension Date {
     /// A date as HTTP writes it (RFC 9110): Sun, 06 Nov 1994 08:49:37 GMT.
     fileprivate init?(http text: String) {
         let parts = text.split(separator: " ", omittingEmptySubsequences: false)
-        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-        guard parts.count == 6, parts[5] == "GMT", let day = Int(parts[1]), let month = months.firstIndex(of: String(parts[2])),
-            let year = Int(parts[3]), 1...9999 ~= year, 1...2 ~= parts[1].utf8.count
-        else { return nil }
-        let time = parts[4].split(separator: ":").map { UInt8($0).map(Int.init) ?? 60 }
-        guard time.count == 3 else { return nil }
-        self.init(year: year, month: month + 1, day: day, time: time)
+        let months = ["", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+        guard parts.count == 6, parts[5] == "GMT", let month = months.firstIndex(of: String(parts[2])) else { return nil }
+        // What is no small number is a time that there is not.
+        let numbers = ([parts[1], parts[3]] + parts[4].split(separator: ":")).map { UInt16($0).map(Int.init) ?? .max }
+        guard numbers.count == 5, numbers[1] < 10_000 else { return nil }
+        self.init(year: numbers[1], month: month, day: numbers[0], time: Array(numbers[2...]))
     }
 }

@@ -40,9 +40,9 @@ struct Directory {
     init(_ document: Data, key: String, isSigned: SignatureCheck = isSigned) throws {
         try ensure(document.count <= largestDirectory, Directory.malformed)
         let (said, signature) = try refused(as: Directory.malformed) {
-            try Fields.read(try Json(document), "") { ($0.raw("statement")?.text, $0.raw("signature")?.text) }
+            try Fields.read(try Json(document), "") { (try $0.present($0.raw("statement")?.text, ""), try $0.present($0.raw("signature")?.text, "")) }
         }
-        guard let said, said.string != nil, let signature else { throw failure(Directory.malformed) }
+        try ensure(said.string != nil, Directory.malformed)
         let signed = signature.string.flatMap(unbase64url) ?? []
         let isRight = try signed.count == signatureBytes && isSigned(unbase64url(key) ?? [], Array(prefix.utf8) + said.utf8, signed)
         try ensure(isRight, "wrong-signature")
@@ -71,10 +71,7 @@ final class Signed {
     /// Has a directory that holds now and names the campaign, or the newest there is.
     func refresh() throws { if try entries()?.isEmpty ?? true { try renew() } }
     /// Why the campaign is not one of the publisher's; nothing is fetched.
-    func refusal() throws -> Refusal? {
-        guard let entries = try entries() else { return .directoryExpired }
-        return entries.isEmpty ? .notInDirectory : nil
-    }
+    func refusal() throws -> Refusal? { try entries().map { $0.isEmpty ? .notInDirectory : nil } ?? .directoryExpired }
     /// Throws ``LdpError`` `invalid-model` for a model that is not the campaign's, and what ``refresh()`` throws.
     func check(model: Data) throws {
         let digest = hex(sha256(model))
@@ -110,7 +107,6 @@ private final class Source {
         if try install.exists() { try keep() }
         try ensure(directory.holds(install.now()), "directory-expired")
     }
-
     func keep() throws {
         guard let directory = seen.value else { return }
         try install.storage.change(place) { before in
@@ -118,7 +114,6 @@ private final class Source {
             return kept.map { $0.version > directory.version } ?? false ? before : directory.document
         }
     }
-
     func newest() throws -> Directory? {
         let kept = try install.storage.read(place).map { try Directory($0, key: key) }
         return [seen.value, kept].compactMap { $0 }.max { $0.version < $1.version }

@@ -19,8 +19,7 @@ public struct Question {
 }
 
 private let invalidParameters = "invalid-parameters"
-private let mostDrawn = 1 << 30
-let mostProducts = 8192
+let mostProducts = 8192, mostDrawn = 1 << 30
 
 extension Fields {
     /// A question against the schema beside it; `losses` has the loss of every mechanism that was met.

@@ -66,7 +66,6 @@ struct State: Codable, Equatable {
         decoder.dateDecodingStrategy = .custom { Date(milliseconds: try Int64(from: $0)) }
         self = try refused(as: "storage-corrupt") { try decoder.decode(State.self, from: body) }
     }
-
     /// With its checksum.
     func stored() throws -> Data { try State.checksum(json()) + json() }
     func json() throws -> Data {
@@ -75,7 +74,6 @@ struct State: Codable, Equatable {
         encoder.dateEncodingStrategy = .custom { try $0.milliseconds.encode(to: $1) }
         return try encoder.encode(self)
     }
-
     static func bytes(_ text: String?) throws -> [UInt8] { try unhex(text ?? "") ?? raise(failure("storage-corrupt")) }
 }
 

@@ -21,15 +21,13 @@ public protocol Storage {
 public struct FileStorage: Storage {
     private let folder: String
     private static let locks = (changing: "changing.lock", sending: "sending.lock")
-    private static let poll: UInt32 = 5000 // microseconds
-    private static let longestWait: TimeInterval = 10
+    private static let longestWait = 10.0, poll: UInt32 = 5000 // seconds, microseconds
     public init(folder: URL) { self.folder = folder.standardizedFileURL.path }
     public func read(_ name: String) throws -> Data? {
         guard let file = try opened(name, O_RDONLY) else { return nil }
         defer { close(file) }
         return try available { try FileHandle(fileDescriptor: file).readToEnd() ?? Data() }
     }
-
     public func change(_ name: String, _ change: (Data?) throws -> Data?) throws {
         try changing {
             let before = try read(name)
@@ -37,7 +35,6 @@ public struct FileStorage: Storage {
             if after != before { try put(name, after) }
         }
     }
-
     public func clear() throws {
         guard FileManager.default.fileExists(atPath: folder) else { return }
         try changing {
@@ -45,11 +42,9 @@ public struct FileStorage: Storage {
             for name in names where name != FileStorage.locks.changing && name != FileStorage.locks.sending { try put(name, nil) }
         }
     }
-
     public func exclusive<T>(wait: TimeInterval, _ work: () throws -> T) throws -> T? {
         try locked(FileStorage.locks.sending, wait: wait, work)
     }
-
     private func changing(_ work: () throws -> Void) throws {
         try ensure(try locked(FileStorage.locks.changing, wait: FileStorage.longestWait, work) != nil, "storage-busy")
     }
@@ -84,7 +79,6 @@ public struct FileStorage: Storage {
         let file = open(path(name), flags | O_CLOEXEC, 0o600)
         return file < 0 && errno == ENOENT && flags == O_RDONLY ? nil : try checked(file)
     }
-
     private func makeFolder() throws {
         let above = sequence(first: folder) { $0 == "/" ? nil : ($0 as NSString).deletingLastPathComponent }
         for missing in above.prefix(while: { !FileManager.default.fileExists(atPath: $0) }).reversed() {

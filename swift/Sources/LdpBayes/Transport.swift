@@ -5,9 +5,7 @@ import FoundationNetworking
 #endif
 
 /// One request; a `body` makes it a POST. An answer longer than `longest` bytes is none.
-public struct Request {
-    public let url: String, headers: [String: String], body: Data?, timeout: TimeInterval, longest: Int
-}
+public struct Request { public let url: String, headers: [String: String], body: Data?, timeout: TimeInterval, longest: Int }
 
 /// What a server said: its status, its headers by lower-case name, its body.
 public struct Answer {
@@ -25,11 +23,10 @@ public protocol Transport {
 public struct UrlSessionTransport: Transport {
     public init() {}
     public func send(_ request: Request) throws -> Answer {
-        guard let url = URL(string: request.url) else { throw URLError(.badURL) }
         let configuration = URLSessionConfiguration.ephemeral
         (configuration.httpCookieStorage, configuration.urlCache, configuration.urlCredentialStorage) = (nil, nil, nil)
         configuration.timeoutIntervalForResource = request.timeout
-        var asked = URLRequest(url: url)
+        var asked = URLRequest(url: try URL(string: request.url) ?? raise(failure("bad-url")))
         asked.httpMethod = request.body == nil ? "GET" : "POST"
         asked.httpBody = request.body
         // What would otherwise name the platform, its version, its language and the app.
@@ -56,7 +53,6 @@ private final class Reception: NSObject, URLSessionDataDelegate, @unchecked Send
         let headers = response.allHeaderFields.map { ("\($0)".lowercased(), "\($1)") }
         return Answer(status: response.statusCode, headers: Dictionary(headers) { _, last in last }, body: body)
     }
-
     func urlSession(
         _: URLSession, task _: URLSessionTask, willPerformHTTPRedirection _: HTTPURLResponse, newRequest _: URLRequest,
         completionHandler: @escaping (URLRequest?) -> Void
@@ -68,12 +64,10 @@ private final class Reception: NSObject, URLSessionDataDelegate, @unchecked Send
         self.response = response as? HTTPURLResponse
         completionHandler(.allow)
     }
-
     func urlSession(_: URLSession, dataTask task: URLSessionDataTask, didReceive data: Data) {
         body.append(data)
         if body.count > longest { task.cancel() }
     }
-
     func urlSession(_: URLSession, task _: URLSessionTask, didCompleteWithError error: Error?) {
         failed = body.count > longest ? URLError(.dataLengthExceedsMaximum) : error
         done.signal()
@@ -82,14 +76,12 @@ private final class Reception: NSObject, URLSessionDataDelegate, @unchecked Send
 
 /// One aggregator, as the device asks it.
 struct Network {
-    let transport: any Transport
-    let policy: Policy
-    static let largestAnswer = 1 << 20
-    static let largestModel = 64 << 20
+    let transport: any Transport, policy: Policy
+    static let (largestAnswer, largestModel) = (1 << 20, 64 << 20)
     /// The answer to an upload; nil where there was none.
     func upload(_ url: String, _ body: Data) -> Answer? {
-        send(Request(
-            url: url, headers: ["Content-Type": mediaType], body: body, timeout: policy.requestTimeout, longest: Network.largestAnswer))
+        let (headers, longest) = (["Content-Type": mediaType], Network.largestAnswer)
+        return send(Request(url: url, headers: headers, body: body, timeout: policy.requestTimeout, longest: longest))
     }
     /// The bytes at an address, tried a few times. Throws ``LdpError/away(code:)``.
     func get(_ url: String, longest: Int) throws -> Data {

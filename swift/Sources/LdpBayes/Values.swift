@@ -35,7 +35,6 @@ enum Meaning {
         default: self = .nothing
         }
     }
-
     private init(_ decimal: Decimal) {
         let text = "\(decimal)"
         self = decimal.isNaN ? .nothing : text.contains(".") ? .number(Double(text) ?? .nan) : .whole(text)
