@@ -3,7 +3,6 @@
 
 private let secretBytes = 32
 func makeSecret() throws -> [UInt8] { try randomBytes(secretBytes) }
-
 /// The reports of one device, which together satisfy the campaign's epsilon-LDP: one, or with `answers: "all"` one of every group.
 /// Missing, undeclared and unreadable values are answered as the campaign says of a missing one; ``problems(_:_:)`` finds them.
 /// `secret` is 32 bytes, by default those of a new device; `coins` other than the platform's are for tests. Throws ``LdpError``
@@ -32,9 +31,7 @@ private struct Reading {
         case .label: return .index(label)
         case .pair: return .index(try index() * classes + label)
         case .right: return .index(best(campaign.evaluation!.model.scores(record)) == label ? 1 : 0)
-        case .score:
-            let evaluation = campaign.evaluation!
-            return .index(evaluation.place(of: evaluation.model.scores(record)) * classes + label)
+        case .score: return .index(campaign.evaluation.map { $0.place(of: $0.model.scores(record)) }! * classes + label)
         case .value, .square: return try encoded(label, of: classes, try quantity())
         case .product: return try encoded(0, of: 1, try quantity())
         }
@@ -48,14 +45,12 @@ private struct Reading {
     }
     /// The quantity asked for, in [-1, 1]; nil where it is missing and may be.
     private func quantity() throws -> Double? {
-        let feature = feature(question.feature)
+        let (feature, other) = (feature(question.feature), feature(question.other ?? question.feature))
         let t = try scaled(feature)
         if question.kind == .value { return t }
-        let other = self.feature(question.kind == .square ? question.feature : question.other)
         // The square of a value in [-1, 1], over the whole of [-1, 1] again.
         if ExactText(other.name) == ExactText(feature.name) { return t.map { 2 * ($0 * $0) - 1 } }
-        guard let u = try scaled(other), let t else { return nil }
-        return t * u
+        return try scaled(other).flatMap { u in t.map { $0 * u } }
     }
     private func feature(_ name: String?) -> Feature { campaign.asked.first { ExactText($0.name) == ExactText(name!) }! }
     private func scaled(_ feature: Feature) throws -> Double? {
@@ -71,9 +66,8 @@ private struct Reading {
     /// A projection's missing input stands at its mean, or is random if none may be.
     private func value(_ feature: Feature) throws -> Meaning {
         try Projection.value(record, feature.name, campaign.projection) { projection, i in
-            let input = projection.inputs[i]
-            let (low, high) = input.bounds
-            return input.missing ? projection.mean[i] : low + (try randomT() + 1) * ((high - low) / 2)
+            let (low, high) = projection.inputs[i].bounds
+            return projection.inputs[i].missing ? projection.mean[i] : low + (try randomT() + 1) * ((high - low) / 2)
         }
     }
     /// A uniformly random multiple of 2^-52 in [-1, 1].

@@ -9,15 +9,13 @@ public func inBackground<T>(
         queue.async { tell(result) }
     }
 }
-
 private func awaited<T>(_ work: @escaping () throws -> T) async throws -> T {
     try await withCheckedThrowingContinuation { continuation in
         inBackground(on: .global(qos: .utility), then: { continuation.resume(with: $0) }, work)
     }
 }
 
-// The calls of the same names, without blocking.
-
+/// The calls of the same names, without blocking.
 extension DeviceCampaign {
     public func nextStep() async throws -> NextStep { try await awaited { try self.nextStep() } }
     public func grant() async throws { try await awaited { try self.grant() } }

@@ -57,8 +57,7 @@ public struct Classifier {
 
 /// What an evaluation round asks about: a model, and where there are two classes the bins of its log odds.
 struct Evaluation {
-    let model: Model
-    private let edges: [Double]?
+    let model: Model, edges: [Double]?
     var places: Int { edges.map { $0.count + 1 } ?? model.prior.count }
     /// The number of edges that the log odds lie above; with more classes than two the class that the model says.
     func place(of scores: [Double]) -> Int { edges?.filter { scores[1] - scores[0] > $0 }.count ?? best(scores) }
@@ -101,8 +100,7 @@ extension Model {
         }
         let projection = try fields.raw("projection").map { value in
             try Fields.read(value, fields.place("projection")) { fields in
-                let inputs = try fields.features("features", 1...mostFeatures, classes: classes, others: [own.name])
-                return try fields.projection(inputs, own, inStudy: true)
+                try fields.projection(fields.features("features", 1...mostFeatures, classes: classes, others: [own.name]), own, inStudy: true)
             }
         }
         let outputs = (projection?.outputs ?? []).map(\.name).exact

@@ -1,5 +1,4 @@
 import Foundation
-
 #if canImport(Security)
 import Security
 #endif
@@ -34,20 +33,19 @@ public struct Coins {
     func below(_ bound: Natural) throws -> Natural {
         if let word = bound.word { return Natural(try below(word)) }
         let bits = (bound - Natural(1)).bitLength
-        while true {
+        var drawn = bound
+        while drawn >= bound {
             var words = try (0..<(bits + 63) / 64).map { _ in try word() }
-            if bits % 64 > 0 { words[words.count - 1] &= 1 << UInt64(bits % 64) - 1 }
-            let drawn = Natural(words: words)
-            if drawn < bound { return drawn }
+            words[words.count - 1] &= .max >> UInt64((64 - bits % 64) % 64)
+            drawn = Natural(words: words)
         }
+        return drawn
     }
     func below(_ bound: UInt64) throws -> UInt64 {
-        let mask = bound < 2 ? 0 : UInt64.max >> UInt64((bound - 1).leadingZeroBitCount)
-        if mask == 0 { return 0 }
-        while true {
-            let drawn = try word() & mask
-            if drawn < bound { return drawn }
-        }
+        let mask = bound == 1 ? 0 : UInt64.max >> UInt64((bound - 1).leadingZeroBitCount)
+        var drawn: UInt64 = 0
+        repeat { drawn = mask == 0 ? 0 : try word() & mask } while drawn >= bound
+        return drawn
     }
     func below(_ bound: Int) throws -> Int { Int(try below(UInt64(bound))) }
     /// A uniformly random subset of the numbers below `population` (Floyd's algorithm).

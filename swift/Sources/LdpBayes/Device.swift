@@ -12,7 +12,8 @@ public final class Device {
         now: @escaping () -> Date = { Date() }
     ) throws {
         try Device.check(cap: maxTotalEpsilon)
-        install = Install(storage, maxTotalEpsilon, Network(transport: transport, policy: policy), policy, now)
+        let network = Network(transport: transport, policy: policy)
+        install = Install(storage: storage, maxTotalEpsilon: maxTotalEpsilon, network: network, policy: policy, clock: now)
     }
     /// A device on a folder of its own; see ``FileStorage`` for where that belongs.
     public convenience init(folder: URL, maxTotalEpsilon: Double) throws {
@@ -78,17 +79,15 @@ public final class Device {
             }
         }
         (made.name, made.qualityOfService) = ("ldp-bayes", .utility)
-        thread.change { thread in
-            if thread == nil { made.start() }
-            thread = thread ?? made
+        thread.change {
+            if $0 == nil { made.start() }
+            $0 = $0 ?? made
         }
     }
     /// Stops the background delivery; unsent reports stay queued.
     public func close() {
-        thread.change { thread in
-            thread?.cancel()
-            thread = nil
-        }
+        thread.value?.cancel()
+        thread.value = nil
         install.woken.signal()
     }
     private static func check(cap: Double) throws { try ensure(cap > 0 && cap.isFinite, "bad-cap") }
@@ -110,15 +109,10 @@ final class Guarded<Value> {
 /** Seconds on a clock that nobody sets. */ func monotonic() -> TimeInterval { TimeInterval(DispatchTime.now().uptimeNanoseconds) / 1e9 }
 
 /// What the campaigns of a device share: its storage, its state in it, and one sender for all of them.
-final class Install {
-    let storage: any Storage, maxTotalEpsilon: Double, network: Network, policy: Policy
+struct Install {
+    let storage: any Storage, maxTotalEpsilon: Double, network: Network, policy: Policy, clock: () -> Date
     /** Told of whatever there may be to send. */ let woken = DispatchSemaphore(value: 0)
-    private let clock: () -> Date
     private static let device = "device"
-    init(_ storage: any Storage, _ maxTotalEpsilon: Double, _ network: Network, _ policy: Policy, _ clock: @escaping () -> Date) {
-        (self.storage, self.maxTotalEpsilon, self.network) = (storage, maxTotalEpsilon, network)
-        (self.policy, self.clock) = (policy, clock)
-    }
     /** To the millisecond, as it is stored. */ func now() -> Date { Date(milliseconds: clock().milliseconds) }
     func state() throws -> State { try State(stored: try storage.read(Install.device)) }
     /** Whether somebody has decided anything yet. */ func exists() throws -> Bool { try storage.read(Install.device) != nil }

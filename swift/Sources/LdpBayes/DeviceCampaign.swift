@@ -1,12 +1,10 @@
 import Foundation
 
-/// Why a device does not answer now, and a person may agree all the same.
-private let agreeable: Set<Refusal> = [.otherRecipient, .windowNotOpen]
+/** A person may agree all the same. */ private let agreeable: Set<Refusal> = [.otherRecipient, .windowNotOpen]
 
 /// What an app has to do now.
 public enum NextStep {
-    /// Show the person the campaign's title, purpose and `realisedEpsilon`; then `grant` for a yes, `withdraw` for a no.
-    case ask(Campaign)
+    /** Show the person title, purpose and `realisedEpsilon`; then `grant` for a yes, `withdraw` for a no. */ case ask(Campaign)
     /** The person has agreed, and no answer is given yet; in a series, this device's window is open. */ case contribute
     /** Answered, declined, refused (it says why), or not to be had at the moment. */ case nothing(Refusal?)
 }
@@ -26,14 +24,10 @@ public struct Withdrawal: Equatable {
 
 /// What happened so far in one campaign.
 public struct Status: Equatable {
-    /** Whether the person agrees; nil until somebody decided. */ public let consent: Bool?
-    /** What became of the contribution. */ public let fate: Fate?
-    /** Reports that wait. */ public let queued: Int
-    /** Reports that the server says it has. */ public let sent: Int
-    /** Tries that failed. */ public let retries: Int
+    /** Whether the person agrees, nil until somebody decided; what became of the contribution. */ public let consent: Bool?, fate: Fate?
+    /** Reports that wait; reports that the server says it has; tries that failed. */ public let queued: Int, sent: Int, retries: Int
     /** Reports that left the queue otherwise, by reason. */ public let dropped: [String: Int]
-    /** When the next try is due. */ public let nextTry: Date?
-    /** The code of the last failure. */ public let problem: String?
+    /** When the next try is due; the code of the last failure. */ public let nextTry: Date?, problem: String?
 }
 
 /// One campaign, as one device sees it; made by ``Device/campaign(_:id:maxEpsilon:publisher:)``. Safe with any number of threads and
@@ -74,15 +68,11 @@ public final class DeviceCampaign {
     }
     /// Why this device would refuse the campaign, nil where it would answer: to know before anybody is asked.
     public func refusal() throws -> Refusal? {
-        let campaign = try fetch()
-        let state = try install.state()
+        let (campaign, state) = (try fetch(), try install.state())
         return state[id]?.receipt != nil ? nil : try signed?.refusal() ?? refused(state, campaign)
     }
     /// When this device answers, in a series; nil in any other campaign, and before anybody has decided. Throws what ``fetch()`` throws.
-    public func window() throws -> Range<Date>? {
-        let campaign = try fetch()
-        return try install.state().window(campaign)
-    }
+    public func window() throws -> Range<Date>? { try install.state().window(fetch()) }
     /// The person has agreed to this campaign, and to sending the answer to this address. Throws what ``fetch()`` throws, and
     /// ``LdpError/refused(_:)`` where ``refusal()`` says so; nothing was then kept.
     public func grant() throws {
@@ -119,7 +109,6 @@ public final class DeviceCampaign {
     /** Whether the person agrees. */ public func consented() throws -> Bool { try entry()?.consent.isGiven ?? false }
     /// Answers the campaign, once: a second call returns the first receipt, whatever the record now says. The ledger's debit, the
     /// answer and its place in the queue are on disk before this returns and before anything is sent; the network is not used.
-    ///
     /// Throws ``LdpError``, and nothing was then spent: `consent-missing`, `not-fetched`, `undeclared-label`, `no-randomness`, and what
     /// the storage throws.
     public func contribute(_ record: Record, label: Any?) throws -> Contribution {
@@ -192,8 +181,7 @@ public final class DeviceCampaign {
     private var path: String { "\(url)/v1/campaigns/\(id)" }
     private var stored: String { "campaign-\(id)" }
     private func atHand() throws -> Campaign? {
-        if let known = known.value { return known }
         // Where what is stored is damaged, it is fetched again.
-        return try install.storage.read(stored).flatMap { try? load($0) }
+        try known.value ?? install.storage.read(stored).flatMap { try? load($0) }
     }
 }

@@ -1,5 +1,3 @@
-import Foundation
-
 let (mostFeatures, mostCells, mostValues, mostClasses, mostWeight) = (1000, 65536, 16384, 1024, 65536)
 private let missingValue = "missing"
 

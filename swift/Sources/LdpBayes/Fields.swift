@@ -3,8 +3,7 @@ import Foundation
 let longestText = 200
 /// One JSON object, read key by key; every refusal names its place. An absent key and null are one.
 final class Fields {
-    private let members: [ExactText: Json]
-    private let path: String
+    private let members: [ExactText: Json], path: String
     private var asked: Set<ExactText> = []
     private init(_ value: Json?, _ path: String) throws {
         (members, self.path) = (try value?.members ?? raise(failure(invalidDocument, "\(path): must be an object")), path)
@@ -101,7 +100,6 @@ private func isNoText(_ sign: Unicode.Scalar) -> Bool {
     default: return false
     }
 }
-
 func areDifferent(_ texts: [String]) -> Bool { Set(texts.map { ExactText($0) }).count == texts.count }
 /// A text in Unicode's form NFC: an accent may be a character of its own, or one with the letter below it.
 func composed(_ text: String) -> String { text.utf8.allSatisfy { $0 < 0x80 } ? text : text.precomposedStringWithCanonicalMapping }

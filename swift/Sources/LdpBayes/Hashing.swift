@@ -1,5 +1,4 @@
 // SHA-256 (FIPS 180-4) and its HMAC (RFC 2104): the standard library has none, and CryptoKit is on Apple's platforms only.
-
 import Foundation
 
 func sha256(_ message: some Collection<UInt8>) -> [UInt8] {
@@ -11,10 +10,7 @@ func sha256(_ message: some Collection<UInt8>) -> [UInt8] {
     padded += (0..<8).map { UInt8(truncatingIfNeeded: bits >> (56 - 8 * $0)) }
     var schedule = [UInt32](repeating: 0, count: 64)
     for block in stride(from: 0, to: padded.count, by: 64) {
-        for t in 0..<16 {
-            let at = block + 4 * t
-            schedule[t] = UInt32(padded[at]) << 24 | UInt32(padded[at + 1]) << 16 | UInt32(padded[at + 2]) << 8 | UInt32(padded[at + 3])
-        }
+        for t in 0..<16 { schedule[t] = padded[(block + 4 * t)..<(block + 4 * t + 4)].reduce(0) { $0 << 8 | UInt32($1) } }
         for t in 16..<64 {
             let (w15, w2) = (schedule[t - 15], schedule[t - 2])
             let first = rotated(w15, 7) ^ rotated(w15, 18) ^ (w15 >> 3)
@@ -33,12 +29,10 @@ func sha256(_ message: some Collection<UInt8>) -> [UInt8] {
     }
     return state.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> (24 - 8 * $0)) } }
 }
-
 private func rotated(_ word: UInt32, _ count: UInt32) -> UInt32 { word >> count | word << (32 - count) }
 private let primes = (2...311).filter { n in !(2..<n).contains { n % $0 == 0 } }.map(UInt64.init)
 private let initial = primes.prefix(8).map { fraction(of: $0, root: 2) }
 private let constants = primes.map { fraction(of: $0, root: 3) }
-
 /// The first 32 bits after the point of a root, which the standard takes of small primes: of the largest r with r^root <= n 2^(32 root).
 private func fraction(of n: UInt64, root: Int) -> UInt32 {
     var found: UInt64 = 0
@@ -48,26 +42,17 @@ private func fraction(of n: UInt64, root: Int) -> UInt32 {
     }
     return UInt32(truncatingIfNeeded: found)
 }
-
 /// HMAC-SHA256 with a key of at most 64 bytes.
 func hmac(_ key: [UInt8], _ message: [UInt8]) -> [UInt8] {
     let padded = key + [UInt8](repeating: 0, count: 64 - key.count)
     return sha256(padded.map { $0 ^ 0x5c } + sha256(padded.map { $0 ^ 0x36 } + message))
 }
-
-func isBase64url(_ sign: UInt8) -> Bool {
-    switch Unicode.Scalar(sign) {
-    case "A"..."Z", "a"..."z", "0"..."9", "-", "_": return true
-    default: return false
-    }
-}
-
+func isBase64url(_ sign: UInt8) -> Bool { sign.isDigit || UInt8(ascii: "a")...UInt8(ascii: "z") ~= sign | 0x20 || "-_".utf8.contains(sign) }
 /// Base64url without padding (RFC 4648).
 func base64url(_ bytes: [UInt8]) -> String {
     let padded = Data(bytes).base64EncodedString().replacingOccurrences(of: "+", with: "-").replacingOccurrences(of: "/", with: "_")
     return String(padded.prefix { $0 != "=" })
 }
-
 /// The bytes of their one encoding in base64url; nil for any other text.
 func unbase64url(_ text: String) -> [UInt8]? {
     let plain = text.replacingOccurrences(of: "-", with: "+").replacingOccurrences(of: "_", with: "/")
@@ -75,20 +60,14 @@ func unbase64url(_ text: String) -> [UInt8]? {
     return bytes.map { ExactText(base64url($0)) } == ExactText(text) ? bytes : nil
 }
 
-extension UInt8 {
-    /** Whether it is a decimal digit, in ASCII. */ var isDigit: Bool { self &- UInt8(ascii: "0") < 10 }
-}
+/// Whether it is a decimal digit, in ASCII.
+extension UInt8 { var isDigit: Bool { self &- UInt8(ascii: "0") < 10 } }
 
-func hex(_ bytes: [UInt8]) -> String {
-    let digits = Array("0123456789abcdef".utf8)
-    return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-}
-
+func hex(_ bytes: [UInt8]) -> String { bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
 /// Bytes of hexadecimal digits that this device wrote itself; nil for any other text.
 func unhex(_ text: String) -> [UInt8]? {
     let digits = text.utf8.map { Character(Unicode.Scalar($0)).hexDigitValue }
     guard digits.count % 2 == 0, !digits.contains(nil) else { return nil }
     return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0]! << 4 | digits[$0 + 1]!) }
 }
-
 func littleEndian(_ value: Int, _ width: Int) -> [UInt8] { (0..<width).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) } }

@@ -20,8 +20,7 @@ public struct Mechanism: Hashable {
         /// A one-hot vector, or a value at its cell rounded at random to the grid, with discrete Laplace noise in every cell.
         case noisyVector(NoisyVector)
     }
-    /** As documents write it. */ public let name: String
-    /** Cells of the question. */ public let domainSize: Int
+    /** As documents write it, and the cells of the question. */ public let name: String, domainSize: Int
     let kind: Kind
     /// Numbers that a document gives, and encodings that are answered: the one table.
     static let table: [String: (numbers: [String], encodings: Set<Encoding>)] = [
@@ -70,11 +69,11 @@ public struct Mechanism: Hashable {
     func perturb(_ item: Item, _ coins: Coins) throws -> [UInt8] {
         switch (kind, item) {
         case (.direct(let p), .index(let index)):
-            let said = try coins.bernoulli(p) ? index : coins.below(domainSize - 1).skipping(index)
+            let said = try coins.bernoulli(p) ? index : coins.below(domainSize - 1).except(index)
             return littleEndian(said, indexWidth)
         case (.subset(let w, let p), .index(let index)):
             let isIncluded = try coins.bernoulli(p)
-            let others = try coins.subset(of: domainSize - 1, size: Int(w.word!) - (isIncluded ? 1 : 0)).map { $0.skipping(index) }
+            let others = try coins.subset(of: domainSize - 1, size: Int(w.word!) - (isIncluded ? 1 : 0)).map { $0.except(index) }
             return bitmap(isIncluded ? others + [index] : others)
         case (.unary(let p, let q), .index(let index)):
             return bitmap(try (0..<domainSize).filter { try coins.bernoulli($0 == index ? p : q) })
@@ -128,6 +127,5 @@ struct NoisyVector: Hashable {
     }
 }
 
-extension Int {
-    /** This index among the d - 1 that are not `item`. */ fileprivate func skipping(_ item: Int) -> Int { self < item ? self : self + 1 }
-}
+/// This index among the d - 1 that are not `item`.
+extension Int { fileprivate func except(_ item: Int) -> Int { self < item ? self : self + 1 } }

@@ -16,8 +16,7 @@ struct Natural: Hashable, Comparable {
     /** The number as one word; nil where it does not fit. */ var word: UInt64? { words.count > 1 ? nil : words.first ?? 0 }
     static func < (a: Natural, b: Natural) -> Bool {
         if a.words.count != b.words.count { return a.words.count < b.words.count }
-        for i in a.words.indices.reversed() where a.words[i] != b.words[i] { return a.words[i] < b.words[i] }
-        return false
+        return a.words.reversed().lexicographicallyPrecedes(b.words.reversed())
     }
     static func + (a: Natural, b: Natural) -> Natural {
         var (sum, other) = a.words.count >= b.words.count ? (a.words, b.words) : (b.words, a.words)

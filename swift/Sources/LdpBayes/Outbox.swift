@@ -1,6 +1,5 @@
 // What an answer means for a queue: the upload state machine, without I/O. A report that has left once may arrive once only, so a
 // doubtful answer always means: the same bytes again, later.
-
 import Foundation
 
 private let retryableCodes: Set = ["campaign-not-open", "window-not-open", "not-found"] // "later", whatever their status

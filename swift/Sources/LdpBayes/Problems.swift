@@ -13,18 +13,15 @@ public func problems(_ campaign: Campaign, _ record: Record) -> [Problem] {
     let unknown = record.names.filter { !known.exact.contains(ExactText($0)) }
     return unusable + unknown.map { Problem(feature: $0, wrong: "is no feature of the campaign", right: "one of \(listed(known))") }
 }
-
 private func wrong(with feature: Feature, _ value: Meaning) -> String? {
-    let isNothing = value.text == nil && value.number == nil
-    if isNothing { return feature.missing || feature.listsMissing ? nil : "it holds no value" }
+    if value.text == nil && value.number == nil { return feature.missing || feature.listsMissing ? nil : "it holds no value" }
     guard case .categorical(let values) = feature.kind else { return value.number == nil ? "\(value.shown) is no number" : nil }
     return Declared(values)[value] == nil ? "\(value.shown) is not declared" : nil
 }
-
 private func wanted(_ feature: Feature) -> String {
-    if case .categorical(let values) = feature.kind { "one of \(listed(values))" } else { "a number, from \(feature.bounds.low) to \(feature.bounds.high)" }
+    if case .categorical(let values) = feature.kind { return "one of \(listed(values))" }
+    return "a number, from \(feature.bounds.low) to \(feature.bounds.high)"
 }
-
 private func listed(_ texts: [String]) -> String {
     texts.prefix(mostNamed).joined(separator: ", ") + (texts.count > mostNamed ? ", ..." : "")
 }

@@ -1,5 +1,4 @@
 import Foundation
-
 #if canImport(CryptoKit)
 import CryptoKit
 #endif
@@ -60,7 +59,7 @@ struct Directory {
 }
 
 /// A campaign that has to be signed, as a device sees it.
-final class Signed {
+struct Signed {
     private let sources: [Source], install: Install, id: String
     /** What a model is stored under: one that was stored unsigned is not one that was signed. */ let digest: String
     init(_ publisher: Publisher, _ install: Install, url: String, id: String) {
@@ -95,9 +94,8 @@ final class Signed {
 }
 
 /// The directory of one key.
-private final class Source {
-    private let key: String, install: Install, url: String, seen = Guarded<Directory?>(nil)
-    init(key: String, install: Install, url: String) { (self.key, self.install, self.url) = (key, install, url) }
+private struct Source {
+    let key: String, install: Install, url: String, seen = Guarded<Directory?>(nil)
     private var place: String { "publisher-\(key)" }
     func renew() throws {
         let directory = try Directory(try install.network.get("\(url)/v1/directories/\(key)", longest: largestDirectory), key: key)
@@ -110,12 +108,10 @@ private final class Source {
     func keep() throws {
         guard let directory = seen.value else { return }
         try install.storage.change(place) { before in
-            let kept = try before.map { try Directory($0, key: key) }
-            return kept.map { $0.version > directory.version } ?? false ? before : directory.document
+            try before.map { try Directory($0, key: key).version > directory.version } ?? false ? before : directory.document
         }
     }
     func newest() throws -> Directory? {
-        let kept = try install.storage.read(place).map { try Directory($0, key: key) }
-        return [seen.value, kept].compactMap { $0 }.max { $0.version < $1.version }
+        try [seen.value, install.storage.read(place).map { try Directory($0, key: key) }].compactMap { $0 }.max { $0.version < $1.version }
     }
 }

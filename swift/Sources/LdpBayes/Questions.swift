@@ -1,12 +1,8 @@
 /// What a question is about.
 public enum QuestionKind: String, CaseIterable {
-    /** The class alone. */ case label
-    /** A value with the class. */ case pair
-    /** A number, by class. */ case value
-    /** The square of a number, by class. */ case square
-    /** The product of two numbers. */ case product
-    /** Whether a model says the record's class. */ case right
-    /** Where a model's score lies, with the class. */ case score
+    /** The class alone; a value with the class. */ case label, pair
+    /** A number and its square, by class; the product of two numbers. */ case value, square, product
+    /** Whether a model says the record's class; where its score lies, with the class. */ case right, score
 }
 
 /// One question of a campaign. With `answers: "all"` a device answers one of each `group`, else one of all; `weight` says how often it
@@ -111,7 +107,6 @@ func drawQuestions(_ campaign: Campaign, _ secret: [UInt8]) throws -> [Question]
         return pool.first { ticket -= $0.weight; return ticket < 0 }!
     }
 }
-
 /// The one window of a series in which the device with this secret answers, each as likely; 0 where there are none.
 func drawWindow(_ campaign: Campaign, _ secret: [UInt8]) throws -> Int {
     try Coins.keyed(secret, Array("window\(campaign.id)".utf8)).below(campaign.windows?.count ?? 1)

@@ -1,5 +1,3 @@
-import Foundation
-
 /// A fraction from 0 on: losses, and the epsilons that they must stay within. The denominator is not 0.
 struct Ratio: Comparable {
     let numerator: Natural
@@ -44,7 +42,6 @@ struct Ratio: Comparable {
 }
 
 private let logarithmBits = 192
-
 /// An upper bound of ln(a / b), less than 2^-170 above it; 0 for a <= b, and for no other. `b` is not 0.
 ///
 /// a / b is m 2^k with m in [1, 2), and ln m = 2 artanh((m - 1) / (m + 1)).
@@ -57,7 +54,6 @@ func logarithmUp(_ a: Natural, _ b: Natural) -> Ratio {
     // Every number above is rounded down, by less than 4 units for each of the 62 terms at most; k is at most some hundreds.
     return Ratio(numerator: sum + .power(ofTwo: 20), denominator: unit)
 }
-
 /// 2 artanh(z / 2^192) * 2^192 for z up to a third, the series' terms rounded down.
 private func twiceArtanh(_ z: Natural) -> Natural {
     let square = (z * z) >> logarithmBits

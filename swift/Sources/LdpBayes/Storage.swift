@@ -14,10 +14,8 @@ public protocol Storage {
 }
 
 /// A folder with a file for each name: written beside it, synced, renamed over it, and the folder synced. Safe with any number of threads
-/// and processes; the system unlocks what a killed process has held.
-///
-/// On Apple's platforms it belongs into Application Support, out of every backup (`isExcludedFromBackup`): a device that comes back
-/// from a backup does not know what it has answered since.
+/// and processes; the system unlocks what a killed process has held. On Apple's platforms it belongs into Application Support, out of
+/// every backup (`isExcludedFromBackup`): a device that comes back from a backup does not know what it has answered since.
 public struct FileStorage: Storage {
     private let folder: String
     private static let locks = (changing: "changing.lock", sending: "sending.lock")
@@ -42,11 +40,9 @@ public struct FileStorage: Storage {
             for name in names where name != FileStorage.locks.changing && name != FileStorage.locks.sending { try put(name, nil) }
         }
     }
-    public func exclusive<T>(wait: TimeInterval, _ work: () throws -> T) throws -> T? {
-        try locked(FileStorage.locks.sending, wait: wait, work)
-    }
+    public func exclusive<T>(wait: TimeInterval, _ work: () throws -> T) throws -> T? { try locked(FileStorage.locks.sending, wait, work) }
     private func changing(_ work: () throws -> Void) throws {
-        try ensure(try locked(FileStorage.locks.changing, wait: FileStorage.longestWait, work) != nil, "storage-busy")
+        try ensure(try locked(FileStorage.locks.changing, FileStorage.longestWait, work) != nil, "storage-busy")
     }
     private func path(_ name: String) -> String { "\(folder)/\(name)" }
     private func put(_ name: String, _ bytes: Data?) throws {
@@ -87,13 +83,13 @@ public struct FileStorage: Storage {
         }
     }
     /// A lock belongs to the opened file, so that threads take turns like processes.
-    private func locked<T>(_ name: String, wait: TimeInterval, _ work: () throws -> T) throws -> T? {
+    private func locked<T>(_ name: String, _ wait: TimeInterval, _ work: () throws -> T) throws -> T? {
         let until = monotonic() + wait
         try makeFolder()
         let file = try opened(name, O_WRONLY | O_CREAT)!
         defer { close(file) }
         while flock(file, LOCK_EX | LOCK_NB) != 0 {
-            guard errno == EWOULDBLOCK || errno == EINTR else { throw unavailable() }
+            if errno != EWOULDBLOCK && errno != EINTR { throw unavailable() }
             if monotonic() >= until { return nil }
             usleep(FileStorage.poll)
         }

@@ -1,5 +1,4 @@
 import Foundation
-
 #if canImport(FoundationNetworking)
 import FoundationNetworking
 #endif
@@ -27,8 +26,7 @@ public struct UrlSessionTransport: Transport {
         (configuration.httpCookieStorage, configuration.urlCache, configuration.urlCredentialStorage) = (nil, nil, nil)
         configuration.timeoutIntervalForResource = request.timeout
         var asked = URLRequest(url: try URL(string: request.url) ?? raise(failure("bad-url")))
-        asked.httpMethod = request.body == nil ? "GET" : "POST"
-        asked.httpBody = request.body
+        (asked.httpMethod, asked.httpBody) = (request.body == nil ? "GET" : "POST", request.body)
         // What would otherwise name the platform, its version, its language and the app.
         let fixed = ["User-Agent": "ldp-bayes", "Accept": "*/*", "Accept-Encoding": "identity", "Accept-Language": "*"]
         for (name, value) in fixed.merging(request.headers, uniquingKeysWith: { $1 }) { asked.setValue(value, forHTTPHeaderField: name) }
@@ -57,18 +55,12 @@ private final class Reception: NSObject, URLSessionDataDelegate, @unchecked Send
         _: URLSession, task _: URLSessionTask, willPerformHTTPRedirection _: HTTPURLResponse, newRequest _: URLRequest,
         completionHandler: @escaping (URLRequest?) -> Void
     ) { completionHandler(nil) }
-    func urlSession(
-        _: URLSession, dataTask _: URLSessionDataTask, didReceive response: URLResponse,
-        completionHandler: @escaping (URLSession.ResponseDisposition) -> Void
-    ) {
-        self.response = response as? HTTPURLResponse
-        completionHandler(.allow)
-    }
     func urlSession(_: URLSession, dataTask task: URLSessionDataTask, didReceive data: Data) {
         body.append(data)
         if body.count > longest { task.cancel() }
     }
-    func urlSession(_: URLSession, task _: URLSessionTask, didCompleteWithError error: Error?) {
+    func urlSession(_: URLSession, task: URLSessionTask, didCompleteWithError error: Error?) {
+        response = task.response as? HTTPURLResponse
         failed = body.count > longest ? URLError(.dataLengthExceedsMaximum) : error
         done.signal()
     }

@@ -4,12 +4,11 @@ import Foundation
 /// unlike those of a dictionary. What is no text, number or truth value counts as missing; ``problems(_:_:)`` finds it.
 public struct Record: ExpressibleByDictionaryLiteral {
     private var values: [ExactText: Meaning]
-    public init(dictionaryLiteral elements: (String, Any?)...) {
-        values = Dictionary(elements.map { (ExactText($0.0), Meaning($0.1)) }) { _, last in last }
-    }
+    public init(dictionaryLiteral elements: (String, Any?)...) { self.init(elements) }
     /// A record of a dictionary, such as one of `JSONSerialization`.
-    public init(_ members: [String: Any?]) {
-        values = Dictionary(uniqueKeysWithValues: members.map { (ExactText($0.key), Meaning($0.value)) })
+    public init(_ members: [String: Any?]) { self.init(members.map { ($0.key, $0.value) }) }
+    private init(_ members: [(String, Any?)]) {
+        values = Dictionary(members.map { (ExactText($0.0), Meaning($0.1)) }) { _, last in last }
     }
     subscript(name: String) -> Meaning { values[ExactText(name)] ?? .nothing }
     var names: [String] { values.keys.compactMap(\.string).sorted() }

@@ -6,16 +6,13 @@ let mediaType = "application/vnd.ldp-bayes.reports+msgpack"
 
 /// One perturbed answer.
 public struct Report {
-    /** The index of its question. */ public let question: Int
-    /** 16 bytes, the same at every call. */ public let id: [UInt8]
-    public let payload: [UInt8]
+    /** The index of its question, and 16 bytes, the same at every call. */ public let question: Int, id: [UInt8], payload: [UInt8]
     /** What was perturbed; it must not leave the device. */ var item: Item?
 }
 
 func reportId(_ secret: [UInt8], _ campaign: Campaign, _ group: Int) -> [UInt8] { Array(hmac(secret, campaign.slot(group))[..<16]) }
 /// The one encoding of one device's reports to a campaign, each of which answers a question of its own.
 public func encodeUpload(_ reports: [Report], _ campaign: Campaign) -> [UInt8] { encodeUpload(reports, length: campaign.uploadLength) }
-
 /// As long as every upload of a campaign is, so that its length says nothing about the questions: zeros follow the msgpack.
 func encodeUpload(_ reports: [Report], length: Int) -> [UInt8] {
     var upload: [UInt8] = [0x92, uploadVersion]
@@ -27,7 +24,6 @@ func encodeUpload(_ reports: [Report], length: Int) -> [UInt8] {
     }
     return upload + [UInt8](repeating: 0, count: max(0, length - upload.count))
 }
-
 /// The length of the longest upload with one report of each pool, questions being `numbered` on from there; zeros fill up no more.
 func longestUpload(_ pools: [[Question]], numbered first: Int) -> Int {
     let zeros = [UInt8](repeating: 0, count: 16)
@@ -39,12 +35,9 @@ func longestUpload(_ pools: [[Question]], numbered first: Int) -> Int {
     }
     return min(mostPadded, encodeUpload(longest, length: 0).count)
 }
-
 /// One byte below a limit, else a code and a big-endian number of the least of 1, 2 or 4 bytes; 2^`power` at least.
 private func head(_ value: Int, below: Int, _ short: UInt8, _ code: UInt8, _ power: UInt8) -> [UInt8] {
-    if value < below { return [short + UInt8(value)] }
     let size = (power...2).first { value >> (8 << Int($0)) == 0 }!
-    return [code + size] + littleEndian(value, 1 << Int(size)).reversed()
+    return value < below ? [short + UInt8(value)] : [code + size] + littleEndian(value, 1 << Int(size)).reversed()
 }
-
 private func binaryHead(_ count: Int) -> [UInt8] { head(count, below: 0, 0, 0xc4, 0) }
