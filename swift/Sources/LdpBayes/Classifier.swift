@@ -38,9 +38,8 @@ func best(_ scores: [Double]) -> Int { scores.indices.reduce(0) { scores[$1] > s
 public struct Classifier {
     let model: Model
     /** The classes, in the order of the label. */ public var classes: [String] { model.label.classes }
-    /// The classifier of a model document. Throws ``LdpError`` `invalid-model`.
-    public init(model document: Data) throws { try self.init(model: document, of: nil) }
-    init(model document: Data, of label: Label?) throws {
+    /// The classifier of a model document, whose label is this one where it is known. Throws ``LdpError`` `invalid-model`.
+    public init(model document: Data, of label: Label? = nil) throws {
         model = try refused(as: "invalid-model") { try Fields.read(Json(document), "") { try Model($0, label, declared: nil) } }
     }
     /// ln P(class) + sum of ln P(value | class) over the features, per class; ln P(class) where every class is impossible.
@@ -99,8 +98,8 @@ extension Model {
         default: throw fields.refusal("training", "must be an object")
         }
         let projection = try fields.raw("projection").map { value in
-            try Fields.read(value, fields.place("projection")) { fields in
-                try fields.projection(fields.features("features", 1...mostFeatures, classes: classes, others: [own.name]), own, inStudy: true)
+            try Fields.read(value, fields.place("projection")) {
+                try $0.projection($0.features("features", 1...mostFeatures, classes: classes, others: [own.name]), own, inStudy: true)
             }
         }
         let outputs = (projection?.outputs ?? []).map(\.name).exact

@@ -15,12 +15,8 @@ public enum Contribution: Equatable {
     /** The device does not answer; nothing was drawn and nothing spent. */ case refused(Refusal)
 }
 
-/// What a withdrawal could do.
-public struct Withdrawal: Equatable {
-    /** Reports deleted. */ public let deleted: Int
-    /** How many of them may arrive all the same. */ public internal(set) var onItsWay: Int
-    /** The loss given back. */ public let refunded: Double
-}
+/// What a withdrawal could do: reports deleted, how many of them may arrive all the same, and the loss given back.
+public struct Withdrawal: Equatable { public let deleted: Int, onItsWay: Int, refunded: Double }
 
 /// What happened so far in one campaign.
 public struct Status: Equatable {
@@ -30,8 +26,7 @@ public struct Status: Equatable {
     /** When the next try is due; the code of the last failure. */ public let nextTry: Date?, problem: String?
 }
 
-/// One campaign, as one device sees it; made by ``Device/campaign(_:id:maxEpsilon:publisher:)``. Safe with any number of threads and
-/// processes. Every call blocks.
+/// One campaign, as one device sees it. Safe with any number of threads and processes; every call blocks.
 public final class DeviceCampaign {
     /** The campaign's id. */ public let id: String
     private let install: Install, url: String, maxEpsilon: Double, signed: Signed?, known = Guarded<Campaign?>(nil)
@@ -62,9 +57,7 @@ public final class DeviceCampaign {
             guard let refusal else { return entry == nil ? .ask(campaign) : .contribute }
             let isAsked = refusal == .otherRecipient || entry == nil && agreeable.contains(refusal)
             return isAsked ? .ask(campaign) : .nothing(refusal)
-        } catch LdpError.away {
-            return .nothing(nil)
-        }
+        } catch LdpError.away { return .nothing(nil) }
     }
     /// Why this device would refuse the campaign, nil where it would answer: to know before anybody is asked.
     public func refusal() throws -> Refusal? {
@@ -91,7 +84,7 @@ public final class DeviceCampaign {
     /// its loss is given back and the person may agree again. What has begun is waited for, a little.
     @discardableResult
     public func withdraw() throws -> Withdrawal {
-        var (withdrawal, hasBegun) = try install.change { state in
+        let (deleted, refunded, hasBegun) = try install.change { state in
             var entry = state[id] ?? Entry(id: id, consent: Consent(url: url))
             let deleted = entry.queued.count
             let receipt = deleted > 0 ? entry.receipt : nil
@@ -100,11 +93,11 @@ public final class DeviceCampaign {
             if hasBegun { entry.receipt?.fate = .deleted } else if deleted > 0 { entry.receipt = nil }
             entry.reports.removeAll { $0.at == nil }
             state[id] = entry
-            return (Withdrawal(deleted: deleted, onItsWay: 0, refunded: hasBegun ? 0 : receipt?.epsilon ?? 0), hasBegun)
+            return (deleted, hasBegun ? 0 : receipt?.epsilon ?? 0, hasBegun)
         }
         try install.landed()
-        if hasBegun, try receipt()?.fate != .arrived { withdrawal.onItsWay = withdrawal.deleted }
-        return withdrawal
+        let mayArrive = try hasBegun && receipt()?.fate != .arrived
+        return Withdrawal(deleted: deleted, onItsWay: mayArrive ? deleted : 0, refunded: refunded)
     }
     /** Whether the person agrees. */ public func consented() throws -> Bool { try entry()?.consent.isGiven ?? false }
     /// Answers the campaign, once: a second call returns the first receipt, whatever the record now says. The ledger's debit, the
@@ -145,9 +138,7 @@ public final class DeviceCampaign {
             let classifier = try Classifier(model: model, of: label)
             if try consented() { try install.storage.change(place) { _ in model } }
             return classifier
-        } catch let error as LdpError {
-            return try Classifier(model: install.storage.read(place) ?? raise(error), of: label)
-        }
+        } catch let error as LdpError { return try Classifier(model: install.storage.read(place) ?? raise(error), of: label) }
     }
     private func answer(_ state: inout State, _ campaign: Campaign, _ record: Record, _ label: Any?) throws -> Receipt {
         let reports = try perturb(campaign, record, label: label, secret: try State.bytes(state.secret))

@@ -1,11 +1,7 @@
 import Foundation
 
-/// What a campaign asks for.
-public enum Asks: String, CaseIterable {
-    /** Answers that a model is learned from. */ case model
-    /** Answers that a projection is fitted from. */ case moments
-    /** How good a model is. */ case score
-}
+/// What a campaign asks for: answers that a model is learned from, or that a projection is fitted from, or how good a model is.
+public enum Asks: String, CaseIterable { case model, moments, score }
 
 /// A verified campaign: its id is the hash of its bytes, and the privacy loss of every question was recomputed. It has what its author
 /// wrote, ``Authored``, for its own.

@@ -15,11 +15,8 @@ extension Array where Element == String { var exact: [ExactText] { map { ExactTe
 
 /// Something that a campaign knows of people, by the name that it has in records.
 public struct Feature {
-    /// What its values are.
-    public enum Kind: Equatable {
-        /** One of these texts. */ case categorical([String])
-        /** A number, clipped to `low` and `high`; with `bins` it is discretised. */ case continuous(low: Double, high: Double, bins: Int?)
-    }
+    /// Its values: some texts, or numbers, clipped to `low` and `high`; with `bins` they are discretised.
+    public enum Kind: Equatable { case categorical([String]), continuous(low: Double, high: Double, bins: Int?) }
     /** The key in a record. */ public let name: String
     public let kind: Kind
     /** Whether a record may be without a value, which then has a cell of its own. */ public let missing: Bool
@@ -29,16 +26,12 @@ public struct Feature {
         if case .categorical(let values) = kind { declared = Declared(values) } else { declared = nil }
     }
     /// Values of a discrete feature, ends of one that is not.
-    var size: Int {
-        switch kind {
-        case .categorical(let values): values.count
-        case .continuous(_, _, let bins): bins ?? 2
-        }
-    }
+    var size: Int { if case .categorical(let values) = kind { values.count } else { bins ?? 2 } }
+    private var bins: Int? { if case .continuous(_, _, let bins) = kind { bins } else { nil } }
     /// What there is to answer: the values, and after them that there is none where that may be.
     var cells: Int { missing ? size + 1 : size }
     var isContinuous: Bool { declared == nil }
-    var isGaussian: Bool { if case .continuous(_, _, nil) = kind { true } else { false } }
+    var isGaussian: Bool { isContinuous && bins == nil }
     /** Whether `missing` is one of the values. */ var listsMissing: Bool { declared?[missingValue] != nil }
     /// The index of a value or the bin of a number, of equal width and half-open; of a missing or undeclared value that of `missing`
     /// where it is declared, else nil.

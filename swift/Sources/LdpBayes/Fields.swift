@@ -35,15 +35,13 @@ final class Fields {
         return text
     }
     func name(_ name: String) throws -> String { try present(optionalName(name), name) }
-    /// One of the words of an enumeration, or of some of them; `otherwise` where none is said.
-    func choice<Word: RawRepresentable & CaseIterable>(_ name: String, among some: [Word]? = nil, else otherwise: Word? = nil) throws
-        -> Word where Word.RawValue == String
-    {
-        let known = some ?? Array(Word.allCases)
+    /// One of the words of an enumeration, or of some of them; the `other` where none is said.
+    func choice<W: RawRepresentable<String> & CaseIterable>(_ name: String, among some: [W]? = nil, else other: W? = nil) throws -> W {
+        let known = some ?? Array(W.allCases)
         let said = try converted(name, "must be one of \(known.map(\.rawValue).joined(separator: ", "))") { value in
             known.first { value.text == ExactText($0.rawValue) }
         }
-        return try present(said ?? otherwise, name)
+        return try present(said ?? other, name)
     }
     func truth(_ name: String) throws -> Bool? {
         try converted(name, "must be true or false") { if case .truth(let truth) = $0 { truth } else { nil } }

@@ -49,9 +49,9 @@ private struct Reader {
         switch Unicode.Scalar(sign) {
         case "{":
             var members: [ExactText: Json] = [:]
-            return listed("}") { reader in
-                guard reader.sign() == UInt8(ascii: "\""), let name = reader.string(), members[name] == nil, reader.takes(":") else { return false }
-                members[name] = reader.value(depth - 1)
+            return listed("}") {
+                guard $0.sign() == UInt8(ascii: "\""), let name = $0.string(), members[name] == nil, $0.takes(":") else { return false }
+                members[name] = $0.value(depth - 1)
                 return members[name] != nil
             } ? .object(members) : nil
         case "[":
@@ -112,8 +112,9 @@ private struct Reader {
         }
     }
     private func unit(_ start: Int) -> UInt32? {
-        guard start + 4 <= bytes.count, bytes[start..<start + 4].allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }) else { return nil }
-        return UInt32(String(decoding: bytes[start..<start + 4], as: UTF8.self), radix: 16)
+        let digits = bytes.dropFirst(start).prefix(4)
+        let isRight = digits.count == 4 && digits.allSatisfy { Character(Unicode.Scalar($0)).isHexDigit }
+        return isRight ? UInt32(String(decoding: digits, as: UTF8.self), radix: 16) : nil
     }
 }
 

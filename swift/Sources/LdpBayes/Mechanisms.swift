@@ -1,8 +1,5 @@
-/// What a record answers, before the mechanism; it must not leave the device.
-enum Item: Equatable {
-    /** A cell. */ case index(Int)
-    /** A value that belongs to one cell: `value` is an integer V and means V / 2^52. */ case moment(cell: Int, value: Int64)
-}
+/// What a record answers, before the mechanism: a cell, or a value that belongs to one, V / 2^52. It must not leave the device.
+enum Item: Equatable { case index(Int), moment(cell: Int, value: Int64) }
 
 /** A value's one: it is an integer V and means V / 2^52. */ let unit: Int64 = 1 << 52
 /// The form of what is perturbed.

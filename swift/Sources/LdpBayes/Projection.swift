@@ -6,11 +6,9 @@ struct Projection {
         values.indices.reduce(0) { $0 + matrix[row][$1] * ((inputs[$1].clipped(values[$1]) - mean[$1]) / scale[$1]) }
     }
     /// The record's own value of a feature, or a projection's output; nothing without any input. A missing input is `absent`'s.
-    static func value(_ record: Record, _ name: String, _ projection: Projection?, absent: (Projection, Int) throws -> Double) rethrows
-        -> Meaning
-    {
-        let row = projection?.outputs.firstIndex { ExactText($0.name) == ExactText(name) }
-        guard let projection, let row else { return record[name] }
+    static func value(_ record: Record, _ name: String, _ by: Projection?, absent: (Projection, Int) throws -> Double) rethrows -> Meaning {
+        let row = by?.outputs.firstIndex { ExactText($0.name) == ExactText(name) }
+        guard let projection = by, let row else { return record[name] }
         let numbers = projection.inputs.map { record[$0.name].number }
         if numbers.allSatisfy({ $0 == nil }) { return .nothing }
         let values = try numbers.enumerated().map { try $1 ?? absent(projection, $0) }

@@ -18,7 +18,6 @@ public struct Publisher {
 
 /// Whether a key has signed a message. Throws ``LdpError`` `no-signatures` where that cannot be told.
 typealias SignatureCheck = (_ key: [UInt8], _ message: [UInt8], _ signature: [UInt8]) throws -> Bool
-
 /// The platform's Ed25519 (RFC 8032).
 func isSigned(by key: [UInt8], _ message: [UInt8], _ signature: [UInt8]) throws -> Bool {
     #if canImport(CryptoKit)
@@ -38,10 +37,10 @@ struct Directory {
     /// ``LdpError`` `malformed-directory`, `wrong-signature` or `no-signatures`.
     init(_ document: Data, key: String, isSigned: SignatureCheck = isSigned) throws {
         try ensure(document.count <= largestDirectory, Directory.malformed)
-        let (said, signature) = try refused(as: Directory.malformed) {
-            try Fields.read(try Json(document), "") { (try $0.present($0.raw("statement")?.text, ""), try $0.present($0.raw("signature")?.text, "")) }
+        let texts = try refused(as: Directory.malformed) {
+            try Fields.read(try Json(document), "") { fields in [fields.raw("statement")?.text, fields.raw("signature")?.text] }
         }
-        try ensure(said.string != nil, Directory.malformed)
+        guard let said = texts[0], said.string != nil, let signature = texts[1] else { throw failure(Directory.malformed) }
         let signed = signature.string.flatMap(unbase64url) ?? []
         let isRight = try signed.count == signatureBytes && isSigned(unbase64url(key) ?? [], Array(prefix.utf8) + said.utf8, signed)
         try ensure(isRight, "wrong-signature")

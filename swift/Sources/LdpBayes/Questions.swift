@@ -50,8 +50,7 @@ extension Fields {
         let loss = losses[question.mechanism] ?? question.mechanism.loss
         losses[question.mechanism] = .some(loss)
         let known = try loss ?? raise(failure(invalidParameters, "questions[\(index)]: these numbers make no mechanism"))
-        let isWithin = question.epsilon > 0 && known.isWithin(question.epsilon)
-        try ensure(isWithin, "loss-above-epsilon", "questions[\(index)]: loses more than its epsilon")
+        try ensure(question.epsilon > 0 && known.isWithin(question.epsilon), "loss-above-epsilon", "questions[\(index)] loses more")
         return question
     }
 }

@@ -43,7 +43,6 @@ struct Ratio: Comparable {
 
 private let logarithmBits = 192
 /// An upper bound of ln(a / b), less than 2^-170 above it; 0 for a <= b, and for no other. `b` is not 0.
-///
 /// a / b is m 2^k with m in [1, 2), and ln m = 2 artanh((m - 1) / (m + 1)).
 func logarithmUp(_ a: Natural, _ b: Natural) -> Ratio {
     if a <= b { return .zero }

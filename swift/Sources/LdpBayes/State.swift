@@ -79,9 +79,6 @@ struct State: Codable, Equatable {
 
 extension Date {
     init(milliseconds: Int64) { self.init(timeIntervalSince1970: Double(milliseconds) / 1000) }
-    /// Since 1970; what no calendar has is its nearest end.
-    var milliseconds: Int64 {
-        let seconds = timeIntervalSince1970
-        return seconds.isNaN ? 0 : Int64((min(max(seconds, -1e12), 1e12) * 1000).rounded())
-    }
+    /// Since 1970; what no calendar has is its nearest end, and what is no number 1970.
+    var milliseconds: Int64 { Int64(exactly: (min(max(timeIntervalSince1970, -1e12), 1e12) * 1000).rounded()) ?? 0 }
 }

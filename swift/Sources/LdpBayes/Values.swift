@@ -7,9 +7,7 @@ public struct Record: ExpressibleByDictionaryLiteral {
     public init(dictionaryLiteral elements: (String, Any?)...) { self.init(elements) }
     /// A record of a dictionary, such as one of `JSONSerialization`.
     public init(_ members: [String: Any?]) { self.init(members.map { ($0.key, $0.value) }) }
-    private init(_ members: [(String, Any?)]) {
-        values = Dictionary(members.map { (ExactText($0.0), Meaning($0.1)) }) { _, last in last }
-    }
+    private init(_ members: [(String, Any?)]) { values = Dictionary(members.map { (ExactText($0.0), Meaning($0.1)) }) { _, last in last } }
     subscript(name: String) -> Meaning { values[ExactText(name)] ?? .nothing }
     var names: [String] { values.keys.compactMap(\.string).sorted() }
 }
@@ -35,8 +33,7 @@ enum Meaning {
         }
     }
     private init(_ decimal: Decimal) {
-        let text = "\(decimal)"
-        self = decimal.isNaN ? .nothing : text.contains(".") ? .number(Double(text) ?? .nan) : .whole(text)
+        self = decimal.isNaN ? .nothing : "\(decimal)".contains(".") ? .number(Double("\(decimal)") ?? .nan) : .whole("\(decimal)")
     }
     /// The double nearest to a number, infinities included; nil for anything that is no number.
     var number: Double? {
