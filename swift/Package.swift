@@ -7,7 +7,9 @@ let package = Package(
     products: [.library(name: "LdpBayes", targets: ["LdpBayes"])],
     targets: [
         .target(name: "LdpBayes"),
-        // What tests/phones asks; it reads internals, so that it is built with -enable-testing.
-        .executableTarget(name: "Checks", dependencies: ["LdpBayes"], path: "Tests/Checks"),
+        // Vectors and promises, and the program that tests/phones asks; they read internals, and are built with -enable-testing.
+        .target(name: "Checks", dependencies: ["LdpBayes"], path: "Tests/Checks"),
+        .executableTarget(name: "Program", dependencies: ["Checks"], path: "Tests/Program"),
+        .testTarget(name: "LdpBayesTests", dependencies: ["Checks"]),
     ]
 )

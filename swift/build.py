@@ -36,7 +36,7 @@ def build() -> None:
     run(*LIBRARY, "-o", str(folder / "libLdpBayes.so"), *sources)
     run("strip", "--strip-all", str(folder / "libLdpBayes.so"))
     program = BUILT / "checks"
-    command = shlex.join(toolchain.outside(BUILT / "release" / "Checks"))
+    command = shlex.join(toolchain.outside(BUILT / "release" / "Program"))
     program.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
     program.chmod(0o755)
     library = BUILT / "libLdpBayes.so"

@@ -1,6 +1,7 @@
 // The test program: what it does is its first argument. tests/phones runs it.
 import Foundation
 
+@testable import Checks
 @testable import LdpBayes
 
 let arguments = Array(CommandLine.arguments.dropFirst())
