@@ -1,7 +1,7 @@
 import Foundation
 
 /// One install of an app. Making one touches neither network nor storage; nothing is written before somebody decides. Every call
-/// blocks, and may be made from any thread but an app's main one; ``inBackground(then:_:)`` and `async` wrappers are for that.
+/// blocks, and may be made from any thread but an app's main one; ``inBackground(on:then:_:)`` and `async` wrappers are for that.
 public final class Device {
     private let install: Install
     private let thread = Guarded<Thread?>(nil)
