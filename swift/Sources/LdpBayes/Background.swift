@@ -15,18 +15,19 @@ private func awaited<T>(_ work: @escaping () throws -> T) async throws -> T {
     }
 }
 
-/// The calls of the same names, without blocking.
 extension DeviceCampaign {
-    public func nextStep() async throws -> NextStep { try await awaited { try self.nextStep() } }
-    public func grant() async throws { try await awaited { try self.grant() } }
-    public func withdraw() async throws -> Withdrawal { try await awaited { try self.withdraw() } }
-    public func classifier() async throws -> Classifier { try await awaited { try self.classifier() } }
+    /** Without blocking. */ public func nextStep() async throws -> NextStep { try await awaited { try self.nextStep() } }
+    /** Without blocking. */ public func grant() async throws { try await awaited { try self.grant() } }
+    /** Without blocking. */ public func withdraw() async throws -> Withdrawal { try await awaited { try self.withdraw() } }
+    /** Without blocking. */ public func classifier() async throws -> Classifier { try await awaited { try self.classifier() } }
+    /// Without blocking.
     public func contribute(_ record: Record, label: String) async throws -> Contribution {
         try await awaited { try self.contribute(record, label: label) }
     }
 }
 
 extension Device {
+    /// Without blocking.
     public func runOnce(timeout: TimeInterval = 10, firstDelay: TimeInterval = 0) async -> Bool {
         (try? await awaited { self.runOnce(timeout: timeout, firstDelay: firstDelay) }) ?? false
     }

@@ -9,7 +9,7 @@ public enum NextStep {
     /** Answered, declined, refused (it says why), or not to be had at the moment. */ case nothing(Refusal?)
 }
 
-/// What became of a call of ``DeviceCampaign/contribute(_:label:)``.
+/// What became of a call of `contribute`.
 public enum Contribution: Equatable {
     /** The answer is on disk, from now on or already, and is sent once. */ case answered(Receipt)
     /** The device does not answer; nothing was drawn and nothing spent. */ case refused(Refusal)
@@ -34,7 +34,7 @@ public final class DeviceCampaign {
         (self.install, self.url, self.id, self.maxEpsilon) = (install, url, id, maxEpsilon)
         signed = publisher.map { Signed($0, install, url: url, id: id) }
     }
-    /// The verified campaign: at hand, or fetched. Nothing is stored before ``grant()``. Throws ``LdpError`` for what is not what its
+    /// The verified campaign: at hand, or fetched. Nothing is stored before `grant()`. Throws ``LdpError`` for what is not what its
     /// id and its epsilon promise, or not signed, and ``LdpError/away(code:)``.
     @discardableResult
     public func fetch() throws -> Campaign {

@@ -1,5 +1,4 @@
 // Reports and uploads: their ids, and their one encoding in msgpack.
-
 let uploadVersion: UInt8 = 2
 private let mostPadded = 1 << 19
 let mediaType = "application/vnd.ldp-bayes.reports+msgpack"

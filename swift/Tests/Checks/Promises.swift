@@ -98,6 +98,7 @@ final class Promises {
         try storage()
         try inSeries()
         try values()
+        try background()
     }
 
     private func means(_ value: Any?, _ text: String?, _ number: Double?) throws {
@@ -302,6 +303,31 @@ final class Promises {
             for _ in 1...500 where try campaign.status().fate != .arrived { Thread.sleep(forTimeInterval: 0.01) }
             device.close()
             try equal(try campaign.status().fate, .arrived)
+        }
+    }
+
+    private func background() throws {
+        try promise("what blocks can be awaited, and calls back") { place in
+            let (campaign, record) = (try campaign(place), record)
+            let (done, told) = (DispatchSemaphore(value: 0), Guarded<[String]>([]))
+            Task {
+                guard case .ask = try await campaign.nextStep() else { return }
+                try await campaign.grant()
+                guard case .answered(let receipt) = try await campaign.contribute(record, label: "yes") else { return }
+                inBackground(on: .global(), then: { result in
+                    if case .success(receipt) = result { told.value = ["answered"] }
+                    done.signal()
+                }) { try campaign.receipt() }
+            }
+            try equal(done.wait(timeout: .now() + 30), .success)
+            try equal(told.value, ["answered"])
+            let again = Guarded<Withdrawal?>(nil)
+            Task {
+                again.value = try await campaign.withdraw()
+                done.signal()
+            }
+            try equal(done.wait(timeout: .now() + 30), .success)
+            try equal(again.value?.deleted, 1)
         }
     }
 
