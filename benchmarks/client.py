@@ -26,7 +26,8 @@ from typing import Any
 
 from ldp_client import perturb
 from protocols import SYSTEM_COINS, Campaign, Report, encode_upload
-from protocols.wire import ID_BYTES, SECRET_BYTES
+from protocols.framing import ID_BYTES
+from protocols.wire import SECRET_BYTES
 
 DOMAIN = 128
 EPSILON = 1.0

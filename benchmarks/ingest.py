@@ -33,7 +33,8 @@ from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import Store, open_store
 from ldp_aggregator.store.contract import utc_now
 from protocols import Campaign
-from protocols.wire import ID_BYTES, Block, encode_blocks
+from protocols.framing import ID_BYTES
+from protocols.wire import Block, encode_blocks
 
 BULK_REPORTS = 50_000
 DECODE_REPORTS = 200_000

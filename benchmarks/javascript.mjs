@@ -6,6 +6,7 @@ import {
   parseCampaign,
   perturb,
   randomBytes,
+  uploadLength,
 } from "../javascript/dist/ldp-bayes-client.min.js";
 
 const ROUNDS = 41;
@@ -67,7 +68,7 @@ for (const [mechanism, d] of [
   const rounds = Array.from({ length: ROUNDS }, () => {
     const began = process.cpuUsage();
     for (const secret of secrets)
-      encodeUpload(perturb(asked, { u: "value 40" }, "b", secret));
+      encodeUpload(perturb(asked, { u: "value 40" }, "b", secret), uploadLength(asked));
     const { user, system } = process.cpuUsage(began);
     return (user + system) / REPORTS;
   });

@@ -33,8 +33,9 @@ from ldp_aggregator.store import Store, open_store
 from ldp_aggregator.store.contract import utc_now
 from ldp_client.network.sealed import Sealed
 from protocols import Campaign, Report, encode_upload
+from protocols.framing import ID_BYTES
 from protocols.oblivious import REQUEST_TYPE, BinaryRequest, encode_request
-from protocols.wire import ID_BYTES, MEDIA_TYPE
+from protocols.wire import MEDIA_TYPE
 
 AT_ONCE = 32
 BATCH = 100

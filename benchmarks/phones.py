@@ -27,7 +27,7 @@ NAMES = ["de-onebit", "oue-sign", "ss-laplace"]
 RECORD = {"colour": "green", "größe": 0.25, "hours": 41.5}
 SCRIPT = """
 import { readFileSync } from "node:fs";
-const { parseCampaign, perturb, encodeUpload } = await import(process.argv[1]);
+const { parseCampaign, perturb, encodeUpload, uploadLength } = await import(process.argv[1]);
 const { accepted } = JSON.parse(readFileSync(process.argv[2], "utf8"));
 const record = { colour: "green", größe: 0.25, hours: 41.5 };
 for (const name of ["de-onebit", "oue-sign", "ss-laplace"]) {
@@ -35,7 +35,7 @@ for (const name of ["de-onebit", "oue-sign", "ss-laplace"]) {
   let each = 0;
   for (let run = 0; run < 2; run++) {
     const begun = process.hrtime.bigint();
-    for (let i = 0; i < 20000; i++) encodeUpload(perturb(campaign, record, "yes"));
+    for (let i = 0; i < 20000; i++) encodeUpload(perturb(campaign, record, "yes"), uploadLength(campaign));
     each = Number(process.hrtime.bigint() - begun) / 2e7;
   }
   console.log(name.padEnd(12), each.toFixed(1), "us a report");

@@ -19,7 +19,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from protocols import Campaign, Report, encode_upload
-from protocols.wire import ID_BYTES, MEDIA_TYPE, Block, encode_blocks
+from protocols.framing import ID_BYTES
+from protocols.wire import MEDIA_TYPE, Block, encode_blocks
 
 READY = re.compile(r"ready: public (\S+) admin (\S+) operations (\S+)")
 WITHOUT_UVLOOP = "import sys; sys.modules['uvloop'] = None; from ldp_aggregator.__main__ import main; sys.exit(main())"

@@ -1,7 +1,7 @@
-// Builds what is published: modules with their types, and one file for pages without a bundler.
+// Builds what is published: modules with their types, and one file for pages without a bundler, beside which stand what it loads later.
 import { execFileSync } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
-import { bundled } from "./bundle.mjs";
+import { bundled, LATER } from "./bundle.mjs";
 
 const here = (path) => new URL(path, import.meta.url).pathname;
 
@@ -12,5 +12,8 @@ const source = ["index", "browser/index", "classifier/index", "publisher/index"]
   .map((name) => `export * from "./dist/${name}.js";`)
   .join("\n");
 const code = await bundled(source);
-writeFileSync(here("dist/ldp-bayes-client.min.js"), `// ldp-bayes-client ${version}, Apache-2.0\n${code}\n`);
+const write = (name, text) =>
+  writeFileSync(here(`dist/ldp-bayes-client.${name}.js`), `// ldp-bayes-client ${version}, Apache-2.0\n${text}\n`);
+write("min", code);
+for (const part of LATER) write(`${part}.min`, await bundled(`export * from "./dist/later/${part}.js";`));
 writeFileSync(here("dist/ldp-bayes-client.min.d.ts"), `${source.replaceAll("./dist/", "./")}\n`);

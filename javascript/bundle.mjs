@@ -1,8 +1,22 @@
-// One module of several, minified: for the file that is published, and for the sizes that are measured.
+// One module of several, minified: for the files that are published, and for the sizes that are measured.
 import { build } from "esbuild";
 import { minify } from "terser";
 
-/** The text of the module that `source` makes. */
+/** The parts that are loaded later, by modules in `device/`; beside the one file each has a file of its own. */
+export const LATER = ["tokens", "sealing"];
+
+const apart = {
+  name: "apart",
+  setup({ onResolve }) {
+    onResolve({ filter: /\/later\/\w+\.js$/ }, ({ path, kind }) =>
+      kind === "dynamic-import"
+        ? { path: path.replace(/.*\/(\w+)\.js$/, "./ldp-bayes-client.$1.min.js"), external: true }
+        : undefined,
+    );
+  },
+};
+
+/** The text of the module that `source` makes; without what it loads later, and without what are packages of others. */
 export async function bundled(source) {
   const {
     outputFiles: [{ text }],
@@ -14,6 +28,8 @@ export async function bundled(source) {
     platform: "browser",
     minifySyntax: true,
     minifyWhitespace: true,
+    external: ["@hpke/*"],
+    plugins: [apart],
   });
   return (await minify(text, { module: true, ecma: 2020, compress: { passes: 3 } })).code;
 }

@@ -31,18 +31,10 @@ from protocols.document.campaign import Campaign
 from protocols.document.questions import Question
 from protocols.errors import DocumentError, LdpError
 from protocols.exact import SYSTEM_COINS, Coins
+from protocols.framing import ID_BYTES, WIRE_VERSION, packed
 
 MEDIA_TYPE: Final = "application/vnd.ldp-bayes.reports+msgpack"
-WIRE_VERSION: Final = 2
-ID_BYTES: Final = 16
 SECRET_BYTES: Final = 32
-MOST_PADDED: Final = 1 << 19
-"""Bytes to which zeros follow at most. A single report is shorter; a device that answers more questions than so many
-bytes hold sends them in several uploads.
-"""
-
-
-_Block = tuple[int, bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +98,7 @@ def encode_padded(reports: Iterable[Report], length: int) -> bytes:
     """The same, where all that is at hand of the campaign is its ``upload_bytes``."""
     reports = tuple(reports)
     if len(reports) == 1:  # what most devices send
-        return _packed([(reports[0].question, reports[0].id, reports[0].payload)], length)
+        return packed([(reports[0].question, reports[0].id, reports[0].payload)], length)
     by_question: dict[int, list[Report]] = {}
     for report in reports:
         by_question.setdefault(report.question, []).append(report)
@@ -116,28 +108,12 @@ def encode_padded(reports: Iterable[Report], length: int) -> bytes:
         (question, b"".join(r.id for r in members), b"".join(r.payload for r in members))
         for question, members in sorted(by_question.items())
     ]
-    return _packed(blocks, length)
+    return packed(blocks, length)
 
 
 def encode_blocks(blocks: Sequence[Block], campaign: Campaign) -> bytes:
     """The one encoding of blocks, which must be in increasing order of their questions."""
-    return _packed([(block.question, block.ids, block.payloads) for block in blocks], campaign.upload_bytes)
-
-
-def longest_upload(campaign: Campaign) -> int:
-    """Bytes of the longest upload of everything that one device answers, before zeros follow."""
-    # The numbers of the last window are the longest.
-    first = len(campaign.counted) - len(campaign.questions)
-    pools: list[list[_Block]] = [
-        [(first + asked.index, bytes(ID_BYTES), bytes(asked.mechanism.width)) for asked in pool]
-        for pool in campaign.pools
-    ]
-    return len(_packed([max(pool, key=lambda block: len(msgpack.packb(block))) for pool in pools], 0))
-
-
-def _packed(body: Sequence[_Block], length: int) -> bytes:
-    packed: bytes = msgpack.packb([WIRE_VERSION, body], use_bin_type=True)
-    return packed.ljust(length, b"\0")
+    return packed([(block.question, block.ids, block.payloads) for block in blocks], campaign.upload_bytes)
 
 
 def decode_upload(data: bytes, campaign: Campaign) -> tuple[Block, ...]:
@@ -163,12 +139,8 @@ def decode_upload(data: bytes, campaign: Campaign) -> tuple[Block, ...]:
     if any(first.question >= second.question for first, second in itertools.pairwise(blocks)):
         raise _malformed("blocks must be in strictly increasing order of their questions")
     wanted = encode_blocks(blocks, campaign)
-    if len(data) != len(wanted):
-        raise _malformed(
-            f"these blocks are {len(wanted)} bytes, encoded shortest and followed by zeros; not {len(data)}"
-        )
     if data != wanted:
-        raise _malformed("not the shortest msgpack encoding, followed by zeros; exactly one encoding is valid")
+        raise _malformed(f"not the one encoding: the shortest msgpack and zeros, {len(wanted)} bytes; not {len(data)}")
     return blocks
 
 

@@ -39,8 +39,9 @@ from protocols.document.authored import Evaluation
 from protocols.document.questions import INDEX, LABEL, MOMENT, PRODUCT, RIGHT, SCORE, SIGN, VALUE, signs_of
 from protocols.document.schema import ContinuousFeature, Feature, Label
 from protocols.exact import Coins
+from protocols.framing import ID_BYTES
 from protocols.mechanisms import VALUE_BITS
-from protocols.wire import ID_BYTES, Block, encode_blocks, encode_upload
+from protocols.wire import Block, encode_blocks, encode_upload
 from simulations.tables.frames import python_values, records
 
 Integers = NDArray[np.int64]

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import re
 import subprocess
-import threading
 import time
-import urllib.error
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,9 +14,10 @@ from pathlib import Path
 import pytest
 from daemon import Daemon
 from drafts import draft, text
+from forwarding import forwarding
 
 from ldp_client import Device
-from protocols.oblivious import HEADER_BYTES, REQUEST_TYPE
+from protocols.oblivious import HEADER_BYTES
 
 pytestmark = pytest.mark.usefixtures("forked_programs")
 
@@ -105,40 +102,6 @@ def test_a_relay_that_is_killed_loses_nothing_and_what_it_mixed_unread_hides_eac
     told = shown["relayed"]
     assert (told["reports"], told["least_batch"], told["otherwise"]) == (2 * BATCH, BATCH, 0)
     assert told["guarantee"]["reports"] == BATCH
-
-
-@contextmanager
-def forwarding(url: str, times: int = 1) -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
-    """Somebody else's relay (RFC 9458, section 6.2): forwards each request at once, and so often; and what it saw."""
-    seen: list[tuple[dict[str, str], bytes]] = []
-
-    class Relay(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            seen.append((dict(self.headers), body))
-            for _ in range(times):
-                asked = urllib.request.Request(url, body, {"Content-Type": REQUEST_TYPE})
-                try:
-                    answer = urllib.request.urlopen(asked, timeout=SECONDS)
-                except urllib.error.HTTPError as error:
-                    answer = error
-                with answer:
-                    given = answer.read()
-            self.send_response(answer.status)
-            self.send_header("Content-Type", answer.headers["Content-Type"])
-            self.send_header("Content-Length", str(len(given)))
-            self.end_headers()
-            self.wfile.write(given)
-
-        def log_message(self, *_: object) -> None:
-            """Silent."""
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Relay) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/relay", seen
-        server.shutdown()
-        thread.join()
 
 
 def test_anybodys_relay_does_and_what_it_repeats_is_counted_once(served):

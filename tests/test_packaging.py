@@ -220,7 +220,7 @@ def test_the_client_works_in_a_plain_installation(environment, tmp_path):
     imported = printed([python, "-c", "import ldp_client; print(ldp_client.__file__)"], cwd=tmp_path)
     assert imported.startswith(str(environment.parent))
     contributed = printed([python, "-c", CONTRIBUTE.format(blocked="set()", document=DOCUMENT)], cwd=tmp_path)
-    assert contributed.split() == ["3", "9201", "[]"]
+    assert contributed.split() == ["3", "9202", "[]"]
 
 
 @pytest.mark.install
@@ -266,7 +266,7 @@ def test_the_client_works_where_the_wheel_for_devices_is_all_there_is(device_env
     assert installed_names(device_environment) == {"ldp-bayes-client", "msgpack"}
     python = device_environment / "python"
     contributed = printed([python, "-c", CONTRIBUTE.format(blocked="set()", document=DOCUMENT)], cwd=tmp_path)
-    assert contributed.split() == ["3", "9201", "[]"]
+    assert contributed.split() == ["3", "9202", "[]"]
     compiled = run([python, "-c", COMPILE], cwd=tmp_path)
     assert (compiled.returncode, compiled.stdout.count("pip install ldp-bayes")) == (0, 1), compiled.stderr
     printed([python, "-c", OPEN], cwd=tmp_path)
@@ -324,7 +324,7 @@ def test_the_devices_path_runs_with_everything_but_msgpack_blocked():
     contributed = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd=REPOSITORY, check=False
     )
-    assert contributed.stdout.split() == ["3", "9201", "[]"], contributed.stderr
+    assert contributed.stdout.split() == ["3", "9202", "[]"], contributed.stderr
 
 
 def test_the_licence_is_the_one_that_the_metadata_names():

@@ -11,6 +11,8 @@ export type {
   ContinuousFeature,
   Evaluation,
   Feature,
+  Gateway,
+  Issuer,
   LabelOf,
   Projection,
   Question,
@@ -24,4 +26,4 @@ export { readDirectory, type Directory } from "./publisher/directory.js";
 export { drawQuestions, drawWindow, oneStream, perturb, type Answer, type CoinSource } from "./perturb.js";
 export { problems, type Problem } from "./problems.js";
 export { held, numberOf, position, textOf, valueIndex } from "./values.js";
-export { encodeUpload, MEDIA_TYPE, type Report } from "./wire.js";
+export { encodeUpload, MEDIA_TYPE, uploadLength, type Report } from "./wire.js";

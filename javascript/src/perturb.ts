@@ -8,7 +8,7 @@ import { keyedCoins, randomBytes, systemCoins, type Coins } from "./exact/coins.
 import type { Moment } from "./mechanisms/mechanism.js";
 import { itemOf } from "./encoding.js";
 import { position } from "./values.js";
-import { reportId, slot, type Report } from "./wire.js";
+import { poolsOf, reportId, slot, type Report } from "./wire.js";
 
 const SECRET_BYTES = 32;
 
@@ -38,8 +38,7 @@ export const drawWindow = (campaign: Campaign, secret: Uint8Array): number =>
 
 /** The questions of the device with this secret: the same at every call, whatever failed after the last one. */
 export function drawQuestions(campaign: Campaign, secret: Uint8Array): Question[] {
-  const pools = campaign.privacy.answers === "all" ? campaign.groups : [campaign.questions];
-  return pools.map((questions) => {
+  return poolsOf(campaign).map((questions) => {
     const coins = wordsFor(secret, "question", slot(campaign, questions[0]!.group));
     let ticket = coins.index(questions.reduce((sum, question) => sum + question.weight, 0));
     return questions.find((question) => (ticket -= question.weight) < 0)!;

@@ -14,6 +14,7 @@ import {
   parseCampaign,
   perturb,
   unhex,
+  uploadLength,
 } from "../dist/ldp-bayes-client.min.js";
 
 const types = { integer: BigInt, double: (text) => Number(text.replace("inf", "Infinity")) };
@@ -35,7 +36,7 @@ function answer(campaign, secret, [record, label, words]) {
       : Object.fromEntries(Object.entries(record).map(([name, value]) => [name, read(value)]));
   try {
     const reports = perturb(campaign, whole, read(label), secret, oneStream(coins));
-    return [hex(encodeUpload(reports)), taken];
+    return [hex(encodeUpload(reports, uploadLength(campaign))), taken];
   } catch (error) {
     if (error instanceof LdpError) return error.code;
     throw error;

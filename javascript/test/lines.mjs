@@ -3,7 +3,15 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { Device, encodeUpload, hex, LdpError, parseCampaign, perturb } from "../dist/ldp-bayes-client.min.js";
+import {
+  Device,
+  encodeUpload,
+  hex,
+  LdpError,
+  parseCampaign,
+  perturb,
+  uploadLength,
+} from "../dist/ldp-bayes-client.min.js";
 import { fileStorage } from "../dist/node/file.js";
 import { memoryStorage } from "../dist/testing/index.js";
 
@@ -70,7 +78,8 @@ class Stranded {
 
 async function answer(line) {
   const record = recordOf(line);
-  if (line.device === undefined) return hex(encodeUpload(perturb(campaign, record, line.label)));
+  if (line.device === undefined)
+    return hex(encodeUpload(perturb(campaign, record, line.label), uploadLength(campaign)));
   const name = String(line.device);
   const key = `${campaign.id} ${name}`;
   if (!devices.has(key)) devices.set(key, new Stranded(name));

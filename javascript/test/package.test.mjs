@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { build } from "esbuild";
@@ -64,18 +65,41 @@ test("everything in one module is imported by the package's name, and has the ot
   assert.match(read("dist/ldp-bayes-client.min.d.ts"), /export \* from "\.\/browser\/index\.js";/);
 });
 
-test("no module for browsers needs Node, and none needs a package but the hook, whose app has React", () => {
+test("no module for browsers needs Node, and none a package but the hook, whose app has React, and sealing, where it may be missing", () => {
   for (const path of files("dist").filter((name) => name.endsWith(".js"))) {
     for (const [, from] of read(path).matchAll(/(?:from|import)\s*\(?"([^"]+)"/g)) {
       assert.ok(
         from.startsWith(".") ||
           (from.startsWith("node:") && path.startsWith("dist/node/")) ||
-          (from === "react" && path.startsWith("dist/react/")),
+          (from === "react" && path.startsWith("dist/react/")) ||
+          (from === "@hpke/core" && /sealing/.test(path)),
         `${path} imports ${from}`,
       );
     }
   }
   assert.equal(JSON.parse(read("package.json")).dependencies, undefined);
+});
+
+test("what some campaigns need is loaded later, by the modules and by the one file, which stands beside what it loads", async () => {
+  for (const path of ["dist/device/later.js", "dist/ldp-bayes-client.min.js"]) {
+    const found = [...read(path).matchAll(/import\("(\.[^"]+)"\)/g)].map(([, from]) => from);
+    assert.equal(found.length, 2, path);
+    for (const from of found) assert.ok(Object.keys(await import(join(ROOT, path, "..", from))).length, from);
+  }
+});
+
+test("an app that has not installed what seals is bundled all the same", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "app-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  cpSync(join(ROOT, "dist"), join(folder, "dist"), { recursive: true });
+  const { errors, warnings } = await build({
+    stdin: { contents: `export * from "./dist/browser/index.js";`, resolveDir: folder },
+    bundle: true,
+    format: "esm",
+    write: false,
+    platform: "browser",
+  });
+  assert.deepEqual([errors, warnings], [[], []]);
 });
 
 test("no code is made of texts, and nothing is sent that cannot be answered", () => {

@@ -26,7 +26,7 @@ from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.runs.run_files import private, sync_folder
 from protocols import Campaign
-from protocols.wire import ID_BYTES
+from protocols.framing import ID_BYTES
 
 MOST_ROWS = 1 << 23
 MOST_BYTES = 1 << 30

@@ -32,7 +32,7 @@ from ldp_aggregator.counting.tally import Sums, Tally, add_part, count, digests,
 from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.store.contract import StoreError
 from protocols import Campaign, DocumentError
-from protocols.wire import ID_BYTES
+from protocols.framing import ID_BYTES
 
 MOST_SLOTS: Final = 256
 

@@ -35,7 +35,8 @@ from ldp_aggregator.archive.recount import DOCUMENT, REPORTS, SUFFIX, check_slot
 from ldp_aggregator.counting.tally import payload_rows
 from ldp_aggregator.store.contract import LOG, UNAVAILABLE, Counting, Outcome, StoreError, Submission, kind_of
 from protocols import Campaign
-from protocols.wire import ID_BYTES, Block
+from protocols.framing import ID_BYTES
+from protocols.wire import Block
 
 PENDING: Final = "pending"
 COMPACT_AT: Final = 64

@@ -15,8 +15,9 @@ from cryptography.hazmat.primitives.hashes import SHA384
 from ldp_aggregator.server.problems import ProblemError
 from protocols import Campaign
 from protocols.document.issuer import EXPONENT
+from protocols.framing import ID_BYTES
 from protocols.tokens import SALT_BYTES, SCHEME, challenge, issuer_of, read_credentials, token_input
-from protocols.wire import ID_BYTES, Block
+from protocols.wire import Block
 
 _HASH: Final = SHA384()
 _PADDING: Final = PSS(MGF1(_HASH), SALT_BYTES)

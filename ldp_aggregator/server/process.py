@@ -170,7 +170,7 @@ def preflight_headers(allowed: Collection[str], origin: str | None, methods: str
         return {}
     return granted | {
         "Access-Control-Allow-Methods": methods,
-        "Access-Control-Allow-Headers": "Content-Type",
+        "Access-Control-Allow-Headers": "Authorization, Content-Type",
         "Access-Control-Max-Age": str(MAX_AGE),
     }
 

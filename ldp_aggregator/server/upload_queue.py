@@ -14,19 +14,18 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
 from typing import Final, Protocol
 
-from ldp_aggregator.counting.tally import MOST_LAYOUTS, ById
 from ldp_aggregator.server.answer_tokens import check_answer_token
 from ldp_aggregator.server.metrics import REPORT, Metrics
 from ldp_aggregator.server.problems import ProblemError, retry_later
 from ldp_aggregator.service.settings import Limits
 from ldp_aggregator.store.contract import LOG, UNAVAILABLE, Counting, Outcome, StoreError, Submission, kind_of
 from protocols import Campaign, DocumentError, decode_upload
-from protocols.wire import ID_BYTES, Block, longest_upload
+from protocols.framing import ID_BYTES
+from protocols.wire import Block
 
 LEAST_BYTES: Final = 8 << 10
 """Shorter uploads are read in any case, and told what is wrong with them."""
@@ -52,18 +51,13 @@ class UploadBounds:
 
 def for_a_device(campaign: Campaign, limits: Limits, stranger: ProblemError | None = None) -> UploadBounds:
     """Bound what a device can have to send: its answers to one question of each group, and nothing more."""
-    longest = min(_longest(ById(campaign)), limits.body_bytes)
+    longest = min(max(LEAST_BYTES, campaign.longest_upload), limits.body_bytes)
     return UploadBounds(campaign, min(len(campaign.groups), limits.reports_per_upload), longest, stranger=stranger)
 
 
 def for_a_relay(campaign: Campaign, limits: Limits, batch: int | None) -> UploadBounds:
     """With a relay's token."""
     return UploadBounds(campaign, limits.reports_per_upload, limits.body_bytes, is_relay=True, batch=batch)
-
-
-@lru_cache(maxsize=MOST_LAYOUTS)
-def _longest(key: ById) -> int:
-    return max(LEAST_BYTES, longest_upload(key.campaign))
 
 
 class Upload(Protocol):

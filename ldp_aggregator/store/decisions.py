@@ -23,7 +23,7 @@ from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.store import contract
 from ldp_aggregator.store.contract import Life, Outcome, StoreError, Submission, to_text
 from protocols import Campaign
-from protocols.wire import ID_BYTES
+from protocols.framing import ID_BYTES
 
 RECORD_BYTES: Final = ID_BYTES + DIGEST_BYTES
 """An id and its digest, as they go to the store side by side."""

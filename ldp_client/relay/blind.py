@@ -23,8 +23,8 @@ from ldp_client.runtime import ForkSafeLock
 from ldp_client.storage.contract import Transaction
 from protocols import DocumentError, LdpError, Report
 from protocols.document.gateway import Gateway
+from protocols.framing import ID_BYTES
 from protocols.oblivious import BATCH_TYPE, HEADER_BYTES, LEAST_SEALED, LENGTH_HEADER, seal_header
-from protocols.wire import ID_BYTES
 
 GATHERING: Final = "gathering/"
 """Keys of what waits."""

@@ -25,6 +25,7 @@ from protocols.document.windows import Windows
 from protocols.errors import DocumentError, DraftError, LdpError
 from protocols.exact import exact_epsilon, float_up
 from protocols.fields import Fields, parse_json
+from protocols.framing import MOST_PADDED, longest
 
 if TYPE_CHECKING:
     from typing import Self
@@ -118,11 +119,16 @@ class Campaign:
         return self.questions * (1 if self.windows is None else self.windows.count)
 
     @cached_property
+    def longest_upload(self) -> int:
+        """Bytes of the longest upload of everything that one device answers."""
+        # The numbers of the last window are the longest.
+        first = len(self.counted) - len(self.questions)
+        return longest([(first + asked.index, asked.mechanism.width) for asked in pool] for pool in self.pools)
+
+    @property
     def upload_bytes(self) -> int:
         """Length of every device's upload: that of the longest one, to which zeros fill up a shorter one."""
-        from protocols.wire import MOST_PADDED, longest_upload
-
-        return min(longest_upload(self), MOST_PADDED)
+        return min(self.longest_upload, MOST_PADDED)
 
     @cached_property
     def one_window(self) -> Campaign:

@@ -26,8 +26,9 @@ from ldp_client.network.transport import Cancellation, Request, Response, Transp
 from protocols import SYSTEM_COINS, Campaign, Coins, Question, Report, encode_upload
 from protocols.document.questions import INDEX, MOMENT, PRODUCT, signs_of
 from protocols.exact import ONE
+from protocols.framing import ID_BYTES
 from protocols.mechanisms import Moment
-from protocols.wire import ID_BYTES, MEDIA_TYPE, make_secret
+from protocols.wire import MEDIA_TYPE, make_secret
 from simulations.fidelities import UNIT, SeededCoins
 from simulations.tables.frames import Table, python_values, records
 

@@ -75,7 +75,7 @@ FAULTS = {
     "an error of JSON's own": ("document", campaign, "parse_json", lambda text, _: json.loads(text)),
     "a loss that is not checked": ("document", campaign, "exact_epsilon", lambda _: float("inf")),
     "probabilities that are none": ("model", model, "_check_distribution", lambda *_: None),
-    "a second encoding": ("upload", wire, "encode_blocks", lambda _: EqualToAll()),
+    "a second encoding": ("upload", wire, "encode_blocks", lambda *_: EqualToAll()),
     "a share for another campaign": ("share", fuzz_targets, "decode_share", unchecked_share),
     "a head that fails the door": ("door", upload_path, "read_head", lambda head: {}[head]),
     "an answer that is no problem": ("door", upload_path.ProblemError, "body", lambda self: b'{"code": "other"}'),

@@ -71,6 +71,9 @@ def other_key(change):
         ({"name": "issuer.example\n"}, "issuer.name"),
         ({"key": "!"}, "issuer.key"),
         ({"key": "é" * 20}, "issuer.key"),
+        ({"key": issuer()["key"] + "==="}, "issuer.key"),
+        ({"key": " " + issuer()["key"]}, "issuer.key"),
+        ({"key": issuer()["key"].replace("-", "+")}, "issuer.key"),
         ({"key": issuer()["key"][:-4]}, "issuer.key"),
         ({"key": other_key(lambda key: key.__setitem__(20, 0))}, "issuer.key"),
         ({"key": other_key(lambda key: key.__setitem__(-6, key[-6] ^ 1))}, "issuer.key"),  # an even modulus

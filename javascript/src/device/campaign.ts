@@ -9,7 +9,9 @@ import { opensAt } from "../document/windows.js";
 import { ensure, LdpError } from "../errors.js";
 import { within } from "../exact/rationals.js";
 import { drawWindow, perturb } from "../perturb.js";
+import { uploadLength } from "../wire.js";
 import { changeState, landed, stateOf, type Install } from "./install.js";
+import { tokens, unsealable } from "./later.js";
 import { AwayError, get } from "./network.js";
 import { CLOCK_TOLERANCE, CLOSING_GRACE } from "./policy.js";
 import type { Publisher, Signer } from "./signer.js";
@@ -76,12 +78,13 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   }
 
   /**
-   * What an app has to do now; call it at every start. `"ask"`: show the person what `fetch` gives, then `grant` for a yes,
-   * `withdraw` for a no; either is remembered. `"contribute"`: the person has agreed, and no answer is given yet; in a campaign
-   * with windows, this device's is open. `"nothing"`: answered, declined, switched off, refused (`refusal` says why, and when
-   * this device's window opens), or the campaign cannot be had at the moment.
+   * What an app has to do now; call it at every start. `"ask"`: show the person what `fetch` gives, then `grant` for a
+   * yes, `withdraw` for a no; either is remembered. `"token"`, in a campaign with an issuer: the person has agreed; call
+   * `obtainToken`. `"contribute"`: the person has agreed, and no answer is given yet; in a campaign with windows, this
+   * device's is open. `"nothing"`: answered, declined, switched off, refused (`refusal` says why, and when this device's
+   * window opens), or the campaign cannot be had at the moment.
    */
-  async nextStep(): Promise<"ask" | "contribute" | "nothing"> {
+  async nextStep(): Promise<"ask" | "token" | "contribute" | "nothing"> {
     const entry = await this.entry();
     if (entry && (entry.receipt || !given(entry))) return "nothing";
     let code: string | undefined;
@@ -92,19 +95,27 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
       throw error;
     }
     if (code && !AGREEABLE.includes(code)) return "nothing";
-    return !entry || code === "other-recipient" ? "ask" : code ? "nothing" : "contribute";
+    if (!entry || code === "other-recipient") return "ask";
+    return this.document?.issuer && !entry.token ? "token" : code ? "nothing" : "contribute";
   }
 
   /** Why this device would refuse the campaign, null where it would answer: to know before anybody is asked. */
   async refusal(): Promise<LdpError | null> {
     const campaign = await this.fetch();
-    const { publisher, install } = this;
+    const { install } = this;
     // Read once: where another tab answers meanwhile, its receipt would be taken for an earlier campaign's.
     const state = await stateOf(install);
     if (state.campaigns[this.id]?.receipt) return null;
     return (
-      (await publisher?.refusal()) ?? (await install.storage.refusal?.(install.key)) ?? this.refused(campaign, state)
+      (await this.barred(campaign)) ?? (await install.storage.refusal?.(install.key)) ?? this.refused(campaign, state)
     );
+  }
+
+  /** Why no device of this app answers the campaign. */
+  private async barred({ issuer, gateway }: Campaign<D>): Promise<LdpError | null> {
+    // What an issuer signs takes SHA-384.
+    if (issuer && !globalThis.crypto?.subtle) return new LdpError("no-signatures");
+    return (await this.publisher?.refusal()) ?? unsealable(gateway?.key, this.install.relay);
   }
 
   /**
@@ -133,7 +144,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   /** The person has agreed to this campaign, and to sending the answer to this address. Throws what `refusal` returns. */
   async grant(): Promise<void> {
     const { storage, now } = this.install;
-    const { title, purpose, realisedEpsilon: epsilon, document } = await this.fetch();
+    const { title, purpose, realisedEpsilon: epsilon, document, gateway } = await this.fetch();
     const refused = await this.refusal();
     if (refused && !AGREEABLE.includes(refused.code)) throw refused;
     await storage.change(`campaign ${this.id}`, () => document);
@@ -141,8 +152,44 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     await changeState(this.install, ({ campaigns }) => {
       const entry = campaigns[this.id];
       if (given(entry) && entry!.consent.url === this.url) return;
-      campaigns[this.id] = { ...NOTHING, ...entry, consent: this.consent(now(), title, purpose ?? "", epsilon) };
+      const consent = this.consent(now(), title, purpose ?? "", epsilon);
+      campaigns[this.id] = { ...NOTHING, ...entry, consent: { ...consent, ...(gateway && { gateway: gateway.key }) } };
     });
+  }
+
+  /**
+   * Has the campaign's issuer sign this device's token, which its answer shows; once the person has agreed, and best long
+   * before there is a record. The issuer sees who asks, and neither the token nor the answer.
+   *
+   * `issue` is the app's own call: it sends the bytes that it is given (`application/private-token-request`) to the app's
+   * backend, where the person is known, and resolves to the bytes that come back; what it throws comes out here. Asking
+   * again sends the same bytes, which the issuer counts once; where there is a token, nothing is asked. Throws LdpError,
+   * and nothing was stored then: `not-fetched`, `consent-missing`, `no-issuer`, `no-signatures` without WebCrypto;
+   * `wrong-token` where the answer is no signature by the key in the campaign's document.
+   */
+  async obtainToken(issue: (request: Uint8Array) => Promise<Uint8Array | ArrayBuffer>): Promise<void> {
+    const campaign = await this.atHand();
+    ensure(campaign, "not-fetched");
+    const { secret, campaigns } = await stateOf(this.install);
+    ensure(given(campaigns[this.id]), "consent-missing");
+    ensure(campaign.issuer, "no-issuer");
+    ensure(globalThis.crypto?.subtle, "no-signatures");
+    if (campaigns[this.id]!.token) return;
+    const { tokenRequest } = await tokens();
+    const asked = await tokenRequest(campaign, unhex(secret));
+    const token = asked?.finish(await issue(asked.request));
+    ensure(token, "wrong-token");
+    let stored = false;
+    await changeState(
+      this.install,
+      (state) => {
+        const entry = state.campaigns[this.id];
+        stored = given(entry) && state.secret === secret;
+        if (stored) entry!.token = token;
+      },
+      false,
+    );
+    ensure(stored, "consent-missing"); // withdrawn or erased meanwhile
   }
 
   /**
@@ -180,8 +227,9 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   /**
    * Answers the campaign, once: a second call returns the first receipt, whatever the record now says. The ledger's debit,
    * the answer and its place in the queue are on disk before this returns and before anything is sent; the network is not
-   * used. Throws LdpError, and nothing was then spent: `consent-missing`, `not-fetched`, `undeclared-label`,
-   * `not-a-record`, what `refusal` returns, and what the storage throws.
+   * used, where `nextStep` was asked before and has loaded what seals. Throws LdpError, and nothing was then spent:
+   * `consent-missing`, `not-fetched`, `token-missing`, `undeclared-label`, `not-a-record`, what `refusal` returns, and what
+   * the storage throws.
    */
   async contribute(record: RecordOf<D>, label: LabelOf<D>): Promise<Receipt> {
     const { install } = this;
@@ -190,14 +238,16 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     const campaign = await this.atHand();
     ensure(campaign, "not-fetched");
     const account = install.identity && keyedSource(install.identity, campaign);
-    const unsigned = await this.publisher?.refusal();
-    if (unsigned) throw unsigned;
+    const barred = await this.barred(campaign);
+    if (barred) throw barred;
     let receipt: Receipt | undefined;
     await changeState(install, (state) => {
       receipt = this.answered(state);
       if (receipt) return;
       const refused = this.refused(campaign, state);
       if (refused) throw refused;
+      const entry = state.campaigns[this.id]!;
+      ensure(!campaign.issuer || entry.token, "token-missing");
       const secret = unhex(state.secret);
       const reports = perturb(campaign, record, label, secret, account);
       const { title, study, questions, realisedEpsilon: epsilon, closes, windows } = campaign;
@@ -223,7 +273,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
       });
       const ends = windows ? opensAt(windows, own + 1) : Date.parse(closes ?? "");
       const expires = Math.min(at + reportAge, (ends || Infinity) + CLOSING_GRACE);
-      Object.assign(state.campaigns[this.id]!, { receipt, reports: kept, expires, due: null });
+      Object.assign(entry, { receipt, reports: kept, expires, length: uploadLength(campaign), due: null });
     });
     install.wake?.();
     return receipt!;

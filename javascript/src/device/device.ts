@@ -3,7 +3,7 @@ import { ensure } from "../errors.js";
 import { DeviceCampaign } from "./campaign.js";
 import { changeState, checkCap, keyOf, landed, stateOf, step, type Install } from "./install.js";
 import { ledgerOf, sentReports, type Ledger, type SentReport } from "./ledger.js";
-import { checkUrl, pause, type Fetch } from "./network.js";
+import { checkRelay, checkUrl, pause, type Fetch } from "./network.js";
 import { IDLE_CHECK, POLICY, type Policy } from "./policy.js";
 import type { Signer } from "./signer.js";
 import type { State } from "./state.js";
@@ -21,6 +21,11 @@ export interface DeviceOptions {
    */
   readonly identity: Uint8Array | "per installation";
   readonly fetch?: Fetch;
+  /**
+   * The address of a relay (RFC 9458), by which uploads to campaigns with a gateway go, sealed by the package
+   * `@hpke/core`; it sees who sends and nothing of what. Without one such a campaign is refused.
+   */
+  readonly relay?: string | undefined;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
   readonly policy?: Partial<Policy>;
@@ -31,8 +36,8 @@ export class Device {
   private readonly install: Install;
   private stop: AbortController | undefined;
 
-  /** Throws LdpError `bad-cap` or `bad-identity`. */
-  constructor(storage: Storage, { maxTotalEpsilon, identity, fetch, now = Date.now, policy }: DeviceOptions) {
+  /** Throws LdpError `bad-cap`, `bad-identity` or `bad-relay`. */
+  constructor(storage: Storage, { maxTotalEpsilon, identity, fetch, relay, now = Date.now, policy }: DeviceOptions) {
     const account = identity instanceof Uint8Array ? identity : undefined;
     ensure(account ? account.length >= LEAST_IDENTITY : identity === "per installation", "bad-identity");
     this.install = {
@@ -40,6 +45,7 @@ export class Device {
       maxTotalEpsilon: checkCap(maxTotalEpsilon),
       identity: account,
       fetch: fetch ?? ((url, init) => globalThis.fetch(url, init)),
+      relay: relay === undefined ? relay : checkRelay(relay),
       now,
       policy: { ...POLICY, ...policy },
       key: keyOf(account),

@@ -1,13 +1,14 @@
 // What the campaigns of a device share: its storage, its state in it, and one sender for all of them.
 import { hex, unhex, utf8 } from "../bytes.js";
-import { ensure } from "../errors.js";
+import { ensure, type LdpError } from "../errors.js";
 import { randomBytes } from "../exact/coins.js";
 import { hmac } from "../exact/sha256.js";
 import { encodeUpload } from "../wire.js";
-import { judge } from "./machine.js";
+import { unsealable } from "./later.js";
+import { failed, judge } from "./machine.js";
 import { pause, post, type Fetch } from "./network.js";
 import { CLOSE_TIMEOUT, EXPIRY_TRIES, RETRY_AFTER_LONGEST, type Policy } from "./policy.js";
-import { given, pack, queued, unpack, type Kept, type State } from "./state.js";
+import { given, pack, queued, unpack, type Entry, type Kept, type State } from "./state.js";
 import type { Storage } from "./storage.js";
 
 /** What an app gave to its device, and where the state of it is in the storage. */
@@ -16,6 +17,7 @@ export interface Install {
   readonly maxTotalEpsilon: number;
   readonly identity: Uint8Array | undefined;
   readonly fetch: Fetch;
+  readonly relay: string | undefined;
   readonly now: () => number;
   readonly policy: Policy;
   readonly key: string;
@@ -49,14 +51,19 @@ export const landed = ({ storage }: Install): Promise<unknown> =>
   Promise.race([storage.exclusive(async () => {}), pause(CLOSE_TIMEOUT)]);
 
 /** One step of the delivery. Milliseconds until the next one is due; undefined where nothing waits. */
-export function step(install: Install, firstDelay: number): Promise<number | undefined> {
-  const { storage, fetch, now: clock, policy } = install;
+export async function step(install: Install, firstDelay: number): Promise<number | undefined> {
+  const { storage, fetch, relay, now: clock, policy } = install;
+  const waits = ({ enabled, campaigns }: State) =>
+    Object.entries(campaigns).filter(([, entry]) => enabled && given(entry) && queued(entry).length);
+  const waiting = waits(await stateOf(install));
+  if (!waiting.length) return undefined;
+  // Before this tab's turn begins: what seals may have to be loaded, and others need not wait for that.
+  const muted = new Map<string, LdpError | null>();
+  for (const [id, { consent }] of waiting) muted.set(id, await unsealable(consent.gateway, relay));
   return storage.exclusive(async () => {
-    const waits = ({ enabled, campaigns }: State) =>
-      Object.entries(campaigns).filter(([, entry]) => enabled && given(entry) && queued(entry).length);
-    if (!waits(await stateOf(install)).length) return undefined;
     let wait: number | undefined;
-    let [url, id] = ["", ""];
+    let id = "";
+    let from: Entry | undefined;
     let batch: Kept[] = [];
     const jitter = () => randomBytes(4).reduce((sum, byte) => (sum + byte) / 256, 0);
     await changeState(
@@ -74,10 +81,13 @@ export function step(install: Install, firstDelay: number): Promise<number | und
           // No try lies further ahead than the policy allows, whatever a clock said when it was planned.
           const longest = attempts ? Math.max(policy.backoffLongest, RETRY_AFTER_LONGEST) : firstDelay;
           entry.due = Math.min(entry.due ?? now + jitter() * firstDelay, now + longest);
+          // Safety: never in the clear instead. It waits for an app that can seal it.
+          const mute = muted.get(campaignId);
+          if (mute && entry.due <= now) judge(entry, [], failed(mute.code), now, jitter(), policy);
           wait = Math.min(wait ?? Infinity, Math.max(0, entry.due - now));
-          if (wait || batch.length) continue;
-          batch = queued(entry).slice(0, entry.most);
-          [url, id] = [entry.consent.url, campaignId];
+          if (mute || wait || batch.length) continue;
+          batch = queued(entry).slice(0, entry.token ? undefined : entry.most);
+          [from, id] = [entry, campaignId];
           entry.receipt!.fate = "on-its-way"; // from here on it may arrive, and is in the person's log
           for (const report of batch) report.at ??= now;
         }
@@ -87,8 +97,9 @@ export function step(install: Install, firstDelay: number): Promise<number | und
     if (!batch.length) return wait;
     const body = encodeUpload(
       batch.map(({ question, id, payload }) => ({ question, id: unhex(id), payload: unhex(payload) })),
+      from!.length ?? 0,
     );
-    const answer = await post(fetch, `${url}/v1/campaigns/${id}/reports`, body, policy);
+    const answer = await post(fetch, relay, `${from!.consent.url}/v1/campaigns/${id}/reports`, body, from!, policy);
     await changeState(
       install,
       ({ campaigns }) => {

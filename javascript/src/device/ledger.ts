@@ -57,15 +57,24 @@ export interface SentReport extends Readonly<Kept> {
   readonly campaignId: string;
   readonly title: string;
   readonly url: string;
+  /** How it went, for people. */
+  readonly way: string;
 }
+
+/** By a relay, sealed to the campaign's gateway: true unless these two collude. */
+const SEALED = "sent so that nobody saw both who and what";
+const DIRECT = "sent to the server";
 
 export const sentReports = ({ campaigns }: State): SentReport[] =>
   Object.entries(campaigns).flatMap(
     ([
       campaignId,
       {
-        consent: { title, url },
+        consent: { title, url, gateway },
         reports,
       },
-    ]) => reports.filter(({ at }) => at !== null).map((report) => ({ campaignId, title, url, ...report })),
+    ]) =>
+      reports
+        .filter(({ at }) => at !== null)
+        .map((report) => ({ campaignId, title, url, way: gateway ? SEALED : DIRECT, ...report })),
   );

@@ -15,6 +15,13 @@ export interface Answer {
   readonly headers: Headers;
 }
 
+/** What stands for an answer where nobody's word counts: the upload is tried again, and `code` says why. */
+export const failed = (code: string): Answer => ({
+  status: 0,
+  body: JSON.stringify({ code }),
+  headers: new Headers({ "Content-Type": "application/problem+json" }),
+});
+
 /** A server's code as far as it is one: it is kept, and shown. */
 const clean = (code: unknown): string => (/^[\w.-]{1,64}$/.test(code as string) ? `${code}` : "unreadable-code");
 
@@ -76,8 +83,8 @@ export function judge(
   if (decided.length) {
     settle(decided, (id) => rejected!.get(id));
     entry.problem = null;
-  } else if (ids.length > 1 && poison) {
-    entry.most = 1; // from now on one at a time: the one that cannot be taken is then alone
+  } else if (ids.length > 1 && poison && !entry.token) {
+    entry.most = 1; // a token is of all of them; else from now on one at a time: the one that cannot be taken is then alone
   } else if (code && (poison || (TERMINAL.includes(status) && !RETRYABLE_CODES.includes(code)))) {
     settle(ids, () => reason);
   } else {

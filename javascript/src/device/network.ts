@@ -1,8 +1,11 @@
 // One campaign at one aggregator, by fetch: no cookies, no referrer, no redirect, nothing kept by the browser.
 import { ensure, LdpError } from "../errors.js";
 import { MEDIA_TYPE } from "../wire.js";
-import { reasonOf, type Answer } from "./machine.js";
+import type { Sealed } from "../later/sealing.js";
+import { failed, reasonOf, type Answer } from "./machine.js";
+import { sealing } from "./later.js";
 import { FETCH_TRIES, type Policy } from "./policy.js";
+import type { Entry } from "./state.js";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
@@ -11,6 +14,12 @@ const MOST_KEPT_ALIVE = 60_000; // bytes; browsers refuse 64 KiB of all such req
 // As every platform writes it in an answer: ASCII, the host in lower case, without the standard port.
 const ADDRESS =
   /^(https:\/\/([a-z\d._-]+|\[[a-f\d:]+])|http:\/\/(localhost|127(\.\d+){3}|\[::1]))(:(?!(443|80)\b)\d+)?(\/[\w./~%-]*)?$/;
+
+/** The address of a relay as a platform writes it. Throws LdpError `bad-relay`. */
+export function checkRelay(url: string): string {
+  ensure(ADDRESS.test(url), "bad-relay");
+  return url.replace(/^(\w+:\/\/[^/]+)$/, "$1/");
+}
 
 /** The address without a slash at its end. Throws LdpError for one that reports must not be sent to. */
 export function checkUrl(url: string): string {
@@ -32,12 +41,18 @@ async function textOf(response: Response): Promise<string> {
   return text;
 }
 
-/** The answer, null where there is none in time, or none of this address. */
+const readPlain = async (response: Response): Promise<Answer> => {
+  const { status, headers } = response;
+  return { status, headers, body: await textOf(response) };
+};
+
+/** The answer as `read` reads it, null where there is none in time, or none of this address. */
 export async function exchange(
   fetch: Fetch,
   url: string,
   init: RequestInit,
   { requestTimeout }: Policy,
+  read = readPlain,
 ): Promise<Answer | null> {
   const stop = new AbortController();
   const timer = setTimeout(() => stop.abort(), requestTimeout);
@@ -51,9 +66,9 @@ export async function exchange(
       cache: "no-store",
     });
     // A platform's fetch may follow where it was told not to.
-    const { redirected, url: from, status, headers } = response;
+    const { redirected, url: from, headers } = response;
     const foreign = redirected || (from || url) !== url || Number(headers.get("content-length")) > LARGEST_ANSWER;
-    return foreign ? null : { status, headers, body: await textOf(response) };
+    return foreign ? null : await read(response);
   } catch {
     return null;
   } finally {
@@ -62,18 +77,42 @@ export async function exchange(
   }
 }
 
-export const post = (fetch: Fetch, url: string, body: Uint8Array, policy: Policy): Promise<Answer | null> =>
-  exchange(
+/** Sends an upload with its token, sealed by a relay where it has a gateway; nothing leaves where that cannot be done. */
+export async function post(
+  fetch: Fetch,
+  relay: string | undefined,
+  url: string,
+  body: Uint8Array,
+  { token, consent: { gateway } }: Entry,
+  policy: Policy,
+): Promise<Answer | null> {
+  const plain = {
+    headers: { "Content-Type": MEDIA_TYPE, ...(token && { Authorization: `PrivateToken token="${token}"` }) },
+    body,
+    read: undefined,
+  };
+  let sent: typeof plain | Sealed = plain;
+  if (gateway)
+    try {
+      ensure(relay, "not-installed");
+      const { seal } = await sealing();
+      sent = await seal(gateway, url, plain.headers, body);
+    } catch {
+      return failed("not-installed");
+    }
+  return exchange(
     fetch,
-    url,
+    gateway ? relay! : url,
     {
       method: "POST",
-      headers: { "Content-Type": MEDIA_TYPE },
-      body: body as BufferSource,
-      keepalive: body.length < MOST_KEPT_ALIVE,
+      headers: sent.headers,
+      body: sent.body as BufferSource,
+      keepalive: sent.body.length < MOST_KEPT_ALIVE,
     },
     policy,
+    sent.read,
   );
+}
 
 export const pause = (milliseconds: number): Promise<unknown> => new Promise((done) => setTimeout(done, milliseconds));
 

@@ -43,6 +43,8 @@ export interface Consent {
   readonly title: string;
   readonly purpose: string;
   readonly epsilon: number;
+  /** The key to which uploads are sealed, where they are: the document may be gone when they leave. */
+  readonly gateway?: string;
   readonly grantedAt: number | null;
   withdrawnAt: number | null;
 }
@@ -57,6 +59,10 @@ export interface Entry {
   due: number | null;
   most?: number;
   expires?: number;
+  /** The token that the answer shows, in base64url. */
+  token?: string;
+  /** Bytes of an upload. */
+  length?: number;
   retries: number;
   problem: string | null;
 }

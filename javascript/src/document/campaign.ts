@@ -19,6 +19,8 @@ import {
   whole,
 } from "./checks.js";
 import { checkEvaluation } from "./evaluation.js";
+import { isGateway } from "./gateway.js";
+import { isIssuer } from "./issuer.js";
 import { strictJson } from "./json.js";
 import { checkProjection } from "./projection.js";
 import { readQuestion, MOST_PRODUCTS } from "./questions.js";
@@ -68,6 +70,8 @@ function checkAuthored(document: any): Feature[] {
     windows: plain ? optional(areWindows) : isAbsent,
     opens: windows ? isAbsent : optional(isInstant),
     closes: windows ? isAbsent : optional((time) => isInstant(time) && (opens == null || opens < time)),
+    issuer: optional(isIssuer),
+    gateway: optional(isGateway),
     questions: Array.isArray,
   });
   const asked: Feature[] = [

@@ -35,6 +35,10 @@ export const among =
   (texts: string): Rule =>
   (value) =>
     texts.split(" ").includes(value);
+export const like =
+  (pattern: RegExp): Rule =>
+  (value) =>
+    typeof value === "string" && pattern.test(value);
 export const isPositive: Rule = (value) => Number.isFinite(value) && value > 0;
 /** A list of which every member is right. */
 export const isList = (value: unknown, least: number, most: number, rule: Rule = () => true): value is any[] =>

@@ -1,5 +1,5 @@
 // The check of a projection.
-import { among, areTexts, check, distinct, isAbsent, isList, isName, isPositive, isRow, isText } from "./checks.js";
+import { among, areTexts, check, distinct, isAbsent, isList, isName, isPositive, isRow, like } from "./checks.js";
 import { isFeature, MOST_FEATURES, nameOf } from "./schema.js";
 import type { ContinuousFeature, Feature } from "./types.js";
 
@@ -34,7 +34,7 @@ export function checkProjection(projection: any, { features, label, study }: any
         outputs.length,
         (row) => isRow(row, m) && row.some(Number) && Number.isFinite(reach(row)),
       ),
-    fitted_on: (origin) => !fitted || (isText(origin) && /^[\w-]{43}$/.test(origin) && study != null),
+    fitted_on: (origin) => !fitted || (like(/^[\w-]{43}$/)(origin) && study != null),
     fitted_study: fitted ? isName : isAbsent,
     fitted_epsilon: fitted ? isPositive : isAbsent,
   });

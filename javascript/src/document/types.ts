@@ -52,6 +52,18 @@ export interface Windows {
   readonly count: number;
 }
 
+/** The host that signs tokens, its RSA key (RFC 9578, 6.5) in base64url, and how many tokens a person gets. */
+export interface Issuer {
+  readonly name: string;
+  readonly key: string;
+  readonly tokens?: number | null;
+}
+
+/** A key configuration of Oblivious HTTP (RFC 9458, section 3.1) in base64url. */
+export interface Gateway {
+  readonly key: string;
+}
+
 /** What a device needs of a published document; `questions` are its server's, and are checked when it is parsed. */
 export interface CampaignDocument {
   readonly version: number;
@@ -76,6 +88,10 @@ export interface CampaignDocument {
   readonly closes?: string | null;
   /** Where it is a series: each device answers once in its life, in a window drawn by lot. */
   readonly windows?: Windows | null;
+  /** Where an answer has to show a token: who signs it. */
+  readonly issuer?: Issuer | null;
+  /** Where uploads are sealed: to whom. */
+  readonly gateway?: Gateway | null;
   readonly questions?: readonly unknown[];
 }
 
@@ -112,6 +128,8 @@ export interface Question {
   readonly weight: number;
   readonly parameters: Parameters;
   readonly loss: Ratio;
+  /** Bytes of a payload. */
+  readonly width: number;
   /** The payload for an item. */
   readonly perturb: (item: number | Moment, coins: Coins) => Uint8Array;
 }

@@ -7,6 +7,7 @@ export const de: Mechanism<number> = {
   names: "p",
   encodings: "index sign",
   loss: ({ p }, d) => logUp(p * (d - 1n), ONE - p),
+  width: indexWidth,
   perturb: ({ p }, d, item, coins) =>
     littleEndian(coins.bernoulli(p) ? item : skipping(item)(coins.index(d - 1)), indexWidth(d)),
 };

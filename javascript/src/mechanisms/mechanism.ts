@@ -22,6 +22,8 @@ export interface Mechanism<Item = any> {
    * range make no mechanism over `d` cells, or one that carries no signal.
    */
   readonly loss: (numbers: any, d: bigint) => Ratio;
+  /** Bytes of a payload. */
+  readonly width: (d: number) => number;
   /** The payload for an item. */
   readonly perturb: (numbers: any, d: number, item: Item, coins: Coins) => Uint8Array;
 }
@@ -32,8 +34,10 @@ export const UNIT = 2 ** 52;
 /** Bytes of an index on the wire. */
 export const indexWidth = (d: number): number => (d <= 256 ? 1 : d <= 65536 ? 2 : 4);
 
+export const bitmapWidth = (d: number): number => (d + 7) >> 3;
+
 export function bitmap(indices: readonly number[], d: number): Uint8Array {
-  const bytes = new Uint8Array((d + 7) >> 3);
+  const bytes = new Uint8Array(bitmapWidth(d));
   for (const index of indices) bytes[index >> 3]! |= 1 << (index & 7);
   return bytes;
 }

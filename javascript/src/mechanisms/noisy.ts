@@ -14,7 +14,7 @@ function noisyVector(grid: bigint, scale: bigint, d: number, item: number, value
   const common = scale & -scale;
   const unit = common < 1n << 40n ? common : 1n << 40n;
   const bound = Number(cellBound(grid, scale));
-  const view = new DataView(new ArrayBuffer(4 * d));
+  const view = new DataView(new ArrayBuffer(width(d)));
   for (let cell = 0; cell < d; cell++) {
     const noisy = (cell === item ? value : 0n) + discreteLaplace(coins, scale / unit, (1n << 40n) / unit);
     view.setInt32(4 * cell, clip(Number(noisy), -bound, bound), true);
@@ -25,11 +25,14 @@ function noisyVector(grid: bigint, scale: bigint, d: number, item: number, value
 const lossOf = (grid: bigint, scale: bigint): Ratio =>
   grid <= FINEST_GRID && cellBound(grid, scale) < 1n << 31n ? [1n << (41n + grid), scale] : [0n, 1n];
 
+const width = (d: number): number => 4 * d;
+
 /** Summing histogram encoding: a one-hot vector with discrete Laplace noise in every cell. */
 export const she: Mechanism<number> = {
   names: "scale",
   encodings: "index",
   loss: ({ scale }) => lossOf(0n, scale),
+  width,
   perturb: ({ scale }, d, item, coins) => noisyVector(0n, scale, d, item, 1n, coins),
 };
 
@@ -38,6 +41,7 @@ export const laplace: Mechanism<Moment> = {
   names: "grid scale",
   encodings: "moment",
   loss: ({ grid, scale }) => lossOf(grid, scale),
+  width,
   perturb({ grid, scale }, d, { cell, value }, coins) {
     const cut = 52n - grid;
     const up = coins.bernoulli(BigInt.asUintN(Number(cut), value) << (64n - cut));

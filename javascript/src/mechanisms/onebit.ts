@@ -7,6 +7,7 @@ export const onebit: Mechanism<Moment> = {
   names: "p",
   encodings: "moment",
   loss: ({ p }) => logUp(p, ONE - p),
+  width: (d) => indexWidth(d) + 1,
   perturb({ p }, d, { cell, value }, coins) {
     const drawn = coins.index(d);
     const rise = ((2n * p - ONE) * ((drawn === cell ? value : 0n) + BigInt(UNIT))) >> 53n;

@@ -4,10 +4,13 @@ import type { DeviceCampaign } from "../device/campaign.js";
 import type { Receipt } from "../device/state.js";
 import type { Campaign, CampaignDocument, LabelOf, RecordOf } from "../document/types.js";
 
-/** What an app has to do, and the three things that it can. */
+/** What an app has to do, and what it can. */
 export interface Asking<D extends CampaignDocument> {
-  /** `"ask"`: show the person `campaign`; `"contribute"`: the person agreed; `undefined` until it is known. */
-  readonly step: "ask" | "contribute" | "nothing" | undefined;
+  /**
+   * `"ask"`: show the person `campaign`; `"token"`: the person agreed, and an issuer has to sign; `"contribute"`: there
+   * is nothing more to do first; `undefined` until it is known.
+   */
+  readonly step: "ask" | "token" | "contribute" | "nothing" | undefined;
   /** What is asked, of whom and at which cost, where `step` is `"ask"`. */
   readonly campaign: Campaign<D> | undefined;
   /** What failed last: an `LdpError` has a `code`. */
@@ -16,6 +19,8 @@ export interface Asking<D extends CampaignDocument> {
   agree(): Promise<void>;
   /** The person's no; it is remembered. */
   decline(): Promise<void>;
+  /** Has the campaign's issuer sign, by the app's own call to it. */
+  obtainToken(issue: Parameters<DeviceCampaign["obtainToken"]>[0]): Promise<void>;
   /** Answers, once; undefined where it failed, and `problem` says why. */
   contribute(record: RecordOf<D>, label: LabelOf<D>): Promise<Receipt | undefined>;
 }
@@ -46,6 +51,7 @@ export function useCampaign<D extends CampaignDocument>(joined: DeviceCampaign<D
     ...known,
     agree: () => look(() => joined.grant()),
     decline: async () => void (await look(() => joined.withdraw())),
+    obtainToken: (issue) => look(() => joined.obtainToken(issue)),
     contribute: (record, label) => look(() => joined.contribute(record, label)),
   };
 }

@@ -6,6 +6,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { createServer, request } from "node:http";
 import { tmpdir } from "node:os";
 import { extname, join, normalize } from "node:path";
+import { sign } from "../support/campaigns.mjs";
 
 const ROOT = new URL("../../..", import.meta.url).pathname;
 export const AGGREGATOR = join(ROOT, ".venv/bin/ldp-aggregator");
@@ -32,10 +33,18 @@ const DRAFT = {
   ],
 };
 
-/** Starts everything; `t` stops it. */
-export async function site(t, { origins = [] } = {}) {
+/**
+ * Starts everything; `t` stops it. `members` are more of the draft, `gateway` whether uploads are sealed, `built` modules by the name
+ * under which pages import them from /built/.
+ */
+export async function site(t, { origins = [], members = {}, gateway = false, built = {} } = {}) {
   const data = mkdtempSync(join(tmpdir(), "pages-"));
-  writeFileSync(join(data, "draft.json"), JSON.stringify(DRAFT));
+  const key = join(data, "gateway.key");
+  if (gateway) {
+    const told = execFileSync(AGGREGATOR, ["key", "create", key, "--gateway"], { encoding: "utf8" });
+    members = { ...members, gateway: { key: told.trim() } };
+  }
+  writeFileSync(join(data, "draft.json"), JSON.stringify({ ...DRAFT, ...members }));
   const campaign = execFileSync(AGGREGATOR, ["campaign", "create", join(data, "draft.json"), "--data", data], {
     encoding: "utf8",
   }).trim();
@@ -43,7 +52,10 @@ export async function site(t, { origins = [] } = {}) {
   const daemon = spawn(
     AGGREGATOR,
     ["serve", "--data", data, "--listen", "127.0.0.1:0", "--listen-admin", "0", "--listen-operations", "0", ...allowed],
-    { stdio: ["ignore", "pipe", "ignore"] },
+    {
+      stdio: ["ignore", "pipe", "ignore"],
+      env: { ...process.env, ...(gateway && { LDP_AGGREGATOR_GATEWAY_KEY: key }) },
+    },
   );
   let said = "";
   daemon.stdout.on("data", (chunk) => (said += chunk));
@@ -59,17 +71,13 @@ export async function site(t, { origins = [] } = {}) {
   const server = createServer((incoming, outgoing) => {
     const { pathname, searchParams } = new URL(incoming.url, "http://site");
     if (pathname.startsWith("/v1/")) return pass(incoming, outgoing, state);
-    if (pathname === "/told") {
-      const chunks = [];
-      incoming
-        .on("data", (chunk) => chunks.push(chunk))
-        .on("end", () => {
-          told.set(searchParams.get("name"), JSON.parse(Buffer.concat(chunks)));
-          outgoing.end();
-          waiting.splice(0).forEach((wake) => wake());
-        });
-      return;
-    }
+    if (pathname === "/told")
+      return bodyOf(incoming, (body) => {
+        told.set(searchParams.get("name"), JSON.parse(body));
+        outgoing.end();
+        waiting.splice(0).forEach((wake) => wake());
+      });
+    if (pathname === "/token-request") return bodyOf(incoming, (body) => outgoing.end(sign(body)));
     const [, top, ...rest] = normalize(pathname).split("/");
     const headers = {
       "Content-Type": TYPES[extname(pathname)] ?? "application/octet-stream",
@@ -78,7 +86,8 @@ export async function site(t, { origins = [] } = {}) {
       "Service-Worker-Allowed": "/",
     };
     const path = FOLDERS[top] && join(ROOT, FOLDERS[top], ...rest);
-    if (path && existsSync(path)) outgoing.writeHead(200, headers).end(readFileSync(path));
+    if (top === "built") outgoing.writeHead(200, headers).end(built[rest[0]]);
+    else if (path && existsSync(path)) outgoing.writeHead(200, headers).end(readFileSync(path));
     else outgoing.writeHead(404).end();
   });
   server.listen(0, "127.0.0.1");
@@ -119,24 +128,25 @@ export async function site(t, { origins = [] } = {}) {
   return state;
 }
 
-function pass(incoming, outgoing, state) {
+function bodyOf(incoming, use) {
   const chunks = [];
-  incoming
-    .on("data", (chunk) => chunks.push(chunk))
-    .on("end", () => {
-      const body = Buffer.concat(chunks);
-      const { hostname, port } = new URL(state.aggregator);
-      const onward = request(
-        { hostname, port, method: incoming.method, path: incoming.url, headers: incoming.headers },
-        (answer) => {
-          if (incoming.method === "POST") state.uploads.push(body.toString("hex"));
-          if (incoming.method === "POST" && Math.random() < state.lose) return outgoing.destroy();
-          outgoing.writeHead(answer.statusCode, answer.headers);
-          answer.pipe(outgoing);
-        },
-      );
-      onward.on("error", () => outgoing.destroy()).end(body);
-    });
+  incoming.on("data", (chunk) => chunks.push(chunk)).on("end", () => use(Buffer.concat(chunks)));
+}
+
+function pass(incoming, outgoing, state) {
+  bodyOf(incoming, (body) => {
+    const { hostname, port } = new URL(state.aggregator);
+    const onward = request(
+      { hostname, port, method: incoming.method, path: incoming.url, headers: incoming.headers },
+      (answer) => {
+        if (incoming.method === "POST") state.uploads.push(body.toString("hex"));
+        if (incoming.method === "POST" && Math.random() < state.lose) return outgoing.destroy();
+        outgoing.writeHead(answer.statusCode, answer.headers);
+        answer.pipe(outgoing);
+      },
+    );
+    onward.on("error", () => outgoing.destroy()).end(body);
+  });
 }
 
 /** The ids of uploads of one report (msgpack: ..., c4 10, the id, ...), each with the different bodies that came under it. */

@@ -1,5 +1,6 @@
 // Campaigns for tests, from the vectors: documents that the Python package compiled.
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { Device } from "../../dist/node/index.js";
 import { FakeAggregator } from "../../dist/testing/index.js";
@@ -31,3 +32,26 @@ export function deviceOn(storage, server, options = {}) {
 
 export const refuses = (code, promise) =>
   assert.rejects(promise, (error) => error.code === code || assert.fail(String(error.stack)));
+
+/** The issuer of RFC 9578's vector, who signs for anybody. */
+export const PUBLISHED = JSON.parse(
+  readFileSync(new URL("../../../tests/support/rfc9578.json", import.meta.url), "utf8"),
+);
+const MODULUS = BigInt(`0x${PUBLISHED.n}`);
+export const issuer = { name: "issuer.example", key: Buffer.from(PUBLISHED.pkS, "hex").toString("base64url") };
+
+/** The TokenResponse to a TokenRequest. */
+export function sign(request) {
+  let [base, signed] = [BigInt(`0x${Buffer.from(request).subarray(3).toString("hex")}`), 1n];
+  for (const bit of [...BigInt(`0x${PUBLISHED.d}`).toString(2)].reverse()) {
+    if (bit === "1") signed = (signed * base) % MODULUS;
+    base = (base * base) % MODULUS;
+  }
+  return new Uint8Array(Buffer.from(signed.toString(16).padStart(512, "0"), "hex"));
+}
+
+/** A campaign like one of the vectors, with other members. */
+export function changed(changes, of = "all") {
+  const document = JSON.stringify({ ...JSON.parse(documents[of].document), ...changes });
+  return { document, id: createHash("sha256").update(document).digest("base64url") };
+}

@@ -4,6 +4,8 @@ const refuse = (code, problem = code) => Object.assign(new Error(problem), { cod
 const indexWidth = (d) => (d <= 256 ? 1 : d <= 65536 ? 2 : 4);
 const utmost = (value, codes) => codes.find(([most]) => value < most).slice(1);
 
+const VERSION = 2;
+
 /** Canonical msgpack of reports by question: what is read must give the same bytes when it is written. */
 function encode(reports) {
   const number = (value, size) =>
@@ -38,7 +40,7 @@ function encode(reports) {
       ...binary(all("payload")),
     ];
   });
-  return [...list(2), 1, ...list(blocks.length), ...blocks.flat()];
+  return [...list(2), VERSION, ...list(blocks.length), ...blocks.flat()];
 }
 
 const same = (a, b) => a.length === b.length && a.every((byte, i) => byte === b[i]);
@@ -50,11 +52,32 @@ function width({ mechanism, domain_size: d }) {
   return mechanism === "she" || mechanism === "laplace" ? 4 * d : Math.ceil(d / 8);
 }
 
+const MOST_PADDED = 512 * 1024;
+
+/** The bytes of a campaign's uploads: those of the longest of all that one device could send, up to a limit. */
+export const longest = (campaign) => Math.min(longestOf(campaign), MOST_PADDED);
+
+function longestOf({ privacy, groups, questions, windows }) {
+  const size = (asked) =>
+    encode(asked.map(([question, bytes]) => ({ question, id: new Uint8Array(16), payload: new Uint8Array(bytes) })))
+      .length;
+  const counted = Array.from({ length: windows?.count ?? 1 }, (_, window) =>
+    questions.map((question) => [window * questions.length + question.index, width(question), question]),
+  );
+  if (privacy.answers !== "all") return Math.max(...counted.flat().map((one) => size([one])));
+  const widest = (pool) => pool.reduce((a, b) => (size([b]) > size([a]) ? b : a));
+  return Math.max(
+    ...counted.map((asked) => size(groups.map((group) => widest(asked.filter(([, , one]) => group.includes(one)))))),
+  );
+}
+
 /** The reports of an upload. One encoding is valid: what is read here must give the same bytes when it is written. */
 export function decodeUpload(bytes, campaign) {
   try {
     const reports = readBlocks(bytes, campaign);
-    if (!same(encode(reports), bytes)) throw new Error("not the one encoding of its content");
+    const packed = encode(reports);
+    const padded = [...packed, ...Array(Math.max(0, longest(campaign) - packed.length)).fill(0)];
+    if (!same(padded, bytes)) throw new Error("not the one encoding of its content");
     return reports;
   } catch (error) {
     throw refuse("malformed-upload", error.message);
@@ -80,7 +103,7 @@ function readBlocks(bytes, campaign) {
     expect(code >> 4 === 9 || code === 0xdc);
     return code === 0xdc ? number(2) : code & 15;
   };
-  expect(head() === 2 && number(1) === 1);
+  expect(head() === 2 && number(1) === VERSION);
   const blocks = head();
   expect(blocks >= 1 && blocks <= campaign.questions.length);
   const reports = [];

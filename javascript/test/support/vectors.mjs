@@ -38,6 +38,7 @@ export async function checkVectors(client, files) {
     position,
     textOf,
     unhex,
+    uploadLength,
     valueIndex,
   } = client;
   const checked = {};
@@ -118,7 +119,7 @@ export async function checkVectors(client, files) {
         made.map(shown),
         wanted.map(({ question, item, id, payload }) => ({ question, item, id, payload })),
       );
-      equal(hex(encodeUpload(made)), upload);
+      equal(hex(encodeUpload(made, uploadLength(campaigns[document]))), upload);
       equal(taken.count, words.length);
     });
   }

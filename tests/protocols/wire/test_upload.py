@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols import Campaign, DocumentError, Report, decode_upload, encode_upload
-from protocols.wire import MOST_PADDED, Block, encode_blocks, encode_padded, longest_upload, report_id
+from protocols.framing import MOST_PADDED
+from protocols.wire import Block, encode_blocks, encode_padded, report_id
 
 PRIVACY = {"epsilon": 1.0, "discrete": "oue", "continuous": "laplace"}
 CAMPAIGN = Campaign.compile(draft(text("u", "1", "2", "3"), number("v"), privacy=PRIVACY))
@@ -195,7 +196,7 @@ def test_whatever_a_device_was_asked_its_upload_has_one_length_and_every_other_i
 def test_what_is_longer_than_half_a_mebibyte_is_not_padded_to_its_length():
     features = [text(f"u{place}", *map(str, range(3000))) for place in range(40)]
     campaign = Campaign.compile(draft(*features, privacy={"epsilon": 8.0, "answers": "all", "discrete": "she"}))
-    assert longest_upload(campaign) > MOST_PADDED == campaign.upload_bytes
+    assert campaign.longest_upload > MOST_PADDED == campaign.upload_bytes
     question = campaign.questions[3]
     upload = encode_upload([Report(3, bytes(16), bytes(question.mechanism.width))], campaign)
     assert len(upload) == MOST_PADDED

@@ -11,6 +11,7 @@ import pandas as pd
 from answering import answer
 from blocks import ROOT, blocks_of
 from drafts import draft, number
+from issuing import issuer
 from page_draft import TABLE_DRAFT
 from postgres import database
 
@@ -295,6 +296,9 @@ def javascript(session):
     answer_once(session, campaign)
     session.shell(f"ldp-aggregator train {campaign.id} --anyway --data data", "a model")
     key = session.shell("ldp-aggregator key create key", "a publisher").strip()
+    asked = publish(session, {**EXAMPLE, "title": "One person, one answer", "issuer": issuer()})
+    app = APP.format(id=asked.id, url=url, campaigns=ROOT / "javascript/test/support/campaigns.mjs")
+    (session.folder / "app.js").write_text(app)
     session.texts |= {
         COLLECT: url,
         "ID": campaign.id,
@@ -305,8 +309,10 @@ def javascript(session):
         "identity: accountSecret": "identity: crypto.getRandomValues(new Uint8Array(32))",
     }
     yield
-    listed = session.shell("ldp-aggregator campaign list --data data --json", "what arrived")
-    assert [one["reports"] for one in json.loads(listed)] == [2], "the page's device and the one before it"
+    listed = json.loads(session.shell("ldp-aggregator campaign list --data data --json", "what arrived"))
+    arrived = {one["id"]: one["reports"] for one in listed}
+    shown = any("obtainToken(post);" in block.text for block, _ in session.printed)
+    assert arrived == {campaign.id: 2, asked.id: int(shown)}, "the page's device and the one before it; who had a token"
 
 
 NATIVE = {
@@ -324,6 +330,16 @@ import {{ Device }} from "ldp-bayes-client/node";
 import {{ memoryStorage }} from "ldp-bayes-client/testing";
 const browserStorage = () => memoryStorage();
 const id = "{id}", agrees = async () => true;
+"""
+
+APP = """
+import {{ Device }} from "ldp-bayes-client/node";
+import {{ memoryStorage }} from "ldp-bayes-client/testing";
+import {{ sign }} from "{campaigns}";
+export const device = new Device(memoryStorage(), {{ maxTotalEpsilon: 4, identity: "per installation" }});
+export const campaign = device.campaign("{url}", "{id}", {{ maxEpsilon: 2 }});
+export const post = async (request) => sign(request);
+await campaign.grant();
 """
 
 PINNED = """

@@ -1,0 +1,17 @@
+// What only some campaigns need, loaded when one does.
+import { LdpError } from "../errors.js";
+
+export const tokens = () => import("../later/tokens.js");
+export const sealing = () => import("../later/sealing.js");
+
+/** Why this device cannot seal an upload and send it to a relay, null where it can, or need not. */
+export async function unsealable(gateway: string | undefined, relay: string | undefined): Promise<LdpError | null> {
+  if (!gateway) return null;
+  if (!relay) return new LdpError("no-relay");
+  try {
+    await (await sealing()).seal(gateway, relay, {}, new Uint8Array());
+    return null;
+  } catch {
+    return new LdpError("not-installed", "sealing takes the package @hpke/core and a WebCrypto with X25519");
+  }
+}

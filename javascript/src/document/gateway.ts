@@ -1,0 +1,21 @@
+// The gateway of a campaign, to which its uploads are sealed: protocols/document/gateway.py.
+import { hex, unbase64url } from "../bytes.js";
+import { check, like, type Rule } from "./checks.js";
+
+// One key configuration (RFC 9458, section 3.1) in base64url: any key's id, X25519, the public key, and HKDF-SHA256 with
+// AES-128-GCM, with ChaCha20Poly1305, or with each of the two once.
+const CONFIGURATION = /^[\w-][AQgw]Ag([\w-]{42}[AEIMQUYcgkosw048])A(BAABAA[EM]|CAABAA(EAAQAD|MAAQAB))$/;
+const FIELD = 2n ** 255n - 19n;
+
+/** Whether a public key makes a secret: not where the point, or its double, has an order of 4 or less (RFC 7748, 6.1). */
+function isPoint(key: string): boolean {
+  const u = BigInt.asUintN(255, BigInt(`0x${hex(unbase64url(key).reverse())}`));
+  const square = u * u;
+  return (u * (square - 1n) * ((square - 1n) ** 2n - 4n * u * (square + 486662n * u + 1n))) % FIELD !== 0n;
+}
+
+/** The rule of a campaign's gateway. */
+export const isGateway: Rule = (gateway) =>
+  check(gateway, {
+    key: (text) => like(CONFIGURATION)(text) && isPoint(CONFIGURATION.exec(text)![1]!),
+  });
