@@ -15,6 +15,7 @@
 # make image   the container image, where something that builds images is running; otherwise it says that there is none
 # make javascript   builds and tests the npm package in Node, and holds it to its sizes
 # make kotlin   builds and tests the Kotlin client on a Java that is here; the compiler comes from the package index
+# make swift    builds and tests the Swift client; the compiler is that of Debian 13, from the mirror that apt is set to
 # make browsers     its tests in Chromium and Firefox, against a real aggregator
 # make browser the tests of pages in a headless Chromium (Debian: chromium, chromium-driver), with axe-core from npm
 # make screenshots  pictures of every page in build/screenshots, and the README's of the demonstration
@@ -43,7 +44,7 @@ LABEL ?=
 KEEP ?=
 DEVICES ?= 20000
 
-.PHONY: setup demo test check nightly fuzz packages oldest engines browser screenshots flower javascript kotlin browsers differential pythons peers lock manifests sbom reproducible image docs clean
+.PHONY: setup demo test check nightly fuzz packages oldest engines browser screenshots flower javascript kotlin swift browsers differential pythons peers lock manifests sbom reproducible image docs clean
 .DELETE_ON_ERROR:
 
 setup: $(INSTALLED)
@@ -164,8 +165,13 @@ javascript: $(JAVASCRIPT)
 
 kotlin: $(INSTALLED)
 	$(BIN)/python kotlin/build.py
-	LDP_BAYES_KOTLIN=required $(BIN)/python -m pytest tests/kotlin
-	$(BIN)/python benchmarks/kotlin.py
+	LDP_BAYES_KOTLIN=required $(BIN)/python -m pytest tests/phones -k kotlin
+	$(BIN)/python benchmarks/phones.py kotlin
+
+swift: $(INSTALLED)
+	$(BIN)/python swift/build.py
+	LDP_BAYES_SWIFT=required $(BIN)/python -m pytest tests/phones tests/swift -k swift
+	$(BIN)/python benchmarks/phones.py swift
 
 BROWSER_TESTS ?= test/browsers/*.test.mjs
 

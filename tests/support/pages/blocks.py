@@ -24,6 +24,7 @@ PAGES = (
     "examples/javascript/README.md",
     "javascript/README.md",
     "kotlin/README.md",
+    "swift/README.md",
     "protocols/vectors/README.md",
 )
 FENCE = re.compile(

@@ -1,6 +1,6 @@
 @file:Suppress("UNCHECKED_CAST")
 
-// The test program: what it does is its first argument. tests/kotlin runs it.
+// The test program: what it does is its first argument. tests/phones runs it.
 package ldpbayes
 
 import java.io.File

@@ -1,4 +1,4 @@
-"""The Kotlin client as a program of lines, and the audit of it."""
+"""The clients for phones as programs of lines, and the audit of them."""
 
 import json
 from datetime import timedelta
@@ -39,5 +39,5 @@ def test_a_device_of_a_series_answers_in_its_window_and_in_no_other(program):
         pytest.param("oue", 3, 20_000, marks=pytest.mark.long),
     ],
 )
-def test_the_audit_passes_the_jar(mechanism, domain, trials, program):
+def test_the_audit_passes_the_client(mechanism, domain, trials, program):
     passes_the_audit([*program, "lines"], mechanism, domain, trials)

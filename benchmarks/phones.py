@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Prints the size of the Kotlin client and its time for a report, beside Python's and JavaScript's.
+"""Prints the size of a client for phones and its time for a report, beside Python's and JavaScript's.
 
-    python benchmarks/kotlin.py
+    python benchmarks/phones.py kotlin|swift
 
 Drawn, randomised and encoded: the same three campaigns of the vectors, one record, on one processor.
 """
@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from ldp_client import perturb
 from protocols import Campaign, encode_upload
 
 ROOT = Path(__file__).resolve().parents[1]
-BUILT = ROOT / "build" / "kotlin"
+KOTLIN, SWIFT = ROOT / "build" / "kotlin", ROOT / "build" / "swift"
 DOCUMENTS = ROOT / "protocols" / "vectors" / "documents.json"
 BUNDLE = ROOT / "javascript" / "dist" / "ldp-bayes-client.min.js"
 NAMES = ["de-onebit", "oue-sign", "ss-laplace"]
@@ -42,29 +43,43 @@ for (const name of ["de-onebit", "oue-sign", "ss-laplace"]) {
 """
 
 
+def kotlin() -> None:
+    jar = KOTLIN / "ldp-bayes-client.jar"
+    print(f"Kotlin: {jar.stat().st_size:,} bytes of jar", flush=True)
+    path = os.pathsep.join(map(str, KOTLIN.glob("*.jar")))
+    subprocess.run(["java", "-cp", path, "ldpbayes.MainKt", "speed", DOCUMENTS], check=True)
+
+
+def swift() -> None:
+    library = SWIFT / "libLdpBayes.so"
+    print(f"Swift: {library.stat().st_size:,} bytes of stripped library", flush=True)
+    subprocess.run([SWIFT / "checks", "speed", DOCUMENTS], check=True)
+
+
 def python() -> None:
+    print("Python", flush=True)
     accepted = {case["name"]: case for case in json.loads(DOCUMENTS.read_text(encoding="utf-8"))["accepted"]}
     for name in NAMES:
         campaign = Campaign.parse(accepted[name]["document"].encode())
         begun = time.perf_counter()
         for _ in range(5000):
             encode_upload(perturb(campaign, RECORD, "yes"), campaign)
-        print(f"{name:12} {(time.perf_counter() - begun) / 5000 * 1e6:.1f} us a report")
+        print(f"{name:12} {(time.perf_counter() - begun) / 5000 * 1e6:.1f} us a report", flush=True)
 
 
-def main() -> None:
-    jar = BUILT / "ldp-bayes-client.jar"
-    print(f"Kotlin: {jar.stat().st_size:,} bytes of jar", flush=True)
-    path = os.pathsep.join(map(str, BUILT.glob("*.jar")))
-    subprocess.run(["java", "-cp", path, "ldpbayes.MainKt", "speed", DOCUMENTS], check=True)
-    print("Python", flush=True)
-    python()
+def javascript() -> None:
     node = shutil.which("node")
     if node is None or not BUNDLE.is_file():
         print("JavaScript: node or javascript/dist is missing; make javascript builds it")
         return
     print("JavaScript", flush=True)
     subprocess.run([node, "--input-type=module", "--eval", SCRIPT, BUNDLE, DOCUMENTS], check=True)
+
+
+def main() -> None:
+    {"kotlin": kotlin, "swift": swift}[sys.argv[1]]()
+    python()
+    javascript()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Random campaigns, tampered documents, odd records and scripted words: Kotlin gives the same bytes as Python.
+"""Random campaigns, tampered documents, odd records and scripted words: a client for phones gives the bytes of Python.
 
 A few campaigns in every run, 10,000 at length. No outcome is a matter of chance: seeds are fixed, and every single
 difference fails.

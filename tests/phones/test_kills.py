@@ -42,7 +42,20 @@ def test_whoever_is_killed_at_a_random_instant_reports_once(devices, program, tm
             said.append(done.stdout.strip())
     assert killed > devices / 4
     # A second answer would have the same id and other bytes, and the server would have refused it.
-    assert all(line.startswith("ARRIVED true [") and line.count(",") == 0 for line in said), said
+    assert all(line.lower().startswith("arrived true [") and line.count(",") == 0 for line in said), said
     assert len(set(said)) == devices
     tally = asyncio.run(with_store(tmp_path, lambda store: store.tally(campaign.id)))
     assert sum(tally.n.tolist()) == devices
+
+
+def test_processes_of_one_storage_report_once_between_them(program, tmp_path):
+    campaign = Campaign.compile(draft(text("u", "1", "2")))
+    asyncio.run(with_store(tmp_path, lambda store: store.create_campaign(campaign)))
+    with Daemon(tmp_path) as daemon:
+        command = [*program, "deliver", daemon.public, campaign.id, str(tmp_path / "device")]
+        running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+        said = {process.communicate(timeout=120)[0].strip() for process in running}
+    assert len(said) == 1
+    assert said.pop().lower().startswith("arrived true [")
+    tally = asyncio.run(with_store(tmp_path, lambda store: store.tally(campaign.id)))
+    assert sum(tally.n.tolist()) == 1

@@ -1,0 +1,178 @@
+import Foundation
+
+/** A person may agree all the same. */ private let agreeable: Set<Refusal> = [.otherRecipient, .windowNotOpen]
+
+/// What an app has to do now.
+public enum NextStep {
+    /** Show the person title, purpose and `realisedEpsilon`; then `grant` for a yes, `withdraw` for a no. */ case ask(Campaign)
+    /** The person has agreed, and no answer is given yet; in a series, this device's window is open. */ case contribute
+    /** Answered, declined, refused (it says why), or not to be had at the moment. */ case nothing(Refusal?)
+}
+
+/// What became of a call of `contribute`.
+public enum Contribution: Equatable {
+    /** The answer is on disk, from now on or already, and is sent once. */ case answered(Receipt)
+    /** The device does not answer; nothing was drawn and nothing spent. */ case refused(Refusal)
+}
+
+/// What a withdrawal could do: reports deleted, how many of them may arrive all the same, and the loss given back.
+public struct Withdrawal: Equatable { public let deleted: Int, onItsWay: Int, refunded: Double }
+
+/// What happened so far in one campaign.
+public struct Status: Equatable {
+    /** Whether the person agrees, nil until somebody decided; what became of the contribution. */ public let consent: Bool?, fate: Fate?
+    /** Reports that wait; reports that the server says it has; tries that failed. */ public let queued: Int, sent: Int, retries: Int
+    /** Reports that left the queue otherwise, by reason. */ public let dropped: [String: Int]
+    /** When the next try is due; the code of the last failure. */ public let nextTry: Date?, problem: String?
+}
+
+/// One campaign, as one device sees it. Safe with any number of threads and processes; every call blocks.
+public final class DeviceCampaign {
+    /** The campaign's id. */ public let id: String
+    private let install: Install, url: String, maxEpsilon: Double, signed: Signed?, known = Guarded<Campaign?>(nil)
+    init(_ install: Install, url: String, id: String, maxEpsilon: Double, _ publisher: Publisher?) {
+        (self.install, self.url, self.id, self.maxEpsilon) = (install, url, id, maxEpsilon)
+        signed = publisher.map { Signed($0, install, url: url, id: id) }
+    }
+    /// The verified campaign: at hand, or fetched. Nothing is stored before `grant()`. Throws ``LdpError`` for what is not what its
+    /// id and its epsilon promise, or not signed, and ``LdpError/away(code:)``.
+    @discardableResult
+    public func fetch() throws -> Campaign {
+        try signed?.refresh()
+        return try atHand() ?? load(install.network.get(path, longest: Campaign.largestDocument))
+    }
+    /// Takes the document from the app instead of fetching it; verified the same way.
+    @discardableResult
+    public func load(_ document: Data) throws -> Campaign {
+        let campaign = try Campaign(document: document, id: id)
+        known.value = campaign
+        return campaign
+    }
+    /// What an app has to do now; call it at every start. Whatever the person decides is remembered: nobody is asked twice.
+    public func nextStep() throws -> NextStep {
+        let entry = try entry()
+        if let entry, entry.receipt != nil || !entry.consent.isGiven { return .nothing(nil) }
+        do {
+            let (campaign, refusal) = (try fetch(), try refusal())
+            guard let refusal else { return entry == nil ? .ask(campaign) : .contribute }
+            let isAsked = refusal == .otherRecipient || entry == nil && agreeable.contains(refusal)
+            return isAsked ? .ask(campaign) : .nothing(refusal)
+        } catch LdpError.away { return .nothing(nil) }
+    }
+    /// Why this device would refuse the campaign, nil where it would answer: to know before anybody is asked.
+    public func refusal() throws -> Refusal? {
+        let (campaign, state) = (try fetch(), try install.state())
+        return state[id]?.receipt != nil ? nil : try signed?.refusal() ?? refused(state, campaign)
+    }
+    /// When this device answers, in a series; nil in any other campaign, and before anybody has decided. Throws what ``fetch()`` throws.
+    public func window() throws -> Range<Date>? { try install.state().window(fetch()) }
+    /// The person has agreed to this campaign, and to sending the answer to this address. Throws what ``fetch()`` throws, and
+    /// ``LdpError/refused(_:)`` where ``refusal()`` says so; nothing was then kept.
+    public func grant() throws {
+        let campaign = try fetch()
+        if let refusal = try refusal(), !agreeable.contains(refusal) { throw LdpError.refused(refusal) }
+        try install.storage.change(stored) { _ in campaign.document }
+        try signed?.keep()
+        try install.change { state in
+            var consent = Consent(url: url, title: campaign.title, purpose: campaign.purpose, epsilon: campaign.realisedEpsilon)
+            consent.grantedAt = install.now()
+            if let known = state[id]?.consent, known.isGiven, known.url == url { return }
+            if state[id] == nil { state[id] = Entry(id: id, consent: consent) } else { state[id]?.consent = consent }
+        }
+    }
+    /// The person no longer agrees, or never did: what is unsent is deleted, and nobody asks again. Where nothing had begun to leave,
+    /// its loss is given back and the person may agree again. What has begun is waited for, a little.
+    @discardableResult
+    public func withdraw() throws -> Withdrawal {
+        let (deleted, refunded, hasBegun) = try install.change { state in
+            var entry = state[id] ?? Entry(id: id, consent: Consent(url: url))
+            let deleted = entry.queued.count
+            let receipt = deleted > 0 ? entry.receipt : nil
+            let hasBegun = receipt.map { $0.fate != .waiting } ?? false
+            entry.consent.withdrawnAt = install.now()
+            if hasBegun { entry.receipt?.fate = .deleted } else if deleted > 0 { entry.receipt = nil }
+            entry.reports.removeAll { $0.at == nil }
+            state[id] = entry
+            return (deleted, hasBegun ? 0 : receipt?.epsilon ?? 0, hasBegun)
+        }
+        try install.landed()
+        let mayArrive = try hasBegun && receipt()?.fate != .arrived
+        return Withdrawal(deleted: deleted, onItsWay: mayArrive ? deleted : 0, refunded: refunded)
+    }
+    /** Whether the person agrees. */ public func consented() throws -> Bool { try entry()?.consent.isGiven ?? false }
+    /// Answers the campaign, once: a second call returns the first receipt, whatever the record now says. The ledger's debit, the
+    /// answer and its place in the queue are on disk before this returns and before anything is sent; the network is not used.
+    /// Throws ``LdpError``, and nothing was then spent: `consent-missing`, `not-fetched`, `undeclared-label`, `no-randomness`, and what
+    /// the storage throws.
+    public func contribute(_ record: Record, label: Any?) throws -> Contribution {
+        if let answered = try answered(try install.state()) { return answered }
+        let campaign = try atHand() ?? raise(failure("not-fetched", "call fetch(), now or when the app starts"))
+        if let refusal = try signed?.refusal() { return .refused(refusal) }
+        let made = try install.change { state in
+            if let answered = try answered(state) { return answered }
+            if let refusal = try refused(state, campaign) { return Contribution.refused(refusal) }
+            return .answered(try answer(&state, campaign, record, label))
+        }
+        install.woken.signal()
+        return made
+    }
+    /** What this device has contributed. */ public func receipt() throws -> Receipt? { try entry()?.receipt }
+    /// What happened so far.
+    public func status() throws -> Status {
+        let entry = try entry()
+        let queued = entry?.queued.count ?? 0
+        let replies = Dictionary(grouping: (entry?.reports ?? []).compactMap(\.reply)) { $0 }.mapValues(\.count)
+        return Status(
+            consent: entry?.consent.isGiven, fate: entry?.receipt?.fate, queued: queued, sent: replies[Kept.arrived] ?? 0,
+            retries: entry?.retries ?? 0, dropped: replies.filter { $0.key != Kept.arrived }, nextTry: queued > 0 ? entry?.due : nil,
+            problem: entry?.problem)
+    }
+    /// The campaign's model as it stands now, or as it is stored where that cannot be had. The request is the same bytes from every
+    /// device; only once the person has agreed the model is stored. Throws ``LdpError``.
+    public func classifier() throws -> Classifier {
+        let place = "model-\(id)" + (signed.map { "-\($0.digest)" } ?? "")
+        let label = try atHand()?.label
+        do {
+            let model = try install.network.get("\(path)/model", longest: Network.largestModel)
+            try signed?.check(model: model)
+            let classifier = try Classifier(model: model, of: label)
+            if try consented() { try install.storage.change(place) { _ in model } }
+            return classifier
+        } catch let error as LdpError { return try Classifier(model: install.storage.read(place) ?? raise(error), of: label) }
+    }
+    private func answer(_ state: inout State, _ campaign: Campaign, _ record: Record, _ label: Any?) throws -> Receipt {
+        let reports = try perturb(campaign, record, label: label, secret: try State.bytes(state.secret))
+        let at = install.now()
+        let receipt = Receipt(
+            campaignId: id, title: campaign.title, study: campaign.study, epsilon: campaign.realisedEpsilon,
+            questions: reports.map(\.question), at: at, url: url)
+        state[id]?.receipt = receipt
+        state[id]?.reports = reports.map {
+            let question = campaign.questions[$0.question % campaign.questions.count]
+            let about: [String?] = [campaign.evaluation == nil ? question.feature : "the model", question.other ?? campaign.label.name]
+            let asked = about.compactMap { $0 }.joined(separator: " and ")
+            return Kept(id: hex($0.id), question: $0.question, asked: asked, payload: hex($0.payload))
+        }
+        let ends = try state.window(campaign)?.upperBound ?? campaign.closes
+        state[id]?.expires = min(at + install.policy.reportAge, ends.map { $0 + closingGrace } ?? .distantFuture)
+        state[id]?.uploadLength = campaign.uploadLength
+        state[id]?.due = nil
+        return receipt
+    }
+    /// An answer given before.
+    private func answered(_ state: State) throws -> Contribution? {
+        let isGiven = state[id]?.consent.isGiven ?? false
+        try ensure(isGiven, "consent-missing", "nobody has agreed to this campaign; call grant() once they have")
+        return state[id]?.receipt.map(Contribution.answered)
+    }
+    private func refused(_ state: State, _ campaign: Campaign) throws -> Refusal? {
+        try state.refusal(campaign, url, maxEpsilon: maxEpsilon, maxTotalEpsilon: install.maxTotalEpsilon, now: install.now())
+    }
+    private func entry() throws -> Entry? { try install.state()[id] }
+    private var path: String { "\(url)/v1/campaigns/\(id)" }
+    private var stored: String { "campaign-\(id)" }
+    private func atHand() throws -> Campaign? {
+        // Where what is stored is damaged, it is fetched again.
+        try known.value ?? install.storage.read(stored).flatMap { try? load($0) }
+    }
+}

@@ -1,0 +1,113 @@
+import Foundation
+
+/// What a campaign asks for: answers that a model is learned from, or that a projection is fitted from, or how good a model is.
+public enum Asks: String, CaseIterable { case model, moments, score }
+
+/// A verified campaign: its id is the hash of its bytes, and the privacy loss of every question was recomputed. It has what its author
+/// wrote, ``Authored``, for its own.
+@dynamicMemberLookup
+public struct Campaign {
+    /** SHA-256 of the document's bytes, base64url. */ public let id: String
+    /** The document itself. */ public let document: Data
+    /** What a device may be asked. */ public let questions: [Question]
+    /** An upper bound of what one device loses, recomputed and rounded up. */ public let realisedEpsilon: Double
+    private let authored: Authored
+    let loss: Ratio
+    /** The questions of which a device answers one each. */ let pools: [[Question]]
+    /** Bytes of an upload, whatever it says: those of the longest that one device of this campaign sends. */ let uploadLength: Int
+    static let largestDocument = 4 << 20
+    public subscript<Value>(dynamicMember path: KeyPath<Authored, Value>) -> Value { authored[keyPath: path] }
+    /// The campaign of a document's bytes. `id`, where it is known, must be their hash. Throws ``LdpError``: `wrong-hash`,
+    /// `invalid-document`, `unknown-mechanism`, `invalid-parameters`, `loss-above-epsilon`.
+    public init(document: Data, id: String? = nil) throws {
+        try ensure(document.count <= Campaign.largestDocument, invalidDocument, "document: is longer than 4 MiB")
+        let hash = base64url(sha256(document))
+        try ensure(id == nil || id == hash, "wrong-hash")
+        var values: [Json] = []
+        let authored = try Fields.read(try Json(document), "") { fields in
+            values = try fields.list("questions", 1...2 * mostFeatures + 1 + mostProducts)
+            return try Authored(fields)
+        }
+        var losses: [Mechanism: Ratio?] = [:]
+        let questions = try values.enumerated().map { try Fields.question($1, $0, authored, &losses) }
+        let shapes = Set(questions.map { [$0.group, QuestionKind.allCases.firstIndex(of: $0.kind)!] })
+        try ensure(shapes.count == questions.count, invalidDocument, "questions: must be different")
+        let pools = authored.answersAll
+            ? Dictionary(grouping: questions, by: \.group).values.sorted { $0[0].index < $1[0].index } : [questions]
+        let loss = pools.map { pool in pool.map { losses[$0.mechanism]!! }.max()! }.reduce(.zero, +)
+        try ensure(loss.isWithin(authored.epsilon), "loss-above-epsilon", "the questions lose more than the campaign's epsilon")
+        (self.id, self.document, self.questions, self.authored) = (hash, document, questions, authored)
+        (self.loss, self.pools, realisedEpsilon) = (loss, pools, loss.roundedUp)
+        uploadLength = longestUpload(pools, numbered: questions.count * ((authored.windows?.count ?? 1) - 1))
+    }
+    /// What keyed messages about a group's answer begin with: the campaign's id, and the slot.
+    func slot(_ group: Int) -> [UInt8] { Array(id.utf8) + littleEndian(authored.answersAll ? group : 0, 4) }
+}
+
+private let (longestPurpose, mostCampaignCells, mostRelease) = (2000, 1 << 18, 1 << 40)
+private enum Answers: String, CaseIterable { case one, all }
+private enum Discrete: String, CaseIterable { case auto, de, sue, oue, she, the, ss }
+private enum OfNumbers: String, CaseIterable { case auto, laplace, onebit, sign }
+
+/// All of a document but its questions.
+public struct Authored {
+    /** For people: they come from the server, and hold no ends of lines. */ public let title: String, purpose: String
+    /** The class to learn. */ public let label: Label
+    /** The features that a record has. */ public let features: [Feature]
+    /** What the campaign asks for. */ public let asks: Asks
+    /** A device contributes to one campaign of a study at most. */ public let study: String?
+    /** Where it is a series: each device answers once in its life, in the window that it drew. */ public let windows: Windows?
+    /// When it opens and closes; nil: it is open, and nobody knows. A series opens with its first window, and closes a week after its last.
+    public let opens: Date?, closes: Date?
+    /** The features that questions are about: a projection's inputs are replaced by its outputs. */ let asked: [Feature]
+    let epsilon: Double, answersAll: Bool, projection: Projection?, evaluation: Evaluation?
+    init(_ fields: Fields) throws {
+        _ = try fields.whole("version", 1...1)
+        title = try fields.name("title")
+        purpose = try fields.text("purpose", longest: longestPurpose) ?? ""
+        let asks = try fields.choice("asks", else: Asks.model)
+        let isPlain = asks == .model
+        let label = try Fields.read(fields.raw("label"), "label") { fields in
+            _ = try fields.optionalWhole("weight", 0...mostWeight)
+            return Label(name: try fields.name("name"), classes: try fields.declared("classes", most: mostClasses))
+        }
+        let classes = label.classes.count
+        let features = try fields.features("features", 1...mostFeatures, classes: classes, others: [label.name])
+        try fields.require(asks != .moments || features.allSatisfy(\.isContinuous), "features", "must be continuous")
+        let study = isPlain ? try fields.optionalName("study") : try fields.name("study")
+        let windows = try fields.raw("windows").map { value in
+            try fields.require(isPlain, "windows", "must be absent here")
+            return try Fields.read(value, "windows", Windows.init)
+        }
+        (epsilon, answersAll) = try Fields.read(fields.raw("privacy"), "privacy") { fields in
+            _ = try fields.choice("discrete", else: Discrete.auto)
+            _ = try fields.choice("continuous", else: OfNumbers.auto)
+            if let theta = try fields.optionalNumber("theta") {
+                try fields.require(theta > 0 && theta <= 1, "theta", "must be above 0 and at most 1")
+            }
+            if asks == .moments || windows != nil { try fields.absent("release_every") }
+            _ = try fields.optionalWhole("release_every", 2...mostRelease)
+            let answers = try fields.choice("answers", among: isPlain ? [Answers.one, .all] : [.one], else: .one)
+            return (try fields.positive("epsilon"), answers == .all)
+        }
+        let projection = try fields.raw("projection").map { value in
+            try fields.require(isPlain, "projection", "must be absent here")
+            return try Fields.read(value, "projection") { try $0.projection(features, label, inStudy: study != nil) }
+        }
+        if asks != .score { try fields.absent("evaluation") }
+        evaluation = try asks != .score ? nil
+            : Fields.read(fields.raw("evaluation"), "evaluation") { try Evaluation($0, label, features) }
+        if windows != nil { for name in ["opens", "closes"] { try fields.absent(name) } }
+        opens = try windows?.from ?? fields.instant("opens")
+        closes = try windows.map { $0.opens($0.count) + closingGrace } ?? fields.instant("closes")
+        if let opens, let closes { try fields.require(opens < closes, "closes", "must be after it opens") }
+        let inputs = Set((projection?.inputs ?? []).map { ExactText($0.name) })
+        let asked = features.filter { !inputs.contains(ExactText($0.name)) } + (projection?.outputs ?? [])
+        let cells = (asked.reduce(0) { $0 + $1.cells * ($1.isGaussian ? 2 : 1) } + 1) * classes
+        try fields.require(cells <= mostCampaignCells, "features", "have too many values together")
+        try fields.require(cells * (windows?.count ?? 1) <= mostCampaignCells, "windows", "have too many cells together")
+        (self.asks, self.label, self.features, self.study) = (asks, label, features, study)
+        (self.windows, self.projection, self.asked) = (windows, projection, asked)
+    }
+    func feature(_ name: String?) -> Feature? { name.flatMap { name in asked.first { ExactText($0.name) == ExactText(name) } } }
+}

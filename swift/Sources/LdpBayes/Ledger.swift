@@ -1,0 +1,68 @@
+import Foundation
+
+/// The receipts, and the cap that their sum is held to. Its description tells a person in plain words.
+public struct Ledger: CustomStringConvertible {
+    /** What was contributed. */ public let receipts: [Receipt]
+    /** The device's own cap. */ public let maxTotalEpsilon: Double
+    /** Privacy loss so far, rounded up. */ public var totalEpsilon: Double { total(receipts).roundedUp }
+    public var description: String {
+        let spent = "epsilon \(written(totalEpsilon)) of at most \(maxTotalEpsilon)"
+        let head = "Privacy loss of this installation: \(spent); campaigns answered: \(receipts.count)."
+        let lines = receipts.map {
+            let day = ISO8601DateFormatter().string(from: $0.at).prefix(10)
+            return "* \"\($0.title.replacingOccurrences(of: "\"", with: "'"))\" on \(day): \($0.questions.count) noisy answers; "
+                + "epsilon \(written($0.epsilon)); \(words[$0.fate]!)."
+        }
+        let lost = "If the storage of this installation is cleared, this count is lost and begins anew."
+        return ([head] + lines + [lost]).joined(separator: "\n")
+    }
+    private func written(_ epsilon: Double) -> Double { (epsilon * 1e4).rounded(.up) / 1e4 }
+}
+
+private let words: [Fate: String] = [
+    .waiting: "not sent yet", .onItsWay: "being sent, may have arrived", .arrived: "arrived", .deleted: "deleted, may have arrived",
+    .refused: "the server says that it refused it", .expired: "given up, may have arrived",
+]
+/// What the receipts cost together, exactly.
+private func total(_ receipts: [Receipt]) -> Ratio { receipts.reduce(.zero) { $0 + Ratio($1.epsilon) } }
+
+/// A report that left: what was asked, what was said (hexadecimal), when first, to whom, and what the server replied.
+public struct SentReport: Equatable {
+    public let campaignId: String, title: String, url: String, asked: String, id: String, payload: String, at: Date, reply: String?
+}
+
+/// Why a device does not answer a campaign; its text is the word that the other clients use.
+public enum Refusal: String {
+    /** The person has switched contributing off. */ case switchedOff = "switched-off"
+    /** The person agreed to another address; `grant` asks for this one. */ case otherRecipient = "other-recipient"
+    /** It opens later. */ case notOpen = "campaign-not-open"
+    /** It has closed. */ case closed = "campaign-closed"
+    /** In a series, this device's window is still to come: come again then. */ case windowNotOpen = "window-not-open"
+    /** In a series, this device's window is over; it answers in no other. */ case windowOver = "window-over"
+    /** It costs more than the app allows for it. */ case aboveCap = "loss-above-cap"
+    /** With what was answered before, it costs more than the device's cap. */ case aboveTotal = "total-above-cap"
+    /** Another campaign of its study was answered. */ case studyAnswered = "study-answered"
+    /** No directory of the publisher holds now. */ case directoryExpired = "directory-expired"
+    /** The publisher does not name it. */ case notInDirectory = "not-in-directory"
+}
+
+extension State {
+    /// When this device answers a series, once it has a secret to draw that from.
+    func window(_ campaign: Campaign) throws -> Range<Date>? {
+        try secret == nil ? nil : campaign.windows?.times(drawWindow(campaign, State.bytes(secret)))
+    }
+    /// Why a device in this state does not answer; nil where it would.
+    func refusal(_ campaign: Campaign, _ url: String, maxEpsilon: Double, maxTotalEpsilon: Double, now: Date) throws -> Refusal? {
+        let (consent, own) = (self[campaign.id]?.consent, try window(campaign))
+        let answered = receipts.compactMap(\.study).exact
+        if !enabled { return .switchedOff }
+        if let consent, consent.isGiven, consent.url != url { return .otherRecipient }
+        if let opens = campaign.opens, now + clockTolerance < opens { return .notOpen }
+        if let closes = campaign.closes, now - clockTolerance > closes { return .closed }
+        if !campaign.loss.isWithin(maxEpsilon) { return .aboveCap }
+        if !(total(receipts) + Ratio(campaign.realisedEpsilon)).isWithin(maxTotalEpsilon) { return .aboveTotal }
+        if let study = campaign.study, answered.contains(ExactText(study)) { return .studyAnswered }
+        if let own, !own.contains(now) { return now < own.lowerBound ? .windowNotOpen : .windowOver }
+        return nil
+    }
+}

@@ -1,0 +1,131 @@
+// What an answer means for a queue: the upload state machine, without I/O. A report that has left once may arrive once only, so a
+// doubtful answer always means: the same bytes again, later.
+import Foundation
+
+private let retryableCodes: Set = ["campaign-not-open", "window-not-open", "not-found"] // "later", whatever their status
+private let (terminal, poison, tooLarge): (Set, Set, Int) = ([404, 409, 410, 451], [400, 415, 422], 413)
+
+/// The reports of one campaign that are due, and where they go.
+struct Batch {
+    let campaignId: String, url: String, reports: [Kept], length: Int
+    func body() throws -> Data {
+        let reports = try reports.map { try Report(question: $0.question, id: State.bytes($0.id), payload: State.bytes($0.payload)) }
+        return Data(encodeUpload(reports, length: length))
+    }
+}
+
+/// What to do now.
+enum Plan { case send(Batch), wait(TimeInterval), nothing }
+
+extension State {
+    /// Plans the delivery: schedules what is not scheduled, gives up what has expired, and takes what is due. `jitter` is from [0, 1).
+    mutating func plan(now: Date, firstDelay: TimeInterval, _ policy: Policy, jitter: () throws -> Double) rethrows -> Plan {
+        var batch: Batch?, wait: TimeInterval?
+        for i in campaigns.indices where enabled && campaigns[i].consent.isGiven && !campaigns[i].queued.isEmpty {
+            if now > campaigns[i].expires, campaigns[i].attempts >= expiryTries {
+                campaigns[i].receipt?.fate = .expired
+                continue
+            }
+            // No try lies further ahead than the policy allows, whatever a clock said when it was planned.
+            let longest = campaigns[i].attempts > 0 ? max(policy.backoffLongest, retryAfterLongest) : firstDelay
+            let due = try min(campaigns[i].due ?? now + firstDelay * jitter(), now + longest)
+            campaigns[i].due = due
+            let left = max(0, due.timeIntervalSince(now))
+            wait = min(wait ?? left, left)
+            if left > 0 || batch != nil { continue }
+            let front = Array(campaigns[i].queued.prefix(campaigns[i].most ?? .max))
+            let (id, url, length) = (campaigns[i].id, campaigns[i].consent.url, campaigns[i].uploadLength)
+            batch = Batch(campaignId: id, url: url, reports: front, length: length)
+            // From here on it may arrive, and is in the person's log.
+            campaigns[i].receipt?.fate = .onItsWay
+            for j in campaigns[i].reports.indices where front.contains(campaigns[i].reports[j]) {
+                campaigns[i].reports[j].at = campaigns[i].reports[j].at ?? now
+            }
+        }
+        return batch.map(Plan.send) ?? wait.map(Plan.wait) ?? .nothing
+    }
+    /// Takes note of the answer to an upload; nil where there was none.
+    mutating func note(_ answer: Answer?, to batch: Batch, now: Date, _ policy: Policy, jitter: Double) {
+        // What is due when the upload of another ends gets a moment anew: the server chooses when it answers.
+        for i in campaigns.indices where (campaigns[i].due ?? now) <= now { campaigns[i].due = nil }
+        // An entry is gone where it was erased meanwhile.
+        self[batch.campaignId]?.note(answer, to: Set(batch.reports.map(\.id)), now: now, policy, jitter: jitter)
+    }
+}
+
+extension Entry {
+    fileprivate mutating func note(_ answer: Answer?, to ids: Set<String>, now: Date, _ policy: Policy, jitter: Double) {
+        let (code, status) = (answer?.problemCode, answer?.status ?? 0)
+        let rejected = status == 200 ? answer?.rejections : nil
+        let decided = ids.filter { id in rejected.map { !retryableCodes.contains($0[id] ?? "") } ?? false }
+        problem = decided.isEmpty ? rejected?[ids.first ?? ""] ?? reason(of: answer) : nil
+        let isPoison = status == tooLarge || poison.contains(status) && code != nil
+        if !decided.isEmpty {
+            settle(decided, now: now) { rejected?[$0] ?? Kept.arrived }
+        } else if ids.count > 1, isPoison {
+            // One at a time from now on: the one that cannot be taken is then alone.
+            (most, attempts, due) = (1, 0, now)
+        } else if let code, isPoison || terminal.contains(status) && !retryableCodes.contains(code) {
+            settle(ids, now: now) { _ in code }
+        } else {
+            // Exponential backoff with full jitter; Retry-After is the floor, up to its cap.
+            let window = min(policy.backoffLongest, policy.backoffBase * pow(2, Double(min(attempts, 60))))
+            let floor = min(answer?.retryAfter(now: now) ?? 0, retryAfterLongest)
+            due = Date(milliseconds: (now + max(window * jitter, floor)).milliseconds)
+            (attempts, retries) = (attempts + 1, retries + 1)
+        }
+    }
+    private mutating func settle(_ ids: Set<String>, now: Date, reply: (String) -> String) {
+        for i in reports.indices where ids.contains(reports[i].id) { reports[i].reply = reply(reports[i].id) }
+        (attempts, due) = (0, now)
+        let hasArrived = reports.contains { $0.reply == Kept.arrived } // also where it was deleted on its way
+        guard let fate = receipt?.fate, queued.isEmpty, hasArrived || fate != .deleted else { return }
+        receipt?.fate = hasArrived ? .arrived : .refused
+    }
+}
+
+/// Why an answer is not what was asked for: its code, or its status.
+func reason(of answer: Answer?) -> String { answer.map { $0.problemCode ?? "http-\($0.status)" } ?? "unreachable" }
+
+extension Answer {
+    /// The stable code of a problem document (RFC 9457); nil for anything else, such as a proxy's error page.
+    var problemCode: String? {
+        let isProblem = headers["content-type"]?.lowercased().hasPrefix("application/problem+json") == true
+        return (isProblem ? try? Json(body) : nil)?.members.map { cleanCode($0[ExactText("code")]?.text) }
+    }
+    /// How long the server asks to wait: seconds, or a date by its own clock where it tells it.
+    func retryAfter(now: Date) -> TimeInterval {
+        let text = headers["retry-after"] ?? ""
+        if text.utf8.count < 10, text.utf8.allSatisfy(\.isDigit) { return Double(text) ?? 0 }
+        return Date(http: text).map { max(0, $0.timeIntervalSince(headers["date"].flatMap(Date.init(http:)) ?? now)) } ?? 0
+    }
+    /// `{id: code}` of what a success refuses; nil for a body that no aggregator sent.
+    fileprivate var rejections: [String: String]? {
+        guard let rejected = (try? Json(body))?["rejected"]?.entries else { return nil }
+        let codes = rejected.compactMap { one -> (String, String)? in
+            guard let pair = one.entries, pair.count >= 2, let id = pair[0].text?.string, let code = pair[1].text else { return nil }
+            return (id, cleanCode(code))
+        }
+        return codes.count == rejected.count ? Dictionary(codes) { _, last in last } : nil
+    }
+}
+
+/// A server's code as far as it is one: it is kept, and shown.
+private func cleanCode(_ code: ExactText?) -> String {
+    let signs = code?.utf8 ?? []
+    let isClean = 1...64 ~= signs.count && signs.allSatisfy { isBase64url($0) || $0 == UInt8(ascii: ".") }
+    return isClean ? String(decoding: signs, as: UTF8.self) : "unreadable-code"
+}
+
+extension Date {
+    /// A date as HTTP writes it (RFC 9110): Sun, 06 Nov 1994 08:49:37 GMT.
+    fileprivate init?(http text: String) {
+        let parts = text.split(separator: " ", omittingEmptySubsequences: false)
+        let months = ["", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+        guard parts.count == 6, parts[5] == "GMT", let month = months.firstIndex(of: String(parts[2])) else { return nil }
+        // What is no small number is a time that there is not.
+        let numbers = ([parts[1], parts[3]] + parts[4].split(separator: ":")).map { UInt16($0).map(Int.init) ?? .max }
+        guard numbers.count == 5, numbers[1] < 10_000 else { return nil }
+        self.init(year: numbers[1], month: month, day: numbers[0], time: Array(numbers[2...]))
+    }
+}

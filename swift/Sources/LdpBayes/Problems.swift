@@ -1,0 +1,38 @@
+// What is wrong with a record, told to the developer on the device and to nobody else: it shows values of the record.
+
+/// One thing that is wrong: the feature's name in the record, what is wrong there, and what would be right.
+public struct Problem: Equatable { public let feature: String, wrong: String, right: String }
+private let (mostNamed, longestShown) = (12, 60)
+/// Whatever in `record` would not be answered as it was meant, of all features at once; then names that the campaign does not know. A
+/// number beyond its bounds is none: it is clipped.
+public func problems(_ campaign: Campaign, _ record: Record) -> [Problem] {
+    let unusable = campaign.features.compactMap { feature in
+        wrong(with: feature, record[feature.name]).map { Problem(feature: feature.name, wrong: $0, right: wanted(feature)) }
+    }
+    let known = campaign.features.map(\.name)
+    let unknown = record.names.filter { !known.exact.contains(ExactText($0)) }
+    return unusable + unknown.map { Problem(feature: $0, wrong: "is no feature of the campaign", right: "one of \(listed(known))") }
+}
+private func wrong(with feature: Feature, _ value: Meaning) -> String? {
+    if value.text == nil && value.number == nil { return feature.missing || feature.listsMissing ? nil : "it holds no value" }
+    guard case .categorical(let values) = feature.kind else { return value.number == nil ? "\(value.shown) is no number" : nil }
+    return Declared(values)[value] == nil ? "\(value.shown) is not declared" : nil
+}
+private func wanted(_ feature: Feature) -> String {
+    if case .categorical(let values) = feature.kind { return "one of \(listed(values))" }
+    return "a number, from \(feature.bounds.low) to \(feature.bounds.high)"
+}
+private func listed(_ texts: [String]) -> String {
+    texts.prefix(mostNamed).joined(separator: ", ") + (texts.count > mostNamed ? ", ..." : "")
+}
+
+extension Meaning {
+    fileprivate var shown: String {
+        switch self {
+        case .nothing: "nothing"
+        case .text(let text): "\"\(text.prefix(longestShown))\""
+        case .number(let number): "\(number)"
+        case .whole(let digits): "\(digits.prefix(longestShown))"
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import Foundation
+
+/// What became of a contribution.
+public enum Fate: String, Codable {
+    /** Nothing of it has left. */ case waiting
+    /** An upload has begun. */ case onItsWay = "on-its-way"
+    /** The server says that it has it. */ case arrived
+    /** The server says so; nobody can check it. */ case refused
+    /** It was tried for too long. */ case expired
+    /** It was withdrawn after an upload had begun. */ case deleted
+}
+
+/// One contribution, made once and for good; `at` is by the device's clock. Questions are numbered as in reports: in a series window *
+/// number of questions + index.
+public struct Receipt: Codable, Equatable {
+    public let campaignId: String, title: String, study: String?, epsilon: Double, questions: [Int], at: Date, url: String
+    public internal(set) var fate = Fate.waiting
+}
+
+/// What a person decided, with a copy of what it was about.
+struct Consent: Codable, Equatable {
+    let url: String
+    var title = "", purpose = "", epsilon = 0.0, grantedAt: Date? = nil, withdrawnAt: Date? = nil
+    /** Whether the person agrees. */ var isGiven: Bool { grantedAt != nil && withdrawnAt == nil }
+}
+
+/// A report in the queue, or one that left it. `at`: when its first upload began, nil where nothing of it has left. `reply`: nil where
+/// no answer has come, ``arrived``, or the code with which the server refused it.
+struct Kept: Codable, Equatable {
+    let id: String, question: Int, asked: String, payload: String
+    var at: Date? = nil, reply: String? = nil
+    static let arrived = "arrived"
+}
+
+/// All about one campaign: `attempts` of what is in front that failed in a row, reports in an upload at `most` where that is limited,
+/// bytes of each upload.
+struct Entry: Codable, Equatable {
+    let id: String
+    var consent: Consent, receipt: Receipt? = nil, reports: [Kept] = [], uploadLength = 0
+    var attempts = 0, due: Date? = nil, most: Int? = nil, expires = Date.distantFuture, retries = 0, problem: String? = nil
+    /// The reports that wait for an answer, or for their first upload.
+    var queued: [Kept] { [.waiting, .onItsWay].contains(receipt?.fate) ? reports.filter { $0.reply == nil } : [] }
+}
+
+/// Everything that a device must not lose, as one text with a checksum: a device that forgot a receipt would answer again.
+struct State: Codable, Equatable {
+    /// Hexadecimal; nil where nobody has decided anything, and in an export.
+    var secret: String? = nil, enabled = true, campaigns: [Entry] = []
+    var receipts: [Receipt] { campaigns.compactMap(\.receipt) }
+    subscript(id: String) -> Entry? {
+        get { campaigns.first { $0.id == id } }
+        set {
+            let place = campaigns.firstIndex { $0.id == id } ?? campaigns.count
+            campaigns.replaceSubrange(place..<min(place + 1, campaigns.count), with: newValue.map { [$0] } ?? [])
+        }
+    }
+    private static let checksumLength = 43
+    private static func checksum(_ body: Data) -> Data { Data(base64url(sha256(body)).utf8) }
+    init() {}
+    /// A new device's state for nil. Throws ``LdpError`` `storage-corrupt`: what is damaged is never taken for empty.
+    init(stored: Data?) throws {
+        guard let stored else { return }
+        let body = stored.dropFirst(State.checksumLength)
+        try ensure(State.checksum(body) + body == stored, "storage-corrupt")
+        let decoder = JSONDecoder()
+        decoder.dateDecodingStrategy = .custom { Date(milliseconds: try Int64(from: $0)) }
+        self = try refused(as: "storage-corrupt") { try decoder.decode(State.self, from: body) }
+    }
+    /// With its checksum.
+    func stored() throws -> Data { try State.checksum(json()) + json() }
+    func json() throws -> Data {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        encoder.dateEncodingStrategy = .custom { try $0.milliseconds.encode(to: $1) }
+        return try encoder.encode(self)
+    }
+    static func bytes(_ text: String?) throws -> [UInt8] { try unhex(text ?? "") ?? raise(failure("storage-corrupt")) }
+}
+
+extension Date {
+    init(milliseconds: Int64) { self.init(timeIntervalSince1970: Double(milliseconds) / 1000) }
+    /// Since 1970; what no calendar has is its nearest end, and what is no number 1970.
+    var milliseconds: Int64 { Int64(exactly: (min(max(timeIntervalSince1970, -1e12), 1e12) * 1000).rounded()) ?? 0 }
+}

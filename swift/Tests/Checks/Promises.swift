@@ -1,0 +1,497 @@
+import Foundation
+
+@testable import LdpBayes
+
+private let day: TimeInterval = 86_400
+private let week = 7 * day
+
+/// What a device promises, on files, against an aggregator in memory. Each promise is a sentence, and fails with it.
+final class Promises {
+    private let (plain, series, ofMany): (Campaign, Campaign, Campaign)
+    private let folder: URL
+    private let record: Record = ["colour": "green", "größe": 0.25, "hours": 41.5]
+    private let url = "https://collect.example"
+    private let clock = Guarded(Date(milliseconds: 1_767_225_600_000))
+    private let received = Guarded<[String]>([])
+    private let upload = Guarded<() throws -> Answer>(yes)
+    private var made = 0
+
+    private static let yes: () throws -> Answer = { Answer(status: 200, headers: [:], body: Data(#"{"rejected": []}"#.utf8)) }
+    private static let lost: () throws -> Answer = { throw URLError(.networkConnectionLost) }
+
+    init(vectors: URL, folder: URL) throws {
+        let cases = try Json(Data(contentsOf: vectors.appendingPathComponent("documents.json")))["accepted"]!.entries!
+        func campaign(_ name: String) throws -> Campaign {
+            try Campaign(document: document(cases.first { $0["name"]!.string == name }!["document"]))
+        }
+        (plain, series, ofMany) = (try campaign("de-onebit"), try campaign("series"), try campaign("series-all"))
+        self.folder = folder
+    }
+
+    private var now: Date {
+        get { clock.value }
+        set { clock.value = newValue }
+    }
+
+    private var uploads: [String] { received.value }
+
+    private func problem(_ status: Int, _ code: String, _ headers: [String: String] = [:]) -> Answer {
+        let headers = headers.merging(["content-type": "application/problem+json"]) { $1 }
+        return Answer(status: status, headers: headers, body: Data(#"{"code": "\#(code)"}"#.utf8))
+    }
+
+    private var transport: FakeTransport {
+        let documents = [plain, series, ofMany]
+        let (received, upload, url) = (received, upload, url)
+        return FakeTransport { request in
+            if let body = request.body {
+                received.change { $0.append(hex(Array(body))) }
+                return try upload.value()
+            }
+            let asked = documents.first { request.url == "\(url)/v1/campaigns/\($0.id)" }
+            return Answer(status: asked == nil ? 404 : 200, headers: [:], body: asked?.document ?? Data())
+        }
+    }
+
+    private func device(_ place: URL, cap: Double = 10) throws -> Device {
+        let clock = clock
+        return try Device(FileStorage(folder: place), maxTotalEpsilon: cap, transport: transport, now: { clock.value })
+    }
+
+    private func campaign(_ place: URL, _ campaign: Campaign? = nil) throws -> DeviceCampaign {
+        try device(place).campaign(url, id: (campaign ?? plain).id, maxEpsilon: 4)
+    }
+
+    private func promise(_ sentence: String, _ test: (URL) throws -> Void) throws {
+        received.value = []
+        upload.value = Promises.yes
+        made += 1
+        do {
+            try test(folder.appendingPathComponent("device \(made)"))
+        } catch {
+            throw Failed(description: "\(sentence): \(error)")
+        }
+        print(sentence)
+    }
+
+    private func receipt(_ contribution: Contribution) throws -> Receipt {
+        guard case .answered(let receipt) = contribution else { throw Failed(description: "\(contribution)") }
+        return receipt
+    }
+
+    private func next(_ place: URL, _ campaign: Campaign? = nil) throws -> String {
+        switch try self.campaign(place, campaign).nextStep() {
+        case .ask: return "ask"
+        case .contribute: return "contribute"
+        case .nothing(let refusal): return refusal?.rawValue ?? "nothing"
+        }
+    }
+
+    private func isLast(_ place: URL, _ campaign: Campaign, _ problem: String?, _ fate: Fate, queued: Int) throws {
+        let status = try self.campaign(place, campaign).status()
+        try equal([status.problem, status.fate?.rawValue, "\(status.queued)"], [problem, fate.rawValue, "\(queued)"])
+    }
+
+    func all() throws {
+        try consent()
+        try delivery()
+        try storage()
+        try inSeries()
+        try values()
+        try background()
+    }
+
+    private func means(_ value: Any?, _ text: String?, _ number: Double?) throws {
+        let meaning = Meaning(value)
+        try equal(meaning.text, text.map { ExactText($0) })
+        try equal(meaning.number, number)
+    }
+
+    private func values() throws {
+        try promise("a value means the same, whatever type holds it") { _ in
+            try means(NSNumber(value: 1.5), "1.5", 1.5)
+            try means(NSNumber(value: true), "1", 1)
+            try means(NSNumber(value: UInt64.max), "18446744073709551615", 0x1p64)
+            try means(UInt64.max, "18446744073709551615", 0x1p64)
+            try means(Int8(-1), "-1", -1)
+            try means(Float(0.5), "0.5", 0.5)
+            try means(-0.0, "0", 0)
+            try means(Decimal(string: "0.10"), "0.1", 0.1)
+            try means(NSDecimalNumber(string: "12345678901234567890123"), "12345678901234567890123", 0x1.4ea15b273b38ap+73)
+            try means(NSString("x"), "x", nil)
+            try means("xyz".prefix(1), "x", nil)
+            try means(Optional<Int?>.some(.some(5)) as Any, "5", 5)
+            for nothing in [nil, NSNull(), Date(), [1], [:] as [String: Int], Optional<Int>.none as Any, Double.nan] as [Any?] {
+                try means(nothing, nil, nil)
+            }
+            let json = try JSONSerialization.jsonObject(with: Data(#"{"a": 1, "b": 1.5, "c": true, "d": "x", "e": null}"#.utf8))
+            let record = Record(json as! [String: Any])
+            try equal(["a", "b", "c", "d", "e"].map { record[$0].text?.string }, ["1", "1.5", "1", "x", nil])
+        }
+        try promise("names are compared by their code points") { _ in
+            let record: Record = ["\u{e9}": 1, "e\u{301}": 2]
+            try equal([record["\u{e9}"].number, record["e\u{301}"].number], [1, 2])
+            try equal(Record(["e\u{301}": 1])["\u{e9}"].number, nil)
+        }
+        try promise("problems() names what would not be answered as it was meant") { _ in
+            let found = problems(plain, ["colour": "grene", "größe": "wide", "hours": 41.5, "shoes": 1]).map { "\($0.feature) \($0.wrong)" }
+            try equal(found, [#"colour "grene" is not declared"#, #"größe "wide" is no number"#, "shoes is no feature of the campaign"])
+            try equal(problems(plain, record), [])
+        }
+        try promise("a document as deep as may be is read with the stack of a telephone's thread") { _ in
+            let text = String(repeating: "[", count: 499) + String(repeating: "]", count: 499)
+            let (done, read) = (DispatchSemaphore(value: 0), Guarded(false))
+            let thread = Thread {
+                read.value = (try? Json(text.utf8)) != nil
+                done.signal()
+            }
+            thread.stackSize = 512 << 10
+            thread.start()
+            done.wait()
+            try equal(read.value, true)
+        }
+    }
+
+    private func consent() throws {
+        try promise("nothing is stored before somebody decides") { place in
+            try equal(try next(place), "ask")
+            try refuses("consent-missing") { _ = try campaign(place).contribute(record, label: "yes") }
+            try equal(try device(place).runOnce(), true)
+            try equal(FileManager.default.fileExists(atPath: place.path), false)
+        }
+        try promise("a device that agreed answers once, and every retry is the same bytes") { place in
+            try campaign(place).grant()
+            try equal(try next(place), "contribute")
+            let first = try campaign(place).contribute(record, label: "yes")
+            try equal(try campaign(place).contribute(record, label: "no"), first)
+            upload.value = Promises.lost
+            for _ in 1...3 {
+                now += day
+                _ = try device(place).runOnce(timeout: 0)
+            }
+            upload.value = Promises.yes
+            now += day
+            try equal(try device(place).runOnce(), true)
+            try equal([uploads.count, Set(uploads).count], [4, 1])
+            let status = try campaign(place).status()
+            try equal([status.queued, status.sent, status.retries], [0, 1, 3])
+            try equal(status.fate, .arrived)
+            try equal(try next(place), "nothing")
+            let sent = try device(place).sent()
+            try check(sent.count == 1 && uploads[0].contains(sent[0].id) && uploads[0].contains(sent[0].payload), "\(sent)")
+        }
+        try promise("a No is remembered") { place in
+            try equal(try campaign(place).withdraw(), Withdrawal(deleted: 0, onItsWay: 0, refunded: 0))
+            try equal(try next(place), "nothing")
+            try refuses("consent-missing") { _ = try campaign(place).contribute(record, label: "yes") }
+        }
+        try promise("who withdraws before anything left gets the loss back") { place in
+            try campaign(place).grant()
+            let receipt = try receipt(try campaign(place).contribute(record, label: "yes"))
+            try equal(try campaign(place).withdraw(), Withdrawal(deleted: 1, onItsWay: 0, refunded: receipt.epsilon))
+            try equal(try device(place).ledger().totalEpsilon, 0)
+            try equal(try device(place).runOnce(), true)
+            try equal(uploads, [])
+        }
+        try promise("what began to leave stays spent") { place in
+            try campaign(place).grant()
+            _ = try campaign(place).contribute(record, label: "yes")
+            upload.value = Promises.lost
+            _ = try device(place).runOnce(timeout: 0)
+            try equal(try campaign(place).withdraw(), Withdrawal(deleted: 1, onItsWay: 1, refunded: 0))
+            try equal(try campaign(place).receipt()?.fate, .deleted)
+            try check(try device(place).ledger().totalEpsilon > 0, "nothing spent")
+        }
+        try promise("a campaign above a cap is refused, and nothing is spent") { place in
+            try equal(try device(place, cap: 0.5).campaign(url, id: plain.id, maxEpsilon: 1).refusal(), .aboveTotal)
+            try equal(try device(place).campaign(url, id: plain.id, maxEpsilon: 0.5).refusal(), .aboveCap)
+            try refuses("loss-above-cap") { try device(place).campaign(url, id: plain.id, maxEpsilon: 0.5).grant() }
+            try equal(FileManager.default.fileExists(atPath: place.path), false)
+        }
+        try promise("switched off, nothing is answered and nothing sent") { place in
+            try campaign(place).grant()
+            _ = try campaign(place).contribute(record, label: "yes")
+            try device(place).enable(false)
+            try equal(try device(place).runOnce(), true)
+            try equal(uploads.count, 0)
+            try device(place).enable(true)
+            try equal(try device(place).runOnce(), true)
+            try equal(uploads.count, 1)
+        }
+        try promise("an undeclared label spends nothing") { place in
+            try campaign(place).grant()
+            try refuses("undeclared-label") { _ = try campaign(place).contribute(record, label: "perhaps") }
+            try equal(try device(place).ledger().receipts, [])
+        }
+    }
+
+    private func delivery() throws {
+        try promise("a refusal takes the report off the queue, a doubt does not, and Retry-After is waited for") { place in
+            try campaign(place).grant()
+            _ = try campaign(place).contribute(record, label: "yes")
+            let busy = problem(503, "busy", ["retry-after": "100"])
+            upload.value = { busy }
+            try equal(try device(place).runOnce(timeout: 0), false)
+            try check(try campaign(place).status().nextTry! >= now + 100, "too early")
+            upload.value = { Answer(status: 404, headers: [:], body: Data("a hotel's login page".utf8)) }
+            now += day
+            try equal(try device(place).runOnce(timeout: 0), false)
+            try isLast(place, plain, "http-404", .onItsWay, queued: 1)
+            let closed = problem(409, "campaign-closed")
+            upload.value = { closed }
+            now += day
+            try equal(try device(place).runOnce(timeout: 0), true)
+            try equal(try campaign(place).status().dropped, ["campaign-closed": 1])
+            try equal(try campaign(place).status().fate, .refused)
+        }
+        try promise("Retry-After may be a date, by the server's own clock") { place in
+            try campaign(place).grant()
+            _ = try campaign(place).contribute(record, label: "yes")
+            let dates = ["retry-after": "Sun, 06 Nov 1994 08:51:37 GMT", "date": "Sun, 06 Nov 1994 08:49:37 GMT"]
+            let busy = problem(503, "busy", dates)
+            upload.value = { busy }
+            try equal(try device(place).runOnce(timeout: 0), false)
+            try equal(try campaign(place).status().nextTry!, now + 120)
+        }
+        try promise("a clock that jumps strands no report and throws none away") { place in
+            try campaign(place).grant()
+            _ = try campaign(place).contribute(record, label: "yes")
+            let before = now
+            upload.value = Promises.lost
+            now += 20 * 365 * day // far ahead: one try fails there
+            _ = try device(place).runOnce(timeout: 0)
+            now = before // and back: the next try is no further away than the policy says
+            _ = try device(place).runOnce(timeout: 0)
+            try check(try campaign(place).status().nextTry! <= now + retryAfterLongest, "stranded")
+            now += 40 * 365 * day // older than any report may be, after two tries only
+            upload.value = Promises.yes
+            try equal(try device(place).runOnce(), true)
+            try equal(try campaign(place).status().fate, .arrived)
+            try equal(Set(uploads).count, 1)
+            now = before
+        }
+        try promise("a clock beyond all calendars ends nothing") { place in
+            let before = now
+            try campaign(place).grant()
+            _ = try campaign(place).contribute(record, label: "yes")
+            upload.value = Promises.lost
+            for seconds in [Double.infinity, -.infinity, 1e300, -1e300, .nan] {
+                now = Date(timeIntervalSince1970: seconds)
+                _ = try device(place).runOnce(timeout: 0)
+                _ = try device(place).ledger().description
+            }
+            now = before + day
+            upload.value = Promises.yes
+            try equal(try device(place).runOnce(), true)
+            try equal(Set(uploads).count, 1)
+            now = before
+        }
+        try promise("threads contribute once between them") { place in
+            try campaign(place).grant()
+            DispatchQueue.concurrentPerform(iterations: 8) { _ in
+                _ = try! campaign(place).contribute(record, label: "yes")
+                _ = try! device(place).runOnce(timeout: 5)
+            }
+            try equal(Set(uploads).count, 1)
+        }
+        try promise("a device delivers in the background, and is woken by an answer") { place in
+            let device = try device(place)
+            let campaign = try device.campaign(url, id: plain.id, maxEpsilon: 4)
+            try campaign.grant()
+            device.start(firstDelay: 0)
+            _ = try campaign.contribute(record, label: "yes")
+            for _ in 1...500 where try campaign.status().fate != .arrived { Thread.sleep(forTimeInterval: 0.01) }
+            device.close()
+            try equal(try campaign.status().fate, .arrived)
+        }
+    }
+
+    private func background() throws {
+        try promise("what blocks can be awaited, and calls back") { place in
+            let (campaign, record) = (try campaign(place), record)
+            let (done, told) = (DispatchSemaphore(value: 0), Guarded<[String]>([]))
+            Task {
+                guard case .ask = try await campaign.nextStep() else { return }
+                try await campaign.grant()
+                guard case .answered(let receipt) = try await campaign.contribute(record, label: "yes") else { return }
+                inBackground(on: .global(), then: { result in
+                    if case .success(receipt) = result { told.value = ["answered"] }
+                    done.signal()
+                }) { try campaign.receipt() }
+            }
+            try equal(done.wait(timeout: .now() + 30), .success)
+            try equal(told.value, ["answered"])
+            let again = Guarded<Withdrawal?>(nil)
+            Task {
+                again.value = try await campaign.withdraw()
+                done.signal()
+            }
+            try equal(done.wait(timeout: .now() + 30), .success)
+            try equal(again.value?.deleted, 1)
+        }
+    }
+
+    private func storage() throws {
+        try promise("a damaged ledger is never taken for an empty one") { place in
+            try campaign(place).grant()
+            let file = place.appendingPathComponent("device")
+            let whole = try String(contentsOf: file, encoding: .utf8)
+            for damaged in ["", String(whole.dropLast()), whole.replacingOccurrences(of: "true", with: "false"), "x"] {
+                try Data(damaged.utf8).write(to: file)
+                try refuses("storage-corrupt") { _ = try campaign(place).contribute(record, label: "yes") }
+                try equal(try String(contentsOf: file, encoding: .utf8), damaged)
+            }
+        }
+        try promise("where the storage cannot be written nothing is answered, and nothing is spent") { place in
+            try campaign(place).grant()
+            let storage = FailingStorage(inner: FileStorage(folder: place))
+            let device = try Device(storage, maxTotalEpsilon: 10, transport: transport)
+            let campaign = try device.campaign(url, id: plain.id, maxEpsilon: 4)
+            try refuses("storage-unavailable") { _ = try campaign.contribute(record, label: "yes") }
+            try equal(try device.ledger().receipts, [])
+            try equal(try next(place), "contribute")
+        }
+        try promise("erasing leaves nothing") { place in
+            try campaign(place).grant()
+            _ = try campaign(place).contribute(record, label: "yes")
+            try device(place).erase()
+            let left = try FileManager.default.contentsOfDirectory(atPath: place.path)
+            try equal(left.filter { !$0.hasSuffix(".lock") }, [])
+            try equal(try next(place), "ask")
+        }
+        try promise("an export has no secret") { place in
+            try campaign(place).grant()
+            let exported = String(decoding: try device(place).export(), as: UTF8.self)
+            try check(exported.contains(plain.id) && !exported.contains("secret"), exported)
+        }
+    }
+
+    private var first: Date { series.windows!.from }
+
+    /// A device that has agreed before the first window; its clock stands there. Returns when its window opens.
+    private func early(_ place: URL, _ campaign: Campaign) throws -> Date {
+        now = first - 1
+        try equal(try next(place, campaign), "ask")
+        try self.campaign(place, campaign).grant()
+        return try self.campaign(place, campaign).window()!.lowerBound
+    }
+
+    private func isRefused(_ place: URL, _ refusal: Refusal) throws {
+        try equal(try next(place, series), refusal.rawValue)
+        try equal(try campaign(place, series).contribute(record, label: "yes"), .refused(refusal))
+    }
+
+    private func rejecting(_ ids: [String]) -> Answer {
+        let rejected = ids.map { #"["\#($0)", "window-not-open"]"# }.joined(separator: ", ")
+        return Answer(status: 200, headers: ["retry-after": "1"], body: Data(#"{"rejected": [\#(rejected)]}"#.utf8))
+    }
+
+    private func inSeries() throws {
+        try promise("a device answers a series in its window and in no other, and once") { place in
+            let own = try early(place, series)
+            let window = Int(own.timeIntervalSince(first) / week)
+            for week in 0..<window {
+                for moment in series.windows!.times(week).ends {
+                    now = moment
+                    try isRefused(place, .windowNotOpen)
+                }
+            }
+            now = own
+            try equal(try next(place, series), "contribute")
+            let receipt = try receipt(try campaign(place, series).contribute(record, label: "yes"))
+            try equal(receipt.questions.map { $0 / series.questions.count }, [window])
+            for week in -1...series.windows!.count {
+                now = series.windows!.opens(week) // also where the clock is set back
+                try equal(try next(place, series), "nothing")
+                try equal(try campaign(place, series).contribute(record, label: "no"), .answered(receipt))
+            }
+            try equal(try device(place).runOnce(), true)
+            try equal(uploads.count, 1)
+        }
+        try promise("a device that was off in its window answers in none") { place in
+            let end = try early(place, series) + week
+            let last = series.windows!.opens(series.windows!.count)
+            for moment in stride(from: end, through: last, by: week) {
+                now = moment
+                try isRefused(place, .windowOver)
+            }
+            now = last + 30 * day
+            try isRefused(place, .closed)
+            now = end - week - 0.001 // the clock is set back: it may still answer in its window, and nowhere else
+            try isRefused(place, .windowNotOpen)
+            try equal(try device(place).ledger().receipts, [])
+            try equal(uploads.count, 0)
+        }
+        try promise("who has a secret is asked about a series while its window is not over") { place in
+            now = first - 1
+            try campaign(place).grant()
+            let own = try campaign(place, series).window()!
+            now = own.upperBound
+            try equal(try next(place, series), "window-over")
+            try refuses("window-over") { try campaign(place, series).grant() }
+            now = own.lowerBound - 0.001
+            try equal(try next(place, series), "ask")
+            try campaign(place, series).grant()
+            try isRefused(place, .windowNotOpen)
+        }
+        try promise("what the server finds too early stays queued, and the same bytes are sent later") { place in
+            now = try early(place, series)
+            _ = try campaign(place, series).contribute(record, label: "yes")
+            upload.value = { [self] in rejecting(try device(place).sent().map(\.id)) }
+            for tries in 1...3 {
+                try equal(try device(place).runOnce(timeout: 0), false)
+                try isLast(place, series, "window-not-open", .onItsWay, queued: 1)
+                try equal(try campaign(place, series).status().retries, tries)
+                now += 3600
+            }
+            upload.value = Promises.yes
+            try equal(try device(place).runOnce(), true)
+            try isLast(place, series, nil, .arrived, queued: 0)
+            try equal([uploads.count, Set(uploads).count], [4, 1])
+        }
+        try promise("of several reports those that the server finds too early alone are sent again") { place in
+            now = try early(place, ofMany)
+            _ = try campaign(place, ofMany).contribute(record, label: "yes")
+            upload.value = { [self] in rejecting(try device(place).sent().prefix(1).map(\.id)) }
+            try equal(try device(place).runOnce(timeout: 0), false)
+            try isLast(place, ofMany, "window-not-open", .onItsWay, queued: 1)
+            upload.value = Promises.yes
+            now += 3600
+            try equal(try device(place).runOnce(), true)
+            try isLast(place, ofMany, nil, .arrived, queued: 0)
+            try equal(try campaign(place, ofMany).status().sent, 4)
+            try equal(Set(uploads.map(\.count)).count, 1)
+            let reports = try uploads.map { try decodedUpload(unhex($0)!, ofMany).count }
+            try equal([reports.first, reports.last], [4, 1])
+        }
+        try promise("an answer is given up when its window has been over for a week") { place in
+            now = try early(place, series)
+            let over = now + 2 * week
+            _ = try campaign(place, series).contribute(record, label: "yes")
+            upload.value = Promises.lost
+            while try campaign(place, series).status().fate != .expired {
+                try check(now <= over + 2 * day, "not given up")
+                now += day
+                _ = try device(place).runOnce(timeout: 0)
+            }
+            try check(now > over, "given up too early")
+        }
+    }
+}
+
+extension Range where Bound == Date {
+    fileprivate var ends: [Date] { [lowerBound, upperBound - 0.001] }
+}
+
+/// A storage that reads, and fails to write.
+private struct FailingStorage: Storage {
+    let inner: FileStorage
+
+    func read(_ name: String) throws -> Data? { try inner.read(name) }
+    func change(_ name: String, _ change: (Data?) throws -> Data?) throws {
+        _ = try change(try inner.read(name))
+        throw failure("storage-unavailable")
+    }
+    func clear() throws { try inner.clear() }
+    func exclusive<T>(wait: TimeInterval, _ work: () throws -> T) throws -> T? { try inner.exclusive(wait: wait, work) }
+}
