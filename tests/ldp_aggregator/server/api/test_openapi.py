@@ -2,9 +2,6 @@
 
 import asyncio
 
-import pytest
-from schemas import problems
-
 from ldp_aggregator.dashboard.routes import ADMIN as ADMIN_PAGES
 from ldp_aggregator.dashboard.routes import PUBLIC as PUBLIC_PAGES
 from ldp_aggregator.server.api.admin import WATCHING
@@ -54,45 +51,6 @@ def test_every_problem_is_answered_by_some_operation_is_in_kebab_case_and_an_err
         assert 400 <= kind.status < 600
         assert kind.title
     assert all(REPORT_CODES.values())
-
-
-SCHEMA = {
-    "type": "object",
-    "required": ["id"],
-    "properties": {
-        "id": {"type": "string", "pattern": "^[a-z]+$"},
-        "reports": {"type": ["integer", "null"], "minimum": 0},
-        "status": {"enum": ["open", "closed"]},
-        "rejected": {"type": "array", "items": {"type": "array", "prefixItems": [{"type": "string"}], "maxItems": 1}},
-    },
-    "additionalProperties": False,
-}
-
-
-def test_what_is_described_is_accepted_and_a_schema_that_would_not_be_checked_refused():
-    assert list(problems({"id": "a", "reports": None, "status": "open", "rejected": [["x"]]}, SCHEMA)) == []
-    with pytest.raises(ValueError, match="maxLength"):
-        list(problems("a", {"type": "string", "maxLength": 3}))
-
-
-@pytest.mark.parametrize(
-    ("value", "problem"),
-    [
-        ([], "no object"),
-        ({}, "id is missing"),
-        ({"id": 1}, "no string"),
-        ({"id": "A"}, "does not match"),
-        ({"id": "a", "reports": True}, "no integer or null"),
-        ({"id": "a", "reports": -1}, "below 0"),
-        ({"id": "a", "status": "waiting"}, "none of"),
-        ({"id": "a", "rejected": [[1]]}, r"rejected\[0\]\[0\]"),
-        ({"id": "a", "rejected": [["a", "b"]]}, "2 items"),
-        ({"id": "a", "colour": "red"}, "colour is not described"),
-    ],
-)
-def test_what_is_not_described_is_found(value, problem):
-    with pytest.raises(AssertionError, match=problem):
-        assert "; ".join(problems(value, SCHEMA)) == ""
 
 
 async def test_the_operations_listener_is_asked_under_its_address_or_a_known_name(serving):
