@@ -161,14 +161,6 @@ def test_reading_commands_change_nothing_and_leave_no_entry(run, data, campaign)
     assert logged(run) == []
 
 
-def test_a_release_is_made_by_who_reads_estimates_of_a_campaign_that_fixes_them(run, data):
-    fixed, seen = {"privacy": {"epsilon": 1.0, "discrete": "de", "release_every": 3}}, []
-    for first, end in ((0, 4), (4, 6), (6, 7)):
-        made = within(data, lambda store, numbers=range(first, end): filled(store, numbers, **fixed))
-        seen.append(json.loads(run("estimates", made.id, "--json")[1])["questions"][0]["n"])
-    assert seen == [4, 4, 7]
-
-
 def test_the_end_of_a_campaign_from_the_command_line(run, refused, campaign):
     close = ("campaign", "close", campaign.id)
     assert "'ldp-aggregator campaign close' comes first" in refused(*close, "--seal")
