@@ -75,7 +75,7 @@ async def test_the_event_loop_goes_on_while_a_send_hangs_and_close_gives_it_up(m
     assert len(server.uploads) == 1
 
 
-async def test_a_task_that_is_cancelled_sends_nothing_further(made, server, becomes):
+async def test_a_task_that_is_cancelled_sends_nothing_further(made, server, becomes, threads_of):
     server.answer_with = lambda _: Answer(503)
     device, part = made
     driver = AsyncDriver(device)
@@ -85,7 +85,7 @@ async def test_a_task_that_is_cancelled_sends_nothing_further(made, server, beco
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert await becomes(lambda: not any(one.name == "ldp-client-call" for one in threading.enumerate()))
+    assert await becomes(lambda: not threads_of("ldp-client-call"))
 
 
 def test_asyncio_run_ends_although_a_send_hangs(server, campaign, tmp_path, eventually):

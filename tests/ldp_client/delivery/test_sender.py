@@ -225,13 +225,6 @@ while not part.status().retries and time.monotonic() < until:
 
 
 @pytest.fixture
-def senders():
-    """Counts the client's threads, but for those of other tests: a killed page's, or a host's that never closed."""
-    before = set(threading.enumerate())
-    return lambda: sum(one.name == "ldp-client" and one not in before for one in threading.enumerate())
-
-
-@pytest.fixture
 def make(join):
     def made(**options):
         return join(clock=time, limits={"backoff_base": 0.01}, **options)
@@ -324,7 +317,7 @@ def test_at_exit_all_devices_together_wait_for_as_long_as_one(monkeypatch):
     assert waited == ["stopped", "stopped", "stopped", 2.0, 0.0, 0.0]
 
 
-def test_threads_that_contribute_first_at_once_start_one_thread(make, senders, eventually):
+def test_threads_that_contribute_first_at_once_start_one_thread(make, threads_of, eventually):
     for _ in range(30):
         device, _ = make()
         gate = threading.Barrier(4)
@@ -336,12 +329,12 @@ def test_threads_that_contribute_first_at_once_start_one_thread(make, senders, e
 
         with ThreadPoolExecutor(4) as threads:
             list(threads.map(first, range(4)))
-        assert senders() == 1
+        assert threads_of("ldp-client") == 1
         device.close()
-        assert eventually(lambda: senders() == 0)
+        assert eventually(lambda: threads_of("ldp-client") == 0)
 
 
-def test_campaigns_and_users_of_one_device_share_one_thread(make, server, campaign, senders, eventually):
+def test_campaigns_and_users_of_one_device_share_one_thread(make, server, campaign, threads_of, eventually):
     device, part = make()
     device.start(first_delay=0.0)
     part.contribute(RECORD, "yes")
@@ -349,6 +342,6 @@ def test_campaigns_and_users_of_one_device_share_one_thread(make, server, campai
         scope = device.scope(str(user))
         scope.start(first_delay=0.0)
         make(device=scope, answered=True)
-    assert senders() == 1
+    assert threads_of("ldp-client") == 1
     assert eventually(lambda: server.counted(campaign.id) == 4)
     device.close()
