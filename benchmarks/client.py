@@ -104,15 +104,17 @@ def report_cost(mechanism: str, rounds: int) -> dict[str, float]:
     item = 7 * 2
     identifier = os.urandom(ID_BYTES)
 
-    upload = encode_upload(perturb(campaign, record, "a", secret=secret))
+    upload = encode_upload(perturb(campaign, record, "a", secret=secret), campaign)
     words = DOMAIN if mechanism == "oue" else 1
     entropy = payload_entropy(mechanism, campaign)
     return {
         "perturb_us": median_us(lambda: question.perturb(item, SYSTEM_COINS), rounds),
         "perturb_and_encode_us": median_us(
-            lambda: encode_upload([Report(0, identifier, question.perturb(item, SYSTEM_COINS))]), rounds
+            lambda: encode_upload([Report(0, identifier, question.perturb(item, SYSTEM_COINS))], campaign), rounds
         ),
-        "record_to_upload_us": median_us(lambda: encode_upload(perturb(campaign, record, "a", secret=secret)), rounds),
+        "record_to_upload_us": median_us(
+            lambda: encode_upload(perturb(campaign, record, "a", secret=secret), campaign), rounds
+        ),
         "least_randomness_us": median_us(lambda: os.urandom(8 * words), rounds),
         "upload_bytes": len(upload),
         "payload_bytes": question.mechanism.width,

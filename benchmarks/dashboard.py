@@ -59,7 +59,7 @@ async def count(store: SqliteStore, devices: range) -> None:
     for i in devices:
         record = {f"f{k}": f"v{i % 6}" if k % 2 else i % 100 for k in range(40)}
         reports += perturb(CAMPAIGN, record, "abc"[i % 3])
-    await store.count([Submission(CAMPAIGN, decode_upload(encode_upload(reports), CAMPAIGN))])
+    await store.count([Submission(CAMPAIGN, decode_upload(encode_upload(reports, CAMPAIGN), CAMPAIGN))])
 
 
 async def main() -> None:

@@ -166,7 +166,7 @@ def measure_decoding(mechanism: str) -> int:
     """Reports a second through decode, validation and tally, in memory, on one thread."""
     campaign = make_campaign(mechanism, 128)
     payloads = bytes(DECODE_REPORTS * campaign.questions[0].mechanism.width)
-    upload = encode_blocks([Block(0, os.urandom(ID_BYTES * DECODE_REPORTS), payloads)])
+    upload = encode_blocks([Block(0, os.urandom(ID_BYTES * DECODE_REPORTS), payloads)], campaign)
     times = []
     for _ in range(7):
         started = time.perf_counter()

@@ -48,7 +48,7 @@ def python() -> None:
         campaign = Campaign.parse(accepted[name]["document"].encode())
         begun = time.perf_counter()
         for _ in range(5000):
-            encode_upload(perturb(campaign, RECORD, "yes"))
+            encode_upload(perturb(campaign, RECORD, "yes"), campaign)
         print(f"{name:12} {(time.perf_counter() - begun) / 5000 * 1e6:.1f} us a report")
 
 

@@ -56,7 +56,7 @@ def make_campaign(key: Path) -> Campaign:
 
 def uploads(campaign: Campaign, count: int) -> list[bytes]:
     width = campaign.questions[0].mechanism.width
-    return [encode_upload([Report(0, os.urandom(ID_BYTES), bytes(width))]) for _ in range(count)]
+    return [encode_upload([Report(0, os.urandom(ID_BYTES), bytes(width))], campaign) for _ in range(count)]
 
 
 def sealed(campaign: Campaign, bodies: Sequence[bytes]) -> list[bytes]:

@@ -73,7 +73,9 @@ def uploads(plan: Plan) -> Iterator[tuple[bytes, bool]]:
     dice = random.Random(1)
     sizes = [question.mechanism.width for question in campaign.questions]
     # Payloads that every mechanism allows: no bit set, the first index, no noise.
-    frames = [encode_upload([Report(number, bytes(ID_BYTES), bytes(size))]) for number, size in enumerate(sizes)]
+    frames = [
+        encode_upload([Report(number, bytes(ID_BYTES), bytes(size))], campaign) for number, size in enumerate(sizes)
+    ]
     places = [frame.index(b"\xc4\x10") + 2 for frame in frames]
     while True:
         number = dice.randrange(len(sizes))
@@ -82,7 +84,7 @@ def uploads(plan: Plan) -> Iterator[tuple[bytes, bool]]:
             body = frames[number][:at] + os.urandom(ID_BYTES) + frames[number][at + ID_BYTES :]
         else:
             ids, payloads = os.urandom(ID_BYTES * plan.reports), bytes(sizes[number] * plan.reports)
-            body = encode_blocks([Block(number, ids, payloads)])
+            body = encode_blocks([Block(number, ids, payloads)], campaign)
         yield body, True
         if dice.random() < plan.replayed:
             yield body, False

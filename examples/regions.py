@@ -103,7 +103,7 @@ def main() -> None:
     everybody = []
     for region in itertools.islice(itertools.cycle(regions), devices):
         record = {"age": draw.choice(ages), "income": draw.randint(0, 200_000)}
-        body = encode_upload(perturb(campaign, record, draw.choice(("yes", "no"))))
+        body = encode_upload(perturb(campaign, record, draw.choice(("yes", "no"))), campaign)
         region.waiting.append(body)
         everybody.append(body)
     west, others = regions[2], regions[:2]

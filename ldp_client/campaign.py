@@ -319,6 +319,7 @@ class DeviceCampaign:
                 mark = install.mark(transaction, before)
                 write_installation(transaction, device.with_receipt(receipt), self._place.scope)
                 expires = _expiry(campaign, reports[0].question, now, install.policy)
+                self._outbox.pad(transaction, campaign.upload_bytes)
                 self._outbox.put(transaction, reports, expires=expires)
         install.settle_mark(mark)
         install.sender.emit(Event("queued", None, len(reports), self.id))

@@ -8,9 +8,12 @@ id; the id says nothing about the device and links no two campaigns.
 The drawn question is a keyed hash of the same secret (:mod:`ldp_client.draw`). Its messages begin with another
 word and have another length, so that no message of one is a message of the other and neither tells about the other.
 
-An upload is ``[1, [[question, ids, payloads], ...]]``: questions strictly increasing, ``ids`` 16 n bytes, ``payloads``
+An upload is ``[2, [[question, ids, payloads], ...]]``: questions strictly increasing, ``ids`` 16 n bytes, ``payloads``
 width n bytes, n >= 1. A device sends one block with n = 1; a relay sends many reports in one block, so a block decodes
 with one reduction.
+
+Zeros follow, up to the length of the longest upload that a device of the campaign has to send, and none where that is
+reached: all devices' uploads have one length, which tells nobody who was asked what.
 """
 
 from __future__ import annotations
@@ -30,9 +33,16 @@ from protocols.errors import DocumentError, LdpError
 from protocols.exact import SYSTEM_COINS, Coins
 
 MEDIA_TYPE: Final = "application/vnd.ldp-bayes.reports+msgpack"
-WIRE_VERSION: Final = 1
+WIRE_VERSION: Final = 2
 ID_BYTES: Final = 16
 SECRET_BYTES: Final = 32
+MOST_PADDED: Final = 1 << 19
+"""Bytes to which zeros follow at most. A single report is shorter; a device that answers more questions than so many
+bytes hold sends them in several uploads.
+"""
+
+
+_Block = tuple[int, bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,35 +94,50 @@ class Block:
         return len(self.ids) // ID_BYTES
 
 
-def encode_upload(reports: Iterable[Report]) -> bytes:
-    """The one encoding of these reports; reports to the same question keep their order.
+def encode_upload(reports: Iterable[Report], campaign: Campaign) -> bytes:
+    """The one encoding of these reports to ``campaign``; reports to the same question keep their order.
 
     Raises DocumentError for none at all.
     """
+    return encode_padded(reports, campaign.upload_bytes)
+
+
+def encode_padded(reports: Iterable[Report], length: int) -> bytes:
+    """The same, where all that is at hand of the campaign is its ``upload_bytes``."""
     reports = tuple(reports)
     if len(reports) == 1:  # what most devices send
-        return _packed([[reports[0].question, reports[0].id, reports[0].payload]])
+        return _packed([(reports[0].question, reports[0].id, reports[0].payload)], length)
     by_question: dict[int, list[Report]] = {}
     for report in reports:
         by_question.setdefault(report.question, []).append(report)
     if not by_question:
         raise _malformed("an upload holds at least one report")
-    return encode_blocks(
-        [
-            Block(question, b"".join(r.id for r in members), b"".join(r.payload for r in members))
-            for question, members in sorted(by_question.items())
-        ]
-    )
+    blocks = [
+        (question, b"".join(r.id for r in members), b"".join(r.payload for r in members))
+        for question, members in sorted(by_question.items())
+    ]
+    return _packed(blocks, length)
 
 
-def encode_blocks(blocks: Sequence[Block]) -> bytes:
+def encode_blocks(blocks: Sequence[Block], campaign: Campaign) -> bytes:
     """The one encoding of blocks, which must be in increasing order of their questions."""
-    return _packed([[block.question, block.ids, block.payloads] for block in blocks])
+    return _packed([(block.question, block.ids, block.payloads) for block in blocks], campaign.upload_bytes)
 
 
-def _packed(body: list[list[int | bytes]]) -> bytes:
+def longest_upload(campaign: Campaign) -> int:
+    """Bytes of the longest upload of everything that one device answers, before zeros follow."""
+    # The numbers of the last window are the longest.
+    first = len(campaign.counted) - len(campaign.questions)
+    pools: list[list[_Block]] = [
+        [(first + asked.index, bytes(ID_BYTES), bytes(asked.mechanism.width)) for asked in pool]
+        for pool in campaign.pools
+    ]
+    return len(_packed([max(pool, key=lambda block: len(msgpack.packb(block))) for pool in pools], 0))
+
+
+def _packed(body: Sequence[_Block], length: int) -> bytes:
     packed: bytes = msgpack.packb([WIRE_VERSION, body], use_bin_type=True)
-    return packed
+    return packed.ljust(length, b"\0")
 
 
 def decode_upload(data: bytes, campaign: Campaign) -> tuple[Block, ...]:
@@ -126,6 +151,8 @@ def decode_upload(data: bytes, campaign: Campaign) -> tuple[Block, ...]:
         value = msgpack.unpackb(
             data, raw=False, strict_map_key=True, max_array_len=longest, max_ext_len=0, max_map_len=0, max_str_len=0
         )
+    except msgpack.ExtraData as padded:
+        value = padded.unpacked
     except Exception as error:  # msgpack raises many types; each means the same here.
         raise _malformed(f"not one msgpack value of this format ({type(error).__name__})") from None
     if not (type(value) is list and len(value) == 2 and value[0] == WIRE_VERSION and type(value[1]) is list):
@@ -135,8 +162,13 @@ def decode_upload(data: bytes, campaign: Campaign) -> tuple[Block, ...]:
         raise _malformed("an upload holds at least one block")
     if any(first.question >= second.question for first, second in itertools.pairwise(blocks)):
         raise _malformed("blocks must be in strictly increasing order of their questions")
-    if encode_blocks(blocks) != data:
-        raise _malformed("not the shortest msgpack encoding of its content; exactly one encoding is valid")
+    wanted = encode_blocks(blocks, campaign)
+    if len(data) != len(wanted):
+        raise _malformed(
+            f"these blocks are {len(wanted)} bytes, encoded shortest and followed by zeros; not {len(data)}"
+        )
+    if data != wanted:
+        raise _malformed("not the shortest msgpack encoding, followed by zeros; exactly one encoding is valid")
     return blocks
 
 

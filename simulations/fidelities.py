@@ -317,7 +317,7 @@ def simulate_device(
         owners = rng.integers(0, len(frame), size=devices)
         frame, classes = frame.iloc[owners], classes.iloc[owners]
     people = zip(records(frame), python_values(classes), strict=True)
-    uploads = (encode_upload(perturb(campaign, record, label, coins=coins)) for record, label in people)
+    uploads = (encode_upload(perturb(campaign, record, label, coins=coins), campaign) for record, label in people)
     return Tally.of_uploads(campaign, uploads)
 
 
@@ -360,7 +360,8 @@ def relayed_upload(columns: Columns, owners: Integers, rng: np.random.Generator)
         drawn.setdefault(question.index, []).append(payloads)
     joined = {index: np.concatenate(payloads) for index, payloads in sorted(drawn.items())}
     return encode_blocks(
-        [Block(index, rng.bytes(ID_BYTES * len(rows)), rows.tobytes()) for index, rows in joined.items() if len(rows)]
+        [Block(index, rng.bytes(ID_BYTES * len(rows)), rows.tobytes()) for index, rows in joined.items() if len(rows)],
+        columns.campaign,
     )
 
 

@@ -39,7 +39,7 @@ from protocols import Campaign, encode_upload
 
 campaign = Campaign.parse({document})
 reports = ldp_client.perturb(campaign, {{"u": "1", "v": 0.5}}, "a")
-upload = encode_upload(reports)
+upload = encode_upload(reports, campaign)
 foreign = sorted({blocked} & {{name.partition(".")[0] for name, module in sys.modules.items() if module}})
 print(len(reports), upload[:2].hex(), foreign)
 """

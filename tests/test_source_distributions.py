@@ -18,7 +18,7 @@ import sys
 from ldp_client import Device, perturb
 from protocols import Campaign, encode_upload
 campaign = Campaign.parse(open(sys.argv[1], "rb").read())
-print(len(encode_upload(perturb(campaign, {"u": "1"}, "a"))))
+print(len(encode_upload(perturb(campaign, {"u": "1"}, "a"), campaign)))
 """
 COMPILE = """
 from pathlib import Path

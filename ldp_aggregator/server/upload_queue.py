@@ -25,8 +25,8 @@ from ldp_aggregator.server.metrics import REPORT, Metrics
 from ldp_aggregator.server.problems import ProblemError, retry_later
 from ldp_aggregator.service.settings import Limits
 from ldp_aggregator.store.contract import LOG, UNAVAILABLE, Counting, Outcome, StoreError, Submission, kind_of
-from protocols import Campaign, DocumentError, Report, decode_upload, encode_upload
-from protocols.wire import ID_BYTES, Block
+from protocols import Campaign, DocumentError, decode_upload
+from protocols.wire import ID_BYTES, Block, longest_upload
 
 LEAST_BYTES: Final = 8 << 10
 """Shorter uploads are read in any case, and told what is wrong with them."""
@@ -63,12 +63,7 @@ def for_a_relay(campaign: Campaign, limits: Limits, batch: int | None) -> Upload
 
 @lru_cache(maxsize=MOST_LAYOUTS)
 def _longest(key: ById) -> int:
-    groups = key.campaign.groups
-    widest = [max(members, key=lambda question: question.mechanism.width) for members in groups]
-    longest = encode_upload([Report(q.index, bytes(ID_BYTES), bytes(q.mechanism.width)) for q in widest])
-    # The number of another question of the same group may take two bytes more, in another window four.
-    more = 2 if key.campaign.windows is None else 4
-    return max(LEAST_BYTES, len(longest) + more * len(groups))
+    return max(LEAST_BYTES, longest_upload(key.campaign))
 
 
 class Upload(Protocol):

@@ -125,6 +125,12 @@ class Outbox:
         if queued > policy.most_queued_reports or queued_bytes > policy.most_queued_bytes:
             raise StorageError("queue-full")
 
+    def pad(self, transaction: Transaction, upload_bytes: int) -> None:
+        """Fill uploads up to this length (``Campaign.upload_bytes``)."""
+        delivery = self.delivery(transaction)
+        if delivery.upload_bytes != upload_bytes:
+            self.set_delivery(transaction, replace(delivery, upload_bytes=upload_bytes))
+
     def put(self, transaction: Transaction, reports: Sequence[Report], *, expires: float | None = None) -> Delivery:
         """Queue reports; room has been checked."""
         for report in reports:

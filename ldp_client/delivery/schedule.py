@@ -78,6 +78,8 @@ class Delivery:
         by an eighth with every success.
     search_limit
         The same while a poisoned report is searched by halving; doubles with every success.
+    upload_bytes
+        Zeros fill uploads up to this length, which is that of all devices' (``Campaign.upload_bytes``).
     queued, queued_bytes, sent, retries, dropped, quarantined
         What ``status()`` tells; ``dropped`` and ``quarantined`` count by reason.
     """
@@ -88,6 +90,7 @@ class Delivery:
     paused: bool = False
     size_limit: int | None = None
     search_limit: int | None = None
+    upload_bytes: int = 0
     queued: int = 0
     queued_bytes: int = 0
     sent: int = 0
@@ -170,10 +173,10 @@ def batch(
     delivery: Delivery, waiting: Sequence[Report], policy: Policy, place: Place = ALONE, token: bytes | None = None
 ) -> Send:
     """The upload of a delivery that is due: as much of the front of its queue as its limits allow; all with a token."""
-    from protocols.wire import encode_upload
+    from protocols.wire import encode_padded
 
     if token is not None:
-        return Send(tuple(waiting), encode_upload(waiting), delivery.attempts + 1, place, token)
+        return Send(tuple(waiting), encode_padded(waiting, delivery.upload_bytes), delivery.attempts + 1, place, token)
     chosen: list[Report] = []
     room = policy.most_bytes_per_upload
     for report in waiting[: batch_limit(delivery, policy)]:
@@ -181,7 +184,7 @@ def batch(
         if chosen and room < 0:
             break
         chosen.append(report)
-    return Send(tuple(chosen), encode_upload(chosen), delivery.attempts + 1, place)
+    return Send(tuple(chosen), encode_padded(chosen, delivery.upload_bytes), delivery.attempts + 1, place)
 
 
 def batch_limit(delivery: Delivery, policy: Policy) -> int:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from ldp_client.delivery import schedule as uploads
 from ldp_client.delivery.queue import Listed, Outbox, listed
 from ldp_client.delivery.schedule import Delivery, Event, Idle, OnEvent, Outcome, Place, Send, Task, Verdict, Wait
-from ldp_client.errors import TransportError
+from ldp_client.errors import StorageError, TransportError
 from ldp_client.policy import CLOSE_TIMEOUT, IDLE_CHECK, Policy
 from ldp_client.runtime import Clock, ForkSafeLock, jitter, tell_after_fork, within
 from protocols.errors import LdpError
@@ -303,6 +303,9 @@ class Sender:
                 token = self._permits.token(transaction, chosen.place)
                 limit = uploads.batch_limit(delivery, self.policy) if token is None else None
                 reports = () if seconds else outbox.front(transaction, limit)
+                if reports and not delivery.queued:
+                    # The state is damaged: no answer could be kept, and the same would be sent without end.
+                    raise StorageError("storage-corrupt")
                 if reports:
                     return uploads.batch(planned, reports, self.policy, chosen.place, token)
         self._put_in_order([entry.place for entry in entries], chosen.place, now, first_delay)

@@ -359,6 +359,7 @@ class Relay:
                         refused[report.id.hex()] = CONFLICTING
                 self._check_room(transaction, fresh.values())
                 kept = tuple(fresh.values())
+                self._clear.outbox.pad(transaction, campaign.upload_bytes)
                 self._clear.pool.put(transaction, kept, _of_groups(kept, campaign), self._clock.time())
         if self._driver is not None:
             self._driver.wake()

@@ -74,7 +74,7 @@ def _answer(
     record = _record(asked)
     try:
         if name is None:
-            return encode_upload(perturb(campaign, record, asked["label"])).hex()
+            return encode_upload(perturb(campaign, record, asked["label"]), campaign).hex()
         key, now = (campaign.id, str(name)), _seconds(asked.get("now"))
         if key not in devices:
             devices[key] = _Device(campaign, _place(storage, str(name)), now)

@@ -118,6 +118,13 @@ class Campaign:
         return self.questions * (1 if self.windows is None else self.windows.count)
 
     @cached_property
+    def upload_bytes(self) -> int:
+        """Length of every device's upload: that of the longest one, to which zeros fill up a shorter one."""
+        from protocols.wire import MOST_PADDED, longest_upload
+
+        return min(longest_upload(self), MOST_PADDED)
+
+    @cached_property
     def one_window(self) -> Campaign:
         """The campaign as it stands in any one of its windows; itself where it has none."""
         return self if self.windows is None else replace(self, windows=None)

@@ -243,7 +243,7 @@ def _lie(url: str, campaign: Campaign, behaviour: Behaviour, network: Network, c
     questions = draw_questions(campaign, make_secret(coins))
     reports = lying_reports(campaign, questions, behaviour.target, coins)
     place = f"{url.rstrip('/')}/v1/campaigns/{campaign.id}/reports"
-    body = encode_upload(reports)
+    body = encode_upload(reports, campaign)
     for attempt in range(1, TRIES + 1):
         try:
             answer = network.send(Request("POST", place, {"Content-Type": MEDIA_TYPE}, body, attempt), PATIENCE)

@@ -152,7 +152,7 @@ def statuses_of(heard: bytes) -> list[int]:
 
 
 def door_seeds() -> list[bytes]:
-    body = encode_upload([cell_report(CAMPAIGN, 3)])
+    body = encode_upload([cell_report(CAMPAIGN, 3)], CAMPAIGN)
     upload = _request("POST", "/reports", f"Content-Type: {MEDIA_TYPE}", body=body)
     plain = _request("POST", "/reports", f"Content-Type: {MEDIA_TYPE}", "Origin: https://x.example", body=body)
     chunks = b"%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n"

@@ -79,7 +79,7 @@ def read_document(data: bytes) -> bool:
     assert Campaign.parse(data, read.id) == read
     for record in ({}, {feature.name: _value_of(feature) for feature in read.features}):
         reports = perturb(read, record, read.label.classes[-1], secret=SECRET, coins=SeededCoins(1))
-        assert sum(block.count for block in decode_upload(encode_upload(reports), read)) == len(reports)
+        assert sum(block.count for block in decode_upload(encode_upload(reports, campaign), read)) == len(reports)
     return True
 
 
@@ -167,7 +167,7 @@ def read_upload(data: bytes) -> bool:
         blocks = decode_upload(body, asked)
     except DocumentError:
         return False
-    assert encode_blocks(blocks) == body
+    assert encode_blocks(blocks, campaign) == body
     tally, refused = Tally(asked), 0
     for block in blocks:
         codes = tally.add_block(block)
@@ -196,7 +196,10 @@ def _uploads() -> list[bytes]:
     for number, asked in enumerate(CAMPAIGNS):
         coins = SeededCoins(number)
         people = [perturb(asked, {"few": "1", "many": "7", "number": 0.5}, "b", coins=coins) for _ in range(3)]
-        seeds += [bytes([number]) + encode_upload(reports) for reports in (people[0], [r for p in people for r in p])]
+        seeds += [
+            bytes([number]) + encode_upload(reports, campaign)
+            for reports in (people[0], [r for p in people for r in p])
+        ]
     return seeds
 
 

@@ -79,7 +79,7 @@ def test_a_server_without_them_counts_estimates_and_says_that_it_does_not_train(
     data = tmp_path / "data"
     campaign, admin, collector, relay = with_tokens(data, "admin", "collector", "relay")
     with Daemon(data, **thin) as daemon:
-        body = encode_upload(reports_of(campaign, ((number, number % 8) for number in range(2, 51))))
+        body = encode_upload((reports_of(campaign, ((number, number % 8) for number in range(2, 51)))), campaign)
         assert post(daemon.public, campaign, body, token=relay) == (200, {"rejected": []})
         status, estimates = ask(f"{daemon.public}/v1/campaigns/{campaign.id}/estimates", collector)
         assert (status, estimates["questions"][0]["n"]) == (200, 50)

@@ -94,8 +94,8 @@ def test_neither_question_id_nor_length_depends_on_the_record_the_label_and_the_
         drawn = tuple(question.index for question in draw_questions(campaign, secret))
         assert {tuple(report.question for report in reports) for reports in answers} == {drawn}
         assert len({tuple(report.id for report in reports) for reports in answers}) == 1
-        assert len({len(encode_upload(reports)) for reports in answers}) == 1
-        decode_upload(encode_upload(answers[0]), campaign)
+        assert len({len(encode_upload(reports, campaign)) for reports in answers}) == 1
+        decode_upload(encode_upload(answers[0], campaign), campaign)
 
 
 @pytest.mark.parametrize("discrete", ["de", "ss", "oue", "sue", "the"])

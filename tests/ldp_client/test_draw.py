@@ -164,7 +164,7 @@ def test_a_record_that_fails_is_answered_as_one_that_holds_nothing():
     for secret in secrets(40):
         failing = [Watched(dict.fromkeys(RECORD, value)) for value in (KeyError("gone"), Duration(), RecursionError())]
         answers = {
-            encode_upload(perturb(CAMPAIGN, record, "a", secret=secret, coins=SeededCoins(3)))
+            encode_upload(perturb(CAMPAIGN, record, "a", secret=secret, coins=SeededCoins(3)), CAMPAIGN)
             for record in ({}, *failing)
         }
         assert len(answers) == 1
@@ -186,4 +186,4 @@ def test_without_a_secret_every_call_is_a_new_device():
     uploads = Counter(perturb(CAMPAIGN, RECORD, "a")[0].question for _ in range(DEVICES // 4))
     # Not seeded: the false-alarm rate of the suite grows by one in a million.
     assert follow(uploads, WEIGHTED)
-    assert len({encode_upload(perturb(CAMPAIGN, RECORD, "a")) for _ in range(50)}) == 50
+    assert len({encode_upload(perturb(CAMPAIGN, RECORD, "a"), CAMPAIGN) for _ in range(50)}) == 50

@@ -61,6 +61,7 @@ CAMPAIGN_CALLS = {
     **{name: (lambda part, seconds, name=name: getattr(part, name)(timeout=seconds), BUSY) for name in DECIDED},
     "contribute": (lambda part, seconds: part.contribute(RECORD, "yes", timeout=seconds), BUSY),
     "status": (lambda part, seconds: part.status(timeout=seconds).problem, BUSY),
+    "obtain_token": (lambda part, seconds: part.obtain_token(bytes, timeout=seconds), BUSY),
     # The ledger's file is none of theirs.
     "fetch": (lambda part, seconds: part.fetch(timeout=seconds).id == part.id, True),
     "problems": (lambda part, seconds: part.problems(RECORD, timeout=seconds), ()),
@@ -124,7 +125,7 @@ def test_no_call_waits_longer_than_its_timeout_for_a_cache_that_is_held(name, jo
     call, expected = CAMPAIGN_CALLS[name]
     with held(tmp_path / "device.db.cache"):
         end = returned(lambda: call(part, 4 * SHORT))
-    if name in {"contribute", "problems"}:
+    if name in {"contribute", "obtain_token", "problems"}:
         assert isinstance(end, RefusedError)
         assert end.code == "not-fetched"
         assert part.receipt() is None

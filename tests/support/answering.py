@@ -21,7 +21,7 @@ def answer(data: Path, campaign_id: str, people: Iterable[tuple[dict[str, Any], 
         store = await open_store(data)
         campaign = Campaign.parse(await store.document(campaign_id))
         coins = SeededCoins(seed)
-        uploads = [encode_upload(perturb(campaign, record, label, coins=coins)) for record, label in people]
+        uploads = [encode_upload(perturb(campaign, record, label, coins=coins), campaign) for record, label in people]
         await store.count([Submission(campaign, decode_upload(upload, campaign)) for upload in uploads])
         await store.close()
 

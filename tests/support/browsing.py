@@ -207,5 +207,5 @@ def answer(aggregator, campaign, devices):
             else feature.low + number % 97 / 97 * (feature.high - feature.low)
             for feature in campaign.features
         }
-        body = encode_upload(perturb(campaign, record, campaign.label.classes[number % 2]))
+        body = encode_upload(perturb(campaign, record, campaign.label.classes[number % 2]), campaign)
         assert json.loads(send(f"{aggregator.url}/v1/campaigns/{campaign.id}/reports", body)) == {"rejected": []}

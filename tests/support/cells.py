@@ -34,7 +34,7 @@ def reports_of(campaign, members):
 
 
 def submission(campaign, members):
-    return Submission(campaign, decode_upload(encode_upload(reports_of(campaign, members)), campaign))
+    return Submission(campaign, decode_upload(encode_upload(reports_of(campaign, members), campaign), campaign))
 
 
 async def publish(store, cells=64, *, max_reports=None, federated=False, uploads_need=None, **changes):

@@ -65,7 +65,7 @@ def _of_python(text: str, secret: bytes, source: Campaign, rng: random.Random) -
         held = {name: as_python(value) for name, value in values.items()} if isinstance(values, dict) else values
         try:
             reports = perturb(parsed, held, as_python(label), secret=secret, coins=coins)
-            answers.append([encode_upload(reports).hex(), len(coins.taken)])
+            answers.append([encode_upload(reports, parsed).hex(), len(coins.taken)])
         except LdpError as error:
             answers.append(error.code)
         line["records"].append([values, label, [f"{word:016x}" for word in coins.taken]])

@@ -8,6 +8,8 @@ from protocols.wire import encode_blocks
 
 async def submit(ingest, submission):
     """Wait for the commit of a relay's upload: those stay by themselves."""
-    upload = Waiting(for_a_relay(submission.campaign, Limits(), None), encode_blocks(submission.blocks))
+    upload = Waiting(
+        for_a_relay(submission.campaign, Limits(), None), encode_blocks(submission.blocks, submission.campaign)
+    )
     ingest.take(upload)
     return await upload.answer

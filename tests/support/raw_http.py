@@ -100,7 +100,7 @@ def request_head(campaign, length, **headers):
 
 def request_of(campaign, *members, **headers):
     """An upload of these reports, given themselves or by number, or of bytes."""
-    body = members[0] if isinstance(members[0], bytes) else encode_upload(reports_of(campaign, members))
+    body = members[0] if isinstance(members[0], bytes) else encode_upload(reports_of(campaign, members), campaign)
     return request_head(campaign, len(body), **headers) + body
 
 

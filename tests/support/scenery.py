@@ -67,7 +67,7 @@ def refuse(aggregator, campaign):
     second = first
     while second.payload == first.payload:
         second = replace(perturb(campaign, record, "yes")[0], id=first.id)
-    for body in (encode_upload([first]), encode_upload([second]), b"this is no upload"):
+    for body in (encode_upload([first], campaign), encode_upload([second], campaign), b"this is no upload"):
         send(f"{aggregator.url}/v1/campaigns/{campaign.id}/reports", body)
 
 

@@ -208,7 +208,7 @@ def _together(uploads: Iterable[_Upload], bounds: UploadBounds) -> tuple[bytes, 
         Block(question, b"".join([one.ids for one in members]), b"".join([one.payloads for one in members]))
         for question, members in sorted(parts.items())
     ]
-    return encode_blocks(merged), count
+    return encode_blocks(merged, bounds.campaign), count
 
 
 _BINARY: Final = {"type": "string", "format": "binary"}

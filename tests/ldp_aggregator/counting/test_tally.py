@@ -89,7 +89,7 @@ FEATURE = {"kind": "categorical", "missing": False, "values": ["a", "b", "c"]}
 def test_shards_in_any_order_add_up_to_one_node(make_campaign):
     campaign, coins = make_campaign(FEATURE, discrete="oue"), SeededCoins(7)
     people = [({"x": "abc"[i % 3]}, f"c{i % 2}") for i in range(300)]
-    sent = [encode_upload(perturb(campaign, record, label, coins=coins)) for record, label in people]
+    sent = [encode_upload(perturb(campaign, record, label, coins=coins), campaign) for record, label in people]
     whole = Tally.of_uploads(campaign, sent)
     shuffled = random.Random(1).sample(sent, len(sent))
     shards = [Tally.of_uploads(campaign, shuffled[start::7]) for start in range(7)]
@@ -106,7 +106,7 @@ def test_shards_in_any_order_add_up_to_one_node(make_campaign):
 def test_a_report_no_device_can_have_sent_is_left_out(make_campaign):
     campaign = make_campaign(FEATURE, discrete="oue")
     good, bad = Report(1, b"a" * 16, bytes([0b111111])), Report(1, b"b" * 16, bytes([0b11000000]))
-    tally = Tally.of_uploads(campaign, [encode_upload([good, bad, good])])
+    tally = Tally.of_uploads(campaign, [encode_upload([good, bad, good], campaign)])
     assert tally.n.tolist() == [0, 2]
     assert tally.counts[1].tolist() == [2] * 6
 

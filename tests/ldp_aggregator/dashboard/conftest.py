@@ -103,7 +103,7 @@ class Dashboard:
         for person in range(people):
             record = {"age": ages[person % 3], "income": person * 997 % 200_000, "hours": person % 100}
             reports = perturb(campaign, record, campaign.label.classes[person % 2], coins=coins)
-            upload = decode_upload(encode_upload(reports), campaign)
+            upload = decode_upload(encode_upload(reports, campaign), campaign)
             await self.store.count([Submission(campaign, upload)])
 
 

@@ -174,7 +174,7 @@ def person(number):
 async def count(dashboard, campaign, numbers):
     coins = SeededCoins(campaign.id)
     reports = [report for number in numbers for report in perturb(campaign, *person(number), coins=coins)]
-    await dashboard.store.count([Submission(campaign, decode_upload(encode_upload(reports), campaign))])
+    await dashboard.store.count([Submission(campaign, decode_upload(encode_upload(reports, campaign), campaign))])
 
 
 async def published_round(dashboard, campaign):

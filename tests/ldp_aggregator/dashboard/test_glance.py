@@ -103,7 +103,7 @@ def uploads(campaign, people):
     for number in range(people):
         record = {"age": "young" if number % 4 else "old", "income": number * 997 % 200_000, "hours": number % 100}
         secret = random.Random(number).randbytes(32)
-        yield encode_upload(perturb(campaign, record, "yes" if number % 3 else "no", secret=secret))
+        yield encode_upload(perturb(campaign, record, "yes" if number % 3 else "no", secret=secret), campaign)
 
 
 async def test_a_series_is_shown_by_window_on_both_pages_and_an_empty_one_too(dashboard, series):

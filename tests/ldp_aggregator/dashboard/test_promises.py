@@ -38,7 +38,7 @@ async def test_the_public_page_says_whether_single_answers_are_archived(dashboar
 
 async def test_what_relays_vouched_for_is_stated_only_where_it_holds_for_every_report(dashboard):
     campaign = await dashboard.publish()
-    bodies = [encode_upload(perturb(campaign, RECORD, "yes")) for _ in range(2)]
+    bodies = [encode_upload(perturb(campaign, RECORD, "yes"), campaign) for _ in range(2)]
     relay = {"Authorization": f"Bearer {dashboard.tokens['relay']}", "LDP-Relay-Batch": "500"}
     assert await dashboard.upload(campaign, bodies[0], **relay) == 200
     assert "the least batch having" in await dashboard.page(campaign)

@@ -36,7 +36,7 @@ def conflicting(campaign):
     second = first
     while (second.question, second.payload) == (first.question, first.payload):
         second = replace(perturb(campaign, RECORD, "yes")[0], id=first.id)
-    return encode_upload([first]), encode_upload([second])
+    return encode_upload([first], campaign), encode_upload([second], campaign)
 
 
 @on_both_ways
@@ -45,7 +45,7 @@ async def test_a_campaign_shows_what_it_refused_with_the_sentence_of_each_code(d
     first, second = conflicting(campaign)
     assert [await dashboard.upload(campaign, body, **headers) for body in (first, second, second)] == [200] * 3
     assert [await dashboard.upload(campaign, b"no upload", **headers) for _ in range(3)] == [400] * 3
-    assert await dashboard.upload(campaign, encode_upload(perturb(campaign, RECORD, "no")), **headers) == 200
+    assert await dashboard.upload(campaign, encode_upload(perturb(campaign, RECORD, "no"), campaign), **headers) == 200
     for path in (f"/campaigns/{campaign.id}", "/"):
         text = (await dashboard.get(path))[1]
         assert row("conflicting-report", "2\u00a0reports", REPORT_CODES["conflicting-report"]) in text
@@ -54,7 +54,7 @@ async def test_a_campaign_shows_what_it_refused_with_the_sentence_of_each_code(d
     assert "conflicting-report" not in text
     assert "Nothing was refused." in text
     await dashboard.store.close_campaign(other.id)
-    late = encode_upload(perturb(other, RECORD, "yes"))
+    late = encode_upload(perturb(other, RECORD, "yes"), campaign)
     assert [await dashboard.upload(other, late, **headers) for _ in range(2)] == [409, 409]
     told = row("campaign-closed", "2\u00a0uploads", PROBLEMS["campaign-closed"].title)
     assert told in await dashboard.page(other), "what comes too late is told of as uploads and not as reports"
@@ -126,7 +126,7 @@ async def test_no_line_of_the_dashboard_runs_while_an_upload_is_answered(dashboa
             await asyncio.wait([history])
             ran.clear()
             for _ in range(5):
-                body = encode_upload(perturb(campaign, RECORD, "no"))
+                body = encode_upload(perturb(campaign, RECORD, "no"), campaign)
                 assert await dashboard.upload(campaign, body, **headers) == 200
             assert await dashboard.upload(campaign, b"no upload", **headers) == 400
             seen = set(ran)

@@ -168,7 +168,7 @@ def people() -> tuple[pd.DataFrame, pd.Series]:
 
 def test_it_is_counted_as_it_says_itself(campaign: Campaign) -> None:
     record = {"colour": "red", "hours": 3.0, "age": 44}
-    uploads = [encode_upload(perturb(campaign, record, "ab"[i % 2])) for i in range(500)]
+    uploads = [encode_upload(perturb(campaign, record, "ab"[i % 2]), campaign) for i in range(500)]
     tally = Tally.of_uploads(campaign, uploads)
     assert int(tally.n.sum()) == 500
     questions, payloads = [0, 0, 1, len(campaign.questions) - 1], [b"\0\0\1", b"\1\0\0", b"\0\0\2", b"\0\0\0"]

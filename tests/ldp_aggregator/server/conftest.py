@@ -103,7 +103,7 @@ class Server:
         """Status and JSON of an upload of reports, or of bytes; as a relay where it is more than a device has."""
         if not isinstance(reports, bytes) and len(reports) > len(campaign.groups):
             headers = self.bearer("relay") | headers
-        body = reports if isinstance(reports, bytes) else encode_upload(reports_of(campaign, reports))
+        body = reports if isinstance(reports, bytes) else encode_upload(reports_of(campaign, reports), campaign)
         url = f"{self.public}/v1/campaigns/{campaign.id}/reports"
         async with self.session.post(url, data=body, headers={"Content-Type": MEDIA_TYPE} | headers) as answer:
             return answer.status, await answer.json(content_type=None)

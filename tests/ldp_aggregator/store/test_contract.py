@@ -198,7 +198,7 @@ async def test_every_mechanism_is_tallied_as_numpy_does_it_alone(store):
     people = [perturb(campaign, {"colour": "red", "hours": 3}, "a") for _ in range(100)]
     await store.count([submission(campaign, reports) for reports in people[:60]])
     await count(store, campaign, [r for reports in people[40:] for r in reports])
-    expected = Tally.of_uploads(campaign, [encode_upload(reports) for reports in people])
+    expected = Tally.of_uploads(campaign, [encode_upload(reports, campaign) for reports in people])
     assert await store.tally(campaign.id) == expected
 
 

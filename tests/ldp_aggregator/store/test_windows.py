@@ -36,7 +36,7 @@ async def series(store):
             Report(window, cell_report(campaign, number).id, cell_report(campaign, number).payload)
             for window, number in reports
         ]
-        [outcome] = await store.count([Submission(campaign, decode_upload(encode_upload(made), campaign))])
+        [outcome] = await store.count([Submission(campaign, decode_upload(encode_upload(made, campaign), campaign))])
         return outcome
 
     return campaign, send
@@ -91,7 +91,7 @@ async def test_a_series_adds_up_from_its_windows_and_in_any_order(store, series,
 
 def test_a_series_is_not_counted_without_the_time():
     campaign = cell_campaign(windows=WINDOWS)
-    upload = decode_upload(encode_upload([cell_report(campaign, 1)]), campaign)
+    upload = decode_upload(encode_upload([cell_report(campaign, 1)], campaign), campaign)
     with pytest.raises(ValueError, match="time"):
         gather_by_campaign([Submission(campaign, upload)])
     gather_by_campaign([Submission(campaign, upload)], datetime(2026, 1, 1, tzinfo=timezone.utc))
@@ -132,7 +132,12 @@ async def test_archive_recount_merge_and_restore_keep_every_window_apart(tmp_pat
         counts = ArchivedCounts(store, Archive(open_place(folder), 16))
         reports = [replace(cell_report(campaign, number), question=number % 7) for number in members]
         [outcome] = await counts.count(
-            [Submission(campaign, decode_upload(encode_upload(sorted(reports, key=lambda r: r.question)), campaign))]
+            [
+                Submission(
+                    campaign,
+                    decode_upload(encode_upload(sorted(reports, key=lambda r: r.question), campaign), campaign),
+                )
+            ]
         )
         assert set(codes(outcome)) == {"window-not-open"}
         found = recount(folder, campaign.id)

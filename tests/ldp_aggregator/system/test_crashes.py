@@ -23,7 +23,7 @@ LOOPS = ("uvloop", "asyncio")
 
 def uploads_of(campaign, numbers):
     """Uploads of one report each, with a cell of its own."""
-    return [encode_upload([cell_report(campaign, number)]) for number in numbers]
+    return [encode_upload([cell_report(campaign, number)], campaign) for number in numbers]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,9 @@ def test_no_acknowledged_report_is_lost_when_the_server_is_killed(kept, loop, ki
         acknowledged = set(uploaders.acknowledged)
         current[0].kill()
         tally = kept.tally(campaign)
-        counted = {encode_upload([cell_report(campaign, cell)]) for cell, n in enumerate(tally.counts[0]) if n}
+        counted = {
+            encode_upload([cell_report(campaign, cell)], campaign) for cell, n in enumerate(tally.counts[0]) if n
+        }
         assert acknowledged <= counted
         assert kept.check() == []
         current[0] = Daemon(kept.folder, uvloop=uvloop, **kept.environment)
@@ -74,7 +76,7 @@ def test_sigterm_commits_what_was_accepted_and_ends_cleanly(kept_in_file):
     uploaders.stop()
     assert len(uploaders.acknowledged) > 0
     counts = kept.tally(campaign).counts[0].tolist()
-    counted = {encode_upload([cell_report(campaign, cell)]) for cell, n in enumerate(counts) if n}
+    counted = {encode_upload([cell_report(campaign, cell)], campaign) for cell, n in enumerate(counts) if n}
     assert uploaders.acknowledged <= counted
     assert max(counts) == 1
     assert kept.check() == []
@@ -106,7 +108,7 @@ def test_two_instances_and_a_restarted_database_count_each_report_once(kept_in_o
 
     def shuffled(seed):
         mixed = random.Random(seed).sample(sent, len(sent))
-        return [encode_upload(group) for group in in_groups(mixed, 250)]
+        return [encode_upload(group, campaign) for group in in_groups(mixed, 250)]
 
     with Daemon(kept.folder, **kept.environment) as first, Daemon(kept.folder, **kept.environment) as second:
         both = [Uploaders(lambda d=d: d.public, campaign, shuffled(s), 3, token) for s, d in enumerate((first, second))]

@@ -35,7 +35,7 @@ def test_no_address_token_or_report_is_logged_or_stored(kept_in_file):
     kept = kept_in_file
     campaign = kept.publish(64)
     report = cell_report(campaign, 3)
-    body = encode_upload([report])
+    body = encode_upload([report], campaign)
     token = "ldp_this-is-not-a-token-that-anybody-has"
     head = (
         f"POST /v1/campaigns/{campaign.id}/reports?{token} HTTP/1.1\r\nHost: x\r\nContent-Type: {MEDIA_TYPE}\r\n"

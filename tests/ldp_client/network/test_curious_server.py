@@ -196,7 +196,7 @@ def _are_alike_but_for_question_and_id(uploads, campaigns):
         campaign = campaigns[one.request.url.split("/")[-2]]
         (block,) = decode_upload(body, campaign)
         assert len(block.ids) == 16
-        assert encode_upload([Report(block.question, block.ids, block.payloads)]) == body
+        assert encode_upload([Report(block.question, block.ids, block.payloads)], campaign) == body
         assert owners.setdefault(block.ids, (one.visitor, one.what, body)) == (one.visitor, one.what, body)
         assert lengths.setdefault((one.what, block.question), len(body)) == len(body)
     assert len(owners) == 3 * INSTALLS

@@ -271,7 +271,7 @@ def test_reports_in_the_clear_are_mixed_beside_and_not_with_sealed_ones(build, g
     relay = build(2)
     collect(relay, 1)
     question = campaign.questions[0]
-    relay.collect(encode_upload([Report(question.index, bytes(16), bytes(question.mechanism.width))]))
+    relay.collect(encode_upload([Report(question.index, bytes(16), bytes(question.mechanism.width))], campaign))
     assert not relay.run_once(1)
     assert (gate.batches, relay.gathering()) == ([], 2)
 

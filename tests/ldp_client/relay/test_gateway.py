@@ -41,7 +41,7 @@ def relay(server, campaign):
 
 @pytest.fixture
 def body(campaign):
-    return encode_upload(perturb(campaign, {"age": "old"}, "no"))
+    return encode_upload(perturb(campaign, {"age": "old"}, "no"), campaign)
 
 
 def test_the_oldest_silent_connection_makes_room(serving, relay, campaign, body):
@@ -99,7 +99,7 @@ def test_a_length_that_is_too_large_or_none_is_refused_before_it_is_read(gateway
 
 
 def test_what_follows_a_body_is_no_second_request(gateway, relay, campaign, body):
-    other = encode_upload(perturb(campaign, {"age": "old"}, "no"))
+    other = encode_upload(perturb(campaign, {"age": "old"}, "no"), campaign)
     one = head(campaign, f"Content-Length: 000{len(body)}") + body  # Leading zeros are what HTTP allows.
     answer = said(gateway, one + head(campaign, f"Content-Length: {len(other)}") + other)
     assert answer.count(b"HTTP/1.1") == 1

@@ -65,7 +65,7 @@ def collect(relay, devices):
     kept = []
     for _ in range(devices):
         answers = report(relay.campaign())
-        assert relay.collect(encode_upload(answers)) == {}
+        assert relay.collect(encode_upload(answers, relay.campaign())) == {}
         kept.extend(answers)
     return kept
 
@@ -140,7 +140,7 @@ def test_neither_order_nor_time_of_arrival_is_kept_or_sent(build, server, clock)
     """Two relays that met the same devices in opposite orders, and at other times, keep and send the same bytes."""
     storages = [MemoryStorage(), MemoryStorage()]
     relays = [build(40, storage=storage) for storage in storages]
-    uploads = [encode_upload(report(relays[0].campaign())) for _ in range(40)]
+    uploads = [encode_upload(report(relays[0].campaign()), relays[0].campaign()) for _ in range(40)]
     for body in uploads:
         relays[0].collect(body)
     for position, body in enumerate(reversed(uploads)):
@@ -182,7 +182,7 @@ def test_nobody_vouches_for_reports_that_are_not_in_the_batch(build):
     relay = build(5)
     collect(relay, 5)
     relay._form()
-    stranger = encode_upload(report(relay.campaign()))
+    stranger = encode_upload(report(relay.campaign()), relay.campaign())
     assert BATCH_HEADER not in relay._headers(stranger)
 
 
@@ -191,7 +191,7 @@ def test_devices_that_answer_everything_are_counted_and_not_their_reports(build,
     collect(relay, 4)
     assert relay.gathering() == 4
     label_only = [answers[0] for answers in (report(all_campaign) for _ in range(20))]
-    relay.collect(encode_upload(label_only))
+    relay.collect(encode_upload(label_only, all_campaign))
     assert not relay.run_once(5)
     collect(relay, 1)
     assert relay.run_once(5)
@@ -277,7 +277,7 @@ def relay(server, campaign, clock, tmp_path):
 
 
 def upload(campaign, devices=1):
-    return encode_upload(report for _ in range(devices) for report in perturb(campaign, RECORD, "yes"))
+    return encode_upload((report for _ in range(devices) for report in perturb(campaign, RECORD, "yes")), campaign)
 
 
 def test_uploads_of_many_devices_are_forwarded_in_one_merged_block_per_question(relay, server, campaign):
@@ -318,8 +318,8 @@ def test_another_answer_under_a_queued_id_and_a_payload_that_no_device_sends_are
     width = campaign.questions[0].mechanism.width
     first, other = (Report(0, b"\x07" * 16, bytes([n]).ljust(width, b"\0")) for n in (0, 1))
     bad, good = Report(0, b"\x01" * 16, b"\xff" * width), Report(0, b"\x02" * 16, b"\0" * width)
-    assert relay.collect(encode_upload([first])) == {}
-    told = relay.collect(encode_upload([other, bad, good]))
+    assert relay.collect(encode_upload([first], campaign)) == {}
+    told = relay.collect(encode_upload([other, bad, good], campaign))
     assert told == {first.id.hex(): "conflicting-report", bad.id.hex(): "index-out-of-range"}
     assert relay.gathering() == 2
 
@@ -336,7 +336,7 @@ def test_a_full_queue_refuses_an_upload_whole(server, campaign):
 def test_what_is_too_large_is_split_and_poison_is_set_apart(relay, server, campaign):
     server.largest_upload = 400
     poison = perturb(campaign, RECORD, "yes")[0]
-    relay.collect(encode_upload([poison]))
+    relay.collect(encode_upload([poison], campaign))
     relay.collect(upload(campaign, 40))
     server.answer_with = lambda number: Answer(400, "malformed-upload") if poison.id in server.uploads[number] else None
     assert relay.run_once(1e6)

@@ -12,14 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols import Campaign, DocumentError, Report, decode_upload, encode_upload
-from protocols.wire import Block, encode_blocks, report_id
+from protocols.wire import MOST_PADDED, Block, encode_blocks, encode_padded, longest_upload, report_id
 
 PRIVACY = {"epsilon": 1.0, "discrete": "oue", "continuous": "laplace"}
 CAMPAIGN = Campaign.compile(draft(text("u", "1", "2", "3"), number("v"), privacy=PRIVACY))
 WIDTHS = [question.mechanism.width for question in CAMPAIGN.questions]
 VALID = encode_blocks(
-    Block(question, bytes(range(16 * count)), bytes(range(WIDTHS[question] * count)))
-    for question, count in ((0, 2), (1, 1), (3, 1))
+    (
+        Block(question, bytes(range(16 * count)), bytes(range(WIDTHS[question] * count)))
+        for question, count in ((0, 2), (1, 1), (3, 1))
+    ),
+    CAMPAIGN,
 )
 GOOD = [0, bytes(16), bytes(WIDTHS[0])]
 ID, PAYLOAD = b"\xc4\x10" + bytes(16), b"\xc4\x01\x00"
@@ -30,7 +33,7 @@ anything = st.recursive(
     max_leaves=8,
 )
 messages = (
-    anything | anything.map(lambda value: [1, [value]]) | anything.map(lambda value: [1, [[0, bytes(16), value]]])
+    anything | anything.map(lambda value: [2, [value]]) | anything.map(lambda value: [2, [[0, bytes(16), value]]])
 )
 SECRET = bytes(range(32))
 some_blocks = st.lists(st.integers(0, len(WIDTHS) - 1), min_size=1, unique=True).flatmap(
@@ -51,7 +54,12 @@ some_blocks = st.lists(st.integers(0, len(WIDTHS) - 1), min_size=1, unique=True)
 
 
 def packed(value):
-    return msgpack.packb(value, use_bin_type=True)
+    return filled(msgpack.packb(value, use_bin_type=True))
+
+
+def filled(data):
+    """As long as an upload has to be."""
+    return data.ljust(CAMPAIGN.upload_bytes, b"\0")
 
 
 def refused(data):
@@ -63,7 +71,7 @@ def refused(data):
 
 @given(some_blocks)
 def test_blocks_round_trip(blocks):
-    assert decode_upload(encode_blocks(blocks), CAMPAIGN) == blocks
+    assert decode_upload(encode_blocks(blocks, CAMPAIGN), CAMPAIGN) == blocks
 
 
 @given(
@@ -71,7 +79,7 @@ def test_blocks_round_trip(blocks):
 )
 def test_reports_round_trip_grouped_by_question_in_their_order(asked):
     reports = [Report(question, id_, bytes([n] * WIDTHS[question])) for n, (question, id_) in enumerate(asked)]
-    blocks = decode_upload(encode_upload(reports), CAMPAIGN)
+    blocks = decode_upload(encode_upload(reports, CAMPAIGN), CAMPAIGN)
     assert sum(block.count for block in blocks) == len(reports)
     for block in blocks:
         members = [report for report in reports if report.question == block.question]
@@ -97,7 +105,7 @@ def test_a_flipped_byte_is_refused_or_is_content():
             except DocumentError:
                 continue
             accepted += 1
-            assert encode_blocks(blocks) == data
+            assert encode_blocks(blocks, CAMPAIGN) == data
     content = sum(len(block.ids) + len(block.payloads) for block in decode_upload(VALID, CAMPAIGN))
     # One flip more: question 3 becomes question 2, of the same width and still in order.
     assert WIDTHS == [1, 1, 8, 8]
@@ -107,11 +115,23 @@ def test_a_flipped_byte_is_refused_or_is_content():
 @pytest.mark.parametrize(
     "value",
     [
-        *(None, b"", "text", [], [1, []], [0, [GOOD]], [True, [GOOD]], [1.0, [GOOD]], [1, GOOD], [1, [None]]),
-        *([1, [[*GOOD, 1]]], [1, [[-1, *GOOD[1:]]]], [1, [[2**63, *GOOD[1:]]]], [1, [[0.0, *GOOD[1:]]]]),
-        *([1, [[0, bytes(17), bytes(WIDTHS[0])]]], [1, [[0, bytes(16), bytes(WIDTHS[0] + 1)]]]),
-        *([1, [[0, "i" * 16, bytes(WIDTHS[0])]]], [1, [[0, [0] * 16, bytes(WIDTHS[0])]]]),
-        *({1: [GOOD]}, [1, {0: GOOD}], msgpack.ExtType(5, b""), [1, [[msgpack.ExtType(0, b"\0"), *GOOD[1:]]]]),
+        *(
+            None,
+            b"",
+            "text",
+            [],
+            [2, []],
+            [0, [GOOD]],
+            [True, [GOOD]],
+            [1, [GOOD]],
+            [2.0, [GOOD]],
+            [2, GOOD],
+            [2, [None]],
+        ),
+        *([2, [[*GOOD, 1]]], [2, [[-1, *GOOD[1:]]]], [2, [[2**63, *GOOD[1:]]]], [2, [[0.0, *GOOD[1:]]]]),
+        *([2, [[0, bytes(17), bytes(WIDTHS[0])]]], [2, [[0, bytes(16), bytes(WIDTHS[0] + 1)]]]),
+        *([2, [[0, "i" * 16, bytes(WIDTHS[0])]]], [2, [[0, [0] * 16, bytes(WIDTHS[0])]]]),
+        *({2: [GOOD]}, [2, {0: GOOD}], msgpack.ExtType(5, b""), [2, [[msgpack.ExtType(0, b"\0"), *GOOD[1:]]]]),
     ],
 )
 def test_any_other_value_is_refused(value):
@@ -121,38 +141,72 @@ def test_any_other_value_is_refused(value):
 
 def test_the_reason_names_the_question_and_what_would_be_right_and_nothing_is_encoded_without_reports():
     with pytest.raises(DocumentError, match="at least one report"):
-        encode_upload([])
-    assert "the campaign has 4" in refused(packed([1, [[4, *GOOD[1:]]]]))
-    assert "one or more times 16 bytes, not 15" in refused(packed([1, [[0, bytes(15), b""]]]))
+        encode_upload([], CAMPAIGN)
+    assert "the campaign has 4" in refused(packed([2, [[4, *GOOD[1:]]]]))
+    assert "one or more times 16 bytes, not 15" in refused(packed([2, [[0, bytes(15), b""]]]))
     assert f"question 2: payloads must be {2 * WIDTHS[2]} bytes, not 3" in refused(
-        packed([1, [[2, bytes(32), bytes(3)]]])
+        packed([2, [[2, bytes(32), bytes(3)]]])
     )
-    assert "strictly increasing" in refused(packed([1, [GOOD, GOOD]]))
+    assert "strictly increasing" in refused(packed([2, [GOOD, GOOD]]))
 
 
 @pytest.mark.parametrize(
     "data",
     [
-        *(head + ID + PAYLOAD for head in (b"\x92\xd0\x01\x91\x93\x00", b"\xdc\x00\x02\x01\x91\x93\x00")),
-        *(head + ID + PAYLOAD for head in (b"\xdd\x00\x00\x00\x02\x01\x91\x93\x00", b"\x92\x01\xdc\x00\x01\x93\x00")),
-        *(head + ID + PAYLOAD for head in (b"\x92\x01\x91\xdc\x00\x03\x00", b"\x92\x01\x91\x93\xcd\x00\x00")),
-        b"\x92\x01\x91\x93\x00\xc5\x00\x10" + bytes(16) + PAYLOAD,
-        b"\x92\x01\x91\x93\x00\xc6\x00\x00\x00\x10" + bytes(16) + PAYLOAD,
-        b"\x92\x01\x91\x93\x00" + ID + b"\xc5\x00\x01\x00",
-        b"\x92\x01\x91\x93\x00\xb0" + bytes(16) + PAYLOAD,
-        b"\x92\x01\x91\x93\x00\xd9\x10" + bytes(16) + PAYLOAD,
+        *(head + ID + PAYLOAD for head in (b"\x92\xd0\x02\x91\x93\x00", b"\xdc\x00\x02\x02\x91\x93\x00")),
+        *(head + ID + PAYLOAD for head in (b"\xdd\x00\x00\x00\x02\x02\x91\x93\x00", b"\x92\x02\xdc\x00\x01\x93\x00")),
+        *(head + ID + PAYLOAD for head in (b"\x92\x02\x91\xdc\x00\x03\x00", b"\x92\x02\x91\x93\xcd\x00\x00")),
+        b"\x92\x02\x91\x93\x00\xc5\x00\x10" + bytes(16) + PAYLOAD,
+        b"\x92\x02\x91\x93\x00\xc6\x00\x00\x00\x10" + bytes(16) + PAYLOAD,
+        b"\x92\x02\x91\x93\x00" + ID + b"\xc5\x00\x01\x00",
+        b"\x92\x02\x91\x93\x00\xb0" + bytes(16) + PAYLOAD,
+        b"\x92\x02\x91\x93\x00\xd9\x10" + bytes(16) + PAYLOAD,
     ],
 )
 def test_a_longer_encoding_of_a_valid_upload_is_refused(data):
-    assert decode_upload(b"\x92\x01\x91\x93\x00" + ID + PAYLOAD, CAMPAIGN)
-    refused(data)
+    shortest = b"\x92\x02\x91\x93\x00" + ID + PAYLOAD
+    assert decode_upload(filled(shortest), CAMPAIGN)
+    refused(filled(data))
+
+
+@pytest.mark.parametrize("answers", ["one", "all"])
+@pytest.mark.parametrize("windows", [None, {"from": "2027-01-04T00:00:00Z", "length": "P1D", "count": 100}])
+def test_whatever_a_device_was_asked_its_upload_has_one_length_and_every_other_is_refused(answers, windows):
+    features = [text("u", *map(str, range(20))), *(number(f"v{place}") for place in range(70))]
+    privacy = {"epsilon": 2.0, "answers": answers, "discrete": "oue", "continuous": "laplace"}
+    campaign = Campaign.compile(draft(*features, privacy=privacy, windows=windows))
+    bare = set()
+    for question in campaign.questions * (1 if windows is None else 2):
+        first = len(campaign.counted) - len(campaign.questions) if windows and len(bare) % 2 else 0
+        pools = [pool for pool in campaign.pools if question not in pool]
+        answered = sorted([question, *(pool[-1] for pool in pools)], key=lambda one: one.index)
+        reports = [Report(first + one.index, bytes(16), bytes(one.mechanism.width)) for one in answered]
+        upload = encode_upload(reports, campaign)
+        assert len(upload) == campaign.upload_bytes
+        assert sum(block.count for block in decode_upload(upload, campaign)) == len(reports)
+        for other in (upload + b"\0", upload[:-1]):
+            with pytest.raises(DocumentError):
+                decode_upload(other, campaign)
+        bare.add(len(encode_padded(reports, 0)))
+    assert len(bare) > 1 or (answers, windows) == ("all", None)
+    assert max(bare) == campaign.upload_bytes
+
+
+def test_what_is_longer_than_half_a_mebibyte_is_not_padded_to_its_length():
+    features = [text(f"u{place}", *map(str, range(3000))) for place in range(40)]
+    campaign = Campaign.compile(draft(*features, privacy={"epsilon": 8.0, "answers": "all", "discrete": "she"}))
+    assert longest_upload(campaign) > MOST_PADDED == campaign.upload_bytes
+    question = campaign.questions[3]
+    upload = encode_upload([Report(3, bytes(16), bytes(question.mechanism.width))], campaign)
+    assert len(upload) == MOST_PADDED
+    assert decode_upload(upload, campaign)
 
 
 @pytest.mark.parametrize(
     "data",
     [
-        *(b"\x92\x01\xdf\xff\xff\xff\xff", b"\x92\x01\x91\x93\x00\xc6\xff\xff\xff\xff"),
-        *(b"\x92\x01\x91\x93\x00\xdb\xff\xff\xff\xff", b"\x92\x01\x91\x93\x00\xc9\xff\xff\xff\xff\x01"),
+        *(b"\x92\x02\xdf\xff\xff\xff\xff", b"\x92\x02\x91\x93\x00\xc6\xff\xff\xff\xff"),
+        *(b"\x92\x02\x91\x93\x00\xdb\xff\xff\xff\xff", b"\x92\x02\x91\x93\x00\xc9\xff\xff\xff\xff\x01"),
         *(b"\x91" * 100_000 + b"\x01", b"\x81\x01" * 100_000, b"\xc1"),
     ],
 )
@@ -174,7 +228,7 @@ def test_bytes_are_refused_or_the_one_encoding_of_what_they_say(data):
         blocks = decode_upload(data, CAMPAIGN)
     except DocumentError:
         return
-    assert encode_blocks(blocks) == data
+    assert encode_blocks(blocks, CAMPAIGN) == data
 
 
 def documented_id(campaign, slot):

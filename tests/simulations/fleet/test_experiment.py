@@ -129,7 +129,7 @@ def test_a_targeted_lie_raises_its_class_in_every_question(discrete, continuous,
     frame, labels = make_people(4_000, 7)
     honest = simulate(campaign, frame, labels, 3)
     coins = SeededCoins(2)
-    lies = [encode_upload(lying_reports(campaign, campaign.questions, target, coins)) for _ in range(200)]
+    lies = [encode_upload(lying_reports(campaign, campaign.questions, target, coins), campaign) for _ in range(200)]
     poisoned = honest + Tally.of_uploads(campaign, lies)
     for question in campaign.questions:
         before, after = (estimate(campaign, tally)[question.index].cells.value for tally in (honest, poisoned))

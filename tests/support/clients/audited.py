@@ -75,7 +75,7 @@ class Device:
         return self.campaign.study
 
     def send(self) -> Answer:
-        return (encode_upload(self.reports()),)
+        return (encode_upload(self.reports(), self.campaign),)
 
     def again(self, sent: Answer) -> Answer:
         """Send what was ``sent`` before the process ended, no acknowledgement having come."""

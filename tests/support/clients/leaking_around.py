@@ -133,7 +133,11 @@ def twice_for_one_class(device):
 def split_by_class(device):
     """One class sends all answers in one upload, the other one by one."""
     answers = device.reports()
-    return tuple(encode_upload([of]) for of in answers) if device.class_index else (encode_upload(answers),)
+    return (
+        tuple(encode_upload([of], campaign) for of in answers)
+        if device.class_index
+        else (encode_upload(answers, campaign),)
+    )
 
 
 @leak(BESIDE, ALL, "send")
@@ -141,7 +145,7 @@ def order_by_record(device):
     """Answers go one by one, in the order of the record's own values."""
     features = [asked.feature for asked in device.campaign.questions]
     answers = sorted(device.reports(), key=lambda of: str(device.held(features[of.question])))
-    return tuple(encode_upload([of]) for of in answers)
+    return tuple(encode_upload([of], campaign) for of in answers)
 
 
 @leak(BESIDE, DE, "send", trials=100)

@@ -38,7 +38,7 @@ class Device:
         item = item_of(self.campaign, question, person.record, self.class_of(person), self.coins)
         identifier = report_id(self.secret[: 32 - len(mark)] + mark, self.campaign, question)
         number = window * len(self.campaign.questions) + question.index
-        return encode_upload([Report(number, identifier, question.perturb(item, self.coins))])
+        return encode_upload([Report(number, identifier, question.perturb(item, self.coins))], self.campaign)
 
     def class_of(self, person: Person) -> int:
         return self.campaign.label.classes.index(person.label)

@@ -114,7 +114,7 @@ def projections(session):
 def how_it_works(session):
     campaign = Campaign.compile(EXAMPLE)
     records = [({"age": "young", "income": 30_000}, "yes"), ({"age": "old", "income": 90_000}, "no")] * 50
-    uploads = [encode_upload(perturb(campaign, record, label)) for record, label in records]
+    uploads = [encode_upload(perturb(campaign, record, label), campaign) for record, label in records]
     session.names |= {"draft": EXAMPLE, "uploads": uploads}
     yield
     told = session.of("python", 0)

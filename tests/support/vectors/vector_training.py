@@ -28,7 +28,7 @@ def training(known, records):
             record = {"colour": "red" if number < 0.5 else "green", "größe": 2 * number, "hours": 60 * number, "age": 5}
             secret = seed.to_bytes(32, "little")
             sent += perturb(campaign, record, label, secret=secret, coins=RecordingCoins((name, "training", seed)))
-        upload = encode_upload(sent)
+        upload = encode_upload(sent, campaign)
         tally = Tally.of_uploads(campaign, [upload])
         model = train(campaign, tally).to_json()
         cases.append(

@@ -24,7 +24,7 @@ from ldp_client.draw import draw_questions, draw_window
 from protocols import encode_upload
 from protocols.document.campaign import document_id
 from protocols.mechanisms import Moment
-from protocols.wire import Block, encode_blocks
+from protocols.wire import Block, encode_blocks, encode_padded
 
 DRAWS = 24
 """Secrets whose questions are listed for every campaign."""
@@ -120,7 +120,7 @@ def _case(name, campaign, seed, secret, script=None):
             {"question": r.question, "item": item, "id": r.id.hex(), "payload": r.payload.hex()}
             for r, item in zip(sent, items, strict=True)
         ],
-        "upload": encode_upload(sent).hex(),
+        "upload": encode_upload(sent, campaign).hex(),
     }
 
 
@@ -142,25 +142,33 @@ def uploads(known):
         for report in perturb(campaign, {}, "no", secret=_secret(seed), coins=RecordingCoins(seed))
     ]
     two = sorted({report.question: report for report in sent}.values(), key=lambda report: report.question)[:2]
-    good = encode_upload(two)
+    good = encode_upload(two, campaign)
+    one = encode_upload(two[:1], campaign)
+    bare = encode_padded(two[:1], 0)
+    assert len(bare) + 2 < len(one) < len(good)
     first, second = ([report.question, report.id, report.payload] for report in two)
     malformed = {
         "nothing": b"",
         "cut off": good[:-1],
         "a byte too many": good + b"\0",
-        "another version": b"\x92\x02" + good[2:],
-        "no blocks": bytes.fromhex("920190"),
+        "not padded": bare,
+        "a zero too few": one[:-1],
+        "a zero too many": one + b"\0",
+        "filled up with something": one[:-1] + b"\1",
+        "a second value in the place of zeros": bare.ljust(len(one), b"\xc0"),
+        "another version": b"\x92\x01" + good[2:],
+        "no blocks": bytes.fromhex("920290").ljust(len(one), b"\0"),
         "not an array": bytes.fromhex("01"),
         "a map": bytes.fromhex("80"),
-        "a length that lies": bytes.fromhex("9201ddffffffff"),
-        "a longer encoding of the version": b"\x92\xcc\x01" + good[2:],
-        "blocks in the wrong order": _pack([second, first]),
-        "a question twice": _pack([first, first]),
-        "a question that does not exist": _pack([[len(campaign.questions), *first[1:]]]),
-        "half an id": _pack([[first[0], first[1][:8], first[2]]]),
-        "no report": _pack([[first[0], b"", b""]]),
-        "a payload too short": _pack([[first[0], first[1], first[2][:-1]]]),
-        "two ids and one payload": _pack([[first[0], first[1] * 2, first[2]]]),
+        "a length that lies": bytes.fromhex("9202ddffffffff"),
+        "a longer encoding of the version": b"\x92\xcc\x02" + good[2:],
+        "blocks in the wrong order": _pack([second, first], campaign),
+        "a question twice": _pack([first, first], campaign),
+        "a question that does not exist": _pack([[len(campaign.questions), *first[1:]]], campaign),
+        "half an id": _pack([[first[0], first[1][:8], first[2]]], campaign),
+        "no report": _pack([[first[0], b"", b""]], campaign),
+        "a payload too short": _pack([[first[0], first[1], first[2][:-1]]], campaign),
+        "two ids and one payload": _pack([[first[0], first[1] * 2, first[2]]], campaign),
     }
     least_refused = struct.pack("<3i", known["ss-laplace"].questions[3].mechanism.bound + 1, 0, 0).hex()
     impossible = [
@@ -183,14 +191,18 @@ def uploads(known):
             {"name": name, "upload": data.hex(), "code": "malformed-upload"} for name, data in malformed.items()
         ],
         "impossible": [
-            {"document": name, "upload": _pack([[question, bytes(16), bytes.fromhex(payload)]]).hex(), "code": code}
+            {
+                "document": name,
+                "upload": _pack([[question, bytes(16), bytes.fromhex(payload)]], known[name]).hex(),
+                "code": code,
+            }
             for name, question, payload, code in impossible
         ],
     }
 
 
-def _pack(blocks):
-    return encode_blocks([Block(*block) for block in blocks])
+def _pack(blocks, campaign):
+    return encode_blocks([Block(*block) for block in blocks], campaign)
 
 
 def generate():

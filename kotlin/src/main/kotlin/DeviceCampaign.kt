@@ -189,7 +189,9 @@ class DeviceCampaign internal constructor(
         val aged = at + install.policy.reportAge.inWholeMilliseconds
         val ends = state.window(campaign)?.endExclusive ?: campaign.closes
         val expires = minOf(aged, ends?.let { it.toEpochMilli() + CLOSING_GRACE.inWholeMilliseconds } ?: aged)
-        val entry = state.campaigns.getValue(id).copy(receipt = receipt, reports = kept, expires = expires, due = null)
+        val entry = state.campaigns.getValue(id).copy(
+            receipt = receipt, reports = kept, expires = expires, due = null, uploadBytes = campaign.uploadBytes,
+        )
         return (state + (id to entry)) to Contribution.Answered(receipt)
     }
 
@@ -205,10 +207,6 @@ class DeviceCampaign internal constructor(
 
     private fun entry(): Entry? = install.state().campaigns[id]
     private fun atHand(): Campaign? = atHand ?: install.storage.read(stored)?.let {
-        try {
-            load(it.toByteArray())
-        } catch (error: LdpException) {
-            null // damaged: it is fetched again
-        }
+        try { load(it.toByteArray()) } catch (error: LdpException) { null } // damaged: it is fetched again
     }
 }

@@ -37,6 +37,7 @@ class Campaign private constructor(
     /** When it closes; null: nobody knows. A series closes a week after its last window. */ val closes: Instant? = authored.closes
     /** An upper bound of what one device loses, recomputed and rounded up. */
     val realisedEpsilon: Double = loss.doubleUp()
+    /** Length of every device's upload. */ internal val uploadBytes: Int by lazy { longestUpload(this) }
     /** The questions of which a device answers one each. */
     internal val pools: List<List<Question>> = if (answersAll) questions.groupBy { it.group }.values.toList() else listOf(questions)
 

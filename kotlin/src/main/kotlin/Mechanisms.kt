@@ -10,8 +10,8 @@ sealed interface Item {
     data class Moment(val cell: Int, val value: Long) : Item
 }
 
-/** How a record's answer becomes noise: the [name] in documents, the cells, and the numbers that the document gives. */
-sealed class Mechanism {
+/** How a record's answer becomes noise: the [name] in documents, the cells, the numbers that the document gives; [width] bytes. */
+sealed class Mechanism(internal val width: Int) {
     /** As documents write it. */ abstract val name: String
     /** Cells of the question. */ abstract val domainSize: Int
     /** The worst-case log likelihood ratio, rounded up; null where the numbers make no mechanism, or one without signal. */
@@ -47,39 +47,40 @@ private val Int.big: BigInteger get() = toBigInteger()
 /** A loss that protects nothing less than promised; none where there is no signal. */
 private fun signal(loss: Ratio): Ratio? = loss.takeIf { it > Ratio.ZERO }
 /** Direct encoding: the true index with probability p, else any other one. */
-internal data class DirectEncoding(override val domainSize: Int, val p: ULong) : Mechanism() {
+internal data class DirectEncoding(override val domainSize: Int, val p: ULong) : Mechanism(indexWidth(domainSize)) {
     override val name get() = "de"
     override fun loss() = signal(logUp(p.exact() * (domainSize - 1).big, ONE - p.exact()))
     override fun perturb(item: Item, coins: Coins): ByteArray {
         val (index) = item as Item.Index
         val said = if (coins.bernoulli(p)) index else coins.below(domainSize - 1).skipping(index)
-        return littleEndian(said, indexWidth(domainSize))
+        return littleEndian(said, width)
     }
 }
 
 /** Subset selection: w random indices, the true one among them with probability p. */
-internal data class SubsetSelection(override val domainSize: Int, val w: BigInteger, val p: ULong) : Mechanism() {
+internal data class SubsetSelection(override val domainSize: Int, val w: BigInteger, val p: ULong) : Mechanism(bitmapWidth(domainSize)) {
     override val name get() = "ss"
     override fun loss() = signal(logUp(p.exact() * (domainSize.big - w), (ONE - p.exact()) * w))
     override fun perturb(item: Item, coins: Coins): ByteArray {
         val (index) = item as Item.Index
         val included = coins.bernoulli(p)
         val others = coins.subset(domainSize - 1, w.toInt() - if (included) 1 else 0).map { it.skipping(index) }
-        return bitmap(domainSize, if (included) others + index else others)
+        return bitmap(width, if (included) others + index else others)
     }
 }
 
 /** Unary encoding (`sue`, `oue`, `the`): a bit per index, set with probability p for the true one, q for any other. */
-internal data class UnaryEncoding(override val name: String, override val domainSize: Int, val p: ULong, val q: ULong) : Mechanism() {
+internal data class UnaryEncoding(override val name: String, override val domainSize: Int, val p: ULong, val q: ULong) :
+    Mechanism(bitmapWidth(domainSize)) {
     override fun loss() = signal(logUp(p.exact() * (ONE - q.exact()), q.exact() * (ONE - p.exact())))
     override fun perturb(item: Item, coins: Coins): ByteArray {
         val (index) = item as Item.Index
-        return bitmap(domainSize, (0 until domainSize).filter { coins.bernoulli(if (it == index) p else q) })
+        return bitmap(width, (0 until domainSize).filter { coins.bernoulli(if (it == index) p else q) })
     }
 }
 
 /** One bit of one cell: a cell drawn at random, and a bit whose bias tells the value there. */
-internal data class OneBit(override val domainSize: Int, val p: ULong) : Mechanism() {
+internal data class OneBit(override val domainSize: Int, val p: ULong) : Mechanism(indexWidth(domainSize) + 1) {
     override val name get() = "onebit"
     override fun loss() = signal(logUp(p.exact(), ONE - p.exact()))
     override fun perturb(item: Item, coins: Coins): ByteArray {
@@ -88,12 +89,12 @@ internal data class OneBit(override val domainSize: Int, val p: ULong) : Mechani
         val there = BigInteger.valueOf((if (drawn == cell) value else 0) + UNIT)
         val rise = ((p.exact().shiftLeft(1) - ONE) * there).shiftRight(53)
         val bit = coins.bernoulli((ONE - p.exact() + rise).toProbability())
-        return littleEndian(drawn, indexWidth(domainSize)) + (if (bit) 1 else 0).toByte()
+        return littleEndian(drawn, width - 1) + (if (bit) 1 else 0).toByte()
     }
 }
 
 /** Summing histogram encoding: a one-hot vector with discrete Laplace noise in every cell. */
-internal data class SummingHistogram(override val domainSize: Int, val scale: BigInteger) : Mechanism() {
+internal data class SummingHistogram(override val domainSize: Int, val scale: BigInteger) : Mechanism(4 * domainSize) {
     override val name get() = "she"
     override fun loss() = lossOfNoise(BigInteger.ZERO, scale)
     override fun perturb(item: Item, coins: Coins): ByteArray =
@@ -101,7 +102,7 @@ internal data class SummingHistogram(override val domainSize: Int, val scale: Bi
 }
 
 /** The Laplace vector: a value at its cell, rounded at random to the grid, with noise in every cell. */
-internal data class LaplaceVector(override val domainSize: Int, val grid: BigInteger, val scale: BigInteger) : Mechanism() {
+internal data class LaplaceVector(override val domainSize: Int, val grid: BigInteger, val scale: BigInteger) : Mechanism(4 * domainSize) {
     override val name get() = "laplace"
     override fun loss() = lossOfNoise(grid, scale)
     override fun perturb(item: Item, coins: Coins): ByteArray {
@@ -139,7 +140,8 @@ private fun noisyVector(grid: BigInteger, scale: BigInteger, d: Int, item: Int, 
 
 /** Bytes of an index on the wire. */
 private fun indexWidth(d: Int): Int = if (d <= 256) 1 else if (d <= 65536) 2 else 4
-private fun bitmap(d: Int, indices: List<Int>): ByteArray = ByteArray((d + 7) / 8).also { bytes ->
+private fun bitmapWidth(d: Int): Int = (d + 7) / 8
+private fun bitmap(width: Int, indices: List<Int>): ByteArray = ByteArray(width).also { bytes ->
     for (index in indices) bytes[index / 8] = (bytes[index / 8].toInt() or (1 shl index % 8)).toByte()
 }
 

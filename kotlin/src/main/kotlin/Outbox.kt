@@ -16,8 +16,8 @@ private const val TOO_LARGE = 413
 private val CODE = Regex("[A-Za-z0-9_.-]{1,64}")
 private val SECONDS = Regex("[0-9]{1,9}")
 /** The reports of one campaign that are due, and where they go. */
-internal class Batch(val campaignId: String, val url: String, val reports: List<Kept>) {
-    fun body(): ByteArray = encodeUpload(reports.map { Report(it.question, unhex(it.id), unhex(it.payload)) })
+internal class Batch(val campaignId: String, val url: String, val reports: List<Kept>, private val length: Int) {
+    fun body(): ByteArray = packed(reports.map { Report(it.question, unhex(it.id), unhex(it.payload)) }, length)
 }
 
 /** What to do now, and the state that says so: send [batch], or wait for [wait]; neither where nothing is queued. */
@@ -40,7 +40,7 @@ internal fun State.planned(now: Long, firstDelay: Duration, policy: Policy, jitt
         var next = entry.copy(due = due)
         if (left == Duration.ZERO && batch == null) {
             val front = entry.queued.take(entry.most ?: Int.MAX_VALUE)
-            batch = Batch(id, entry.consent.url, front)
+            batch = Batch(id, entry.consent.url, front, entry.uploadBytes)
             // From here on it may arrive, and is in the person's log.
             next = next.copy(
                 receipt = entry.receipt!!.copy(fate = Fate.ON_ITS_WAY),
@@ -115,16 +115,10 @@ private fun Answer.rejections(): Map<String, String>? {
     }
 }
 
-private fun Answer.json(): Any? = try {
-    Json.parse(String(body, Charsets.UTF_8))
-} catch (error: IllegalArgumentException) {
-    null
-}
+private fun Answer.json(): Any? =
+    try { Json.parse(String(body, Charsets.UTF_8)) } catch (error: IllegalArgumentException) { null }
 
 /** A server's code as far as it is one: it is kept, and shown. */
 private fun clean(code: String): String = if (CODE.matches(code)) code else "unreadable-code"
-private fun httpDate(text: String): Long? = try {
-    Instant.from(DateTimeFormatter.RFC_1123_DATE_TIME.parse(text)).toEpochMilli()
-} catch (error: DateTimeException) {
-    null
-}
+private fun httpDate(text: String): Long? =
+    try { Instant.from(DateTimeFormatter.RFC_1123_DATE_TIME.parse(text)).toEpochMilli() } catch (error: DateTimeException) { null }

@@ -43,7 +43,7 @@ internal data class Entry(
     val receipt: Receipt? = null,
     val reports: List<Kept> = emptyList(),
     val attempts: Int = 0, val due: Long? = null, val most: Int? = null, val expires: Long = Long.MAX_VALUE,
-    val retries: Int = 0, val problem: String? = null,
+    val retries: Int = 0, val problem: String? = null, val uploadBytes: Int = 0,
 ) {
     val given: Boolean get() = consent.given
     /** The reports that wait for an answer, or for their first upload. */
@@ -97,6 +97,7 @@ private fun Entry.plain(): Map<String, Any?> = mapOf(
         mapOf("id" to it.id, "question" to it.question, "asked" to it.asked, "payload" to it.payload, "at" to it.at, "reply" to it.reply)
     },
     "attempts" to attempts, "due" to due, "most" to most, "expires" to expires, "retries" to retries, "problem" to problem,
+    "upload_bytes" to uploadBytes,
 )
 
 private fun readEntry(value: Any?): Entry = readObject(value, "campaign") {
@@ -126,6 +127,7 @@ private fun readEntry(value: Any?): Entry = readObject(value, "campaign") {
     Entry(
         consent, receipt, reports, whole("attempts", 0..Int.MAX_VALUE), optionalWhole("due", NUMBERS),
         optionalWhole("most", NUMBERS)?.toInt(), whole("expires", NUMBERS), whole("retries", 0..Int.MAX_VALUE), text("problem"),
+        whole("upload_bytes", 0..Int.MAX_VALUE),
     )
 }
 

@@ -39,11 +39,7 @@ interface Storage {
 class FileStorage(folder: File) : Storage {
     private val folder: Path = folder.toPath().toAbsolutePath().normalize()
     override fun read(name: String): String? = guarded {
-        try {
-            String(Files.readAllBytes(file(name)), Charsets.UTF_8)
-        } catch (error: NoSuchFileException) {
-            null
-        }
+        try { String(Files.readAllBytes(file(name)), Charsets.UTF_8) } catch (error: NoSuchFileException) { null }
     }
 
     override fun change(name: String, change: (String?) -> String?) = locked {

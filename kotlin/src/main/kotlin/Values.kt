@@ -48,11 +48,7 @@ private fun isWhole(value: BigDecimal): Boolean =
 
 private fun digits(whole: BigInteger): String? = whole.takeIf { it.abs() < WRITABLE }?.toString()
 /** Safety: nothing that depends on a record leaves this file as an error, whatever a map or a number of the app's own throws. */
-private inline fun <T> readable(read: () -> T?): T? = try {
-    read()
-} catch (error: Exception) {
-    null
-}
+private inline fun <T> readable(read: () -> T?): T? = try { read() } catch (error: Exception) { null }
 
 /** The classes of a label, or the values of a feature. */
 internal class Declared(texts: List<String>) {

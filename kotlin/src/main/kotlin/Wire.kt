@@ -10,12 +10,23 @@ class Report internal constructor(val question: Int, val id: ByteArray, val payl
 internal fun slot(campaign: Campaign, group: Int): ByteArray =
     campaign.id.toByteArray() + littleEndian(if (campaign.answersAll) group else 0, 4)
 
-internal fun reportId(secret: ByteArray, campaign: Campaign, group: Int): ByteArray = hmac(secret, slot(campaign, group)).copyOf(16)
+internal fun reportId(secret: ByteArray, campaign: Campaign, group: Int): ByteArray = hmac(secret, slot(campaign, group)).copyOf(ID_BYTES)
 
-/** The one encoding of one device's reports, each of which answers a question of its own. */
-fun encodeUpload(reports: List<Report>): ByteArray = ByteArrayOutputStream().apply {
+/** The one encoding of one device's reports, each of which answers a question of its own: all devices' have one length. */
+fun encodeUpload(reports: List<Report>, campaign: Campaign): ByteArray = packed(reports, campaign.uploadBytes)
+/** Bytes of the longest upload that a device of the campaign can have to send, as far as zeros follow. */
+internal fun longestUpload(campaign: Campaign): Int {
+    val first = ((campaign.windows?.count ?: 1) - 1) * campaign.questions.size
+    fun zeros(asked: Question) = Report(first + asked.index, ByteArray(ID_BYTES), ByteArray(asked.mechanism.width))
+    return minOf(MOST_PADDED, packed(campaign.pools.map { pool -> pool.map(::zeros).maxBy { packed(listOf(it)).size } }).size)
+}
+
+private const val ID_BYTES = 16
+private const val MOST_PADDED = 1 shl 19
+/** Filled up with zeros to [length]. */
+internal fun packed(reports: List<Report>, length: Int = 0): ByteArray = ByteArrayOutputStream().apply {
     write(0x92)
-    write(1)
+    write(2)
     head(reports.size, 16, 0x90, 0xdb, 1)
     for (report in reports.sortedBy { it.question }) {
         write(0x93)
@@ -23,7 +34,7 @@ fun encodeUpload(reports: List<Report>): ByteArray = ByteArrayOutputStream().app
         binary(report.id)
         binary(report.payload)
     }
-}.toByteArray()
+}.toByteArray().let { it.copyOf(maxOf(it.size, length)) }
 
 /** One byte below a limit, else a code and a big-endian number of the least of 1, 2 or 4 bytes; 2^[power] at least. */
 private fun ByteArrayOutputStream.head(value: Int, below: Int, short: Int, code: Int, power: Int) {

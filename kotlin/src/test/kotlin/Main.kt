@@ -48,7 +48,7 @@ private fun differential(line: Members): String {
                     val script = Script(words as List<*>)
                     val whole = (record as? Map<*, *>)?.mapValues { (_, value) -> typed(value) } ?: record
                     try {
-                        listOf(hex(encodeUpload(perturbed(campaign, whole, typed(label), secret, script.coins))), script.taken)
+                        listOf(hex(encodeUpload(perturbed(campaign, whole, typed(label), secret, script.coins), campaign)), script.taken)
                     } catch (error: LdpException) {
                         error.code
                     }
@@ -97,7 +97,7 @@ private class Lines {
             line["document"]?.let { campaign = Campaign.parse((it as String).toByteArray()) }
             val label = line["label"]
             val record = (line["record"] as? Members)?.let { Odd(it, line["odd"] as? Members ?: emptyMap()) } ?: noRecord(campaign, label)
-            val device = line["device"]?.toString() ?: return hex(encodeUpload(perturb(campaign, record, label)))
+            val device = line["device"]?.toString() ?: return hex(encodeUpload(perturb(campaign, record, label), campaign))
             val stranded = devices.getOrPut("${campaign.id} $device") { Stranded(campaign, device, folder) }
             line["now"]?.let { stranded.now = Instant.parse(it as String).toEpochMilli() }
             stranded.send(record, label)
@@ -172,7 +172,7 @@ private fun speed(documents: File) {
         val campaign = Campaign.parse((cases.first { it["name"] == name }["document"] as String).toByteArray())
         val record = mapOf("colour" to "green", "größe" to 0.25, "hours" to 41.5)
         fun run(times: Int): Double = System.nanoTime().let { begun ->
-            repeat(times) { encodeUpload(perturb(campaign, record, "yes")) }
+            repeat(times) { encodeUpload(perturb(campaign, record, "yes"), campaign) }
             (System.nanoTime() - begun) / 1e3 / times
         }
         run(20_000)

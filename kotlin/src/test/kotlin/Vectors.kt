@@ -126,7 +126,7 @@ private class Vectors(folder: File) {
             val made = perturbed(campaigns[case["document"]]!!, case["record"], case["label"], secret, script.coins)
             equal(made.map { listOf(it.question.toDouble(), shown(it.item), hex(it.id), hex(it.payload)) },
                 listOfMembers(case["reports"]).map { listOf(it["question"], shown(it["item"]), it["id"], it["payload"]) })
-            equal(hex(encodeUpload(made)), case["upload"])
+            equal(hex(encodeUpload(made, campaigns[case["document"]]!!)), case["upload"])
             equal(script.taken, (case["words"] as List<*>).size)
         }
         for (case in listOfMembers(reports["refused"])) check("records refused", case) {
@@ -251,7 +251,7 @@ private class Upload(private val bytes: ByteBuffer, private val campaign: Campai
     }
 
     fun reports(): List<Report> {
-        require(listHead() == 2 && byte() == 1)
+        require(listHead() == 2 && byte() == 2)
         val blocks = listHead()
         require(blocks in 1..asked)
         var last = -1
@@ -268,7 +268,9 @@ private class Upload(private val bytes: ByteBuffer, private val campaign: Campai
             for (i in 0 until ids.size / 16)
                 reports += Report(question, ids.copyOfRange(16 * i, 16 * i + 16), payloads.copyOfRange(width * i, width * i + width))
         }
-        require(!bytes.hasRemaining())
+        val length = maxOf(bytes.position(), campaign.uploadBytes)
+        while (bytes.hasRemaining()) require(byte() == 0)
+        require(bytes.position() == length)
         return reports
     }
 }

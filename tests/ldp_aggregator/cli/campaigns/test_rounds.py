@@ -168,7 +168,7 @@ def series(weather, data, run, tmp_path):
             if window < OPEN:
                 label = random.Random(-number - 1).choice(["yes", "no"])
                 sky = "clouds" if (label == "yes") == (window >= 2) else "blue"
-                uploads.append(encode_upload(perturb(campaign, {"sky": sky}, label, secret=secret)))
+                uploads.append(encode_upload(perturb(campaign, {"sky": sky}, label, secret=secret), campaign))
         await store.count([Submission(campaign, decode_upload(upload, campaign)) for upload in uploads])
         await store.close()
         return len(uploads)

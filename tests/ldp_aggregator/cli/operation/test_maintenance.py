@@ -279,7 +279,7 @@ def test_a_server_that_is_well_says_what_it_does_on_one_screen(run, refused, wea
         url = f"{daemon.public}/v1/campaigns/{campaign_id}"
         with urllib.request.urlopen(url) as answer:
             campaign = Campaign.parse(answer.read(), campaign_id)
-        body = encode_upload([Report(0, bytes(16), bytes(campaign.questions[0].mechanism.width))])
+        body = encode_upload([Report(0, bytes(16), bytes(campaign.questions[0].mechanism.width))], campaign)
         request = urllib.request.Request(url + "/reports", body, {"Content-Type": MEDIA_TYPE})
         with urllib.request.urlopen(request) as answer:
             assert answer.status == 200

@@ -59,7 +59,7 @@ async def test_a_page_reads_the_document_the_answers_to_its_uploads_and_their_pr
     answer = await server.ask("GET", f"{server.public}/v1/directories/{'A' * 43}", **asked)
     assert (answer.status, answer.headers[ALLOWED]) == (404, PAGE), "a page may pin the publisher's key"
     headers = {"Origin": PAGE, "Content-Type": MEDIA_TYPE}
-    for body, status in ((b"nonsense", 400), (encode_upload(reports_of(campaign, [1])), 200)):
+    for body, status in ((b"nonsense", 400), (encode_upload(reports_of(campaign, [1]), campaign), 200)):
         answer = await server.ask("POST", url + "/reports", data=body, headers=headers)
         assert (answer.status, answer.headers[ALLOWED]) == (status, PAGE)
         assert "Retry-After" in answer.headers["Access-Control-Expose-Headers"]

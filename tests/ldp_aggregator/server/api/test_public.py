@@ -67,7 +67,7 @@ async def test_what_is_no_upload_is_refused(server, campaign, name):
 
 async def test_a_body_without_a_length_and_too_many_bytes_or_reports_are_refused(serving):
     async def chunks():
-        yield encode_upload([cell_report(campaign, 1)])
+        yield encode_upload([cell_report(campaign, 1)], campaign)
 
     async with serving(limits={"body_bytes": 2048, "reports_per_upload": 20}) as server:
         campaign = await server.publish(128)

@@ -111,7 +111,7 @@ async def test_the_projects_relay_delivers_one_batch_with_a_token_and_small_ones
             token=server.tokens.get(scope),
         )
         for number in range(DEVICES):
-            assert relay.collect(encode_upload(reports_of(campaign, [number]))) == {}
+            assert relay.collect(encode_upload(reports_of(campaign, [number]), campaign)) == {}
         return relay.run_once(30), relay.delivery().queued, relay.problem
 
     assert await asyncio.to_thread(forward) == (True, 0, None)

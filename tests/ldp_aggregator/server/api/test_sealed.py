@@ -58,7 +58,7 @@ def sealed(gateway):
     """An upload of reports, or of bytes, to a campaign, sealed."""
 
     def made(campaign, members, headers=TYPED, *, method="POST", path=None, key=None):
-        body = members if isinstance(members, bytes) else encode_upload(reports_of(campaign, members))
+        body = members if isinstance(members, bytes) else encode_upload(reports_of(campaign, members), campaign)
         path = f"/v1/campaigns/{campaign.id}/reports" if path is None else path
         return Sealed(key or gateway, encode_request(BinaryRequest(method, "https", "x", path, headers, body)))
 
@@ -224,7 +224,7 @@ async def test_what_is_no_upload_is_left_out_of_a_batch_and_of_the_crowd(server,
         good[0][:-1] + bytes([good[0][-1] ^ 1]),
         sealed(campaign, [11], method="TOSP").body,
         sealed(campaign, [12], path=f"/v1/campaigns/{'A' * 43}/reports").body,
-        sealed(campaign, bytes(len(encode_upload(reports_of(campaign, [1]))))).body,
+        sealed(campaign, bytes(len(encode_upload(reports_of(campaign, [1]), campaign)))).body,
         sealed(other, [13]).body,
     ]
     assert {len(body) for body in wrong} == {length}

@@ -30,7 +30,7 @@ def test_every_device_can_send_all_its_answers(values, features):
         values = 300
     campaign = Campaign.compile(draft(values, features))
     answers = [Report(group[0].index, bytes(16), b"\0" * group[0].mechanism.width) for group in campaign.groups]
-    upload = encode_upload(answers)
+    upload = encode_upload(answers, campaign)
     decode_upload(upload, campaign)
     most = for_a_device(campaign, Limits())
     assert most.reports == len(answers)

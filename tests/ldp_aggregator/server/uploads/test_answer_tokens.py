@@ -38,7 +38,7 @@ async def campaign(server):
 def send(request, server):
     async def ask(campaign, reports, shown=None, **headers):
         shown = {} if shown is None else {"Authorization": shown}
-        body = reports if isinstance(reports, bytes) else encode_upload(reports)
+        body = reports if isinstance(reports, bytes) else encode_upload(reports, campaign)
         status, told = await server.upload(campaign, body, **request.param, **shown, **headers)
         return status, told.get("code", told.get("rejected"))
 
@@ -89,7 +89,7 @@ async def test_what_is_missing_is_told_as_the_standard_has_it(server, campaign):
     url = f"{server.public}/v1/campaigns/{campaign.id}/reports"
     reports, _ = device(campaign)
     media = {"Content-Type": "application/vnd.ldp-bayes.reports+msgpack"}
-    answer = await server.ask("POST", url, data=encode_upload(reports), headers=media)
+    answer = await server.ask("POST", url, data=encode_upload(reports, campaign), headers=media)
     scheme, _, asked = answer.headers["WWW-Authenticate"].partition(" ")
     told = dict(part.split("=", 1) for part in asked.split(", "))
     assert (scheme, list(told)) == ("PrivateToken", ["challenge", "token-key"])
@@ -103,7 +103,7 @@ async def test_invented_devices_without_tokens_of_their_own_count_for_nothing(se
     ends = []
     for number in range(100):
         reports, _ = device(campaign)
-        status, _ = await server.upload(campaign, encode_upload(reports), Authorization=shown[number % 5])
+        status, _ = await server.upload(campaign, encode_upload(reports, campaign), Authorization=shown[number % 5])
         ends.append(status)
     assert set(ends) == {401}
     assert await counted(server, campaign) == 0
@@ -127,7 +127,7 @@ async def test_all_answers_of_a_device_have_one_token_and_no_group_has_two(serve
 
 async def test_what_no_device_sends_is_refused_as_ever(campaign, send):
     reports, shown = device(campaign)
-    upload = encode_upload(reports)
+    upload = encode_upload(reports, campaign)
     assert await send(campaign, upload[:-1], shown) == (400, "malformed-upload")
     assert await send(campaign, b"no upload", shown) == (400, "malformed-upload")
 

@@ -42,10 +42,13 @@ async def counted(server, campaign):
 async def test_both_ways_give_the_same_answer(server, taken):
     campaign, closed = await server.publish(), await server.publish(title="closed")
     await server.store.close_campaign(closed.id)
-    sound, cell = encode_upload([cell_report(campaign, 1)]), encode_upload([cell_report(campaign, 2, cell=64)])
+    sound, cell = (
+        encode_upload([cell_report(campaign, 1)], campaign),
+        encode_upload([cell_report(campaign, 2, cell=64)], campaign),
+    )
     await server.upload(campaign, [63])
-    other = encode_upload([cell_report(campaign, 63, cell=5)])
-    many = encode_upload([cell_report(campaign, number) for number in range(9)])
+    other = encode_upload([cell_report(campaign, 63, cell=5)], campaign)
+    many = encode_upload([cell_report(campaign, number) for number in range(9)], campaign)
     bodies = (sound, sound, cell, other, many, b"no upload", sound[:-1], sound + b"\0")
     cases = [(campaign, body) for body in bodies] + [(closed, sound)]
     statuses = []
