@@ -197,7 +197,7 @@ def _uploads() -> list[bytes]:
         coins = SeededCoins(number)
         people = [perturb(asked, {"few": "1", "many": "7", "number": 0.5}, "b", coins=coins) for _ in range(3)]
         seeds += [
-            bytes([number]) + encode_upload(reports, campaign)
+            bytes([number]) + encode_upload(reports, asked)
             for reports in (people[0], [r for p in people for r in p])
         ]
     return seeds
