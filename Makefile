@@ -70,6 +70,8 @@ demo: $(SIMULATIONS)
 	@echo "Simulated people answer a campaign, a model comes out, and a device classifies"
 	@$(BIN)/python -m simulations demo --devices $(DEVICES) $(if $(DATA),--data "$(DATA)" --label "$(LABEL)") $(if $(KEEP),--keep)
 
+# With bytecode, whatever the environment says: interpreters that tests start compile nothing, and asserts are rewritten once.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10
 

@@ -90,16 +90,6 @@ def test_serve_create_contribute_train_predict(served, data, tmp_path):
     assert served.stop() == 0
 
 
-def test_a_device_above_its_cap_refuses_and_nothing_is_counted(served, data, tmp_path):
-    url, campaign = served.public, create(data)
-    storage = ["--storage", str(tmp_path / "device.db")]
-    given = '{"record": {}, "label": "yes"}'
-    told = shell(*CLIENT, "contribute", url, campaign, *storage, expect=1, given=given)
-    assert len(told.strip().splitlines()) == 1
-    listed = json.loads(aggregator(data, "campaign", "list", "--json"))
-    assert [one["reports"] for one in listed] == [0]
-
-
 def test_the_demonstration_runs_trains_and_leaves_nothing_behind(tmp_path):
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     command = [*DEMO, "--devices", "300", "--json", "--seed", "3"]

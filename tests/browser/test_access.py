@@ -175,22 +175,3 @@ def test_every_number_of_a_table_has_its_unit(browser, scene):
         for head, text, is_told in cells:
             bare = re.fullmatch(r"[±\s\u2212\d.,\u202f]*\d(\s*to\s*[\u2212\d.,\u202f]+)?", text.strip())
             assert head in plain or is_told or not bare, f"{name}: {head}: {text}"
-
-
-def test_the_checks_of_keyboard_and_edges_can_fail(aggregator):
-    with open_browser() as browser:
-        browser.open(f"{aggregator.admin_url}/login")
-        browser.resize(320)
-        assert browser.driver.execute_script(CUT) == []
-        assert not [stop for stop in browser.stops() if stop.endswith("UNSEEN")]
-        browser.driver.execute_script(
-            "const wide = document.createElement('p'); document.querySelector('main').append(wide);"
-            "wide.textContent = 'x'.repeat(99); wide.style.whiteSpace = 'nowrap'; wide.style.width = '40rem';"
-            "document.querySelector('main button').tabIndex = -1;"
-            "const sheet = new CSSStyleSheet(); sheet.replaceSync(':focus-visible { outline: none !important }');"
-            "document.adoptedStyleSheets = [sheet]"
-        )
-        assert browser.driver.execute_script(CUT)
-        stops = browser.stops()
-        assert [stop for stop in stops if stop.endswith("UNSEEN")]
-        assert not [stop for stop in stops if "Sign in" in stop]

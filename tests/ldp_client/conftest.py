@@ -54,6 +54,13 @@ def eventually():
 
 
 @pytest.fixture
+def threads_of():
+    """Count the threads of a name that this test has started: another test's may end, or hang on, meanwhile."""
+    before = set(threading.enumerate())
+    return lambda name: sum(one.name == name and one not in before for one in threading.enumerate())
+
+
+@pytest.fixture
 def perturbations(monkeypatch):
     """One entry for every perturbation."""
     made = []

@@ -58,28 +58,6 @@ async def test_everything_that_blocks_can_be_awaited(join, server, campaign, mod
     assert (await driver.call(part.withdraw)).refunded == receipt.epsilon
 
 
-async def test_run_once_delivers_and_retries(made, server, campaign):
-    answers = [Answer(503), Answer(drop=True, commit=True), Answer(302, headers={"Location": "/elsewhere"})]
-    server.answer_with = lambda number: answers[number] if number < len(answers) else None
-    device, part = made
-    driver = AsyncDriver(device)
-    await driver.call(part.contribute, RECORD, "yes")
-    assert await driver.run_once(10)
-    assert part.status().sent == 1
-    assert len(set(server.uploads)) == 1
-    assert server.counted(campaign.id) == 1
-
-
-async def test_a_background_thread_delivers_what_is_contributed(made, server, campaign, becomes):
-    device, part = made
-    async with AsyncDriver(device, first_delay=0.0) as driver:
-        await asyncio.sleep(0.02)
-        await driver.call(part.contribute, RECORD, "yes")
-        assert await becomes(lambda: part.status().sent == 1)
-    assert server.counted(campaign.id) == 1
-    assert await becomes(lambda: not device.status().running)
-
-
 async def test_the_event_loop_goes_on_while_a_send_hangs_and_close_gives_it_up(made, server, becomes):
     leave = threading.Event()
     server.answer_with = lambda _: leave.wait(20) and None
@@ -97,7 +75,7 @@ async def test_the_event_loop_goes_on_while_a_send_hangs_and_close_gives_it_up(m
     assert len(server.uploads) == 1
 
 
-async def test_a_task_that_is_cancelled_sends_nothing_further(made, server, becomes):
+async def test_a_task_that_is_cancelled_sends_nothing_further(made, server, becomes, threads_of):
     server.answer_with = lambda _: Answer(503)
     device, part = made
     driver = AsyncDriver(device)
@@ -107,7 +85,7 @@ async def test_a_task_that_is_cancelled_sends_nothing_further(made, server, beco
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert await becomes(lambda: not any(one.name == "ldp-client-call" for one in threading.enumerate()))
+    assert await becomes(lambda: not threads_of("ldp-client-call"))
 
 
 def test_asyncio_run_ends_although_a_send_hangs(server, campaign, tmp_path, eventually):

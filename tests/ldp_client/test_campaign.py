@@ -1,14 +1,20 @@
 """One device in one campaign: consent, refusals before anybody is asked, one answer."""
 
+import json
 import traceback
+from dataclasses import replace
 from datetime import datetime, timezone
+from fractions import Fraction
 
 import pytest
 from records import RECORD, Untouchable, Watched
 
-from ldp_client import ConsentError, Device, LdpError, RefusedError, StorageError
+from ldp_client import ConsentError, Device, LdpError, MemoryStorage, RefusedError, StorageError, TransportError
+from ldp_client.network.aggregator import read_campaign
 from ldp_client.testing import FakeServer, ScriptedCoins
-from protocols import RecordError, decode_upload
+from protocols import Campaign, DocumentError, RecordError, decode_upload
+from protocols.document.campaign import document_id
+from protocols.mechanisms import DirectEncoding, SubsetSelection, UnaryEncoding
 
 
 def at(seconds):
@@ -186,13 +192,6 @@ def test_no_exception_tells_a_value_of_the_record(join):
         assert "SECRET" not in "".join(traceback.format_exception(caught.value, limit=0))
 
 
-def test_unusable_values_are_listed_for_the_developer(join):
-    _, part = join()
-    typo = {"Age": "young", "income": 30_000, "hours": 12}
-    assert {problem.feature for problem in part.problems(typo)} == {"age", "Age"}
-    assert part.problems(RECORD) == ()
-
-
 def test_only_the_feature_asked_about_is_read_and_nothing_about_the_others_is_kept(join, campaign):
     asked = set()
     for number in range(40):
@@ -239,10 +238,127 @@ def test_a_cap_may_be_any_kind_of_number(join, kind):
             join(max_epsilon=number("nan"), granted=False)
 
 
-@pytest.mark.parametrize(
-    ("url", "campaign_id", "named"),
-    [("http://127.0.0.1:9", "../" + "a" * 40, "campaign_id"), ("http://collect.example.org", "A" * 43, "url")],
-)
-def test_an_id_and_a_url_that_cannot_be_are_refused_at_once(url, campaign_id, named):
-    with pytest.raises(LdpError, match=named):
-        Device(":memory:", max_total_epsilon=1).campaign(url, campaign_id, max_epsilon=1)
+@pytest.fixture
+def start(join, tmp_path):
+    """Start the app once more on the same file."""
+    return lambda **options: join(storage=tmp_path / "device.db", granted=False, **options)
+
+
+def test_a_person_is_asked_once_and_answers_once(start, server, campaign):
+    assert start()[1].next_step() == "ask"
+    device, part = start()
+    assert part.next_step() == "ask", "nobody has decided yet"
+    part.grant()
+    assert part.next_step() == "contribute"
+    device, part = start()
+    assert part.next_step() == "contribute"
+    part.contribute(RECORD, "yes")
+    assert part.next_step() == "nothing"
+    assert device.run_once(5)
+    assert start()[1].next_step() == "nothing"
+    assert server.counted(campaign.id) == 1
+
+
+@pytest.mark.parametrize("agreed_before", [False, True])
+def test_a_no_is_remembered_without_a_request_and_a_later_yes_counts(start, server, agreed_before):
+    _, part = start()
+    if agreed_before:
+        part.grant()
+    assert part.withdraw().deleted == 0
+    before = len(server.requests)
+    assert part.next_step() == "nothing"
+    _, part = start()
+    assert part.next_step() == "nothing"
+    assert part.status().consent is False
+    assert len(server.requests) == before
+    part.grant()
+    assert part.next_step() == "contribute"
+
+
+def test_nobody_is_asked_for_what_would_be_refused(start):
+    device, part = start(max_epsilon=0.5)
+    assert part.next_step() == "nothing"
+    assert start()[1].next_step() == "ask"
+    device.enabled = False
+    assert start()[1].next_step() == "nothing"
+
+
+def test_another_url_is_asked_for_once_more_where_the_person_had_agreed(start, campaign):
+    start()[1].grant()
+    with FakeServer() as other:
+        other.publish(campaign)
+        _, elsewhere = start(url=other.url)
+        assert elsewhere.next_step() == "ask"
+        elsewhere.grant()
+        assert elsewhere.next_step() == "contribute"
+
+
+def test_without_a_network_there_is_nothing_to_do_but_what_was_agreed_to(join, start, server):
+    start()[1].grant()
+    server.close()
+    assert join(granted=False)[1].next_step(timeout=1) == "nothing"
+    _, part = start()
+    assert part.next_step(timeout=1) == "contribute"
+    part.contribute(RECORD, "yes")
+
+
+def test_contributing_never_asks_the_network_after_a_restart_neither(join, server, tmp_path):
+    join(storage=tmp_path / "device.db", granted=False)[1].grant()
+    asked = len(server.requests)
+    _, again = join(storage=tmp_path / "device.db", granted=False)
+    again.contribute(RECORD, "yes")
+    storage = MemoryStorage()
+    join(storage=storage)
+    with pytest.raises(RefusedError):  # The cache in memory is gone with its device.
+        join(storage=storage, granted=False)[1].contribute(Untouchable(), "yes")
+    assert len(server.requests) == asked == 1
+
+
+def test_a_document_that_lies_about_its_loss_is_refused(join, campaign, perturbations, code_of):
+    lying = json.loads(campaign.document)
+    lying["privacy"]["epsilon"] = 0.1
+    document = json.dumps(lying).encode()
+    device, _ = join(granted=False)
+    part = device.campaign("http://127.0.0.1:9", document_id(document), max_epsilon=1)
+    assert code_of(DocumentError, part.load, document) == "loss-above-epsilon"
+    assert not perturbations
+
+
+def test_a_document_with_another_hash_is_refused_whoever_hands_it_over(join, server, campaign, code_of):
+    _, part = join(granted=False)
+    assert code_of(DocumentError, part.load, campaign.document + b" ") == "wrong-hash"
+    server._campaigns[campaign.id] = replace(campaign, document=b"{}")
+    assert code_of(DocumentError, part.next_step) == "wrong-hash"
+
+
+def test_a_server_that_cannot_be_reached_is_a_clear_error_and_nothing_is_granted(join, tmp_path, code_of):
+    _, part = join(url="http://127.0.0.1:9", granted=False, storage=tmp_path / "device.db")
+    assert code_of(TransportError, part.grant, timeout=0.1) == "unreachable"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stored_document_that_was_damaged_is_fetched_again(join, server, campaign, tmp_path):
+    join(storage=tmp_path / "device.db")
+    (tmp_path / "device.db.cache").write_bytes(b"somebody's letter" * 100)
+    _, again = join(storage=tmp_path / "device.db", granted=False)
+    with pytest.raises(RefusedError):
+        again.contribute(Untouchable(), "yes")
+    assert again.fetch() == campaign
+    again.contribute(RECORD, "yes")
+
+
+def test_a_device_runs_the_auditors_check_too(campaign, monkeypatch, code_of):
+    """Where parsing overlooked a loss, the independent formulas of ``protocols.document.verification`` still refuse the
+    document.
+    """
+    honest = json.loads(campaign.document)
+    greedy = {**honest, "privacy": {**honest["privacy"], "epsilon": honest["privacy"]["epsilon"] / 2}}
+    for question in greedy["questions"]:
+        question["epsilon"] /= 2
+    document = json.dumps(greedy, separators=(",", ":")).encode()
+    with pytest.raises(DocumentError):
+        read_campaign(document, document_id(document))
+    for mechanism in (DirectEncoding, SubsetSelection, UnaryEncoding):
+        monkeypatch.setattr(mechanism, "loss", lambda self: Fraction(0))
+    assert Campaign.parse(document).privacy.epsilon == greedy["privacy"]["epsilon"]
+    assert code_of(DocumentError, read_campaign, document, document_id(document)) == "loss-above-epsilon"

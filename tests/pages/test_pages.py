@@ -96,29 +96,6 @@ def test_examples_that_a_page_includes_are_run_by_the_tests_of_examples():
         assert path.name in tests
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("false", "failed"),
-        ("pip install 'ldp-bayes[nothing]'", "no extra nothing"),
-        ("make nothing", "has no nothing"),
-        ("ldp-aggregator nothing", "nothing"),
-        ("ldp-aggregator serve --nothing &", "--nothing"),
-    ],
-)
-def test_a_block_that_fails_is_found(text, complaint, tmp_path):
-    with Session(tmp_path, str(programs())) as session, pytest.raises(AssertionError, match="failed") as found:
-        session.shell(text, "a page:1")
-    assert complaint in str(found.value)
-
-
-def test_what_a_page_says_is_compared_and_dots_stand_for_anything():
-    assert says("a\nb 1.25 s\nc\n", "b ... s")
-    assert says("a\nb\nc", "a\n...\nc")
-    assert not says("a\nb 1.25 s\n", "b ... minutes")
-    assert not says("a\nbc\n", "b")
-
-
 @pytest.mark.parametrize("page", WITH_STARTS)
 @pytest.mark.parametrize("agreed", [True, False])
 def test_three_starts_ask_once_and_answer_once(page, agreed, tmp_path, monkeypatch):

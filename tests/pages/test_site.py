@@ -74,12 +74,6 @@ def pages() -> list[Path]:
     return sorted(SITE.rglob("*.html"))
 
 
-def test_the_test_of_addresses_finds_them():
-    assert foreign(loads_of('<link href="//fonts.example.org/a.css"><script src="https://cdn.example.org/x.js">'))
-    assert foreign(loads_of("<style>@import 'https://a.example.org/x.css'; b{background:url(//c.org/i)}</style>"))
-    assert not foreign(loads_of('<a href="https://example.org">x</a><img src="../a.png"><script src="x.js">'))
-
-
 def test_no_page_and_no_style_loads_anything_from_another_host(pages):
     assert len(pages) > 30
     found = {page.name: foreign(loads_of(page.read_text(encoding="utf-8"))) for page in pages}

@@ -11,7 +11,6 @@ from exact_coins import enumerate_outcomes
 
 from ldp_client import Classifier
 from ldp_client.answering import encode
-from ldp_client.problems import record_problems
 from protocols import Campaign, DraftError, ScriptedCoins
 from protocols.document.verification import verify
 from protocols.exact import ONE
@@ -174,10 +173,3 @@ def test_an_output_without_any_input_is_missing_and_what_is_called_complete_is_r
         encode(campaign, campaign.questions[1], {"u": 0.25}, 0, ScriptedCoins([word, ONE // 2])) for word in (0, 2**53)
     )
     assert (low, high) == (0, 1)  # v = -1 and v = 1
-
-
-def test_a_value_that_may_be_missing_is_no_problem_and_one_that_nobody_declared_is():
-    campaign = compiled(COLOUR, SIZE, {**WEIGHT, **COMPLETE})
-    wrong = record_problems(campaign, {"colour": "blue", "size": None})
-    assert [problem.feature for problem in wrong] == ["colour", "weight"]
-    assert record_problems(campaign, {"weight": 0}) == ()

@@ -2,6 +2,8 @@
 another shape.
 """
 
+import itertools
+import json
 import math
 import os
 import random
@@ -10,14 +12,20 @@ from functools import partial
 import msgpack
 import numpy as np
 import pytest
+from audited_campaigns import campaign
 from drafts import number, text
+from evaluated import U, V, draft, evaluation, model
+from exact_coins import SeededCoins
 
 from ldp_aggregator.audit import Person, UnreadableRecord
 from ldp_aggregator.audit.asking.observations import Seen, hashed, read_tables
-from ldp_aggregator.audit.asking.people import MOST_PEOPLE, key_of, people_of
+from ldp_aggregator.audit.asking.people import DRAWN, MOST_PEOPLE, RANGES, drawn_people, key_of, people_of
 from ldp_aggregator.audit.rules.seeds import followed
 from ldp_aggregator.audit.searching.comparisons import Chosen, Claims, columns_of, search
 from ldp_aggregator.audit.searching.events import SIDE, WHOLE
+from ldp_aggregator.audit.searching.tight_events import answer_of, item_of
+from ldp_client import answering
+from protocols import SYSTEM_COINS, Campaign
 
 DOCUMENT = {
     "label": {"classes": ["a", "b", "c"]},
@@ -165,3 +173,113 @@ def test_words_of_a_mersenne_twister_follow_from_those_before_and_others_do_not(
     assert followed(outputs) == 2000 - 624
     assert followed(np.random.default_rng(5).integers(0, 2**32, 20_000, dtype=np.uint32)) == 0
     assert followed(outputs[:624]) == 0
+
+
+def drawn(document, seed, asked=()):
+    return drawn_people(document, asked, np.random.default_rng(seed))
+
+
+def readable(people):
+    return [person.record for person in people if not hasattr(person.record, "unreadable")]
+
+
+def test_with_those_asked_in_any_case_they_hold_nearly_all_pairs_of_two_features_of_five_values():
+    document = json.loads(campaign(5, 5, 4))
+    wanted = {(f"'{one}'", f"'{other}'") for one in range(5) for other in range(5)}
+    missed = []
+    for seed in range(5):
+        asked = people_of(document, np.random.default_rng(seed))
+        records = readable([*asked, *drawn(document, seed, asked)])
+        missed.append(wanted - {(repr(record.get("f0")), repr(record.get("f1"))) for record in records})
+    assert max(map(len, missed)) <= 2
+    assert not set.intersection(*missed[:2])
+
+
+def test_of_many_values_each_audit_draws_others_and_no_part_of_a_numbers_range_is_left_out():
+    document = json.loads(campaign(200))
+    met = [{person.record["f0"] for person in drawn(document, seed)} for seed in range(3)]
+    assert [len(values) for values in met] == [DRAWN] * 3
+    assert len(set.union(*met)) > 2 * DRAWN
+    document = {"label": {"classes": ["a", "b"]}, "features": [number("x", -10, 10, bins=None)]}
+    for seed in range(5):
+        numbers = [person.record["x"] for person in drawn(document, seed)]
+        assert {int((x + 10) / 20 * RANGES) for x in numbers} == set(range(RANGES))
+
+
+def test_between_its_ends_the_values_that_are_asked_in_turn_are_drawn_too():
+    document = json.loads(campaign(40))
+    first, second = (
+        {
+            value
+            for record in readable(people_of(document, np.random.default_rng(seed)))
+            if type(value := record.get("f0")) is str
+        }
+        for seed in range(2)
+    )
+    assert first != second
+    assert {"0", "39"} <= first & second
+
+
+def test_nobody_is_drawn_who_is_asked_in_any_case_and_everything_of_very_many_features_is():
+    document = json.loads(campaign(2))
+    asked = people_of(document, np.random.default_rng(1))
+    keys = [key_of(person) for person in [*asked, *drawn(document, 2, asked)]]
+    assert len(set(keys)) == len(keys)
+    document = json.loads(campaign(*[3] * 60))
+    assert all(len(person.record) == 60 for person in drawn(document, 1))
+
+
+OPEN_SIGNS, SIGNS = (campaign(numbers=1, label=1, continuous="sign", missing=missing) for missing in (True, False))
+RECORDS = [{"x0": 0}, {"x0": 10}, {}, {"f0": "0", "f1": "1"}, {"f0": "1", "f1": "0"}]
+"""A number at both ends and missing, two values, and everything missing."""
+
+
+@pytest.mark.parametrize(
+    "document",
+    [OPEN_SIGNS, SIGNS, campaign(3, 2, label=1), campaign(3, 2, label=1, missing=True)],
+    ids=["open signs", "signs", "pairs", "open pairs"],
+)
+def test_an_item_is_that_of_the_device(document):
+    parsed, found = Campaign.parse(document.encode()), []
+    for record in RECORDS:
+        for class_index, label in enumerate(parsed.label.classes):
+            for asked, question in zip(json.loads(document)["questions"], parsed.questions, strict=True):
+                item = item_of(json.loads(document), asked, Person(record, label))
+                if item is not None:
+                    assert item == answering.encode(parsed, question, record, class_index, SeededCoins(1))
+                    found.append(item)
+    assert len(set(found)) >= min(5, parsed.questions[-1].domain_size)
+
+
+def test_who_holds_no_number_is_in_the_last_cell_of_the_class():
+    document = json.loads(OPEN_SIGNS)
+    items = [item_of(document, document["questions"][1], Person({}, label)) for label in ("c0", "c1")]
+    assert items == [2, 5]
+    complete = json.loads(SIGNS)
+    assert item_of(complete, complete["questions"][1], Person({}, "c0")) is None
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_answers_about_a_model_are_those_of_the_device(seed):
+    rng = np.random.default_rng(seed)
+    told = [{**one, "likelihood": rng.dirichlet(np.ones(len(one["values"])), 2).T.tolist()} for one in (U, V)]
+    parsed = Campaign.compile(draft(asks="score", evaluation={"model": model(*told)}))
+    document, known = json.loads(parsed.document), 0
+    for u, v, (place, label) in itertools.product(U["values"], V["values"], enumerate("ab")):
+        for asked in document["questions"]:
+            found = answer_of(document, asked, Person({"u": u, "v": v}, label))
+            question = (
+                parsed.questions[asked["question"]]
+                if "question" in asked
+                else next(one for one in parsed.questions if one.kind == asked["kind"])
+            )
+            if found is not None:
+                known += 1
+                assert found == answering.item_of(parsed, question, {"u": u, "v": v}, place, SYSTEM_COINS)
+    assert known > 20
+
+
+def test_what_is_not_known_of_an_answer_is_left_open():
+    document = json.loads(evaluation().document)
+    for person in (Person({"u": "9"}, "a"), Person({"u": 1.5}, "a")):
+        assert answer_of(document, document["questions"][0], person) is None

@@ -119,22 +119,3 @@ def test_measured_variances_are_those_of_the_table(make_campaign, continuous, ep
     measured = question.cells.variance.mean() * question.n
     own_spread = 0.7**2 * (1 / classes - 1 / classes**2) if continuous == "laplace" else 0.0
     assert measured - own_spread == pytest.approx(PUBLISHED[continuous, epsilon][classes == 10], rel=0.05)
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 1, 2])
-def test_sign_is_measured_below_laplace(make_campaign, gaussian_population, epsilon, classes):
-    """Squared errors of the sums over 100 populations of 2,000, summed over the classes."""
-    frame, labels = gaussian_population(20_000, classes)
-    errors = {}
-    for continuous in ("laplace", "sign"):
-        campaign = make_campaign(FEATURE, classes=classes, continuous=continuous, epsilon=epsilon)
-        truth = truth_of(campaign, frame, labels)
-        errors[continuous] = np.mean(
-            [
-                (q.cells.value - truth[q.question.kind]) ** 2
-                for run in resampled(campaign, frame, labels, 2_000, 100, 15)
-                for q in run.questions
-                if q.question.kind in truth
-            ]
-        )
-    assert errors["sign"] < errors["laplace"]

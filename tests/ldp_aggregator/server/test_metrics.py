@@ -135,11 +135,6 @@ def test_an_alert_or_a_panel_is_promql_about_metrics_that_exist(expression):
     assert set() < named(expression) <= known_metrics()
 
 
-def test_what_is_no_promql_is_found():
-    with pytest.raises(ValueError, match=r"\S"):
-        named("rate(ldp_requests_total[5m]")
-
-
 def test_every_alert_has_its_section_a_severity_and_a_summary_and_its_labels_are_codes_that_exist():
     for name, rule in ALERTS.items():
         assert rule["annotations"]["runbook"] == f"docs/runbook.md#{name.lower()}"

@@ -278,22 +278,6 @@ async def test_what_waits_during_a_commit_is_committed_together_up_to_a_greatest
     assert store.groups == [1, 1, 3, 3, 1]
 
 
-@pytest.mark.parametrize(
-    ("failure", "code"), [(StoreError("disk full"), "store-unavailable"), (RuntimeError("a bug"), "internal-error")]
-)
-async def test_a_failed_commit_fails_every_waiter_and_the_next_one_succeeds(upload, failure, code):
-    store = ScriptedStore()
-    async with ingesting(store) as ingest:
-        waiters = [asyncio.create_task(submit(ingest, upload(number))) for number in range(3)]
-        store.failure = lambda _: failure
-        store.gate.set()
-        results = await asyncio.gather(*waiters, return_exceptions=True)
-        assert [error.code for error in results] == [code] * 3
-        assert all(error.headers["Retry-After"] for error in results)
-        store.failure = lambda _: None
-        assert await submit(ingest, upload(9)) == Outcome(counted=1)
-
-
 async def test_who_waits_for_a_writer_that_ends_gets_an_answer(upload):
     store = ScriptedStore(lambda _: KeyboardInterrupt())
     store.gate.set()

@@ -207,15 +207,6 @@ async def test_a_share_of_other_rows_is_no_replacement_unless_it_is_the_first(st
         assert await sent(store, campaign) == {"a": Releases(*releases)}
 
 
-async def test_concurrent_shares_of_one_node_leave_exactly_one_and_are_all_counted(store, campaign):
-    shares = [share_of(campaign, seed % 12) for seed in range(36)]
-    answers = await asyncio.gather(*(store.put_share(campaign.id, "a", share) for share in shares))
-    assert answers == [None] * 36
-    [(node, share)] = (await kept(store, campaign)).items()
-    assert (node, share in shares) == ("a", True)
-    assert await sent(store, campaign) == {"a": Releases(11)}
-
-
 async def test_two_instances_on_one_database_agree(instances, federate):
     first, second = instances
     campaign = await federate(first)

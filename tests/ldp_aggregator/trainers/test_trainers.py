@@ -116,13 +116,6 @@ def test_wrong_parameters_are_refused_with_what_would_be_right(schema, table, tr
         trainer(**{"schema": schema, **parameters}).fit(*table)
 
 
-@pytest.mark.parametrize(("trainer", "parameters"), MOMENTS)
-@pytest.mark.parametrize("share", [None, 0.7])
-def test_the_queries_spend_epsilon(schema, table, trainer, parameters, share):
-    fitted = trainer(schema, epsilon=0.9, numerical_share=share, **parameters).fit(*table)
-    assert sum(fitted.budget_.values()) == pytest.approx(0.9)
-
-
 def test_the_published_variants_say_what_they_guarantee(schema, table):
     with pytest.warns(PrivacyWarning, match=r"as published, this guarantees epsilon = .*replace the feature values"):
         fitted = GlobalSensitivityNB(schema, epsilon=0.7, variant="published").fit(*table)

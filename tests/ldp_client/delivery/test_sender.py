@@ -1,5 +1,8 @@
 """The delivery of a device's queues: the same bytes, at the right time, by one sender, until they expire."""
 
+import subprocess
+import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -10,11 +13,12 @@ from records import RECORD
 
 import ldp_client.delivery.queue
 from ldp_client import Device, Event, MemoryStorage, Policy
+from ldp_client.delivery import sender
 from ldp_client.delivery.schedule import Idle, Wait
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Response
 from ldp_client.testing import Answer, FakeClock
-from protocols import LdpError, decode_upload
+from protocols import LdpError
 
 
 def test_a_retry_sends_the_same_bytes(join, server, campaign):
@@ -53,20 +57,6 @@ def test_an_address_that_a_stricter_policy_refuses_stops_that_campaign_alone(joi
     assert stricter.run_once(1e7)
     assert insecure.fate == "expired"
     assert server.counted(campaign.id) == 0
-
-
-def test_poison_is_quarantined_and_the_rest_arrives(join, server, all_campaign):
-    def refuse_question_2(number):
-        blocks = decode_upload(server.uploads[number], all_campaign)
-        poisoned = any(all_campaign.questions[block.question].group == 2 for block in blocks)
-        return Answer(400, "malformed-upload") if poisoned else None
-
-    server.answer_with = refuse_question_2
-    device, part = join(of=all_campaign, answered=True)
-    assert device.run_once(1e6)
-    status = part.status()
-    assert (status.sent, status.queued, status.quarantined) == (3, 0, {"malformed-upload": 1})
-    assert server.counted(all_campaign.id) == 3
 
 
 def test_beyond_its_quota_the_quarantine_drops_and_counts(join, server, all_campaign, monkeypatch):
@@ -218,3 +208,140 @@ def test_a_storage_of_an_earlier_try_is_understood_by_name(join, campaign):
         values = ldp_client.delivery.queue.unpack(key, stored)
         transaction.put(key, ldp_client.delivery.queue.pack(key, {**values, "from_the_future": 1}))
     assert device.run_once(5)
+
+
+_FORGETFUL = """
+import sys, time
+from ldp_client import Device
+device = Device(sys.argv[3], max_total_epsilon=4)
+part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
+part.grant()
+device.start(first_delay=0.0)
+part.contribute({"age": "young"}, "yes")
+until = time.monotonic() + 10
+while not part.status().retries and time.monotonic() < until:
+    time.sleep(0.01)
+"""
+
+
+@pytest.fixture
+def make(join):
+    def made(**options):
+        return join(clock=time, limits={"backoff_base": 0.01}, **options)
+
+    return made
+
+
+def test_what_is_contributed_is_delivered_and_retried_without_the_host(make, server, campaign, eventually):
+    server.answer_with = lambda number: Answer(503) if number < 2 else None
+    device, part = make()
+    with device:
+        device.start(first_delay=0.0)
+        part.contribute(RECORD, "yes")
+        assert eventually(lambda: part.status().sent == 1)
+        assert server.counted(campaign.id) == 1
+        assert device.status().running
+    assert not device.status().running
+
+
+def test_what_a_former_run_left_is_delivered_at_start_and_a_closed_device_can_be_started_again(
+    make, server, campaign, tmp_path, eventually
+):
+    make(storage=tmp_path / "device.db", answered=True)
+    device, _ = make(storage=tmp_path / "device.db", granted=False)
+    device.start(first_delay=0.0)
+    assert eventually(lambda: server.counted(campaign.id) == 1)
+    device.close()
+    make(device=device.scope("user"), answered=True)
+    device.start(first_delay=0.0)
+    assert eventually(lambda: server.counted(campaign.id) == 2)
+    device.close()
+
+
+def test_close_is_bounded_while_a_send_hangs(make, held_answer, eventually):
+    device, part = make()
+    device.start(first_delay=0.0)
+    part.contribute(RECORD, "yes")
+    assert held_answer.arrived.wait(10)
+    device.close(0.1)
+    assert not held_answer.leave.is_set()
+    held_answer.leave.set()
+    assert eventually(lambda: not device.status().running)
+    assert part.status().sent == 1
+
+
+def test_nothing_raised_inside_reaches_the_host(make, campaign, monkeypatch, eventually):
+    raised = []
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+
+    class Broken:
+        def send(self, request, timeout, cancellation=None):
+            raise MemoryError
+
+    def callback(event):
+        raise KeyError(event)
+
+    device, part = make(transport=Broken(), on_event=callback)
+    part.contribute(RECORD, "yes")
+    device.start(first_delay=0.0)
+    assert eventually(lambda: part.status().retries >= 3)
+    assert device.status().running
+    device.close()
+    assert not raised
+
+
+def test_an_app_that_forgets_to_close_exits_quickly_and_silently(server, campaign, tmp_path):
+    server.answer_with = lambda _: Answer(503, "overloaded", {"Retry-After": "3600"})
+    arguments = [sys.executable, "-W", "error", "-c", _FORGETFUL, server.url, campaign.id, str(tmp_path / "device.db")]
+    ran = subprocess.run(arguments, capture_output=True, text=True, timeout=30)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    assert len(server.uploads) == 1
+
+
+def test_at_exit_all_devices_together_wait_for_as_long_as_one(monkeypatch):
+    now = 100.0
+    waited = []
+
+    class Hanging:
+        def stop(self):
+            waited.append("stopped")
+
+        def close(self, timeout):
+            nonlocal now
+            waited.append(max(0.0, timeout))
+            now += max(0.0, timeout)
+
+    monkeypatch.setattr(sender, "_ALL", [Hanging(), Hanging(), Hanging()])
+    monkeypatch.setattr(sender.time, "monotonic", lambda: now)
+    sender._close_all()
+    assert waited == ["stopped", "stopped", "stopped", 2.0, 0.0, 0.0]
+
+
+def test_threads_that_contribute_first_at_once_start_one_thread(make, threads_of, eventually):
+    for _ in range(30):
+        device, _ = make()
+        gate = threading.Barrier(4)
+        device._install.driver._wanted = True
+
+        def first(_, device=device, gate=gate):
+            gate.wait()
+            device._install.driver.wake()
+
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(first, range(4)))
+        assert threads_of("ldp-client") == 1
+        device.close()
+        assert eventually(lambda: threads_of("ldp-client") == 0)
+
+
+def test_campaigns_and_users_of_one_device_share_one_thread(make, server, campaign, threads_of, eventually):
+    device, part = make()
+    device.start(first_delay=0.0)
+    part.contribute(RECORD, "yes")
+    for user in range(3):
+        scope = device.scope(str(user))
+        scope.start(first_delay=0.0)
+        make(device=scope, answered=True)
+    assert threads_of("ldp-client") == 1
+    assert eventually(lambda: server.counted(campaign.id) == 4)
+    device.close()

@@ -1,11 +1,13 @@
 """What is asked of an aggregator, and what passes for its answer."""
 
+import json
+
 import pytest
 
 from ldp_client import MemoryStorage, StorageError, TransportError
 from ldp_client.classifier import fetch_model, stored_model
 from ldp_client.network.aggregator import Aggregator
-from ldp_client.network.transport import Response
+from ldp_client.network.transport import PROBLEM_TYPE, UNREADABLE_CODE, Response, check_url, is_loopback
 from ldp_client.policy import DEFAULT_POLICY
 from ldp_client.runtime import seconds_left, within
 from ldp_client.storage.contract import Cache
@@ -72,20 +74,6 @@ def test_a_refusal_is_the_servers_and_is_not_asked_again(code_of):
 
 def fetched(transport, storage, label=LABEL):
     return fetch_model(aggregator(transport), Cache(storage), label)
-
-
-def test_a_model_is_asked_for_in_the_same_words_whichever_is_stored(model):
-    """The server chooses a model's bytes: a tag of them, its own or one computed here, would name the device."""
-    storage, asked = MemoryStorage(), []
-    for number in range(3):
-        named = model.replace('"training": {}', f'"training": {{"visitor": {number}}}')
-        transport = Scripted(of(named, {**JSON, "etag": f'"visitor-{number}"', "set-cookie": f"visitor={number}"}))
-        fetched(transport, storage)
-        asked += transport.requests
-    assert all(request == asked[0] for request in asked)
-    assert asked[0].headers.keys() == {"Accept"}
-    with storage.transaction(write=False) as transaction:
-        assert b"visitor-" not in b"".join(value for _, value in transaction.items(""))
 
 
 def test_an_answer_above_its_limit_is_refused_whoever_carried_it(model, monkeypatch, code_of):
@@ -186,3 +174,55 @@ def test_a_cache_that_cannot_be_used_is_done_without_and_waited_for_half_of_what
         assert cache.get("key") is None
         cache.put("key", b"value")
     assert left == [4.0, 2.0]
+
+
+HERE = ("localhost", "127.0.0.1", "127.8.9.10", "::1")
+ELSEWHERE = ("127.0.0.1.example.org", "localhost.example.org", "127.evil.example.org", "10.0.0.1")
+
+
+@pytest.mark.parametrize("host", HERE + ELSEWHERE)
+def test_loopback_is_this_machine_and_no_name_that_only_looks_like_it(host):
+    assert is_loopback(host) == (host in HERE)
+
+
+def test_https_anywhere_and_http_on_loopback_are_allowed_and_plain_http_elsewhere_needs_to_be():
+    for url in ("https://collect.example.org", "https://example.org/base/", "http://127.0.0.1:8080", "http://[::1]:80"):
+        assert check_url(url, allow_plain_http=False) == url.rstrip("/")
+    for url in ("http://example.org", "http://localhost.example.org", "http://10.0.0.1:8080"):
+        with pytest.raises(LdpError, match="must be https"):
+            check_url(url, allow_plain_http=False)
+        assert check_url(url, allow_plain_http=True) == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "example.org", "ftp://example.org", "https://", "https://[::1", "https://exämple.org"),
+        *(f"https://example.org{rest}" for rest in ("?x=1", "?", "#", ":99999", ":0", ":port", "/a b", "/\n")),
+        *("https://exa mple.org", "https://example..org", "https://" + "a" * 64 + ".org"),
+        *("https://a:b@example.org", "https://good.example\\@evil.example"),
+    ],
+)
+def test_anything_else_is_refused_with_a_typed_error(url):
+    with pytest.raises(LdpError, match="url must") as caught:
+        check_url(url, allow_plain_http=True)
+    assert caught.value.code == "bad-url"
+
+
+@pytest.mark.parametrize("code", ["", "a\nb", "x" * 65, "two words", "caf\u00e9", "\u202eevil"])
+def test_a_code_is_of_one_pattern_wherever_it_stands(code):
+    body = json.dumps({"code": code}).encode()
+    assert Response(400, {"content-type": PROBLEM_TYPE}, body).problem_code() == UNREADABLE_CODE
+
+
+def test_a_code_counts_in_a_problem_document_only_that_has_one():
+    for none in (b"", b"[]", b'{"code": 7}', b"[" * 100_000):
+        assert Response(400, {"content-type": PROBLEM_TYPE}, none).problem_code() is None
+    body = b'{"code": "campaign-closed"}'
+    assert Response(409, {"content-type": PROBLEM_TYPE + "; charset=utf-8"}, body).problem_code() == "campaign-closed"
+    assert Response(409, {"content-type": "application/json"}, body).problem_code() is None
+
+
+@pytest.mark.parametrize("text", ["", "soon", "1.5", "٣", "Mon, 99 Jan 2001 00:00:00 GMT"])
+def test_a_retry_after_without_meaning_asks_for_nothing(text):
+    assert Response(503, {"retry-after": text}).retry_after(0.0) == 0.0

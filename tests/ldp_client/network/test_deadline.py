@@ -68,22 +68,21 @@ def silent():
     listener.close()
 
 
-def test_who_asks_for_the_same_name_shares_the_answer_and_threads_are_bounded(transport, stuck):
+def test_who_asks_for_the_same_name_shares_the_answer_and_threads_are_bounded(transport, stuck, threads_of):
     names = [f"host-{number}.example.org" for number in range(7)] * 2
     codes = []
 
     def send(name):
         codes.append(code_of(lambda: transport.send(Request("GET", f"http://{name}/", {}), 0.2)))
 
-    before = threading.active_count()
     threads = [threading.Thread(target=send, args=(name,)) for name in names]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert codes == ["timeout"] * len(names)
-    assert threading.active_count() - before == stdlib.MOST_LOOKUPS
-    assert len(stuck) == len(set(stuck)) == stdlib.MOST_LOOKUPS
+    asked = [name for name in stuck if name in names]  # An earlier test's background thread may look names up, too.
+    assert threads_of("ldp-client-lookup") >= len(asked) == len(set(asked)) == stdlib.MOST_LOOKUPS
 
 
 def test_dead_addresses_leave_time_for_one_that_is_not_and_four_take_the_time_of_one_exchange(

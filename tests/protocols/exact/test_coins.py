@@ -1,6 +1,10 @@
 import itertools
+import math
 import os
+from collections import Counter
+from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from math import comb
 
 import pytest
@@ -8,8 +12,17 @@ from exact_coins import SeededCoins, enumerate_outcomes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols import SYSTEM_COINS, ScriptedCoins
-from protocols.exact import ONE
+from protocols import SYSTEM_COINS, ScriptedCoins, exact
+from protocols.exact import (
+    ONE,
+    divide_down,
+    exact_epsilon,
+    exp_bounds,
+    float_up,
+    log_upper,
+    probability_down,
+    probability_up,
+)
 
 
 @pytest.mark.parametrize("bound", range(2, 70))
@@ -95,3 +108,201 @@ def test_scripted_coins_fail_when_the_script_ends():
     assert list(coins.words(2)) == [1, 2]
     with pytest.raises(LookupError, match="2 words"):
         coins.words(1)
+
+
+FLOOR = Fraction(1, 200_000)
+"""Paths through the coins less probable than this are not followed."""
+
+
+def mass(value, scale):
+    return math.tanh(1 / (2 * float(scale))) * math.exp(-abs(value) / float(scale))
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(1), Fraction(3, 2), Fraction(2), Fraction(5)])
+def test_algorithm_2_turns_exponential_coins_into_the_mass_function(scale, monkeypatch):
+    """Enumerates the sampler above ``_bernoulli_exp``, which the next test enumerates by itself."""
+
+    def ideal(numerator, denominator, coins):
+        return coins.bernoulli(round(math.exp(-numerator / denominator) * ONE))
+
+    monkeypatch.setattr(exact, "_bernoulli_exp", ideal)
+    distribution = enumerate_outcomes(lambda coins: exact.discrete_laplace(scale, coins), floor=FLOOR)
+    cut = 1 - float(sum(distribution.values()))
+    assert cut < 0.03, "nearly all of the mass must have been enumerated, or the check below says little"
+    for value in range(-6, 7):
+        assert -1e-12 <= mass(value, scale) - float(distribution.get(value, 0)) <= cut + 1e-12
+    assert distribution[3] == distribution[-3], "the sign is a fair coin"
+
+
+@pytest.mark.parametrize(("numerator", "denominator"), [(0, 1), (1, 1), (1, 2), (1, 7), (3, 4), (2, 3)])
+def test_bernoulli_exp_is_true_with_the_exponential_of_the_negative_ratio(numerator, denominator):
+    distribution = enumerate_outcomes(
+        lambda coins: exact._bernoulli_exp(numerator, denominator, coins), floor=FLOOR, alike=numerator
+    )
+    cut = 1 - float(sum(distribution.values()))
+    assert cut < 0.002
+    assert 0 <= math.exp(-numerator / denominator) - float(distribution.get(True, 0)) <= cut + 1e-12
+    assert 0 <= 1 - math.exp(-numerator / denominator) - float(distribution.get(False, 0)) <= cut + 1e-12
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(2), Fraction(81920, 7), Fraction(2**53 + 1, 2**40)])
+def test_draws_follow_the_mass_function(scale):
+    """Chi-square on twelve bins of about equal mass; false-alarm rate 1e-6 a scale, fixed seed."""
+    coins = SeededCoins(20_27)
+    draws = Counter(exact.discrete_laplace(scale, coins) for _ in range(8_000))
+    spread = max(1, round(float(scale) / 3))
+    edges = range(-5 * spread, 6 * spread, spread)
+
+    def below(edge):
+        """P(X < edge)."""
+        rate = 1 / float(scale)
+        if edge <= 0:
+            return math.exp((edge - 1) * rate) / (1 + math.exp(-rate))
+        return 1 - math.exp(-edge * rate) / (1 + math.exp(-rate))
+
+    bounds = [(-math.inf, edges[0]), *pairwise(edges), (edges[-1], math.inf)]
+    expected, observed = [], []
+    for low, high in bounds:
+        share = (below(high) if high < math.inf else 1) - (below(low) if low > -math.inf else 0)
+        if share * 8_000 >= 5:
+            expected.append(share)
+            observed.append(sum(count for value, count in draws.items() if low <= value < high))
+    rest = 1 - sum(expected)
+    if rest * 8_000 >= 5:
+        expected.append(rest)
+        observed.append(8_000 - sum(observed))
+    stats = pytest.importorskip("scipy.stats")
+    statistic, _ = stats.chisquare(observed, [share / sum(expected) * sum(observed) for share in expected])
+    assert statistic < stats.chi2.isf(1e-6, len(expected) - 1)
+    assert sum(observed) >= 7_990, "hardly a draw lies outside the bins that were compared"
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 8), Fraction(1), Fraction(2), Fraction(40), Fraction(8192)])
+def test_the_variance_is_the_second_moment_of_the_mass_function(scale):
+    reach = math.ceil(40 * scale) + 40
+    moment = math.fsum(2 * mass(value, scale) * value * value for value in range(1, reach))
+    assert exact.discrete_laplace_variance(scale) == pytest.approx(moment, rel=1e-9)
+
+
+def test_a_negative_zero_is_drawn_again_so_that_zero_is_not_counted_twice():
+    # Scale 1: below(1) takes no word; _bernoulli_exp(0, 1) takes none either and is true; the words are
+    # below(2) >= 1 -> stop of _bernoulli_exp(1, 1) after two trials, false: no period; then the sign.
+    period_ends, negative, positive = 1, 1, 0
+    coins = ScriptedCoins([period_ends, negative, period_ends, positive])
+    assert exact.discrete_laplace(Fraction(1), coins) == 0
+    assert coins.taken == 4
+
+
+_HALVINGS = 8
+_TERMS = 60
+EXPONENTS = [Fraction(text) for text in ("0", "1e-9", "0.01", "1/3", "0.5", "1", "2", "10", "63.999", "64")]
+
+
+def taylor_bounds(exponent):
+    """Lower and upper bound of exp(exponent), |exponent| <= 256: series at exponent / 256, squared eight times."""
+    small = abs(exponent) / 2**_HALVINGS
+    term = low = Fraction(1)
+    for n in range(1, _TERMS):
+        term = _cut(term * small / n, up=False)
+        low += term
+    # The rest of the series and every cut are below this, because small <= 1.
+    high = low + Fraction(1, 2**250)
+    for _ in range(_HALVINGS):
+        low, high = _cut(low * low, up=False), _cut(high * high, up=True)
+    return (low, high) if exponent >= 0 else (1 / high, 1 / low)
+
+
+def _cut(value, *, up):
+    scaled = value * 2**300
+    return Fraction(math.ceil(scaled) if up else math.floor(scaled), 2**300)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "promised"),
+    [
+        (1, Fraction(1)),
+        (0.1, Fraction(1, 10)),
+        (Fraction(1, 3), Fraction(3333333333333333, 10**16)),
+        (Decimal("0.1"), Fraction(1, 10)),
+        (Decimal("0.30000000000000000001"), Fraction(0.3)),
+        (True, Fraction(1)),
+    ],
+)
+def test_any_real_number_is_an_epsilon_and_none_is_exceeded(epsilon, promised):
+    assert exact_epsilon(epsilon) == promised <= Fraction(epsilon)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "float16", "int64", "uint8", "longdouble"])
+def test_numpys_numbers_are_the_numbers_they_are(kind):
+    numpy = pytest.importorskip("numpy")
+    assert exact_epsilon(getattr(numpy, kind)(1)) == 1
+    assert exact_epsilon(numpy.float64(0.1)) == exact_epsilon(0.1)
+
+
+@pytest.mark.parametrize("epsilon", [math.nan, math.inf, -math.inf, "one", None, [1]])
+def test_what_is_no_finite_number_is_no_epsilon(epsilon):
+    with pytest.raises((ValueError, OverflowError, TypeError)):
+        exact_epsilon(epsilon)
+
+
+@pytest.mark.parametrize("exponent", EXPONENTS + [-exponent for exponent in EXPONENTS])
+def test_exp_bounds_enclose_the_exponential(exponent):
+    low, high = exp_bounds(exponent)
+    taylor_low, taylor_high = taylor_bounds(exponent)
+    assert low <= taylor_low
+    assert taylor_high <= high
+    assert exp_bounds(1000 * exponent) == exp_bounds(max(min(1000 * exponent, Fraction(64)), Fraction(-64)))
+    assert (high - low) / low < Fraction(1, 10**56)
+
+
+@given(st.fractions(min_value=-64, max_value=64, max_denominator=10**12))
+def test_exp_bounds_enclose_at_any_rational_exponent(exponent):
+    low, high = exp_bounds(exponent)
+    taylor_low, taylor_high = taylor_bounds(exponent)
+    assert low <= taylor_low <= taylor_high <= high
+
+
+@given(st.fractions(min_value=1, max_value=10**12, max_denominator=10**12))
+def test_log_upper_is_an_upper_bound_and_a_tight_one(ratio):
+    bound = log_upper(ratio)
+    assert taylor_bounds(bound)[0] >= ratio or ratio == 1
+    assert taylor_bounds(bound - Fraction(1, 10**50))[1] < ratio
+
+
+@pytest.mark.parametrize("bit", [1, 20, 63, 64, 127])
+def test_log_upper_bounds_ratios_next_to_one_and_enormous_ones(bit):
+    assert taylor_bounds(log_upper(1 + Fraction(1, 1 << bit)))[0] >= 1 + Fraction(1, 1 << bit)
+    assert taylor_bounds(log_upper(Fraction(1 << bit)))[0] >= 1 << bit
+    assert log_upper(Fraction(1)) == 0
+    with pytest.raises(ValueError, match="at least 1"):
+        log_upper(1 - Fraction(1, 1 << bit))
+
+
+@given(st.floats(min_value=1e-6, max_value=1e6), st.integers(min_value=1, max_value=1001))
+def test_divided_parts_never_add_up_to_more_than_the_whole(epsilon, parts):
+    part = divide_down(epsilon, parts)
+    assert exact_epsilon(part) * parts <= exact_epsilon(epsilon)
+    assert exact_epsilon(part) * parts >= exact_epsilon(epsilon) * (1 - Fraction(2, 10**11))
+    assert divide_down(epsilon, 1) == epsilon
+
+
+@given(st.floats(min_value=1e-300, max_value=1e300))
+def test_exact_epsilon_is_neither_above_the_double_nor_above_its_decimal_text(epsilon):
+    exact = exact_epsilon(epsilon)
+    assert exact <= Fraction(epsilon)
+    assert exact <= Fraction(repr(epsilon))
+    assert exact in (Fraction(epsilon), Fraction(repr(epsilon)))
+
+
+@given(st.fractions(min_value=0, max_value=1))
+def test_probabilities_round_to_the_promised_side_by_less_than_one_step(probability):
+    down, up = probability_down(probability), probability_up(probability)
+    assert Fraction(down, ONE) <= probability < Fraction(down + 1, ONE) or (probability == 1 and down == ONE - 1)
+    assert Fraction(up - 1, ONE) < probability <= Fraction(up, ONE) or (probability == 0 and up == 1)
+
+
+@given(st.fractions())
+def test_float_up_is_the_least_double_not_below(value):
+    up = float_up(value)
+    assert Fraction(up) >= value
+    assert Fraction(math.nextafter(up, -math.inf)) < value

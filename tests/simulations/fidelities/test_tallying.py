@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import credit_draft
 import numpy as np
+import pandas as pd
 import pytest
 
 from ldp_aggregator.counting.tally import cells as tally_length
 from ldp_aggregator.counting.tally import count
+from ldp_aggregator.learning.series import series_of
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.noisy_vector import noise_sums
-from protocols import Question
+from ldp_aggregator.mechanisms.sampling import bernoulli, bernoulli_bits, bernoulli_each, discrete_laplace
+from protocols import Campaign, Question, exact
 from protocols.document.questions import INDEX, LABEL, MOMENT, VALUE
+from protocols.exact import ONE
 from protocols.mechanisms import DISCRETE, MOMENTS, NoisyVector, SubsetSelection
-from simulations.fidelities import UNIT, MomentBatch
+from simulations import SeededCoins
+from simulations.fidelities import UNIT, MomentBatch, simulate
 
 DRAWN = 2_000
 COUNTED = 10_000
@@ -90,3 +96,86 @@ def test_a_mechanism_without_a_tally_is_named():
         analysis_of(MOMENTS["laplace"].make(2, Fraction(1))).tally(np.zeros(2, dtype=int), rng)
     with pytest.raises(TypeError, match="oue"):
         analysis_of(DISCRETE["oue"].make(2, Fraction(1))).tally_moments(moments, np.ones(1), rng)
+
+
+SERIES = Campaign.compile(
+    {
+        **credit_draft.DRAFT,
+        "closes": None,
+        "features": [{"name": "age", "kind": "categorical", "values": ["young", "old"], "missing": False}],
+        "privacy": {"epsilon": 1.0},
+        "windows": {"from": "2027-01-04T00:00:00Z", "length": "P7D", "count": 52},
+    }
+)
+PEOPLE = pd.DataFrame({"age": ["young"] * 3 + ["old"]})
+LABELS = [SERIES.label.classes[place] for place in (0, 0, 1, 1)]
+
+
+@pytest.mark.parametrize(("fidelity", "devices"), [("counts", 5_200_000), ("vector", 52_000), ("device", 2_600)])
+def test_devices_are_spread_over_windows_and_each_has_the_shares_of_all(fidelity, devices):
+    """A window's number is binomial; 5.5 deviations in any of 52 windows are rarer than two in a million."""
+    tally = simulate(SERIES, PEOPLE, LABELS, 3, fidelity=fidelity, devices=devices)
+    numbers = np.array([one.n.sum() for one in tally.windows])
+    assert numbers.sum() == devices
+    assert (np.abs(numbers - devices / 52) < 5.5 * np.sqrt(devices / 52) + 3).all()
+    (ages,) = (one for one in series_of(SERIES, tally) if one.question.kind == "pair")
+    truth = np.array([0.5, 0.25, 0.0, 0.25])
+    smoothed = ages.levels.smoothed
+    assert (np.abs(smoothed.value - truth) < 5.5 * np.sqrt(smoothed.variance) + 1e-9).all()
+    if fidelity == "counts":  # 52 windows of 100,000 devices each.
+        assert np.sqrt(np.mean((smoothed.value - truth) ** 2)) < 0.002
+
+
+def test_a_series_needs_to_be_told_how_many_devices_there_are():
+    with pytest.raises(ValueError, match="number of devices"):
+        simulate(SERIES, PEOPLE, LABELS, 3, fidelity="counts")
+
+
+def test_the_same_seed_gives_the_same_words_and_another_seed_gives_others():
+    assert list(SeededCoins(7).words(50)) == list(SeededCoins(7).words(50))
+    assert list(SeededCoins(7).words(50)) != list(SeededCoins(8).words(50))
+    assert all(0 <= word < ONE for word in SeededCoins("device 1").words(1000))
+
+
+@pytest.mark.parametrize("probability", [1 << 56, (1 << 63) + 12345, ONE - (1 << 50), 3 << 54, ONE // 3])
+def test_flags_are_set_as_often_as_their_probability_says(probability):
+    flags = bernoulli(probability, (1000, 1000), np.random.default_rng(2))
+    p = probability / ONE
+    assert abs(flags.mean() - p) < 5 * np.sqrt(p * (1 - p) / flags.size)  # False alarm: 6e-7.
+    each = bernoulli_each(np.full(1_000_000, probability, dtype=np.uint64), np.random.default_rng(2))
+    assert abs(each.mean() - p) < 5 * np.sqrt(p * (1 - p) / each.size)
+
+
+@pytest.mark.parametrize("probability", [1, 1 << 50, 1 << 56, (1 << 63) + 12345, ONE - (1 << 50), 3 << 54, ONE // 3])
+def test_bits_are_set_as_often_as_their_probability_says_in_every_place(probability):
+    """Eight places, false alarm 5e-6 together."""
+    found = np.unpackbits(bernoulli_bits(probability, 250_001, np.random.default_rng(2)).reshape(-1, 1), axis=1)
+    p = probability / ONE
+    assert found.shape == (250_001, 8)
+    assert (np.abs(found.mean(axis=0) - p) < 5 * np.sqrt(p * (1 - p) / 250_001) + 1e-15).all()
+
+
+def test_a_bit_tells_nothing_about_its_neighbours():
+    """Correlations of each place with the next, in the byte and across bytes; false alarm 5e-6 together."""
+    bits = np.unpackbits(bernoulli_bits(ONE // 5, 200_000, np.random.default_rng(6)))
+    for distance in (1, 2, 8, 64, 512):
+        correlation = np.corrcoef(bits[:-distance], bits[distance:])[0, 1]
+        assert abs(correlation) < 5 / np.sqrt(len(bits))
+
+
+def test_a_probability_below_one_byte_is_not_rounded_away_and_impossible_and_certain_flags_take_no_coin():
+    """P = 2**50 is a 16384th: only the words after a first byte of zero can decide it."""
+    flags = bernoulli(1 << 50, 1 << 24, np.random.default_rng(4))
+    expected = (1 << 24) / (1 << 14)
+    assert abs(flags.sum() - expected) < 5 * np.sqrt(expected)
+    assert not bernoulli(0, 100, np.random.default_rng(0)).any()
+    assert bernoulli(ONE, 100, np.random.default_rng(0)).all()
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(2), Fraction(8192, 5)])
+def test_noise_is_the_discrete_laplace_law_of_the_device(scale, same_distribution):
+    coins = SeededCoins(3)
+    step = max(1, int(scale / 2))
+    real = [exact.discrete_laplace(scale, coins) // step for _ in range(6_000)]
+    drawn = discrete_laplace(scale, 60_000, np.random.default_rng(3)) // step
+    same_distribution(real, drawn.tolist())

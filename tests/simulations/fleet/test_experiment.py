@@ -2,17 +2,24 @@
 accidents on the way happen as often as asked, and only to uploads.
 """
 
+from __future__ import annotations
+
 from contextlib import suppress
 
 import numpy as np
 import pytest
 
 from ldp_aggregator import Tally, estimate
+from ldp_aggregator.counting.tally import refusals
 from ldp_client import TransportError
 from ldp_client.network.transport import Request, Response
-from protocols import Campaign
+from protocols import Campaign, encode_upload
+from protocols.document.questions import MOMENT
+from protocols.mechanisms import DISCRETE, Moment
+from simulations import SeededCoins, simulate
+from simulations.commands.demo import cell_name, read_report
 from simulations.fidelities import Columns, relayed_upload
-from simulations.fleet.devices import Network
+from simulations.fleet.devices import Network, lying_reports
 from simulations.fleet.experiment import Plan, Watcher, run, temporary_aggregator
 from simulations.tables.benchmarks import demonstration_source
 
@@ -92,3 +99,75 @@ def test_accidents_are_as_frequent_as_asked():
             arrived += network.send(Request("POST", "http://x", {}, b"12345"), 1.0).status == 200
     assert (len(server.bodies), network.upload_bytes) == (2_000, 10_000)
     assert abs(2_000 - arrived - 400) < 5 * (2_000 * 0.2 * 0.8) ** 0.5
+
+
+MECHANISMS = [*((name, "sign") for name in DISCRETE), ("oue", "laplace"), ("ss", "onebit")]
+
+
+@pytest.mark.parametrize(("discrete", "continuous"), MECHANISMS)
+@pytest.mark.parametrize("targets", [(None,), (0, 1)])
+def test_every_lie_is_a_report_under_a_fresh_id_that_the_server_must_accept(
+    discrete, continuous, targets, make_everything
+):
+    campaign = make_everything(discrete=discrete, continuous=continuous)
+    coins, ids = SeededCoins(1), set()
+    for target in targets * (100 // len(targets)):
+        reports = lying_reports(campaign, campaign.questions, target, coins)
+        assert [report.question for report in reports] == list(range(len(campaign.questions)))
+        ids |= {report.id for report in reports}
+        for question, report in zip(campaign.questions, reports, strict=True):
+            rows = np.frombuffer(report.payload, dtype=np.uint8).reshape(1, -1)
+            assert refusals(question, rows) == {}
+            question.mechanism.check(report.payload)
+    assert len(ids) == 100 * len(campaign.questions)
+
+
+@pytest.mark.parametrize(("discrete", "continuous"), MECHANISMS)
+@pytest.mark.parametrize("target", [0, 1])
+def test_a_targeted_lie_raises_its_class_in_every_question(discrete, continuous, target, make_everything, make_people):
+    campaign = make_everything(discrete=discrete, continuous=continuous)
+    frame, labels = make_people(4_000, 7)
+    honest = simulate(campaign, frame, labels, 3)
+    coins = SeededCoins(2)
+    lies = [encode_upload(lying_reports(campaign, campaign.questions, target, coins), campaign) for _ in range(200)]
+    poisoned = honest + Tally.of_uploads(campaign, lies)
+    for question in campaign.questions:
+        before, after = (estimate(campaign, tally)[question.index].cells.value for tally in (honest, poisoned))
+        if question.encoding == "index":
+            before, after = (cells.reshape(-1, 2).sum(axis=0) for cells in (before, after))
+            assert after[target] - after[1 - target] > before[target] - before[1 - target]
+        elif continuous != "sign":
+            assert after[target] > before[target]
+
+
+def question_about(campaign: Campaign, name: str | None):
+    return next(question for question in campaign.questions if question.feature == name)
+
+
+def test_an_index_is_named_with_its_class_and_its_chance_of_being_true_and_a_set_as_a_set(make_everything):
+    campaign = make_everything(discrete="de", epsilon=2.0)
+    colour = question_about(campaign, "colour")
+    said = read_report(campaign, colour, bytes([3]))
+    assert said == f"colour is green and outcome is no (true with probability {float(colour.mechanism.p):.2f})"
+    age = question_about(campaign, "age")
+    assert read_report(campaign, age, bytes([2])).startswith("age is from 25 to 50 and outcome is yes")
+    assert read_report(campaign, question_about(campaign, None), bytes([1])).startswith("outcome is no (true")
+    campaign = make_everything(discrete="oue")
+    said = read_report(campaign, question_about(campaign, "colour"), bytes([0b101]))
+    marked = "colour is red and outcome is yes; colour is green and outcome is yes"
+    assert said.startswith(f"2 of 6 answers are marked: {marked}")
+    assert said.endswith("(the true one is among them with probability 0.50)")
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "onebit", "sign"])
+def test_every_continuous_question_can_be_read(mechanism, make_everything):
+    campaign = make_everything(continuous=mechanism)
+    question = question_about(campaign, "hours")
+    item = Moment(1, 0) if question.encoding == MOMENT else 3
+    said = read_report(campaign, question, question.perturb(item, SeededCoins(1)))
+    assert "hours" in said
+    if question.encoding == MOMENT:
+        with pytest.raises(ValueError, match="noisy numbers"):
+            cell_name(campaign, question, 0)
+    else:
+        assert cell_name(campaign, question, 3) == "hours (value) leans to the upper end and outcome is no"

@@ -91,17 +91,6 @@ def test_nor_where_it_answers_all_questions_of_its_window(name, epsilon):
     assert sum(law_of_all(mechanism, LIVES[5])) == 1
 
 
-def test_a_lot_that_a_record_can_move_loses_more():
-    """A device that answers later where its first record has a 1 tells by the window what its answer hides."""
-    mechanism = PURE["de"].make(2, exact_epsilon(1.0))
-
-    def moved(life, window):
-        shares = (0, 2, 1) if life[0][0] else (1, 1, 1)
-        return Fraction(shares[window] + 1, sum(shares) + WINDOWS)
-
-    assert worst_ratio([law_of_one(mechanism, life, moved) for life in LIVES]) > mechanism.worst_case().ratio
-
-
 def enumerated(memo, report, reports):
     """Laws of every sequence of reports under every life, the lasting answers summed out one by one."""
     lasting, again = memoised_mechanisms(memo, report)

@@ -1,20 +1,29 @@
 """The commands that keep a store: backup, restore, and the end of a campaign; and those that only read."""
 
 import asyncio
+import getpass
 import json
+import logging
+import socket
 import sqlite3
+import urllib.request
 from contextlib import closing
+from datetime import datetime
 
 import pytest
 from cells import count, publish, submission
+from daemon import Daemon
 from postgres import empty, postgres  # noqa: F401 - a fixture
 
 from ldp_aggregator.archive.locations import open_place
 from ldp_aggregator.archive.writer import Archive, ArchivedCounts
+from ldp_aggregator.cli.operation import maintenance
 from ldp_aggregator.service.publishing import counts_of
 from ldp_aggregator.service.settings import read_settings
 from ldp_aggregator.store import open_store
 from ldp_aggregator.store.sqlite.database import FILE_NAME
+from protocols import Campaign, Report, encode_upload
+from protocols.wire import MEDIA_TYPE
 
 
 def within(folder, work):
@@ -152,14 +161,6 @@ def test_reading_commands_change_nothing_and_leave_no_entry(run, data, campaign)
     assert logged(run) == []
 
 
-def test_a_release_is_made_by_who_reads_estimates_of_a_campaign_that_fixes_them(run, data):
-    fixed, seen = {"privacy": {"epsilon": 1.0, "discrete": "de", "release_every": 3}}, []
-    for first, end in ((0, 4), (4, 6), (6, 7)):
-        made = within(data, lambda store, numbers=range(first, end): filled(store, numbers, **fixed))
-        seen.append(json.loads(run("estimates", made.id, "--json")[1])["questions"][0]["n"])
-    assert seen == [4, 4, 7]
-
-
 def test_the_end_of_a_campaign_from_the_command_line(run, refused, campaign):
     close = ("campaign", "close", campaign.id)
     assert "'ldp-aggregator campaign close' comes first" in refused(*close, "--seal")
@@ -269,3 +270,112 @@ def test_an_archive_is_counted_again_and_held_to_the_store(run, refused, data, c
     assert "no campaign has the id" in refused("fsck", "A" * 43, "--archive", archive)
     for wrong in (["--archive", archive], ["--count-only"], [made.id], ["--json"], [*fsck[1:], "--take-out-damaged"]):
         assert "--archive" in refused("fsck", *wrong, expected=2)
+
+
+def test_a_server_that_is_well_says_what_it_does_on_one_screen(run, refused, weather, data, monkeypatch):
+    monkeypatch.setattr(maintenance, "BETWEEN", 0.05)
+    campaign_id = weather()
+    with Daemon(data) as daemon:
+        url = f"{daemon.public}/v1/campaigns/{campaign_id}"
+        with urllib.request.urlopen(url) as answer:
+            campaign = Campaign.parse(answer.read(), campaign_id)
+        body = encode_upload([Report(0, bytes(16), bytes(campaign.questions[0].mechanism.width))], campaign)
+        request = urllib.request.Request(url + "/reports", body, {"Content-Type": MEDIA_TYPE})
+        with urllib.request.urlopen(request) as answer:
+            assert answer.status == 200
+        code, out, err = run("status", "--operations", daemon.operations)
+        assert (code, err) == (0, "")
+        assert out.splitlines()[0] == f"{daemon.operations}: healthy"
+        assert "1 counted since the start" in out
+        assert "campaigns 1 open of 1" in out
+        assert campaign_id in out
+        assert "none is in the log" in out
+        assert len(out.splitlines()) <= 24
+        daemon.stop()
+    code, out, _ = run("status", "--operations", daemon.operations)
+    assert (code, "not healthy" in out) == (1, True)
+    assert f"nothing answers at {daemon.operations}" in out
+    assert "campaigns 1 open of 1" in out
+    assert "no http:// address" in refused("status", "--operations", "file:///etc/passwd", expected=2)
+
+
+def test_a_taken_port_fails_in_one_line(refused, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        listeners = ("--listen", f"127.0.0.1:{port}", "--listen-admin", 0)
+        before = logging.getLogger().handlers[:]
+        assert refused("serve", *listeners, "--data", tmp_path).startswith("ldp-aggregator: cannot listen: ")
+        assert logging.getLogger().handlers == before, "what a server logs to is gone with it"
+
+
+@pytest.fixture
+def campaign_id(weather):
+    return weather("--uploads-need-token", "relay")
+
+
+def acts_logged(run, *flags):
+    return [(act["act"], act["outcome"]) for act in json.loads(run("status", "--log", "--json", *flags)[1])]
+
+
+def tokens(run):
+    return {token["name"]: token for token in json.loads(run("token", "list", "--json")[1])}
+
+
+def test_every_command_that_changes_something_leaves_an_entry_with_its_user(run, campaign_id):
+    commands = [
+        (("token", "create", "--scope", "relay", "--name", "one", "--campaign", campaign_id), 0),
+        (("token", "create", "--in-place-of", "one", "--name", "two", "--overlap", "7"), 0),
+        (("token", "revoke", "two"), 0),
+        (("campaign", "uploads", campaign_id, "device"), 0),
+        (("campaign", "uploads", campaign_id, "anybody"), 0),
+        (("train", campaign_id), 1),
+        (("campaign", "delete", campaign_id), 1),
+        (("campaign", "close", campaign_id), 0),
+        (("campaign", "delete", campaign_id), 0),
+    ]
+    for command, code in commands:
+        assert run(*command)[0] == code, command
+    assert acts_logged(run) == [
+        ("create campaign", "done"),
+        ("create token", "done"),
+        ("rotate token", "done"),
+        ("revoke token", "done"),
+        ("let uploads need a token of scope device", "done"),
+        ("let uploads need no token", "done"),
+        ("publish model", "failed"),
+        ("delete campaign", "failed"),
+        ("close campaign", "done"),
+        ("delete campaign", "done"),
+    ]
+    entries = json.loads(run("status", "--log", "--json")[1])
+    assert {entry["actor"] for entry in entries} == {f"command line ({getpass.getuser()})"}
+    assert [act for act, _ in acts_logged(run, "--last", "1")] == ["delete campaign"]
+    assert len(acts_logged(run, "--campaign", campaign_id)) == 7
+    assert "one" in entries[1]["detail"]
+    assert campaign_id in run("status", "--log")[1]
+
+
+def test_what_uploads_need_is_shown_with_the_campaign(run, refused, campaign_id):
+    assert "uploads_need_token: relay" in run("campaign", "show", campaign_id)[1]
+    assert run("campaign", "uploads", campaign_id, "anybody")[:2] == (0, "uploads need no token\n")
+    assert json.loads(run("campaign", "list", "--json")[1])[0]["uploads_need_token"] is None
+    assert run("campaign", "uploads", campaign_id, "admin")[0] == 2
+    assert "no campaign has the id" in refused("campaign", "uploads", "A" * 43, "relay")
+
+
+def test_a_token_expires_and_is_for_its_campaigns_as_is_the_one_that_takes_its_place(run, refused, campaign_id):
+    create = ("token", "create", "--scope", "relay")
+    assert run(*create, "--name", "one", "--expires-in", "30", "--campaign", campaign_id)[0] == 0
+    one = tokens(run)["one"]
+    created, expires = (datetime.fromisoformat(one[moment].replace("Z", "+00:00")) for moment in ("created", "expires"))
+    assert ((expires - created).days, one["campaigns"]) == (30, [campaign_id])
+    assert campaign_id in run("token", "list")[1]
+    assert "no campaign has the id" in refused(*create, "--campaign", "A" * 43)
+    for wrong in ("0", "-1", "soon", "nan", "1e400"):
+        assert run(*create, f"--expires-in={wrong}")[0] == 2
+    text = run("token", "create", "--in-place-of", "one", "--name", "two", "--overlap", "0.5")[1].strip()
+    states = tokens(run)
+    assert (len(text) >= 43, states["one"]["revoked"]) == (True, None)
+    assert states["one"]["expires"] < one["expires"]
+    assert states["two"]["campaigns"] == [campaign_id]
+    assert run("token", "revoke", "one")[0] == 0, "the overlap can be ended"

@@ -2,7 +2,6 @@
 
 import hashlib
 
-import msgpack
 import pytest
 from cells import cell_report, cells_of
 
@@ -50,23 +49,8 @@ async def test_an_upload_is_counted_its_retry_is_a_success_and_only_failures_are
     assert await cells_of(server.store, campaign, 10) == [1] * 6 + [0] * 4
 
 
-MALFORMED = {
-    "nothing": b"",
-    "text": b"hello",
-    "no blocks": b"\x92\x01\x90",
-    "deep nesting": b"\x91" * 5000,
-    "a binary of 4 GiB": b"\x92\x01\x91\x93\x00\xc6\xff\xff\xff\xff",
-    "an array of 4 billion entries": b"\xdd\xff\xff\xff\xff",
-    "a map of as many": b"\xdf\xff\xff\xff\xff",
-    "an extension of 4 GiB": b"\xc9\xff\xff\xff\xff\x01",
-    "a version alone": msgpack.packb([1]),
-    "a map for the blocks": msgpack.packb([1, {}]),
-    "an empty block": msgpack.packb([1, [[]]]),
-    "a question that is a boolean": msgpack.packb([1, [[True, b"a" * 16, b"\0"]]]),
-    "something behind the blocks": msgpack.packb([1, [[0, b"a" * 16, b"\0"]], 3]),
-}
 REFUSED = {
-    **{name: (body, {}, 400, "malformed-upload") for name, body in MALFORMED.items()},
+    "text": (b"hello", {}, 400, "malformed-upload"),
     "another media type": ([1], {"Content-Type": "application/json"}, 415, "wrong-media-type"),
     "compressed": ([1], {"Content-Encoding": "gzip"}, 415, "compressed-body"),
     "marked as identity": ([1], {"Content-Encoding": "identity"}, 415, "compressed-body"),
@@ -94,15 +78,6 @@ async def test_a_body_without_a_length_and_too_many_bytes_or_reports_are_refused
         assert await server.refused(campaign, b"x" * 2049) == (413, "body-too-large")
         assert not any(await cells_of(server.store, campaign))
         assert (await server.upload(campaign, range(20)))[0] == 200
-
-
-async def test_a_campaign_that_is_closed_or_not_open_yet_refuses_with_its_own_code(server, campaign):
-    await server.upload(campaign, [1])
-    await server.store.close_campaign(campaign.id)
-    assert await server.refused(campaign, [2]) == (409, "campaign-closed")
-    assert sum(await cells_of(server.store, campaign)) == 1
-    waiting = await server.publish(opens="2100-01-01T00:00:00Z")
-    assert await server.refused(waiting, [2]) == (409, "campaign-not-open")
 
 
 async def test_the_latest_model_is_served_and_revalidated(server, campaign, get):

@@ -66,21 +66,6 @@ async def test_a_batch_is_a_number_and_hides_no_more_than_answered_or_than_an_up
     assert (await told())["least_batch"] == 1
 
 
-async def test_a_batch_in_several_uploads_hides_no_more_than_in_one(server, vouch):
-    """600 of its 1000 were known: the batch hides 400 in one upload; in four, each of them hides what is new in it."""
-    found = []
-    for uploads in (1, 4):
-        campaign = await server.publish(1024, title=f"in {uploads}")
-        known = [range(600 * one // uploads, 600 * (one + 1) // uploads) for one in range(uploads)]
-        new = [range(600 + 400 * one // uploads, 600 + 400 * (one + 1) // uploads) for one in range(uploads)]
-        for some in known:
-            assert await vouch(campaign, some, 600) == (200, None)
-        for some, more in zip(known, new, strict=True):  # As many of the known ones in each.
-            assert await vouch(campaign, [*some, *more], 1000) == (200, None)
-        found.append((await server.store.state(campaign.id)).arrivals.least_batch)
-    assert found == [400, 100]
-
-
 async def test_without_a_relays_token_the_header_is_nobodys_word_and_with_another_one_nothing_is_counted(
     server, campaign, vouch, told
 ):

@@ -191,26 +191,6 @@ async def test_a_share_that_fails_or_whose_token_is_revoked_on_its_way_changes_n
     assert (await nodes.send("south", shares["south"])).status == 200
 
 
-@pytest.mark.parametrize("method", ["POST", "DELETE"])
-async def test_campaigns_refuse_nodes_as_they_refuse_devices(nodes, shares, method):
-    store = nodes.server.store
-    waiting = Campaign.compile({**DRAFT, "opens": "2100-01-01T00:00:00Z"})
-    devices = Campaign.compile({**DRAFT, "title": "Of devices"})
-    await store.create_campaign(waiting, federated=True)
-    await store.create_campaign(devices, max_reports=1)
-    unknown = Campaign.compile({**DRAFT, "title": "Of nobody"})
-    await store.close_campaign(nodes.campaign.id)
-    expected = {
-        nodes.campaign: (409, "campaign-closed"),
-        waiting: (409, "campaign-not-open"),
-        devices: (409, "takes-reports"),
-        unknown: (404, "unknown-campaign"),
-    }
-    for campaign, refused in expected.items():
-        body = encode_share(campaign, decode_share(shares["north"], nodes.campaign))
-        assert (await nodes.ask(method, "north", body, campaign=campaign)).refused == refused
-
-
 async def test_a_federated_campaign_has_no_reports_no_estimates_and_nothing_to_train(nodes, shares):
     server, campaign = nodes.server, nodes.campaign
     reports = perturb(campaign, {"age": 3, "ward": "a"}, "yes")
