@@ -142,4 +142,4 @@ def test_of_complete_features_nothing_is_told_to_be_missing_and_no_frequencies_a
     found = estimate(campaign, Tally(campaign))
     assert (found.to_json()["missing"], found.to_json()["present"]) == ({}, {})
     with pytest.raises(TypeError, match="complete"):
-        among_present(found.asking("c", "pair"), found.per_liar[1], 2)
+        among_present(found.asking("c", "pair"), found.per_liar[1], found.campaign)
