@@ -1,5 +1,5 @@
 // The noise lab: what a device with a made-up record would send, by the client's own code. Nothing is sent from here.
-import { drawQuestions, encodeUpload, hex, parseCampaign, perturb, randomBytes } from "/assets/ldp-bayes-client.min.js";
+import { drawQuestions, encodeUpload, hex, parseCampaign, perturb, randomBytes, uploadLength } from "/assets/ldp-bayes-client.min.js";
 
 const MANY = 1000;
 const lab = document.querySelector("#lab");
@@ -89,7 +89,7 @@ const askedIn = ({ questions }, { question }) => questions[question % questions.
 
 function once(campaign) {
   const answers = perturb(campaign, ...filled());
-  const bytes = encodeUpload(answers);
+  const bytes = encodeUpload(answers, uploadLength(campaign));
   const drew = campaign.windows ? `its window (${Math.floor(answers[0].question / campaign.questions.length) + 1} of ${campaign.windows.count}) and its question` : "its question";
   result.replaceChildren(
     element("p", `This device drew ${drew} by lot and would send this. Press again: another device, another lot, other noise.`),
@@ -97,7 +97,7 @@ function once(campaign) {
       const asked = askedIn(campaign, answer);
       return [about(campaign, asked), inWords(campaign, asked, answer.payload), hex(answer.payload)];
     })),
-    element("p", `The whole upload has ${bytes.length} bytes:`),
+    element("p", `The whole upload has ${bytes.length} bytes, as every device's has, so that its length tells no question:`),
     element("code", hex(bytes)),
   );
 }
