@@ -1,11 +1,13 @@
-"""How many sealed uploads a relay and a gateway take, beside uploads in the clear on the same ways in the same run.
+"""How many sealed uploads a relay and a gateway take, and how many that show answer tokens, beside uploads in the clear
+on the same ways in the same run.
 
     python benchmarks/oblivious.py [--json] [--uploads 2000] [--rounds 3]
 
-Four ways, each with a fresh store: devices to the aggregator in the clear and, sealed, by somebody else's relay, of
-which there is only what it sends on (one request an upload); devices to a relay of ours in the clear, and sealed. Every
-upload of a device has a connection of its own. A way's time ends when all its reports are counted, and counted once.
-What costs nothing but time is told apart: processor time for sealing on the device and for opening in the gateway.
+Seven ways, each with a fresh store: devices to the aggregator in the clear, without and with a token; the same two on
+kept connections, which is the aggregator's rate and not that of connections; sealed, by somebody else's relay, of which
+there is only what it sends on (one request an upload); devices to a relay of ours in the clear, and sealed. A way's
+time ends when all its reports are counted, and counted once. What costs nothing but time is told apart: processor time
+for sealing on the device, for opening in the gateway, and for verifying a token.
 """
 
 from __future__ import annotations
@@ -24,17 +26,23 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from cryptography.hazmat.primitives.asymmetric.padding import MGF1, PSS
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from cryptography.hazmat.primitives.hashes import SHA384
 from uploading import Server
 
+from ldp_aggregator.server.answer_tokens import check_answer_token
 from ldp_aggregator.server.gateway import GatewayKeys
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.signing import make_gateway_key, read_gateway_seeds
 from ldp_aggregator.store import Store, open_store
 from ldp_aggregator.store.contract import utc_now
 from ldp_client.network.sealed import Sealed
-from protocols import Campaign, Report, encode_upload
+from protocols import Campaign, Report, decode_upload, encode_upload
+from protocols.document.issuer import EXPONENT, MODULUS_BYTES, Issuer
 from protocols.framing import ID_BYTES
 from protocols.oblivious import REQUEST_TYPE, BinaryRequest, encode_request
+from protocols.tokens import SALT_BYTES, credentials, token_input
 from protocols.wire import MEDIA_TYPE
 
 AT_ONCE = 32
@@ -42,15 +50,33 @@ BATCH = 100
 SAMPLE = 500
 
 
-def make_campaign(key: Path) -> Campaign:
+_HASH = SHA384()
+
+
+class Signer:
+    """An issuer that signs whatever it is shown."""
+
+    def __init__(self) -> None:
+        self.key = generate_private_key(EXPONENT, 8 * MODULUS_BYTES)
+        modulus = self.key.public_key().public_numbers().n
+        self.issuer = Issuer("issuer.example", modulus).to_json()
+
+    def shown(self, campaign: Campaign, identifier: bytes) -> str:
+        """The header of the report with this id."""
+        signed = token_input(campaign, [identifier])
+        return credentials(signed + self.key.sign(signed, PSS(MGF1(_HASH), SALT_BYTES), _HASH))
+
+
+def make_campaign(key: Path, issuer: dict[str, Any] | None = None) -> Campaign:
     return Campaign.compile(
         {
+            "issuer": issuer,
             "version": 1,
             "title": "sealed",
             "label": {"name": "label", "classes": ["yes", "no"], "weight": 0},
             "features": [{"name": "f", "kind": "categorical", "missing": False, "values": [str(v) for v in range(16)]}],
             "privacy": {"epsilon": 1.0, "discrete": "oue"},
-            "gateway": make_gateway_key(key).to_json(),
+            "gateway": None if issuer else make_gateway_key(key).to_json(),
         }
     )
 
@@ -67,17 +93,20 @@ def sealed(campaign: Campaign, bodies: Sequence[bytes]) -> list[bytes]:
     return [Sealed(campaign.gateway, encode_request(one)).body for one in asked]
 
 
-async def post_all(address: str, path: str, media_type: str, bodies: Sequence[bytes], *, kept: bool) -> None:
+async def post_all(
+    address: str, path: str, media_type: str, bodies: Sequence[bytes], shown: Sequence[str], *, kept: bool
+) -> None:
     """Send each on a connection of its own, or all on kept ones, so many at a time."""
     host, port = address.removeprefix("http://").split(":")
-    left = iter(bodies)
+    left = iter(zip(bodies, shown, strict=True))
 
     async def send() -> None:
         reader = writer = None
-        for body in left:
+        for body, told in left:
             if writer is None:
                 reader, writer = await asyncio.open_connection(host, int(port))
             head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {media_type}\r\n"
+            head += f"Authorization: {told}\r\n" if told else ""
             head += f"Connection: {'keep-alive' if kept else 'close'}\r\nContent-Length: {len(body)}\r\n\r\n"
             writer.write(head.encode() + body)
             answer = await reader.readuntil(b"\r\n\r\n")
@@ -112,8 +141,11 @@ def measure(way: str, count: int) -> dict[str, float]:
     """Seconds until all were answered, and until all were counted, as rates."""
     with tempfile.TemporaryDirectory(prefix="ldp-oblivious-") as name:
         folder = Path(name)
-        campaign = make_campaign(folder / "gateway.key")
+        signer = Signer() if "token" in way else None
+        campaign = make_campaign(folder / "gateway.key", signer and signer.issuer)
         bodies = uploads(campaign, count)
+        shown = [signer.shown(campaign, _id_of(body)) if signer else "" for body in bodies]
+        kept = "kept" in way or way.endswith("somebody's relay")
         text, token = make_token("relay", "relay", utc_now())
         (folder / "token").write_text(text)
         (folder / "data").mkdir()
@@ -123,7 +155,7 @@ def measure(way: str, count: int) -> dict[str, float]:
             await store.add_token(token)
 
         asyncio.run(with_store(folder / "data", prepare))
-        server = Server(folder / "data", None, GATEWAY_KEY=str(folder / "gateway.key"))
+        server = Server(folder / "data", None, **({} if signer else {"GATEWAY_KEY": str(folder / "gateway.key")}))
         relay = None
         path, media_type = f"/v1/campaigns/{campaign.id}/reports", MEDIA_TYPE
         if way.startswith("sealed"):
@@ -147,7 +179,7 @@ def measure(way: str, count: int) -> dict[str, float]:
                 relay = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
                 address = "http://" + re.search(r"relaying on (\S+)", relay.stdout.readline())[1]
             started = time.perf_counter()
-            asyncio.run(post_all(address, path, media_type, bodies, kept=path == "/v1/ohttp"))
+            asyncio.run(post_all(address, path, media_type, bodies, shown, kept=kept))
             answered = time.perf_counter() - started
             while (found := counted(folder / "data", campaign)) < count and time.perf_counter() < started + 120:
                 time.sleep(0.02)
@@ -160,6 +192,11 @@ def measure(way: str, count: int) -> dict[str, float]:
         if found != count or counted(folder / "data", campaign) != count:
             raise SystemExit(f"{way}: {count} uploads were answered, {found} are counted")
     return {"answered_per_second": round(count / answered), "counted_per_second": round(count / done)}
+
+
+def _id_of(upload: bytes) -> bytes:
+    at = upload.index(b"\xc4\x10") + 2
+    return upload[at : at + ID_BYTES]
 
 
 def alone() -> dict[str, float]:
@@ -176,11 +213,27 @@ def alone() -> dict[str, float]:
         for one in opened:
             one.seal(bytes(512))
         end = time.process_time()
+        signer = Signer()
+        campaign = make_campaign(key, signer.issuer)
+        answers = [(decode_upload(body, campaign), signer.shown(campaign, _id_of(body))) for body in bodies]
+        before = time.process_time()
+        for blocks, shown in answers:
+            check_answer_token(campaign, blocks, shown)
+        verified = time.process_time() - before
     spent = {"seal_us": between - started, "open_us": after - between, "seal_answer_us": end - after}
+    spent["verify_token_us"] = verified
     return {name: round(seconds / SAMPLE * 1e6, 1) for name, seconds in spent.items()}
 
 
-WAYS = ("clear, to the aggregator", "sealed, somebody's relay", "clear, a relay of ours", "sealed, a relay of ours")
+WAYS = (
+    "clear, to the aggregator",
+    "with a token, to the aggregator",
+    "clear, kept connections",
+    "with a token, kept connections",
+    "sealed, somebody's relay",
+    "clear, a relay of ours",
+    "sealed, a relay of ours",
+)
 
 
 def main() -> None:
@@ -198,11 +251,12 @@ def main() -> None:
         print(json.dumps(figures, indent=1))
         return
     print(
-        f"one upload: {figures['seal_us']} µs to seal, {figures['open_us']} to open, {figures['seal_answer_us']} more"
+        f"one upload: {figures['seal_us']} µs to seal, {figures['open_us']} to open, {figures['seal_answer_us']} more; "
+        f"a token: {figures['verify_token_us']} µs to verify"
     )
     for way in WAYS:
         told = figures[way]
-        print(f"{way:26} {told['answered_per_second']:>7.0f}/s answered {told['counted_per_second']:>7.0f}/s counted")
+        print(f"{way:31} {told['answered_per_second']:>7.0f}/s answered {told['counted_per_second']:>7.0f}/s counted")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ SCHEME: Final = "PrivateToken"
 _NONCE: Final = b"ldp-bayes answer 1\n"
 _INPUT_BYTES: Final = 2 + 3 * 32
 TOKEN_BYTES: Final = _INPUT_BYTES + MODULUS_BYTES
-_CREDENTIALS: Final = re.compile(rf'{SCHEME} +token="?([A-Za-z0-9_-]{{{TOKEN_BYTES * 4 // 3}}})"?', re.IGNORECASE)
+_CREDENTIALS: Final = re.compile(rf'(?i:{SCHEME}) +token="?([A-Za-z0-9_-]{{{TOKEN_BYTES * 4 // 3}}})"?')
 
 
 def issuer_of(campaign: Campaign) -> Issuer:
