@@ -117,7 +117,7 @@ internal class Install(
 ) {
     @Suppress("PLATFORM_CLASS_MAPPED_TO_KOTLIN")
     private val changed = Object()
-    private var looks = 0
+    private var woken = false
     fun state(): State = State.read(storage.read(DEVICE))
     /** Whether somebody has decided anything yet. */
     fun exists(): Boolean = storage.read(DEVICE) != null
@@ -155,19 +155,19 @@ internal class Install(
     }
 
     fun wake(): Unit = synchronized(changed) {
-        looks++
+        woken = true
         changed.notifyAll()
     }
 
-    /** Sleeps, until somebody wakes it. */
+    /** Sleeps, until somebody wakes it, or did since the last sleep. */
     fun sleep(wait: Duration) = synchronized(changed) {
         val until = System.nanoTime() + wait.inWholeNanoseconds
-        val seen = looks
-        while (looks == seen) {
+        while (!woken) {
             val left = (until - System.nanoTime()) / 1_000_000
             if (left <= 0) break
             changed.wait(left)
         }
+        woken = false
     }
 
     private companion object {

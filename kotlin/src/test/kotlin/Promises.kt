@@ -299,6 +299,13 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             equal(place.list()!!.filterNot { it.endsWith(".lock") }, emptyList<String>())
             equal(campaign(place).nextStep() is NextStep.Ask, true)
         }
+        promise("what wakes the background thread just before it sleeps is not lost") { place ->
+            val install = Install(FileStorage(place), 1.0, Network(transport, Policy()), Policy()) { now }
+            val begun = System.nanoTime()
+            install.wake()
+            install.sleep(60.seconds)
+            check(System.nanoTime() - begun < 30_000_000_000)
+        }
         promise("a process with cookies of its own sends nothing by itself") {
             java.net.CookieHandler.setDefault(java.net.CookieManager())
             try {
