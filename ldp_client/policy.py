@@ -47,6 +47,7 @@ class Policy:
     request_timeout: float = 30.0
     most_reports_per_upload: int = 4096
     most_bytes_per_upload: int = 1 << 19
+    """Zeros that fill an upload up to the length of its campaign's come on top."""
     most_queued_reports: int = 100_000
     most_queued_bytes: int = 64 << 20
     report_age: float = 30 * 86400.0

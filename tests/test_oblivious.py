@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from daemon import Daemon
-from drafts import draft, text
+from drafts import draft, number, text
 from forwarding import forwarding
 
 from ldp_client import Device
@@ -31,7 +31,7 @@ def shell(*words: str) -> str:
 
 
 class Served:
-    """A gateway, and a campaign whose uploads have one length."""
+    """A gateway, and a campaign whose answers have three lengths before zeros fill them up."""
 
     def __init__(self, folder: Path) -> None:
         self.data = folder / "data"
@@ -39,7 +39,9 @@ class Served:
         self.key = folder / "gateway.key"
         gateway = {"key": shell("ldp-aggregator", "key", "create", str(self.key), "--gateway")}
         self.daemon = Daemon(self.data, LDP_AGGREGATOR_GATEWAY_KEY=str(self.key))
-        self.campaign = self.create(draft(text("age", "young", "old"), gateway=gateway))
+        features = text("age", "young", "old"), text("place", *map(str, range(99))), number("hours")
+        privacy = {"epsilon": 1.0, "discrete": "oue", "continuous": "laplace"}
+        self.campaign = self.create(draft(*features, privacy=privacy, gateway=gateway))
 
     def create(self, drafted: dict[str, object]) -> str:
         path = self.data.with_name("draft.json")
@@ -124,10 +126,10 @@ def test_a_relay_sees_one_length_one_header_and_nothing_else_that_two_answers_sh
     assert len({len(body) for body in bodies}) == 1
     assert len({body[:HEADER_BYTES] for body in bodies}) == 1
     columns = list(zip(*(body[HEADER_BYTES:] for body in bodies), strict=True))
-    # 40 bytes drawn evenly have 8 of one value less than once in 10^11; there are a few hundred columns.
-    assert max(max(Counter(column).values()) for column in columns) < 8
-    # Nor do any two bodies share a run of bytes: 4 in a row less than once in 4,000 by chance, 6 less than in 10^8.
-    runs = Counter(body[at : at + 6] for body in bodies for at in range(HEADER_BYTES, len(body) - 6))
+    # Of 40 bytes drawn evenly 9 have one value less than once in 10^10, by chance; there are a few hundred columns.
+    assert max(max(Counter(column).values()) for column in columns) < 9
+    # Nor do any two bodies share a run of 8 bytes: of 10^8 pairs of runs less than once in 10^11.
+    runs = Counter(body[at : at + 8] for body in bodies for at in range(HEADER_BYTES, len(body) - 8))
     assert max(runs.values()) == 1
 
 
