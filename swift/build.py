@@ -16,7 +16,7 @@ import toolchain
 
 SWIFT = Path(__file__).resolve().parent
 BUILT = toolchain.ROOT / "build" / "swift"
-INSIDE = Path("/work")
+INSIDE = Path("/repository")
 # The test program reads internals.
 PACKAGE = ["swift", "build", "-c", "release", "-Xswiftc", "-enable-testing"]
 LIBRARY = ["swiftc", "-O", "-wmo", "-parse-as-library", "-emit-library", "-module-name", "LdpBayes"]

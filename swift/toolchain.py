@@ -3,7 +3,7 @@
 
     python swift/toolchain.py COMMAND ...
 
-runs a command of the toolchain, such as `swift build --package-path /work/swift`, with the repository at /work. The
+runs a command of the toolchain, such as `swift build --package-path /repository/swift`, with the repository at /repository. The
 packages come from the mirror that the machine's own apt is set to, signed by Debian, with the hashes in its index, into
 .venv/swift, once. Ends with 3 where they cannot be had, or cannot be run.
 """
@@ -39,7 +39,7 @@ SOURCE = "Types: deb\nURIs: {mirror}\nSuites: {suite}\nComponents: main\nSigned-
 
 # A mount namespace of its own: the toolchain finds everything where Debian 13 has it, and nobody else sees that.
 ENTER = """
-mount --rbind /proc "$1/proc" && mount --rbind /dev "$1/dev" && mount --bind "$2" "$1/work" || exit 3
+mount --rbind /proc "$1/proc" && mount --rbind /dev "$1/dev" && mount --bind "$2" "$1/repository" || exit 3
 root=$1; shift 2
 exec env -i PATH=/usr/libexec/swift/bin:/usr/bin HOME=/tmp "$(command -v chroot)" "$root" "$@"
 """
@@ -73,7 +73,7 @@ def fetch() -> None:
         subprocess.run(["dpkg-deb", "--extract", package, part], check=True)
     for name in ("bin", "lib", "lib64"):
         (part / name).symlink_to(f"usr/{name}")
-    for name in ("dev", "proc", "tmp", "work"):
+    for name in ("dev", "proc", "tmp", "repository"):
         (part / name).mkdir(exist_ok=True)
     shutil.rmtree(folder)
     part.rename(CACHE)
@@ -96,7 +96,7 @@ def update(folder: Path, mirror: str, apt: dict[str, str]) -> bool:
 
 
 def inside(*command: str) -> list[str]:
-    """Return the command line that runs a command of the toolchain, with the repository at /work."""
+    """Return the command line that runs a command of the toolchain, with the repository at /repository."""
     shell = ["sh", "-c", ENTER, "toolchain", str(CACHE), str(ROOT), *command]
     return ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"]), *shell]
 
