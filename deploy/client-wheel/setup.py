@@ -2,7 +2,7 @@
 
 Comments, the layout, and docstrings and types where no app meets them are four tenths of the bytes; they stand in the
 sources. Docstrings and types of public names stay in every module whose names ``ldp_client`` and ``protocols`` hand on,
-so that ``help()`` and editors explain what an app uses.
+and those of the two packages, so that ``help()`` and editors explain what an app uses.
 """
 
 import ast
@@ -39,9 +39,13 @@ def typed_modules(*packages: Path) -> set[str]:
     )
 
 
-def bare(source: str, *, typed: bool) -> str:
+def bare(source: str, *, typed: bool, package: bool) -> str:
     """The same program in fewer bytes."""
-    tree = _Bare(typed=typed).visit(ast.parse(source))
+    tree = ast.parse(source)
+    about = ast.get_docstring(tree) if package else None
+    tree = _Bare(typed=typed).visit(tree)
+    if about:
+        tree.body.insert(0, ast.Expr(ast.Constant(about)))
     if not typed:
         _forget_unused(tree)
     texts = {}
@@ -68,13 +72,6 @@ class _Bare(ast.NodeTransformer):
 
     def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
         return None if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str) else node
-
-    def visit_Module(self, node: ast.Module) -> ast.Module:
-        kept = self._typed and ast.get_docstring(node)
-        self.generic_visit(node)
-        if kept:
-            node.body.insert(0, ast.Expr(ast.Constant(kept)))
-        return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
         return self._inside(node, in_class=True)
@@ -139,8 +136,9 @@ class BuildBare(build_py):
         built = Path(target)
         name = package if module == "__init__" else f"{package}.{module}"
         roots = [Path(folder) for folder in self.distribution.package_dir.values()]
-        typed = name in typed_modules(*roots) or module == "__init__"
-        built.write_text(bare(built.read_text(encoding="utf-8"), typed=typed), encoding="utf-8")
+        package = module == "__init__"
+        typed = package or name in typed_modules(*roots)
+        built.write_text(bare(built.read_text(encoding="utf-8"), typed=typed, package=package), encoding="utf-8")
         return target, copied
 
 
