@@ -5,7 +5,6 @@ best for two operators. :class:`TokenIssuer` is for the app's own backend; ``ldp
 knows people.
 """
 
-from ldp_aggregator.issuer.issuing import TokenIssuer
-from ldp_aggregator.issuer.keys import make_issuer_key, public_key, read_issuer_key
+from protocols.names import lazy_names
 
-__all__ = ["TokenIssuer", "make_issuer_key", "public_key", "read_issuer_key"]
+__all__, __getattr__, __dir__ = lazy_names(__spec__)

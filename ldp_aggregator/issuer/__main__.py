@@ -15,6 +15,10 @@ from protocols.shell import Parser, add_version, between, run_command, say
 PROGRAM: Final = "ldp-issuer"
 
 
+class NotInstalledError(LdpError):
+    """A library of the extra ``issuer`` is missing."""
+
+
 def make_parser() -> Parser:
     parser = Parser(
         prog=PROGRAM,
@@ -48,7 +52,7 @@ def _port(text: str) -> int:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; what is wrong is one line on standard error."""
     options = make_parser().parse_args(arguments)
-    return run_command(PROGRAM, lambda: _issue(options), wrong=(), failed=(LdpError,))
+    return run_command(PROGRAM, lambda: _issue(options), wrong=(NotInstalledError,), failed=(LdpError,))
 
 
 def _issue(options: argparse.Namespace) -> None:
@@ -56,14 +60,14 @@ def _issue(options: argparse.Namespace) -> None:
         from ldp_aggregator.issuer.keys import make_issuer_key, public_key, read_issuer_key
 
         key = read_issuer_key(options.key) if options.key.exists() else make_issuer_key(options.key)
-        say(f'"issuer": {{"name": "YOUR.HOST", "key": "{public_key(key)}", "tokens": {options.tokens}}}')
+        say(f'issuer = {{ name = "YOUR.HOST", key = "{public_key(key)}", tokens = {options.tokens} }}')
         if options.people is not None:
             from ldp_aggregator.issuer.issuing import TokenIssuer
             from ldp_aggregator.issuer.service import serve
 
             asyncio.run(serve(TokenIssuer(key, options.people, options.tokens), public_key(key), options))
     except ModuleNotFoundError as error:
-        raise LdpError("not-installed", f"needs {error.name}: pip install 'ldp-bayes[issuer]'") from None
+        raise NotInstalledError("not-installed", f"needs {error.name}: pip install 'ldp-bayes[issuer]'") from None
 
 
 def main() -> int:

@@ -28,6 +28,7 @@ from protocols.shell import Groups, at_least, between, say
 
 DRAFT: Final = Path("draft.json")
 DEVICES: Final = 10_000
+HERE: Final = "127.0.0.1:8080"
 
 
 def add_commands(groups: Groups) -> None:
@@ -54,6 +55,8 @@ def _quickstart(options: argparse.Namespace) -> None:
     if options.draft is not None and options.table is not None:
         raise argparse.ArgumentTypeError("--draft says what is asked; leave --table and --label out")
     settings = settings_of(options)
+    if "listen" not in settings.model_fields_set:  # Somebody tries it out; on a shared network nobody else is asked in.
+        settings = settings.model_copy(update={"listen": HERE})
     campaign = Campaign.compile(read_draft(options.draft) if options.draft else _drafted(options))
     (width,) = expected_widths(campaign, [options.devices])
     told = f"to ± {100 * width:.1f} points" if width < 1 else "hardly at all: more devices, or a larger epsilon"
@@ -70,7 +73,9 @@ def _quickstart(options: argparse.Namespace) -> None:
         public = addresses.public.replace("//0.0.0.0:", "//127.0.0.1:")
         say(f"Devices send to {public}; people read {public}/c/{campaign.id}")
         say(f"The dashboard, {addresses.admin}/, opens with this token, shown this once: {text}")
-        say("Ctrl-C stops the server; 'ldp-aggregator serve' goes on with what was counted.")
+        say(
+            f"Ctrl-C stops the server; 'ldp-aggregator serve --listen {settings.listen}' goes on with what was counted."
+        )
 
     with_store(options, work, create=True)
     serve_until_stopped(settings, ready)

@@ -10,6 +10,7 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import tomllib
 from cryptography.hazmat.primitives.asymmetric.rsa import (
     RSAPrivateNumbers,
     RSAPublicNumbers,
@@ -156,7 +157,7 @@ def post(url, body, **headers):
 def test_the_program_makes_a_key_prints_it_and_signs_for_whom_the_proxy_names(tmp_path):
     program = [sys.executable, "-m", "ldp_aggregator.issuer", str(tmp_path / "issuer.pem")]
     printed = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True).stdout
-    issuer = json.loads("{" + printed + "}")["issuer"] | {"name": "tokens.example.org"}
+    issuer = tomllib.loads(printed)["issuer"] | {"name": "tokens.example.org"}
     campaign = Campaign.compile(draft(text("colour", "red", "green"), issuer=issuer))
     serving = [*program, "--people", str(tmp_path / "people.sqlite"), "--port", "0"]
     with subprocess.Popen(serving, stdout=subprocess.PIPE, text=True) as process:
