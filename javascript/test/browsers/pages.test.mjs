@@ -150,9 +150,12 @@ test("a page that is reloaded goes on where it stopped", { skip }, async (t) => 
 
 test("default-src 'self' and trusted types are kept", { skip }, async (t) => {
   const here = await site(t);
-  const page = await open(t, here);
+  const context = await browser.newContext();
+  t.after(() => context.close());
   const errors = [];
-  page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
+  const note = (message) => message.type() === "error" && errors.push(`${message.text()} ${message.location().url}`);
+  context.on("console", note); // from before the page is loaded
+  const page = await open(t, here, "/pages/page.html", context);
   await answer(page, here, "old");
   assert.deepEqual(await page.evaluate("violations"), []);
   assert.deepEqual(errors, []);

@@ -77,6 +77,7 @@ export async function site(t, { origins = [], members = {}, gateway = false, bui
         outgoing.end();
         waiting.splice(0).forEach((wake) => wake());
       });
+    if (pathname === "/favicon.ico") return outgoing.writeHead(204).end(); // browsers ask of themselves, at any time
     if (pathname === "/token-request") return bodyOf(incoming, (body) => outgoing.end(sign(body)));
     const [, top, ...rest] = normalize(pathname).split("/");
     const headers = {
