@@ -99,7 +99,7 @@ class DeviceCampaign:
         an issuer: the person has agreed; call :meth:`obtain_token`. ``"contribute"``: the person has
         agreed, and no answer is given yet; in a campaign with windows, this device's is open. ``"nothing"``: answered,
         declined, switched off, refused (:meth:`refusal` says why, and when this device's window opens), or the campaign
-        cannot be had at the moment.
+        cannot be had at the moment: :meth:`status` then tells the ``problem``.
 
         Raises DocumentError and StorageError, as :meth:`fetch` does.
         """
@@ -112,8 +112,10 @@ class DeviceCampaign:
                 return NOTHING
             try:
                 refused = self.refusal(timeout=timeout)
-            except TransportError:
+            except TransportError as error:
+                self._install.sender.note(self._place, error.code)
                 return NOTHING
+            self._install.sender.note(self._place, None)
             if refused is not None and refused.code not in _AGREEABLE:
                 return NOTHING
             if consent is None or (refused is not None and refused.code == OTHER_RECIPIENT):

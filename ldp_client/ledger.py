@@ -31,7 +31,7 @@ DELETED: Final = "deleted"
 FATES: Final = {
     WAITING: "on this device; nothing of it has left",
     ON_ITS_WAY: "an upload has begun, and is not known to have arrived",
-    ARRIVED: "the server has it",
+    ARRIVED: "handed over",
     REFUSED: "the server says that it refused it; it is not sent again",
     EXPIRED: "given up after its time; it may have arrived",
     DELETED: "deleted by a withdrawal after an upload had begun; it may have arrived",

@@ -94,6 +94,18 @@ for (const [kind, open] of Object.entries(storages)) {
       assert.ok(!(await indexedDB.databases()).some(({ name }) => name === `database ${made - 1}`));
   });
 
+  test(named("a campaign that cannot be had is nothing to do, and the status says why"), async (t) => {
+    const server = aggregator();
+    let away = true;
+    const fetch = (...given) => (away ? Promise.reject(new TypeError("Failed to fetch")) : server.fetch(...given));
+    const campaign = deviceOn(open(t)(), { fetch }).campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
+    assert.equal(await campaign.nextStep(), "nothing");
+    assert.equal((await campaign.status()).problem, "unreachable");
+    away = false;
+    assert.equal(await campaign.nextStep(), "ask");
+    assert.equal((await campaign.status()).problem, null);
+  });
+
   test(named("nobody is asked twice: not after a yes, not after an answer, not after a no"), async (t) => {
     const [reopen, server] = [open(t), aggregator()];
     const start = (id = ONE, options = { maxEpsilon: 1 }) =>

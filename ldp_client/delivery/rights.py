@@ -33,8 +33,9 @@ class SentReport:
     nobody can tell which. Where the campaign's document is no longer at hand, ``said`` is the payload in hexadecimal.
 
     ``at`` is when it left for the first time. ``reply`` is what the server says: ``arrived``, or the code with which it
-    refused the report, which it may have counted all the same; None where no answer has come. ``way`` is how it went,
-    for people.
+    refused the report, which it may have counted all the same; None where no answer has come. In a campaign with a
+    gateway ``arrived`` may be the relay's word alone: one that mixes answers before the server has the report. ``way``
+    is how it went, for people.
     """
 
     campaign_id: str

@@ -136,6 +136,13 @@ class Sender:
         """The code of a place's last failure, or of the storage's."""
         return self._problems.get(place) or self.problem
 
+    def note(self, place: Place, problem: str | None) -> None:
+        """Keep the code of a place's last failure for :meth:`problem_of`; None where something has gone well."""
+        if problem is None:
+            self._problems.pop(place, None)
+        else:
+            self._problems[place] = problem
+
     def next_task(self, first_delay: float = 0.0) -> Task:
         """Say what to do now: Send, Wait or Idle. ``first_delay`` spreads the first try of a queue at random.
 
@@ -193,10 +200,7 @@ class Sender:
             return
         self._storage_failures = 0
         self.problem = verdict.problem
-        if verdict.problem is None:
-            self._problems.pop(task.place, None)
-        else:
-            self._problems[task.place] = verdict.problem
+        self.note(task.place, verdict.problem)
         self._tell(before, after, verdict.problem, task.place)
 
     def step(self, timeout: float, first_delay: float = 0.0) -> Task:
@@ -405,6 +409,7 @@ class BackgroundDriver:
     def start(self, first_delay: float) -> None:
         """Deliver from now on."""
         self._first_delay = first_delay
+        self._sender.used = True
         with self._changed:
             self._wanted = True
         self.wake()

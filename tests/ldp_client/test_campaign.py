@@ -275,6 +275,15 @@ def test_a_no_is_remembered_without_a_request_and_a_later_yes_counts(start, serv
     assert part.next_step() == "contribute"
 
 
+def test_whoever_cannot_have_the_campaign_is_told_why(start, campaign):
+    device, part = start()
+    away = device.campaign("http://127.0.0.1:1", campaign.id, max_epsilon=2)
+    assert away.next_step() == "nothing"
+    assert away.status().problem == "unreachable"
+    assert part.next_step() == "ask"
+    assert part.status().problem is None
+
+
 def test_nobody_is_asked_for_what_would_be_refused(start):
     device, part = start(max_epsilon=0.5)
     assert part.next_step() == "nothing"

@@ -54,6 +54,7 @@ export interface Withdrawal {
 /** One campaign, as one device sees it; made by `Device.campaign`. */
 export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   private document: Campaign<D> | undefined;
+  private away: string | null = null; // why the campaign could not be had
   private readonly publisher: Publisher | undefined;
 
   constructor(
@@ -82,7 +83,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
    * yes, `withdraw` for a no; either is remembered. `"token"`, in a campaign with an issuer: the person has agreed; call
    * `obtainToken`. `"contribute"`: the person has agreed, and no answer is given yet; in a campaign with windows, this
    * device's is open. `"nothing"`: answered, declined, switched off, refused (`refusal` says why, and when this device's
-   * window opens), or the campaign cannot be had at the moment.
+   * window opens), or the campaign cannot be had at the moment: `status` then tells the `problem`.
    */
   async nextStep(): Promise<"ask" | "token" | "contribute" | "nothing"> {
     const entry = await this.entry();
@@ -90,9 +91,11 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     let code: string | undefined;
     try {
       code = (await this.refusal())?.code;
+      this.away = null;
     } catch (error) {
-      if (error instanceof AwayError) return "nothing";
-      throw error;
+      if (!(error instanceof AwayError)) throw error;
+      this.away = error.code;
+      return "nothing";
     }
     if (code && !AGREEABLE.includes(code)) return "nothing";
     if (!entry || code === "other-recipient") return "ask";
@@ -302,7 +305,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
       retries,
       dropped,
       nextTry: waiting ? due : null,
-      problem,
+      problem: problem ?? this.away,
     };
   }
 

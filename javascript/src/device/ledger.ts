@@ -33,7 +33,7 @@ export class Ledger {
     const lines = receipts.map(
       ({ title, at, epsilon, fate, questions, window }) =>
         `* "${title.replace(/"/g, "'")}" on ${new Date(at).toJSON()?.slice(0, 10)}${window ? ", in " + window : ""}: ` +
-        `${questions.length} noisy answers; ` +
+        `noisy answers: ${questions.length}; ` +
         `epsilon ${written(epsilon)}; ${FATES[fate] ?? fate}.`,
     );
     return [

@@ -10,7 +10,7 @@ public struct Ledger: CustomStringConvertible {
         let head = "Privacy loss of this installation: \(spent); campaigns answered: \(receipts.count)."
         let lines = receipts.map {
             let day = ISO8601DateFormatter().string(from: $0.at).prefix(10)
-            return "* \"\($0.title.replacingOccurrences(of: "\"", with: "'"))\" on \(day): \($0.questions.count) noisy answers; "
+            return "* \"\($0.title.replacingOccurrences(of: "\"", with: "'"))\" on \(day): noisy answers: \($0.questions.count); "
                 + "epsilon \(written($0.epsilon)); \(words[$0.fate]!)."
         }
         let lost = "If the storage of this installation is cleared, this count is lost and begins anew."

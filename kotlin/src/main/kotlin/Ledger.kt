@@ -16,7 +16,7 @@ class Ledger internal constructor(
             "campaigns answered: ${receipts.size}."
         val lines = receipts.map {
             "* \"${it.title.replace('"', '\'')}\" on ${Instant.ofEpochMilli(it.at).toString().take(10)}: " +
-                "${it.questions.size} noisy answers; epsilon ${written(it.epsilon)}; ${it.fate.words}."
+                "noisy answers: ${it.questions.size}; epsilon ${written(it.epsilon)}; ${it.fate.words}."
         }
         val lost = "If the storage of this installation is cleared, this count is lost and begins anew."
         return (listOf(head) + lines + lost).joinToString("\n")
