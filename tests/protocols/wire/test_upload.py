@@ -88,11 +88,6 @@ def test_reports_round_trip_grouped_by_question_in_their_order(asked):
         assert block.payloads == b"".join(report.payload for report in members)
 
 
-def test_every_truncation_is_refused():
-    for length in range(len(VALID)):
-        refused(VALID[:length])
-
-
 def test_a_flipped_byte_is_refused_or_is_content():
     """Inside ids, payloads and question numbers other bytes are other valid uploads; each is the one encoding of its
     own blocks.
