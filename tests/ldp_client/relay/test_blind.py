@@ -7,9 +7,8 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from forking import holds_in_a_child, needs_fork
 
-from ldp_client import MemoryStorage, StorageError, TransportError
+from ldp_client import MemoryStorage, StorageError
 from ldp_client.network.transport import Response
 from ldp_client.relay import BATCH_HEADER, RELAY_POLICY, Mixing, Relay
 from ldp_client.relay.blind import MOST_LENGTHS
@@ -38,6 +37,7 @@ class Gate:
 
     def send(self, request, timeout, cancellation=None):
         if request.method == "GET":
+            assert "Authorization" not in request.headers, "the token goes with batches alone"
             return Response(200, {"content-type": "application/json"}, self.campaign.document)
         self.batches.append(request)
         taken = json.dumps({"taken": 0}).encode()
@@ -110,16 +110,15 @@ def test_nothing_leaves_before_the_least_batch_is_there_and_then_all_of_it_in_on
 
 
 def test_the_order_of_a_batch_is_drawn(build, gate):
-    """20 uploads stay in their order less than once in 10^18."""
+    """20 uploads stay in their order less than once in 10^18, and each time begin with the same one in 5 * 10^11."""
     relay = build(20)
-    first = []
+    first = set()
     for _ in range(10):
         bodies = collect(relay, 20)
         assert relay.run_once(5)
         assert gate.forwarded[-1] != bodies
-        first.append(bodies.index(gate.forwarded[-1][0]))
-    # All ten alike: less than once in 5 * 10^11.
-    assert len(set(first)) > 1
+        first.add(bodies.index(gate.forwarded[-1][0]))
+    assert len(first) > 1
 
 
 def test_each_length_is_gathered_on_its_own(build, gate):
@@ -131,33 +130,6 @@ def test_each_length_is_gathered_on_its_own(build, gate):
     assert not relay.run_once(5)
     assert [{len(body) for body in batch} for batch in gate.forwarded] == [{120}]
     assert relay.gathering() == 4
-
-
-def test_after_the_longest_wait_fewer_leave_for_whom_nobody_vouches_and_nobody_alone(build, gate, clock):
-    relay = build(10, 60.0)
-    collect(relay, 1)
-    clock.advance(3600)
-    assert not relay.run_once(1)
-    assert gate.batches == []
-    collect(relay, 1)
-    clock.advance(61)
-    assert relay.run_once(1)
-    assert BATCH_HEADER not in gate.batches[0].headers
-    assert len(gate.forwarded[0]) == 2
-
-
-def test_a_batch_that_was_tried_never_grows_and_is_sent_again_as_it_was(build, gate, clock):
-    relay = build(5)
-    collect(relay, 5)
-    gate.answer = TransportError("timeout")
-    assert not relay.run_once(0.5)
-    collect(relay, 5)
-    gate.answer = None
-    clock.advance(7200)
-    assert relay.run_once(10)
-    first, again, other = gate.forwarded[0], gate.forwarded[-2], gate.forwarded[-1]
-    assert first == again
-    assert not set(first) & set(other)
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 409, 500, 503, 200, 202])
@@ -190,22 +162,6 @@ def test_what_was_forwarded_is_not_kept(gate, clock, campaign, tmp_path):
     assert body not in path.read_bytes()
     with relay._storage.transaction(write=False) as transaction:
         assert [key for key, _ in transaction.items("")] == [f"campaign/{campaign.id}"]
-
-
-@needs_fork
-def test_what_was_answered_is_there_after_a_kill(gate, clock, campaign, tmp_path):
-    def build():
-        return Relay(URL, campaign.id, storage=tmp_path / "relay.db", mixing=Mixing(10), clock=clock, transport=gate)
-
-    def collects_and_dies():
-        collect(build(), 10)
-        os._exit(0)
-
-    assert holds_in_a_child(collects_and_dies)
-    again = build()
-    assert again.gathering() == 10
-    assert again.run_once(5)
-    assert len(gate.forwarded[0]) == 10
 
 
 WRONG = {

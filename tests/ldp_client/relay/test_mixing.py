@@ -10,7 +10,6 @@ import time
 from dataclasses import replace
 
 import pytest
-from forking import holds_in_a_child, needs_fork
 from records import RECORD
 
 from ldp_client import MemoryStorage, StorageError, TransportError, perturb
@@ -249,24 +248,6 @@ def test_a_mixing_that_cannot_be_is_refused(build, impossible, named):
             build(mixing=Mixing(*mixing))
 
 
-@needs_fork
-def test_a_relay_that_is_stopped_between_pool_and_batch_loses_and_doubles_nothing(server, campaign, tmp_path):
-    """Every step of making a batch is one transaction: a process that ends at any write leaves one or the other."""
-    relay = Relay(server.url, campaign.id, storage=tmp_path / "relay.db", mixing=Mixing(10))
-    collect(relay, 10)
-
-    def is_stopped():
-        with relay._storage.transaction(write=True) as transaction:
-            relay._clear.outbox.put(transaction, relay._clear.pool.take(transaction))
-            os._exit(0)
-
-    assert holds_in_a_child(is_stopped)
-    again = Relay(server.url, campaign.id, storage=tmp_path / "relay.db", mixing=Mixing(10))
-    assert (again.gathering(), again.delivery().queued) == (10, 0)
-    assert again.run_once(10)
-    assert server.counted(campaign.id) == 10
-
-
 ALONE = Mixing(least_batch=1)
 """What gathers is forwarded, however little it is: these tests are about the queue."""
 
@@ -343,22 +324,6 @@ def test_what_is_too_large_is_split_and_poison_is_set_apart(relay, server, campa
     delivery = relay.delivery()
     assert (delivery.sent, delivery.queued, delivery.quarantined) == (40, 0, {"malformed-upload": 1})
     assert server.counted(campaign.id) == 40
-
-
-def test_a_relay_shows_its_token_with_uploads_and_with_nothing_else(server, campaign, clock):
-    seen = []
-
-    class Noting:
-        def send(self, request, timeout, cancellation=None):
-            seen.append(request)
-            return HttpTransport().send(request, timeout)
-
-    options = {"mixing": ALONE, "transport": Noting(), "token": "secret", "clock": clock}
-    relay = Relay(server.url, campaign.id, storage=":memory:", **options)
-    relay.collect(upload(campaign))
-    assert relay.run_once(5)
-    shown = [(request.method, request.headers.get("Authorization")) for request in seen]
-    assert shown == [("GET", None), ("POST", "Bearer secret")]
 
 
 def test_a_relay_and_a_device_share_a_file(join, relay, server, campaign, tmp_path):
