@@ -183,6 +183,18 @@ def test_whatever_cannot_be_used_or_read_is_in_the_last_cell_of_its_class_and_no
             assert answers(campaign, question, record, class_index) == {last: 1}
 
 
+def test_a_product_is_missing_where_either_value_is():
+    numbers = [
+        {**FEATURES["weight"], "name": name, "missing": missing} for name, missing in (("u", None), ("w", False))
+    ]
+    campaign = compiled(*numbers, {**numbers[0], "name": "v"}, asks="moments", study="s")
+    asked = {(one.feature, one.other): one.index for one in campaign.questions if one.kind == "product"}
+    for pair, cell in ((("u", "v"), 2), (("v", "v"), 2), (("u", "u"), 1), (("u", "w"), 1), (("w", "v"), 2)):
+        assert answers(campaign, asked[pair], {"u": 1, "w": 1}) == {cell: 1}
+    halves = encode(campaign, campaign.questions[asked["u", "w"]], {"u": 1}, 0, ScriptedCoins([0, ONE - 1]))
+    assert halves == 0, "w is complete and replaced by the lowest number"
+
+
 def test_an_output_without_any_input_is_missing_and_what_is_called_complete_is_random():
     def projected(missing):
         inputs = [{**FEATURES["weight"], "name": "u", "missing": None}, {**FEATURES["weight"], "name": "v"} | missing]

@@ -210,18 +210,6 @@ def test_a_started_relay_forwards_the_batch_that_gathered_while_another_was_unde
     assert relay.gathering() < 5
 
 
-def test_a_damaged_document_is_fetched_again(build, server):
-    storage = MemoryStorage()
-    campaign = build(storage=storage).campaign()
-    key = f"scope/relay/campaign/{campaign.id}"
-    with storage.transaction(write=True) as transaction:
-        stored = transaction.get(key)
-        transaction.put(key, stored[:-1] + b" ")
-    assert build(storage=storage).campaign() == campaign
-    assert build(storage=storage).campaign() == campaign
-    assert len([path for method, path in server.requests if method == "GET"]) == 2
-
-
 def test_the_aggregator_does_not_learn_when_a_device_asks_for_the_model(build, server, clock, model):
     relay = build()
     server.publish_model(relay.campaign_id, model)
@@ -312,18 +300,6 @@ def test_a_full_queue_refuses_an_upload_whole(server, campaign):
     with pytest.raises(StorageError):
         relay.collect(upload(campaign, 2))
     assert relay.gathering() == 4
-
-
-def test_what_is_too_large_is_split_and_poison_is_set_apart(relay, server, campaign):
-    server.largest_upload = 400
-    poison = perturb(campaign, RECORD, "yes")[0]
-    relay.collect(encode_upload([poison], campaign))
-    relay.collect(upload(campaign, 40))
-    server.answer_with = lambda number: Answer(400, "malformed-upload") if poison.id in server.uploads[number] else None
-    assert relay.run_once(1e6)
-    delivery = relay.delivery()
-    assert (delivery.sent, delivery.queued, delivery.quarantined) == (40, 0, {"malformed-upload": 1})
-    assert server.counted(campaign.id) == 40
 
 
 def test_a_relay_and_a_device_share_a_file(join, relay, server, campaign, tmp_path):

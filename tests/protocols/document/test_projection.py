@@ -43,7 +43,6 @@ def test_outputs_are_asked_in_place_of_the_inputs_and_the_document_carries_the_p
     assert [feature.name for feature in campaign.asked] == ["colour", "pca1", "pca2"]
     asked = [(q.kind, q.feature, q.group) for q in campaign.questions[1:]]
     assert asked == [(PAIR, "colour", 1), (PAIR, "pca1", 2), (VALUE, "pca2", 3), (SQUARE, "pca2", 3)]
-    # The document carries the projection.
     assert json.loads(campaign.document)["projection"]["matrix"] == [[0.6, 0.8], [0.8, -0.6]]
     assert Campaign.parse(campaign.document, campaign.id) == campaign
 
