@@ -63,30 +63,24 @@ def test_who_answered_the_first_round_is_refused_the_second_and_the_other_way_ro
         assert device.status().total_epsilon == pytest.approx(first.realised_epsilon)
 
 
-def test_a_device_says_in_words_what_it_sent(join, server):
-    told = {}
-    asked = server.publish(evaluation(edges=[-1, 0]))
-    for _ in range(40):
-        device, part = join(of=asked)
-        part.contribute(RECORD, "b")
+def test_a_device_says_in_words_what_it_sent_and_where_there_are_three_classes_which_one_the_model_said(join, server):
+    def sent(published, record):
+        device, part = join(of=published)
+        part.contribute(record, "b")
         assert device.run_once(5)
         (report,) = device.sent()
-        told.setdefault(report.asked, set()).add(report.said)
-    assert set(told) <= {"whether the model is right about y", "what the model says of y, and y"}
-    for said in told.get("whether the model is right about y", ()):
-        assert said.split(" (true")[0] in {"right", "wrong"}
+        return report.asked, report.said
+
+    of_two = server.publish(evaluation(edges=[-1, 0]))
     bins = ("log odds from -infinity to -1", "log odds from -1 to 0", "log odds from 0 to infinity")
-    for said in told.get("what the model says of y, and y", ()):
-        assert any(f"{one}, {name}" in said for one in bins for name in "ab")
-
-
-def test_a_device_says_which_class_the_model_said_where_there_are_three(join, server):
-    label = {**LABEL, "classes": ["a", "b", "c"]}
-    three = {**model(), "classes": label["classes"], "prior": [0.3, 0.3, 0.4]}
-    asked = {"model": three, "weights": [0, 1]}
-    published = server.publish(Campaign.compile(draft(label=label, asks="score", evaluation=asked)))
-    device, part = join(of=published)
-    part.contribute({}, "b")
-    assert device.run_once(5)
-    (report,) = device.sent()
-    assert any(f"the model says {said}, {name}" in report.said for said in "abc" for name in "abc")
+    for asked, said in (sent(of_two, RECORD) for _ in range(40)):
+        if asked == "whether the model is right about y":
+            assert said.split(" (true")[0] in {"right", "wrong"}
+        else:
+            assert asked == "what the model says of y, and y"
+            assert any(f"{one}, {name}" in said for one in bins for name in "ab")
+    three = {**model(), "classes": ["a", "b", "c"], "prior": [0.3, 0.3, 0.4]}
+    label = {**LABEL, "classes": three["classes"]}
+    of_three = Campaign.compile(draft(label=label, asks="score", evaluation={"model": three, "weights": [0, 1]}))
+    _, said = sent(server.publish(of_three), {})
+    assert any(f"the model says {one}, {name}" in said for one in "abc" for name in "abc")

@@ -191,14 +191,12 @@ def test_the_exchange_of_rfc_9458_in_the_gateway():
     assert NONCE + key.seal(ANSWER, nonce) == SEALED_ANSWER
 
 
-def test_every_byte_of_an_answer_that_is_changed_or_missing_is_noticed(sealed):
+def test_every_byte_of_an_answer_that_is_changed_or_missing_is_noticed(sealed, code_of):
     for place in range(len(SEALED_ANSWER)):
         for changed in (
             SEALED_ANSWER[:place],
             bytes([*SEALED_ANSWER[:place], SEALED_ANSWER[place] ^ 1]) + SEALED_ANSWER[place + 1 :],
         ):
-            with pytest.raises(TransportError) as told:
-                sealed.open(changed)
-            assert told.value.code == "not-the-gateway"
+            assert code_of(TransportError, sealed.open, changed) == "not-the-gateway"
     with pytest.raises(TransportError):
         sealed.open(SEALED_ANSWER + b"\0")

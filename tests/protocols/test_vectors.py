@@ -96,10 +96,9 @@ def test_every_question_of_every_campaign_is_answered_by_a_vector():
 @pytest.mark.parametrize(
     "case", REPORTS["refused"], ids=lambda case: f"{case['code']}-{case['record']!r}-{case['label']!r}"[:40]
 )
-def test_a_record_that_must_be_refused_is_refused_before_a_word_is_taken(case):
-    with pytest.raises(LdpError) as refusal:
-        perturb(CAMPAIGNS[case["document"]], case["record"], case["label"], coins=ScriptedCoins([]))
-    assert refusal.value.code == case["code"]
+def test_a_record_that_must_be_refused_is_refused_before_a_word_is_taken(case, code_of):
+    campaign = CAMPAIGNS[case["document"]]
+    assert code_of(LdpError, perturb, campaign, case["record"], case["label"], coins=ScriptedCoins([])) == case["code"]
 
 
 @pytest.mark.parametrize("case", UPLOADS["impossible"], ids=lambda case: f"{case['document']}-{case['code']}")

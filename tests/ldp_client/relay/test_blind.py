@@ -180,43 +180,38 @@ def test_what_the_gateway_cannot_open_by_its_head_is_refused(name, relay):
     assert relay.gathering() == 0
 
 
-def test_a_campaign_without_a_gateway_takes_nothing_sealed(draft, clock):
+def test_a_campaign_without_a_gateway_takes_nothing_sealed(draft, clock, code_of):
     plain = Campaign.compile(draft)
     relay = Relay(URL, plain.id, storage=MemoryStorage(), clock=clock, transport=Gate(plain))
-    with pytest.raises(DocumentError) as told:
-        relay.collect_sealed(sealed())
-    assert told.value.code == "no-gateway"
+    assert code_of(DocumentError, relay.collect_sealed, sealed()) == "no-gateway"
 
 
-def test_what_is_kept_is_bounded_and_so_are_the_lengths(build, campaign):
+def test_what_is_kept_is_bounded_and_so_are_the_lengths(build, campaign, code_of):
     relay = build(2, policy=replace(RELAY_POLICY, most_queued_reports=3))
     collect(relay, 3)
-    with pytest.raises(StorageError) as told:
-        relay.collect_sealed(sealed())
-    assert told.value.code == "queue-full"
+    assert code_of(StorageError, relay.collect_sealed, sealed()) == "queue-full"
     relay = build(2, storage=MemoryStorage())
     for length in range(100, 100 + MOST_LENGTHS):
         collect(relay, 1, length)
-    with pytest.raises(StorageError) as told:
-        relay.collect_sealed(sealed(99))
-    assert told.value.code == "queue-full"
+    assert code_of(StorageError, relay.collect_sealed, sealed(99)) == "queue-full"
     collect(relay, 1, 100)
 
 
-def test_where_the_storage_fails_nobody_is_told_that_it_was_kept(build):
+@pytest.mark.parametrize("error", [RuntimeError("a storage of somebody's own"), StorageError("storage-full")], ids=repr)
+def test_where_the_storage_fails_nobody_is_told_that_it_was_kept(build, error):
     class Broken(MemoryStorage):
         fails = False
 
         def transaction(self, *, write):
             if write and self.fails:
-                raise RuntimeError("a storage of somebody's own")
+                raise error
             return super().transaction(write=write)
 
     storage = Broken()
     relay = build(2, storage=storage)
     relay.campaign()
     storage.fails = True
-    with pytest.raises(RuntimeError):
+    with pytest.raises(type(error)):
         relay.collect_sealed(sealed())
     storage.fails = False
     relay.collect_sealed(sealed())

@@ -1,12 +1,11 @@
 """An evaluation round is about one model: what a draft and a document must say of it, and where a score lies."""
 
-import json
 import math
 
 import pytest
 from evaluated import FEATURES, LABEL, U, V, draft, model
 
-from protocols import Campaign, DocumentError, DraftError
+from protocols import Campaign, DraftError
 
 BOTH = model(U, V)
 
@@ -40,22 +39,6 @@ def test_two_questions_about_the_model_are_asked_of_nobodys_feature():
 def test_a_question_of_weight_0_is_not_asked(weights, kinds):
     campaign = compiled({"model": BOTH, "weights": weights})
     assert [one.kind for one in campaign.questions] == kinds
-
-
-def test_a_document_reads_as_it_was_compiled():
-    campaign = compiled({"model": BOTH, "edges": [-0.5, 0]})
-    read = Campaign.parse(campaign.document, campaign.id)
-    assert read.evaluation == campaign.evaluation
-    assert read.evaluation.to_json() == {"model": BOTH, "edges": [-0.5, 0.0], "weights": [1, 1]}
-
-
-def test_edges_are_of_two_classes_and_a_document_has_them():
-    evaluation, label = of_three(edges=[0])
-    assert "leave them out where there are more" in refused(evaluation, label=label)
-    content = json.loads(compiled({"model": BOTH}).document)
-    content["evaluation"]["edges"] = None
-    with pytest.raises(DocumentError, match=r"evaluation\.edges: are missing; a document has them"):
-        Campaign.parse(json.dumps(content).encode())
 
 
 def test_more_classes_than_a_table_has_cells_for_are_refused():
