@@ -1,12 +1,11 @@
 """The standard library's HTTP against real sockets."""
 
+import re
 import select
 import shutil
 import socket
 import ssl
 import subprocess
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -130,34 +129,19 @@ def certificate(tmp_path_factory):
     return path
 
 
-class Echo(BaseHTTPRequestHandler):
-    """Answers the host that was asked for, and the body."""
-
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(self.headers["Host"].encode() + b" " + body)
-
-    def log_message(self, *_):
-        """Silent."""
-
-
 @pytest.fixture
 def tls_port(certificate):
-    """The port of a server that shows the certificate."""
+    """The port of a server that shows the certificate, and answers the host that was asked for, and the body."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
 
-    class Server(ThreadingHTTPServer):
-        def handle_error(self, *_):
-            """A refused handshake is what is tested."""
+    def echo(connection):
+        with context.wrap_socket(connection, server_side=True) as secure:  # A refused handshake is an OSError, too.
+            host = re.search(rb"Host: ([^\r:]*)", until_blank_line(secure))[1]
+            secure.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + host + b" " + exactly(secure, len(b"the report")))
 
-    with Server(("127.0.0.1", 0), Echo) as server:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        yield server.server_port
-        server.shutdown()
+    with Scripted(echo) as server:
+        yield server.port
 
 
 def post(url):

@@ -111,20 +111,8 @@ def test_a_flipped_byte_is_refused_or_is_content():
 @pytest.mark.parametrize(
     "value",
     [
-        *(
-            None,
-            b"",
-            "text",
-            [],
-            [2, []],
-            [0, [GOOD]],
-            [True, [GOOD]],
-            [1, [GOOD]],
-            [2.0, [GOOD]],
-            [2, GOOD],
-            [2, [None]],
-        ),
-        *([2, [block]] for block in ([*GOOD, 1], [-1, *GOOD[1:]], [2**63, *GOOD[1:]], [0.0, *GOOD[1:]])),
+        *(None, b"", "text", [], [2, []], [0, [GOOD]], [True, [GOOD]], [1, [GOOD]], [2.0, [GOOD]], [2, GOOD]),
+        *([2, [block]] for block in (None, [*GOOD, 1], *([number, *GOOD[1:]] for number in (-1, 2**63, 0.0)))),
         *([2, [[0, bytes(17), bytes(WIDTHS[0])]]], [2, [[0, bytes(16), bytes(WIDTHS[0] + 1)]]]),
         *([2, [[0, "i" * 16, bytes(WIDTHS[0])]]], [2, [[0, [0] * 16, bytes(WIDTHS[0])]]]),
         *({2: [GOOD]}, [2, {0: GOOD}], msgpack.ExtType(5, b""), [2, [[msgpack.ExtType(0, b"\0"), *GOOD[1:]]]]),
