@@ -79,17 +79,22 @@ def test_a_full_disk_stops_the_contribution_and_an_answer_that_was_not_stored_wa
     assert len(server.uploads) == server.counted(wide_campaign.id) == 1
 
 
-def test_a_disk_that_fills_up_after_the_upload_sends_the_same_bytes(join, server, campaign, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("said", "code"), [("database or disk is full", "storage-full"), ("disk I/O error", "storage-unavailable")]
+)
+def test_a_disk_that_fails_after_the_upload_sends_the_same_bytes(
+    join, server, campaign, tmp_path, monkeypatch, said, code
+):
     class Full(sqlite3.Connection):
         def execute(self, statement, *arguments):
             if statement.startswith("DELETE"):
-                raise sqlite3.OperationalError("database or disk is full")
+                raise sqlite3.OperationalError(said)
             return super().execute(statement, *arguments)
 
     device, part = join(storage=tmp_path / "device.db", answered=True)
     monkeypatch.setattr(sqlite3, "connect", lambda *names, **options: CONNECT(*names, factory=Full, **options))
     assert not device.run_once(30)
-    assert part.status().problem == "storage-full"
+    assert part.status().problem == code
     assert 2 <= len(server.uploads) < 40
     monkeypatch.setattr(sqlite3, "connect", CONNECT)
     assert device.run_once(1e5)

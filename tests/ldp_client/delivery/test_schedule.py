@@ -149,7 +149,10 @@ def test_backoff_is_full_jitter_below_an_exponential_window_with_a_cap(attempts,
 
 @pytest.mark.parametrize(
     ("text", "floor"),
-    [("120", 120.0), ("999999999", RETRY_AFTER_LONGEST), ("-5", 0.0), ("Mon, 01 Jan 2001 00:01:30 GMT", 90.0)],
+    [
+        *(("120", 120.0), ("999999999", RETRY_AFTER_LONGEST), ("Mon, 01 Jan 2001 00:01:30 GMT", 90.0)),
+        *((none, 0.0) for none in ("-5", "", "soon", "1.5", "٣", "Mon, 99 Jan 2001 00:00:00 GMT")),
+    ],
 )
 def test_retry_after_is_a_floor_up_to_its_cap_and_as_a_date_measured_on_the_servers_clock(text, floor):
     headers = {"retry-after": text, **({"date": "Mon, 01 Jan 2001 00:00:00 GMT"} if "GMT" in text else {})}

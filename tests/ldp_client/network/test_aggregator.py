@@ -217,8 +217,3 @@ def test_a_code_counts_in_a_problem_document_only_that_has_one():
     body = b'{"code": "campaign-closed"}'
     assert Response(409, {"content-type": PROBLEM_TYPE + "; charset=utf-8"}, body).problem_code() == "campaign-closed"
     assert Response(409, {"content-type": "application/json"}, body).problem_code() is None
-
-
-@pytest.mark.parametrize("text", ["", "soon", "1.5", "٣", "Mon, 99 Jan 2001 00:00:00 GMT"])
-def test_a_retry_after_without_meaning_asks_for_nothing(text):
-    assert Response(503, {"retry-after": text}).retry_after(0.0) == 0.0

@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from holding import Failing
 
 from ldp_client import MemoryStorage, StorageError
 from ldp_client.network.transport import Response
@@ -199,21 +200,13 @@ def test_what_is_kept_is_bounded_and_so_are_the_lengths(build, campaign, code_of
 
 @pytest.mark.parametrize("error", [RuntimeError("a storage of somebody's own"), StorageError("storage-full")], ids=repr)
 def test_where_the_storage_fails_nobody_is_told_that_it_was_kept(build, error):
-    class Broken(MemoryStorage):
-        fails = False
-
-        def transaction(self, *, write):
-            if write and self.fails:
-                raise error
-            return super().transaction(write=write)
-
-    storage = Broken()
+    storage = Failing(error)
     relay = build(2, storage=storage)
     relay.campaign()
-    storage.fails = True
+    storage.fails = "write"
     with pytest.raises(type(error)):
         relay.collect_sealed(sealed())
-    storage.fails = False
+    storage.fails = None
     relay.collect_sealed(sealed())
     assert relay.gathering() == 1
 
