@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 from drafts import draft, number, text
-from exact_coins import enumerate_outcomes
+from exact_coins import SeededCoins, enumerate_outcomes
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -213,3 +213,21 @@ def test_an_output_without_any_input_is_missing_and_what_is_called_complete_is_r
         encode(campaign, campaign.questions[1], {"u": 0.25}, 0, ScriptedCoins([word, ONE // 2])) for word in (0, 2**53)
     )
     assert (low, high) == (0, 1)  # v = -1 and v = 1
+
+
+@pytest.mark.parametrize("colour", [FEATURES["colour"], MAY_BE_MISSING[0]], ids=["complete", "may be missing"])
+@pytest.mark.parametrize(
+    "privacy", [{}, {"epsilon": 3, "answers": "all"}, {"epsilon": 2, "discrete": "de"}, {"epsilon": 4}], ids=str
+)
+def test_a_document_says_that_values_are_in_their_order_and_nothing_that_is_asked_or_answered_depends_on_it(
+    colour, privacy
+):
+    others = (FEATURES["size"], FEATURES["weight"])
+    without, ordered = (compiled({**colour, "ordered": said}, *others, privacy=privacy) for said in (False, True))
+    assert [one.ordered for one in Campaign.parse(ordered.document).features] == [True, True, False], "bins always are"
+    assert [one.ordered for one in without.features] == [False, True, False]
+    assert (ordered.questions, ordered.loss) == (without.questions, without.loss)
+    records = ({"colour": "blue", "size": 2, "weight": 0.7}, {"colour": "red"}, {"colour": "ancient"})
+    for record, index in product(records, range(len(without.questions))):
+        item, same = (encode(one, one.questions[index], record, 1, SeededCoins(index)) for one in (without, ordered))
+        assert item == same
