@@ -63,21 +63,6 @@ def test_a_feature_without_a_usable_value_does_not_take_part(value):
     assert PAPER.predict_proba({}) == pytest.approx({"yes": 0.4, "no": 0.6})
 
 
-def test_where_missing_is_a_declared_value_an_undeclared_one_is_missing():
-    table = {"name": "x", "kind": "categorical", "values": ["1", "missing"], "likelihood": [[0.9, 0.2], [0.1, 0.8]]}
-    classifier = Classifier(model_of([table]))
-    assert classifier.predict_proba({"x": "2"}) == pytest.approx({"yes": 1 / 9, "no": 8 / 9})
-    assert classifier.predict_proba({}) == classifier.predict_proba({"x": "missing"})
-    assert classifier.predict({"x": 1}) == "yes"
-
-
-def test_numbers_are_binned_and_clipped_like_on_the_device():
-    binned = {"name": "x", "kind": "continuous", "low": 0, "high": 8, "bins": 2, "likelihood": [[0.9, 0.2], [0.1, 0.8]]}
-    classifier = Classifier(model_of([binned]))
-    assert [classifier.predict({"x": x}) for x in (-5, 0, 3.99, 4, 8, 1e300)] == ["yes"] * 3 + ["no"] * 3
-    assert classifier.predict_proba({"x": "three"}) == {"yes": 0.5, "no": 0.5}
-
-
 def density(x, mean, variance):
     return math.exp(-((x - mean) ** 2) / (2 * variance)) / math.sqrt(2 * math.pi * variance)
 

@@ -132,8 +132,10 @@ def test_switched_off_nothing_is_asked_answered_or_sent_until_it_is_switched_on_
     assert again.fate == "arrived"
 
 
-@pytest.mark.parametrize("discrete", ["de", "sue", "oue", "the", "ss", "she"])
-@pytest.mark.parametrize("continuous", ["laplace", "onebit", "sign"])
+@pytest.mark.parametrize(
+    ("discrete", "continuous"),
+    [*zip(["de", "sue", "oue", "the", "ss", "she"], ["laplace", "onebit", "sign"] * 2, strict=True)],
+)
 def test_the_log_says_of_every_kind_of_answer_what_was_asked_what_was_said_when_and_to_whom(
     join, server, draft, clock, discrete, continuous
 ):

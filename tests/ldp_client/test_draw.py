@@ -5,11 +5,9 @@ Chi-square thresholds are those of a false alarm in a million; the seeds are fix
 
 import hashlib
 import hmac
-import numbers
 import random
 import struct
 from collections import Counter
-from contextlib import suppress
 from fractions import Fraction
 from itertools import product
 
@@ -112,28 +110,7 @@ def test_the_slot_of_a_group_is_part_of_the_hash():
         assert drawn == [("value", "square")[bit] for bit in bits]
 
 
-class Duration:
-    """A number by registration that is none when it is converted, as ``numpy.timedelta64`` is."""
-
-    def __float__(self):
-        raise TypeError
-
-    __int__ = __index__ = __float__
-
-
-numbers.Integral.register(Duration)
-
-
-NASTY = [
-    *(Duration(), KeyError("gone"), PermissionError("sensor"), KeyboardInterrupt(), SystemExit()),
-    *(10**5000, float("nan"), [], {}, object(), b"red", None),
-]
-
-
-with suppress(ImportError):
-    import numpy
-
-    NASTY += [numpy.timedelta64(5, "D"), numpy.timedelta64("NaT")]
+NASTY = [KeyError("gone"), PermissionError("sensor"), KeyboardInterrupt(), SystemExit(), 10**5000, object(), None]
 
 
 @pytest.mark.parametrize("value", NASTY, ids=lambda value: type(value).__name__)
@@ -162,12 +139,9 @@ def test_a_record_that_cannot_be_read_never_gets_another_question_by_failing(val
 def test_a_record_that_fails_is_answered_as_one_that_holds_nothing():
     """The same words give the same bytes, whatever the failure."""
     for secret in secrets(40):
-        failing = [Watched(dict.fromkeys(RECORD, value)) for value in (KeyError("gone"), Duration(), RecursionError())]
-        answers = {
-            encode_upload(perturb(CAMPAIGN, record, "a", secret=secret, coins=SeededCoins(3)), CAMPAIGN)
-            for record in ({}, *failing)
-        }
-        assert len(answers) == 1
+        records = ({}, *(Watched(dict.fromkeys(RECORD, error)) for error in (KeyError("gone"), RecursionError())))
+        empty, *failing = (perturb(CAMPAIGN, one, "a", secret=secret, coins=SeededCoins(3)) for one in records)
+        assert failing == [empty, empty]
 
 
 @pytest.mark.parametrize("secret", [b"", b"x", bytes(31), bytes(33), bytes(64), "x" * 32, bytearray(32), 0, ()])
@@ -179,7 +153,6 @@ def test_a_secret_of_another_length_or_type_is_refused_before_the_record_is_read
         with pytest.raises(LdpError, match="32 random bytes") as refused:
             attempt()
         assert refused.value.code == "invalid-secret"
-        assert isinstance(refused.value, LdpError)
 
 
 def test_without_a_secret_every_call_is_a_new_device():

@@ -9,7 +9,7 @@ import threading
 import time
 
 import pytest
-from holding import PATIENCE, code_of, held, returned, silent_server
+from holding import PATIENCE, Failing, code_of, held, returned, silent_server
 from records import RECORD
 
 import ldp_client.storage.memory
@@ -151,20 +151,10 @@ def test_the_last_step_of_a_contribution_does_not_wait_longer_for_whoever_still_
 
 
 def test_a_withdrawal_that_cannot_see_whether_an_upload_arrived_says_that_it_may_be_on_its_way(join):
-    class Forgetful(MemoryStorage):
-        """Cannot be read any more once an upload has begun."""
-
-        fails = False
-
-        def transaction(self, *, write):
-            if self.fails and not write:
-                raise StorageError(BUSY)
-            return super().transaction(write=write)
-
-    storage = Forgetful()
+    storage = Failing(StorageError(BUSY))
     device, part = join(storage=storage, answered=True)
     device.request(device.next_task())
-    storage.fails = True
+    storage.fails = "read"
     assert part.withdraw(timeout=SHORT) == Withdrawal(deleted=1, on_its_way=1, refunded=0.0)
 
 

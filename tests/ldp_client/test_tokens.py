@@ -3,7 +3,9 @@
 import hashlib
 
 import pytest
-from issuing import MODULUS, issuer, sign
+from cryptography.hazmat.primitives.asymmetric.padding import MGF1, PSS
+from cryptography.hazmat.primitives.hashes import SHA384
+from issuing import MODULUS, SIGNER, issuer, sign
 from records import RECORD, Untouchable
 
 from ldp_client import ConsentError, RefusedError
@@ -16,7 +18,7 @@ from protocols import LdpError
 from protocols.tokens import TOKEN_BYTES, read_credentials, token_input
 from protocols.wire import decode_upload, report_id
 
-SECRETS = [hashlib.sha256(bytes([n])).digest() for n in range(20)]
+SECRETS = [hashlib.sha256(bytes([n])).digest() for n in range(8)]
 
 
 @pytest.fixture
@@ -46,19 +48,11 @@ def shown(server, monkeypatch):
 
 
 def is_signed(token, campaign, ids):
-    """Verify as RFC 8017 does, with what the token itself says its salt is."""
-    signed, signature = token[:-256], int.from_bytes(token[-256:], "big")
-    assert signed == token_input(campaign, ids)
-    block = pow(signature, 65537, MODULUS).to_bytes(256, "big")
-    masked, digest = block[:207], block[207:255]
-    mask = b"".join(hashlib.sha384(digest + bytes([0, 0, 0, n])).digest() for n in range(5))[:207]
-    plain = bytes(a ^ b for a, b in zip(masked, mask, strict=True))
-    salt = plain[-48:]
-    again = hashlib.sha384(bytes(8) + hashlib.sha384(signed).digest() + salt).digest()
-    return block[-1] == 0xBC and digest == again and plain[1:-48] == bytes(157) + b"\1" and plain[0] & 0x7F == 0
+    SIGNER.public_key().verify(token[-256:], token[:-256], PSS(MGF1(SHA384()), 48), SHA384())
+    return token[:-256] == token_input(campaign, ids)
 
 
-def test_an_app_is_told_to_obtain_a_token_and_then_to_contribute(start, server, campaign, shown):
+def test_an_app_is_told_to_obtain_a_token_and_then_to_contribute(start, server, campaign, shown, code_of):
     requests = []
 
     def issue(request):
@@ -71,9 +65,7 @@ def test_an_app_is_told_to_obtain_a_token_and_then_to_contribute(start, server, 
         part.obtain_token(issue)
     part.grant()
     assert part.next_step() == "token"
-    with pytest.raises(RefusedError) as refused:
-        part.contribute(Untouchable(), "yes")
-    assert refused.value.code == "token-missing"
+    assert code_of(RefusedError, part.contribute, Untouchable(), "yes") == "token-missing"
     part.obtain_token(issue)
     part.obtain_token(issue)
     assert len(requests) == 1, "there is one"
@@ -134,11 +126,9 @@ def test_a_request_is_the_same_bytes_each_time_and_another_for_another_device_or
         lambda signed: b"\xff" * 256,
     ],
 )
-def test_an_answer_that_is_no_signature_is_refused_and_nothing_is_stored(wrong, start):
+def test_an_answer_that_is_no_signature_is_refused_and_nothing_is_stored(wrong, start, code_of):
     _, part = start(granted=True)
-    with pytest.raises(LdpError) as refused:
-        part.obtain_token(lambda request: wrong(sign(request)))
-    assert refused.value.code == "wrong-token"
+    assert code_of(LdpError, part.obtain_token, lambda request: wrong(sign(request))) == "wrong-token"
     assert part.next_step() == "token"
     part.obtain_token(sign)
     assert part.next_step() == "contribute"
@@ -215,9 +205,7 @@ def test_a_relay_that_mixes_in_the_clear_takes_no_part(server, campaign, tmp_pat
         relay.campaign()
 
 
-def test_a_campaign_without_an_issuer_needs_none(server, draft, join):
+def test_a_campaign_without_an_issuer_needs_none(server, draft, join, code_of):
     _, part = join(of=server.publish({**draft, "issuer": None}))
     assert part.next_step() == "contribute"
-    with pytest.raises(LdpError) as refused:
-        part.obtain_token(sign)
-    assert refused.value.code == "no-issuer"
+    assert code_of(LdpError, part.obtain_token, sign) == "no-issuer"

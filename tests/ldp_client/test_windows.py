@@ -8,12 +8,11 @@ import pytest
 from records import RECORD, Untouchable
 
 from ldp_client import RefusedError
-from ldp_client.answering import perturb
 from ldp_client.draw import draw_questions, draw_window
 from ldp_client.ledger import read_installation
 from ldp_client.policy import CLOCK_TOLERANCE
 from ldp_client.testing import Answer
-from protocols import Campaign, decode_upload
+from protocols import decode_upload
 
 WEEK = 7 * 86400.0
 COUNT = 5
@@ -123,9 +122,9 @@ def test_an_answer_is_given_up_when_its_window_is_long_over(start, server, clock
     device, part, _ = start()
     part.contribute(RECORD, "yes")
     server.answer_with = lambda _: Answer(status=503, code="store-unavailable")
-    for _ in range(40):
-        device.run_once(6 * 3600)
-        clock.advance(12 * 3600)
+    for _ in range(30):
+        device.run_once(0.5)
+        clock.advance(86_400)
     assert part.fate == "expired"
 
 
@@ -137,18 +136,6 @@ def test_windows_are_drawn_evenly_and_apart_from_the_question(campaign):
         expected = len(secrets) / COUNT * weights[question] / sum(weights)
         assert abs(times - expected) < 6 * expected**0.5 + 6
     assert {window for window, _ in drawn} == set(range(COUNT))
-
-
-def test_the_window_is_drawn_whatever_the_record_and_all_questions_are_answered_in_it(draft):
-    campaign = Campaign.compile({**draft, "privacy": {"epsilon": 4.0, "answers": "all"}})
-    for number in range(50):
-        secret = number.to_bytes(32, "big")
-        of_one, of_another = (
-            perturb(campaign, record, label, secret=secret) for record, label in ((RECORD, "yes"), ({}, "no"))
-        )
-        places = [report.question for report in of_one]
-        assert places == [report.question for report in of_another]
-        assert {place // len(campaign.questions) for place in places} == {draw_window(campaign, secret)}
 
 
 def test_a_person_may_agree_before_the_window_opens(start, clock):

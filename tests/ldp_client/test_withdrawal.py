@@ -6,9 +6,10 @@ import threading
 import time
 
 import pytest
+from holding import Failing
 from records import RECORD
 
-from ldp_client import ConsentError, MemoryStorage, StorageError, TransportError, Withdrawal
+from ldp_client import ConsentError, StorageError, TransportError, Withdrawal
 from ldp_client.network.transport import Response
 from ldp_client.testing import Answer
 
@@ -191,20 +192,12 @@ def test_two_processes_see_each_others_decisions(join, server, tmp_path):
 
 
 def test_a_withdrawal_that_cannot_be_stored_holds_in_this_process_until_a_later_consent(join, server, clock):
-    class Breaking(MemoryStorage):
-        broken = False
-
-        def transaction(self, *, write):
-            if write and self.broken:
-                raise StorageError("storage-read-only")
-            return super().transaction(write=write)
-
-    storage = Breaking()
+    storage = Failing(StorageError("storage-read-only"))
     device, part = join(storage=storage, answered=True)
-    storage.broken = True
+    storage.fails = "write"
     with pytest.raises(StorageError):
         part.withdraw()
-    storage.broken = False
+    storage.fails = None
     assert not part.consented
     device.run_once(5)
     assert not server.uploads

@@ -1,16 +1,20 @@
-"""From a record's values to the cell or the moment that is perturbed: declared, missing and undeclared ones."""
+"""From a record's values to the cell or the moment that is perturbed: declared, missing and undeclared ones.
 
+What is asked of exact records is in the vectors, too: products, outputs, and what is there where others miss.
+"""
+
+import json
 from fractions import Fraction
 from itertools import product
 
 import pytest
 from drafts import draft, number, text
-from exact_coins import enumerate_outcomes
+from exact_coins import SeededCoins, enumerate_outcomes
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_client.answering import encode
-from protocols import Campaign, ScriptedCoins
+from protocols import Campaign, DraftError, ScriptedCoins
 from protocols.exact import ONE
 
 UNIT = 1 << 52
@@ -23,18 +27,34 @@ FEATURES = {
     "size": number("size", 0, 8, bins=4),
     "weight": number("weight", -1, 1),
 }
+MAY_BE_MISSING = [{**FEATURES[name], "missing": None} for name in ("colour", "size", "weight")]
+NOTHING = [None, float("nan"), "blau", "", object(), [1], b"red", 1j]
+"""What is neither a declared text nor a number."""
+
+
+class Unreadable(dict):
+    def get(self, name, default=None):
+        raise RuntimeError(name)
+
+
+def compiled(*features, label_weight=1, privacy=None, **changes):
+    label = {"name": "y", "classes": ["a", "b"], "weight": label_weight}
+    return Campaign.compile(draft(*features, label=label, privacy={"epsilon": 1.0, **(privacy or {})}, **changes))
 
 
 def only(feature, *, label_weight=0, **privacy):
     """A campaign that asks about one feature; a Gaussian one has two questions, its campaign's last."""
-    label = {"name": "y", "classes": ["a", "b"], "weight": label_weight}
-    return Campaign.compile(draft(FEATURES[feature], label=label, privacy={"epsilon": 1.0, **privacy}))
+    return compiled(FEATURES[feature], label_weight=label_weight, privacy=privacy)
 
 
 def cells_of(campaign, record, label="a"):
     """The exact distribution of the cell that answers the campaign's last question."""
-    class_index = campaign.label.index_of(label)
-    return enumerate_outcomes(lambda coins: encode(campaign, campaign.questions[-1], record, class_index, coins))
+    return answers(campaign, -1, record, campaign.label.index_of(label))
+
+
+def answers(campaign, question, record, class_index=1):
+    """The exact distribution of what is perturbed."""
+    return enumerate_outcomes(lambda coins: encode(campaign, campaign.questions[question], record, class_index, coins))
 
 
 def certain(cell):
@@ -128,3 +148,86 @@ def test_the_sign_of_a_value_is_one_with_probability_half_of_one_plus_t(value):
             for word in words
         }
         assert bits == {word: 2 + (word < threshold) for word in words}
+
+
+def test_a_feature_may_be_missing_unless_its_author_says_false_or_lists_missing_and_the_document_says_which():
+    listed = {**text("listed", "red", "missing"), "missing": None}
+    campaign = compiled(*MAY_BE_MISSING[:2], FEATURES["weight"], listed)
+    assert [feature.missing for feature in campaign.features] == [True, True, False, False]
+    assert [one["missing"] for one in json.loads(campaign.document)["features"]] == [True, True, False, False]
+    assert Campaign.parse(campaign.document) == campaign
+    content = json.loads(compiled(*MAY_BE_MISSING).document)
+    for feature in content["features"]:
+        del feature["missing"]
+    assert all(feature.missing for feature in Campaign.parse(json.dumps(content).encode()).features)
+
+
+@pytest.mark.parametrize("continuous", ["laplace", "onebit"])
+def test_noisy_sums_are_refused_for_what_may_be_missing_and_by_auto_never_chosen(continuous):
+    with pytest.raises(DraftError, match=r"^privacy\.continuous: .*weight is missing; take sign or auto"):
+        compiled(MAY_BE_MISSING[2], privacy={"continuous": continuous})
+    compiled(FEATURES["weight"], MAY_BE_MISSING[1], privacy={"continuous": continuous})
+    for epsilon in (0.1, 1, 8, 40):
+        asked = compiled(MAY_BE_MISSING[2], privacy={"epsilon": epsilon}).questions
+        assert {one.encoding for one in asked if one.kind in ("value", "square")} == {"sign"}
+
+
+@pytest.mark.parametrize(
+    "record", [*({"colour": no, "size": no, "weight": no} for no in NOTHING), {}, Unreadable(colour="red", size=1)]
+)
+def test_whatever_cannot_be_used_or_read_is_in_the_last_cell_of_its_class_and_no_coin_is_taken(record):
+    campaign = compiled(*MAY_BE_MISSING)
+    for class_index in (0, 1):
+        sign = 3 * class_index + 2
+        for question, last in ((1, 3 * 2 + class_index), (2, 4 * 2 + class_index), (3, sign), (4, sign)):
+            assert answers(campaign, question, record, class_index) == {last: 1}
+
+
+def test_a_product_is_missing_where_either_value_is():
+    numbers = [
+        {**FEATURES["weight"], "name": name, "missing": missing} for name, missing in (("u", None), ("w", False))
+    ]
+    campaign = compiled(*numbers, {**numbers[0], "name": "v"}, asks="moments", study="s")
+    asked = {(one.feature, one.other): one.index for one in campaign.questions if one.kind == "product"}
+    for pair, cell in ((("u", "v"), 2), (("v", "v"), 2), (("u", "u"), 1), (("u", "w"), 1), (("w", "v"), 2)):
+        assert answers(campaign, asked[pair], {"u": 1, "w": 1}) == {cell: 1}
+    halves = encode(campaign, campaign.questions[asked["u", "w"]], {"u": 1}, 0, ScriptedCoins([0, ONE - 1]))
+    assert halves == 0, "w is complete and replaced by the lowest number"
+
+
+def test_an_output_without_any_input_is_missing_and_what_is_called_complete_is_random():
+    def projected(missing):
+        inputs = [{**FEATURES["weight"], "name": "u", "missing": None}, {**FEATURES["weight"], "name": "v"} | missing]
+        rows = {
+            "mean": [0.25, -0.5],
+            "scale": [1, 2],
+            "matrix": [[0.6, 0.8]],
+            "outputs": [number("out", -1, 1, missing=None)],
+        }
+        return compiled(*inputs, projection={"method": "pca", "inputs": ["u", "v"], **rows, "fitted_on": "public"})
+
+    assert answers(projected({"missing": None}), 1, {}) == {5: 1}
+    campaign = projected({})
+    assert answers(campaign, 1, {"u": float("nan")}) == {5: 1}
+    low, high = (
+        encode(campaign, campaign.questions[1], {"u": 0.25}, 0, ScriptedCoins([word, ONE // 2])) for word in (0, 2**53)
+    )
+    assert (low, high) == (0, 1)  # v = -1 and v = 1
+
+
+@pytest.mark.parametrize("colour", [FEATURES["colour"], MAY_BE_MISSING[0]], ids=["complete", "may be missing"])
+@pytest.mark.parametrize(
+    "privacy", [{}, {"epsilon": 3, "answers": "all"}, {"epsilon": 2, "discrete": "de"}, {"epsilon": 4}], ids=str
+)
+def test_a_document_says_that_values_are_in_their_order_and_nothing_that_is_asked_or_answered_depends_on_it(
+    colour, privacy
+):
+    others = (FEATURES["size"], FEATURES["weight"])
+    without, ordered = (compiled({**colour, "ordered": said}, *others, privacy=privacy) for said in (False, True))
+    assert [one.ordered for one in Campaign.parse(ordered.document).features] == [True, True, False], "bins always are"
+    assert [one.ordered for one in without.features] == [False, True, False]
+    assert (ordered.questions, ordered.loss) == (without.questions, without.loss)
+    records = ({"colour": "blue", "size": 2, "weight": 0.7}, {"colour": "red"}, {"colour": "ancient"})
+    for record, index in product(records, range(len(without.questions))):
+        item, same = (encode(one, one.questions[index], record, 1, SeededCoins(index)) for one in (without, ordered))
+        assert item == same

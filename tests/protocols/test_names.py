@@ -42,16 +42,6 @@ def test_every_error_has_the_one_base_and_is_imported_from_the_package(kind):
     assert (str(again), again.code) == (str(error), error.code)
 
 
-def test_a_module_is_loaded_with_its_first_name():
-    code = (
-        "import sys, protocols\nhome = 'protocols.document.campaign'\n"
-        "print(home in sys.modules, 'Campaign' in dir(protocols))\n"
-        "print(protocols.Campaign.__name__, home in sys.modules, 'Campaign' in vars(protocols))\n"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert ran.stdout == "False True\nCampaign True True\n"
-
-
 def test_names_are_found_in_an_archive_too(tmp_path):
     with zipfile.ZipFile(tmp_path / "app.zip", "w") as archive:
         for file in Path(protocols.__file__).parent.rglob("*.py*"):

@@ -129,42 +129,6 @@ def test_headers_that_http_does_not_allow_are_not_written():
 
 
 # RFC 9180, appendices A.1.1 and A.2.1: base mode, sequence number 0, and the first exported value.
-INFO = unhex("4f6465206f6e2061204772656369616e2055726e")
-TEXT = unhex("4265617574792069732074727574682c20747275746820626561757479")
-HPKE = [
-    (
-        1,
-        "4612c550263fc8ad58375df3f557aac531d26850903e55a9f23f21d8534e8ac8",
-        "52c4a758a802cd8b936eceea314432798d5baf2d7e9235dc084ab1b9cfa2f736",
-        "37fda3567bdbd628e88668c3c8d7e97d1d1253b6d4ea6d44c150f741f1bf4431",
-        "f938558b5d72f1a23810b4be2ab4f84331acc02fc97babc53a52ae8218a355a96d8770ac83d07bea87e13c512a",
-        "3853fe2b4035195a573ffc53856e77058e15d9ea064de3e59f4961d0095250ee",
-    ),
-    (
-        3,
-        "8057991eef8f1f1af18f4a9491d16a1ce333f695d4db8e38da75975c4478e0fb",
-        "f4ec9b33b792c372c1d2c2063507b684ef925b8c75a42dbcbf57d63ccd381600",
-        "1afa08d3dec047a643885163f1180476fa7ddb54c6a8029ea33f95796bf2ac4a",
-        "1c5250d8034ec2b784ba2cfd69dbdb8af406cfe3ff938e131f0def8c8b60b4db21993c62ce81883d2dd1b51a28",
-        None,
-    ),
-]
-
-
-@pytest.mark.parametrize(("aead", "recipient", "ephemeral", "enc", "sealed", "exported"), HPKE)
-def test_hpke_of_the_library_is_that_of_rfc_9180(aead, recipient, ephemeral, enc, sealed, exported):
-    of = suite(aead)
-    private = of.kem.deserialize_private_key(unhex(recipient))
-    theirs = of.kem.deserialize_private_key(unhex(ephemeral))
-    pair = KEMKeyPair(theirs, _public(of, theirs))
-    made, sender = of.create_sender_context(_public(of, private), INFO, eks=pair)
-    assert (made, sender.seal(TEXT, b"Count-0")) == (unhex(enc), unhex(sealed))
-    opened = of.create_recipient_context(unhex(enc), private, INFO)
-    assert opened.open(unhex(sealed), b"Count-0") == TEXT
-    if exported:
-        assert opened.export(b"", 32) == sender.export(b"", 32) == unhex(exported)
-
-
 def _public(of, private):
     return of.kem.deserialize_public_key(private.raw.public_key().public_bytes_raw())
 
@@ -227,14 +191,12 @@ def test_the_exchange_of_rfc_9458_in_the_gateway():
     assert NONCE + key.seal(ANSWER, nonce) == SEALED_ANSWER
 
 
-def test_every_byte_of_an_answer_that_is_changed_or_missing_is_noticed(sealed):
+def test_every_byte_of_an_answer_that_is_changed_or_missing_is_noticed(sealed, code_of):
     for place in range(len(SEALED_ANSWER)):
         for changed in (
             SEALED_ANSWER[:place],
             bytes([*SEALED_ANSWER[:place], SEALED_ANSWER[place] ^ 1]) + SEALED_ANSWER[place + 1 :],
         ):
-            with pytest.raises(TransportError) as told:
-                sealed.open(changed)
-            assert told.value.code == "not-the-gateway"
+            assert code_of(TransportError, sealed.open, changed) == "not-the-gateway"
     with pytest.raises(TransportError):
         sealed.open(SEALED_ANSWER + b"\0")

@@ -10,20 +10,18 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from drafts import draft
 from hypothesis import given
 from hypothesis import strategies as st
 from page_draft import TABLE_DRAFT
 from records import Watched
 
 from ldp_client.problems import record_problems
-from protocols import Campaign, DraftError
+from protocols import Campaign
 from protocols.document.schema import CategoricalFeature, Label
 from protocols.values import composed, held, number_of, text_of
 
 numpy = pytest.importorskip("numpy")
 pandas = pytest.importorskip("pandas")
-FLAG = {"name": "flag", "kind": "categorical", "values": ["0", "1"]}
 NAMES = {module.__name__: module for module in (datetime, numpy, pandas)} | {"Decimal": Decimal, "Fraction": Fraction}
 
 
@@ -137,13 +135,6 @@ def test_a_text_is_a_number_where_python_reads_one_in_decimal_digits(text):
     elif len(text) <= 200 and set(text) <= set("0123456789+-.eE \t"):
         with pytest.raises(ValueError, match="could not convert"):
             float(text)
-
-
-def test_an_accent_is_the_same_however_it_is_written():
-    with pytest.raises(DraftError, match=r"features\[0\].values: two entries are one text"):
-        Campaign.compile(draft({"name": "drink", "kind": "categorical", "values": ["Cafe\u0301", "Caf\u00e9"]}))
-    with pytest.raises(DraftError, match=r"label.classes: two entries are one text"):
-        Campaign.compile({**draft(FLAG), "label": {"name": "y", "classes": ["Cafe\u0301", "Caf\u00e9"]}})
 
 
 def test_a_text_subclass_is_its_text():

@@ -1,6 +1,5 @@
 """The test vectors of ``protocols/vectors``: this code passes them, and generates them."""
 
-import itertools
 import json
 import math
 from pathlib import Path
@@ -94,30 +93,12 @@ def test_every_question_of_every_campaign_is_answered_by_a_vector():
     }
 
 
-@pytest.mark.parametrize("name", ["de-onebit", "ss-laplace", "oue-sign", "the-sign", "she-onebit", "wide"])
-def test_an_uploads_length_is_the_same_for_all_questions_values_and_classes(name):
-    """That 132 devices with secrets of their own leave a question out is rarer than one in a million: 3 (6/7)^132."""
-    campaign = CAMPAIGNS[name]
-    records = [{}]
-    for feature in campaign.features:
-        values = getattr(feature, "values", None) or (feature.low, feature.high, (feature.low + feature.high) / 3)
-        records += [{feature.name: value} for value in values]
-    asked = set()
-    for record, label in itertools.product(records, campaign.label.classes):
-        for _ in range(4):
-            sent = perturb(campaign, record, label)
-            asked.add(sent[0].question)
-            assert len(encode_upload(sent, campaign)) == campaign.upload_bytes
-    assert {question.index for question in campaign.questions} == asked
-
-
 @pytest.mark.parametrize(
     "case", REPORTS["refused"], ids=lambda case: f"{case['code']}-{case['record']!r}-{case['label']!r}"[:40]
 )
-def test_a_record_that_must_be_refused_is_refused_before_a_word_is_taken(case):
-    with pytest.raises(LdpError) as refusal:
-        perturb(CAMPAIGNS[case["document"]], case["record"], case["label"], coins=ScriptedCoins([]))
-    assert refusal.value.code == case["code"]
+def test_a_record_that_must_be_refused_is_refused_before_a_word_is_taken(case, code_of):
+    campaign = CAMPAIGNS[case["document"]]
+    assert code_of(LdpError, perturb, campaign, case["record"], case["label"], coins=ScriptedCoins([])) == case["code"]
 
 
 @pytest.mark.parametrize("case", UPLOADS["impossible"], ids=lambda case: f"{case['document']}-{case['code']}")

@@ -12,7 +12,6 @@ DOMAINS = (2, 3, 4, 7, 8, 9, 16, 33, 64, 100, 255, 256, 257, 1000, 1024)
 EPSILONS = (0.01, 0.05, 0.1, 0.3, 0.5, math.log(2), 1.0, 1.5, 2.0, 3.0, 4.0, 7.5, 10.0)
 ALL = {**DISCRETE, **MOMENTS}
 NOISY = {name: kind for name, kind in ALL.items() if issubclass(kind, NoisyVector)}
-UNARY = {name: kind for name, kind in DISCRETE.items() if issubclass(kind, UnaryEncoding)}
 UNIT = 1 << VALUE_BITS
 
 

@@ -90,26 +90,32 @@ def test_a_success_that_is_not_the_aggregators_is_no_success(body):
     assert verdict.delivery.attempts == 1
 
 
-@pytest.mark.parametrize("status", [*sorted(RETRYABLE_STATUSES), 301, 302, 418, 511, 599])
-def test_a_retryable_or_unknown_status_keeps_every_report(status):
-    for answer in (Response(status), problem(status), TransportError("timeout")):
-        verdict = verdict_on(answer, 2)
-        assert verdict.settled == {}
-        assert verdict.delivery.attempts == 1
-        assert verdict.problem
+OTHERS_PAGE = [
+    Response(status, {"content-type": "text/html"}, b"<html>")
+    for status in sorted(TERMINAL_STATUSES | POISON_STATUSES | SPLIT_STATUSES)
+]
+"""What would end or split a batch, if the aggregator said so."""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(kind(status) for status in (*sorted(RETRYABLE_STATUSES), 301, 418, 511, 599) for kind in (Response, problem)),
+        *(TransportError("timeout"), *OTHERS_PAGE),
+    ],
+    ids=str,
+)
+def test_a_retryable_or_unknown_answer_or_somebody_elses_page_keeps_every_report(answer):
+    verdict = verdict_on(answer)
+    assert verdict.settled == {}
+    assert verdict.delivery.attempts == 1
+    assert verdict.problem
 
 
 @pytest.mark.parametrize("status", sorted(TERMINAL_STATUSES))
 def test_a_terminal_status_drops_the_reports_with_the_servers_code(status):
     verdict = verdict_on(problem(status, "campaign-closed"), 2)
     assert verdict.settled == {report.id: Settled(Outcome.REFUSED, "campaign-closed") for report in REPORTS[:2]}
-
-
-@pytest.mark.parametrize("status", sorted(TERMINAL_STATUSES | POISON_STATUSES | SPLIT_STATUSES))
-def test_a_terminal_poison_or_splitting_status_from_somebody_elses_page_is_retried(status):
-    verdict = verdict_on(Response(status, {"content-type": "text/html"}, b"<html>"))
-    assert verdict.settled == {}
-    assert verdict.delivery.attempts == 1
 
 
 @pytest.mark.parametrize("code", ["campaign-not-open", "not-found"])
@@ -143,7 +149,10 @@ def test_backoff_is_full_jitter_below_an_exponential_window_with_a_cap(attempts,
 
 @pytest.mark.parametrize(
     ("text", "floor"),
-    [("120", 120.0), ("999999999", RETRY_AFTER_LONGEST), ("-5", 0.0), ("Mon, 01 Jan 2001 00:01:30 GMT", 90.0)],
+    [
+        *(("120", 120.0), ("999999999", RETRY_AFTER_LONGEST), ("Mon, 01 Jan 2001 00:01:30 GMT", 90.0)),
+        *((none, 0.0) for none in ("-5", "", "soon", "1.5", "٣", "Mon, 99 Jan 2001 00:00:00 GMT")),
+    ],
 )
 def test_retry_after_is_a_floor_up_to_its_cap_and_as_a_date_measured_on_the_servers_clock(text, floor):
     headers = {"retry-after": text, **({"date": "Mon, 01 Jan 2001 00:00:00 GMT"} if "GMT" in text else {})}
@@ -176,9 +185,8 @@ def test_a_limit_that_stays_costs_few_refusals():
     assert refusals < 50
 
 
-@pytest.mark.parametrize("code", ["x" * 65, "two words", "a\x1b[2J", "\u202eevil", "caf\u00e9", ""])
-def test_a_code_that_is_none_becomes_a_fixed_one_before_it_is_kept_or_printed(code):
-    body = json.dumps({"rejected": [[REPORTS[0].id.hex(), code]]}).encode()
+def test_a_code_that_is_none_becomes_a_fixed_one_before_it_is_kept_or_printed():
+    body = json.dumps({"rejected": [[REPORTS[0].id.hex(), "a\x1b[2J"]]}).encode()
     verdict = verdict_on(Response(200, {}, body))
     assert verdict.settled == {REPORTS[0].id: Settled(Outcome.REFUSED, UNREADABLE_CODE)}
 

@@ -32,15 +32,6 @@ def test_a_retry_sends_the_same_bytes(join, server, campaign):
     assert part.status().retries == len(answers)
 
 
-def test_a_report_the_server_refuses_is_dropped_and_counted(join, server):
-    server.answer_with = lambda _: Answer(409, "campaign-closed")
-    device, part = join(answered=True)
-    assert device.run_once(5)
-    assert (part.status().dropped, part.fate) == ({"campaign-closed": 1}, "refused")
-    assert device.run_once(5)
-    assert len(server.uploads) == 1
-
-
 def test_an_address_that_a_stricter_policy_refuses_stops_that_campaign_alone(join, server, campaign, all_campaign):
     storage, clock, told = MemoryStorage(), FakeClock(), []
     plain = {"url": "http://aggregator.example", "limits": {"allow_plain_http": True}}

@@ -19,7 +19,7 @@ from ldp_client.storage import location
 from ldp_client.testing import FakeClock
 from protocols import Campaign, Report, decode_upload, encode_upload
 
-INSTALLS, VISITS = 20, 50
+INSTALLS, VISITS = 20, 30
 MINUTE, DAY, LATE = 60.0, 86_400.0, 600.0
 AGREES, ANSWERS, ANSWERS_AGAIN = 3, 5, 9
 """The visits at which something happens, in everybody's life alike."""
@@ -137,7 +137,7 @@ def campaigns(draft):
 
 @pytest.fixture
 def server(campaigns, model, tmp_path, monkeypatch):
-    """What it has heard in 50 visits of 20 installs, one install after the other. Files are in memory, for speed."""
+    """What it has heard in 30 visits of 20 installs, one install after the other. Files are in memory, for speed."""
     files = {}
     monkeypatch.setattr(location, "_sqlite", lambda path: files.setdefault(str(path), MemoryStorage()))
     curious = Curious(campaigns, model)

@@ -10,7 +10,6 @@ import time
 from dataclasses import replace
 
 import pytest
-from forking import holds_in_a_child, needs_fork
 from records import RECORD
 
 from ldp_client import MemoryStorage, StorageError, TransportError, perturb
@@ -211,18 +210,6 @@ def test_a_started_relay_forwards_the_batch_that_gathered_while_another_was_unde
     assert relay.gathering() < 5
 
 
-def test_a_damaged_document_is_fetched_again(build, server):
-    storage = MemoryStorage()
-    campaign = build(storage=storage).campaign()
-    key = f"scope/relay/campaign/{campaign.id}"
-    with storage.transaction(write=True) as transaction:
-        stored = transaction.get(key)
-        transaction.put(key, stored[:-1] + b" ")
-    assert build(storage=storage).campaign() == campaign
-    assert build(storage=storage).campaign() == campaign
-    assert len([path for method, path in server.requests if method == "GET"]) == 2
-
-
 def test_the_aggregator_does_not_learn_when_a_device_asks_for_the_model(build, server, clock, model):
     relay = build()
     server.publish_model(relay.campaign_id, model)
@@ -247,24 +234,6 @@ def test_a_mixing_that_cannot_be_is_refused(build, impossible, named):
     for mixing in impossible:
         with pytest.raises(LdpError, match=named):
             build(mixing=Mixing(*mixing))
-
-
-@needs_fork
-def test_a_relay_that_is_stopped_between_pool_and_batch_loses_and_doubles_nothing(server, campaign, tmp_path):
-    """Every step of making a batch is one transaction: a process that ends at any write leaves one or the other."""
-    relay = Relay(server.url, campaign.id, storage=tmp_path / "relay.db", mixing=Mixing(10))
-    collect(relay, 10)
-
-    def is_stopped():
-        with relay._storage.transaction(write=True) as transaction:
-            relay._clear.outbox.put(transaction, relay._clear.pool.take(transaction))
-            os._exit(0)
-
-    assert holds_in_a_child(is_stopped)
-    again = Relay(server.url, campaign.id, storage=tmp_path / "relay.db", mixing=Mixing(10))
-    assert (again.gathering(), again.delivery().queued) == (10, 0)
-    assert again.run_once(10)
-    assert server.counted(campaign.id) == 10
 
 
 ALONE = Mixing(least_batch=1)
@@ -331,34 +300,6 @@ def test_a_full_queue_refuses_an_upload_whole(server, campaign):
     with pytest.raises(StorageError):
         relay.collect(upload(campaign, 2))
     assert relay.gathering() == 4
-
-
-def test_what_is_too_large_is_split_and_poison_is_set_apart(relay, server, campaign):
-    server.largest_upload = 400
-    poison = perturb(campaign, RECORD, "yes")[0]
-    relay.collect(encode_upload([poison], campaign))
-    relay.collect(upload(campaign, 40))
-    server.answer_with = lambda number: Answer(400, "malformed-upload") if poison.id in server.uploads[number] else None
-    assert relay.run_once(1e6)
-    delivery = relay.delivery()
-    assert (delivery.sent, delivery.queued, delivery.quarantined) == (40, 0, {"malformed-upload": 1})
-    assert server.counted(campaign.id) == 40
-
-
-def test_a_relay_shows_its_token_with_uploads_and_with_nothing_else(server, campaign, clock):
-    seen = []
-
-    class Noting:
-        def send(self, request, timeout, cancellation=None):
-            seen.append(request)
-            return HttpTransport().send(request, timeout)
-
-    options = {"mixing": ALONE, "transport": Noting(), "token": "secret", "clock": clock}
-    relay = Relay(server.url, campaign.id, storage=":memory:", **options)
-    relay.collect(upload(campaign))
-    assert relay.run_once(5)
-    shown = [(request.method, request.headers.get("Authorization")) for request in seen]
-    assert shown == [("GET", None), ("POST", "Bearer secret")]
 
 
 def test_a_relay_and_a_device_share_a_file(join, relay, server, campaign, tmp_path):

@@ -80,21 +80,6 @@ def test_a_tampered_document_is_refused_with_its_code(place, value, code, code_o
     assert code_of(DocumentError, Campaign.parse, encoded(changed(DOCUMENT, place, value))) == code
 
 
-@pytest.mark.parametrize("answers", ["one", "all"])
-def test_questions_that_keep_their_own_epsilon_but_break_the_total_are_refused(answers):
-    """The parameters are those of epsilon 1; the total says a little less than what they add up to."""
-    privacy = {"epsilon": 1.0, "discrete": "oue", "continuous": "laplace", "answers": answers}
-    document = document_of(Campaign.compile({**DRAFT, "privacy": privacy}))
-    for promised, accepted in ((1.0, True), (0.999, False)):
-        tampered = encoded(changed(document, ("privacy", "epsilon"), promised))
-        if accepted:
-            assert Campaign.parse(tampered).realised_epsilon <= promised
-        else:
-            with pytest.raises(DocumentError, match="declared total") as refused:
-                Campaign.parse(tampered)
-            assert refused.value.code == "loss-above-epsilon"
-
-
 def test_with_all_answers_the_worst_question_of_every_group_counts(code_of):
     """Doubling the loss of only the second question of the Gaussian feature must not go unnoticed."""
     document = document_of(

@@ -1,12 +1,11 @@
 """An evaluation round is about one model: what a draft and a document must say of it, and where a score lies."""
 
-import json
 import math
 
 import pytest
 from evaluated import FEATURES, LABEL, U, V, draft, model
 
-from protocols import Campaign, DocumentError, DraftError
+from protocols import Campaign, DraftError
 
 BOTH = model(U, V)
 
@@ -42,59 +41,18 @@ def test_a_question_of_weight_0_is_not_asked(weights, kinds):
     assert [one.kind for one in campaign.questions] == kinds
 
 
-def test_a_document_reads_as_it_was_compiled():
-    campaign = compiled({"model": BOTH, "edges": [-0.5, 0]})
-    read = Campaign.parse(campaign.document, campaign.id)
-    assert read.evaluation == campaign.evaluation
-    assert read.evaluation.to_json() == {"model": BOTH, "edges": [-0.5, 0.0], "weights": [1, 1]}
-
-
-def test_edges_are_of_two_classes_and_a_document_has_them():
-    evaluation, label = of_three(edges=[0])
-    assert "leave them out where there are more" in refused(evaluation, label=label)
-    content = json.loads(compiled({"model": BOTH}).document)
-    content["evaluation"]["edges"] = None
-    with pytest.raises(DocumentError, match=r"evaluation\.edges: are missing; a document has them"):
-        Campaign.parse(json.dumps(content).encode())
-
-
-@pytest.mark.parametrize(
-    ("changes", "field", "right"),
-    [
-        ({"edges": [-1, 1]}, "edges", "one of them be 0"),
-        ({"edges": [0, 0]}, "edges", "must rise"),
-        ({"weights": [0, 0]}, "weights", ""),
-        ({"weights": [0.5, 1]}, "weights", ""),
-        ({"model": {**BOTH, "label": "z"}}, "model", "must be of the campaign's label and classes"),
-        ({"model": {**BOTH, "prior": [1, 1]}}, "model", "prior: the probabilities of one class"),
-        (
-            {"model": {**BOTH, "features": [{**V, "name": "w"}]}},
-            "model",
-            "feature w is not declared so in the campaign",
-        ),
-        ({"model": {**BOTH, "features": [{**V, "weight": 0.5}]}}, "model", "weight: unknown key"),
-    ],
-)
-def test_an_evaluation_that_cannot_be_is_refused_with_the_field(changes, field, right):
-    """The vectors have more of them, as documents."""
-    told = refused({"model": BOTH, **changes})
-    assert told.startswith(f"evaluation.{field}: ")
-    assert right in told
-
-
 def test_more_classes_than_a_table_has_cells_for_are_refused():
     classes = [f"c{n}" for n in range(257)]
     many = {**model(), "classes": classes, "prior": [1, *[0] * 256]}
     assert "at most 256 can be evaluated" in refused({"model": many}, label={"name": "y", "classes": classes})
 
 
-def test_a_round_is_of_a_study_with_one_answer_and_without_a_projection_of_its_own():
-    assert refused({"model": BOTH}, study=None).startswith("study: ")
-    assert refused({"model": BOTH}, privacy={"epsilon": 1, "answers": "all"}).startswith("privacy.answers: ")
-    inputs = [{"name": "size", "kind": "continuous", "low": 0, "high": 10}]
-    rows = {"mean": [0], "scale": [1], "matrix": [[1]], "outputs": [{**inputs[0], "name": "out"}]}
-    projection = {"method": "pca", "inputs": ["size"], **rows, "fitted_on": "public"}
-    assert refused({"model": model()}, features=inputs, projection=projection).startswith("projection: must be null")
+def test_what_cannot_be_is_refused_with_its_place_and_what_would_be_right():
+    """The vectors have more of it, as documents."""
+    unlike = {**BOTH, "features": [{**V, "name": "w"}]}
+    assert refused({"model": BOTH, "edges": [-1, 1]}).startswith("evaluation.edges: ")
+    assert "feature w is not declared so in the campaign" in refused({"model": unlike})
+    assert "weight: unknown key" in refused({"model": {**BOTH, "features": [{**V, "weight": 0.5}]}})
     with pytest.raises(DraftError, match="evaluation: is missing"):
         Campaign.compile(draft(asks="score"))
     with pytest.raises(DraftError, match="evaluation: is for rounds with asks: score"):

@@ -9,7 +9,6 @@ from drafts import draft, number, text
 from ldp_client.answering import encode
 from protocols import Campaign, DocumentError, DraftError, ScriptedCoins
 from protocols.document.questions import PAIR, PRODUCT, SQUARE, VALUE
-from protocols.exact import ONE
 
 BINNED, GAUSSIAN = number("pca1", -1, 1, bins=4), number("pca2", -1, 1)
 CATEGORICAL = text("o", "a", "b")
@@ -44,7 +43,6 @@ def test_outputs_are_asked_in_place_of_the_inputs_and_the_document_carries_the_p
     assert [feature.name for feature in campaign.asked] == ["colour", "pca1", "pca2"]
     asked = [(q.kind, q.feature, q.group) for q in campaign.questions[1:]]
     assert asked == [(PAIR, "colour", 1), (PAIR, "pca1", 2), (VALUE, "pca2", 3), (SQUARE, "pca2", 3)]
-    # The document carries the projection.
     assert json.loads(campaign.document)["projection"]["matrix"] == [[0.6, 0.8], [0.8, -0.6]]
     assert Campaign.parse(campaign.document, campaign.id) == campaign
 
@@ -130,20 +128,6 @@ def test_a_moments_round_asks_class_sums_and_the_product_of_every_pair():
         (PRODUCT, "y", "y", 5, 1),
     ]
     assert campaign.loss <= 1
-
-
-def test_a_product_multiplies_scaled_values_a_square_uses_the_whole_range_and_a_sign_is_one_bit_without_the_class():
-    campaign = Campaign.compile(ROUND)
-    record, coins = {"x": 10, "y": 5}, ScriptedCoins([])  # t = (1, -0.5)
-    assert encode(campaign, campaign.questions[4], record, 1, coins) == (0, -(2**51))
-    assert encode(campaign, campaign.questions[3], record, 1, coins) == (0, 2**52)
-    assert encode(campaign, campaign.questions[5], record, 1, coins) == (0, -(2**51))
-    campaign = Campaign.compile({**ROUND, "privacy": {"epsilon": 1, "continuous": "sign"}})
-    product = campaign.questions[4]
-    assert product.domain_size == 2
-    # The product -0.5 gives a 1 with probability 1/4.
-    assert encode(campaign, product, record, 1, ScriptedCoins([ONE // 4 - 1])) == 1
-    assert encode(campaign, product, record, 1, ScriptedCoins([ONE // 4])) == 0
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from drafts import draft, number, text
 
 from protocols import Campaign
 from protocols.document.verification import CLOSED_FORM, QuestionCheck, verify
-from protocols.exact import exact_epsilon
-from protocols.mechanisms import MOMENTS, DirectEncoding, OptimalUnaryEncoding, SubsetSelection, WorstCase
+from protocols.mechanisms import OptimalUnaryEncoding, WorstCase
 
 FEATURES = (text("u", "1", "2", "missing"), number("v"), number("w", -3, 8, bins=40))
 
@@ -27,17 +26,6 @@ def test_a_mechanism_that_many_questions_share_is_looked_at_once(monkeypatch):
     assert verify(campaign).holds
     assert len(campaign.questions) == 101
     assert len(looked) == len(set(looked)) == 2
-
-
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0])
-def test_one_unit_of_probability_more_breaks_the_promise(epsilon):
-    promised = exact_epsilon(epsilon)
-    direct = DirectEncoding.make(8, promised)
-    assert not DirectEncoding(8, direct.keep + 1).worst_case().stays_within(promised)
-    subset = SubsetSelection.make(8, promised)
-    assert not SubsetSelection(8, subset.subset_size, subset.include + 1).worst_case().stays_within(promised)
-    vector = MOMENTS["laplace"].make(3, promised)
-    assert not type(vector)(3, vector.grid, vector.scaled - 1).worst_case().stays_within(promised)
 
 
 @pytest.mark.parametrize("privacy", [{}, {"answers": "all"}, {"discrete": "the"}, {"continuous": "laplace"}])

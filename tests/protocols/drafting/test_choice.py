@@ -12,7 +12,7 @@ from protocols import Campaign, DraftError
 from protocols.document.questions import MOMENT, SIGN, VALUE
 from protocols.drafting.compiling import make_continuous, make_discrete, make_sign
 from protocols.exact import exact_epsilon
-from protocols.mechanisms import DISCRETE, MOMENTS, PURE, DirectEncoding, OptimalUnaryEncoding, SubsetSelection
+from protocols.mechanisms import DISCRETE, MOMENTS, PURE, SubsetSelection
 
 NUMBER = drafts.number("x")
 BINNED = {**NUMBER, "name": "b", "bins": 4}
@@ -136,16 +136,6 @@ def test_auto_is_the_mechanism_of_least_predicted_variance(size, epsilon):
     chosen = make_discrete("auto", size, promised)
     variances = {name: kind.make(size, promised).noise_variance(1 / size) for name, kind in DISCRETE.items()}
     assert variances[chosen.name] == min(variances.values())
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 3.0])
-def test_direct_encoding_beats_optimal_unary_encoding_below_three_e_plus_two_cells(epsilon):
-    """Wang et al. 2017, section 5: at vanishing frequency, d < 3 e + 2."""
-    turn = 3 * math.exp(epsilon) + 2
-    for size in range(3, 2 * math.ceil(turn)):
-        direct = DirectEncoding.make(size, exact_epsilon(epsilon)).noise_variance(0.0)
-        unary = OptimalUnaryEncoding.make(size, exact_epsilon(epsilon)).noise_variance(0.0)
-        assert (direct < unary) == (size < turn)
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 0.5, 1.0, 2.0, 4.0])

@@ -69,6 +69,7 @@ def test_the_key_order_of_the_draft_does_not_matter():
         (("features", 1, "bins"), 8.0),
         (("version",), 1.0),
         (("label", "weight"), None),
+        *((("features", 0, "ordered"), no) for no in (None, False)),
         *((place, ABSENT) for place in (("study",), ("privacy", "answers"))),
     ],
 )

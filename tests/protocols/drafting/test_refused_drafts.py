@@ -4,7 +4,7 @@ import json
 
 import pytest
 from credit_draft import ABSENT, DRAFT, attempt, changed, draft_with, names
-from drafts import number
+from drafts import number, text
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +16,9 @@ MARKS = "\t\n\r\x00\x1b\x7f\x85\x9b\u061c\u200e\u200f\u2028\u2029\u202a\u202e\u2
 
 WRONG_COUNTS = (0, 1, -5, 1.5, "100", True, (1 << 40) + 1)
 """Numbers of devices that hide nobody, or are none."""
+
+SWITCHES = ("missing", "ordered")
+LISTED = text("age", "young", "old", "missing")
 
 REFUSED = [
     (("version",), True, "version", "must be 1"),
@@ -45,6 +48,16 @@ REFUSED = [
     (("features", 0, "values"), ["a", "b", "a"], "features[0].values", "every entry must be different"),
     (("features", 0, "bins"), 3, "features[0].bins", "the keys here are"),
     (("features", 0, "weight"), 0, "features[0].weight", "integer from 1"),
+    (("features", 0, "values"), ["Cafe\u0301", "Caf\u00e9"], "features[0].values", "two entries are one text"),
+    (("label", "classes"), ["Cafe\u0301", "Caf\u00e9"], "label.classes", "two entries are one text"),
+    (("features", 1, "ordered"), True, "features[1].ordered", "unknown key"),
+    *(
+        (("features", 0, key), wrong, f"features[0].{key}", "true or false")
+        for key in SWITCHES
+        for wrong in (0, "true")
+    ),
+    (("features", 0), {**LISTED, "missing": True}, "features[0].missing", "is one of the values"),
+    (("features", 0), {**LISTED, "ordered": True}, "features[0].ordered", "no place in an order; leave it out"),
     (("features", 1, "bins"), 1, "features[1].bins", "integer from 2"),
     (("features", 1, "bins"), 1 << 15, "features[1].bins", "16384"),
     (("features", 2, "low"), True, "features[2].low", "number"),
@@ -147,7 +160,7 @@ def test_too_many_cells_in_one_question_or_in_all_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("given", "problem"),
     [
         (b"", "not JSON"),
         (b"{", "not JSON"),
@@ -162,11 +175,11 @@ def test_too_many_cells_in_one_question_or_in_all_are_refused():
         (b"1" * 10_000, "beyond a double"),
     ],
 )
-def test_text_that_is_no_json_object_is_refused(text, problem):
+def test_text_that_is_no_json_object_is_refused(given, problem):
     with pytest.raises(DraftError, match=problem):
-        Campaign.compile(text)
+        Campaign.compile(given)
     with pytest.raises(DocumentError, match=problem) as refused:
-        Campaign.parse(text)
+        Campaign.parse(given)
     assert refused.value.code == "invalid-document"
 
 

@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import pytest
 from exact_coins import SeededCoins
-from mechanism_grid import ALL, EPSILONS, NOISY, UNARY, UNIT
+from mechanism_grid import ALL, EPSILONS, NOISY, UNIT
 
-from protocols import SYSTEM_COINS, DocumentError, ScriptedCoins
+from protocols import SYSTEM_COINS, DocumentError
 from protocols.errors import PAYLOAD_CODES
-from protocols.exact import ONE, exact_epsilon
-from protocols.mechanisms import DISCRETE, PURE, Moment, SubsetSelection, pure
+from protocols.exact import exact_epsilon
+from protocols.mechanisms import DISCRETE, PURE, Moment, pure
 
 
 @pytest.mark.parametrize(
@@ -123,24 +123,6 @@ def test_a_cell_beyond_the_noises_reach_is_refused(name, code_of):
         mechanism.check(struct.pack("<3i", 0, 0, cell))
     for cell in (bound + 1, -bound - 1, 2**31 - 1, -(2**31)):
         assert code_of(DocumentError, mechanism.check, struct.pack("<3i", 0, cell, 0)) == "value-out-of-range"
-
-
-def test_a_subsets_bitmap_keeps_no_order():
-    mechanism = SubsetSelection(6, 3, ONE // 2 + 1)
-    # Included, then two of the five others in either order of being drawn: the same set, the same bytes.
-    include, keep = 0, ONE - 1
-    assert mechanism.perturb(0, ScriptedCoins([include, 0, 1])) == mechanism.perturb(0, ScriptedCoins([include, 1, 0]))
-    assert len(mechanism.support(mechanism.perturb(0, ScriptedCoins([keep, 0, 1, 2])))) == 3
-
-
-def test_unary_encoding_reads_one_word_per_bit_in_index_order():
-    for kind in UNARY.values():
-        mechanism = kind.make(9, Fraction(1))
-        words = [ONE - 1] * 9
-        words[3], words[8] = 0, mechanism.true_bit - 1
-        coins = ScriptedCoins(words)
-        assert mechanism.perturb(8, coins) == bytes((0b1000, 0b1))
-        assert coins.taken == 9
 
 
 def test_no_mechanism_computes_with_floats_where_privacy_is_decided():

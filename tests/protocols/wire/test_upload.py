@@ -88,11 +88,6 @@ def test_reports_round_trip_grouped_by_question_in_their_order(asked):
         assert block.payloads == b"".join(report.payload for report in members)
 
 
-def test_every_truncation_is_refused():
-    for length in range(len(VALID)):
-        refused(VALID[:length])
-
-
 def test_a_flipped_byte_is_refused_or_is_content():
     """Inside ids, payloads and question numbers other bytes are other valid uploads; each is the one encoding of its
     own blocks.
@@ -116,20 +111,8 @@ def test_a_flipped_byte_is_refused_or_is_content():
 @pytest.mark.parametrize(
     "value",
     [
-        *(
-            None,
-            b"",
-            "text",
-            [],
-            [2, []],
-            [0, [GOOD]],
-            [True, [GOOD]],
-            [1, [GOOD]],
-            [2.0, [GOOD]],
-            [2, GOOD],
-            [2, [None]],
-        ),
-        *([2, [[*GOOD, 1]]], [2, [[-1, *GOOD[1:]]]], [2, [[2**63, *GOOD[1:]]]], [2, [[0.0, *GOOD[1:]]]]),
+        *(None, b"", "text", [], [2, []], [0, [GOOD]], [True, [GOOD]], [1, [GOOD]], [2.0, [GOOD]], [2, GOOD]),
+        *([2, [block]] for block in (None, [*GOOD, 1], *([number, *GOOD[1:]] for number in (-1, 2**63, 0.0)))),
         *([2, [[0, bytes(17), bytes(WIDTHS[0])]]], [2, [[0, bytes(16), bytes(WIDTHS[0] + 1)]]]),
         *([2, [[0, "i" * 16, bytes(WIDTHS[0])]]], [2, [[0, [0] * 16, bytes(WIDTHS[0])]]]),
         *({2: [GOOD]}, [2, {0: GOOD}], msgpack.ExtType(5, b""), [2, [[msgpack.ExtType(0, b"\0"), *GOOD[1:]]]]),

@@ -6,6 +6,7 @@ import sys
 import threading
 from contextlib import contextmanager
 
+from ldp_client import MemoryStorage
 from protocols import LdpError
 
 PATIENCE = 60.0
@@ -34,6 +35,19 @@ def held(path, how="BEGIN EXCLUSIVE"):
         assert process.poll() is None
     finally:
         process.communicate("")
+
+
+class Failing(MemoryStorage):
+    """A storage that raises ``error`` while ``fails`` is "write", or "read"."""
+
+    def __init__(self, error):
+        super().__init__()
+        self.error, self.fails = error, None
+
+    def transaction(self, *, write):
+        if self.fails == ("write" if write else "read"):
+            raise self.error
+        return super().transaction(write=write)
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 import json
 
+from drafts import text
+
 from protocols import Campaign
 
 FEATURES = [
@@ -18,15 +20,8 @@ INCOMPLETE = [
 """A value may be missing, but of the last one."""
 
 LABEL = {"name": "class", "classes": ["yes", "no", "unknown"]}
-PAIRS = {
-    "de-onebit": ("de", "onebit"),
-    "ss-laplace": ("ss", "laplace"),
-    "oue-sign": ("oue", "sign"),
-    "sue-laplace": ("sue", "laplace"),
-    "the-sign": ("the", "sign"),
-    "she-onebit": ("she", "onebit"),
-}
-
+PAIRS = ("de-onebit", "ss-laplace", "oue-sign", "sue-laplace", "the-sign", "she-onebit")
+"""A mechanism for texts and bins, and one for numbers."""
 
 COLOUR = {**FEATURES[0], "likelihood": [[0.5, 0.1], [0.2, 0.3], [0.2, 0.2], [0.1, 0.4]]}
 SIZE = {**INCOMPLETE[1], "likelihood": [[0.6, 0.1], [0.1, 0.2], [0.1, 0.2], [0.1, 0.2], [0.1, 0.3]]}
@@ -57,14 +52,14 @@ def draft(**changes):
 def campaigns():
     """Every mechanism and encoding, every shape of campaign, by name."""
     drafts = {
-        name: draft(privacy={"epsilon": 1.0, "discrete": discrete, "continuous": continuous})
-        for name, (discrete, continuous) in PAIRS.items()
+        name: draft(privacy={"epsilon": 1.0, **dict(zip(("discrete", "continuous"), name.split("-"), strict=True))})
+        for name in PAIRS
     }
     drafts["small-epsilon"] = draft(privacy={"epsilon": 0.1, "discrete": "she", "continuous": "laplace"})
     drafts["all"] = draft(title="Alle Fragen – ja", privacy={"epsilon": 3.3, "answers": "all"}, study="s")
     drafts["wide"] = draft(
         label={"name": "class", "classes": ["yes", "no"], "weight": 0},
-        features=[{"name": "colour", "kind": "categorical", "values": [f"v{i}" for i in range(150)], "missing": False}],
+        features=[text("colour", *(f"v{i}" for i in range(150)))],
         privacy={"epsilon": 4, "discrete": "de"},
         opens="2026-01-01T00:00:00Z",
         closes="2027-01-01T00:00:00Z",
@@ -100,11 +95,7 @@ def campaigns():
         del described["missing"]
     drafts["binary"] = draft(
         label={"name": "class", "classes": ["yes", "no"]},
-        features=[
-            {"name": "colour", "kind": "categorical", "values": ["red", "green"], "weight": 3, "missing": False},
-            {"name": "größe", "kind": "continuous", "low": -1.5, "high": 2, "bins": 2, "missing": False},
-            FEATURES[2],
-        ],
+        features=[text("colour", "red", "green", weight=3), {**FEATURES[1], "bins": 2}, FEATURES[2]],
     )
     drafts["moments"] = draft(features=numbers, asks="moments", study="s")
     drafts["moments-missing"] = draft(features=[INCOMPLETE[2], *numbers[::2]], asks="moments", study="s")

@@ -6,6 +6,7 @@ import random
 
 from exact_coins import RecordingCoins
 from vector_campaigns import as_text
+from vector_campaigns import model as model_of
 
 from ldp_aggregator import Tally, estimate, train
 from ldp_client import Classifier, perturb
@@ -63,19 +64,11 @@ def _predictions(model, records):
 
 def impossible():
     """A model without smoothing, and records that it holds impossible in one class, or in all of them."""
-    model = as_text(
-        {
-            "version": 1,
-            "kind": "naive-bayes",
-            "label": "class",
-            "classes": ["yes", "no"],
-            "prior": [0.25, 0.75],
-            "features": [
-                {"name": name, "kind": "categorical", "values": ["a", "b"], "likelihood": [shares, shares[::-1]]}
-                for name, shares in (("u", [1, 0]), ("v", [0, 1]))
-            ],
-        }
+    features = (
+        {"name": name, "kind": "categorical", "values": ["a", "b"], "likelihood": [shares, shares[::-1]]}
+        for name, shares in (("u", [1, 0]), ("v", [0, 1]))
     )
+    model = as_text({**model_of({"name": "class", "classes": ["yes", "no"]}, *features), "prior": [0.25, 0.75]})
     records = [{"u": "a", "v": "a"}, {"u": "b", "v": "b"}, {"u": "a"}, {"v": "a"}, {}]
     return {"model": model, "predictions": _predictions(model, records)}
 
