@@ -107,7 +107,7 @@ def class_in_the_version(device):
 def long_header_by_class(device):
     """The version is written as two bytes for one class: the same number, another encoding."""
     (upload,) = Device.send(device)
-    return (b"\x92\xcc\x01" + upload[2:] if device.class_index else upload,)
+    return (b"\x92\xcc\x02" + upload[2:] if device.class_index else upload,)
 
 
 @leak(LENGTH, SHE, "send")
@@ -134,9 +134,9 @@ def split_by_class(device):
     """One class sends all answers in one upload, the other one by one."""
     answers = device.reports()
     return (
-        tuple(encode_upload([of], campaign) for of in answers)
+        tuple(encode_upload([of], device.campaign) for of in answers)
         if device.class_index
-        else (encode_upload(answers, campaign),)
+        else (encode_upload(answers, device.campaign),)
     )
 
 
@@ -145,7 +145,7 @@ def order_by_record(device):
     """Answers go one by one, in the order of the record's own values."""
     features = [asked.feature for asked in device.campaign.questions]
     answers = sorted(device.reports(), key=lambda of: str(device.held(features[of.question])))
-    return tuple(encode_upload([of], campaign) for of in answers)
+    return tuple(encode_upload([of], device.campaign) for of in answers)
 
 
 @leak(BESIDE, DE, "send", trials=100)

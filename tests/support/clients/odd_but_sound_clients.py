@@ -142,7 +142,7 @@ def one_by_one_shuffled(device):
     """Every answer is an upload of its own, in an order drawn by lot."""
     left, sent = list(device.reports()), []
     while left:
-        sent.append(encode_upload([left.pop(device.coins.below(len(left)))], campaign))
+        sent.append(encode_upload([left.pop(device.coins.below(len(left)))], device.campaign))
     return tuple(sent)
 
 
