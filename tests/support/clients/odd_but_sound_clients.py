@@ -17,7 +17,7 @@ from protocols.exact import ONE, WORD_BITS
 from protocols.mechanisms.pure import pack_flags
 
 SOUND = {}
-sound = planted_in(SOUND)
+sound, _ = planted_in(SOUND)
 
 DE, ONE_OF, ALL = campaign(4), campaign(4, 2, label=1), campaign(4, 2, label=1, answers="all")
 LAPLACE = question("laplace", 2, 1.0)
