@@ -18,7 +18,6 @@ from ldp_aggregator.flower.messages import MESSAGE_TYPE, QUERY, RECORD, Reply
 from ldp_aggregator.flower.server import collect, finish, publish, server_app
 from ldp_aggregator.flower.settings import RoundSettings
 from ldp_aggregator.trainers import FederatedState
-from protocols import Campaign
 
 SETTINGS = RoundSettings(nodes=5, least_nodes=3, groups=1, seconds=10.0, output=None)
 
@@ -173,9 +172,8 @@ def test_a_node_answers_no_other_message(tmp_path, message_type):
 
 def test_the_server_app_prints_the_guarantee_and_writes_the_model(tmp_path, capsys):
     config = {"nodes": 3, "least-nodes": 3, "groups": 3, "seconds": 10.0, "output": str(tmp_path / "model.json")}
-    grid = Loop({seed: honest(tmp_path, seed) for seed in (1, 2, 3)})
     context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config=config)
-    server_app(CAMPAIGN)(grid, context)
+    server_app(CAMPAIGN)(Loop({seed: honest(tmp_path, seed) for seed in (1, 2, 3)}), context)
     told = capsys.readouterr().out
     assert "model of 3 nodes; epsilon = 1; relation: add or remove one row" in told
     assert '"groups":3' in (tmp_path / "model.json").read_text()
@@ -186,7 +184,7 @@ def test_without_a_file_the_model_is_printed_and_too_few_shares_are_told_before_
     model = finish(collection, SETTINGS)
     publish(model, SETTINGS)
     assert model.to_json() in capsys.readouterr().out
-    assert Campaign.parse(CAMPAIGN.document).id in model.model_.training["campaigns"]
+    assert CAMPAIGN.id in model.model_.training["campaigns"]
     _, collection = run({1: honest(tmp_path, 1), 2: None})
     with pytest.raises(ValueError, match="1 nodes sent a share, 3 are needed; node 2: no answer"):
         finish(collection, SETTINGS)
