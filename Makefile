@@ -73,7 +73,7 @@ demo: $(SIMULATIONS)
 # With bytecode, whatever the environment says: interpreters that tests start compile nothing, and asserts are rewritten once.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10 --ignore=tests/browser
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

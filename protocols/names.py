@@ -37,4 +37,4 @@ def lazy_names(package: ModuleSpec) -> tuple[list[str], Callable[[str], object],
         setattr(sys.modules[package.name], name, value)
         return value
 
-    return sorted(homes), load, lambda: sorted({*vars(sys.modules[package.name]), *homes})
+    return sorted(homes), load, lambda: sorted({*vars(sys.modules[package.name]), *homes} - {"lazy_names"})

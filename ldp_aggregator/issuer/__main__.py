@@ -37,7 +37,7 @@ def make_parser() -> Parser:
         help="where the proxy names the person; it strips that header from what comes in (default: %(default)s)",
     )
     parser.add_argument("--tokens", type=_tokens, default=1, metavar="N", help="for each person (default: 1)")
-    parser.add_argument("--port", type=_port, default=8090, metavar="PORT", help="on 127.0.0.1 (default: 8090)")
+    parser.add_argument("--port", type=_port, default=8091, metavar="PORT", help="on 127.0.0.1 (default: 8091)")
     return parser
 
 

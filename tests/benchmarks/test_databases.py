@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 from pathlib import Path
+from unittest.mock import Mock
 
 import asyncpg
 import pytest
@@ -39,33 +40,20 @@ def test_a_load_has_a_database_of_its_own_which_is_gone_afterwards(own_postgres,
     with pytest.raises(RuntimeError, match="a load fails"), fresh_database(own_postgres.address):
         raise RuntimeError("a load fails")
     assert names(own_postgres.address) == before
-
-
-def test_the_embedded_store_has_a_folder_and_needs_none(benchmark):
-    with benchmark("databases").fresh_database(None) as nothing:
-        assert nothing is None
+    with fresh_database(None) as nothing:
+        assert nothing is None, "the embedded store has a folder"
 
 
 def test_loads_one_after_the_other_are_each_counted_in_a_database_without_reports(own_postgres, benchmark, monkeypatch):
     ingest = benchmark("ingest")
     seen = []
 
-    class Quiet:
+    def quiet(data, database, **environment):
         """A server that nobody asks anything."""
+        seen.append(database)
+        return Mock(url="http://127.0.0.1:1", rss_mebibytes=lambda: 0.0)
 
-        url = "http://127.0.0.1:1"
-
-        def __init__(self, data, database, **environment):
-            seen.append(database)
-            self.process = type("Process", (), {"pid": 0})
-
-        def rss_mebibytes(self):
-            return 0.0
-
-        def stop(self):
-            pass
-
-    monkeypatch.setattr(ingest, "Server", Quiet)
+    monkeypatch.setattr(ingest, "Server", quiet)
     monkeypatch.setattr(ingest, "cpu_seconds", lambda pid: 0.0)
     monkeypatch.setattr(ingest, "put_on", lambda plan, url, path: benchmark("uploading").Results(seconds=1.0))
     plan = ingest.Plan(ingest.make_campaign("de", 4).document)

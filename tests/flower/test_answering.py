@@ -146,27 +146,26 @@ GOOD_RUN = {"nodes": 5, "least-nodes": 4, "groups": 1, "seconds": 60, "output": 
 
 
 @pytest.mark.parametrize(
-    ("settings", "good", "changes", "message"),
+    ("name", "value", "message"),
     [
-        (node_settings, GOOD_NODE, {"table": None}, "table is missing"),
-        (node_settings, GOOD_NODE, {"ledger": ""}, "ledger is missing"),
-        (node_settings, GOOD_NODE, {"campaign-id": 5}, "campaign-id is missing"),
-        (node_settings, GOOD_NODE, {"max-epsilon": "1"}, "max-epsilon must be a finite number"),
-        (node_settings, GOOD_NODE, {"max-epsilon": True}, "max-epsilon must be a finite number"),
-        (node_settings, GOOD_NODE, {"max-epsilon": float("inf")}, "max-epsilon must be a finite number"),
-        (node_settings, GOOD_NODE, {"max-epsilon": 0}, "max-epsilon must be above 0"),
-        (round_settings, GOOD_RUN, {"nodes": 2.0}, "nodes must be a whole number"),
-        (round_settings, GOOD_RUN, {"least-nodes": 6}, r"least-nodes must be from 1 to nodes \(5\), not 6"),
-        (round_settings, GOOD_RUN, {"least-nodes": 0}, "least-nodes must be from 1"),
-        (round_settings, GOOD_RUN, {"groups": 5}, r"groups must be from 1 to least-nodes \(4\), not 5"),
-        (round_settings, GOOD_RUN, {"seconds": 0}, "seconds must be above 0"),
-        (round_settings, GOOD_RUN, {"output": 5}, "output must be a file's name"),
+        ("table", None, "is missing"),
+        ("ledger", "", "is missing"),
+        ("campaign-id", 5, "is missing"),
+        *(("max-epsilon", value, "must be a finite number") for value in ("1", True, float("inf"))),
+        ("max-epsilon", 0, "must be above 0"),
+        ("nodes", 2.0, "must be a whole number"),
+        ("least-nodes", 6, r"must be from 1 to nodes \(5\), not 6"),
+        ("least-nodes", 0, "must be from 1"),
+        ("groups", 5, r"must be from 1 to least-nodes \(4\), not 5"),
+        ("seconds", 0, "must be above 0"),
+        ("output", 5, "must be a file's name"),
     ],
 )
-def test_a_configuration_that_lacks_something_or_cannot_be_says_what(settings, good, changes, message):
+def test_a_configuration_that_lacks_something_or_cannot_be_says_what(name, value, message):
     assert (node_settings(GOOD_NODE).max_epsilon, round_settings(GOOD_RUN).output) == (1.0, None)
-    with pytest.raises(ValueError, match=message):
-        settings(good | changes)
+    settings, good = (node_settings, GOOD_NODE) if name in GOOD_NODE else (round_settings, GOOD_RUN)
+    with pytest.raises(ValueError, match=f"{name} {message}"):
+        settings(good | {name: value})
 
 
 def test_the_example_names_every_setting_of_a_node_and_makes_up_tables_of_its_campaign(monkeypatch, tmp_path):

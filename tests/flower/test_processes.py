@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ import pytest
 pytest.importorskip("flwr", reason="Flower, for Python 3.11, is not installed; make flower")
 
 from flower_nodes import node
+from session import free_ports
 
 from ldp_aggregator.flower.answering import answer
 from ldp_aggregator.trainers import FederatedState
@@ -31,12 +31,6 @@ def campaign():
     names = {}
     exec((EXAMPLE / "hospitals" / "campaign.py").read_text(), {"__name__": "campaign"}, names)
     return names["CAMPAIGN"]
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 @contextmanager
@@ -71,7 +65,8 @@ def listens(address):
 
 
 def test_the_example_runs_on_a_superlink_and_two_supernodes(tmp_path, campaign):
-    home, link = tmp_path / "flwr", f"127.0.0.1:{free_port()}"
+    port, *others = map(str, free_ports(3))
+    home, link = tmp_path / "flwr", f"127.0.0.1:{port}"
     home.mkdir()
     (home / "config.toml").write_text(
         f'[superlink]\ndefault = "here"\n[superlink.here]\naddress = "{link}"\ninsecure = true\n'
@@ -86,32 +81,25 @@ def test_the_example_runs_on_a_superlink_and_two_supernodes(tmp_path, campaign):
     output = tmp_path / "model.json"
     nodes = {name: node(tmp_path, number, campaign_id=campaign.id) for number, name in enumerate(("north", "south"))}
     with ExitStack() as running:
-        host, port = link.split(":")
-        superlink = ["flower-superlink", "--insecure", "--host", host, "--port", port]
+        superlink = ["flower-superlink", "--insecure", "--host", "127.0.0.1", "--port", port]
         superlink.append("--disable-runtime-dependency-installation")
         running.enter_context(started(tmp_path / "superlink.log", superlink, environment))
         wait_for(lambda: listens(link), "the start of the SuperLink")
-        for name, settings in nodes.items():
+        for (name, settings), own in zip(nodes.items(), others, strict=True):
             config = f'table="{settings.table}" ledger="{settings.ledger}" campaign-id="{campaign.id}" max-epsilon=1.0'
-            supernode = ["flower-supernode", "--insecure", "--superlink", link, "--port", str(free_port())]
+            supernode = ["flower-supernode", "--insecure", "--superlink", link, "--port", own]
             running.enter_context(started(tmp_path / f"{name}.log", [*supernode, "--node-config", config], environment))
         app = tmp_path / "app"
         shutil.copytree(EXAMPLE, app)
         configured = f'nodes=2 least-nodes=2 output="{output}"'
         for _ in range(2):  # A second run of the same campaign gets the same shares, and so the same model.
             output.unlink(missing_ok=True)
-            done = subprocess.run(
-                [PROGRAMS / "flwr", "run", str(app), "here", "--run-config", configured],
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=PATIENCE_SECONDS,
-                check=False,
-            )
+            command = [PROGRAMS / "flwr", "run", str(app), "here", "--run-config", configured]
+            told = {"env": environment, "capture_output": True, "text": True, "timeout": PATIENCE_SECONDS}
+            done = subprocess.run(command, check=False, **told)
             assert done.returncode == 0, done.stdout + done.stderr
-            wait_for(output.is_file, "the model" + "".join(log.read_text() for log in tmp_path.glob("*.log")))
-            shares = {
-                name: answer(settings, {"campaign": campaign.document})["share"] for name, settings in nodes.items()
-            }
-            wait_for(output.read_text, "writing the model")
+            logs = "".join(log.read_text() for log in tmp_path.glob("*.log"))
+            wait_for(lambda: output.is_file() and output.read_text(), "the model" + logs)
+            asked = {"campaign": campaign.document}
+            shares = {name: answer(settings, asked)["share"] for name, settings in nodes.items()}
             assert output.read_text() == FederatedState(campaign, shares).model().to_json()

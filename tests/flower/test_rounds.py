@@ -3,12 +3,11 @@
 from importlib import import_module
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 pytest.importorskip("flwr", reason="Flower, for Python 3.11, is not installed; make flower")
 
-from flower_nodes import CAMPAIGN, OTHER, Loop, node
+from flower_nodes import CAMPAIGN, OTHER, Clock, Loop, node
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
@@ -18,23 +17,9 @@ from ldp_aggregator.flower.collecting import Collection
 from ldp_aggregator.flower.messages import MESSAGE_TYPE, QUERY, RECORD, Reply
 from ldp_aggregator.flower.server import collect, finish, publish, server_app
 from ldp_aggregator.flower.settings import RoundSettings
-from ldp_aggregator.node_statistics import encode_share
 from ldp_aggregator.trainers import FederatedState
-from protocols import Campaign
 
 SETTINGS = RoundSettings(nodes=5, least_nodes=3, groups=1, seconds=10.0, output=None)
-
-
-class Clock:
-    """Time that passes while somebody sleeps, and nowhere else."""
-
-    now = 0.0
-
-    def __call__(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.now += seconds
 
 
 def honest(folder, seed, **changes):
@@ -165,30 +150,6 @@ def test_one_node_under_two_names_or_twice_counts_once_and_a_new_share_is_counte
     assert model.guarantee_.epsilon == 2
 
 
-def test_answers_in_any_order_give_the_same_bytes(tmp_path):
-    shares = shares_on_disk(tmp_path, range(4))
-    texts = set()
-    for names in (sorted(shares), sorted(shares, reverse=True)):
-        collection = Collection(CAMPAIGN)
-        for name in names:
-            collection.take(Reply(name, {"share": shares[name]}))
-        texts.add(collection.model(least_nodes=4, groups=2, salt=b"salt").to_json())
-    assert texts == {model_of(shares, groups=2, salt=b"salt")}
-
-
-def test_nothing_that_a_node_sends_raises():
-    """Three hundred damaged shares."""
-    rng = np.random.default_rng(3)
-    collection = Collection(CAMPAIGN)
-    good = encode_share(CAMPAIGN, np.arange(12))
-    for number in range(300):
-        damaged = bytearray(good)
-        damaged[rng.integers(len(good))] ^= 1 << rng.integers(8)
-        collection.take(Reply(f"{number}", {"share": bytes(damaged[: rng.integers(1, len(good))])}))
-    assert collection.state.nodes == ()
-    assert len(collection.problems) == 300
-
-
 def test_an_exception_at_a_node_tells_the_server_nothing_of_its_table():
     def settings_of(_):
         raise RuntimeError("row 7 says that Ada has diabetes")
@@ -211,9 +172,8 @@ def test_a_node_answers_no_other_message(tmp_path, message_type):
 
 def test_the_server_app_prints_the_guarantee_and_writes_the_model(tmp_path, capsys):
     config = {"nodes": 3, "least-nodes": 3, "groups": 3, "seconds": 10.0, "output": str(tmp_path / "model.json")}
-    grid = Loop({seed: honest(tmp_path, seed) for seed in (1, 2, 3)})
     context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config=config)
-    server_app(CAMPAIGN)(grid, context)
+    server_app(CAMPAIGN)(Loop({seed: honest(tmp_path, seed) for seed in (1, 2, 3)}), context)
     told = capsys.readouterr().out
     assert "model of 3 nodes; epsilon = 1; relation: add or remove one row" in told
     assert '"groups":3' in (tmp_path / "model.json").read_text()
@@ -224,7 +184,7 @@ def test_without_a_file_the_model_is_printed_and_too_few_shares_are_told_before_
     model = finish(collection, SETTINGS)
     publish(model, SETTINGS)
     assert model.to_json() in capsys.readouterr().out
-    assert Campaign.parse(CAMPAIGN.document).id in model.model_.training["campaigns"]
+    assert CAMPAIGN.id in model.model_.training["campaigns"]
     _, collection = run({1: honest(tmp_path, 1), 2: None})
     with pytest.raises(ValueError, match="1 nodes sent a share, 3 are needed; node 2: no answer"):
         finish(collection, SETTINGS)

@@ -15,6 +15,7 @@ import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 import drafts
@@ -141,17 +142,8 @@ def _asking(discrete: str, continuous: str, answers: str) -> Campaign:
     return Campaign.compile(drafts.draft(few, many, drafts.number("number"), label=label, privacy=privacy))
 
 
-CAMPAIGNS: Final = [
-    _asking(*chosen.split())
-    for chosen in (
-        "de laplace all",
-        "ss onebit one",
-        "oue sign all",
-        "sue laplace one",
-        "she onebit one",
-        "the sign all",
-    )
-]
+CHOSEN = ("de laplace all", "ss onebit one", "oue sign all", "sue laplace one", "she onebit one", "the sign all")
+CAMPAIGNS: Final = [_asking(*chosen.split()) for chosen in CHOSEN]
 
 
 def _of_campaign(data: bytes) -> tuple[Campaign, bytes]:
@@ -196,9 +188,7 @@ def _uploads() -> list[bytes]:
     for number, asked in enumerate(CAMPAIGNS):
         coins = SeededCoins(number)
         people = [perturb(asked, {"few": "1", "many": "7", "number": 0.5}, "b", coins=coins) for _ in range(3)]
-        seeds += [
-            bytes([number]) + encode_upload(reports, asked) for reports in (people[0], [r for p in people for r in p])
-        ]
+        seeds += [bytes([number]) + encode_upload(sent, asked) for sent in (people[0], chain(*people))]
     return seeds
 
 

@@ -63,16 +63,6 @@ def database():
 
 
 @contextmanager
-def own_server():
-    """A server that nobody else uses, and that may be restarted."""
-    if ADDRESS_VARIABLE in os.environ:
-        yield Postgres(os.environ[ADDRESS_VARIABLE])
-        return
-    with _server(Path(tempfile.mkdtemp(prefix="ldp-postgres-"))) as server:
-        yield Postgres(server.get_uri(), server)
-
-
-@contextmanager
 def _server(folder):
     """The server in this folder, which its last user stops and takes away."""
     with warnings.catch_warnings(action="ignore"):  # It asks for XDG_RUNTIME_DIR, which a server's machine lacks.
@@ -115,8 +105,12 @@ def postgres():
 
 @pytest.fixture(scope="session")
 def own_postgres():
-    with own_server() as server:
-        yield server
+    """A server that nobody else uses, and that may be restarted."""
+    if ADDRESS_VARIABLE in os.environ:
+        yield Postgres(os.environ[ADDRESS_VARIABLE])
+        return
+    with _server(Path(tempfile.mkdtemp(prefix="ldp-postgres-"))) as server:
+        yield Postgres(server.get_uri(), server)
 
 
 async def empty(address):

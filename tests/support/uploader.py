@@ -1,5 +1,6 @@
 """A client for tests: it sends every upload until it is acknowledged, to whichever server is up."""
 
+import contextlib
 import http.client
 import json
 import threading
@@ -34,33 +35,30 @@ class Uploaders:
         self.acknowledged, self.refusals = set(), []
         self._url, self._campaign, self._token, self._shown = url, campaign, token, shown or {}
         self._waiting = list(uploads)
-        self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._threads = [threading.Thread(target=self._send) for _ in range(threads)]
         for thread in self._threads:
             thread.start()
 
-    def _next(self):
-        with self._lock:
-            return self._waiting.pop() if self._waiting else None
-
     def _send(self):
-        while not self._stopping.is_set() and (body := self._next()) is not None:
+        with contextlib.suppress(IndexError):  # Nobody waits any more.
             while not self._stopping.is_set():
-                try:
-                    status, answer = post(
-                        self._url(), self._campaign, body, token=self._token, shown=self._shown.get(body)
-                    )
-                except (OSError, http.client.HTTPException, ValueError):
-                    time.sleep(RETRY_SECONDS)
-                    continue
-                if status == 200 and not answer["rejected"]:
-                    self.acknowledged.add(body)
-                    break
-                if status not in (429, 503):
-                    self.refusals.append((status, answer))
-                    break
+                self._deliver(self._waiting.pop())
+
+    def _deliver(self, body):
+        while not self._stopping.is_set():
+            try:
+                status, answer = post(self._url(), self._campaign, body, token=self._token, shown=self._shown.get(body))
+            except (OSError, http.client.HTTPException, ValueError):
                 time.sleep(RETRY_SECONDS)
+                continue
+            if status == 200 and not answer["rejected"]:
+                self.acknowledged.add(body)
+                return
+            if status not in (429, 503):
+                self.refusals.append((status, answer))
+                return
+            time.sleep(RETRY_SECONDS)
 
     @property
     def sending(self):

@@ -301,7 +301,7 @@ def _tell_expected(expected: dict[str, Any]) -> None:
 
 def _tell_lies(lies: dict[str, Any]) -> None:
     """Print what liars can have moved: a bound for the classes, for features what was found."""
-    say(f"\nIf {lies['liars']:,} devices (with an issuer people), one in a hundred, had lied (see docs/privacy.md):")
+    say(f"\nIf {lies['liars']:,} liars had taken part, one in a hundred (see docs/privacy.md):")
     rows = [("shares of the classes", f"at most {shown_reach(lies['classes'])}")]
     rows += [(name, f"at least {shown_reach(moved)}") for name, moved in lies["features"].items()]
     say_table(("what they move", "by"), rows)

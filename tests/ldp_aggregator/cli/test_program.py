@@ -95,7 +95,7 @@ def test_what_liars_can_have_moved_is_printed_with_estimates_and_models(run, dra
     assert f"{told['questions'][1]['cells'][0]['per_liar']:.3g}" in shown
     assert shown.splitlines()[-1].split()[-1] == f"{told['class_prior'][1]['per_liar']:.3g}"
     model = run("train", some_reports, "--anyway")[1]
-    assert "If 3 devices (with an issuer people), one in a hundred, had lied" in model
+    assert "If 3 liars had taken part, one in a hundred" in model
     assert re.search(r"^shares of the classes +at most ", model, re.M)
     assert re.search(r"^age +at least ", model, re.M)
     features = [{"name": "age", "kind": "continuous", "low": 0, "high": 100}]

@@ -13,8 +13,9 @@ from simulations.commands.tables import TOKEN_VARIABLE
 from simulations.studies.series import BY_LOT, CHANGES, FILTERED, MEMOISED, SMOOTHED, SPLIT, SPLIT_SMOOTHED
 from simulations.tables.sources import draft_of
 
-FOUND_LATER = ("no column", "cannot be", "not JSON", "not declared", "not a journal")
+FOUND_LATER = ("no column", "cannot be", "not JSON", "not declared", "not a journal", "no number", "1e-5", "not reach")
 """What is wrong with a table, a file or a server; everything else is the command line."""
+PLAN = ["plan", "--schema", "SCHEMA"]
 EVALUATING = ["accuracy", "--data", "TABLE", "--label", "sold", "--devices", "100", "--evaluating"]
 POPULATION = ["population", "--data", "TABLE", "--schema", "SCHEMA"]
 NOBODY = "http://127.0.0.1:9"
@@ -29,6 +30,13 @@ def table(tmp_path):
 @pytest.fixture
 def schema(tmp_path):
     return write_draft(tmp_path / "draft.json")
+
+
+@pytest.fixture
+def plan(capsys, schema, monkeypatch):
+    """What ``plan`` ends with and says of the draft, after few simulations."""
+    monkeypatch.setattr("simulations.commands.plan.REPEATS", 2)
+    return lambda *flags: run(capsys, "plan", "--schema", schema, *flags)
 
 
 def test_accuracy_prints_every_combination_under_its_total_loss_and_asks_as_the_draft_says(
@@ -48,45 +56,57 @@ def test_accuracy_prints_every_combination_under_its_total_loss_and_asks_as_the_
 def test_accuracy_gives_every_trial_with_its_seed_as_json(table, schema, capsys):
     flags = ["--data", table, "--schema", schema, "--repeats", 2, "--seed", 7, "--devices", 500, "--workers", 1]
     code, out, _ = run(capsys, "accuracy", *flags, "--json")
-    assert code == 0
-    document = json.loads(out)
-    assert document["seeds"] == [7, 8]
-    assert [trial["seed"] for trial in document["trials"]] == [7, 8]
-    assert document["summary"][0]["total_epsilon"] == 3.0
+    told = json.loads(out)
+    assert (code, told["seeds"], [trial["seed"] for trial in told["trials"]]) == (0, [7, 8], [7, 8])
+    assert told["summary"][0]["total_epsilon"] == 3.0
 
 
 def test_a_plan_says_why_and_how_many_and_what_the_answers_of_an_evaluation_would_tell(schema, tmp_path, capsys):
-    code, out, err = run(capsys, "plan", "--schema", schema, "--devices", 30_000)
-    assert (code, err) == (0, "")
-    assert "30,000 devices, each with a total loss of at most 3, answer one question" in out
-    assert "size (value)" in out
-    assert "size (square)" in out
-    assert "sign by " in out
-    assert "least noise; " in out
-    assert "at half the epsilon" in out
-    schema = write_draft(tmp_path / "which.json", draft_of(evaluation()))
-    code, out, err = run(capsys, "plan", "--schema", schema, "--devices", 20_000)
-    assert (code, err) == (0, "")
-    assert "whether the model is right" in out
-    assert re.search(r"accuracy +0\.00\d\d\n", out)
-    assert "area under the ROC curve" in out
-    assert "recall of b" in out
+    which = write_draft(tmp_path / "which.json", draft_of(evaluation()))
+    for draft, devices, said in (
+        (schema, 30_000, "30,000 devices, each with a total loss of at most 3, answer one question"),
+        (schema, 30_000, r"(?s)size \(value\).*size \(square\).*sign by .*least noise; .*at half the epsilon"),
+        (which, 20_000, r"(?s)whether the model is right.*accuracy +0\.00\d\d\n.*area under the ROC.*recall of b"),
+    ):
+        code, out, err = run(capsys, "plan", "--schema", draft, "--devices", devices)
+        assert (code, err) == (0, "")
+        assert re.search(said, out), out
 
 
-def test_a_plan_with_a_pilot_finds_the_devices_for_a_loss(table, schema, capsys, monkeypatch):
-    monkeypatch.setattr("simulations.commands.plan.REPEATS", 2)
-    flags = ["--schema", schema, "--devices", 1_000, "--epsilon", 2, "--pilot", table]
-    code, out, _ = run(capsys, "plan", *flags, "--json", "--loss", 0.1)
+def test_a_plan_with_a_pilot_finds_the_devices_for_a_loss(table, plan):
+    flags = ["--devices", 1_000, "--epsilon", 2, "--pilot", table, "--loss", 0.1]
+    code, out, _ = plan(*flags, "--json")
+    told = json.loads(out)
+    assert (code, told["epsilon"], told["pilot"]["non_private"]) == (0, 2, 1.0)
+    assert told["pilot"]["devices_for_loss"] <= 4_000
+    assert all(one["standard_error_at_half_epsilon"] > one["standard_error"] for one in told["questions"])
+    assert "to lose at most 0.1 against no privacy: about " in plan(*flags)[1]
+
+
+def test_a_published_epsilon_gives_the_largest_local_one_or_the_fewest_devices_where_none_are_given(plan):
+    wanted = ("--devices", 10_000, "--published-epsilon", 0.05)
+    told = json.loads(plan(*wanted, "--json")[1])
+    assert told["solution"]["solved"] == "epsilon"
+    assert told["epsilon"] == told["solution"]["epsilon"]
+    assert told["published"]["epsilon"] <= 0.05 < told["published"]["epsilon"] * 1.02
+    code, shown, _ = plan(*wanted)
     assert code == 0
-    plan = json.loads(out)
-    assert plan["epsilon"] == 2
-    assert plan["pilot"]["non_private"] == 1.0
-    assert plan["pilot"]["devices_for_loss"] <= 4_000
-    errors = [question["standard_error"] for question in plan["questions"]]
-    halves = [question["standard_error_at_half_epsilon"] for question in plan["questions"]]
-    assert all(half > error for error, half in zip(errors, halves, strict=True))
-    code, out, _ = run(capsys, "plan", *flags, "--loss", 0.1)
-    assert "to lose at most 0.1 against no privacy: about " in out
+    for said in (f"the largest epsilon is {told['epsilon']:g}", "to who sees only what is published", "published once"):
+        assert said in shown
+    told = json.loads(plan("--published-epsilon", 0.02, "--json")[1])
+    assert (told["solution"]["solved"], told["epsilon"]) == ("devices", 3.0)
+    assert told["published"]["epsilon"] <= 0.02
+    more = json.loads(plan("--published-epsilon", 0.02, "--colluding", 1000, "--json")[1])
+    assert more["devices"] == pytest.approx(told["devices"] + 1000, rel=2e-3)
+
+
+def test_an_accuracy_gives_devices_or_the_least_epsilon(plan, table):
+    flags = ("--pilot", table, "--accuracy", 0.95, "--json")
+    devices = json.loads(plan(*flags)[1])["solution"]
+    assert (devices["solved"], devices["epsilon"]) == ("devices", 3.0)
+    epsilon = json.loads(plan(*flags, "--devices", 2000)[1])["solution"]
+    assert epsilon["solved"] == "epsilon"
+    assert 0 < epsilon["epsilon"] < 4
 
 
 def test_evaluating_is_simulated_from_learning_to_publishing(table, schema, tmp_path, capsys):
@@ -126,7 +146,12 @@ def test_a_drafted_campaign_compiles_and_its_notes_are_loud(table, tmp_path, cap
         (["accuracy", "--data", "TABLE", "--schema", "SCHEMA", "--repeats", "1"], "at least 2"),
         (["accuracy", "--data", "TABLE", "--label", "bought"], "no column 'bought'"),
         (["accuracy", "--data", "TABLE", "--schema", "SCHEMA", "--journal", "FOLDER"], "not a journal of trials"),
-        (["plan", "--schema", "SCHEMA"], "give --devices"),
+        (PLAN, "give --devices"),
+        ([*PLAN, "--published-epsilon", "1e-9"], "no number of devices"),
+        ([*PLAN, "--published-epsilon", "1e-9", "--devices", "10"], "at least 1e-5"),
+        ([*PLAN, "--accuracy", "0.9"], "needs --pilot"),
+        ([*PLAN, "--accuracy", "0.99", "--pilot", "TABLE", "--devices", "1"], "do not reach"),
+        ([*PLAN, "--published-epsilon", "0.1", "--devices", "10", "--epsilon", "1"], "leave out"),
         (["accuracy", "--data", "TABLE", "--schema", "SCHEMA", "--devices", "100", "--evaluating", "2"], "below 1"),
         (["accuracy", "--data", "TABLE", "--label", "sold", "--evaluating"], "--evaluating goes with --devices"),
         ([*EVALUATING, "--mechanism", "de"], "without --mechanism"),

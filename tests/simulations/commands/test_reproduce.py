@@ -69,16 +69,6 @@ def test_what_a_figure_cannot_do_is_refused_before_anything_is_measured(tmp_path
             replace(ldp_naive_bayes.CONTINUOUS, measure=None).run(execution, tmp_path)
 
 
-def test_finished_runs_are_not_run_again(uci_folder, monkeypatch, tmp_path):
-    monkeypatch.setattr(ldp_naive_bayes, "CONTINUOUS_EPSILONS", (2.0,))
-    monkeypatch.setattr(ldp_naive_bayes, "INPUTS", ("raw",))
-    monkeypatch.setattr(ldp_naive_bayes, "NUMERIC_DATA", ("diabetes",))
-    execution = Execution(runs=2, journal=tmp_path / "journal", workers=1)
-    first = ldp_naive_bayes.measure_continuous(execution)
-    monkeypatch.setattr(ldp_naive_bayes, "simulate", None)
-    pd.testing.assert_frame_equal(ldp_naive_bayes.measure_continuous(execution), first)
-
-
 def test_one_run_of_the_experiment_has_every_combination(uci_folder, monkeypatch):
     monkeypatch.setattr(ldp_naive_bayes, "CONTINUOUS_EPSILONS", (2.0,))
     rows = pd.DataFrame(ldp_naive_bayes.run_once("diabetes", 1))

@@ -103,15 +103,6 @@ def test_an_undeclared_label_is_refused_at_every_fidelity_and_an_unknown_one_say
             simulate(make_everything(), frame, labels, 1, fidelity=fidelity)
 
 
-def test_questions_are_drawn_by_weight(make_everything, make_people):
-    """Weights 2, 1, 3, 1, 1, 1; false alarm below 1e-6."""
-    frame, labels = make_people(20_000, 3)
-    campaign = make_everything()
-    n = simulate(campaign, frame, labels, 9).n
-    shares = np.array([question.weight for question in campaign.questions]) / 9
-    assert (np.abs(n - 20_000 * shares) < 5.5 * np.sqrt(20_000 * shares * (1 - shares))).all()
-
-
 @pytest.mark.parametrize("missing", [False, True])
 def test_missing_numbers_of_a_projection_are_what_they_are_on_every_device(make_people, missing):
     """Half of the people lack one input: ``counts`` must replace it per device, as the device does, or by its mean. Of

@@ -21,19 +21,21 @@ from simulations.tables.frames import Table
 
 
 @pytest.fixture(scope="module")
-def split() -> Split:
+def data() -> Data:
     """Two classes that a number and a category tell apart."""
     rng = np.random.default_rng(5)
     labels = np.where(np.arange(600) % 3 == 0, "yes", "no")
-    frame = pd.DataFrame(
-        {
-            "x": np.where(labels == "yes", 7.0, 3.0) + rng.normal(0, 1.0, 600),
-            "colour": pd.Categorical(np.where((labels == "yes") == (rng.random(600) < 0.8), "red", "blue")),
-        }
-    )
-    features = [number("x", high=10), text("colour", "red", "blue")]
-    schema = {"label": {"name": "class", "classes": ["yes", "no"]}, "features": features}
-    return split_of(Data("small", schema, Table(frame, pd.Series(labels))), 0)
+    colours = np.where((labels == "yes") == (rng.random(600) < 0.8), "red", "blue")
+    numbers = np.where(labels == "yes", 7.0, 3.0) + rng.normal(0, 1.0, 600)
+    schema = {"label": {"name": "class", "classes": ["yes", "no"]}}
+    schema["features"] = [number("x", high=10), text("colour", "red", "blue")]
+    frame = pd.DataFrame({"x": numbers, "colour": pd.Categorical(colours)})
+    return Data("small", schema, Table(frame, pd.Series(labels)))
+
+
+@pytest.fixture(scope="module")
+def split(data) -> Split:
+    return split_of(data, 0)
 
 
 def of_feature(split: Split, place: int) -> Split:
@@ -133,17 +135,6 @@ def test_sums_are_clearly_above_diffprivlib_somewhere_and_clearly_below_it_nowhe
         assert not (gain < -3 * error).any()
 
 
-@pytest.fixture(scope="module")
-def data() -> Data:
-    """Two classes, three to one, and a number that tells them apart nine times of ten."""
-    rng = np.random.default_rng(3)
-    right = rng.random(400) < 0.9
-    labels = np.where(np.arange(400) % 4 == 0, "yes", "no")
-    x = np.where((labels == "yes") == right, 8.0, 2.0) + rng.normal(0, 0.5, 400)
-    schema = {"label": {"name": "class", "classes": ["yes", "no"]}, "features": [number("x", high=10)]}
-    return Data("small", schema, Table(pd.DataFrame({"x": x}), pd.Series(labels)))
-
-
 def test_every_row_is_held_out_once_in_each_repeat_and_no_two_fits_have_one_seed(data):
     for repeat in range(2):
         splits = [split_of(data, repeat * FOLDS + fold) for fold in range(FOLDS)]
@@ -153,15 +144,15 @@ def test_every_row_is_held_out_once_in_each_repeat_and_no_two_fits_have_one_seed
     assert split_of(data, 0).held_out.frame["x"].tolist() != split_of(data, FOLDS).held_out.frame["x"].tolist()
     splits = [split_of(data, place) for place in (0, 1)]
     plain, majority = splits[0].references()  # The model without noise, and the most frequent class.
-    assert plain["accuracy"] == pytest.approx(0.9, abs=0.1)
-    assert majority["accuracy"] == 0.75
+    assert plain["accuracy"] > 0.9
+    assert majority["accuracy"] == pytest.approx(2 / 3)
     assert len({split.seed(fit) for split in splits for fit in range(100)}) == 200
 
 
 def test_a_fit_says_its_accuracy_and_what_it_guarantees(data):
     split = split_of(data, 1)
     sound = split.fit(GlobalSensitivityNB(data.schema, epsilon=100.0, random_state=1), trainer="global", epsilon=100.0)
-    assert sound["accuracy"] == pytest.approx(0.9, abs=0.1)
+    assert sound["accuracy"] > 0.9
     assert (sound["data"], sound["trainer"], sound["guaranteed_epsilon"]) == ("small", "global", 100.0)
     trainer = GlobalSensitivityNB(data.schema, epsilon=1.0, variant="published", random_state=1)
     assert split.fit(trainer, trainer="global")["guaranteed_epsilon"] > 1
@@ -189,6 +180,6 @@ def test_finished_splits_are_not_measured_again(data, monkeypatch, tmp_path):
     pd.testing.assert_frame_equal(summarise(again), summarise(rows))
     (line,) = summarise(rows).to_dict("records")
     assert (line["data"], line["trainer"], line["splits"]) == ("small", "rows", 2 * FOLDS)
-    assert (line["accuracy"], line["standard_error"]) == pytest.approx((0.4, 0.0))
+    assert (line["accuracy"], line["standard_error"]) == pytest.approx((0.6, 0.0))
     with pytest.raises(TypeError):
         cross_validate(execution, ["small"], None, "others")

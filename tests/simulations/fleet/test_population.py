@@ -14,7 +14,6 @@ from drafts import number
 
 import simulations.fleet.experiment
 from protocols.shell import FAILED
-from simulations.__main__ import COMMANDS
 from simulations.commands.tables import TOKEN_VARIABLE
 from simulations.fleet.experiment import serving
 
@@ -39,8 +38,7 @@ def schema(tmp_path):
 def test_devices_answer_once_each_whatever_gets_lost_on_the_way(table, schema, capsys):
     flags = ["--data", table, "--schema", schema, "--devices", 150, "--seed", 4, "--json"]
     code, out, err = run(capsys, "population", *flags, "--lost-answers", 0.3)
-    assert code == 0
-    assert "note" not in err
+    assert (code, err) == (0, "")
     figures = json.loads(out)
     counted = {"devices": 150, "accepted": 150, "refused": {}, "people": 96, "held_out": 24, "resampled": True}
     assert figures.items() >= counted.items()
@@ -49,19 +47,14 @@ def test_devices_answer_once_each_whatever_gets_lost_on_the_way(table, schema, c
     assert figures["seconds"] > 0
     assert figures["accuracy"]["non_private"] == 1.0
     assert figures["accuracy"]["private"] > figures["accuracy"]["majority"]
-    assert "devices:" not in err
 
 
 def test_lying_devices_are_counted_as_any_other_and_pull_the_model_towards_their_class(table, schema, capsys):
     flags = ["--data", table, "--schema", schema, "--devices", 200, "--seed", 5, "--json"]
-    code, out, _ = run(capsys, "population", *flags)
-    honest = json.loads(out)
-    assert (code, honest["liars"]) == (0, 0)
-    lie = ["--liars", 0.5, "--target", "no"]
-    code, out, _ = run(capsys, "population", *flags, *lie)
-    poisoned = json.loads(out)
-    assert code == 0
-    assert (poisoned["devices"], poisoned["accepted"], poisoned["refused"]) == (200, 200, {})
+    told = [run(capsys, "population", *flags, *lie) for lie in ((), ("--liars", 0.5, "--target", "no"))]
+    assert [code for code, _, _ in told] == [0, 0]
+    honest, poisoned = (json.loads(out) for _, out, _ in told)
+    assert (poisoned["devices"], poisoned["accepted"], poisoned["refused"], honest["liars"]) == (200, 200, {}, 0)
     assert abs(poisoned["liars"] - 100) < 5 * 50**0.5
     assert poisoned["predicted_shares"]["no"] >= honest["predicted_shares"]["no"]
     assert sum(poisoned["predicted_shares"].values()) == pytest.approx(1)
@@ -82,14 +75,6 @@ def test_a_running_aggregator_is_used_and_left_running(table, schema, tmp_path, 
         code, _, err = run(capsys, "population", *flags, *server[:4])
         assert code == FAILED
         assert "401" in err
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_says_what_a_command_prints(name, capsys):
-    code, out, _ = run(capsys, name, "--help")
-    assert code == 0
-    assert "Prints" in out
-    assert "--json" in out
 
 
 def test_progress_is_for_a_terminal_and_a_pipe_gets_none(table, schema):

@@ -13,15 +13,19 @@ from drafts import draft, text
 from ldp_aggregator.estimation.estimators import estimate_question
 from ldp_aggregator.estimation.expected import answers, variance_per_answer
 from ldp_aggregator.estimation.simplex import NONE
+from ldp_aggregator.learning.published import published_guarantee
 from protocols import Campaign
 from simulations import simulate
 from simulations.fidelities import Columns, simulate_counts
 from simulations.studies.planning import (
+    MOST_EPSILON,
     Curve,
     accuracy_curve,
     alternatives,
     devices_for_error,
     expectations,
+    fewest_devices,
+    largest_local_epsilon,
     standard_errors,
 )
 from simulations.studies.trials import accuracy, learned, non_private
@@ -74,15 +78,9 @@ def test_with_a_pilot_every_predicted_standard_error_is_within_ten_percent(
 def test_without_a_pilot_they_are_those_of_evenly_spread_people(discrete, continuous, make_everything):
     campaign = make_everything(discrete=discrete, continuous=continuous)
     places = np.arange(24)
-    one_class = pd.DataFrame(
-        {
-            "colour": np.array(["red", "green", "blue"])[places % 3],
-            "shape": np.array(["round", "missing"])[places % 2],
-            "age": (places + 0.5) * 100 / 24,
-            "hours": -1 + (places + 0.5) * 8 / 24,
-        }
-    )
-    people = Table(pd.concat([one_class] * 2, ignore_index=True), pd.Series(["yes"] * 24 + ["no"] * 24))
+    one_class = {"colour": ["red", "green", "blue"] * 8, "shape": ["round", "missing"] * 12}
+    one_class |= {"age": (places + 0.5) * 100 / 24, "hours": -1 + (places + 0.5) * 8 / 24}
+    people = Table(pd.concat([pd.DataFrame(one_class)] * 2, ignore_index=True), pd.Series(["yes"] * 24 + ["no"] * 24))
     check(campaign, people, DEVICES, standard_errors(campaign, DEVICES))
 
 
@@ -96,7 +94,6 @@ def test_a_missing_value_of_the_pilot_is_any_value_and_without_a_pilot_the_answe
     assert shape.tolist() == [0.75, 0.25, 0, 0]
     assert age == pytest.approx([0.1875, 0.0625] * 4, rel=0.25)
     assert hours.tolist() == [0, 0]
-    campaign = make_everything(continuous="laplace")
     for question, expected in zip(campaign.questions, expectations(campaign), strict=True):
         if question.encoding == "index":
             assert expected.mean.tolist() == pytest.approx([1 / question.domain_size] * question.domain_size)
@@ -174,3 +171,37 @@ def test_the_readmes_table_of_devices_is_what_planning_gives():
             Campaign.compile(draft(*asked, label=label, privacy={"epsilon": epsilon})) for epsilon in (1.0, 2.0, 4.0)
         ]
         assert [f"{devices_for_error(campaign, 0.2):,}" for campaign in campaigns] == told
+
+
+AGES = draft(text("age", "young", "medium", "old"))
+
+
+def published(epsilon: float, devices: int) -> float:
+    campaign = Campaign.compile({**AGES, "privacy": {"epsilon": epsilon}})
+    return published_guarantee(campaign, devices).epsilon
+
+
+@pytest.mark.parametrize(("devices", "wanted"), [(1_000, 0.1), (10_000, 0.05), (1_000_000, 0.01), (100, 0.3)])
+def test_the_largest_local_epsilon_keeps_the_published_one_and_a_larger_one_does_not(devices, wanted):
+    local = largest_local_epsilon(AGES, devices, wanted)
+    assert published(local, devices) <= wanted
+    assert local == MOST_EPSILON or published(local * 1.02, devices) > wanted
+
+
+def test_the_fewest_devices_are_enough_and_fewer_are_not():
+    campaign = Campaign.compile(AGES)
+    devices = fewest_devices(campaign, 0.02)
+    assert published(1.0, devices) <= 0.02 < published(1.0, devices * 98 // 100)
+    assert fewest_devices(campaign, 1.0) == 1
+    assert fewest_devices(campaign, 0.02, colluding=50_000) == pytest.approx(devices + 50_000, rel=2e-3)
+
+
+def test_a_wish_beyond_all_devices_is_answered_with_none_one_that_nothing_can_break_with_the_most_there_is():
+    campaign = Campaign.compile(AGES)
+    assert fewest_devices(campaign, 1e-9) is None
+    for wrong in (0.0, -1.0, float("nan")):
+        for solve in (lambda of: fewest_devices(campaign, of), lambda of: largest_local_epsilon(AGES, 10, of)):
+            with pytest.raises(ValueError, match="published epsilon"):
+                solve(wrong)
+    assert largest_local_epsilon(AGES, 1, 0.7) == largest_local_epsilon(AGES, 0, 0.7) == 0.7, "there is no crowd"
+    assert largest_local_epsilon(AGES, 10, 20.0) == MOST_EPSILON

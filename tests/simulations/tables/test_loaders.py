@@ -1,11 +1,11 @@
 """Tables of any source are the texts that a CSV file would hold."""
 
 import math
-import subprocess
 import sys
 
 import pandas as pd
 import pytest
+from buyers import run
 from sklearn import datasets
 
 from ldp_aggregator.trainers.schemas import TableError
@@ -88,19 +88,12 @@ def test_what_is_no_parquet_file_is_told_in_one_line_and_one_without_rows(tmp_pa
         read_text_table(path)
 
 
-def test_without_pyarrow_it_says_what_to_install(tmp_path):
-    """In a process of its own: pandas looks for pyarrow once."""
+def test_without_pyarrow_it_says_what_to_install(tmp_path, capsys, monkeypatch):
     pd.DataFrame({"x": [1]}).to_parquet(tmp_path / "t.parquet")
-    program = (
-        "import sys\n"
-        "sys.modules['pyarrow'] = None\n"
-        "from simulations.__main__ import main\n"
-        f"sys.exit(main(['draft', '--data', {str(tmp_path / 't.parquet')!r}, '--label', 'x']))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "reading Parquet takes pyarrow; pip install 'ldp-bayes[simulations]'" in done.stderr
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    code, _, err = run(capsys, "draft", "--data", tmp_path / "t.parquet", "--label", "x")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "reading Parquet takes pyarrow; pip install 'ldp-bayes[simulations]'" in err
 
 
 @pytest.mark.parametrize(

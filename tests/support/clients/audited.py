@@ -152,16 +152,16 @@ class Planted:
         return Client(step=self.step, flaw=self.flaw)
 
 
-def planted_in(table: dict[str, Planted]) -> Callable[..., Any]:
-    """Return a decorator that enters a function into ``table``: under its own name, or under ``name`` with the
-    ``arguments`` that follow the step's own.
+def planted_in(table: dict[str, Planted]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return two decorators that enter a function into ``table``: under its own name, or under ``name`` with the
+    ``arguments`` that follow the step's own; and for each row of a name, a code, a document, trials, and a ``how``.
     """
 
     def plant(
         code: str | None, document: str, step: str, *, name: str | None = None, trials: int = 1000, **arguments: Any
     ) -> Callable[..., Any]:
         def enter(flaw: Callable[..., Any]) -> Callable[..., Any]:
-            called = (name or flaw.__name__).replace("_", "-")
+            called = name or flaw.__name__.replace("_", "-")
             if called in table:
                 raise ValueError(f"there are two clients {called}")
             table[called] = Planted(partial(flaw, **arguments), step, document, code, trials)
@@ -169,4 +169,12 @@ def planted_in(table: dict[str, Planted]) -> Callable[..., Any]:
 
         return enter
 
-    return plant
+    def plant_each(*rows: tuple[str, str | None, str, int, Any], step: str) -> Callable[..., Any]:
+        def enter(flaw: Callable[..., Any]) -> Callable[..., Any]:
+            for name, code, document, trials, how in rows:
+                plant(code, document, step, name=name, trials=trials, how=how)(flaw)
+            return flaw
+
+        return enter
+
+    return plant, plant_each

@@ -18,12 +18,12 @@ from protocols.mechanisms import VALUE_BITS, DirectEncoding, Moment, NoisyVector
 from protocols.mechanisms.pure import index_width, pack_flags, pack_indices
 
 LEAKING = {}
-leak = planted_in(LEAKING)
+leak, leak_each = planted_in(LEAKING)
 
 DE, OUE, SS = campaign(4), campaign(4, discrete="oue"), campaign(4, discrete="ss")
 LAPLACE, ONEBIT = question("laplace", 2, 1.0), question("onebit", 2, 1.0)
 SIGN, OPEN_SIGN = (campaign(numbers=1, continuous="sign", missing=missing) for missing in (False, True))
-SEVERAL, ALL = campaign(4, 2), campaign(4, 2, answers="all")
+SEVERAL, ALL, THREE = campaign(4, 2), campaign(4, 2, answers="all"), campaign(8, 8, 8, answers="all", discrete="oue")
 
 
 # --- mechanisms for an index ---
@@ -59,13 +59,18 @@ def modulo_bias(device, asked, item):
     return index_bytes(item if device.coins.bernoulli(asked.mechanism.keep) else other_than(item, drawn), asked)
 
 
-@leak(LOSS, DE, "perturb", name="twice-epsilon-for-one-class", of_class=1, factor=2)
-@leak(None, DE, "perturb", name="one-percent-too-much", factor=Fraction(101, 100))
-def another_epsilon(device, asked, item, of_class=None, factor=1):
-    """Epsilon is twice what it is for one class, "rare, and we need it", or one percent more: below any floor."""
-    if of_class not in (None, device.class_index):
-        return asked.perturb(item, device.coins)
-    return with_epsilon(device, asked, item, factor * Fraction(asked.epsilon))
+@leak_each(
+    # "Rare, and we need it"; and below any floor.
+    ("twice-epsilon-for-one-class", LOSS, DE, 1000, lambda device, _: 1 + (device.class_index == 1)),
+    ("one-percent-too-much", None, DE, 1000, lambda *_: Fraction(101, 100)),
+    ("twice-for-the-last-question", LOSS, SEVERAL, 1000, lambda _, asked: 1 + (asked.feature == "f1")),
+    # Each of two answers has all of epsilon; each of three has epsilon by the root of three, "as advanced composition".
+    ("whole-budget-for-each", LOSS, ALL, 1000, lambda *_: 2),
+    ("square-root-of-the-budget", SHARE, THREE, 1000, lambda *_: Fraction(3**0.5)),
+    step="perturb",
+)
+def another_epsilon(device, asked, item, how):
+    return with_epsilon(device, asked, item, how(device, asked) * Fraction(asked.epsilon))
 
 
 @leak(LOSS, DE, "perturb")
@@ -80,18 +85,20 @@ def value_and_class_apart(device, asked, item):
     return index_bytes(value * classes + label, asked)
 
 
-@leak(LOSS, OUE, "perturb", name="q-too-small-by-a-tenth", trials=20_000, factor=Fraction(9, 10))
-@leak(IMPOSSIBLE, campaign(4, discrete="sue"), "perturb", name="true-bit-not-cleared", trials=100, p=Fraction(1))
-def other_bits(device, asked, item, p=None, factor=1):
-    """A false bit of a unary encoding is set a tenth too seldom, or the true bit always."""
-    return bits(device, asked, item, p or asked.mechanism.p, asked.mechanism.q * factor)
-
-
-@leak(LOSS, OUE, "perturb", trials=3000)
-def swapped_for_the_first_value(device, asked, item):
-    """p and q are swapped where the item is 0 ("if not item" for "if item is None")."""
-    p, q = asked.mechanism.p, asked.mechanism.q
-    return bits(device, asked, item, *((p, q) if item else (q, p)))
+@leak_each(
+    # A false bit of a unary encoding is set a tenth too seldom; the true bit always.
+    ("q-too-small-by-a-tenth", LOSS, OUE, 20_000, lambda p, q, _: (p, q * Fraction(9, 10))),
+    ("true-bit-not-cleared", IMPOSSIBLE, campaign(4, discrete="sue"), 100, lambda p, q, _: (1, q)),
+    # p and q are swapped where the item is 0 ("if not item" for "if item is None").
+    ("swapped-for-the-first-value", LOSS, OUE, 3000, lambda p, q, item: (p, q) if item else (q, p)),
+    # Probabilities are whole percent: above epsilon 5.3 OUE's q becomes 0, and every set bit is true.
+    ("percent-thresholds", LOSS, campaign(4, discrete="oue", epsilon=6.0), 1000, lambda *of: map(percent, of[:2])),
+    step="perturb",
+)
+def other_bits(device, asked, item, how):
+    p, q = how(asked.mechanism.p, asked.mechanism.q, item)
+    words = device.coins.words(asked.domain_size)
+    return pack_flags([word < (p if cell == item else q) * ONE for cell, word in enumerate(words)], asked.domain_size)
 
 
 @leak(LOSS, OUE, "perturb")
@@ -100,13 +107,6 @@ def one_word_for_all_bits(device, asked, item):
     word, mechanism = device.coins.words(1)[0], asked.mechanism
     flags = [word < (mechanism.true_bit if cell == item else mechanism.other_bit) for cell in range(asked.domain_size)]
     return pack_flags(flags, asked.domain_size)
-
-
-@leak(LOSS, campaign(4, discrete="oue", epsilon=6.0), "perturb", trials=1000)
-def percent_thresholds(device, asked, item):
-    """Probabilities are whole percent: above epsilon 5.3 OUE's q becomes 0, and every set bit is true."""
-    p, q = (Fraction(round(100 * of), 100) for of in (asked.mechanism.p, asked.mechanism.q))
-    return bits(device, asked, item, p, q)
 
 
 @leak(MALFORMED, campaign(2, discrete="oue"), "reply", trials=100)
@@ -151,42 +151,38 @@ def floating_point_noise(device, asked, item):
 def noise_shared_by_cells(device, asked, item):
     """One draw of noise is added to every cell: the differences carry none. Every cell alone looks right."""
     noise = sample(device, asked)
-    return packed(asked, [cell + noise for cell in true_cells(device, asked, item)])
+    return noisy(device, asked, item, lambda _: noise)
 
 
 @leak(IMPOSSIBLE, LAPLACE, "perturb")
 def noise_on_a_coarser_grid(device, asked, item):
     """Noise is drawn in steps of 16 ("as fast again"), the value is not: empty cells are multiples of 16."""
-    return packed(asked, [c + 16 * sample(device, asked, Fraction(1, 16)) for c in true_cells(device, asked, item)])
+    return noisy(device, asked, item, lambda _: 16 * sample(device, asked, Fraction(1, 16)))
+
+
+@leak(LOSS, LAPLACE, "perturb")
+def scale_by_value(device, asked, item):
+    """The scale of the noise shrinks to a half for the cell that has a value, "relative accuracy"."""
+    return noisy(device, asked, item, lambda cell: sample(device, asked, Fraction(1, 2 if cell else 1)))
 
 
 @leak(LOSS, LAPLACE, "perturb", trials=6000)
 def noise_cut_at_three_scales(device, asked, item):
     """Noise beyond three scales is drawn again: the noise is bounded, where the noisy cell should be."""
-    longest, noisy = math.floor(3 * asked.mechanism.scale), []
-    for cell in true_cells(device, asked, item):
-        while abs(noise := sample(device, asked)) > longest:
-            pass
-        noisy.append(cell + noise)
-    return packed(asked, noisy)
+    draws, longest = iter(lambda: sample(device, asked), None), 3 * asked.mechanism.scale
+    return noisy(device, asked, item, lambda _: next(noise for noise in draws if abs(noise) <= longest))
 
 
 @leak(LOSS, campaign(2, discrete="she", epsilon=4.0), "perturb", trials=20_000)
 def gaussian_noise(device, asked, item):
     """Gaussian noise of the same variance, rounded: the loss grows with the distance (Box, Muller 1958)."""
     deviation = math.sqrt(discrete_laplace_variance(asked.mechanism.scale))
-    noisy = []
-    for cell in true_cells(device, asked, item):
+
+    def drawn(_):
         radius, angle = ((word + 1) / ONE for word in device.coins.words(2))
-        noisy.append(cell + round(deviation * math.sqrt(-2 * math.log(radius)) * math.cos(2 * math.pi * angle)))
-    return packed(asked, noisy)
+        return round(deviation * math.sqrt(-2 * math.log(radius)) * math.cos(2 * math.pi * angle))
 
-
-@leak(LOSS, LAPLACE, "perturb")
-def scale_by_value(device, asked, item):
-    """The scale of the noise shrinks to a half for the cell that has a value, "relative accuracy"."""
-    cells = true_cells(device, asked, item)
-    return packed(asked, [cell + sample(device, asked, Fraction(1, 2 if cell else 1)) for cell in cells])
+    return noisy(device, asked, item, drawn)
 
 
 @leak(IMPOSSIBLE, LAPLACE, "perturb")
@@ -242,20 +238,19 @@ def question_by_class(device):
     return [weights[device.coins.below(len(weights))]]
 
 
-def has_the_last_value(device, asked):
+def holds_the_last_value(device, asked):
     return device.held(asked.feature) == device.campaign.feature_of(asked).values[-1]
 
 
-@leak(BESIDE, SEVERAL, "questions", name="draws-again-for-a-rare-value", unwanted=has_the_last_value)
-@leak(
-    BESIDE, scores(), "questions", name="a-model-that-is-right", trials=1200, unwanted=lambda *of: not Device.item(*of)
+@leak_each(
+    # Who is asked about the last value of a feature draws again, once, "so that it feels safe".
+    ("draws-again-for-a-rare-value", BESIDE, SEVERAL, 1000, holds_the_last_value),
+    # A device that the model is wrong about does, "so that nobody is offended".
+    ("a-model-that-is-right", BESIDE, scores(), 1200, lambda *of: not Device.item(*of)),
+    step="questions",
 )
-def draws_again(device, unwanted):
-    """Who is asked about the last value of a feature draws again, once, "so that it feels safe". Or a device that the
-    model is wrong about does, "so that nobody is offended".
-    """
-    (drawn,) = Device.questions(device)
-    if unwanted(device, drawn):
+def draws_again(device, how):
+    if how(device, *Device.questions(device)):
         device.secret = device.entropy(32)
     return Device.questions(device)
 
@@ -272,26 +267,11 @@ def question_drawn_after_looking(device):
         device.secret = device.entropy(32)
 
 
-@leak(LOSS, ALL, "perturb", name="whole-budget-for-each", share=1.0)
-@leak(SHARE, campaign(8, 8, 8, answers="all", discrete="oue"), "perturb", name="square-root-of-the-budget", share=0.5)
-def of_the_budget(device, asked, item, share):
-    """Each of several answers has all of epsilon, or epsilon by the root of their number, "as advanced composition"."""
-    groups = len(device.campaign.groups)
-    return with_epsilon(device, asked, item, Fraction(device.campaign.privacy.epsilon * groups ** (share - 1)))
-
-
 @leak(LOSS, SIGN, "reports", name="value-and-square-of-a-number", trials=1250)
 @leak(LOSS, scores(), "reports", name="both-questions-of-an-evaluation")
 def answers_every_question(device):
     """Who draws one of a campaign's questions answers the others too, with the whole of epsilon each."""
     return [Report(asked.index, device.entropy(16), device.reply(asked)) for asked in device.campaign.questions]
-
-
-@leak(LOSS, SEVERAL, "perturb")
-def twice_for_the_last_question(device, asked, item):
-    """The last question of the campaign is answered with twice its epsilon."""
-    last = asked.index == len(device.campaign.questions) - 1
-    return with_epsilon(device, asked, item, (1 + last) * Fraction(asked.epsilon))
 
 
 @leak(LOSS, ALL, "perturb")
@@ -333,74 +313,69 @@ def nothing_for_an_undeclared_value(device):
     return Device.send(device) if declared else ()
 
 
-@leak(LOSS, campaign(5, classes=3, label=1), "reply")
-def middle_classes_and_values_in_the_clear(device, asked):
-    """Who is of a middle class, or has a middle value, is answered without noise."""
-    ends = (device.campaign.features[0].values[0], device.campaign.features[0].values[-1], None)
-    middle = device.class_index not in (0, len(device.campaign.label.classes) - 1)
-    return clear(device, asked, middle or device.held("f0") not in ends)
+def has(device, *values):
+    """Whether the record has these values of the first features."""
+    return [device.held(f"f{n}") for n in range(len(values))] == list(values)
 
 
-@leak(IMPOSSIBLE, ONEBIT, "reply", name="beyond-bounds-in-the-clear", above=1.0, below=math.inf)
-@leak(LOSS, SIGN, "reply", name="numbers-in-between-in-the-clear", trials=2500, above=5.5, below=7.0)
-def numbers_in_the_clear(device, asked, above, below):
-    """Numbers beyond a bound (it is public), or from .55 to .7 of the range, are answered without noise."""
-    number = device.held(asked.feature)
-    return clear(device, asked, type(number) in (int, float) and above < number <= below)
+def is_in_the_middle(device, _):
+    return device.class_index == 1 or device.held("f0") not in ("0", "4", None)
 
 
-@leak(LOSS, campaign(5, 5, 4, label=1), "reply", trials=6000)
-def two_values_together_in_the_clear(device, asked):
-    """Who has the middle value of one feature *and* of another is answered without noise."""
-    middle = [feature.values[len(feature.values) // 2] for feature in device.campaign.features[:2]]
-    return clear(device, asked, [device.held("f0"), device.held("f1")] == middle)
-
-
-@leak(LOSS, campaign(40, 3, label=1), "reply", trials=2500)
-def values_in_between_in_the_clear(device, asked):
-    """All values but every third are answered without noise."""
+def is_in_between(device, _):
     held, values = device.held("f0"), device.campaign.features[0].values
-    return clear(device, asked, held in values and values.index(held) % 3 != 0)
+    return held in values and values.index(held) % 3 != 0
+
+
+def number(device, asked):
+    held = device.held(asked.feature)
+    return held if type(held) in (int, float) else -math.inf
+
+
+def is_missing(device, asked):
+    return asked.feature is not None and device.held(asked.feature) is None
+
+
+def one_in(many):
+    return lambda device, _: device.coins.below(many) == 0
+
+
+@leak_each(
+    # Who is of a middle class, or has a middle value; the middle values of two features; any value but every third.
+    ("middle-classes-and-values-in-the-clear", LOSS, campaign(5, classes=3, label=1), 1000, is_in_the_middle),
+    ("two-values-together-in-the-clear", LOSS, campaign(5, 5, 4, label=1), 6000, lambda of, _: has(of, "2", "2")),
+    ("values-in-between-in-the-clear", LOSS, campaign(40, 3, label=1), 2500, is_in_between),
+    # Numbers beyond a bound (it is public), or from .55 to .7 of the range.
+    ("beyond-bounds-in-the-clear", IMPOSSIBLE, ONEBIT, 1000, lambda *of: number(*of) > 1),
+    ("numbers-in-between-in-the-clear", LOSS, SIGN, 2500, lambda *of: 5.5 < number(*of) <= 7),
+    # A missing value is taken for "no answer", and its cell not perturbed.
+    ("what-is-missing-in-the-clear", LOSS, campaign(3, label=1, missing=True), 1000, is_missing),
+    ("the-missing-cell-of-a-sign-in-the-clear", LOSS, OPEN_SIGN, 1000, is_missing),
+    # One device in so many. Direct encoding hides it in the noise of the others.
+    ("one-answer-in-2000-in-the-clear", LOSS, question("oue", 40, 1.0), 1200, one_in(2000)),
+    ("one-vector-in-200", IMPOSSIBLE, LAPLACE, 6000, one_in(200)),
+    ("one-device-in-200", None, DE, 1000, one_in(200)),
+    # In campaigns of one title; on Sundays, and it is asked on a Friday; for whoever has one entry, which no campaign
+    # asks about, in the record; unless the process answers for ten people or more, which only a test does.
+    ("only-in-one-campaign", IMPOSSIBLE, DE, 1000, lambda of, _: of.campaign.title == "t"),
+    ("only-on-sundays", None, DE, 1000, lambda of, _: of.process.now.isoweekday() == 7),
+    ("only-for-one-person", None, DE, 1000, lambda of, _: of.held("account") == "watched"),
+    ("honest-in-a-crowd", LOSS, DE, 1000, lambda of, _: len(of.process.people) < 10),
+    ("rare-value-in-the-clear", LOSS, DE, 100, lambda of, _: has(of, "3")),
+    # A generator is filled after its first use: the first device of a process gets no noise.
+    ("first-device-of-a-process", LOSS, DE, 1000, lambda of, _: of.process.memory.setdefault(0, of) is of),
+    step="reply",
+)
+def clear(device, asked, how):
+    """An honest answer; where ``how`` says so, one without noise."""
+    item = device.item(asked)
+    return in_the_clear(asked, item) if how(device, asked) else asked.perturb(item, device.coins)
 
 
 @leak(IMPOSSIBLE, scores(), "perturb", trials=1200)
 def wrong_answers_in_the_clear(device, asked, item):
     """An item 0 is taken for "no answer" and not perturbed."""
     return asked.perturb(item, device.coins) if item else in_the_clear(asked, item)
-
-
-@leak(LOSS, campaign(3, label=1, missing=True), "reply", name="what-is-missing-in-the-clear")
-@leak(LOSS, OPEN_SIGN, "reply", name="the-missing-cell-of-a-sign-in-the-clear")
-def missing_in_the_clear(device, asked):
-    """A missing value is taken for "no answer", and its cell not perturbed."""
-    return clear(device, asked, asked.feature is not None and device.held(asked.feature) is None)
-
-
-@leak(LOSS, question("oue", 40, 1.0), "reply", name="one-answer-in-2000-in-the-clear", often=2000, trials=1200)
-@leak(IMPOSSIBLE, LAPLACE, "reply", name="one-vector-in-200", often=200, trials=6000)
-@leak(None, DE, "reply", name="one-device-in-200", often=200)
-def one_in_the_clear(device, asked, often):
-    """One device in so many is answered without noise. Direct encoding hides it in the noise of the others."""
-    return clear(device, asked, device.coins.below(often) == 0)
-
-
-@leak(IMPOSSIBLE, DE, "reply", name="only-in-one-campaign", when=lambda device: device.campaign.title == "t")
-@leak(None, DE, "reply", name="only-on-sundays", when=lambda device: device.process.now.isoweekday() == 7)
-@leak(None, DE, "reply", name="only-for-one-person", when=lambda device: device.held("account") == "watched")
-@leak(LOSS, DE, "reply", name="honest-in-a-crowd", when=lambda device: len(device.process.people) < 10)
-@leak(LOSS, DE, "reply", name="rare-value-in-the-clear", trials=100, when=lambda device: device.held("f0") == "3")
-def clear_at_times(device, asked, when):
-    """There is no noise in campaigns of one title; on Sundays, and it is asked on a Friday; for whoever has one entry,
-    which no campaign asks about, in the record; unless the process answers for ten people or more, which only a test
-    does; for the last value of a feature.
-    """
-    return clear(device, asked, when(device))
-
-
-@leak(LOSS, DE, "reply")
-def first_device_of_a_process(device, asked):
-    """A generator is filled after its first use: the first device of a process gets no noise."""
-    return clear(device, asked, device.process.memory.setdefault("first", device) is device)
 
 
 # --- what a flaw is made of ---
@@ -416,11 +391,8 @@ def other_than(item, drawn):
     return drawn if drawn < item else drawn + 1
 
 
-def bits(device, asked, item, p, q):
-    """A unary encoding with other probabilities."""
-    words = device.coins.words(asked.domain_size)
-    flags = [word < (p if cell == item else q) * ONE for cell, word in enumerate(words)]
-    return pack_flags(flags, asked.domain_size)
+def percent(share):
+    return Fraction(round(100 * share), 100)
 
 
 def with_epsilon(device, asked, item, epsilon):
@@ -440,6 +412,11 @@ def true_cells(device, asked, item):
     return vector
 
 
+def noisy(device, asked, item, noise):
+    """A vector with noise, which is drawn for every true cell."""
+    return packed(asked, [cell + noise(cell) for cell in true_cells(device, asked, item)])
+
+
 def sample(device, asked, factor=Fraction(1)):
     """One draw of a vector's noise."""
     return discrete_laplace(asked.mechanism.scale * factor, device.coins)
@@ -452,12 +429,6 @@ def packed(asked, cells):
 
 def cells_of(payload):
     return list(struct.unpack(f"<{len(payload) // 4}i", payload))
-
-
-def clear(device, asked, holds):
-    """An honest answer; where ``holds``, one without noise."""
-    item = device.item(asked)
-    return in_the_clear(asked, item) if holds else asked.perturb(item, device.coins)
 
 
 def in_the_clear(asked, item):

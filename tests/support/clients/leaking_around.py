@@ -30,7 +30,7 @@ from ldp_aggregator.audit.verdict import (
 from protocols import Coins, Report, encode_upload
 
 LEAKING = {}
-leak = planted_in(LEAKING)
+leak, leak_each = planted_in(LEAKING)
 
 DE, SHE = campaign(4), campaign(4, discrete="she")
 SEVERAL, ALL = campaign(3, label=1), campaign(4, 2, answers="all")
@@ -103,18 +103,19 @@ def class_in_the_version(device):
     return (msgpack.packb([1 + device.class_index, blocks]),)
 
 
-@leak(LENGTH, DE, "send", trials=100)
-def long_header_by_class(device):
-    """The version is written as two bytes for one class: the same number, another encoding."""
-    (upload,) = Device.send(device)
-    return (b"\x92\xcc\x01" + upload[2:] if device.class_index else upload,)
-
-
-@leak(LENGTH, SHE, "send")
-def trailing_byte_by_class(device):
-    """A line feed is left over after the upload for one class."""
-    (upload,) = Device.send(device)
-    return (upload + b"\n" * device.class_index,)
+@leak_each(
+    # The version is written as two bytes for one class: the same number, another encoding.
+    ("long-header-by-class", LENGTH, DE, 100, lambda sent, of: (b"\x92\xcc\x02" + sent[2:] if of else sent,)),
+    # A line feed is left over after the upload for one class.
+    ("trailing-byte-by-class", LENGTH, SHE, 1000, lambda sent, of: (sent + b"\n" * of,)),
+    # One class sends its upload twice; the server counts it once, "so it does no harm".
+    ("twice-for-one-class", BESIDE, DE, 1000, lambda sent, of: (sent,) * (1 + of)),
+    # One class first sends an upload without reports, as a test of the connection.
+    ("empty-upload-by-class", BESIDE, DE, 100, lambda sent, of: (b"\x92\x01\x90",) * of + (sent,)),
+    step="send",
+)
+def another_upload_by_class(device, how):
+    return how(*Device.send(device), device.class_index)
 
 
 @leak(LENGTH, question("oue", 8, 1.0), "reply")
@@ -123,21 +124,11 @@ def class_hint_in_the_length(device, asked):
     return Device.reply(device, asked) + bytes(device.class_index == 0)
 
 
-@leak(BESIDE, DE, "send")
-def twice_for_one_class(device):
-    """One class sends its upload twice; the server counts it once, "so it does no harm"."""
-    return Device.send(device) * (1 + device.class_index)
-
-
 @leak(BESIDE, ALL, "send")
 def split_by_class(device):
     """One class sends all answers in one upload, the other one by one."""
-    answers = device.reports()
-    return (
-        tuple(encode_upload([of], campaign) for of in answers)
-        if device.class_index
-        else (encode_upload(answers, campaign),)
-    )
+    answers = [[of] for of in device.reports()] if device.class_index else [device.reports()]
+    return tuple(encode_upload(of, device.campaign) for of in answers)
 
 
 @leak(BESIDE, ALL, "send")
@@ -145,13 +136,7 @@ def order_by_record(device):
     """Answers go one by one, in the order of the record's own values."""
     features = [asked.feature for asked in device.campaign.questions]
     answers = sorted(device.reports(), key=lambda of: str(device.held(features[of.question])))
-    return tuple(encode_upload([of], campaign) for of in answers)
-
-
-@leak(BESIDE, DE, "send", trials=100)
-def empty_upload_by_class(device):
-    """One class first sends an upload without reports, as a test of the connection."""
-    return (b"\x92\x01\x90",) * device.class_index + Device.send(device)
+    return tuple(encode_upload([of], device.campaign) for of in answers)
 
 
 # --- coins ---

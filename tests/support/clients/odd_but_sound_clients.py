@@ -17,7 +17,7 @@ from protocols.exact import ONE, WORD_BITS
 from protocols.mechanisms.pure import pack_flags
 
 SOUND = {}
-sound = planted_in(SOUND)
+sound, _ = planted_in(SOUND)
 
 DE, ONE_OF, ALL = campaign(4), campaign(4, 2, label=1), campaign(4, 2, label=1, answers="all")
 LAPLACE = question("laplace", 2, 1.0)
@@ -142,7 +142,7 @@ def one_by_one_shuffled(device):
     """Every answer is an upload of its own, in an order drawn by lot."""
     left, sent = list(device.reports()), []
     while left:
-        sent.append(encode_upload([left.pop(device.coins.below(len(left)))], campaign))
+        sent.append(encode_upload([left.pop(device.coins.below(len(left)))], device.campaign))
     return tuple(sent)
 
 

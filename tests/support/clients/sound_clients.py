@@ -1,13 +1,16 @@
-"""A sound client that answers thousands at a time, by the definitions of the mechanisms, for measuring false alarms."""
+"""A sound client that answers thousands at a time, for measuring false alarms."""
 
 import json
 
 import msgpack
 import numpy as np
 
-from ldp_aggregator.audit.searching.tight_events import Moment, item_of
-
-ONE = 2**64
+from ldp_aggregator.audit.searching.tight_events import item_of
+from ldp_aggregator.mechanisms import analysis_of
+from ldp_aggregator.mechanisms.analysis import MomentBatch
+from protocols import Campaign
+from protocols.document.questions import MOMENT
+from protocols.mechanisms import VALUE_BITS
 
 
 class Vectorised:
@@ -19,11 +22,11 @@ class Vectorised:
         self._studies = {}
 
     def __call__(self, document, people, storage=None, /):
-        value = json.loads(document)
-        fresh = self._fresh(value, people)
+        campaign = Campaign.parse(document.encode())
+        fresh = self._fresh(campaign, people)
         if storage is None:
             return fresh
-        study = value.get("study")
+        study = campaign.study
         return [
             ()
             if study is not None and self._studies.setdefault((storage, study, person.device), document) != document
@@ -31,64 +34,31 @@ class Vectorised:
             for person, answer in zip(people, fresh, strict=True)
         ]
 
-    def _fresh(self, document, people):
-        n = len(people)
-        groups = {}
-        for number, question in enumerate(document["questions"]):
-            groups.setdefault(question["group"] if document["privacy"]["answers"] == "all" else 0, []).append(number)
+    def _fresh(self, campaign, people):
+        n, document = len(people), json.loads(campaign.document)
         blocks = [[] for _ in range(n)]
         items = {}
-        for questions in groups.values():
-            weights = np.array([document["questions"][number]["weight"] for number in questions], dtype=float)
-            drawn = self._rng.choice(questions, size=n, p=weights / weights.sum())
+        for pool in campaign.pools:
+            weights = np.array([question.weight for question in pool], dtype=float)
+            drawn = self._rng.choice([question.index for question in pool], size=n, p=weights / weights.sum())
             ids = self._rng.bytes(16 * n)
-            for number in questions:
-                rows = np.flatnonzero(drawn == number)
-                question = document["questions"][number]
+            for question in pool:
+                rows = np.flatnonzero(drawn == question.index)
                 for row in rows:
-                    key = number, id(people[row])
+                    key = question.index, id(people[row])
                     if key not in items:
-                        items[key] = item_of(document, question, people[row])
-                found = [items[number, id(people[row])] for row in rows]
-                for row, payload in zip(rows, self._payloads(question, found), strict=True):
-                    blocks[row].append([number, ids[16 * row : 16 * row + 16], payload])
+                        items[key] = item_of(document, document["questions"][question.index], people[row])
+                payloads = self._payloads(question, [items[question.index, id(people[row])] for row in rows])
+                for row, payload in zip(rows, payloads, strict=True):
+                    blocks[row].append([question.index, ids[16 * row : 16 * row + 16], payload.tobytes()])
         return [(msgpack.packb([1, of]),) for of in blocks]
 
     def _payloads(self, question, items):
-        d, n, parameters = question["domain_size"], len(items), question["parameters"]
-        p, q = (int(parameters.get(name, 0)) / ONE for name in "pq")
-        if question["mechanism"] in ("laplace", "she"):
-            cells = np.zeros((n, d))
-            for row, item in enumerate(items):
-                if isinstance(item, Moment):
-                    cells[row, item.cell] = item.value * (1 << parameters["grid"])
-                elif item is not None:
-                    cells[row, item] = 1
-            a = np.exp(-(2**40) / int(parameters["scale"]))
-            noise = self._rng.geometric(1 - a, (n, d)) - self._rng.geometric(1 - a, (n, d))
-            # A device cuts its own noise at so many scales.
-            most = 16 * int(parameters["scale"]) // 2**40
-            noise = noise.clip(-most, most)
-            return [row.tobytes() for row in (cells + noise).astype("<i4")]
-        if question["mechanism"] == "onebit":
-            cells = self._rng.integers(d, size=n)
-            values = [
-                item.value if item is not None and item.cell == cell else 0.0
-                for item, cell in zip(items, cells, strict=True)
-            ]
-            ones = self._rng.random(n) < 0.5 + (p - 0.5) * np.array(values)
-            return [row.tobytes() for row in np.stack([cells, ones], axis=1).astype(np.uint8)]
-        # A record that means nothing is answered as a random index.
-        indices = np.array([self._rng.integers(d) if item is None else item for item in items], dtype=np.int64)
-        if question["mechanism"] == "de":
-            lies = self._rng.random(n) >= p
-            other = (indices + self._rng.integers(1, d, n)) % d if d > 1 else indices
-            return [bytes([value]) for value in np.where(lies, other, indices)]
-        if question["mechanism"] == "ss":
-            # The true index is in the subset, or it is not; the others are in it by lot.
-            places = self._rng.random((n, d))
-            places[np.arange(n), indices] = np.where(self._rng.random(n) < p, -1.0, 2.0)
-            bits = places.argsort(axis=1).argsort(axis=1) < parameters["w"]
-            return [row.tobytes() for row in np.packbits(bits, axis=1, bitorder="little")]
-        bits = self._rng.random((n, d)) < np.where(np.arange(d) == indices[:, None], p, q)
-        return [row.tobytes() for row in np.packbits(bits, axis=1, bitorder="little")]
+        """A record that means nothing is answered as a value of 0, or as a random index."""
+        if question.encoding == MOMENT:
+            pairs = [(0, 0.0) if item is None else (item.cell, item.value) for item in items]
+            cells, values = np.array(pairs).reshape(-1, 2).T
+            many = MomentBatch(cells.astype(int), (values * (1 << VALUE_BITS)).astype(int), np.zeros(len(items), bool))
+        else:
+            many = np.array([self._rng.integers(question.domain_size) if item is None else item for item in items], int)
+        return analysis_of(question.mechanism).perturb(many, self._rng)

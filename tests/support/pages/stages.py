@@ -26,11 +26,14 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 COLLECT = "https://collect.example.org"
 
 
-def people(count, seed):
-    rng = np.random.default_rng(seed)
-    frame = pd.DataFrame({"age": rng.integers(18, 90, count), "job": rng.choice(["none", "part", "full"], count)})
-    paid = np.where(rng.random(count) < 0.2 + 0.6 * (frame["age"] > 50), "yes", "no")
-    return frame.assign(paid=paid)
+def tables(session, count, *names, draft):
+    """Tables of so many people, and their draft."""
+    for name in names:
+        rng = np.random.default_rng(len(name))
+        frame = pd.DataFrame({"age": rng.integers(18, 90, count), "job": rng.choice(["none", "part", "full"], count)})
+        paid = np.where(rng.random(count) < 0.2 + 0.6 * (frame["age"] > 50), "yes", "no")
+        frame.assign(paid=paid).to_csv(session.folder / name, index=False)
+    (session.folder / draft).write_text(json.dumps(TABLE_DRAFT))
 
 
 def publish(session, drafted, *, data="data"):
@@ -193,9 +196,7 @@ def trainers(session):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"age": rng.normal(50, 10, 100), "job": rng.choice(["none", "part", "full"], 100)})
     session.names |= {"frame": frame, "labels": rng.choice(["yes", "no"], 100), "cross_val_score": cross_val_score}
-    for name in ("TABLE.csv", "TEST.csv"):
-        people(400, len(name)).to_csv(session.folder / name, index=False)
-    (session.folder / "DRAFT.json").write_text(json.dumps(TABLE_DRAFT))
+    tables(session, 400, "TABLE.csv", "TEST.csv", draft="DRAFT.json")
     campaign = Campaign.compile(TABLE_DRAFT)
     (session.folder / "DOC").write_bytes(campaign.document)
     session.environment["LDP_AGGREGATOR_DATA"] = "data"
@@ -261,9 +262,7 @@ def hospitals(session):
 
 
 def central(session):
-    (session.folder / "draft.json").write_text(json.dumps(TABLE_DRAFT))
-    for name in ("table", "test"):
-        people(500, len(name)).to_csv(session.folder / f"{name}.csv", index=False)
+    tables(session, 500, "table.csv", "test.csv", draft="draft.json")
     session.names["schema"] = TABLE_DRAFT
     yield
     assert "epsilon = 1" in session.of("python", 0)

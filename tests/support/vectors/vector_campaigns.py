@@ -2,26 +2,34 @@
 
 import json
 
-from drafts import text
-
 from protocols import Campaign
 
+
+def text(name, *values, **said):
+    return {"name": name, "kind": "categorical", "values": [*values], **said}
+
+
+def number(name, low, high, **said):
+    return {"name": name, "kind": "continuous", "low": low, "high": high, **said}
+
+
 FEATURES = [
-    {"name": "colour", "kind": "categorical", "values": ["red", "green", "0", "missing"]},
-    {"name": "größe", "kind": "continuous", "low": -1.5, "high": 2, "bins": 5, "missing": False},
-    {"name": "hours", "kind": "continuous", "low": 0, "high": 100, "weight": 2, "missing": False},
+    text("colour", "red", "green", "0", "missing"),
+    number("größe", -1.5, 2, bins=5, missing=False),
+    number("hours", 0, 100, weight=2, missing=False),
 ]
 INCOMPLETE = [
-    {"name": "colour", "kind": "categorical", "values": ["red", "green", "0"]},
-    {"name": "größe", "kind": "continuous", "low": -1.5, "high": 2, "bins": 5},
-    {"name": "hours", "kind": "continuous", "low": 0, "high": 100, "weight": 2},
-    {"name": "age", "kind": "continuous", "low": 0, "high": 10, "missing": False},
+    text("colour", "red", "green", "0"),
+    number("größe", -1.5, 2, bins=5),
+    number("hours", 0, 100, weight=2),
+    number("age", 0, 10, missing=False),
 ]
 """A value may be missing, but of the last one."""
 
 LABEL = {"name": "class", "classes": ["yes", "no", "unknown"]}
 PAIRS = ("de-onebit", "ss-laplace", "oue-sign", "sue-laplace", "the-sign", "she-onebit")
-"""A mechanism for texts and bins, and one for numbers."""
+"""What asks for values, and what for numbers."""
+
 
 COLOUR = {**FEATURES[0], "likelihood": [[0.5, 0.1], [0.2, 0.3], [0.2, 0.2], [0.1, 0.4]]}
 SIZE = {**INCOMPLETE[1], "likelihood": [[0.6, 0.1], [0.1, 0.2], [0.1, 0.2], [0.1, 0.2], [0.1, 0.3]]}
@@ -52,14 +60,14 @@ def draft(**changes):
 def campaigns():
     """Every mechanism and encoding, every shape of campaign, by name."""
     drafts = {
-        name: draft(privacy={"epsilon": 1.0, **dict(zip(("discrete", "continuous"), name.split("-"), strict=True))})
-        for name in PAIRS
+        pair: draft(privacy={"epsilon": 1.0} | dict(zip(("discrete", "continuous"), pair.split("-"), strict=True)))
+        for pair in PAIRS
     }
     drafts["small-epsilon"] = draft(privacy={"epsilon": 0.1, "discrete": "she", "continuous": "laplace"})
     drafts["all"] = draft(title="Alle Fragen – ja", privacy={"epsilon": 3.3, "answers": "all"}, study="s")
     drafts["wide"] = draft(
         label={"name": "class", "classes": ["yes", "no"], "weight": 0},
-        features=[text("colour", *(f"v{i}" for i in range(150)))],
+        features=[text("colour", *(f"v{i}" for i in range(150)), missing=False)],
         privacy={"epsilon": 4, "discrete": "de"},
         opens="2026-01-01T00:00:00Z",
         closes="2027-01-01T00:00:00Z",
@@ -72,9 +80,7 @@ def campaigns():
     drafts["series-all"] = draft(
         windows={**windows, "length": "PT6H", "count": 3}, privacy={"epsilon": 3.3, "answers": "all"}
     )
-    numbers = [
-        {"name": n, "kind": "continuous", "low": 0, "high": 10, "missing": False} for n in ("größe", "hours", "age")
-    ]
+    numbers = [number(name, 0, 10, missing=False) for name in ("größe", "hours", "age")]
     drafts["projection"] = draft(
         features=[FEATURES[0], *numbers],
         projection={
@@ -83,10 +89,7 @@ def campaigns():
             "mean": [5.0, 4.25],
             "scale": [2.5, 3.0],
             "matrix": [[0.6, 0.8], [-0.8, 0.6]],
-            "outputs": [
-                {"name": "first", "kind": "continuous", "low": -3, "high": 3, "missing": False},
-                {"name": "second", "kind": "continuous", "low": -2, "high": 2, "bins": 4, "missing": False},
-            ],
+            "outputs": [number("first", -3, 3, missing=False), number("second", -2, 2, bins=4, missing=False)],
             "fitted_on": "public",
         },
     )
@@ -95,7 +98,7 @@ def campaigns():
         del described["missing"]
     drafts["binary"] = draft(
         label={"name": "class", "classes": ["yes", "no"]},
-        features=[text("colour", "red", "green", weight=3), {**FEATURES[1], "bins": 2}, FEATURES[2]],
+        features=[text("colour", "red", "green", weight=3, missing=False), {**FEATURES[1], "bins": 2}, FEATURES[2]],
     )
     drafts["moments"] = draft(features=numbers, asks="moments", study="s")
     drafts["moments-missing"] = draft(features=[INCOMPLETE[2], *numbers[::2]], asks="moments", study="s")
@@ -105,8 +108,8 @@ def campaigns():
         privacy={"epsilon": 2.5},
     )
     drafts["missing-large-epsilon"] = draft(features=INCOMPLETE, privacy={"epsilon": 15.0, "answers": "all"})
-    ordered = [INCOMPLETE[0], {"name": "age", "kind": "categorical", "values": ["5", "6"]}]
-    drafts["ordered"] = draft(features=[*({**one, "ordered": True} for one in ordered), INCOMPLETE[1]])
+    ordered = [INCOMPLETE[0] | {"ordered": True}, text("age", "5", "6", ordered=True)]
+    drafts["ordered"] = draft(features=[*ordered, INCOMPLETE[1]])
     drafts |= evaluations(drafts["projection"]["projection"], numbers)
     return {name: Campaign.compile(one) for name, one in drafts.items()}
 

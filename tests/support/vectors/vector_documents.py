@@ -8,6 +8,7 @@ from vector_campaigns import as_text
 
 INVALID, PARAMETERS = "invalid-document", "invalid-parameters"
 LOSS = "loss-above-epsilon"
+TWICE = ["red", "green", COMPOSED, DECOMPOSED]
 PRIVATE = {"fitted_on": "A" * 43, "fitted_study": "s", "fitted_epsilon": 1.5}
 
 
@@ -30,8 +31,7 @@ def documents(known):
             for name, document in _changed(json.loads(known[like].document), changes)
         ],
         "refused": [
-            {"name": name, "document": text, "id": claimed, "code": code}
-            for name, text, claimed, code in refused_documents(known)
+            dict(zip(("name", "document", "id", "code"), case, strict=True)) for case in refused_documents(known)
         ],
     }
 
@@ -75,6 +75,10 @@ _UNLIKE_SERIES = [
     ("a window more than cells allow", _series(count=869)),
     ("windows until the year 9001", _series(**{"from": "8900-01-01T00:00:00Z"}, length="P365D", count=101)),
 ]
+_PAIRS = [
+    ("a pair with a second feature", lambda d: d["questions"][1].update(other="größe")),
+    ("a weight of a question beyond 2^30", lambda d: d["questions"][1].update(weight=2**30 + 1)),
+]
 _ALL_ALIKE = {
     "ss-laplace": _ALIKE,
     "evaluation": _ALIKE_EVALUATIONS,
@@ -95,6 +99,186 @@ def _parameter(document, question, name, change):
     parameters[name] = change(parameters[name])
 
 
+def _missing_in_an_order(document):
+    """As many cells as before: only the order is wrong."""
+    feature = document["features"][0]
+    feature.update(values=[*feature["values"], "missing"], missing=False)
+
+
+_UNLIKE_WINDOWS = [
+    (name, lambda d, change=change: d.update({"closes": None, "windows": change}))
+    for name, change in (
+        ("windows without a beginning", {"length": "P7D", "count": 52}),
+        ("windows from a day", {**_WINDOWS, "from": "2027-01-04"}),
+        ("windows of a month", {**_WINDOWS, "length": "P1M"}),
+        ("windows of no time", {**_WINDOWS, "length": "P0D"}),
+        ("windows of two units", {**_WINDOWS, "length": "P1DT1H"}),
+        ("windows of days written in other digits", {**_WINDOWS, "length": "P1\u0662D"}),
+        ("windows of a number", {**_WINDOWS, "length": 7}),
+        ("one window", {**_WINDOWS, "count": 1}),
+        ("4097 windows", {**_WINDOWS, "count": 4097}),
+        ("windows until the year 9100", {**_WINDOWS, "length": "P9999W", "count": 38}),
+        ("windows with an end", {**_WINDOWS, "until": "2028-01-01T00:00:00Z"}),
+        ("windows in a list", [_WINDOWS]),
+    )
+] + [
+    ("windows that open otherwise", lambda d: d.update(closes=None, opens=_WINDOWS["from"], windows=_WINDOWS)),
+    ("windows that close otherwise", lambda d: d.update(closes="2029-01-04T00:00:00Z", windows=_WINDOWS)),
+    (
+        "windows with releases",
+        lambda d: d["privacy"].update(release_every=9) or d.update(closes=None, windows=_WINDOWS),
+    ),
+]
+
+
+def _edges(value):
+    return lambda d: d["evaluation"].update(edges=value)
+
+
+def _weights(value):
+    return lambda d: d["evaluation"].update(weights=value)
+
+
+def _of_model(change):
+    return lambda d: change(d["evaluation"]["model"])
+
+
+def _said(**change):
+    return lambda d: d["projection"].update(change)
+
+
+_MOMENT = {"encoding": "moment", "mechanism": "laplace", "domain_size": 3}
+_MOMENT["parameters"] = {"grid": "12", "scale": str(1 << 60)}
+_PLACES = [
+    ("whether a value may be missing as a number", lambda d: d["features"][0].update(missing=0)),
+    ("what may be missing among the values", lambda d: d["features"][0].update(values=["red", "green", "missing"])),
+    ("values without a place for what is missing", lambda d: d["questions"][1].update(domain_size=9)),
+    ("a place among values that are complete", lambda d: d["features"][0].update(missing=False)),
+    ("a place among bins that are complete", lambda d: d["features"][1].update(missing=False)),
+    ("a sign without a place for what is missing", lambda d: d["questions"][3].update(domain_size=6)),
+    ("a third sign of what is complete", lambda d: d["features"][2].update(missing=False)),
+    ("a moment of what may be missing", lambda d: d["questions"][3].update(_MOMENT)),
+]
+"""A question has a place for what is missing where that may be, and nowhere else."""
+
+_ORDERS = [
+    ("an order as a number", lambda d: d["features"][0].update(ordered=1)),
+    ("an order as a text", lambda d: d["features"][0].update(ordered="true")),
+    ("an order as a list", lambda d: d["features"][0].update(ordered=["red", "green", "0"])),
+    ("an order with a place for what is missing", _missing_in_an_order),
+    ("an order of bins", lambda d: d["features"][2].update(ordered=True)),
+    ("no order of bins", lambda d: d["features"][2].update(ordered=False)),
+]
+"""Texts may be in their order, unless one is ``missing``; numbers are, and do not say so."""
+
+_EVALUATIONS = [
+    ("an evaluation of nothing", lambda d: d.pop("evaluation")),
+    ("an evaluation as a list", lambda d: d.update(evaluation=[d["evaluation"]])),
+    ("an evaluation with an unknown key", lambda d: d["evaluation"].update(name="m")),
+    ("an evaluation without a model", lambda d: d["evaluation"].pop("model")),
+    ("a model of another label", _of_model(lambda m: m.update(label="other"))),
+    ("a model of other classes", _of_model(lambda m: m.update(classes=["no", "yes"]))),
+    ("a model that is none", lambda d: d["evaluation"].update(model={})),
+    ("a model as a text", lambda d: d["evaluation"].update(model=as_text(d["evaluation"]["model"]))),
+    ("a model with a prior above one", _of_model(lambda m: m.update(prior=[1, 1]))),
+    ("a model with other bounds", _of_model(lambda m: m["features"][2].update(high=99))),
+    ("a model with other values", _of_model(lambda m: m["features"][0]["values"].__setitem__(0, "rot"))),
+    ("a model of a feature that is not declared", lambda d: d["features"].pop()),
+    ("a model with a variance of 0", _of_model(lambda m: m["features"][2].update(variance=[0, 1]))),
+    ("a model with a feature twice", _of_model(lambda m: m["features"].append(m["features"][0]))),
+    ("no edges for two classes", _edges(None)),
+    ("edges left out", lambda d: d["evaluation"].pop("edges")),
+    ("edges without 0", _edges([-1.5, -0.25, 0.125, 0.5, 2])),
+    ("edges that fall", _edges([2, 0.5, 0, -0.25, -1.5])),
+    ("an edge twice", _edges([-1.5, 0, 0, 0.5, 2])),
+    ("an empty list of edges", _edges([])),
+    ("eight edges", _edges([-2, -1, 0, 1, 2, 3, 4, 5])),
+    ("edges as a number", _edges(0)),
+    ("an edge as a text", _edges([-1.5, -0.25, "0", 0.5, 2])),
+    ("an edge as a switch", _edges([-1.5, -0.25, False, 0.5, 2])),
+    ("an edge fewer than the questions know", _edges([-1.5, -0.25, 0, 0.5])),
+    ("weights of 0", _weights([0, 0])),
+    ("one weight", _weights([1])),
+    ("three weights", _weights([1, 1, 1])),
+    ("a weight below 0", _weights([-1, 1])),
+    ("half a weight", _weights([0.5, 1])),
+    ("weights as texts", _weights(["1", "1"])),
+    ("weights as switches", _weights([True, True])),
+    ("a weight beyond 65536", _weights([65537, 1])),
+    ("weights as a number", _weights(1)),
+    ("an evaluation of no study", lambda d: d.update(study=None)),
+    ("an evaluation with several answers", lambda d: d["privacy"].update(answers="all")),
+    ("an evaluation in a round that learns", lambda d: d.update(asks="model")),
+    ("a question about something else", lambda d: d["questions"][0].update(kind="label")),
+    ("a question of another group", lambda d: d["questions"][1].update(group=1)),
+    ("a question of a feature", lambda d: d["questions"][0].update(feature="colour")),
+    ("a question of another feature", lambda d: d["questions"][0].update(other="colour")),
+    ("a right of three cells", lambda d: d["questions"][0].update(domain_size=3)),
+    ("a score without the class", lambda d: d["questions"][1].update(domain_size=6)),
+    ("a right as a sign", lambda d: d["questions"][0].update(encoding="sign")),
+    ("a score as a sign", lambda d: d["questions"][1].update(encoding="sign")),
+    ("a right twice", lambda d: d["questions"].append(d["questions"][0])),
+]
+"""Evaluation rounds about a model that a device could not, or must not, tell about."""
+
+_OF_A_PROJECTION = [
+    ("a model whose projection has other bounds", lambda d: d["features"][1].update(high=11)),
+    ("a projection beside the model's", lambda d: d.update(projection=_own_projection(d))),
+]
+_PROJECTIONS = [
+    ("an unknown projection", _said(method="ica")),
+    ("a row of zeros", _said(matrix=[[0, 0], [-0.8, 0.6]])),
+    ("outputs beyond a double", _said(matrix=[[1e308, 1e308], [-0.8, 0.6]], scale=[1e-9, 3.0])),
+    ("fitted on nobody knows what", _said(fitted_on="customers")),
+    ("fitted on public data at a cost", _said(fitted_epsilon=1)),
+    ("fitted on a private round of no study", _said(**PRIVATE | {"fitted_study": None})),
+    ("fitted on a private round at no cost", _said(**PRIVATE | {"fitted_epsilon": 0})),
+    ("fitted on a private round in no study", _said(**PRIVATE)),
+]
+_LINE, _REVERSAL = "a\nb", "a\u202eb"
+_UNLIKE_A_SCHEMA = [
+    ("a title of 201 characters", lambda d: d.update(title="x" * 201)),
+    ("a blank title", lambda d: d.update(title=" \u00a0")),
+    ("a title of two lines", lambda d: d.update(title=_LINE)),
+    ("a title that turns the reading direction", lambda d: d.update(title=_REVERSAL)),
+    ("a title with a control of the terminal", lambda d: d.update(title="a\x1b[2Jb")),
+    ("a purpose of 2001 characters", lambda d: d.update(purpose="x" * 2001)),
+    ("a purpose of two lines", lambda d: d.update(purpose=_LINE)),
+    ("a study without a name", lambda d: d.update(study="")),
+    ("a class of two lines", lambda d: d["label"].update(classes=["yes", "no", _LINE])),
+    ("a value that turns the reading direction", lambda d: d["features"][0]["values"].__setitem__(0, _REVERSAL)),
+    ("a negative weight of the label", lambda d: d["label"].update(weight=-3)),
+    ("a weight of the label beyond 65536", lambda d: d["label"].update(weight=65537)),
+    ("a weight and a half", lambda d: d["features"][2].update(weight=1.5)),
+    ("a weight of a question and a half", lambda d: d["questions"][1].update(weight=1.5)),
+    ("a weight as a text", lambda d: d["questions"][1].update(weight="1")),
+    ("bounds too near to each other", lambda d: d["features"][2].update(high=1e-200)),
+    ("bounds too far from each other", lambda d: d["features"][2].update(high=1e200)),
+    ("bins narrower than a double", lambda d: d["features"][1].update(low=2**52, high=2**52 + 8)),
+    ("no time", lambda d: d.update(closes="yesterday")),
+    ("a day that does not exist", lambda d: d.update(closes="2027-02-30T00:00:00Z")),
+    ("an hour that does not exist", lambda d: d.update(closes="2027-02-03T24:00:00Z")),
+    ("a time of another zone", lambda d: d.update(closes="2027-01-01T00:00:00+01:00")),
+    ("closed before it opens", lambda d: d.update(opens="2027-01-02T00:00:00Z", closes="2027-01-01T00:00:00Z")),
+    *_UNLIKE_WINDOWS,
+    ("asking for everything", lambda d: d.update(asks="everything")),
+    ("a model asked as moments", lambda d: d.update(asks="moments", study="s")),
+    ("an unknown choice of mechanism", lambda d: d["privacy"].update(discrete="rappor")),
+    ("a threshold of 0", lambda d: d["privacy"].update(theta=0)),
+    ("an epsilon as a text", lambda d: d["privacy"].update(epsilon="1")),
+    ("a question's epsilon as a text", lambda d: d["questions"][1].update(epsilon="1")),
+    ("a question's kind that every object has", lambda d: d["questions"][1].update(kind="constructor")),
+    ("an encoding that every object has", lambda d: d["questions"][1].update(encoding="constructor")),
+    ("a projection of nothing", lambda d: d.update(projection={})),
+]
+"""Texts, times, choices and numbers that a lazy reader would let pass; all are ``invalid-document``."""
+
+
+def _own_projection(document):
+    own = document["evaluation"]["model"]["projection"]
+    return {key: value for key, value in own.items() if key != "features"}
+
+
 def refused_documents(known):
     """(name, text, claimed id, code)."""
     base = json.loads(known["ss-laplace"].document)
@@ -113,11 +297,7 @@ def refused_documents(known):
         ("no title", INVALID, lambda d: d.pop("title")),
         ("one class", INVALID, lambda d: d["label"].update(classes=["yes"])),
         ("a class twice", INVALID, lambda d: d["label"].update(classes=["yes", "yes", "no"])),
-        (
-            "a value twice, an accent written in two ways",
-            INVALID,
-            lambda d: d["features"][0].update(values=["red", "green", COMPOSED, DECOMPOSED]),
-        ),
+        ("a value twice, an accent written in two ways", INVALID, lambda d: d["features"][0].update(values=TWICE)),
         ("a feature's name twice", INVALID, lambda d: d["features"][0].update(name="hours")),
         ("bounds the wrong way round", INVALID, lambda d: d["features"][2].update(low=200)),
         ("one bin", INVALID, lambda d: d["features"][1].update(bins=1)),
@@ -148,20 +328,20 @@ def refused_documents(known):
     for name, code, change in changes:
         ((_, value),) = _changed(base, [(name, change)])
         yield name, as_text(value), None, code
-    yield from _unlike_a_schema(base)
-    evaluations = ("evaluation", "evaluation-three", "evaluation-projection")
-    yield from _refused_evaluations(*(json.loads(known[name].document) for name in evaluations))
-    pairs = [
-        ("a pair with a second feature", lambda d: d["questions"][1].update(other="größe")),
-        ("a weight of a question beyond 2^30", lambda d: d["questions"][1].update(weight=2**30 + 1)),
-    ]
-    yield from _invalid(json.loads(known["binary"].document), pairs)
-    yield from _invalid(json.loads(known["wide"].document), _UNLIKE_SERIES)
-    yield from _invalid(json.loads(known["moments"].document), [("windows of moments", _series())])
-    yield from _invalid(json.loads(known["evaluation"].document), [("windows of an evaluation", _series())])
-    yield from _refused_places(json.loads(known["missing-oue"].document))
-    yield from _refused_projections(json.loads(known["projection"].document))
-    yield from _refused_orders(json.loads(known["ordered"].document))
+    for name, refused in (
+        ("ss-laplace", _UNLIKE_A_SCHEMA),
+        ("evaluation", _EVALUATIONS),
+        ("evaluation-three", [("edges for three classes", _edges([0]))]),
+        ("evaluation-projection", _OF_A_PROJECTION),
+        ("binary", _PAIRS),
+        ("wide", _UNLIKE_SERIES),
+        ("moments", [("windows of moments", _series())]),
+        ("evaluation", [("windows of an evaluation", _series())]),
+        ("missing-oue", _PLACES),
+        ("projection", _PROJECTIONS),
+        ("ordered", _ORDERS),
+    ):
+        yield from _invalid(json.loads(known[name].document), refused)
     value = json.loads(known["all"].document)
     value["privacy"]["epsilon"] = 3.2
     yield "answers that add up to more than the total", as_text(value), None, LOSS
@@ -170,193 +350,3 @@ def refused_documents(known):
 def _invalid(base, changes):
     for name, value in _changed(base, changes):
         yield name, as_text(value), None, INVALID
-
-
-def _refused_places(base):
-    """A question has a place for what is missing where that may be, and nowhere else."""
-    noise = {"grid": "12", "scale": str(1 << 60)}
-    moment = {"encoding": "moment", "mechanism": "laplace", "domain_size": 3, "parameters": noise}
-    changes = [
-        ("whether a value may be missing as a number", lambda d: d["features"][0].update(missing=0)),
-        ("what may be missing among the values", lambda d: d["features"][0].update(values=["red", "green", "missing"])),
-        ("values without a place for what is missing", lambda d: d["questions"][1].update(domain_size=9)),
-        ("a place among values that are complete", lambda d: d["features"][0].update(missing=False)),
-        ("a place among bins that are complete", lambda d: d["features"][1].update(missing=False)),
-        ("a sign without a place for what is missing", lambda d: d["questions"][3].update(domain_size=6)),
-        ("a third sign of what is complete", lambda d: d["features"][2].update(missing=False)),
-        ("a moment of what may be missing", lambda d: d["questions"][3].update(moment)),
-    ]
-    yield from _invalid(base, changes)
-
-
-def _refused_orders(base):
-    """Texts may be in their order, unless one is ``missing``; numbers are, and do not say so."""
-    changes = [
-        ("an order as a number", lambda d: d["features"][0].update(ordered=1)),
-        ("an order as a text", lambda d: d["features"][0].update(ordered="true")),
-        ("an order as a list", lambda d: d["features"][0].update(ordered=["red", "green", "0"])),
-        ("an order with a place for what is missing", _missing_in_an_order),
-        ("an order of bins", lambda d: d["features"][2].update(ordered=True)),
-        ("no order of bins", lambda d: d["features"][2].update(ordered=False)),
-    ]
-    yield from _invalid(base, changes)
-
-
-def _missing_in_an_order(document):
-    """As many cells as before: only the order is wrong."""
-    feature = document["features"][0]
-    feature.update(values=[*feature["values"], "missing"], missing=False)
-
-
-def _refused_evaluations(base, three, projected):
-    """Evaluation rounds about a model that a device could not, or must not, tell about."""
-
-    def edges(value):
-        return lambda d: d["evaluation"].update(edges=value)
-
-    def weights(value):
-        return lambda d: d["evaluation"].update(weights=value)
-
-    def of_model(change):
-        return lambda d: change(d["evaluation"]["model"])
-
-    changes = [
-        ("an evaluation of nothing", lambda d: d.pop("evaluation")),
-        ("an evaluation as a list", lambda d: d.update(evaluation=[d["evaluation"]])),
-        ("an evaluation with an unknown key", lambda d: d["evaluation"].update(name="m")),
-        ("an evaluation without a model", lambda d: d["evaluation"].pop("model")),
-        ("a model of another label", of_model(lambda m: m.update(label="other"))),
-        ("a model of other classes", of_model(lambda m: m.update(classes=["no", "yes"]))),
-        ("a model that is none", lambda d: d["evaluation"].update(model={})),
-        ("a model as a text", lambda d: d["evaluation"].update(model=as_text(d["evaluation"]["model"]))),
-        ("a model with a prior above one", of_model(lambda m: m.update(prior=[1, 1]))),
-        ("a model with other bounds", of_model(lambda m: m["features"][2].update(high=99))),
-        ("a model with other values", of_model(lambda m: m["features"][0]["values"].__setitem__(0, "rot"))),
-        ("a model of a feature that is not declared", lambda d: d["features"].pop()),
-        ("a model with a variance of 0", of_model(lambda m: m["features"][2].update(variance=[0, 1]))),
-        ("a model with a feature twice", of_model(lambda m: m["features"].append(m["features"][0]))),
-        ("no edges for two classes", edges(None)),
-        ("edges left out", lambda d: d["evaluation"].pop("edges")),
-        ("edges without 0", edges([-1.5, -0.25, 0.125, 0.5, 2])),
-        ("edges that fall", edges([2, 0.5, 0, -0.25, -1.5])),
-        ("an edge twice", edges([-1.5, 0, 0, 0.5, 2])),
-        ("an empty list of edges", edges([])),
-        ("eight edges", edges([-2, -1, 0, 1, 2, 3, 4, 5])),
-        ("edges as a number", edges(0)),
-        ("an edge as a text", edges([-1.5, -0.25, "0", 0.5, 2])),
-        ("an edge as a switch", edges([-1.5, -0.25, False, 0.5, 2])),
-        ("an edge fewer than the questions know", edges([-1.5, -0.25, 0, 0.5])),
-        ("weights of 0", weights([0, 0])),
-        ("one weight", weights([1])),
-        ("three weights", weights([1, 1, 1])),
-        ("a weight below 0", weights([-1, 1])),
-        ("half a weight", weights([0.5, 1])),
-        ("weights as texts", weights(["1", "1"])),
-        ("weights as switches", weights([True, True])),
-        ("a weight beyond 65536", weights([65537, 1])),
-        ("weights as a number", weights(1)),
-        ("an evaluation of no study", lambda d: d.update(study=None)),
-        ("an evaluation with several answers", lambda d: d["privacy"].update(answers="all")),
-        ("an evaluation in a round that learns", lambda d: d.update(asks="model")),
-        ("a question about something else", lambda d: d["questions"][0].update(kind="label")),
-        ("a question of another group", lambda d: d["questions"][1].update(group=1)),
-        ("a question of a feature", lambda d: d["questions"][0].update(feature="colour")),
-        ("a question of another feature", lambda d: d["questions"][0].update(other="colour")),
-        ("a right of three cells", lambda d: d["questions"][0].update(domain_size=3)),
-        ("a score without the class", lambda d: d["questions"][1].update(domain_size=6)),
-        ("a right as a sign", lambda d: d["questions"][0].update(encoding="sign")),
-        ("a score as a sign", lambda d: d["questions"][1].update(encoding="sign")),
-        ("a right twice", lambda d: d["questions"].append(d["questions"][0])),
-    ]
-    yield from _invalid(base, changes)
-    yield from _invalid(three, [("edges for three classes", edges([0]))])
-    own = {key: value for key, value in projected["evaluation"]["model"]["projection"].items() if key != "features"}
-    changes = [
-        ("a model whose projection has other bounds", lambda d: d["features"][1].update(high=11)),
-        ("a projection beside the model's", lambda d: d.update(projection=own)),
-    ]
-    yield from _invalid(projected, changes)
-
-
-def _refused_projections(base):
-    def said(**change):
-        return lambda d: d["projection"].update(change)
-
-    changes = [
-        ("an unknown projection", said(method="ica")),
-        ("a row of zeros", said(matrix=[[0, 0], [-0.8, 0.6]])),
-        ("outputs beyond a double", said(matrix=[[1e308, 1e308], [-0.8, 0.6]], scale=[1e-9, 3.0])),
-        ("fitted on nobody knows what", said(fitted_on="customers")),
-        ("fitted on public data at a cost", said(fitted_epsilon=1)),
-        ("fitted on a private round of no study", said(**PRIVATE | {"fitted_study": None})),
-        ("fitted on a private round at no cost", said(**PRIVATE | {"fitted_epsilon": 0})),
-        ("fitted on a private round in no study", said(**PRIVATE)),
-    ]
-    yield from _invalid(base, changes)
-
-
-_UNLIKE_WINDOWS = [
-    (name, lambda d, change=change: d.update({"closes": None, "windows": change}))
-    for name, change in (
-        ("windows without a beginning", {"length": "P7D", "count": 52}),
-        ("windows from a day", {**_WINDOWS, "from": "2027-01-04"}),
-        ("windows of a month", {**_WINDOWS, "length": "P1M"}),
-        ("windows of no time", {**_WINDOWS, "length": "P0D"}),
-        ("windows of two units", {**_WINDOWS, "length": "P1DT1H"}),
-        ("windows of days written in other digits", {**_WINDOWS, "length": "P1\u0662D"}),
-        ("windows of a number", {**_WINDOWS, "length": 7}),
-        ("one window", {**_WINDOWS, "count": 1}),
-        ("4097 windows", {**_WINDOWS, "count": 4097}),
-        ("windows until the year 9100", {**_WINDOWS, "length": "P9999W", "count": 38}),
-        ("windows with an end", {**_WINDOWS, "until": "2028-01-01T00:00:00Z"}),
-        ("windows in a list", [_WINDOWS]),
-    )
-] + [
-    ("windows that open otherwise", lambda d: d.update(closes=None, opens=_WINDOWS["from"], windows=_WINDOWS)),
-    ("windows that close otherwise", lambda d: d.update(closes="2029-01-04T00:00:00Z", windows=_WINDOWS)),
-    (
-        "windows with releases",
-        lambda d: d["privacy"].update(release_every=9) or d.update(closes=None, windows=_WINDOWS),
-    ),
-]
-
-
-def _unlike_a_schema(base):
-    """Documents whose texts, times, choices and numbers a lazy reader would let pass; all are ``invalid-document``."""
-    line, reversal = "a\nb", "a\u202eb"
-    changes = [
-        ("a title of 201 characters", lambda d: d.update(title="x" * 201)),
-        ("a blank title", lambda d: d.update(title=" \u00a0")),
-        ("a title of two lines", lambda d: d.update(title=line)),
-        ("a title that turns the reading direction", lambda d: d.update(title=reversal)),
-        ("a title with a control of the terminal", lambda d: d.update(title="a\x1b[2Jb")),
-        ("a purpose of 2001 characters", lambda d: d.update(purpose="x" * 2001)),
-        ("a purpose of two lines", lambda d: d.update(purpose=line)),
-        ("a study without a name", lambda d: d.update(study="")),
-        ("a class of two lines", lambda d: d["label"].update(classes=["yes", "no", line])),
-        ("a value that turns the reading direction", lambda d: d["features"][0]["values"].__setitem__(0, reversal)),
-        ("a negative weight of the label", lambda d: d["label"].update(weight=-3)),
-        ("a weight of the label beyond 65536", lambda d: d["label"].update(weight=65537)),
-        ("a weight and a half", lambda d: d["features"][2].update(weight=1.5)),
-        ("a weight of a question and a half", lambda d: d["questions"][1].update(weight=1.5)),
-        ("a weight as a text", lambda d: d["questions"][1].update(weight="1")),
-        ("bounds too near to each other", lambda d: d["features"][2].update(high=1e-200)),
-        ("bounds too far from each other", lambda d: d["features"][2].update(high=1e200)),
-        ("bins narrower than a double", lambda d: d["features"][1].update(low=2**52, high=2**52 + 8)),
-        ("no time", lambda d: d.update(closes="yesterday")),
-        ("a day that does not exist", lambda d: d.update(closes="2027-02-30T00:00:00Z")),
-        ("an hour that does not exist", lambda d: d.update(closes="2027-02-03T24:00:00Z")),
-        ("a time of another zone", lambda d: d.update(closes="2027-01-01T00:00:00+01:00")),
-        ("closed before it opens", lambda d: d.update(opens="2027-01-02T00:00:00Z", closes="2027-01-01T00:00:00Z")),
-        *_UNLIKE_WINDOWS,
-        ("asking for everything", lambda d: d.update(asks="everything")),
-        ("a model asked as moments", lambda d: d.update(asks="moments", study="s")),
-        ("an unknown choice of mechanism", lambda d: d["privacy"].update(discrete="rappor")),
-        ("a threshold of 0", lambda d: d["privacy"].update(theta=0)),
-        ("an epsilon as a text", lambda d: d["privacy"].update(epsilon="1")),
-        ("a question's epsilon as a text", lambda d: d["questions"][1].update(epsilon="1")),
-        ("a question's kind that every object has", lambda d: d["questions"][1].update(kind="constructor")),
-        ("an encoding that every object has", lambda d: d["questions"][1].update(encoding="constructor")),
-        ("a projection of nothing", lambda d: d.update(projection={})),
-    ]
-    yield from _invalid(base, changes)

@@ -6,7 +6,6 @@ import random
 
 from exact_coins import RecordingCoins
 from vector_campaigns import as_text
-from vector_campaigns import model as model_of
 
 from ldp_aggregator import Tally, estimate, train
 from ldp_client import Classifier, perturb
@@ -40,7 +39,7 @@ def training(known, records):
                 "counts": [counts.tolist() for counts in tally.counts],
                 "estimates": [
                     {name: getattr(one.cells, name).tolist() for name in ("value", "low", "high")}
-                    | {"processed": None if one.processed is None else one.processed.tolist()}
+                    | {"processed": one.processed if one.processed is None else one.processed.tolist()}
                     for one in estimate(campaign, tally).questions
                 ],
                 "model": model,
@@ -64,11 +63,12 @@ def _predictions(model, records):
 
 def impossible():
     """A model without smoothing, and records that it holds impossible in one class, or in all of them."""
-    features = (
+    head = {"version": 1, "kind": "naive-bayes", "label": "class", "classes": ["yes", "no"], "prior": [0.25, 0.75]}
+    features = [
         {"name": name, "kind": "categorical", "values": ["a", "b"], "likelihood": [shares, shares[::-1]]}
         for name, shares in (("u", [1, 0]), ("v", [0, 1]))
-    )
-    model = as_text({**model_of({"name": "class", "classes": ["yes", "no"]}, *features), "prior": [0.25, 0.75]})
+    ]
+    model = as_text({**head, "features": features})
     records = [{"u": "a", "v": "a"}, {"u": "b", "v": "b"}, {"u": "a"}, {"v": "a"}, {}]
     return {"model": model, "predictions": _predictions(model, records)}
 
