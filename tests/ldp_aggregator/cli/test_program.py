@@ -198,26 +198,6 @@ def test_an_unknown_setting_a_password_and_a_missing_store_are_refused_before_an
     assert not data.exists()
 
 
-def test_without_the_aggregators_libraries_one_line_says_what_to_install(tmp_path):
-    """A meta path hook stands in for an installation without the extra."""
-    script = (
-        "import sys\n"
-        "absent = {'numpy', 'pydantic', 'aiohttp', 'pandas', 'sklearn', 'pydantic_settings'}\n"
-        "class Missing:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name.partition('.')[0] in absent:\n"
-        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
-        "sys.meta_path.insert(0, Missing())\n"
-        "from ldp_aggregator.__main__ import main\n"
-        "sys.exit(main(['campaign', 'list']))\n"
-    )
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
-    assert result.returncode == 2
-    assert result.stdout == ""
-    assert result.stderr.count("\n") == 1
-    assert "pip install 'ldp-bayes[aggregator]'" in result.stderr
-
-
 def test_rounds_of_a_study_train_one_model_that_is_published_for_each(run, data, tmp_path):
     ids = []
     for weight in (1, 3):

@@ -206,12 +206,6 @@ async def test_a_server_of_which_a_part_ends_ends_too(settings, monkeypatch, nam
         assert await asyncio.wait_for(serve(settings, Listeners.bind(settings), lambda: None), 30) == name
 
 
-async def test_a_stop_that_is_asked_for_is_no_failure(settings):
-    async with running(settings, Listeners.bind(settings)) as ended:
-        pass
-    assert ended.result() == "writer", "ended after the block, because it was told to"
-
-
 async def test_a_campaign_that_cannot_be_closed_is_logged_and_the_next_one_is_closed(tmp_path, caplog, clock):
     store = SqliteStore(tmp_path / "store.sqlite3", clock=clock)
     campaigns = [cell_campaign(title=title, closes="2026-01-01T00:01:00Z") for title in ("first", "second")]

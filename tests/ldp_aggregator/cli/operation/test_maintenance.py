@@ -3,8 +3,6 @@
 import asyncio
 import getpass
 import json
-import logging
-import socket
 import sqlite3
 import urllib.request
 from contextlib import closing
@@ -297,15 +295,6 @@ def test_a_server_that_is_well_says_what_it_does_on_one_screen(run, refused, wea
     assert f"nothing answers at {daemon.operations}" in out
     assert "campaigns 1 open of 1" in out
     assert "no http:// address" in refused("status", "--operations", "file:///etc/passwd", expected=2)
-
-
-def test_a_taken_port_fails_in_one_line(refused, tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        listeners = ("--listen", f"127.0.0.1:{port}", "--listen-admin", 0)
-        before = logging.getLogger().handlers[:]
-        assert refused("serve", *listeners, "--data", tmp_path).startswith("ldp-aggregator: cannot listen: ")
-        assert logging.getLogger().handlers == before, "what a server logs to is gone with it"
 
 
 @pytest.fixture

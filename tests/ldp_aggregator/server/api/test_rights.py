@@ -153,15 +153,6 @@ async def test_the_log_tells_who_did_what_when_and_how_it_ended(server, campaign
     assert server.tokens["admin"].encode() not in log.content
 
 
-async def test_a_deleted_campaign_is_unknown_and_its_draft_is_refused(server):
-    path, sent = "/admin/v1/campaigns", {"data": json.dumps(DRAFT), "headers": {"Content-Type": "application/json"}}
-    created = (await server.ask("POST", path, "admin", **sent)).json["id"]
-    assert (await server.ask("DELETE", f"{path}/{created}", "admin")).refused == (409, "campaign-not-closed")
-    await server.ask("POST", f"{path}/{created}/close", "admin")
-    assert [(await server.ask("DELETE", f"{path}/{created}", "admin")).status for _ in range(2)] == [204, 404]
-    assert (await server.ask("POST", path, "admin", **sent)).refused == (409, "campaign-deleted")
-
-
 async def test_no_text_of_an_exception_is_logged_not_even_the_stores_or_a_librarys(server, caplog):
     campaign = await server.publish()
 
