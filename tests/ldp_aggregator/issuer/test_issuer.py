@@ -157,10 +157,8 @@ def test_the_program_makes_a_key_prints_it_and_signs_for_whom_the_proxy_names(tm
             more = token_request(campaign, os.urandom(32))
             assert post(url, more, **{"X-Remote-User": "ann"}) == (403, "tokens-spent")
             assert post(url, more) == (401, "no-person")
-            assert post(url, more, **{"X-Remote-User": "bob", "Content-Type": "text/plain"}) == (
-                415,
-                "wrong-media-type",
-            )
+            as_text = {"X-Remote-User": "bob", "Content-Type": "text/plain"}
+            assert post(url, more, **as_text) == (415, "wrong-media-type")
             assert post(url, b"x" * 9999, **{"X-Remote-User": "bob"}) == (422, "malformed-request")
             directory = url.rsplit("/", 1)[0] + "/.well-known/private-token-issuer-directory"
             with urllib.request.urlopen(directory, timeout=20) as answer:

@@ -32,10 +32,7 @@ def uploads_of(campaign, numbers):
     [
         *((store, loop, 2, True) for store, loop in zip(STORES, LOOPS, strict=True)),
         *(pytest.param(store, loop, 200, False, marks=pytest.mark.long) for store in STORES for loop in LOOPS),
-        *(
-            pytest.param(store, loop, 200, True, marks=pytest.mark.long)
-            for store, loop in zip(STORES, LOOPS, strict=True)
-        ),
+        *(pytest.param(*both, 200, True, marks=pytest.mark.long) for both in zip(STORES, LOOPS, strict=True)),
     ],
     indirect=["kept"],
 )

@@ -120,16 +120,15 @@ async def test_health_needs_no_token_and_every_answer_carries_the_security_heade
 
 SEED = bytes(32)
 KEY = public_key(SEED)
-UNTIL = datetime(2100, 1, 1, tzinfo=timezone.utc)
-JSON = {"Content-Type": "application/json"}
 
 
 def signed(version, seed=SEED, **campaigns):
-    return sign_directory(seed, version, UNTIL, campaigns)
+    return sign_directory(seed, version, datetime(2100, 1, 1, tzinfo=timezone.utc), campaigns)
 
 
 async def put(server, document, key=KEY):
-    return await server.ask("PUT", f"/admin/v1/directories/{key}", "admin", data=document, headers=JSON)
+    headers = {"Content-Type": "application/json"}
+    return await server.ask("PUT", f"/admin/v1/directories/{key}", "admin", data=document, headers=headers)
 
 
 async def get(server, key=KEY, **headers):

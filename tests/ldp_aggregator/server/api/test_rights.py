@@ -74,11 +74,8 @@ async def test_a_campaign_takes_uploads_with_a_token_of_the_scope_it_states(serv
     await add(server, "of another", "device", campaigns=("A" * 43,))
     await add(server, "late", "device", expires=utc_now() - HOUR)
     assert (await server.refused(campaign, [0])) == (401, "missing-token")
-    for name, refused in (
-        ("collector", (403, "wrong-scope")),
-        ("of another", (403, "wrong-campaign")),
-        ("late", (401, "wrong-token")),
-    ):
+    refusals = {"collector": (403, "wrong-scope"), "of another": (403, "wrong-campaign"), "late": (401, "wrong-token")}
+    for name, refused in refusals.items():
         assert (await server.refused(campaign, [0], **server.bearer(name))) == refused
     for number, name in enumerate(("device", "relay")):
         assert (await server.upload(campaign, [number], **server.bearer(name)))[0] == 200
@@ -142,12 +139,9 @@ async def test_the_log_tells_who_did_what_when_and_how_it_ended(server, campaign
     await server.ask("DELETE", about, "admin")
     await server.ask("POST", f"{about}/close", "admin")
     log = await server.ask("GET", "/admin/v1/log", "admin")
-    told = [(act["actor"], act["act"], act["campaign"], act["outcome"]) for act in log.json["acts"]]
-    assert told == [
-        ("token a admin", "publish model", campaigns[0].id, "failed"),
-        ("token a admin", "delete campaign", campaigns[0].id, "failed"),
-        ("token a admin", "close campaign", campaigns[0].id, "done"),
-    ]
+    told = [(act["act"], act["outcome"]) for act in log.json["acts"]]
+    assert told == [("publish model", "failed"), ("delete campaign", "failed"), ("close campaign", "done")]
+    assert {(act["actor"], act["campaign"]) for act in log.json["acts"]} == {("token a admin", campaigns[0].id)}
     assert all(act["time"].endswith("Z") for act in log.json["acts"])
     assert len((await server.ask("GET", "/admin/v1/log?last=1", "admin")).json["acts"]) == 1
     assert server.tokens["admin"].encode() not in log.content
