@@ -41,8 +41,12 @@ def broken(kind=StoreError):
     return fails
 
 
-async def test_readiness_follows_the_heartbeat_of_an_idle_server(server, monkeypatch):
+@pytest.fixture
+def heartbeat(monkeypatch):
     monkeypatch.setattr(ingest_module, "HEARTBEAT_SECONDS", 0.02)
+
+
+async def test_readiness_follows_the_heartbeat_of_an_idle_server(heartbeat, server):
     assert await readiness(server) == (200, None)
     works, server.store.beat = server.store.beat, broken()
     await becomes(server, (503, "store-unavailable"))
