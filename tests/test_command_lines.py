@@ -1,6 +1,7 @@
 """The manners of the four programs: examples that work, mistakes told with what to do next, documented exit codes."""
 
 import argparse
+import logging
 import re
 import shlex
 import socket
@@ -203,11 +204,14 @@ def test_what_takes_the_place_of_something_is_there_and_what_is_gone_is_not(name
 
 
 def test_a_taken_port_is_named_with_the_option_that_takes_another(tmp_path, capsys):
+    before = logging.getLogger().handlers[:]
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         words = ["serve", "--data", str(tmp_path), "--listen", f"127.0.0.1:{port}"]
         assert run_aggregator([*words, "--listen-admin", "0", "--listen-operations", "0"]) == shell.FAILED
+    assert logging.getLogger().handlers == before, "what a server logs to is gone with it"
     err = capsys.readouterr().err
+    assert err.count("\n") == 1
     assert [part for part in (f"127.0.0.1 port {port}", "--listen") if part not in err] == []
 
 

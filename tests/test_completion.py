@@ -6,7 +6,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -101,9 +100,3 @@ def test_without_shtab_it_says_what_to_install(monkeypatch, capsys):
         client.main(["--completion", "bash"])
     assert stop.value.code == WRONG_USAGE
     assert "pip install 'ldp-bayes[completion]'" in capsys.readouterr().err
-
-
-def test_the_clients_script_is_called_as_its_help_says(tmp_path):
-    script = Path(sys.executable).with_name("ldp-client")
-    done = subprocess.run([script, "contribute", "--help"], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("usage: ldp-client contribute")

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from daemon import Daemon
 from drafts import draft, number, text
+from served import SECONDS, Served, shell
 
 from ldp_client import Device
 
@@ -34,41 +32,18 @@ PEOPLE = [("young", 10_000, "yes"), ("young", 20_000, "yes"), ("old", 180_000, "
 LATE = {"name": "late", "classes": ["yes", "no"]}
 RELAYED = draft(text("age", "young", "old", missing=True), label=LATE, privacy={"epsilon": 1.0, "answers": "all"})
 BATCH = 6
-SECONDS = 60
-
-
-def shell(*command: str, expect: int = 0, given: str | None = None) -> str:
-    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == expect, done.stdout + done.stderr
-    return done.stdout if expect == 0 else done.stderr
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
+def served(tmp_path: Path) -> Iterator[Served]:
+    made = Served(tmp_path)
+    with made.daemon:
+        yield made
 
 
-@pytest.fixture
-def served(data: Path) -> Iterator[Daemon]:
-    data.mkdir()
-    with Daemon(data) as daemon:
-        yield daemon
-
-
-def create(data: Path, drafted: dict[str, object] = DRAFT) -> str:
-    """The id of the campaign that the draft makes."""
-    path = data.with_name("draft.json")
-    path.write_text(json.dumps(drafted), encoding="utf-8")
-    return aggregator(data, "campaign", "create", str(path)).strip()
-
-
-def aggregator(data: Path, *words: str) -> str:
-    return shell("ldp-aggregator", *words, "--data", str(data))
-
-
-def test_serve_create_contribute_train_predict(served, data, tmp_path):
-    url, campaign = served.public, create(data)
-    assert create(data) == campaign
+def test_serve_create_contribute_train_predict(served, tmp_path):
+    url, campaign = served.daemon.public, served.create(DRAFT)
+    assert served.create(DRAFT) == campaign
 
     for device, (age, income, label) in enumerate(PEOPLE):
         storage = ["--storage", str(tmp_path / f"device-{device}.db")]
@@ -78,16 +53,16 @@ def test_serve_create_contribute_train_predict(served, data, tmp_path):
         assert (first["sent"], again["sent"]) == (3, 3)
         assert again["total_epsilon"] == first["total_epsilon"] <= 60
 
-    listed = json.loads(aggregator(data, "campaign", "list", "--json"))
+    listed = json.loads(served.ask("campaign", "list", "--json"))
     assert [(one["id"], one["reports"]) for one in listed] == [(campaign, 3 * len(PEOPLE))]
 
-    aggregator(data, "train", campaign, "--anyway", "--output", str(tmp_path / "model.json"))
+    served.ask("train", campaign, "--anyway", "--output", tmp_path / "model.json")
     assert json.loads((tmp_path / "model.json").read_text())["label"] == "missed_payment"
     for age, income, label in PEOPLE:
         given = json.dumps({"record": {"age": age, "income": income}})
-        assert shell(*CLIENT, "predict", url, campaign, given=given).strip() == label
+        assert shell(*CLIENT, "predict", url, campaign, given=given) == label
 
-    assert served.stop() == 0
+    assert served.daemon.stop() == 0
 
 
 def test_the_demonstration_runs_trains_and_leaves_nothing_behind(tmp_path):
@@ -148,43 +123,26 @@ def contribute(url: str, campaign: str, storage: Path) -> None:
         assert device.run_once(SECONDS)
 
 
-def wait_for(reports: int, data: Path, campaign: str) -> dict:
-    deadline = time.monotonic() + SECONDS
-    while True:
-        shown = json.loads(aggregator(data, "campaign", "show", campaign, "--json"))
-        if shown["reports"] == reports or time.monotonic() > deadline:
-            return shown
-        time.sleep(0.2)
-
-
-def test_what_a_relay_vouches_for_is_stated_until_a_device_goes_round_it(served, data, tmp_path):
-    campaign = create(data, RELAYED)
-    token = tmp_path / "relay.token"
-    token.write_text(aggregator(data, "token", "create", "--scope", "relay"), encoding="ascii")
-    line = ["ldp-client", "relay", served.public, campaign, "--port", "0", "--gather", "0"]
-    line += ["--storage", str(tmp_path / "relay.db"), "--least-batch", str(BATCH), "--token-file", str(token)]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as relay:
-        try:
-            url = "http://" + re.search(r"relaying on (\S+)", relay.stdout.readline())[1]
-            for number in range(2 * BATCH):
-                contribute(url, campaign, tmp_path / f"device{number}.db")
-                if number + 1 in (BATCH, 2 * BATCH):
-                    shown = wait_for(2 * (number + 1), data, campaign)
-        finally:
-            relay.terminate()
+def test_what_a_relay_vouches_for_is_stated_until_a_device_goes_round_it(served, tmp_path):
+    campaign = served.create(RELAYED)
+    with served.relay(campaign, tmp_path, BATCH) as url:
+        for number in range(2 * BATCH):
+            contribute(url, campaign, tmp_path / f"device{number}.db")
+            if number + 1 in (BATCH, 2 * BATCH):
+                shown = served.shown(campaign, 2 * (number + 1))
     told = shown["relayed"]
     assert (told["reports"], told["least_batch"], told["otherwise"]) == (4 * BATCH, BATCH, 0)
     assert told["guarantee"]["reports"] == BATCH
-    collector = aggregator(data, "token", "create", "--scope", "collector").strip()
+    collector = served.ask("token", "create", "--scope", "collector")
     ask = urllib.request.Request(
-        f"{served.public}/v1/campaigns/{campaign}/estimates", headers={"Authorization": f"Bearer {collector}"}
+        f"{served.daemon.public}/v1/campaigns/{campaign}/estimates", headers={"Authorization": f"Bearer {collector}"}
     )
     with urllib.request.urlopen(ask, timeout=SECONDS) as answer:
         assert json.loads(answer.read())["relayed"] == told
-    trained = aggregator(data, "train", campaign, "--anyway")
+    trained = served.ask("train", campaign, "--anyway")
     assert "to who runs the server: epsilon = " in trained
     assert "the relay does not collude" in trained
-    contribute(served.public, campaign, tmp_path / "direct.db")
-    assert wait_for(4 * BATCH + 2, data, campaign)["relayed"]["otherwise"] == 2
-    trained = aggregator(data, "train", campaign, "--anyway")
+    contribute(served.daemon.public, campaign, tmp_path / "direct.db")
+    assert served.shown(campaign, 4 * BATCH + 2)["relayed"]["otherwise"] == 2
+    trained = served.ask("train", campaign, "--anyway")
     assert "nothing beyond the local guarantee: at least 2 of 26 reports came otherwise" in trained

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
-import subprocess
-import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from daemon import Daemon
 from drafts import draft, number, text
 from forwarding import forwarding
+from served import SECONDS, WAY, Served
 
 from ldp_client import Device
 from protocols.oblivious import HEADER_BYTES
@@ -22,68 +18,26 @@ from protocols.oblivious import HEADER_BYTES
 pytestmark = pytest.mark.usefixtures("forked_programs")
 
 BATCH = 6
-SECONDS = 60
-WAY = "sent so that nobody saw both who and what"
 
 
-def shell(*words: str) -> str:
-    return subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, check=True).stdout.strip()
-
-
-class Served:
+class Oblivious(Served):
     """A gateway, and a campaign whose answers have three lengths before zeros fill them up."""
 
     def __init__(self, folder: Path) -> None:
-        self.data = folder / "data"
-        self.data.mkdir()
-        self.key = folder / "gateway.key"
-        gateway = {"key": shell("ldp-aggregator", "key", "create", str(self.key), "--gateway")}
-        self.daemon = Daemon(self.data, LDP_AGGREGATOR_GATEWAY_KEY=str(self.key))
+        super().__init__(folder, has_key=True)
         features = text("age", "young", "old"), text("place", *map(str, range(99))), number("hours")
         privacy = {"epsilon": 1.0, "discrete": "oue", "continuous": "laplace"}
-        self.campaign = self.create(draft(*features, privacy=privacy, gateway=gateway))
-
-    def create(self, drafted: dict[str, object]) -> str:
-        path = self.data.with_name("draft.json")
-        path.write_text(json.dumps(drafted), encoding="utf-8")
-        return self.ask("campaign", "create", str(path))
-
-    def ask(self, *words: str) -> str:
-        return shell("ldp-aggregator", *words, "--data", str(self.data))
-
-    def shown(self, reports: int) -> dict[str, object]:
-        """The campaign, once it has so many reports, or will not have them any more."""
-        until = time.monotonic() + SECONDS
-        while True:
-            shown: dict[str, object] = json.loads(self.ask("campaign", "show", self.campaign, "--json"))
-            if shown["reports"] == reports or time.monotonic() > until:
-                return shown
-            time.sleep(0.2)
+        self.campaign = self.create(draft(*features, privacy=privacy, gateway=self.gateway))
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    made = Served(tmp_path)
+def served(tmp_path: Path) -> Iterator[Oblivious]:
+    made = Oblivious(tmp_path)
     with made.daemon:
         yield made
 
 
-@contextmanager
-def relaying(served: Served, folder: Path) -> Iterator[str]:
-    """A relay process, which is killed at the end; its storage stays."""
-    token = folder / "relay.token"
-    if not token.exists():
-        token.write_text(served.ask("token", "create", "--scope", "relay"), encoding="ascii")
-    line = ["ldp-client", "relay", served.daemon.public, served.campaign, "--port", "0", "--gather", "0"]
-    line += ["--storage", str(folder / "relay.db"), "--least-batch", str(BATCH), "--token-file", str(token)]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as relay:
-        try:
-            yield "http://" + re.search(r"relaying on (\S+)", relay.stdout.readline())[1] + "/ohttp"
-        finally:
-            relay.kill()
-
-
-def contribute(served: Served, relay: str, storage: Path | str, label: str = "a") -> Device:
+def contribute(served: Oblivious, relay: str, storage: Path | str, label: str = "a") -> Device:
     device = Device(storage, max_total_epsilon=10, relay=relay)
     joined = device.campaign(served.daemon.public, served.campaign, max_epsilon=10)
     joined.grant()
@@ -94,13 +48,13 @@ def contribute(served: Served, relay: str, storage: Path | str, label: str = "a"
 
 def test_a_relay_that_is_killed_loses_nothing_and_what_it_mixed_unread_hides_each_of_a_batch(served, tmp_path):
     for part in range(4):
-        with relaying(served, tmp_path) as relay:
+        with served.relay(served.campaign, tmp_path, BATCH) as relay:
             for number in range(BATCH // 2):
-                device = contribute(served, relay, tmp_path / f"device{part}-{number}.db")
+                device = contribute(served, relay + "/ohttp", tmp_path / f"device{part}-{number}.db")
                 (sent,) = device.sent()
                 assert (sent.way, sent.reply) == (WAY, "arrived")
             if part % 2:
-                shown = served.shown((part + 1) * BATCH // 2)
+                shown = served.shown(served.campaign, (part + 1) * BATCH // 2)
     told = shown["relayed"]
     assert (told["reports"], told["least_batch"], told["otherwise"]) == (2 * BATCH, BATCH, 0)
     assert told["guarantee"]["reports"] == BATCH
@@ -111,7 +65,7 @@ def test_anybodys_relay_does_and_what_it_repeats_is_counted_once(served):
         for _ in range(4):
             device = contribute(served, relay, ":memory:")
             assert [(one.way, one.reply) for one in device.sent()] == [(WAY, "arrived")]
-    shown = served.shown(4)
+    shown = served.shown(served.campaign, 4)
     assert (shown["reports"], shown["relayed"]["least_batch"]) == (4, None)
 
 
@@ -134,7 +88,7 @@ def test_a_relay_sees_one_length_one_header_and_nothing_else_that_two_answers_sh
 
 
 def test_a_gateway_without_the_key_is_a_retry_and_nothing_is_lost(tmp_path):
-    made = Served(tmp_path)
+    made = Oblivious(tmp_path)
     made.daemon.stop()
     storage = tmp_path / "device.db"
     with Daemon(made.data) as keyless:
@@ -147,7 +101,7 @@ def test_a_gateway_without_the_key_is_a_retry_and_nothing_is_lost(tmp_path):
             assert not device.run_once(1)
             assert joined.status().problem == "unknown-gateway-key"
             assert seen
-    with Daemon(made.data, LDP_AGGREGATOR_GATEWAY_KEY=str(made.key)) as back:
+    with made.start() as back:
         with forwarding(back.public + "/v1/ohttp") as (relay, _):
             assert Device(storage, max_total_epsilon=10, relay=relay).run_once(SECONDS)
-        assert made.shown(1)["reports"] == 1
+        assert made.shown(made.campaign, 1)["reports"] == 1

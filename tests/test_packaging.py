@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import re
-import subprocess
 import sys
 import zipfile
 from graphlib import TopologicalSorter
@@ -31,17 +30,14 @@ OFFERED = ("ldp_client.aio", "ldp_client.errors", "ldp_client.network.transport"
 _ASKED = (text("u", "1", "2", missing=True), number("v", missing=True))
 DOCUMENT = Campaign.compile(draft(*_ASKED, privacy={"epsilon": 1.0, "answers": "all"})).document
 
-CONTRIBUTE = """
-import sys
-sys.modules.update(dict.fromkeys({blocked}))  # None there is a module that is not found.
+CONTRIBUTE = f"""
 import ldp_client
 from protocols import Campaign, encode_upload
 
-campaign = Campaign.parse({document})
+campaign = Campaign.parse({DOCUMENT!r})
 reports = ldp_client.perturb(campaign, {{"u": "1", "v": 0.5}}, "a")
 upload = encode_upload(reports, campaign)
-foreign = sorted({blocked} & {{name.partition(".")[0] for name, module in sys.modules.items() if module}})
-print(len(reports), upload[:2].hex(), foreign)
+print(len(reports), upload[:2].hex())
 """
 COMPILE = """
 from protocols import Campaign, LdpError
@@ -83,18 +79,6 @@ reveal_type([one.title for one in device.sent()])
 
 DEVICE = ("protocols", "ldp_client")
 CITED = {"Yilmaz": 2019, "Wang": 2017, "Vaidya": 2013, "Zafarani": 2020, "Marchioro": 2022}
-
-NOT_FOR_DEVICES = {
-    "numpy",
-    "pandas",
-    "sklearn",
-    "scipy",
-    "aiohttp",
-    "pydantic",
-    "pydantic_settings",
-    "matplotlib",
-    "tqdm",
-}
 
 
 def files_of(wheel: Path) -> set[str]:
@@ -219,8 +203,8 @@ def test_the_client_works_in_a_plain_installation(environment, tmp_path):
     python = environment / "python"
     imported = printed([python, "-c", "import ldp_client; print(ldp_client.__file__)"], cwd=tmp_path)
     assert imported.startswith(str(environment.parent))
-    contributed = printed([python, "-c", CONTRIBUTE.format(blocked="set()", document=DOCUMENT)], cwd=tmp_path)
-    assert contributed.split() == ["3", "9202", "[]"]
+    contributed = printed([python, "-c", CONTRIBUTE], cwd=tmp_path)
+    assert contributed.split() == ["3", "9202"]
 
 
 @pytest.mark.install
@@ -265,8 +249,8 @@ def test_the_wheel_for_devices_holds_the_programs_of_the_repository_and_the_type
 def test_the_client_works_where_the_wheel_for_devices_is_all_there_is(device_environment, tmp_path):
     assert installed_names(device_environment) == {"ldp-bayes-client", "msgpack"}
     python = device_environment / "python"
-    contributed = printed([python, "-c", CONTRIBUTE.format(blocked="set()", document=DOCUMENT)], cwd=tmp_path)
-    assert contributed.split() == ["3", "9202", "[]"]
+    contributed = printed([python, "-c", CONTRIBUTE], cwd=tmp_path)
+    assert contributed.split() == ["3", "9202"]
     compiled = run([python, "-c", COMPILE], cwd=tmp_path)
     assert (compiled.returncode, compiled.stdout.count("pip install ldp-bayes")) == (0, 1), compiled.stderr
     printed([python, "-c", OPEN], cwd=tmp_path)
@@ -317,19 +301,6 @@ def test_both_distributions_ask_for_the_same_python_under_the_same_licence():
     for key in ("version", "requires-python", "license"):
         assert whole[key] == small[key]
     assert small["dependencies"] == ["msgpack>=1.1,<2"]
-
-
-def test_the_devices_path_runs_with_everything_but_msgpack_blocked():
-    script = CONTRIBUTE.format(blocked=repr(NOT_FOR_DEVICES), document=DOCUMENT)
-    contributed = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd=REPOSITORY, check=False
-    )
-    assert contributed.stdout.split() == ["3", "9202", "[]"], contributed.stderr
-
-
-def test_the_licence_is_the_one_that_the_metadata_names():
-    assert 'license = "Apache-2.0"' in (REPOSITORY / "pyproject.toml").read_text()
-    assert (REPOSITORY / "LICENSE").read_text().lstrip().startswith("Apache License")
 
 
 def test_the_citation_file_names_the_five_sources_that_the_documentation_builds_on_and_the_version():

@@ -1,4 +1,4 @@
-"""What an operator does in a browser: sign in, create, watch counts rise, train, download, revoke; and how it looks."""
+"""What an operator does in a browser: sign in, create, watch counts rise, train, download; and how it looks."""
 
 import json
 
@@ -11,7 +11,7 @@ from protocols import Campaign
 OPEN = {**DRAFT, "closes": None}
 
 
-def test_an_operator_signs_in_creates_watches_trains_downloads_and_revokes(browser, aggregator):
+def test_an_operator_signs_in_creates_watches_trains_and_downloads(browser, aggregator):
     browser.sign_in(aggregator)
     assert "No campaign yet" in browser.text()
 
@@ -41,14 +41,6 @@ def test_an_operator_signs_in_creates_watches_trains_downloads_and_revokes(brows
     )
     assert found[:2] == [200, 'attachment; filename="model-1.json"']
     assert found[2]["training"]["reports"] == 40
-
-    browser.open(f"{aggregator.admin_url}/tokens")
-    browser.fill("#name", "a collector")
-    browser.click('form[action="/tokens"] button')
-    browser.wait(lambda: browser.text("#made-token").startswith("ldp_"))
-    browser.click('form:has(input[value="a collector"]) input[type=checkbox]')
-    browser.click('form:has(input[value="a collector"]) button')
-    browser.wait(lambda: "revoked" in browser.text("main"))
     assert browser.complaints() == []
 
 

@@ -13,8 +13,9 @@ from cryptography.hazmat.primitives.asymmetric.padding import MGF1, PSS
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.hashes import SHA384
 from drafts import draft, text
+from issuing import SIGNER
 
-from ldp_aggregator.issuer import TokenIssuer, make_issuer_key, public_key
+from ldp_aggregator.issuer import TokenIssuer, public_key
 from ldp_aggregator.server.answer_tokens import check_answer_token
 from ldp_aggregator.server.problems import ProblemError
 from ldp_client.errors import TransportError
@@ -46,26 +47,21 @@ def other(node):
     return started
 
 
-@pytest.fixture(scope="module")
-def key(tmp_path_factory):
-    return make_issuer_key(tmp_path_factory.mktemp("issuer") / "key.pem")
-
-
 @pytest.fixture
-def issuer(key, tmp_path):
-    return TokenIssuer(key, tmp_path / "people.sqlite")
+def issuer(tmp_path):
+    return TokenIssuer(SIGNER, tmp_path / "people.sqlite")
 
 
 def campaign_of(name):
     return Campaign.compile(draft(text("age", "young", "old"), issuer={"name": "issuer.example", "key": name}))
 
 
-def test_our_issuer_signs_for_a_client_of_privacypass_ts(other, key, issuer):
+def test_our_issuer_signs_for_a_client_of_privacypass_ts(other, issuer):
     with other("client") as (say, hear):
-        say(campaign_of(public_key(key)).issuer.key)
+        say(campaign_of(public_key(SIGNER)).issuer.key)
         say(issuer.sign("alice", hear()))
         token = hear()
-    key.public_key().verify(token[-256:], token[:-256], PSS(MGF1(SHA384()), 48), SHA384())
+    SIGNER.public_key().verify(token[-256:], token[:-256], PSS(MGF1(SHA384()), 48), SHA384())
     assert len(token) == 354
 
 
@@ -78,8 +74,8 @@ def test_an_issuer_of_privacypass_ts_signs_for_our_device_and_verifies_its_token
         assert hear() == b"\1"
 
 
-def test_our_aggregator_takes_what_blindrsa_ts_blinds_and_our_issuer_signs(other, key, issuer):
-    campaign = campaign_of(public_key(key))
+def test_our_aggregator_takes_what_blindrsa_ts_blinds_and_our_issuer_signs(other, issuer):
+    campaign = campaign_of(public_key(SIGNER))
     block = Block(0, bytes(16), b"\0")
     signed = token_input(campaign, [block.ids])
     with other("blind") as (say, hear):

@@ -88,26 +88,8 @@ def changed_keys():
     yield base64.urlsafe_b64encode(short).decode()
 
 
-NAMES = [
-    "a",
-    "a.b",
-    "a-b.c",
-    "1.2",
-    "",
-    ".",
-    "a.",
-    ".a",
-    "-a",
-    "a-",
-    "a..b",
-    "A",
-    "a_b",
-    "ä",
-    "a" * 253,
-    "a" * 254,
-    "a\n",
-]
-NAMES += [None, 1, ["a"], "https://a", " a", "a "]
+NAMES = ["a", "a.b", "a-b.c", "1.2", "", ".", "a.", ".a", "-a", "a-", "a..b", "A", "a_b", "ä", "a\n", " a", "a "]
+NAMES += ["a" * 253, "a" * 254, "https://a", None, 1, ["a"]]
 TOKENS = [None, 1, 1.0, 1024, 1025, 0, -1, 1.5, "1", True, [1]]
 
 
@@ -123,13 +105,8 @@ def gateways():
     for pairs in ([aes], [chacha], [aes, chacha], [chacha, aes], [aes, aes], [chacha, chacha], [], [b"\0\1\0\2"]):
         for key_id in (0, 63, 64, 128, 255):
             yield of(pairs=pairs, key_id=key_id)
-    yield from (
-        of(pairs=[aes, chacha, aes]),
-        of(pairs=[aes, b"\0\1"]),
-        of(pairs=[b"\0\3\0\1"]),
-        of(length=8),
-        of(length=0),
-    )
+    yield from (of(pairs=pairs) for pairs in ([aes, chacha, aes], [aes, b"\0\1"], [b"\0\3\0\1"]))
+    yield from (of(length=length) for length in (8, 0))
     yield from (of(kem=b"\0\x10"), of(kem=b"\1\x20"), of(key=KEY[:-1]), of(key=KEY + b"\0"))
     yield from (of() + "=", of() + "A", of()[:-1] + "R", of()[:-1], "", "é", " " + of(), of() + "\n", None, 1, [of()])
     yield from (of().replace("-", "+"), base64.b64encode(bytes([255]) * 41).decode())

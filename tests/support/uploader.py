@@ -1,6 +1,5 @@
 """A client for tests: it sends every upload until it is acknowledged, to whichever server is up."""
 
-import contextlib
 import http.client
 import json
 import threading
@@ -27,46 +26,38 @@ def post(url, campaign, body, timeout=20, token=None, shown=None):
 
 
 class Uploaders:
-    """Threads that send ``uploads`` until each is answered 200, or until :meth:`stop`; with the answer tokens of those
-    that have one in ``shown``.
-    """
+    """Threads that send ``uploads`` until each is answered 200; with the answer tokens of those that have one."""
 
     def __init__(self, url, campaign, uploads, threads=8, token=None, shown=None):
         self.acknowledged, self.refusals = set(), []
         self._url, self._campaign, self._token, self._shown = url, campaign, token, shown or {}
         self._waiting = list(uploads)
-        self._stopping = threading.Event()
+        self._lock = threading.Lock()
         self._threads = [threading.Thread(target=self._send) for _ in range(threads)]
         for thread in self._threads:
             thread.start()
 
+    def _next(self):
+        with self._lock:
+            return self._waiting.pop() if self._waiting else None
+
     def _send(self):
-        with contextlib.suppress(IndexError):  # Nobody waits any more.
-            while not self._stopping.is_set():
-                self._deliver(self._waiting.pop())
-
-    def _deliver(self, body):
-        while not self._stopping.is_set():
-            try:
-                status, answer = post(self._url(), self._campaign, body, token=self._token, shown=self._shown.get(body))
-            except (OSError, http.client.HTTPException, ValueError):
+        while (body := self._next()) is not None:
+            while True:
+                try:
+                    status, answer = post(
+                        self._url(), self._campaign, body, token=self._token, shown=self._shown.get(body)
+                    )
+                except (OSError, http.client.HTTPException, ValueError):
+                    time.sleep(RETRY_SECONDS)
+                    continue
+                if status == 200 and not answer["rejected"]:
+                    self.acknowledged.add(body)
+                    break
+                if status not in (429, 503):
+                    self.refusals.append((status, answer))
+                    break
                 time.sleep(RETRY_SECONDS)
-                continue
-            if status == 200 and not answer["rejected"]:
-                self.acknowledged.add(body)
-                return
-            if status not in (429, 503):
-                self.refusals.append((status, answer))
-                return
-            time.sleep(RETRY_SECONDS)
-
-    @property
-    def sending(self):
-        return any(thread.is_alive() for thread in self._threads)
-
-    def stop(self):
-        self._stopping.set()
-        self.join()
 
     def join(self):
         for thread in self._threads:

@@ -1,4 +1,4 @@
-"""The device's storage where the system fails it: a full disk, a folder that nobody may write to, two processes."""
+"""The device's storage where the system fails it: a full disk, a folder that nobody may write to."""
 
 import subprocess
 
@@ -34,11 +34,3 @@ def test_on_a_full_disk_nothing_is_answered_and_later_it_is(swift, document, tmp
 def test_a_folder_that_cannot_be_made_is_told(swift, document, tmp_path):
     (tmp_path / "file").write_text("no folder")
     assert contribute(swift, document, tmp_path / "file" / "device")[0] == "storage-unavailable"
-
-
-def test_processes_contribute_once_between_them(swift, document, tmp_path):
-    command = [*swift, "contribute", str(document), str(tmp_path / "device")]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(8)]
-    assert {process.communicate(timeout=60)[0] for process in running} == {"1\n"}
-    kept = {path.name for path in (tmp_path / "device").iterdir() if path.suffix != ".lock"}
-    assert {name.partition("-")[0] for name in kept} == {"campaign", "device"}

@@ -1,6 +1,7 @@
 """Every page, with nothing in the store, with something, and without a session."""
 
 import json
+from datetime import timedelta
 
 import aiohttp
 from drafts import text as text_feature
@@ -136,12 +137,9 @@ async def test_signing_in_takes_an_admins_token_gives_a_cookie_for_this_server_a
 async def test_a_form_without_its_token_or_of_another_site_changes_nothing(dashboard):
     form = {"name": "n", "scope": "admin"}
     assert (await dashboard.send("/tokens", {"form_token": "0" * 64, **form}))[0] == 403
-    for header in (
-        {"Origin": "http://elsewhere.example"},
-        {"Sec-Fetch-Site": "cross-site"},
-        {"Sec-Fetch-Site": "same-site"},
-    ):
-        assert (await dashboard.send("/tokens", form, headers=header))[0] == 403
+    foreign = ("Origin", "http://elsewhere.example"), ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Site", "same-site")
+    for header in foreign:
+        assert (await dashboard.send("/tokens", form, headers=dict([header])))[0] == 403
     assert "n" not in [token.name for token in await dashboard.store.tokens()]
     proxied = {"Origin": "https://aggregator.example", "Sec-Fetch-Site": "same-origin"}
     status, _, _ = await dashboard.send("/tokens", {"name": "n", "scope": "relay"}, headers=proxied)
@@ -169,19 +167,28 @@ async def test_the_list_has_pages(dashboard):
     assert (await dashboard.get("/?page=3"))[0] == 404
 
 
-async def test_what_an_operator_changes_here_is_counted_and_logged_like_what_the_api_changes(dashboard):
+async def test_what_an_operator_changes_here_takes_a_tick_is_counted_and_logged(dashboard, monkeypatch):
     campaign = await dashboard.publish(people=5)
     assert (await dashboard.act(campaign, "train", anyway="yes"))[0] == 303
-    assert (await dashboard.act(campaign, "close"))[0] == 400, "closing takes a tick"
-    assert (await dashboard.store.state(campaign.id)).status(utc_now()) == "open"
-    assert (await dashboard.act(campaign, "close", sure="yes"))[0] == 303
-    assert (await dashboard.store.state(campaign.id)).status(utc_now()) == "closed"
+    steps = (("close", "closed"), ("reopen", "open"), ("close", "closed"), ("seal", None), ("seal", "sealed"))
+    for act, status in steps:
+        if act == "seal":
+            later = timedelta(days=2 if status else 0)
+            monkeypatch.setattr(dashboard.store._writes, "_clock", lambda later=later: utc_now() + later)
+        assert (await dashboard.act(campaign, act))[0] == 400, "it takes a tick"
+        assert (await dashboard.act(campaign, act, sure="yes"))[0] == (303 if status else 409)
+        life = (await dashboard.store.state(campaign.id)).life
+        assert (life.closed is None, life.sealed is None) == (status == "open", status != "sealed")
+    status, text = await dashboard.act(campaign, "reopen", sure="yes")
+    assert (status, "its ids are gone" in text) == (409, True)
+    assert f'action="/campaigns/{campaign.id}/reopen"' not in await dashboard.page(campaign)
     await dashboard.send("/tokens", {"name": "n", "scope": "relay"})
     await dashboard.send("/tokens/revoke", {"name": "n", "sure": "yes"})
     async with dashboard.session.get(dashboard.operations + "/metrics") as answer:
         exposition = await answer.text()
-    for kind in ("model-published", "campaign-closed", "token-made", "token-revoked"):
-        assert f'ldp_mutations_total{{kind="{kind}"}} 1.0' in exposition
-    acts = ("publish model", "close campaign", "create token", "revoke token")
-    assert await dashboard.acts() == [(act, "done") for act in acts]
+    for kind, times in (("model-published", 1), ("campaign-closed", 2), ("token-made", 1), ("token-revoked", 1)):
+        assert f'ldp_mutations_total{{kind="{kind}"}} {times}.0' in exposition
+    done = ["publish model", *(f"{act} campaign" for act in ("close", "reopen", "close", "seal", "seal", "reopen"))]
+    outcomes = ["done"] * 4 + ["failed", "done", "failed"] + ["done"] * 2
+    assert await dashboard.acts() == list(zip([*done, "create token", "revoke token"], outcomes, strict=True))
     assert {one.act.actor for one in await dashboard.store.acts()} == {"token a admin"}

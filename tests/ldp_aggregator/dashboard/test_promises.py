@@ -1,7 +1,6 @@
 """What pages promise is what holds: guarantees, what is kept of an answer, shares within a class, ends."""
 
 import json
-from datetime import timedelta
 
 import drafts
 import numpy as np
@@ -81,23 +80,6 @@ async def test_a_federated_campaigns_page_promises_what_its_model_says_of_all_sh
     for path in (page, "/federation"):
         assert "<td>north</td>" in (await dashboard.get(path))[1]
         assert "1\u00a0time<" in (await dashboard.get(path))[1]
-
-
-async def test_a_closing_is_taken_back_until_the_campaign_is_sealed(dashboard, monkeypatch):
-    campaign = await dashboard.publish(people=3)
-    for act in ("close", "reopen", "close"):
-        assert (await dashboard.act(campaign, act))[0] == 400
-        assert (await dashboard.act(campaign, act, sure="yes"))[0] == 303
-    status, text = await dashboard.act(campaign, "seal", sure="yes")
-    assert (status, "can be sealed from" in text) == (409, True)
-    monkeypatch.setattr(dashboard.store._writes, "_clock", lambda: utc_now() + timedelta(days=2))
-    assert (await dashboard.act(campaign, "seal", sure="yes"))[0] == 303
-    status, text = await dashboard.act(campaign, "reopen", sure="yes")
-    assert (status, "its ids are gone" in text) == (409, True)
-    assert f'action="/campaigns/{campaign.id}/reopen"' not in await dashboard.page(campaign)
-    acts = ("close", "reopen", "close", "seal", "seal", "reopen")
-    outcomes = ("done", "done", "done", "failed", "done", "failed")
-    assert await dashboard.acts() == [(f"{act} campaign", outcome) for act, outcome in zip(acts, outcomes, strict=True)]
 
 
 async def test_a_curve_begins_with_the_campaign_where_that_was_made_while_the_server_looked(dashboard):

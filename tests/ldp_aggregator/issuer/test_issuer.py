@@ -11,16 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import tomllib
-from cryptography.hazmat.primitives.asymmetric.rsa import (
-    RSAPrivateNumbers,
-    RSAPublicNumbers,
-    rsa_crt_dmp1,
-    rsa_crt_dmq1,
-    rsa_crt_iqmp,
-    rsa_recover_prime_factors,
-)
 from drafts import draft, text
-from issuing import MODULUS, PUBLISHED, SECRET
+from issuing import MODULUS, PUBLISHED, SIGNER
 
 from ldp_client.tokens import finished_token, token_request
 from protocols import Campaign, LdpError
@@ -38,22 +30,14 @@ def request_of(number):
     return REQUEST[:3] + number.to_bytes(256, "big")
 
 
-@pytest.fixture(scope="module")
-def key():
-    """That of the published vector."""
-    p, q = rsa_recover_prime_factors(MODULUS, 65537, SECRET)
-    parts = rsa_crt_dmp1(SECRET, p), rsa_crt_dmq1(SECRET, q), rsa_crt_iqmp(p, q)
-    return RSAPrivateNumbers(p, q, SECRET, *parts, RSAPublicNumbers(65537, MODULUS)).private_key()
-
-
 @pytest.fixture
 def people(tmp_path):
     return tmp_path / "people.sqlite"
 
 
 @pytest.fixture
-def issuer(key, people):
-    return TokenIssuer(key, people, tokens=2)
+def issuer(people):
+    return TokenIssuer(SIGNER, people, tokens=2)
 
 
 def refusal(issuer, person, request):
@@ -66,11 +50,11 @@ def test_it_answers_as_published(issuer):
     assert issuer.sign("ann", REQUEST) == RESPONSE
 
 
-def test_a_person_has_so_many_and_the_same_request_counts_once(issuer, key, people):
+def test_a_person_has_so_many_and_the_same_request_counts_once(issuer, people):
     signed = [issuer.sign("ann", request_of(n)) for n in (5, 5, 6, 5, 6)]
     assert len(set(signed)) == 2
     assert refusal(issuer, "ann", request_of(7)) == "tokens-spent"
-    again = TokenIssuer(key, people, tokens=2)
+    again = TokenIssuer(SIGNER, people, tokens=2)
     assert again.sign("ann", request_of(6)) == signed[2]
     assert refusal(again, "ann", request_of(7)) == "tokens-spent"
     issuer.sign("bob", request_of(7))
@@ -97,14 +81,14 @@ def test_what_is_no_request_is_refused_and_costs_nothing(issuer, request_, code)
     issuer.sign("ann", request_of(6))
 
 
-def test_many_at_once_get_no_more(key, people):
+def test_many_at_once_get_no_more(people):
     """Threads, each with an issuer of its own on the one file."""
     start = threading.Barrier(8)
 
     def ask(number):
         start.wait()
         try:
-            TokenIssuer(key, people, tokens=3).sign("ann", request_of(number + 2))
+            TokenIssuer(SIGNER, people, tokens=3).sign("ann", request_of(number + 2))
         except LdpError as refused:
             return refused.code
         return "signed"
@@ -119,9 +103,9 @@ def test_nobody_finds_a_name_in_the_file(issuer, people):
     assert b"ann.of" not in people.read_bytes()
 
 
-def test_a_file_that_cannot_be_written_signs_nothing(key, tmp_path):
+def test_a_file_that_cannot_be_written_signs_nothing(tmp_path):
     with pytest.raises(LdpError) as refused:
-        TokenIssuer(key, tmp_path / "no" / "people.sqlite")
+        TokenIssuer(SIGNER, tmp_path / "no" / "people.sqlite")
     assert refused.value.code == "people-unavailable"
 
 
@@ -173,10 +157,8 @@ def test_the_program_makes_a_key_prints_it_and_signs_for_whom_the_proxy_names(tm
             more = token_request(campaign, os.urandom(32))
             assert post(url, more, **{"X-Remote-User": "ann"}) == (403, "tokens-spent")
             assert post(url, more) == (401, "no-person")
-            assert post(url, more, **{"X-Remote-User": "bob", "Content-Type": "text/plain"}) == (
-                415,
-                "wrong-media-type",
-            )
+            as_text = {"X-Remote-User": "bob", "Content-Type": "text/plain"}
+            assert post(url, more, **as_text) == (415, "wrong-media-type")
             assert post(url, b"x" * 9999, **{"X-Remote-User": "bob"}) == (422, "malformed-request")
             directory = url.rsplit("/", 1)[0] + "/.well-known/private-token-issuer-directory"
             with urllib.request.urlopen(directory, timeout=20) as answer:

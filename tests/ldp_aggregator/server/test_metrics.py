@@ -39,21 +39,24 @@ async def test_what_happened_is_counted(server):
     assert (await server.upload(campaign, b"garbage"))[0] == 400
     assert (await exchange(server, b"garbage\r\n\r\n")).startswith(b"HTTP/1.1 400")
     _, values = await scrape(server)
-    assert values['ldp_reports_total{outcome="counted"}'] == "4.0"
-    assert values['ldp_reports_total{outcome="duplicate"}'] == "1.0"
-    assert values['ldp_reports_total{outcome="index-out-of-range"}'] == "1.0"
     route = 'method="POST",route="/v1/campaigns/{id}/reports"'
-    assert values[f'ldp_requests_total{{{route},status="200"}}'] == "2.0"
-    assert values[f"ldp_request_seconds_count{{{route}}}"] == "3.0"
-    assert values["ldp_commit_seconds_count"] == "2.0"
-    assert values["ldp_group_reports_sum"] == "6.0"
-    assert values['ldp_mutations_total{kind="campaign-closed"}'] == "1.0"
-    assert values["ldp_store_errors_total"] == "0.0"
-    assert values['ldp_refusals_total{code="malformed-request"}'] == "1.0"
+    expected = {
+        'ldp_reports_total{outcome="counted"}': 4,
+        'ldp_reports_total{outcome="duplicate"}': 1,
+        'ldp_reports_total{outcome="index-out-of-range"}': 1,
+        f'ldp_requests_total{{{route},status="200"}}': 2,
+        f"ldp_request_seconds_count{{{route}}}": 3,
+        "ldp_commit_seconds_count": 2,
+        "ldp_group_reports_sum": 6,
+        'ldp_mutations_total{kind="campaign-closed"}': 1,
+        "ldp_store_errors_total": 0,
+        'ldp_refusals_total{code="malformed-request"}': 1,
+        "ldp_queue_age_seconds": 0,
+    }
+    assert {name: float(values[name]) for name in expected} == expected
     for listener in ("public", "operations"):
         assert float(values[f'ldp_connections{{listener="{listener}"}}']) >= 1
     assert float(values["ldp_queue_bytes"]) >= 0
-    assert float(values["ldp_queue_age_seconds"]) == 0
     assert any(line.startswith("ldp_build_info{") and 'python="3' in line for line in values)
     assert float(values["process_resident_memory_bytes"]) > 0
 

@@ -41,8 +41,12 @@ def broken(kind=StoreError):
     return fails
 
 
-async def test_readiness_follows_the_heartbeat_of_an_idle_server(server, monkeypatch):
+@pytest.fixture
+def heartbeat(monkeypatch):
     monkeypatch.setattr(ingest_module, "HEARTBEAT_SECONDS", 0.02)
+
+
+async def test_readiness_follows_the_heartbeat_of_an_idle_server(heartbeat, server):
     assert await readiness(server) == (200, None)
     works, server.store.beat = server.store.beat, broken()
     await becomes(server, (503, "store-unavailable"))
@@ -204,12 +208,6 @@ async def test_a_server_of_which_a_part_ends_ends_too(settings, monkeypatch, nam
             assert await asyncio.wait_for(ended, 10) == name
     else:
         assert await asyncio.wait_for(serve(settings, Listeners.bind(settings), lambda: None), 30) == name
-
-
-async def test_a_stop_that_is_asked_for_is_no_failure(settings):
-    async with running(settings, Listeners.bind(settings)) as ended:
-        pass
-    assert ended.result() == "writer", "ended after the block, because it was told to"
 
 
 async def test_a_campaign_that_cannot_be_closed_is_logged_and_the_next_one_is_closed(tmp_path, caplog, clock):

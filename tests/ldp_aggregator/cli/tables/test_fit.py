@@ -128,24 +128,15 @@ def test_wrong_numbers_missing_files_and_columns_that_are_not_there_are_told_in_
     assert (code, "No such file" in err) == (1, True)
 
 
-STRANGE_ROWS = {
-    "a text for a number": "many,t,2,1\n",
-    "an undeclared label": "1.0,t,2,7\n",
-    "too short": "1.0\n",
-    "too long": "1.0,t,2,1,more,and more\n",
-    "empty": "\n",
-    "an open quote": '1.0,t,2,"1\n',
-    "bytes that are no text": "1.0,t,\udcff\udcc0,1\n",
-    "zeros": "1.0,t,\0,1\n",
-    "a huge cell": "1.0," + "t" * 200_000 + ",2,1\n",
-}
+STRANGE_ROWS = ["many,t,2,1", "1.0,t,2,7", "1.0", "1.0,t,2,1,more,and more", "", "1.0,t,\udcff\udcc0,1", "1.0,t,\0,1"]
+STRANGE_ROWS += ["1.0," + "t" * 200_000 + ",2,1", '1.0,t,2,"1']
+"""An open quote is the last: whatever follows is within it."""
 
 
-@pytest.mark.parametrize("row", STRANGE_ROWS.values(), ids=STRANGE_ROWS)
 @pytest.mark.parametrize("trainer", ["sums", "global", "smooth", "federated", "kmeans"])
-def test_no_row_is_an_error_nor_is_it_one_that_there_are_none(fit, files, trainer, row):
+def test_no_row_is_an_error_nor_is_it_one_that_there_are_none(fit, files, trainer):
     rows = (files / "table.csv").read_text()
-    (files / "table.csv").write_text(rows + row, encoding="utf-8", errors="surrogateescape")
+    (files / "table.csv").write_text(rows + "\n".join([*STRANGE_ROWS, ""]), encoding="utf-8", errors="surrogateescape")
     assert fit(trainer)[0] == 0
     (files / "table.csv").write_text(rows.splitlines()[0] + "\n")
     assert fit(trainer)[0] == 0

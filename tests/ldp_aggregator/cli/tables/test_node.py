@@ -1,12 +1,9 @@
-"""A federation from the shell: campaign, tokens, shares, the model, withdrawal; a server that is killed in between."""
+"""A federation from the shell: campaign, tokens, shares, the model, withdrawal."""
 
 import json
-import random
 import re
-import time
 import urllib.error
 import urllib.request
-from threading import Thread
 
 import numpy as np
 import pandas as pd
@@ -15,9 +12,7 @@ from daemon import Daemon
 from drafts import draft, number
 
 from ldp_aggregator.cli import tables
-from ldp_aggregator.node_statistics import Releases
-from ldp_aggregator.trainers import FederatedState, node_statistics
-from ldp_aggregator.trainers.federation.delivery import Aggregator, send_share, withdraw_share
+from ldp_aggregator.trainers import FederatedState
 from protocols import Campaign
 from protocols.shell import INTERRUPTED
 
@@ -213,61 +208,3 @@ def test_a_file_that_is_no_share_for_this_campaign_is_neither_sent_nor_overwritt
     assert "cannot be written" in refused(submit("north", "no/such/folder"))
     (federation / "taken.share").mkdir()
     assert "cannot be read" in refused(submit("north", "taken"))
-
-
-def test_a_server_that_is_killed_keeps_every_share_it_acknowledged(shell, federation):
-    """Two nodes replace and withdraw their shares all the time; after each kill the last word of each is what holds."""
-    tokens = {name: (federation / f"{name}.token").read_text().strip() for name in ("north", "south")}
-    current = [Daemon(federation / "data")]
-    frames = [table(seed) for seed in range(6)]
-    choices = [node_statistics(CAMPAIGN, frame[["age"]], frame["ill"]) for frame in frames]
-    said = {name: {None} for name in tokens}
-    acknowledged = {name: set() for name in tokens}
-    stopped = []
-
-    def play(name, dice):
-        while not stopped:
-            share = dice.choice([None, *choices])
-            to = Aggregator(current[0].public, tokens[name])
-            said[name].add(share)  # On its way: it holds, or what held before.
-            try:
-                if share is None:
-                    withdraw_share(to, CAMPAIGN.id, sleep=lambda _: None)
-                else:
-                    send_share(to, share, sleep=lambda _: None)
-            except ConnectionError:
-                time.sleep(0.2)
-            else:
-                said[name] = {share}
-                acknowledged[name] |= {share} - {None}
-                time.sleep(0.005)
-
-    players = [Thread(target=play, args=(name, random.Random(name))) for name in tokens]
-    for player in players:
-        player.start()
-    try:
-        for pause in (0.3, 0.2):
-            time.sleep(pause)
-            current[0].kill()
-            current[0] = Daemon(federation / "data")
-    finally:
-        stopped.append(True)
-        for player in players:
-            player.join()
-    with current[0] as daemon:
-        shown = json.loads(shell.must(f"campaign show {CAMPAIGN.id} --json"))
-        there = {node["node"] for node in shown["nodes"] if node["received"]}
-        releases = {node["node"]: Releases(node["replacements"], node["other_rows"]) for node in shown["nodes"]}
-        for name in tokens:
-            assert len(acknowledged[name]) - 1 <= releases.get(name, Releases(-1)).replacements < len(choices)
-        possible = {
-            FederatedState(CAMPAIGN, {n: s for n, s in (("north", north), ("south", south)) if s}, releases)
-            .model()
-            .to_json()
-            for north in said["north"]
-            for south in said["south"]
-            if north or south
-        }
-        assert model_of(daemon.public) in (possible if there else {404})
-        assert all((name in there) in {share is not None for share in said[name]} for name in tokens)
-    assert shell.must("fsck").startswith("1 campaigns are sound")

@@ -1,15 +1,10 @@
 """A relay's word: believed from a relay's token, and stated where it holds for every report."""
 
-import asyncio
 import json
 
 import pytest
-from cells import cells_of, reports_of
 
 from ldp_aggregator.learning.published import relay_guarantee
-from ldp_client.policy import Policy
-from ldp_client.relay import Mixing, Relay
-from protocols import encode_upload
 
 DEVICES = 20
 
@@ -95,27 +90,3 @@ async def test_a_model_tells_it_of_each_campaign(server, vouch):
     assert (first["campaign"], first["guarantee"]["reports"]) == (behind.id, 200)
     assert (second["campaign"], second["guarantee"], second["otherwise"]) == (direct.id, None, 200)
     assert trained[0]["counted_twice"] == {"known": 0, "at_most": 0}
-
-
-@pytest.mark.parametrize(("scope", "requests"), [("relay", 1), (None, DEVICES)])
-async def test_the_projects_relay_delivers_one_batch_with_a_token_and_small_ones_without(
-    server, campaign, tmp_path, scope, requests
-):
-    def forward():
-        relay = Relay(
-            server.public,
-            campaign.id,
-            storage=tmp_path / "relay.db",
-            mixing=Mixing(DEVICES),
-            policy=Policy(allow_plain_http=True),
-            token=server.tokens.get(scope),
-        )
-        for number in range(DEVICES):
-            assert relay.collect(encode_upload(reports_of(campaign, [number]), campaign)) == {}
-        return relay.run_once(30), relay.delivery().queued, relay.problem
-
-    assert await asyncio.to_thread(forward) == (True, 0, None)
-    assert await cells_of(server.store, campaign, DEVICES + 1) == [1] * DEVICES + [0]
-    counted = 'ldp_requests_total{method="POST",route="/v1/campaigns/{id}/reports",status="200"} '
-    lines = (await server.metrics()).splitlines()
-    assert [float(line.removeprefix(counted)) for line in lines if line.startswith(counted)] == [requests]

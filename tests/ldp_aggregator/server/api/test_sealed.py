@@ -6,7 +6,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from cells import cells_of, publish, reports_of
+from cells import cells_of, reports_of
 
 from ldp_aggregator.server.gateway import GatewayKeys
 from ldp_aggregator.server.problems import OHTTP_KEY
@@ -139,14 +139,6 @@ async def test_another_key_is_told_as_rfc_9458_says(server, campaign, sealed, po
     assert answer.headers["Content-Type"].startswith("application/problem+json")
 
 
-async def test_a_server_without_a_key_opens_nothing(server, serving, campaign, sealed):
-    async with serving(server.store) as keyless:
-        headers = {"Content-Type": REQUEST_TYPE}
-        url = keyless.public + "/v1/ohttp"
-        answer = await keyless.ask("POST", url, data=sealed(campaign, [1]).body, headers=headers)
-        assert answer.refused == (400, "unknown-gateway-key")
-
-
 async def test_the_outside_is_held_to_its_type_and_length(campaign, sealed, post):
     assert (await post(sealed(campaign, [1]).body, **{"Content-Type": MEDIA_TYPE})).refused == (415, "wrong-media-type")
     assert (await post(io.BytesIO(bytes(5 << 20)))).refused == (413, "body-too-large")
@@ -180,39 +172,39 @@ async def test_what_is_sealed_and_no_message_or_no_upload_is_told_inside(gateway
     assert (too_many.status, json.loads(too_many.body)["code"]) == (413, "too-many-reports")
 
 
-async def test_a_proxys_path_may_stand_in_front(server, campaign, sealed, ask):
-    assert (await ask(sealed(campaign, [2], path=f"/some/base/v1/campaigns/{campaign.id}/reports"))).status == 200
-    assert (await cells_of(server.store, campaign))[2] == 1
+async def test_the_headers_inside_open_what_is_not_open_to_everybody_and_so_does_the_relays_token_of_a_batch(
+    server, gateway, sealed, ask, batch
+):
+    for need in ("device", "relay"):
+        campaign = await server.publish(64, gateway=gateway.to_json(), uploads_need=need, title=need)
+        assert (await ask(sealed(campaign, [1]))).status == 401
+        token, path = ("authorization", server.bearer(need)["Authorization"]), f"/b/v1/campaigns/{campaign.id}/reports"
+        assert (await ask(sealed(campaign, [1], (*TYPED, token), path=path))).status == 200, (
+            "also behind a proxy's path"
+        )
+    assert (await batch([sealed(campaign, [2]).body])).json == {"taken": 1}
 
 
-async def test_the_headers_inside_open_what_is_not_open_to_everybody(server, gateway, sealed, ask):
-    campaign = await publish(server.store, 64, gateway=gateway.to_json(), uploads_need="device")
-    assert (await ask(sealed(campaign, [1]))).status == 401
-    token = ("authorization", f"Bearer {server.tokens['device']}")
-    assert (await ask(sealed(campaign, [1], (*TYPED, token)))).status == 200
-
-
-async def test_a_batch_hides_its_devices_and_says_no_more_than_how_many_were_taken(server, campaign, sealed, batch):
-    answer = await batch([sealed(campaign, [one]).body for one in range(20)], **{"LDP-Relay-Batch": "20"})
-    assert (answer.status, answer.json) == (200, {"taken": 20})
+@pytest.mark.parametrize(
+    ("members", "word", "times", "hides"),
+    [
+        (range(10), 10, 1, (10, 10)),
+        (range(10), 10, 3, (10, 10)),
+        ((*range(10), 3, 3), 12, 1, (10, 10)),
+        (range(10), None, 1, (None, 0)),
+    ],
+    ids=["once", "again and again", "one device three times", "without a word for it"],
+)
+async def test_a_batch_hides_the_devices_in_it_and_says_no_more_than_how_many_were_taken(
+    server, campaign, sealed, batch, members, word, times, hides
+):
+    bodies = [sealed(campaign, [one]).body for one in members]
+    for _ in range(times):
+        answer = await batch(bodies, **({"LDP-Relay-Batch": str(word)} if word else {}))
+        assert (answer.status, answer.json) == (200, {"taken": len(bodies)})
     arrivals = (await server.store.state(campaign.id)).arrivals
-    assert (arrivals.least_batch, arrivals.vouched) == (20, 20)
-    assert (await cells_of(server.store, campaign))[:21] == [1] * 20 + [0]
-
-
-async def test_a_batch_that_comes_again_counts_nothing_and_hides_nobody_less(server, campaign, sealed, batch):
-    bodies = [sealed(campaign, [one]).body for one in range(10)]
-    for _ in range(3):
-        assert (await batch(bodies, **{"LDP-Relay-Batch": "10"})).json == {"taken": 10}
-    assert (await server.store.state(campaign.id)).arrivals.least_batch == 10
-    assert await cells_of(server.store, campaign, 10) == [1] * 10
-
-
-async def test_one_device_that_is_in_a_batch_twice_hides_nobody_by_that(server, campaign, sealed, batch):
-    members = [sealed(campaign, [one]).body for one in (*range(10), 3, 3)]
-    assert (await batch(members, **{"LDP-Relay-Batch": "12"})).json == {"taken": 12}
-    assert (await server.store.state(campaign.id)).arrivals.least_batch == 10
-    assert await cells_of(server.store, campaign, 10) == [1] * 10
+    assert (arrivals.least_batch, arrivals.vouched) == hides
+    assert await cells_of(server.store, campaign, 11) == [1] * 10 + [0]
 
 
 async def test_what_is_no_upload_is_left_out_of_a_batch_and_of_the_crowd(server, campaign, sealed, batch):
@@ -235,11 +227,6 @@ async def test_what_is_no_upload_is_left_out_of_a_batch_and_of_the_crowd(server,
     assert sum(await cells_of(server.store, other)) == 1
 
 
-async def test_a_batch_without_a_word_for_it_hides_nobody(server, campaign, sealed, batch):
-    assert (await batch([sealed(campaign, [one]).body for one in range(3)])).json == {"taken": 3}
-    assert (await server.store.state(campaign.id)).arrivals.vouched == 0
-
-
 async def test_a_batch_needs_a_relays_token_and_a_length_that_divides_it(campaign, sealed, batch):
     body = sealed(campaign, [1]).body
     assert (await batch([body], scope="")).refused == (401, "missing-token")
@@ -250,26 +237,15 @@ async def test_a_batch_needs_a_relays_token_and_a_length_that_divides_it(campaig
     assert (await batch([body], **{"LDP-Relay-Batch": "x"})).refused == (400, "malformed-request")
 
 
-async def test_a_relays_token_opens_only_its_campaigns(server, campaign, sealed, batch, make_tokens):
+async def test_a_relays_token_opens_only_its_campaigns(server, campaign, sealed, batch):
     other = await server.publish(64, title="C")
-    token = await make_tokens(campaign.id)
+    token, stored = make_token("limited", "relay", utc_now(), campaigns=[campaign.id])
+    await server.store.add_token(stored)
     bodies = [sealed(campaign, [1]).body, sealed(other, [2]).body]
     for word in ({}, {"LDP-Relay-Batch": "2"}):
         answer = await batch(bodies, scope="", Authorization=f"Bearer {token}", **word)
         assert answer.json == {"taken": 1}
     assert sum(await cells_of(server.store, other)) == 0
-
-
-@pytest.fixture
-def make_tokens(server):
-    """A relay's token for one campaign."""
-
-    async def made(campaign_id):
-        text, stored = make_token("limited", "relay", utc_now(), campaigns=[campaign_id])
-        await server.store.add_token(stored)
-        return text
-
-    return made
 
 
 async def test_who_is_not_admitted_by_what_is_inside_is_not_in_a_batch_either(
@@ -289,12 +265,6 @@ async def test_who_is_not_admitted_by_what_is_inside_is_not_in_a_batch_either(
         assert answer.json == {"taken": 5}
         assert await cells_of(server.store, campaign, 10) == [1, 0] * 5
         assert (await server.store.state(campaign.id)).arrivals.least_batch == 5
-
-
-async def test_a_campaign_that_asks_for_a_relays_token_takes_the_one_of_a_batch(server, gateway, sealed, batch, ask):
-    campaign = await publish(server.store, 64, gateway=gateway.to_json(), uploads_need="relay")
-    assert (await ask(sealed(campaign, [1]))).status == 401
-    assert (await batch([sealed(campaign, [1]).body])).json == {"taken": 1}
 
 
 async def test_a_campaign_that_opens_later_has_the_relay_come_again_and_a_closed_one_has_not(

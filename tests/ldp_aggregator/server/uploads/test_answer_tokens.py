@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from cells import cell_campaign, cells_of
+from cells import cell_campaign
 from drafts import draft, number, text
 from exact_coins import SeededCoins
 from issuing import PUBLISHED, issuer, shown_for, sign
@@ -173,25 +173,6 @@ async def test_all_answers_of_a_device_have_one_token_and_no_group_has_two(serve
     assert await send(campaign, doubled, shown) == (413, "too-many-reports")
     assert await send(campaign, reports, shown) == (200, [])
     assert await counted(server, campaign) == len(reports)
-
-
-async def test_what_no_device_sends_is_refused_as_ever(campaign, send):
-    reports, shown = device(campaign)
-    upload = encode_upload(reports, campaign)
-    assert await send(campaign, upload[:-1], shown) == (400, "malformed-upload")
-    assert await send(campaign, b"no upload", shown) == (400, "malformed-upload")
-
-
-async def test_other_campaigns_take_what_they_took(server, send):
-    plain = await server.publish(title="plain")
-    reports, _ = device_without_token(plain)
-    assert await send(plain, reports) == (200, [])
-    assert sum(await cells_of(server.store, plain)) == 1
-
-
-def device_without_token(campaign):
-    record = {feature.name: feature.values[0] for feature in campaign.features}
-    return perturb(campaign, record, "yes", secret=os.urandom(32), coins=SYSTEM_COINS), None
 
 
 def test_nodes_have_no_part_in_it():

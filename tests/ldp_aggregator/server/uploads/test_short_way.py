@@ -8,7 +8,7 @@ import asyncio
 import re
 
 import pytest
-from cells import cell_report, cells_of
+from cells import cell_report, cells_of, reports_of
 from raw_http import NOWHERE, Reply, becomes, document_of, exchange, request_head, request_of
 
 from ldp_aggregator.server.sockets.upload_path import ClientConnection
@@ -42,13 +42,9 @@ async def counted(server, campaign):
 async def test_both_ways_give_the_same_answer(server, taken):
     campaign, closed = await server.publish(), await server.publish(title="closed")
     await server.store.close_campaign(closed.id)
-    sound, cell = (
-        encode_upload([cell_report(campaign, 1)], campaign),
-        encode_upload([cell_report(campaign, 2, cell=64)], campaign),
-    )
     await server.upload(campaign, [63])
-    other = encode_upload([cell_report(campaign, 63, cell=5)], campaign)
-    many = encode_upload([cell_report(campaign, number) for number in range(9)], campaign)
+    asked = ([1], [(2, 64)], [(63, 5)], range(9))
+    sound, cell, other, many = (encode_upload(reports_of(campaign, one), campaign) for one in asked)
     bodies = (sound, sound, cell, other, many, b"no upload", sound[:-1], sound + b"\0")
     cases = [(campaign, body) for body in bodies] + [(closed, sound)]
     statuses = []
