@@ -3,13 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from drafts import draft, text
 from reported import complete_campaign, reported
 from sklearn.metrics import roc_auc_score
 
-from ldp_aggregator import estimate
 from ldp_aggregator.estimation.estimators import estimate_question
 from ldp_aggregator.estimation.posterior import tables
 from ldp_aggregator.estimation.posterior.effects import SCALES, centre, likeness, ordered_factor, rarity
@@ -26,7 +24,6 @@ from ldp_aggregator.estimation.posterior.tables import posterior_of
 from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_aggregator.mechanisms import analysis_of
 from protocols import Campaign
-from simulations import simulate
 
 MANY = np.array(1e12)
 """Reports without noise with which a marginal is known."""
@@ -242,12 +239,3 @@ def test_without_reports_and_where_everything_is_missing_somebody_is_taken_to_ho
     assert (every.sum(axis=1) > 0.95).all()
     believed = posterior_of(campaign.asked, 2, found, found)
     assert all(np.isfinite(one.table).all() and (one.table > 0).all() for one in believed.features.values())
-
-
-def test_the_share_that_is_missing_is_read_without_bias_by_what_is_printed():
-    """Beliefs serve the model; `estimates` prints the unbiased share still."""
-    campaign = campaign_of(ABSENT_FEATURES[:1])
-    frame = pd.DataFrame({"x0": ["v0"] * 900 + [None] * 100})
-    found = [estimate(campaign, simulate(campaign, frame, ["a", "b"] * 500, rng=seed)) for seed in range(60)]
-    shares = [one.missing["x0"].cells.value[0] for one in found]
-    assert np.mean(shares) == pytest.approx(0.1, abs=4 * np.std(shares) / np.sqrt(60))  # Fails 1 in 16,000.
