@@ -13,7 +13,6 @@ from ldp_aggregator.learning.evaluation_round import evaluation_draft
 from ldp_aggregator.learning.published import LOCAL_RELATION
 from ldp_client.classifier import Classifier
 from protocols import Campaign
-from protocols.model import Model
 from simulations import simulate
 
 BINARY = {"kind": "categorical", "missing": False, "values": ["a", "b"]}
@@ -142,54 +141,6 @@ def test_the_variance_floor_is_relative_to_the_range_and_stated_and_options_that
     ):
         with pytest.raises(ValueError, match=message):
             train(campaign, Tally(campaign), **options)
-
-
-MIXED = draft(
-    text("colour", "red", "blue", "missing"),
-    number("income", 0, 9, bins=3),
-    number("hours", -5, 5),
-    number("p"),
-    number("q", -1, 2),
-    label={"name": "class", "classes": ["c0", "c1", "c2"]},
-    projection={
-        "method": "dca",
-        "inputs": ["p", "q"],
-        "mean": [0.4, 0.1],
-        "scale": [0.5, 1.5],
-        "matrix": [[0.3, 0.7]],
-        "outputs": [number("dca1", -1, 1.2)],
-        "fitted_on": "public",
-    },
-)
-
-
-def mixed_people(n, seed):
-    """Three classes that every kind of feature tells apart a little; one value in ten is missing."""
-    rng = np.random.default_rng(seed)
-    c = rng.choice(3, size=n, p=[0.5, 0.3, 0.2])
-    frame = pd.DataFrame(
-        {
-            "colour": np.where(rng.random(n) < 0.2 + 0.3 * c, "red", "blue").astype(object),
-            "income": rng.normal(2 + 2 * c, 2, size=n),
-            "hours": rng.normal(2 * c - 2, 1.5, size=n),
-            "p": rng.normal(0.3 + 0.2 * c, 0.2, size=n),
-            "q": rng.normal(c - 0.5, 0.6, size=n),
-        }
-    )
-    return frame.mask(rng.random(frame.shape) < 0.1, np.nan), np.array([f"c{i}" for i in c], dtype=object)
-
-
-@pytest.mark.parametrize("answers", ["one", "all"])
-def test_every_kind_of_feature_makes_one_model_and_the_device_agrees_with_it(answers):
-    campaign = Campaign.compile({**MIXED, "privacy": {"epsilon": 4, "answers": answers}})
-    frame, labels = mixed_people(30_000, 1)
-    model = train(campaign, simulate(campaign, frame, labels, rng=2))
-    others, truth = mixed_people(3_000, 3)
-    found = model.predict(others)
-    best = NaiveBayes(json.loads(campaign.document)).fit(frame, labels).predict(others)
-    assert (found == truth).mean() > 0.9 * (best == truth).mean() > 0.9 * 0.65
-    device = Classifier(Model.from_json(model.to_json()))
-    assert found.tolist() == [device.predict(record) for record in others.astype(object).to_dict("records")]
 
 
 def test_values_in_their_order_are_said_by_campaigns_and_not_by_their_models():

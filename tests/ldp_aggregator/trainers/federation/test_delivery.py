@@ -1,12 +1,12 @@
 """A node's requests: the same bytes again until there is an answer, never beyond TLS, never to another address."""
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
+import re
 
 import numpy as np
 import pytest
 from drafts import draft, text
+from sockets import Scripted, exactly, until_blank_line
 
 from ldp_aggregator.trainers import encode_share
 from ldp_aggregator.trainers.federation.delivery import ATTEMPTS, Aggregator, send_share, withdraw_share
@@ -20,35 +20,23 @@ SHARE = encode_share(CAMPAIGN, VECTOR)
 @pytest.fixture
 def scripted():
     """A server that gives the answers it is told, in turn: (status, headers, body). Notes what it was asked."""
+    asked, answers = [], []
 
-    class Handler(BaseHTTPRequestHandler):
-        def answer(self):
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            server.asked.append((self.command, self.path, self.headers.get("Authorization"), body))
-            status, headers, told = server.answers.pop(0)
-            if status is None:
-                return
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(told)))
-            self.end_headers()
-            self.wfile.write(told)
+    def script(connection):
+        head = until_blank_line(connection).decode()
+        said = {name.lower(): value for name, value in re.findall(r"(.*?): (.*)\r\n", head)}
+        asked.append(
+            (*head.split()[:2], said.get("authorization"), exactly(connection, int(said.get("content-length", 0))))
+        )
+        status, headers, told = answers.pop(0)
+        if status is not None:
+            lines = [f"{name}: {value}\r\n" for name, value in {**headers, "Content-Length": len(told)}.items()]
+            connection.sendall(f"HTTP/1.1 {status} X\r\n{''.join(lines)}Connection: close\r\n\r\n".encode() + told)
 
-        do_POST = do_DELETE = do_GET = answer  # noqa: N815 - names of the standard library
-
-        def log_message(self, *_):
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    server.asked, server.answers = [], []
-    server.to = Aggregator(f"http://127.0.0.1:{server.server_port}/", "ldp_secret")
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with Scripted(script) as server:
+        server.asked, server.answers = asked, answers
+        server.to = Aggregator(f"http://127.0.0.1:{server.port}/", "ldp_secret")
+        yield server
 
 
 def problem(code, status, **headers):
