@@ -26,14 +26,6 @@ def people(n, seed=0):
     return pd.DataFrame({"x": x}), classes
 
 
-def test_a_model_finds_the_signal_through_the_noise(make_campaign):
-    campaign = make_campaign(BINARY)
-    frame, labels = people(40_000)
-    model = train(campaign, simulate(campaign, frame, labels, rng=1))
-    assert (model.predict(frame) == labels).mean() == pytest.approx(0.87, abs=0.01)
-    assert model.class_prior_ == pytest.approx([0.7, 0.3], abs=0.03)
-
-
 def test_features_that_tell_nothing_seldom_outvote_a_class_of_seven_tenths():
     """Ten seeded models of 1,500 reports at epsilon 1: nine in ten records are given the most frequent class. `train`
     publishes none of these models.

@@ -83,13 +83,6 @@ def test_noise_has_the_planned_variance_everywhere(read):
         assert (drawn**2).mean() == pytest.approx(plan.variance, rel=0.45)
 
 
-def test_labels_of_a_wrong_length_or_shape_are_named(read):
-    with pytest.raises(ValueError, match="y must be one column"):
-        read.classes_of(np.array([["a"], ["b"]]), 2)
-    with pytest.raises(ValueError, match="X has 3 rows and y has 2"):
-        read.classes_of(["a", "b"], 3)
-
-
 def vector_of(read, table):
     return statistics_of(read, table[0], read.classes_of(table[1], len(table[0])))
 

@@ -1,16 +1,18 @@
-"""No made-up report moves an estimate further than is printed beside it, and some report moves it that far."""
+"""No made-up report moves an estimate, or a model, further than is stated beside it, and some move it that far."""
 
 import itertools
 import json
 
+import evaluated
 import numpy as np
 import pandas as pd
 import pytest
+import voters
 from drafts import draft, number
 from payloads import possible_payloads
 
-from ldp_aggregator import Tally, estimate
-from ldp_aggregator.estimation.poisoning import quotient_reach
+from ldp_aggregator import Tally, estimate, train
+from ldp_aggregator.estimation.poisoning import quotient_reach, report_that_names
 from ldp_client import perturb
 from protocols import Campaign
 from protocols.wire import Block
@@ -145,3 +147,40 @@ def test_a_quotient_moves_as_far_as_the_formula_says_and_nothing_bounds_that_of_
     assert np.isfinite(found.mean_reach("x", 1)[0])
     assert np.isinf(found.mean_reach("x", 1)[1])
     assert np.isinf(found.mean_reach("x", 300)).all()
+
+
+def voted(**privacy):
+    """A campaign and a tally of its voters' answers."""
+    campaign = Campaign.compile(evaluated.draft(privacy={"epsilon": 1.0, **privacy}))
+    return campaign, simulate(campaign, *voters.people(), rng=1, fidelity="counts", devices=50_000)
+
+
+@pytest.mark.parametrize(
+    "privacy", [{}, {"discrete": "she"}, {"continuous": "laplace"}, {"continuous": "onebit"}, {"answers": "all"}]
+)
+def test_one_device_in_a_hundred_is_taken_to_lie_and_every_feature_has_its_change(privacy):
+    campaign, tally = voted(**privacy)
+    told = train(campaign, tally).model_.training["lies"]
+    assert told["liars"] == pytest.approx(500, abs=10)
+    assert told["named"] in ("a", "b")
+    assert set(told["features"]) == {"u", "v", "size"}
+    assert all(moved > 0 for moved in told["features"].values())
+    assert 0 < told["classes"] <= 1
+    told = train(campaign, Tally(campaign)).model_.training["lies"]
+    assert told["liars"] == 1, "without reports one liar can have made the classes anything"
+    assert told["classes"] in (None, 1.0)
+
+
+def test_what_is_told_is_the_larger_of_the_changes_that_lies_for_either_class_make():
+    """All liars about u name one class and the value least like it."""
+    campaign, tally = voted(discrete="oue")
+    before = train(campaign, tally)
+    told, table = before.model_.training["lies"], np.array(before.model_.likelihoods[0].table)
+    asked, moved = next(one for one in campaign.questions if one.feature == "u"), []
+    for named in range(2):
+        lied, n = Tally(campaign) + tally, int(tally.n[asked.index])
+        item = int(table[:, named].argmin()) * 2 + named
+        counts = lied.counts[asked.index]
+        counts[:] = np.rint(counts * (1 - told["liars"] / n)) + told["liars"] * report_that_names(asked, item)
+        moved.append(np.abs(np.array(train(campaign, lied).model_.likelihoods[0].table) - table).max())
+    assert max(moved) == pytest.approx(told["features"]["u"], rel=0.35)
