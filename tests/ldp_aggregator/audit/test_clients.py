@@ -2,20 +2,26 @@
 
 Every run takes a few of the clients, each with as many trials as find it whatever the seed; all of them are taken at
 length, with the command's default. The audit is wrong about a sound client with probability at most 0.1 %, and all
-seeds here are fixed.
+seeds here are fixed. Of a series whole lives are compared, and whoever makes something of time is found.
 """
 
 from __future__ import annotations
+
+import sys
 
 import leaking_answers
 import leaking_around
 import numpy as np
 import pytest
+import series_clients
 from audited import Client, cases
-from audited_campaigns import campaign, question, scores
+from audited_campaigns import campaign, compiled, question, scores
+from drafts import text
 from odd_but_sound_clients import SOUND
 
 from ldp_aggregator.audit import Audit, audit
+from ldp_aggregator.audit.asking.black_box import Person, command_client
+from ldp_aggregator.audit.asking.lives import WINDOWS, Lives
 from ldp_aggregator.audit.verdict import IMPOSSIBLE, LOSS
 
 LEAKING = leaking_answers.LEAKING | leaking_around.LEAKING
@@ -81,3 +87,56 @@ def test_the_client_of_this_distribution_passes_and_most_of_its_own_loss_is_foun
     result = audited(TIGHT[name], Client(), trials)
     assert result.findings == ()
     assert 0.85 * result.stated <= result.lower_bound <= result.stated
+
+
+SERIES = compiled(
+    2,
+    0,
+    [text("f0", "0", "1", "2")],
+    privacy={"epsilon": 1.0, "discrete": "de"},
+    windows={"from": "2027-01-04T00:00:00Z", "length": "P7D", "count": 52},
+)
+
+
+FEW_OF_TIME = {series_clients.two_answers: 40, series_clients.answer_kept_for_a_better_window: 100}
+
+
+@pytest.mark.parametrize(("leak", "trials"), cases(series_clients.LEAKING, FEW_OF_TIME, 2_000))
+def test_whoever_makes_something_of_time_is_found(leak, trials):
+    result = audited(SERIES, series_clients.SeriesClient(leak), trials)
+    assert {finding.code for finding in result.findings} & series_clients.LEAKING[leak], result.findings
+
+
+@pytest.mark.parametrize("trials", [100, pytest.param(5_000, marks=pytest.mark.long)])
+def test_the_sound_client_passes_and_most_of_its_loss_is_found(trials):
+    result = audited(SERIES, series_clients.SeriesClient(series_clients.sound), trials)
+    assert result.findings == ()
+    assert 0.4 < result.lower_bound <= 1
+
+
+OWN = [sys.executable, "-m", "ldp_client.testing.lines"]
+
+
+@pytest.mark.long
+def test_the_distributions_own_client_passes():
+    assert audited(SERIES, command_client(OWN), 1_000).findings == ()
+
+
+def test_the_distributions_own_client_sends_once_in_a_life_in_the_window_that_its_report_names():
+    told = series_clients.lives_of(OWN, SERIES)
+    assert len(set(told)) > 1
+    assert all(window == named for window, named in told)
+
+
+def test_people_change_between_windows_at_every_place():
+    lives = Lives.of(SERIES)
+    people = tuple(Person({"f0": str(number)}, "c0") for number in range(3))
+    asked = lives.people(people)
+    assert asked[:3] == people
+    changes = {
+        tuple(life.in_window(window).record["f0"] != life.in_window(window + 1).record["f0"] for window in range(3))
+        for life in asked
+    }
+    assert changes == {(False,) * 3, (True, False, False), (False, True, False), (False, False, True), (True,) * 3}
+    assert len(lives.told["questions"]) == WINDOWS
+    assert [question["window"] for question in lives.told["questions"]] == list(range(WINDOWS))
