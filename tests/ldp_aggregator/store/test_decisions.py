@@ -4,24 +4,19 @@ import errno
 import sqlite3
 import ssl
 from dataclasses import replace
-from datetime import datetime, timezone
 
 import pytest
 from cells import cell_campaign, cell_report, submission
 
 from ldp_aggregator.counting.tally import Arrivals
-from ldp_aggregator.store import Life, StoreError
+from ldp_aggregator.store import StoreError
 from ldp_aggregator.store.contract import kind_of
 from ldp_aggregator.store.decisions import (
-    CampaignRow,
     Settlement,
     gather,
     gather_by_campaign,
     vouched_part,
 )
-from protocols.wire import ID_BYTES
-
-NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
 
 def test_a_group_is_taken_apart_in_the_order_in_which_everybody_locks_campaigns():
@@ -65,28 +60,6 @@ def test_so_are_its_causes_up_to_four():
     assert kind_of(error.__cause__.__cause__) == "StoreError from StoreError from StoreError from OSError EIO"
 
 
-def settled(*uploads, known=()):
-    """What a commit of uploads adds, each given as its batch and its reports, where a store knew reports before."""
-    campaign = cell_campaign()
-    batch = gather(campaign, [replace(submission(campaign, members), batch=size) for size, members in uploads])
-    ids = gather(campaign, [submission(campaign, known)]).candidates.tolist() if known else ()
-    digests = {bytes(record[:ID_BYTES]): bytes(record[ID_BYTES:]) for record in ids}
-    places = {place: bytes(record[:ID_BYTES]) for place, record in enumerate(batch.candidates.tolist())}
-    return batch.settle({place: digests[name] for place, name in places.items() if name in digests})
-
-
-def test_the_least_batch_of_many_is_kept_less_what_hid_nobody_in_its_upload():
-    found = settled((300, [1, 2]), (200, [3, 4]), (250, [5]))
-    assert (found.counted, found.vouched, found.least_batch, found.revealed) == (5, 5, 200, 0)
-    found = settled((300, [1]), (250, [2, 3, 4]), (200, [2, 3]), known=[3, 4])
-    assert (found.vouched, found.least_batch) == (2, 248), "nothing is new in the last one, which says nothing"
-
-
-def test_what_comes_again_outside_of_a_batch_is_revealed_in_every_upload_of_the_group_whatever_it_answers():
-    found = settled((None, [1, 9]), (None, [2, (3, 5)]), (300, [4, 8]), known=[1, 2, 3, 4])
-    assert (found.counted, found.vouched, found.revealed) == (2, 1, 3)
-
-
 @pytest.mark.parametrize(
     ("before", "counted", "vouched", "added"),
     [
@@ -101,11 +74,6 @@ def test_revealed_reports_are_taken_off_where_all_came_vouched_for_and_something
 ):
     settlement = Settlement({}, counted, (), vouched, 300, revealed=2)
     assert vouched_part(settlement, before) == added
-
-
-def test_a_campaign_tells_with_its_arrivals_what_two_merged_stores_had_both():
-    merged = CampaignRow(1, "id", "title", NOW, Life(None, None, None), None, None, overlap=3, unchecked=4)
-    assert merged.arrivals(10, 9, 200) == Arrivals(10, 9, 200, 3, 4)
 
 
 def test_a_refused_report_is_told_with_its_place_in_its_upload():

@@ -46,18 +46,18 @@ async def test_a_campaign_that_is_over_is_closed_a_day_after_that_was_seen(store
 
 
 async def test_a_clock_that_is_years_ahead_ends_nothing_while_a_right_one_runs(store, clock):
-    """Both look every quarter of an hour, for three days. As found: one instance eleven years ahead closed a campaign
+    """Both look every hour, for three days. As found: one instance eleven years ahead closed a campaign
     for the right one, and its ids were gone.
     """
     campaign = await publish(store, closes=ends_in(clock, 4 * DAY))
-    for number in range(3 * 24 * 4):
+    for number in range(3 * 24):
         for ahead in (4000 * DAY, -4000 * DAY):
             clock.step(ahead)
             assert (await close_due(store, clock())).ids == ()
-            if number % 96 == 0:
+            if number % 24 == 0:
                 refused = "campaign-closed" if ahead > 0 else None
-                assert (await count(store, campaign, [number // 96])).refused == refused
-        clock.step(15 * 60)
+                assert (await count(store, campaign, [number // 24])).refused == refused
+        clock.step(3600)
     assert (await store.state(campaign.id)).life.closed is None
     assert await count(store, campaign, [0, 1, 2, 3]) == Outcome(counted=1, duplicates=3)
 

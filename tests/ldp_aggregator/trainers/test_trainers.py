@@ -76,6 +76,8 @@ def test_pieces_of_a_table_give_the_model_of_the_whole(schema, table):
         assert SufficientStatisticsNB(schema, random_state=4).fit_chunks(chunks).to_json() == whole.to_json()
     with pytest.raises(ValueError, match="need a schema"):
         SufficientStatisticsNB().fit_chunks(pieces)
+    with pytest.raises(ValueError, match="X has 10 rows and y has 9"):
+        SufficientStatisticsNB(schema).fit_chunks([(frame.head(10), labels.head(9))])
 
 
 def odd_tables():
