@@ -1,4 +1,4 @@
-"""From tallies to models: priors, several campaigns, thin classes, values in their order, and values that are missing."""
+"""From tallies to models: priors, several campaigns, thin classes, ordered values and values that are missing."""
 
 import json
 

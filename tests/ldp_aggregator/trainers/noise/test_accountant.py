@@ -4,6 +4,7 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy, deepcopy
 from fractions import Fraction
+from unittest.mock import Mock
 
 import pytest
 from sklearn.base import clone
@@ -93,10 +94,7 @@ def test_fits_are_booked_and_refused_beyond_the_total(schema, table, trainer):
 @pytest.mark.parametrize("trainer", TRAINERS)
 def test_nothing_is_drawn_before_a_refusal(schema, table, trainer, monkeypatch):
     """Any draw is an error, wherever the coins come from; also where there are moments only."""
-
-    def drawn(*_):
-        raise AssertionError("noise was drawn")
-
+    drawn = Mock(side_effect=AssertionError("noise was drawn"))
     monkeypatch.setattr("ldp_aggregator.trainers.noise.randomness.word_array", drawn)
     monkeypatch.setattr("protocols.exact.SystemCoins.words", drawn)
     with pytest.raises(BudgetError):
