@@ -7,6 +7,7 @@ import itertools
 import os
 import sys
 import uuid
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -213,11 +214,8 @@ def test_a_folder_is_its_owners_alone_and_keeps_its_place_when_the_process_chang
 def test_a_file_that_cannot_be_written_or_is_half_written_is_not_there_at_all(tmp_path, monkeypatch):
     place = open_place(str(tmp_path))
 
-    def full(handle):
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
+        patch.setattr(os, "fsync", Mock(side_effect=OSError(28, "No space left on device")))
         with pytest.raises(StoreError, match="cannot be written: No space left on device"):
             place.put("one", b"1")
     assert list(tmp_path.iterdir()) == []

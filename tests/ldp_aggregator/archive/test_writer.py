@@ -3,6 +3,7 @@
 import asyncio
 import os
 from pathlib import Path
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from archived import other_answers, random_kept
@@ -68,8 +69,6 @@ async def test_every_mechanism_is_archived_and_recounted_to_the_same_bits(campai
         await counts.count(group)
         await counts.count(group[:2])
     assert await agree(store, folder, campaign) == (await store.state(campaign.id)).reports
-    found = recount(folder, campaign.id)
-    assert found == recount(folder, campaign.id, lambda *given: on_processes(*given, workers=2))
 
 
 async def test_refused_and_repeated_reports_and_second_answers_stay_out_of_the_archive(campaign, store, folder):
@@ -125,10 +124,7 @@ async def test_a_group_of_which_the_store_does_not_know_is_settled_before_the_ne
         await works(submissions)
         raise StoreError("the connection is gone")
 
-    async def down(submissions):
-        raise StoreError("the database is down")
-
-    for number, failure in enumerate((lost, down)):
+    for number, failure in enumerate((lost, AsyncMock(side_effect=StoreError("the database is down")))):
         with monkeypatch.context() as patch:
             patch.setattr(store, "count", failure)
             with pytest.raises(StoreError):
@@ -150,11 +146,8 @@ async def test_a_campaign_that_cannot_be_counted_keeps_no_other_from_it(store, f
             raise StoreError("the database answered: malformed")
         return await works(submissions)
 
-    def full(handle):
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
+        patch.setattr(os, "fsync", Mock(side_effect=OSError(28, "No space left on device")))
         with pytest.raises(StoreError, match="No space left"):
             await count(counts, CELLS, range(10))
     assert (await store.state(CELLS.id)).reports == 0, "what cannot be archived is not counted"
@@ -218,7 +211,9 @@ async def test_many_small_files_become_few_large_ones_and_say_the_same(store, fo
     files = open_place(folder).names(f"{CELLS.id}/{REPORTS}")
     assert len(files) <= 2 * 3 * 4
     assert await agree(store, folder) == 100
-    assert recount(folder, CELLS.id).duplicates == 0
+    found = recount(folder, CELLS.id)
+    assert found.duplicates == 0
+    assert found == recount(folder, CELLS.id, lambda *given: on_processes(*given, workers=2))
 
 
 async def test_a_recount_while_files_are_put_together_counts_every_report_once(store, folder, monkeypatch):
@@ -259,11 +254,8 @@ async def test_deleting_a_campaign_takes_its_archive_along_and_waits_until_that_
         await store.delete_campaign(CELLS.id)
     await store.close_campaign(CELLS.id)
 
-    def refuses(name):
-        raise StoreError("the place does not answer")
-
     with monkeypatch.context() as patch:
-        patch.setattr(archive._place, "remove_folder", refuses)
+        patch.setattr(archive._place, "remove_folder", Mock(side_effect=StoreError("the place does not answer")))
         with pytest.raises(StoreError, match="does not answer"):
             await store.delete_campaign(CELLS.id)
     assert await agree(store, folder) == 10

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ldp_aggregator import Tally, estimate
 from ldp_aggregator.estimation.posterior import tables
-from ldp_aggregator.estimation.posterior.tables import posterior_of, rows
+from ldp_aggregator.estimation.posterior.tables import posterior_of
 from ldp_aggregator.learning.frames import as_column, column_of, declared_indices, numbers, texts_of
 from ldp_aggregator.mechanisms import analysis_of
 from protocols import Campaign
@@ -69,16 +69,7 @@ def test_features_of_mixed_shapes_are_what_they_are_alone_in_their_groups(epsilo
         assert found.present == pytest.approx(feature.present, rel=1e-12)
 
 
-def test_a_row_of_a_group_is_the_feature_without_the_axis_and_what_is_large_is_computed_in_parts(monkeypatch):
-    campaign = campaign_of([(3, True)] * 3, 2, 1.0)
-    found = estimate(campaign, tally_of(campaign, np.random.default_rng(0)))
-    ((_, group),) = learn([found]).groups
-    one, two = rows(group, 1), rows(group, [2, 0])
-    assert one.table.shape == (3, 2)
-    assert (one.absence == group.absence[1]).all()
-    assert (two.effective == group.effective[[2, 0]]).all()
-    assert (one.mean == group.mean[1]).all()
-    assert one.cells_of(one.mean[None]).shape == (1, 4, 2)
+def test_what_is_large_is_computed_in_parts(monkeypatch):
     campaign = campaign_of([(3, False)] * 5, 2, 1.0)
     found = estimate(campaign, tally_of(campaign, np.random.default_rng(1)))
     whole = learn([found])

@@ -3,11 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from drafts import draft
 from sklearn.naive_bayes import GaussianNB
 
-from ldp_aggregator import NaiveBayes
+from ldp_aggregator import NaiveBayes, train
 from ldp_client.classifier import Classifier
+from protocols import Campaign
 from protocols.model import Model
+from simulations import simulate
 
 QUESTION = {"age": "young", "income": "medium", "gender": "female"}
 
@@ -37,19 +40,22 @@ MIXED = {
 
 
 def mixed_table(rows, seed):
+    """Three classes that features of every kind tell apart a little; some cells are missing or not as declared."""
     rng = np.random.default_rng(seed)
+    c = rng.choice(3, size=rows, p=[0.5, 0.3, 0.2])
     frame = pd.DataFrame(
         {
-            "colour": rng.choice(np.array(["red", "blue", "mauve", None], dtype=object), size=rows),
-            "size": rng.integers(1, 5, size=rows),
-            "income": rng.choice([0, 2.25, 4.5, 9, -3, 12, np.nan, 3.3], size=rows),
-            "hours": rng.normal(0, 4, size=rows),
-            "p": rng.choice([np.nan, np.inf, 0.1, 0.55, 0.7], size=rows),
-            "q": rng.normal(0.5, 1, size=rows),
+            "colour": np.where(rng.random(rows) < 0.2 + 0.3 * c, "red", "blue").astype(object),
+            "income": rng.normal(2 + 2 * c, 2, size=rows),
+            "hours": rng.normal(2 * c - 2, 1.5, size=rows),
+            "p": rng.normal(0.3 + 0.2 * c, 0.2, size=rows),
+            "q": rng.normal(c - 0.5, 0.6, size=rows),
         }
     )
-    frame.loc[rng.random(rows) < 0.1, ["hours", "q"]] = np.nan
-    return frame, pd.Series(rng.choice(["a", "b", "c"], size=rows, p=[0.5, 0.3, 0.2]))
+    frame = frame.mask(rng.random(frame.shape) < 0.1, np.nan)
+    for name, cells in (("colour", ["mauve"]), ("income", [0, 2.25, 4.5, 9, -3, 12]), ("p", [np.inf, 0.1, 0.55])):
+        frame.loc[rng.random(rows) < 0.05, name] = rng.choice(cells)
+    return frame.assign(size=rng.integers(1, 5, size=rows)), pd.Series(np.array(["a", "b", "c"])[c])
 
 
 def test_the_papers_example_without_noise(paper_table, paper_schema):
@@ -71,6 +77,19 @@ def test_device_and_server_agree_on_10_000_records_of_every_kind():
     assert model.predict(frame).tolist() == [device.predict(record) for record in records]
     on_device = np.array([list(device.predict_proba(record).values()) for record in records])
     assert np.abs(model.predict_proba(frame) - on_device).max() < 1e-9
+
+
+@pytest.mark.parametrize("answers", ["one", "all"])
+def test_reports_about_every_kind_of_feature_make_one_model_and_the_device_agrees_with_it(answers):
+    campaign = Campaign.compile(draft(**MIXED, privacy={"epsilon": 4, "answers": answers}))
+    frame, labels = mixed_table(30_000, 1)
+    model = train(campaign, simulate(campaign, frame, labels, rng=2))
+    others, truth = mixed_table(3_000, 3)
+    found = model.predict(others)
+    best = NaiveBayes(MIXED).fit(frame, labels).predict(others)
+    assert (found == truth).mean() > 0.9 * (best == truth).mean() > 0.9 * 0.65
+    device = Classifier(Model.from_json(model.to_json()))
+    assert found.tolist() == [device.predict(record) for record in others.astype(object).to_dict("records")]
 
 
 def test_gaussian_features_match_scikit_learn_and_a_class_without_rows_has_defined_moments():

@@ -1,4 +1,4 @@
-"""From tallies to models: priors, several campaigns, thin classes, values in their order."""
+"""From tallies to models: priors, several campaigns, thin classes, ordered values and values that are missing."""
 
 import json
 
@@ -10,10 +10,10 @@ from drafts import draft, number, text
 from ldp_aggregator import NaiveBayes, Tally, estimate, train
 from ldp_aggregator.counting.tally import Arrivals
 from ldp_aggregator.learning.evaluation_round import evaluation_draft
+from ldp_aggregator.learning.projections import fit_projection, moments_of_round
 from ldp_aggregator.learning.published import LOCAL_RELATION
-from ldp_client.classifier import Classifier
+from ldp_client import Classifier
 from protocols import Campaign
-from protocols.model import Model
 from simulations import simulate
 
 BINARY = {"kind": "categorical", "missing": False, "values": ["a", "b"]}
@@ -144,54 +144,6 @@ def test_the_variance_floor_is_relative_to_the_range_and_stated_and_options_that
             train(campaign, Tally(campaign), **options)
 
 
-MIXED = draft(
-    text("colour", "red", "blue", "missing"),
-    number("income", 0, 9, bins=3),
-    number("hours", -5, 5),
-    number("p"),
-    number("q", -1, 2),
-    label={"name": "class", "classes": ["c0", "c1", "c2"]},
-    projection={
-        "method": "dca",
-        "inputs": ["p", "q"],
-        "mean": [0.4, 0.1],
-        "scale": [0.5, 1.5],
-        "matrix": [[0.3, 0.7]],
-        "outputs": [number("dca1", -1, 1.2)],
-        "fitted_on": "public",
-    },
-)
-
-
-def mixed_people(n, seed):
-    """Three classes that every kind of feature tells apart a little; one value in ten is missing."""
-    rng = np.random.default_rng(seed)
-    c = rng.choice(3, size=n, p=[0.5, 0.3, 0.2])
-    frame = pd.DataFrame(
-        {
-            "colour": np.where(rng.random(n) < 0.2 + 0.3 * c, "red", "blue").astype(object),
-            "income": rng.normal(2 + 2 * c, 2, size=n),
-            "hours": rng.normal(2 * c - 2, 1.5, size=n),
-            "p": rng.normal(0.3 + 0.2 * c, 0.2, size=n),
-            "q": rng.normal(c - 0.5, 0.6, size=n),
-        }
-    )
-    return frame.mask(rng.random(frame.shape) < 0.1, np.nan), np.array([f"c{i}" for i in c], dtype=object)
-
-
-@pytest.mark.parametrize("answers", ["one", "all"])
-def test_every_kind_of_feature_makes_one_model_and_the_device_agrees_with_it(answers):
-    campaign = Campaign.compile({**MIXED, "privacy": {"epsilon": 4, "answers": answers}})
-    frame, labels = mixed_people(30_000, 1)
-    model = train(campaign, simulate(campaign, frame, labels, rng=2))
-    others, truth = mixed_people(3_000, 3)
-    found = model.predict(others)
-    best = NaiveBayes(json.loads(campaign.document)).fit(frame, labels).predict(others)
-    assert (found == truth).mean() > 0.9 * (best == truth).mean() > 0.9 * 0.65
-    device = Classifier(Model.from_json(model.to_json()))
-    assert found.tolist() == [device.predict(record) for record in others.astype(object).to_dict("records")]
-
-
 def test_values_in_their_order_are_said_by_campaigns_and_not_by_their_models():
     age, size = text("age", "young", "medium", "old"), number("size", high=9, bins=3)
     ordered, unordered = (
@@ -212,3 +164,109 @@ def test_values_in_their_order_are_said_by_campaigns_and_not_by_their_models():
     following = Campaign.compile(evaluation_draft([ordered], model.model_))
     assert [feature.ordered for feature in following.features] == [True, True]
     assert following.asks == "score"
+
+
+KINDS = [
+    {"name": "c", "kind": "categorical", "values": ["r", "g", "b"]},
+    {"name": "d", "kind": "continuous", "low": 0, "high": 10, "bins": 4},
+    {"name": "x", "kind": "continuous", "low": 0, "high": 10},
+]
+CLEAR = 30
+"""An epsilon at which reports say what they mean."""
+
+
+def clear_campaign(features=KINDS, **changes):
+    return Campaign.compile(draft(*features, **{"privacy": {"epsilon": CLEAR}, **changes}))
+
+
+def signed(name, **said):
+    return number(name, -1, missing=True, **said)
+
+
+def people_with_gaps(count=6_000, seed=1):
+    """More values of class a are missing, and different ones."""
+    rng = np.random.default_rng(seed)
+    of_a = rng.random(count) < 0.4
+    places = (rng.random(count)[:, None] > np.where(of_a[:, None], [0.2, 0.5], [0.6, 0.7])).sum(axis=1)
+    x = rng.normal(np.where(of_a, 7, 4), 1.5).clip(0, 10)
+    columns = {"c": np.array(["r", "g", "b"], dtype=object)[places], "d": rng.normal(np.where(of_a, 3, 5), 2), "x": x}
+    frame = pd.DataFrame(columns)
+    holes = rng.random(frame.shape) < np.where(of_a[:, None], 0.4, 0.05)
+    return frame.mask(holes), np.where(of_a, "a", "b")
+
+
+@pytest.mark.parametrize("post", ["posterior", "norm_sub", "floor"])
+def test_a_model_from_reports_is_that_of_the_table_in_which_missing_cells_are_skipped(post):
+    """A random value in place of a missing one drew every mean to the middle, and variances apart."""
+    frame, labels = people_with_gaps()
+    campaign = clear_campaign()
+    model = train(campaign, simulate(campaign, frame, labels, rng=2, fidelity="counts", devices=3_000_000), post=post)
+    table = NaiveBayes(schema=json.loads(campaign.document), smoothing=0).fit(frame, labels)
+    for mine, theirs in zip(model.model_.likelihoods, table.model_.likelihoods, strict=True):
+        if hasattr(mine, "table"):
+            assert len(mine.table) == mine.feature.size
+            assert np.array(mine.table) == pytest.approx(np.array(theirs.table), abs=0.01)
+        else:
+            assert mine.mean == pytest.approx(theirs.mean, abs=0.05)
+            assert mine.variance == pytest.approx(theirs.variance, abs=0.15)
+
+
+def test_who_wants_what_is_missing_as_evidence_lists_it_among_the_values():
+    frame, labels = people_with_gaps()
+    listed = clear_campaign([{**KINDS[0], "values": ["r", "g", "b", "missing"]}])
+    model = train(listed, simulate(listed, frame, labels, rng=2, fidelity="counts", devices=1_000_000))
+    shares = Classifier.from_json(model.to_json()).predict_proba({})
+    assert shares["a"] > 0.8  # .4 of class a lack it, and .05 of class b
+
+
+def test_a_projection_of_a_private_round_with_missing_inputs_is_that_of_the_complete_records_where_there_are_any():
+    rng = np.random.default_rng(3)
+    count = 4_000
+    labels = np.where(rng.random(count) < 0.5, "a", "b")
+    u = rng.normal(np.where(labels == "a", -0.3, 0.3), 0.2)
+    frame = pd.DataFrame({"u": u, "v": (u + rng.normal(0, 0.1, count)), "w": rng.normal(0, 0.1, count)}).clip(-1, 1)
+    campaign = clear_campaign([signed(name) for name in "uvw"], asks="moments", study="s")
+    holes = frame.mask(rng.random(frame.shape) < 0.3)
+    tally = simulate(campaign, holes, labels, rng=4, fidelity="counts", devices=4_000_000)
+    moments = moments_of_round(campaign, tally)
+    assert moments.mean == pytest.approx(frame.mean().to_numpy(), abs=0.02)
+    assert moments.covariance == pytest.approx(np.cov(frame.T.to_numpy()), abs=0.02)
+    outputs = fit_projection(moments, "pca", 2)["outputs"]
+    assert [output["missing"] for output in outputs] == [True, True]
+    campaign = clear_campaign([signed(name) for name in "uv"], asks="moments", study="s")
+    frame = pd.DataFrame({"u": [0.5] * 400, "v": [np.nan] * 400})
+    with pytest.raises(ValueError, match="leave it out"):
+        moments_of_round(campaign, simulate(campaign, frame, ["a", "b"] * 200, rng=5))
+
+
+def test_a_projections_outputs_are_trained_on_what_they_are_computed_as_when_classifying():
+    """Both take an input's mean where it is missing; where all are, the output is missing."""
+    rng = np.random.default_rng(6)
+    count = 6_000
+    labels = np.where(rng.random(count) < 0.5, "a", "b")
+    numbers = {name: rng.normal(np.where(labels == "a", -0.4, 0.4), 0.2).clip(-1, 1) for name in "uv"}
+    frame = pd.DataFrame(numbers).mask(rng.random((count, 2)) < 0.4)
+    projection = {
+        "method": "pca", "inputs": ["u", "v"], "mean": [0, 0], "scale": [1, 1], "matrix": [[0.6, 0.8]],
+        "outputs": [signed("out", bins=4)], "fitted_on": "public",
+    }  # fmt: skip
+    campaign = clear_campaign([signed(name) for name in "uv"], projection=projection)
+    tally = simulate(campaign, frame, labels, rng=7, fidelity="counts", devices=1_000_000)
+    table = np.array(train(campaign, tally, post="norm_sub").model_.likelihoods[0].table)
+    held = frame.notna().any(axis=1).to_numpy()
+    outputs = (frame.fillna(0) @ [0.6, 0.8]).to_numpy()
+    bins = np.clip(((outputs + 1) * 2).astype(int), 0, 3)
+    for k, name in enumerate("ab"):
+        members = held & (labels == name)
+        assert table[:, k] == pytest.approx(np.bincount(bins[members], minlength=4) / members.sum(), abs=0.01)
+
+
+def test_what_is_expected_of_a_model_falls_where_values_are_missing():
+    frame, labels = people_with_gaps()
+    campaign = clear_campaign()
+    holes = frame.mask(np.random.default_rng(8).random(frame.shape) < 0.8)
+    whole, rare = (
+        train(campaign, simulate(campaign, one, labels, rng=9)).model_.training["expected"]["independent"]
+        for one in (frame, holes)
+    )
+    assert rare < whole - 0.02

@@ -1,147 +1,27 @@
-"""Decisions of a store, without any database: every row of the tables in the contract's prose."""
+"""Decisions of a store that a database would hide: groups of uploads, and how a failure is told."""
 
 import errno
 import sqlite3
 import ssl
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
 
 import pytest
 from cells import cell_campaign, cell_report, submission
 
 from ldp_aggregator.counting.tally import Arrivals
-from ldp_aggregator.store import Life, StoreError
+from ldp_aggregator.store import StoreError
 from ldp_aggregator.store.contract import kind_of
 from ldp_aggregator.store.decisions import (
-    GRACE,
-    CampaignRow,
     Settlement,
-    check_reopening,
-    check_sealing,
-    ending,
     gather,
     gather_by_campaign,
-    is_over,
-    needs_time,
-    refuse_node,
-    refuse_uploads,
-    takes_reports,
     vouched_part,
 )
-from protocols.wire import ID_BYTES
-
-NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
-SECOND = timedelta(seconds=1)
-OPEN = Life(None, None, None)
-WAITING = Life(NOW + SECOND, None, None)
-ENDED = Life(None, NOW, None)
-CLOSED = Life(None, None, NOW - SECOND)
-
-
-def row(*, life=OPEN, most=None, salt=None):
-    return CampaignRow(1, "id", "title", NOW, life, most, salt)
-
-
-@pytest.mark.parametrize(
-    ("salt", "most", "counted", "of_devices"),
-    [(None, None, 0, False), (None, None, 1, True), (None, 5, 0, True), (b"s", None, 0, False)],
-)
-def test_a_campaign_is_what_came_first_or_what_its_limit_says(salt, most, counted, of_devices):
-    assert takes_reports(salt, most, counted) is of_devices
-
-
-@pytest.mark.parametrize(
-    ("life", "salt", "code"),
-    [
-        (OPEN, None, None),
-        (WAITING, None, "campaign-not-open"),
-        (ENDED, None, "campaign-closed"),
-        (CLOSED, None, "campaign-closed"),
-        (OPEN, b"s", "takes-shares"),
-        (CLOSED, b"s", "takes-shares"),
-    ],
-)
-def test_uploads_are_refused_by_kind_then_by_time(life, salt, code):
-    assert refuse_uploads(row(life=life, salt=salt), NOW) == code
-
-
-@pytest.mark.parametrize(
-    ("takes_shares", "life", "in_use", "refused"),
-    [
-        (True, OPEN, True, None),
-        (False, OPEN, True, "takes-reports"),
-        (True, OPEN, False, "wrong-token"),
-        (False, OPEN, False, "takes-reports"),
-        (True, CLOSED, True, "campaign-closed"),
-        (True, ENDED, True, "campaign-closed"),
-        (True, WAITING, True, "campaign-not-open"),
-        (True, CLOSED, False, "wrong-token"),
-    ],
-)
-def test_a_share_is_refused_by_kind_then_by_token_then_by_time(takes_shares, life, in_use, refused):
-    assert refuse_node(takes_shares, life, NOW, token_in_use=in_use) == refused
-
-
-@pytest.mark.parametrize(
-    ("life", "most", "counted", "over"),
-    [
-        (OPEN, None, 10**9, False),
-        (OPEN, 5, 4, False),
-        (OPEN, 5, 5, True),
-        (ENDED, None, 0, True),
-        (WAITING, 5, 0, False),
-    ],
-)
-def test_a_campaign_is_over_when_it_ended_or_is_full(life, most, counted, over):
-    assert is_over(life, most, counted, NOW) is over
 
 
 def test_a_group_is_taken_apart_in_the_order_in_which_everybody_locks_campaigns():
     uploads = [submission(cell_campaign(title=f"number {number}"), [number]) for number in range(5)]
     assert list(gather_by_campaign(uploads)) == sorted(upload.campaign.id for upload in uploads)
-
-
-@pytest.mark.parametrize(
-    ("life", "since", "changed"),
-    [
-        (CLOSED, None, {}),
-        (OPEN, NOW, {"over_since": None}),
-        (ENDED, None, {"over_since": NOW}),
-        (ENDED, NOW - GRACE + SECOND, {}),
-        (ENDED, NOW - GRACE, {"closed": NOW}),
-    ],
-)
-def test_an_end_is_noted_at_once_and_closes_a_day_later(life, since, changed):
-    assert ending(replace(row(life=life), over_since=since), 0, NOW) == changed
-
-
-SEALED = Life(None, None, NOW - SECOND, NOW)
-
-
-@pytest.mark.parametrize(
-    ("check", "code", "told"),
-    [
-        (lambda: check_reopening(row(life=SEALED)), "campaign-sealed", "campaign id is sealed: its ids are gone"),
-        (lambda: check_sealing(row(), NOW, at_once=True), "campaign-not-closed", "campaign id was not closed; 'ldp"),
-        (
-            lambda: check_sealing(row(life=CLOSED), NOW, at_once=False),
-            "too-early-to-seal",
-            "closed at 2025-12-31T23:59:59Z and can be sealed from 2026-01-01T23:59:59Z on; until then 'campaign",
-        ),
-    ],
-)
-def test_what_cannot_be_taken_back_is_refused_with_what_would_be_right(check, code, told):
-    with pytest.raises(StoreError) as refused:
-        check()
-    assert refused.value.code == code
-    assert told in str(refused.value)
-
-
-def test_what_is_closed_for_a_day_and_what_is_sealed_may_be_sealed():
-    check_reopening(row(life=CLOSED))
-    check_sealing(row(life=CLOSED), NOW, at_once=True)
-    check_sealing(row(life=SEALED), NOW, at_once=False)
-    check_sealing(row(life=Life(None, None, NOW - GRACE)), NOW, at_once=False)
 
 
 SAID = "what a client said"
@@ -180,28 +60,6 @@ def test_so_are_its_causes_up_to_four():
     assert kind_of(error.__cause__.__cause__) == "StoreError from StoreError from StoreError from OSError EIO"
 
 
-def settled(*uploads, known=()):
-    """What a commit of uploads adds, each given as its batch and its reports, where a store knew reports before."""
-    campaign = cell_campaign()
-    batch = gather(campaign, [replace(submission(campaign, members), batch=size) for size, members in uploads])
-    ids = gather(campaign, [submission(campaign, known)]).candidates.tolist() if known else ()
-    digests = {bytes(record[:ID_BYTES]): bytes(record[ID_BYTES:]) for record in ids}
-    places = {place: bytes(record[:ID_BYTES]) for place, record in enumerate(batch.candidates.tolist())}
-    return batch.settle({place: digests[name] for place, name in places.items() if name in digests})
-
-
-def test_the_least_batch_of_many_is_kept_less_what_hid_nobody_in_its_upload():
-    found = settled((300, [1, 2]), (200, [3, 4]), (250, [5]))
-    assert (found.counted, found.vouched, found.least_batch, found.revealed) == (5, 5, 200, 0)
-    found = settled((300, [1]), (250, [2, 3, 4]), (200, [2, 3]), known=[3, 4])
-    assert (found.vouched, found.least_batch) == (2, 248), "nothing is new in the last one, which says nothing"
-
-
-def test_what_comes_again_outside_of_a_batch_is_revealed_in_every_upload_of_the_group_whatever_it_answers():
-    found = settled((None, [1, 9]), (None, [2, (3, 5)]), (300, [4, 8]), known=[1, 2, 3, 4])
-    assert (found.counted, found.vouched, found.revealed) == (2, 1, 3)
-
-
 @pytest.mark.parametrize(
     ("before", "counted", "vouched", "added"),
     [
@@ -218,24 +76,12 @@ def test_revealed_reports_are_taken_off_where_all_came_vouched_for_and_something
     assert vouched_part(settlement, before) == added
 
 
-def test_a_campaign_tells_with_its_arrivals_what_two_merged_stores_had_both():
-    merged = replace(row(), overlap=3, unchecked=4)
-    assert merged.arrivals(10, 9, 200) == Arrivals(10, 9, 200, 3, 4)
-
-
 def test_a_refused_report_is_told_with_its_place_in_its_upload():
     """Two uploads that mix in the batch, whose second has a report that no device sends between sound ones."""
     campaign = cell_campaign()
     uploads = [submission(campaign, members) for members in ([1, 2, 3], [4, (5, 255), 6, (7, 254)])]
     first, second = gather(campaign, uploads).settle({}).outcomes
     assert (first.places, second.places, second.counted) == ((), (1, 3), 2)
-
-
-@pytest.mark.parametrize("others", [[], [cell_campaign()]])
-def test_only_campaigns_with_windows_need_the_time(others):
-    series = cell_campaign(windows={"from": "2026-01-01T00:00:00Z", "length": "P1D", "count": 2})
-    assert not needs_time([submission(campaign, [1]) for campaign in others])
-    assert needs_time([submission(campaign, [1]) for campaign in [*others, series]])
 
 
 @pytest.mark.parametrize("end", [7, 15])

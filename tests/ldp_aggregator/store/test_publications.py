@@ -118,6 +118,8 @@ async def test_the_least_batch_is_kept_and_what_came_otherwise_is_counted(feed):
     assert await feed((5, 9, 400), (9, 10, 2000)) == Arrivals(10, 10, 400)
     assert await feed((10, 13, None)) == Arrivals(13, 10, 400)
     assert (await feed((13, 14, 300), (14, 15, None))).otherwise == 4
+    told = await feed((15, 16, 900), (0, 5, 200))
+    assert (told.least_batch, told.otherwise) == (300, 4), "a batch of which nothing is new says nothing"
 
 
 @pytest.mark.parametrize("batch", [None, 300])

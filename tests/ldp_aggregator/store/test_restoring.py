@@ -5,6 +5,7 @@ import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -120,11 +121,9 @@ async def test_what_cannot_be_restored_or_is_damaged_leaves_nothing(tmp_path, or
     with pytest.raises(StoreError, match="set the clock"):
         restore_store(tmp_path / "backup", tmp_path / "new", now=datetime(2020, 1, 1, tzinfo=timezone.utc))
 
-    def fails(*_arguments, **_more):
-        raise sqlite3.OperationalError("disk I/O error")
-
     with monkeypatch.context() as patch:
-        patch.setattr("ldp_aggregator.store.backup.renew", fails)
+        broken = Mock(side_effect=sqlite3.OperationalError("disk I/O error"))
+        patch.setattr("ldp_aggregator.store.backup.renew", broken)
         with pytest.raises(StoreError, match="disk I/O error"):
             restore_store(tmp_path / "backup", tmp_path / "new")
     path = tmp_path / "backup" / FILE_NAME

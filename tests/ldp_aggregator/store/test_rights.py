@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from dataclasses import replace
 from datetime import timedelta
+from unittest.mock import AsyncMock
 
 import pytest
 from cells import publish, submission
@@ -75,9 +76,7 @@ async def test_a_merged_campaign_asks_of_uploads_what_either_did(combine, opened
 
 
 async def test_nothing_is_done_that_cannot_be_written_down_first(store, monkeypatch):
-    async def full(*_):
-        raise StoreError("disk full")
-
+    full = AsyncMock(side_effect=StoreError("disk full"))
     with monkeypatch.context() as patch:
         patch.setattr(store, "begin_act", full)
         with pytest.raises(StoreError):

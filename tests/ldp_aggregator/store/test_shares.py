@@ -141,8 +141,10 @@ async def test_only_a_token_in_use_has_a_say_and_what_is_refused_is_not_counted(
         assert await store.withdraw_share(campaign.id, node) == "wrong-token"
     assert await kept(store, campaign) == {"a": share_of(campaign, 1)}, "revoking ends access and takes nothing back"
     await store.close_campaign(campaign.id)
-    assert await store.put_share(campaign.id, "b", share_of(campaign, 2)) == "campaign-closed"
+    for node, refused in (("b", "campaign-closed"), ("a", "wrong-token")):
+        assert await store.put_share(campaign.id, node, share_of(campaign, 2)) == refused
     assert await sent(store, campaign) == {"a": Releases()}
+    assert await count(store, campaign, [1]) == Outcome(refused="takes-shares"), "also where it is closed"
 
 
 async def test_an_operator_can_take_a_nodes_shares_out_of_every_campaign(store, campaign, federate):

@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 import numpy as np
 import pytest
-from cells import cell_campaign, cell_report
+from cells import cell_campaign, cell_report, count, publish
 
 from ldp_aggregator.archive.locations import open_place
 from ldp_aggregator.archive.recount import recount
@@ -14,11 +14,8 @@ from ldp_aggregator.archive.writer import Archive, ArchivedCounts
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.node_statistics import decode_share, encode_share, parts_of
 from ldp_aggregator.service.publishing import check_kind, compile_draft
-from ldp_aggregator.store import open_store
-from ldp_aggregator.store.backup import combine_stores, copy_store, restore_store
-from ldp_aggregator.store.contract import Submission
-from ldp_aggregator.store.decisions import gather_by_campaign
-from protocols import DocumentError, DraftError, Report, decode_upload, encode_upload
+from ldp_aggregator.store.backup import copy_store, restore_store
+from protocols import DocumentError, DraftError
 
 DAY = 86400
 COUNT = 20
@@ -28,18 +25,16 @@ WINDOWS = {"from": "2026-01-01T00:00:00Z", "length": "P1D", "count": COUNT}
 @pytest.fixture
 async def series(store):
     """A campaign of twenty days, which begin now; ``send(window, number)`` uploads one report each."""
-    campaign = cell_campaign(windows=WINDOWS)
-    await store.create_campaign(campaign)
+    campaign = await publish(store, windows=WINDOWS)
 
     async def send(*reports):
-        made = [
-            Report(window, cell_report(campaign, number).id, cell_report(campaign, number).payload)
-            for window, number in reports
-        ]
-        [outcome] = await store.count([Submission(campaign, decode_upload(encode_upload(made, campaign), campaign))])
-        return outcome
+        return await count(store, campaign, in_windows(campaign, reports))
 
     return campaign, send
+
+
+def in_windows(campaign, reports):
+    return [replace(cell_report(campaign, number), question=window) for window, number in reports]
 
 
 def codes(outcome):
@@ -89,14 +84,6 @@ async def test_a_series_adds_up_from_its_windows_and_in_any_order(store, series,
     assert int(sum(window.n.sum() for window in tally.windows)) == int(tally.pooled().n.sum()) == 60
 
 
-def test_a_series_is_not_counted_without_the_time():
-    campaign = cell_campaign(windows=WINDOWS)
-    upload = decode_upload(encode_upload([cell_report(campaign, 1)], campaign), campaign)
-    with pytest.raises(ValueError, match="time"):
-        gather_by_campaign([Submission(campaign, upload)])
-    gather_by_campaign([Submission(campaign, upload)], datetime(2026, 1, 1, tzinfo=timezone.utc))
-
-
 def test_a_series_is_of_devices_and_never_of_nodes():
     campaign = cell_campaign(windows=WINDOWS)
     with pytest.raises(DraftError, match="windows"):
@@ -121,38 +108,29 @@ windows = { from = 2027-01-04T01:00:00+01:00, length = "P7D", count = 52 }
     assert compile_draft(draft, toml=True).windows.start == datetime(2027, 1, 4, tzinfo=timezone.utc)
 
 
-async def test_archive_recount_merge_and_restore_keep_every_window_apart(tmp_path, clock):
+async def test_archive_recount_merge_and_restore_keep_every_window_apart(tmp_path, opened, combine, clock):
     campaign = cell_campaign(windows=WINDOWS)
     clock.step(5 * DAY)
     numbers = {"a": range(30), "b": range(25, 50)}
     for name, members in numbers.items():
-        store = await open_store(tmp_path / name, clock=clock)
+        store = await opened(name, clock=clock)
         await store.create_campaign(campaign)
         folder = str(tmp_path / f"archive of {name}")
         counts = ArchivedCounts(store, Archive(open_place(folder), 16))
-        reports = [replace(cell_report(campaign, number), question=number % 7) for number in members]
-        [outcome] = await counts.count(
-            [
-                Submission(
-                    campaign,
-                    decode_upload(encode_upload(sorted(reports, key=lambda r: r.question), campaign), campaign),
-                )
-            ]
-        )
+        reports = sorted((number % 7, number) for number in members)
+        outcome = await count(counts, campaign, in_windows(campaign, reports))
         assert set(codes(outcome)) == {"window-not-open"}
         found = recount(folder, campaign.id)
         assert found.tally == await store.tally(campaign.id)
         assert (found.refused, found.reports) == (0, sum(number % 7 < 6 for number in members))
-        await store.close()
-    combine_stores(tmp_path / "a", tmp_path / "b", tmp_path / "both")
+    combine("a", "b", "both")
     copy_store(tmp_path / "both", tmp_path / "copy")
     restore_store(tmp_path / "copy", tmp_path / "restored")
     for name in ("both", "restored"):
-        store = await open_store(tmp_path / name)
+        store = await opened(name)
         tally = await store.tally(campaign.id)
         assert await store.check() == []
         for window in range(COUNT):
             counted = [number for members in numbers.values() for number in members if number % 7 == window < 6]
             assert tally.window(window).counts[0].sum() == len(counted)
             assert set(np.flatnonzero(tally.window(window).counts[0])) == set(counted)
-        await store.close()

@@ -1,6 +1,5 @@
 """k-means: finds clusters where the noise allows it, and exposes nothing exact."""
 
-import re
 import runpy
 from pathlib import Path
 
@@ -165,10 +164,3 @@ def test_the_salary_example_shows_the_attack_and_the_defence(capsys):
     guesses = {line.split("earns ")[1].split(" ")[0] for line in private}
     assert len(private) == 3
     assert "93,700" not in guesses
-
-
-def test_every_figure_of_the_page_is_there():
-    docs = ROOT / "docs"
-    links = re.findall(r"\]\((figures/[^)]+)\)", (docs / "trainers.md").read_text(encoding="utf-8"))
-    assert len(set(links)) == 2
-    assert all((docs / link).is_file() for link in links)

@@ -82,25 +82,6 @@ def test_records_and_columns_are_the_same_ids_in_the_same_order(ids):
     assert pairs(keys_of(records)) == pairs(keys(ids))
 
 
-@given(st.lists(IDS, min_size=1, max_size=5))
-def test_a_union_is_sorted_and_keeps_every_digest(sets):
-    seen: set[tuple[int, int]] = set()
-    distinct = []
-    for ids in sets:
-        distinct.append(keys(ids - seen))
-        seen |= ids
-    assert pairs(merged(distinct)) == pairs(keys(seen))
-
-
-@given(IDS, IDS)
-def test_what_is_in_is_found_with_its_digest_and_what_is_not_is_not(held, asked):
-    here, wanted = keys(held), keys(asked)
-    positions, places = here.find(wanted)
-    ordered = sorted(asked)
-    assert {ordered[position] for position in positions} == held & asked
-    assert (here.digest[places] == wanted.digest[positions]).all()
-
-
 @given(st.lists(IDS, max_size=12), IDS)
 def test_recent_ids_are_found_in_whatever_order_they_came(sets, asked):
     recent, seen = Recent(), set()

@@ -1,16 +1,18 @@
-"""No made-up report moves an estimate further than is printed beside it, and some report moves it that far."""
+"""No made-up report moves an estimate, or a model, further than is stated beside it, and some move it that far."""
 
 import itertools
 import json
 
+import evaluated
 import numpy as np
 import pandas as pd
 import pytest
+import voters
 from drafts import draft, number
 from payloads import possible_payloads
 
-from ldp_aggregator import Tally, estimate
-from ldp_aggregator.estimation.poisoning import quotient_reach
+from ldp_aggregator import Tally, estimate, train
+from ldp_aggregator.estimation.poisoning import quotient_reach, report_that_names
 from ldp_client import perturb
 from protocols import Campaign
 from protocols.wire import Block
@@ -91,11 +93,8 @@ def test_every_printed_estimate_has_its_bound_and_without_reports_there_is_none(
     assert told["class_prior"][0]["per_liar"] is None
 
 
-EXACTLY = [
-    *({"continuous": name} for name in ("laplace", "onebit")),
-    *({"continuous": "sign", "discrete": name} for name in ("de", "sue", "oue", "the", "ss", "she")),
-    {"continuous": "laplace", "answers": "all"},
-]
+SIGNS = [{"continuous": "sign", "discrete": name} for name in ("de", "sue", "oue", "the", "ss", "she")]
+EXACTLY = [{"continuous": "laplace"}, {"continuous": "onebit"}, *SIGNS, {"continuous": "laplace", "answers": "all"}]
 
 
 def campaign_of(*, missing=False, **privacy):
@@ -110,31 +109,26 @@ def people(n, *, missing=False):
     return pd.DataFrame({"x": np.where(missing & (rng.random(n) < 0.1), np.nan, values)}), labels
 
 
-def counted(campaign, question, payload):
-    """Return what one report adds to the counts of a question."""
-    tally = Tally(campaign)
-    assert not tally.add_block(Block(question.index, bytes(16), payload))
-    return tally.counts[question.index]
-
-
-@pytest.mark.parametrize("missing", [False, True], ids=["complete", "may be missing"])
-@pytest.mark.parametrize("privacy", EXACTLY, ids=lambda privacy: "-".join(privacy.values()))
+@pytest.mark.parametrize(
+    ("privacy", "missing"), [*((one, False) for one in EXACTLY), *((one, True) for one in SIGNS)], ids=str
+)
 @pytest.mark.parametrize("liars", [1, 6])
 def test_no_lie_moves_a_mean_further_than_is_stated(privacy, missing, liars):
-    """So many devices send one made-up report in place of another that was counted, to one question."""
-    if missing and privacy["continuous"] != "sign":
-        pytest.skip("these mechanisms cannot tell that a value is missing")
+    """So many devices send one made-up report in place of another that was counted, to one question. Only signs can
+    tell that a value is missing.
+    """
     campaign = campaign_of(missing=missing, **privacy)
     tally = simulate(campaign, *people(900, missing=missing), rng=2)
     honest = estimate(campaign, tally)
     bound, furthest = honest.mean_reach("x", liars), np.zeros(2)
     assert np.isfinite(bound).all()
     for question in campaign.questions:
-        corners = [counted(campaign, question, payload) for payload in possible_payloads(question)][:40]
+        asked = question.index
+        corners = [tally_of(campaign, [(asked, sent)]).counts[asked] for sent in possible_payloads(question)[:40]]
         for said, made_up in ((corners[i], corners[j]) for i in range(len(corners)) for j in range(0, len(corners), 3)):
             lied = Tally(campaign) + tally
-            lied.counts[question.index] += liars * (made_up - said)
-            if lied.counts[question.index].min() < 0 and question.mechanism.name not in ("she", "laplace"):
+            lied.counts[asked] += liars * (made_up - said)
+            if lied.counts[asked].min() < 0 and question.mechanism.name not in ("she", "laplace"):
                 continue
             moved = np.abs(estimate(campaign, lied).moments["x"].mean - honest.moments["x"].mean)
             furthest = np.maximum(furthest, moved)
@@ -153,3 +147,40 @@ def test_a_quotient_moves_as_far_as_the_formula_says_and_nothing_bounds_that_of_
     assert np.isfinite(found.mean_reach("x", 1)[0])
     assert np.isinf(found.mean_reach("x", 1)[1])
     assert np.isinf(found.mean_reach("x", 300)).all()
+
+
+def voted(**privacy):
+    """A campaign and a tally of its voters' answers."""
+    campaign = Campaign.compile(evaluated.draft(privacy={"epsilon": 1.0, **privacy}))
+    return campaign, simulate(campaign, *voters.people(), rng=1, fidelity="counts", devices=50_000)
+
+
+@pytest.mark.parametrize(
+    "privacy", [{}, {"discrete": "she"}, {"continuous": "laplace"}, {"continuous": "onebit"}, {"answers": "all"}]
+)
+def test_one_device_in_a_hundred_is_taken_to_lie_and_every_feature_has_its_change(privacy):
+    campaign, tally = voted(**privacy)
+    told = train(campaign, tally).model_.training["lies"]
+    assert told["liars"] == pytest.approx(500, abs=10)
+    assert told["named"] in ("a", "b")
+    assert set(told["features"]) == {"u", "v", "size"}
+    assert all(moved > 0 for moved in told["features"].values())
+    assert 0 < told["classes"] <= 1
+    told = train(campaign, Tally(campaign)).model_.training["lies"]
+    assert told["liars"] == 1, "without reports one liar can have made the classes anything"
+    assert told["classes"] in (None, 1.0)
+
+
+def test_what_is_told_is_the_larger_of_the_changes_that_lies_for_either_class_make():
+    """All liars about u name one class and the value least like it."""
+    campaign, tally = voted(discrete="oue")
+    before = train(campaign, tally)
+    told, table = before.model_.training["lies"], np.array(before.model_.likelihoods[0].table)
+    asked, moved = next(one for one in campaign.questions if one.feature == "u"), []
+    for named in range(2):
+        lied, n = Tally(campaign) + tally, int(tally.n[asked.index])
+        item = int(table[:, named].argmin()) * 2 + named
+        counts = lied.counts[asked.index]
+        counts[:] = np.rint(counts * (1 - told["liars"] / n)) + told["liars"] * report_that_names(asked, item)
+        moved.append(np.abs(np.array(train(campaign, lied).model_.likelihoods[0].table) - table).max())
+    assert max(moved) == pytest.approx(told["features"]["u"], rel=0.35)

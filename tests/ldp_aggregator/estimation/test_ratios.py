@@ -1,4 +1,4 @@
-"""Missing shares, frequencies among those present, and moments of them: unbiased, with intervals that cover."""
+"""Quotients of estimates, of who holds a value or is of a class: unbiased, with intervals that cover."""
 
 import json
 
@@ -9,7 +9,7 @@ from drafts import draft, number, text
 from scipy.stats import norm
 
 from ldp_aggregator import Tally, estimate
-from ldp_aggregator.estimation.ratios import among_present
+from ldp_aggregator.estimation.ratios import among_present, conditional_reach, conditional_table
 from protocols import Campaign
 from simulations import simulate
 from simulations.fidelities import Columns, simulate_counts
@@ -143,3 +143,88 @@ def test_of_complete_features_nothing_is_told_to_be_missing_and_no_frequencies_a
     assert (found.to_json()["missing"], found.to_json()["present"]) == ({}, {})
     with pytest.raises(TypeError, match="complete"):
         among_present(found.asking("c", "pair"), found.per_liar[1], found.campaign)
+
+
+VALUES = {"u": ["p", "q"], "w": ["1", "2", "3"]}
+
+
+def asking(classes="abc", **privacy):
+    label, features = {"name": "y", "classes": list(classes)}, (text(name, *values) for name, values in VALUES.items())
+    return Campaign.compile(draft(*features, label=label, privacy={"epsilon": 2, **privacy}))
+
+
+def members(classes="abc"):
+    rng, shares = np.random.default_rng(3), np.array([0.5, 0.3, 0.2])[: len(classes)]
+    label = rng.choice(len(classes), 4_000, p=shares / shares.sum())
+    u = np.where(rng.random(4_000) < 0.8, label == 0, label != 0)
+    w = np.where(rng.random(4_000) < 0.5, label + 1, rng.integers(1, 4, 4_000)).astype(str)
+    return pd.DataFrame({"u": np.where(u, "q", "p"), "w": w}), np.array([*classes])[label]
+
+
+@pytest.mark.parametrize(
+    ("classes", "privacy"),
+    [
+        *[("abc", {"discrete": name}) for name in ("de", "sue", "oue", "she", "ss")],
+        ("abc", {"discrete": "oue", "answers": "all"}),
+        ("abc", {"discrete": "de", "answers": "all", "epsilon": 6}),
+        ("ab", {}),
+    ],
+    ids=str,
+)
+def test_the_interval_of_a_conditional_share_holds_the_truth_as_often_as_it_says(classes, privacy):
+    """Each assertion fails by chance in less than one of 10,000 choices of the seeds."""
+    asked, (frame, labels) = asking(classes, **privacy), members(classes)
+    found = [
+        estimate(asked, simulate(asked, frame, labels, rng=seed, fidelity="counts", devices=12_000))
+        for seed in range(300)
+    ]
+    for name in VALUES:
+        cells = pd.crosstab(frame[name], labels, normalize="columns").to_numpy().ravel()
+        tables = [conditional_table(one, name).cells for one in found]
+        values = np.array([one.value for one in tables])
+        stated = np.mean([one.variance for one in tables], axis=0)
+        assert values.var(axis=0) == pytest.approx(stated, rel=0.4)
+        covered = np.mean([(one.low <= cells) & (cells <= one.high) for one in tables], axis=0)
+        assert covered == pytest.approx(0.95, abs=0.055), name
+
+
+def test_a_class_that_cannot_be_told_from_nobodys_has_no_shares():
+    asked, (frame, labels) = asking(), members()
+    few = estimate(asked, simulate(asked, frame, labels, rng=1, fidelity="counts", devices=12))
+    for found in (few, estimate(asked, Tally(asked))):
+        for name, values in VALUES.items():
+            cells = conditional_table(found, name).cells
+            unknown = np.isinf(cells.variance)
+            assert unknown.any()
+            assert (cells.value[unknown] == 1 / len(values)).all()
+            assert (cells.low[unknown] == 0).all()
+            assert (cells.high[unknown] == 1).all()
+
+
+@pytest.mark.parametrize("classes", ["ab", "abc"])
+@pytest.mark.parametrize("liars", [1, 40])
+def test_liars_move_no_conditional_share_by_more_than_is_stated(classes, liars):
+    """The devices of the worst answers anybody can give, in place of as many honest ones."""
+    asked, (frame, labels) = asking(classes, discrete="oue"), members(classes)
+    tally = simulate(asked, frame, labels, rng=2, fidelity="counts", devices=12_000)
+    honest = estimate(asked, tally)
+    for question in asked.questions:
+        for supports in (0, 1):
+            lied = Tally(asked) + tally
+            counts = lied.counts[question.index]
+            counts[:] = np.clip(counts + (2 * supports - 1) * liars, 0, tally.n[question.index])
+            moved = estimate(asked, lied)
+            for name in VALUES:
+                table = conditional_table(honest, name)
+                distance = np.abs(conditional_table(moved, name).cells.value - table.cells.value)
+                assert (distance <= conditional_reach(honest, table, liars) + 1e-12).all()
+
+
+def test_no_liar_moves_nothing_and_many_can_move_everything():
+    asked, (frame, labels) = asking(), members()
+    found = estimate(asked, simulate(asked, frame, labels, rng=2, fidelity="counts", devices=12_000))
+    table = conditional_table(found, "w")
+    assert (conditional_reach(found, table, 0) == 0).all()
+    assert (conditional_reach(found, table, 10**6) == 1).all()
+    nobody = estimate(asked, Tally(asked))
+    assert (conditional_reach(nobody, conditional_table(nobody, "w"), 1) == 1).all()
