@@ -43,6 +43,8 @@ def forwarding(url: str, times: int = 1) -> Iterator[tuple[str, list[tuple[dict[
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Relay) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/relay", seen
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/relay", seen
+        finally:
+            server.shutdown()
+            thread.join()

@@ -87,7 +87,10 @@ def test_what_is_wrong_is_said_in_a_line_and_nothing_is_made_or_written_over(tmp
     if answers == ANSWERS:
         (tmp_path / "draft.json").write_text("mine")
     with start(tmp_path, *options) as running:
-        _, told = running.communicate(answers, timeout=30)
+        try:
+            _, told = running.communicate(answers, timeout=30)
+        finally:
+            running.kill()
     assert running.returncode in (1, 2)
     assert says in told
     assert not (tmp_path / "data").exists()
