@@ -1,5 +1,5 @@
 // One device, as a process, for tests against programs of others: agrees, has its token signed, answers, delivers, and tells.
-//   node test/deliver.mjs '{"url", "id", "relay", "storage", "record", "label", "fetch", "seconds", "stop"}'
+//   node test/deliver.mjs '{"url", "id", "relay", "storage", "record", "label", "seconds", "stop"}'
 // A request for a token is a line `token HEX`, which a line of HEX answers; the last line is JSON. `stop` ends it before a step.
 import { createInterface } from "node:readline";
 import { hex, unhex } from "../dist/index.js";

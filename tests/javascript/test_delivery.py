@@ -1,5 +1,7 @@
 """Whole devices in JavaScript against a real aggregator: with tokens of our issuer, sealed and by a relay, and both."""
 
+import base64
+import hashlib
 import json
 import os
 import re
@@ -88,6 +90,54 @@ def test_a_device_with_a_token_and_a_relay_delivers_sealed_and_in_one_length(ser
         not re.search("(?i)authorization|cookie|referer|origin", name) for headers, _ in seen for name in headers
     )
     assert served.shown(campaign, 1)["reports"] > 0
+
+
+def test_the_token_of_another_answer_of_another_campaign_or_of_another_issuer_is_refused_and_waits(
+    served, deliver, tmp_path
+):
+    campaign = served.asking(issuer=served.issuer, title="theirs")
+    told = deliver(campaign, lambda request: served.sign("dora", request), stop="contribute")
+    storage = tmp_path / "device"
+    mine = deliver(campaign, lambda request: served.sign("emil", request), storage=str(storage), stop="contribute")
+    (state,) = storage.glob("device.[0-9]*")
+    number, text_ = state.read_text().split(" ", 1)
+    # Somebody puts what was stolen into a device's own storage, and makes its checksum right.
+    body = text_[43:].replace(mine["token"], told["token"])
+    state.write_text(f"{number} {checksum(body)}{body}")
+    mine = deliver(campaign, storage=str(storage), seconds=1)
+    assert (mine["fate"], mine["problem"], mine["dropped"]) == ("on-its-way", "wrong-answer-token", {})
+    assert served.shown(campaign)["reports"] == 0
+
+
+def checksum(body):
+    return base64.urlsafe_b64encode(hashlib.sha256(body.encode()).digest()).rstrip(b"=").decode()
+
+
+def test_a_device_that_dies_between_its_token_and_its_answer_goes_on_with_the_same_token(served, deliver, tmp_path):
+    campaign = served.asking(issuer=served.issuer, title="dies")
+    storage = str(tmp_path / "device")
+    first = deliver(campaign, lambda request: served.sign("fritz", request), storage=storage, stop="contribute")
+    assert first["steps"] == ["ask", "token", "contribute"]
+    again = deliver(campaign, storage=storage)
+    assert (again["fate"], again["steps"], again["token"]) == (
+        "arrived",
+        ["contribute", "contribute", "contribute"],
+        first["token"],
+    )
+
+
+def test_an_answer_of_the_issuer_that_was_lost_is_asked_for_again_and_counted_once(served, deliver, tmp_path):
+    campaign, asked = served.asking(issuer=served.issuer, title="lost"), []
+
+    def lost(request):
+        asked.append((request, served.sign("greta", request)))
+        return b""
+
+    storage = str(tmp_path / "device")
+    assert deliver(campaign, lost, storage=storage)["refused"] == "wrong-token"
+    assert deliver(campaign, lost, storage=storage)["refused"] == "wrong-token"
+    assert deliver(campaign, lambda request: served.sign("greta", request), storage=storage)["fate"] == "arrived"
+    assert len(set(asked)) == 1
 
 
 def test_our_own_relay_takes_what_javascript_seals_and_mixes_it(served, deliver, tmp_path):

@@ -27,6 +27,7 @@ def test_a_package_has_every_name_that_it_hands_on_and_no_other(name):
     package = import_module(name)
     assert all(getattr(package, one) is not None for one in package.__all__)
     assert set(package.__all__) <= set(dir(package))
+    assert "lazy_names" not in dir(package)
     with pytest.raises(AttributeError, match=rf"module '{name}' has no attribute 'absent'"):
         _ = package.absent
 

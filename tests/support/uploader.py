@@ -26,13 +26,16 @@ def post(url, campaign, body, timeout=20, token=None, shown=None):
 
 
 class Uploaders:
-    """Threads that send ``uploads`` until each is answered 200; with the answer tokens of those that have one."""
+    """Threads that send ``uploads`` until each is answered 200, or until :meth:`stop`; with the answer tokens of those
+    that have one in ``shown``.
+    """
 
     def __init__(self, url, campaign, uploads, threads=8, token=None, shown=None):
         self.acknowledged, self.refusals = set(), []
         self._url, self._campaign, self._token, self._shown = url, campaign, token, shown or {}
         self._waiting = list(uploads)
         self._lock = threading.Lock()
+        self._stopping = threading.Event()
         self._threads = [threading.Thread(target=self._send) for _ in range(threads)]
         for thread in self._threads:
             thread.start()
@@ -42,8 +45,8 @@ class Uploaders:
             return self._waiting.pop() if self._waiting else None
 
     def _send(self):
-        while (body := self._next()) is not None:
-            while True:
+        while not self._stopping.is_set() and (body := self._next()) is not None:
+            while not self._stopping.is_set():
                 try:
                     status, answer = post(
                         self._url(), self._campaign, body, token=self._token, shown=self._shown.get(body)
@@ -58,6 +61,14 @@ class Uploaders:
                     self.refusals.append((status, answer))
                     break
                 time.sleep(RETRY_SECONDS)
+
+    @property
+    def sending(self):
+        return any(thread.is_alive() for thread in self._threads)
+
+    def stop(self):
+        self._stopping.set()
+        self.join()
 
     def join(self):
         for thread in self._threads:

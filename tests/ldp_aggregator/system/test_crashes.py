@@ -73,6 +73,24 @@ def test_no_acknowledged_report_is_lost_when_the_server_is_killed(kept, loop, ki
     assert kept.check() == []
 
 
+def test_sigterm_commits_what_was_accepted_and_ends_cleanly(kept_in_file):
+    kept = kept_in_file
+    campaign = kept.publish(6000)
+    uploads = uploads_of(campaign, range(6000))
+    daemon = Daemon(kept.folder)
+    uploaders = Uploaders(lambda: daemon.public, campaign, uploads)
+    time.sleep(0.7)
+    assert uploaders.sending
+    assert daemon.stop() == 0
+    uploaders.stop()
+    assert len(uploaders.acknowledged) > 0
+    counts = kept.tally(campaign).counts[0].tolist()
+    counted = {encode_upload([cell_report(campaign, cell)], campaign) for cell, n in enumerate(counts) if n}
+    assert uploaders.acknowledged <= counted
+    assert max(counts) == 1
+    assert kept.check() == []
+
+
 def two_questions(cells):
     """``cells`` for each of two features, so that more reports than one question has cells find one of their own."""
     feature = {"kind": "categorical", "values": [f"v{value}" for value in range(cells // 4)], "missing": False}
