@@ -4,7 +4,6 @@ import json
 import math
 import xml.etree.ElementTree as ElementTree
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 
 import pytest
 from cells import SteppedClock
@@ -15,7 +14,6 @@ from ldp_aggregator.dashboard.drawing.evaluations import model_row
 from ldp_aggregator.dashboard.drawing.plots import Bar, curve, interval_plot, nice_ticks
 from ldp_aggregator.dashboard.drawing.server_metrics import read_exposition
 from ldp_aggregator.dashboard.page_sources import MOST_SAMPLES, History
-from ldp_aggregator.dashboard.pages import asset
 from ldp_aggregator.dashboard.session import LIFETIME, open_session, read_session
 from ldp_aggregator.learning.published import LOCAL_RELATION, Guarantee
 from ldp_aggregator.server.metrics import Metrics
@@ -187,10 +185,3 @@ def test_a_model_that_says_nothing_of_its_training_is_shown_all_the_same():
     evaluated = {"training": {"evaluated": {"accuracy": {"value": 0.8, "low": 0.7, "high": 0.9}}}}
     row = model_row(PublishedModel(1, json.dumps(evaluated), NOW))
     assert (row.accuracy, row.low, row.high) == (0.8, 0.7, 0.9)
-
-
-def test_the_labs_encoder_is_the_one_that_the_package_builds():
-    bundle = Path(__file__).resolve().parents[3] / "javascript" / "dist" / "ldp-bayes-client.min.js"
-    if not bundle.exists():
-        pytest.skip("javascript/dist is not built; npm run build makes it")
-    assert asset(bundle.name) == (bundle.read_bytes(), "text/javascript")
