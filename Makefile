@@ -199,9 +199,11 @@ $(AXE):
 browser: $(INSTALLED) $(AXE)
 	$(BIN)/python -m pytest tests/browser
 
+SCREENSHOTS := PYTHONPATH=tests/support:tests/support/learning $(BIN)/python docs/pictures/screenshots.py
+
 screenshots: $(INSTALLED)
-	$(BIN)/python tests/browser/screenshots.py build/screenshots
-	$(BIN)/python tests/browser/screenshots.py build/screenshots --devices 4000 --picture docs/pictures/dashboard.png
+	$(SCREENSHOTS) build/screenshots
+	$(SCREENSHOTS) build/screenshots --devices 4000 --picture docs/pictures/dashboard.png
 
 $(DOCS)/.installed: docs/site/requirements.txt
 	$(PYTHON) -m venv $(DOCS)

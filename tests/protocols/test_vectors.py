@@ -1,4 +1,4 @@
-"""The test vectors of ``protocols/vectors``: this code passes them, and generates them."""
+"""The test vectors of ``protocols/vectors``: this code passes them, and writes them."""
 
 import json
 import math
@@ -143,9 +143,9 @@ def test_a_record_that_is_impossible_in_every_class_is_of_the_class_that_the_pri
 
 def test_the_files_are_what_the_documented_command_makes(tmp_path):
     pytest.importorskip("pandas", reason="the aggregator's packages are not installed")
-    import vectors
+    import write
 
-    vectors.main(str(tmp_path))
+    write.main(str(tmp_path))
     for name in FILES:
         made, kept = ((folder / name).read_text(encoding="utf-8") for folder in (tmp_path, FOLDER))
         if name == "training.json":
@@ -154,7 +154,7 @@ def test_the_files_are_what_the_documented_command_makes(tmp_path):
                 assert approximately(json.loads(one.pop("model")), json.loads(other.pop("model")))
             assert approximately(fresh["accepted"], old["accepted"])
         else:
-            assert made == kept, f"{name} is stale: python tests/support/vectors/vectors.py protocols/vectors"
+            assert made == kept, f"{name} is stale: python protocols/vectors/writer/write.py protocols/vectors"
 
 
 @pytest.mark.parametrize("case", VALUES["cases"], ids=lambda case: repr(case["value"])[:40])

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from exact_coins import RecordingCoins
 from random_campaigns import as_python, campaign, document, record
+from recording_coins import RecordingCoins
 
 from ldp_client import perturb
 from ldp_client.draw import draw_questions, draw_window

@@ -1,6 +1,6 @@
 """Makes the test vectors that a port to another language is held to (see protocols/vectors/README.md).
 
-    python tests/support/vectors/vectors.py protocols/vectors
+    python protocols/vectors/writer/write.py protocols/vectors
 
 Everything is drawn from fixed seeds, so that the same code gives the same files.
 """
@@ -11,7 +11,7 @@ import struct
 import sys
 from pathlib import Path
 
-from exact_coins import RecordingCoins
+from recording_coins import RecordingCoins
 from value_vectors import values
 from vector_campaigns import campaigns
 from vector_directories import directories

@@ -1,13 +1,9 @@
 """Pictures of every page, and of what pages look like when something is wrong or missing, at three widths, in light and
-dark: ``python tests/browser/screenshots.py FOLDER``.
+dark: ``make screenshots``.
 """
 
 import argparse
-import sys
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support" / "learning"))
 
 from browsing import open_browser
 from scenery import scenery

@@ -19,21 +19,6 @@ class SeededCoins(Coins):
         return [self._random.getrandbits(64) for _ in range(count)]
 
 
-class RecordingCoins(Coins):
-    """Words from a script, or from a seed, kept as they are taken."""
-
-    def __init__(self, seed, script=None):
-        self._random, self._script, self.taken = random.Random(repr(seed)), script, []
-
-    def words(self, count):
-        if self._script is None:
-            fresh = [self._random.getrandbits(64) for _ in range(count)]
-        else:
-            fresh = self._script[len(self.taken) : len(self.taken) + count]
-        self.taken += fresh
-        return fresh
-
-
 class PrunedError(Exception):
     """The path through the coins has become too improbable to follow."""
 

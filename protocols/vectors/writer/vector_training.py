@@ -4,7 +4,7 @@ import json
 import math
 import random
 
-from exact_coins import RecordingCoins
+from recording_coins import RecordingCoins
 from vector_campaigns import as_text
 
 from ldp_aggregator import Tally, estimate, train
