@@ -2,9 +2,10 @@ import { floatUp } from "../exact/rationals.js";
 import { stateOf, type Install } from "./install.js";
 import { receiptsOf, total, type Fate, type Kept, type Receipt, type State } from "./state.js";
 
-const FATES: Readonly<Partial<Record<Fate, string>>> = {
+const FATES: Readonly<Record<Fate, string>> = {
   waiting: "not sent yet",
   "on-its-way": "being sent, may have arrived",
+  arrived: "handed over",
   refused: "the server says that it refused it",
   expired: "given up, may have arrived",
   deleted: "deleted, may have arrived",
@@ -34,7 +35,7 @@ export class Ledger {
       ({ title, at, epsilon, fate, questions, window }) =>
         `* "${title.replace(/"/g, "'")}" on ${new Date(at).toJSON()?.slice(0, 10)}${window ? ", in " + window : ""}: ` +
         `noisy answers: ${questions.length}; ` +
-        `epsilon ${written(epsilon)}; ${FATES[fate] ?? fate}.`,
+        `epsilon ${written(epsilon)}; ${FATES[fate]}.`,
     );
     return [
       `Privacy loss of this ${per}: epsilon ${written(this.totalEpsilon)} of at most ${maxTotalEpsilon}; ` +

@@ -6,7 +6,7 @@ import Foundation
 public enum NextStep {
     /** Show the person title, purpose and `realisedEpsilon`; then `grant` for a yes, `withdraw` for a no. */ case ask(Campaign)
     /** The person has agreed, and no answer is given yet; in a series, this device's window is open. */ case contribute
-    /** Answered, declined, refused (it says why), or not to be had at the moment. */ case nothing(Refusal?)
+    /** Answered, declined, refused (it says why), or not to be had at the moment (the problem's code). */ case nothing(Refusal?, problem: String? = nil)
 }
 
 /// What became of a call of `contribute`.
@@ -57,7 +57,7 @@ public final class DeviceCampaign {
             guard let refusal else { return entry == nil ? .ask(campaign) : .contribute }
             let isAsked = refusal == .otherRecipient || entry == nil && agreeable.contains(refusal)
             return isAsked ? .ask(campaign) : .nothing(refusal)
-        } catch LdpError.away { return .nothing(nil) }
+        } catch LdpError.away(let code) { return .nothing(nil, problem: code) }
     }
     /// Why this device would refuse the campaign, nil where it would answer: to know before anybody is asked.
     public func refusal() throws -> Refusal? {

@@ -20,7 +20,7 @@ public struct Ledger: CustomStringConvertible {
 }
 
 private let words: [Fate: String] = [
-    .waiting: "not sent yet", .onItsWay: "being sent, may have arrived", .arrived: "arrived", .deleted: "deleted, may have arrived",
+    .waiting: "not sent yet", .onItsWay: "being sent, may have arrived", .arrived: "handed over", .deleted: "deleted, may have arrived",
     .refused: "the server says that it refused it", .expired: "given up, may have arrived",
 ]
 /// What the receipts cost together, exactly.

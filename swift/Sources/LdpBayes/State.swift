@@ -4,7 +4,7 @@ import Foundation
 public enum Fate: String, Codable {
     /** Nothing of it has left. */ case waiting
     /** An upload has begun. */ case onItsWay = "on-its-way"
-    /** The server says that it has it. */ case arrived
+    /** The server says that it has it, or a relay that will bring it there. */ case arrived
     /** The server says so; nobody can check it. */ case refused
     /** It was tried for too long. */ case expired
     /** It was withdrawn after an upload had begun. */ case deleted

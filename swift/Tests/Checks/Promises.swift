@@ -83,7 +83,7 @@ final class Promises {
         switch try self.campaign(place, campaign).nextStep() {
         case .ask: return "ask"
         case .contribute: return "contribute"
-        case .nothing(let refusal): return refusal?.rawValue ?? "nothing"
+        case .nothing(let refusal, let problem): return refusal?.rawValue ?? problem ?? "nothing"
         }
     }
 
@@ -184,6 +184,10 @@ final class Promises {
             try equal(try campaign(place).withdraw(), Withdrawal(deleted: 0, onItsWay: 0, refunded: 0))
             try equal(try next(place), "nothing")
             try refuses("consent-missing") { _ = try campaign(place).contribute(record, label: "yes") }
+        }
+        try promise("a campaign that cannot be had says why") { place in
+            let nowhere = try device(place).campaign(url, id: String(repeating: "A", count: 43), maxEpsilon: 4)
+            guard case .nothing(nil, problem: "http-404") = try nowhere.nextStep() else { throw Failed(description: "no reason") }
         }
         try promise("who withdraws before anything left gets the loss back") { place in
             try campaign(place).grant()

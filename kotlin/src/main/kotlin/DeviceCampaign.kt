@@ -11,8 +11,8 @@ sealed interface NextStep {
     data class Ask(val campaign: Campaign) : NextStep
     /** The person has agreed, and no answer is given yet; in a series, this device's window is open. */
     object Contribute : NextStep
-    /** Answered, declined, refused ([refusal] says why), or not to be had at the moment. */
-    data class Nothing(val refusal: Refusal? = null) : NextStep
+    /** Answered, declined, refused ([refusal] says why), or not to be had at the moment ([problem] is the code). */
+    data class Nothing(val refusal: Refusal? = null, val problem: String? = null) : NextStep
 }
 
 /** What became of a call of `contribute`. */
@@ -66,7 +66,7 @@ class DeviceCampaign internal constructor(
         val (campaign, refusal) = try {
             fetch() to refusal()
         } catch (error: AwayException) {
-            return NextStep.Nothing()
+            return NextStep.Nothing(problem = error.code)
         }
         return when {
             refusal == null && entry != null -> NextStep.Contribute

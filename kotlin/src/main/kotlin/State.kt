@@ -4,7 +4,7 @@ package ldpbayes
 enum class Fate(internal val words: String) {
     /** Nothing of it has left. */ WAITING("not sent yet"),
     /** An upload has begun. */ ON_ITS_WAY("being sent, may have arrived"),
-    /** The server says that it has it. */ ARRIVED("arrived"),
+    /** The server says that it has it, or a relay that will bring it there. */ ARRIVED("handed over"),
     /** The server says so; nobody can check it. */ REFUSED("the server says that it refused it"),
     /** It was tried for too long. */ EXPIRED("given up, may have arrived"),
     /** It was withdrawn after an upload had begun. */ DELETED("deleted, may have arrived"),

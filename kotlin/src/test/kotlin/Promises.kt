@@ -202,6 +202,10 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             equal(campaign(place).nextStep(), NextStep.Nothing())
             refuses("consent-missing") { campaign(place).contribute(record, "yes") }
         }
+        promise("a campaign that cannot be had says why") { place ->
+            val nowhere = device(place).campaign(url, "A".repeat(43), maxEpsilon = 4.0)
+            equal(nowhere.nextStep(), NextStep.Nothing(problem = "no-model"))
+        }
         promise("who withdraws before anything left gets the loss back") { place ->
             campaign(place).grant()
             val receipt = (campaign(place).contribute(record, "yes") as Contribution.Answered).receipt
