@@ -183,38 +183,6 @@ def test_whatever_cannot_be_used_or_read_is_in_the_last_cell_of_its_class_and_no
             assert answers(campaign, question, record, class_index) == {last: 1}
 
 
-def test_a_product_is_missing_where_either_value_is():
-    numbers = [
-        {**FEATURES["weight"], "name": name, "missing": missing} for name, missing in (("u", None), ("w", False))
-    ]
-    campaign = compiled(*numbers, {**numbers[0], "name": "v"}, asks="moments", study="s")
-    asked = {(one.feature, one.other): one.index for one in campaign.questions if one.kind == "product"}
-    for pair, cell in ((("u", "v"), 2), (("v", "v"), 2), (("u", "u"), 1), (("u", "w"), 1), (("w", "v"), 2)):
-        assert answers(campaign, asked[pair], {"u": 1, "w": 1}) == {cell: 1}
-    halves = encode(campaign, campaign.questions[asked["u", "w"]], {"u": 1}, 0, ScriptedCoins([0, ONE - 1]))
-    assert halves == 0, "w is complete and replaced by the lowest number"
-
-
-def test_an_output_without_any_input_is_missing_and_what_is_called_complete_is_random():
-    def projected(missing):
-        inputs = [{**FEATURES["weight"], "name": "u", "missing": None}, {**FEATURES["weight"], "name": "v"} | missing]
-        rows = {
-            "mean": [0.25, -0.5],
-            "scale": [1, 2],
-            "matrix": [[0.6, 0.8]],
-            "outputs": [number("out", -1, 1, missing=None)],
-        }
-        return compiled(*inputs, projection={"method": "pca", "inputs": ["u", "v"], **rows, "fitted_on": "public"})
-
-    assert answers(projected({"missing": None}), 1, {}) == {5: 1}
-    campaign = projected({})
-    assert answers(campaign, 1, {"u": float("nan")}) == {5: 1}
-    low, high = (
-        encode(campaign, campaign.questions[1], {"u": 0.25}, 0, ScriptedCoins([word, ONE // 2])) for word in (0, 2**53)
-    )
-    assert (low, high) == (0, 1)  # v = -1 and v = 1
-
-
 @pytest.mark.parametrize("colour", [FEATURES["colour"], MAY_BE_MISSING[0]], ids=["complete", "may be missing"])
 @pytest.mark.parametrize(
     "privacy", [{}, {"epsilon": 3, "answers": "all"}, {"epsilon": 2, "discrete": "de"}, {"epsilon": 4}], ids=str
