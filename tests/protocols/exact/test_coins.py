@@ -43,6 +43,10 @@ def test_below_takes_the_low_bits_of_as_many_words_as_it_needs_the_least_signifi
     assert coins.taken == each * (first + 1)
 
 
+def test_a_draw_of_two_words_that_equals_its_bound_is_drawn_again():
+    assert ScriptedCoins([1, 1, 0, 1]).below(2**64 + 1) == 2**64
+
+
 @pytest.mark.parametrize("bound", [0, -1])
 def test_below_refuses_a_bound_that_nothing_is_below(bound):
     with pytest.raises(ValueError, match="at least 1"):

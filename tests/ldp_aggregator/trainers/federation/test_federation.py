@@ -184,16 +184,16 @@ def test_push_sum_nodes_conserve_sum_and_weight(campaign, shares):
 
 def test_every_share_that_may_be_of_the_same_rows_costs_epsilon_again(campaign, shares):
     one, two, three = (shares[f"node-{i}"] for i in range(3))
-    for sent, epsilon in (
-        ((("a", one), ("b", two)), 2),
-        ((("a", one), ("a", one)), 2),
-        ((("a", one), ("a", two)), 4),
-        ((("a", one), ("a", two), ("a", one), ("b", one)), 4),
-        ((("a", one), ("a", two), ("a", three), ("b", one), ("b", two)), 6),
+    state = FederatedState(campaign)
+    for node, share, epsilon in (
+        ("a", one, 2),
+        ("a", one, 2),
+        ("b", two, 2),
+        ("a", two, 4),
+        ("b", one, 4),
+        ("a", three, 6),
     ):
-        state = FederatedState(campaign)
-        for node, share in sent:
-            state.put(node, share)
+        state.put(node, share)
         assert state.guarantee.epsilon == epsilon
     state = FederatedState(campaign, {"a": one})
     for share, epsilon in ((one, 2), (two, 4)):
