@@ -257,7 +257,7 @@ def worst_log_ratio(alpha, beta):
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("share", [0.3, 1.0])
+@pytest.mark.parametrize("share", [0.3, 1.0, 1.003])
 def test_the_calibration_is_sound_and_tight(epsilon, share):
     beta = share * largest_beta(epsilon)
     alpha = calibrate(epsilon, beta)
