@@ -12,6 +12,7 @@ from drafts import draft, number, text
 from exact_coins import enumerate_outcomes
 from hypothesis import given
 from hypothesis import strategies as st
+from records import Watched
 
 from ldp_client.answering import encode
 from protocols import Campaign, DraftError, ScriptedCoins
@@ -30,11 +31,6 @@ FEATURES = {
 MAY_BE_MISSING = [{**FEATURES[name], "missing": None} for name in ("colour", "size", "weight")]
 NOTHING = [None, float("nan"), "blau", "", object(), [1], b"red", 1j]
 """What is neither a declared text nor a number."""
-
-
-class Unreadable(dict):
-    def get(self, name, default=None):
-        raise RuntimeError(name)
 
 
 def compiled(*features, label_weight=1, privacy=None, **changes):
@@ -173,7 +169,12 @@ def test_noisy_sums_are_refused_for_what_may_be_missing_and_by_auto_never_chosen
 
 
 @pytest.mark.parametrize(
-    "record", [*({"colour": no, "size": no, "weight": no} for no in NOTHING), {}, Unreadable(colour="red", size=1)]
+    "record",
+    [
+        *({"colour": no, "size": no, "weight": no} for no in NOTHING),
+        {},
+        Watched(dict.fromkeys(FEATURES, RuntimeError())),
+    ],
 )
 def test_whatever_cannot_be_used_or_read_is_in_the_last_cell_of_its_class_and_no_coin_is_taken(record):
     campaign = compiled(*MAY_BE_MISSING)

@@ -127,10 +127,6 @@ def test_headers_that_http_does_not_allow_are_not_written():
             encode_request(BinaryRequest("POST", "https", "a", "/", (header,)))
 
 
-def _public(of, private):
-    return of.kem.deserialize_public_key(private.raw.public_key().public_bytes_raw())
-
-
 def test_a_suite_is_the_one_that_rfc_9458_names():
     of = CipherSuite.new(KEMId.DHKEM_X25519_HKDF_SHA256, KDFId.HKDF_SHA256, AEADId.CHACHA20_POLY1305)
     assert [(one.kem.id, one.kdf.id, one.aead.id) for one in (suite(3), of)] == 2 * [
@@ -166,7 +162,8 @@ def gateway():
 def sealed(gateway, monkeypatch):
     of = suite(1)
     private = of.kem.deserialize_private_key(EPHEMERAL)
-    monkeypatch.setattr(of.kem._prim, "generate_key_pair", lambda: KEMKeyPair(private, _public(of, private)))
+    public = of.kem.deserialize_public_key(private.raw.public_key().public_bytes_raw())
+    monkeypatch.setattr(of.kem._prim, "generate_key_pair", lambda: KEMKeyPair(private, public))
     return Sealed(gateway, MESSAGE)
 
 

@@ -7,7 +7,7 @@ import pytest
 from drafts import draft, number, text
 
 from ldp_client.answering import encode
-from protocols import Campaign, DraftError, ScriptedCoins
+from protocols import Campaign, DocumentError, DraftError, ScriptedCoins
 from protocols.document.questions import PAIR, PRODUCT, SQUARE, VALUE
 
 BINNED, GAUSSIAN = number("pca1", -1, 1, bins=4), number("pca2", -1, 1)
@@ -146,3 +146,13 @@ def test_a_moments_round_that_cannot_be_is_refused(changes, field):
     with pytest.raises(DraftError) as caught:
         Campaign.compile({**ROUND, **changes})
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    "change", [{"other": "z"}, {"other": None}, {"group": 2}, {"domain_size": 2}, {"kind": "value"}]
+)
+def test_a_tampered_product_question_is_refused(change):
+    document = json.loads(Campaign.compile(ROUND).document)
+    document["questions"][4] |= change
+    with pytest.raises(DocumentError):
+        Campaign.parse(json.dumps(document).encode())
