@@ -1,4 +1,4 @@
-"""Ed25519 by RFC 8032's own vectors, what must be refused, and directories: no byte of one can be changed.
+"""Ed25519 by RFC 8032's own vectors, and what must be refused.
 
 What directories say, and what else must be refused, stands in the test vectors.
 """

@@ -1,6 +1,4 @@
-"""The last number that is taken and the first that is not, where coins, losses and parameters are decided, and
-parameters in a document: there and back.
-"""
+"""The last number that is taken and the first that is not, where losses and parameters are decided."""
 
 import itertools
 import math

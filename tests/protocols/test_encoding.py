@@ -1,6 +1,6 @@
 """From a record's values to the cell or the moment that is perturbed: declared, missing and undeclared ones.
 
-What is asked of exact records is in the vectors, too: products, outputs, and what is there where others miss.
+What is asked of products and of a projection's outputs, and what is there where others miss, is in the vectors.
 """
 
 import json

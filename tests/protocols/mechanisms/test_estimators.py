@@ -1,4 +1,4 @@
-"""P, q and the predicted variances of every mechanism, against its definition and what is published."""
+"""P, q and the variances of the mechanisms for discrete values, against their definition and what is published."""
 
 import itertools
 import math
