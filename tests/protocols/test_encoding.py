@@ -1,6 +1,6 @@
 """From a record's values to the cell or the moment that is perturbed: declared, missing and undeclared ones.
 
-What is asked of products and of a projection's outputs, and what is there where others miss, is in the vectors.
+What is asked of exact records is in the vectors, too: outputs, and what is there where others miss.
 """
 
 import json
@@ -182,6 +182,14 @@ def test_whatever_cannot_be_used_or_read_is_in_the_last_cell_of_its_class_and_no
         sign = 3 * class_index + 2
         for question, last in ((1, 3 * 2 + class_index), (2, 4 * 2 + class_index), (3, sign), (4, sign)):
             assert answers(campaign, question, record, class_index) == {last: 1}
+
+
+def test_a_product_is_missing_where_either_value_is():
+    features = (number(name, -1, missing=name != "w") for name in "uvw")
+    campaign = compiled(*features, asks="moments", study="s")
+    asked = {(one.feature, one.other): one.index for one in campaign.questions if one.kind == "product"}
+    for pair, cell in ((("u", "v"), 2), (("v", "v"), 2), (("u", "u"), 1), (("u", "w"), 1), (("v", "w"), 2)):
+        assert answers(campaign, asked[pair], {"u": 1, "w": 1}) == {cell: 1}
 
 
 @pytest.mark.parametrize("colour", [FEATURES["colour"], MAY_BE_MISSING[0]], ids=["complete", "may be missing"])
