@@ -178,6 +178,20 @@ def test_nobody_and_one_device_have_no_crowd_to_hide_in() -> None:
     assert delta_bound(row, 1, 0.0) >= math.tanh(0.5) * (1 - 1e-9)
 
 
+def test_the_bound_is_the_exact_sum_where_that_can_be_added_up() -> None:
+    """Direct encoding on two cells has no R: 1/n E[(N10 A - N01 B)+] term by term, from scipy's laws."""
+    row = blanket_of(DirectEncoding.make(2, Fraction(1)))
+    for reports in (10, 300, 2000):
+        for epsilon in (0.05, 0.2, 0.6):
+            e0, e = float(row.ratio), math.exp(epsilon)
+            told = np.arange(reports + 1)
+            first = np.arange(reports + 1)[:, None]
+            gain = np.maximum(first * (e0 - e) - (told - first) * (e * e0 - 1), 0) * (first <= told)
+            inner = (stats.binom.pmf(first, told, 0.5) * gain).sum(axis=0)
+            exact = float(stats.binom.pmf(told, reports, float(2 * row.told)) @ inner) / reports
+            assert exact <= delta_bound(row, reports, epsilon) <= 1.05 * exact + 1e-13
+
+
 @pytest.mark.parametrize("name", ["ss", "oue"])
 def test_the_bound_is_never_below_the_whole_multinomial_sum(name: str) -> None:
     """With reports of all four kinds, added up one by one."""
