@@ -25,14 +25,6 @@ def test_a_series_opens_with_its_first_window_and_closes_some_days_after_its_las
     assert Campaign.parse(campaign.document, campaign.id) == campaign
 
 
-def test_a_document_without_windows_says_nothing_of_them():
-    campaign = Campaign.compile({**DRAFT, "windows": None})
-    assert "windows" not in json.loads(campaign.document)
-    assert campaign.counted is not None
-    assert campaign.counted == campaign.questions
-    assert campaign.one_window is campaign
-
-
 @pytest.mark.parametrize(
     ("length", "duration"),
     [

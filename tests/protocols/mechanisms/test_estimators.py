@@ -12,7 +12,6 @@ from protocols.mechanisms import (
     DISCRETE,
     PURE,
     SubsetSelection,
-    SummingHistogramEncoding,
 )
 
 FREQUENCIES = {
@@ -101,10 +100,3 @@ def test_p_q_joint_support_and_variances_are_those_of_what_perturb_does(name, si
         weights = [int(v < cells) for v in range(size)]
         predicted = mechanism.sum_variance(cells, float(sum(frequencies[:cells])))
         assert predicted == pytest.approx(variance(weights), rel=1e-9, abs=1e-9)
-
-
-@pytest.mark.parametrize(("epsilon", "published"), [(1.0, 7.84), (4.0, 0.36)])
-def test_the_integer_noise_of_she_has_less_variance_than_continuous_noise(epsilon, published):
-    variance = SummingHistogramEncoding.make(5, exact_epsilon(epsilon)).noise_variance(0.2)
-    assert variance == pytest.approx(published, abs=0.005)
-    assert variance < 8 / epsilon**2
