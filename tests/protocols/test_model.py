@@ -70,12 +70,6 @@ def test_a_model_document_reads_as_plain_probabilities_and_its_text_is_stable():
     assert Model.from_json(model.to_json().encode()).to_json() == model.to_json()
 
 
-def test_a_model_does_not_say_whether_values_are_in_their_order():
-    features = (CategoricalFeature("age", ("young", "old"), ordered=said) for said in (False, True))
-    tables = (DiscreteLikelihood(feature, ((0.5, 0.1), (0.5, 0.9))) for feature in features)
-    assert len({Model("y", ("a", "b"), (0.5, 0.5), (table,)).to_json() for table in tables}) == 1
-
-
 @pytest.mark.parametrize(
     ("place", "value", "field"), REFUSED, ids=[f"{n}-{field}" for n, (_, _, field) in enumerate(REFUSED)]
 )

@@ -192,62 +192,6 @@ def test_the_bound_is_the_exact_sum_where_that_can_be_added_up() -> None:
             assert exact <= delta_bound(row, reports, epsilon) <= 1.05 * exact + 1e-13
 
 
-def crowds() -> list[tuple[Array, Blanket]]:
-    """The laws and blankets of six mechanisms, and of two questions."""
-    one = Fraction(1)
-    singles: list[AnyMechanism] = [
-        DirectEncoding.make(2, one),
-        DirectEncoding.make(4, one),
-        SubsetSelection.make(6, one),
-        OptimalUnaryEncoding.make(3, one),
-        SummingHistogramEncoding.make(2, one),
-        OneBit.make(2, one),
-    ]
-    found = [(law_of(mechanism), blanket_of(mechanism)) for mechanism in singles]
-    parts = [(Fraction(1, 3), singles[0]), (Fraction(2, 3), singles[5])]
-    law = mixture([(share, law_of(mechanism)) for share, mechanism in parts])
-    return [*found, (law, mixed((share, blanket_of(mechanism)) for share, mechanism in parts))]
-
-
-TRIED = (0.0, 0.01, 0.05, 0.2)
-
-
-def surest_deltas(law: Array, devices: int, rng: np.random.Generator, alarm: float) -> list[float]:
-    """Deltas that the best distinguisher of two people surely reaches, one for each of TRIED: everybody else has the
-    last item.
-
-    The shuffled reports, h of each kind, are sum_y h_y mu_x(y) / mu_z(y) times as likely with x among the z as without,
-    so the event in which x is exp(epsilon) times as likely as x' is known, and has the largest delta of all.
-    """
-    trials, best = 40_000, [0.0] * len(TRIED)
-    others = law[-1]
-    crowds = []
-    for mine in (0, 1):
-        crowd = rng.multinomial(devices - 1, others, size=trials)
-        crowd[np.arange(trials), rng.choice(len(others), size=trials, p=law[mine])] += 1
-        crowds.append([crowd @ (law[x] / others) for x in (0, 1)])
-    for x, other in ((0, 1), (1, 0)):
-        for place, ratio in enumerate(np.exp(TRIED)):
-            of_x, of_other = (int((crowds[mine][x] > ratio * crowds[mine][other]).sum()) for mine in (x, other))
-            at_least = stats.beta.ppf(alarm / 2, of_x, trials - of_x + 1) if of_x else 0.0
-            at_most = stats.beta.ppf(1 - alarm / 2, of_other + 1, trials - of_other)
-            best[place] = max(best[place], float(at_least - ratio * at_most))
-    return best
-
-
-@pytest.mark.parametrize("position", range(len(crowds())))
-def test_the_best_distinguisher_of_shuffled_reports_stays_below_the_bound(position: int) -> None:
-    """Fails by chance with probability at most 1e-6 for each crowd; the seeds are fixed."""
-    law, row = crowds()[position]
-    rng = np.random.default_rng(position)
-    law = law / law.sum(axis=1, keepdims=True)
-    sizes = (30, 300, 3000)
-    for devices in sizes:
-        reached = surest_deltas(law, devices, rng, FALSE_ALARM / (2 * len(sizes) * len(TRIED)))
-        for delta, epsilon in zip(reached, TRIED, strict=True):
-            assert delta <= delta_bound(row, devices, epsilon)
-
-
 @pytest.mark.parametrize("name", ["ss", "oue"])
 def test_the_bound_is_never_below_the_whole_multinomial_sum(name: str) -> None:
     """With reports of all four kinds, added up one by one."""
@@ -344,6 +288,45 @@ def test_no_mixture_of_questions_reveals_more_than_its_bound_says(epsilon: str) 
             law = mixture([(weight, law_of(one)) for weight, one in parts])
             row = mixed((weight, blanket_of(one)) for weight, one in parts)
             never_below(law, row, 3, float(epsilon))
+
+
+TRIED = (0.0, 0.01, 0.05, 0.2)
+
+
+def surest_deltas(law: Array, devices: int, rng: np.random.Generator, alarm: float) -> list[float]:
+    """Deltas that the best distinguisher of two people surely reaches, one for each of TRIED: everybody else has the
+    last item.
+
+    The shuffled reports, h of each kind, are sum_y h_y mu_x(y) / mu_z(y) times as likely with x among the z as without,
+    so the event in which x is exp(epsilon) times as likely as x' is known, and has the largest delta of all.
+    """
+    trials, best = 40_000, [0.0] * len(TRIED)
+    others = law[-1]
+    crowds = []
+    for mine in (0, 1):
+        crowd = rng.multinomial(devices - 1, others, size=trials)
+        crowd[np.arange(trials), rng.choice(len(others), size=trials, p=law[mine])] += 1
+        crowds.append([crowd @ (law[x] / others) for x in (0, 1)])
+    for x, other in ((0, 1), (1, 0)):
+        for place, ratio in enumerate(np.exp(TRIED)):
+            of_x, of_other = (int((crowds[mine][x] > ratio * crowds[mine][other]).sum()) for mine in (x, other))
+            at_least = stats.beta.ppf(alarm / 2, of_x, trials - of_x + 1) if of_x else 0.0
+            at_most = stats.beta.ppf(1 - alarm / 2, of_other + 1, trials - of_other)
+            best[place] = max(best[place], float(at_least - ratio * at_most))
+    return best
+
+
+@pytest.mark.parametrize("position", range(len(mechanisms(Fraction(1)))))
+def test_the_best_distinguisher_of_shuffled_reports_stays_below_the_bound(position: int) -> None:
+    """Fails by chance with probability at most 1e-6 for each crowd; the seeds are fixed."""
+    mechanism, rng = mechanisms(Fraction(1))[position], np.random.default_rng(position)
+    law, row = law_of(mechanism), blanket_of(mechanism)
+    law = law / law.sum(axis=1, keepdims=True)
+    sizes = (30, 300, 3000)
+    for devices in sizes:
+        reached = surest_deltas(law, devices, rng, FALSE_ALARM / (2 * len(sizes) * len(TRIED)))
+        for delta, epsilon in zip(reached, TRIED, strict=True):
+            assert delta <= delta_bound(row, devices, epsilon)
 
 
 def test_the_bound_is_near_the_truth() -> None:

@@ -155,15 +155,6 @@ def test_nothing_seen_proves_nothing_and_what_was_never_seen_of_the_other_a_loss
     assert 1 < few < many - 4
 
 
-def test_guesses_prove_more_than_either_event_alone():
-    """Direct encoding over 32 cells at epsilon 0.5, at the counts to be expected."""
-    p, q, trials = 0.0505, 0.0306, 100_000
-    guessed = guess_bound(round(2 * trials * p), round(2 * trials * q), 1e-3)
-    event = float(loss_bound(round(trials * p), trials, round(trials * q), trials, 1e-3))
-    assert 0.85 * 0.5 < guessed < 0.5
-    assert event < 0.85 * 0.5
-
-
 def test_rounds_are_as_fair_coins_would_have_them_and_take_almost_all_uploads_or_are_not_played():
     class Heads:
         def binomial(self, rounds, probability):

@@ -20,15 +20,13 @@ from audited import Client, Device, cases, planted_in
 from audited_campaigns import campaign, compiled, question, scores
 from drafts import text
 from leaking_answers import cells_of, index_bytes, packed, sample, true_cells, with_epsilon
-from leaking_around import HashCoins
 
 from ldp_aggregator.audit import Audit, audit
 from ldp_aggregator.audit.asking.black_box import Person, command_client
 from ldp_aggregator.audit.asking.lives import WINDOWS, Lives
 from ldp_aggregator.audit.verdict import ID_UNEVEN, IMPOSSIBLE, LOSS
-from protocols import Coins, Report, encode_upload
-from protocols.exact import ONE, WORD_BITS
-from protocols.mechanisms.pure import pack_flags
+from protocols import encode_upload
+from protocols.exact import ONE
 
 SOUND = {}
 """Clients that look odd and keep the promise: an auditor that reports one of them is wrong. Each says what is odd and
@@ -77,30 +75,6 @@ def time_ordered_ids(device, asked):
     return int(device.process.now.timestamp() * 1000).to_bytes(6, "big") + device.entropy(10)
 
 
-@sound(None, ONE_OF, "reports")
-def buffered_coins(device):
-    """Coins come from a buffer of the process. No word is used twice, and nothing forks."""
-    return device.perturbed(coins=device.process.memory.setdefault("coins", BufferedCoins(device.coins)))
-
-
-@sound(None, ALL, "reports")
-def hashed_coins(device):
-    """Coins are SHA-256 of a counter and 32 fresh bytes for every device: sound, as far as SHA-256 is."""
-    return device.perturbed(coins=HashCoins(device.entropy(32)))
-
-
-@sound(None, campaign(4, discrete="oue"), "perturb")
-def bit_by_bit(device, asked, item):
-    """A coin is compared with its threshold bit by bit. The probabilities are the same integers over 2^64."""
-    thresholds = [asked.mechanism.other_bit] * asked.domain_size
-    thresholds[item] = asked.mechanism.true_bit
-    flags = []
-    for threshold in thresholds:
-        places = (threshold >> place & 1 for place in reversed(range(WORD_BITS)))
-        flags.append(next((wanted > drawn for wanted in places if wanted != (drawn := device.coins.below(2))), False))
-    return pack_flags(flags, asked.domain_size)
-
-
 @sound(None, DE, "perturb")
 def truth_or_any_value(device, asked, item):
     """The truth, or else any of the d values, the true one included: the truth has the share p - q."""
@@ -147,14 +121,6 @@ def deals_questions(device):
     return [deck.pop()]
 
 
-@sound(None, ONE_OF, "reports")
-def answers_all_and_sends_one(device):
-    """Every question is answered; the one that is sent is drawn without a look at the answers."""
-    answers = [device.reply(asked) for asked in device.campaign.questions]
-    (drawn,) = device.questions()
-    return [Report(drawn.index, device.report_id(drawn), answers[drawn.index])]
-
-
 @sound(None, ALL, "send")
 def one_by_one_shuffled(device):
     """Every answer is an upload of its own, in an order drawn by lot."""
@@ -177,19 +143,6 @@ def several_times(device, least, lots):
 def silent_by_lot(device):
     """One device in ten never gets to send: it is drawn before its record is read."""
     return Device.send(device) if device.coins.below(10) else ()
-
-
-class BufferedCoins(Coins):
-    """Takes words from ``source`` 512 at a time."""
-
-    def __init__(self, source):
-        self._source, self._buffer = source, list[int]()
-
-    def words(self, count):
-        while len(self._buffer) < count:
-            self._buffer.extend(self._source.words(512))
-        taken, self._buffer = self._buffer[:count], self._buffer[count:]
-        return taken
 
 
 LEAKING = leaking_answers.LEAKING | leaking_around.LEAKING
@@ -218,7 +171,7 @@ FEW = (
     "study-answered-twice",
     "stored-for-one-class",
 )
-FEW_SOUND = ("random-ids", "uuid-4-ids", "hashed-coins", "truth-or-any-value", "sum-of-two-noises")
+FEW_SOUND = ("random-ids", "uuid-4-ids", "truth-or-any-value", "sum-of-two-noises")
 
 
 def audited(document: str, client: Client, times: int) -> Audit:

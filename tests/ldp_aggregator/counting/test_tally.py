@@ -2,11 +2,13 @@
 
 import random
 from fractions import Fraction
+from functools import partial
 
 import drafts
 import numpy as np
 import pytest
 from cells import cell_campaign
+from credit_draft import attempt
 
 from ldp_aggregator import Tally
 from ldp_aggregator.counting import tally
@@ -161,20 +163,6 @@ def test_the_digest_is_the_same_on_every_machine_and_in_every_version():
         assert digests(5, rows).tolist() == [slow_digest(5, row.tobytes()) for row in rows]
 
 
-@pytest.mark.parametrize("width", [1, 2, 7, 8, 9, 16, 100])
-def test_every_flipped_bit_another_order_of_words_and_another_question_change_the_digest(width):
-    rng = np.random.default_rng(width)
-    row = rng.integers(0, 256, (1, width), dtype=np.uint8)
-    flipped = np.repeat(row, 8 * width, axis=0)
-    for bit in range(8 * width):
-        flipped[bit, bit // 8] ^= 1 << bit % 8
-    values = digests(3, np.concatenate([row, flipped]))
-    assert len(set(values.tolist())) == 8 * width + 1
-    assert len({int(digests(question, row)[0]) for question in range(1000)}) == 1000
-    words = np.arange(16, dtype=np.uint8).reshape(1, 16)
-    assert digests(0, words)[0] != digests(0, np.roll(words, 8, axis=1))[0]
-
-
 DOMAINS = (2, 7, 8, 9, 130, 300)
 
 
@@ -235,18 +223,8 @@ def test_random_bytes_are_refused_exactly_where_the_mechanism_refuses_them(name,
         near = rng.choice([-reach - 1, -reach, 0, reach, reach + 1], p=[0.01, 0.05, 0.88, 0.05, 0.01], size=shape)
         rows = near.astype("<i4").view(np.uint8)
     refused = refusals(question, rows)
-    assert refused == {
-        position: code for position, row in enumerate(rows) if (code := refusal(question, row.tobytes())) is not None
-    }
-
-
-def refusal(question, payload):
-    """The mechanism's own word on one payload."""
-    try:
-        question.mechanism.check(payload)
-    except DocumentError as error:
-        return error.code
-    return None
+    found = [attempt(partial(question.mechanism.check, row.tobytes()), DocumentError)[1] for row in rows]
+    assert refused == {position: error.code for position, error in enumerate(found) if error}
 
 
 KINDS = ("de", "oue", "ss", "she", "sue", "the")

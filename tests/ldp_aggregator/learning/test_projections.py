@@ -11,7 +11,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from ldp_aggregator import Tally, train
 from ldp_aggregator.learning.projections import add_to_draft, fit_projection, moments_of_round, moments_of_table
-from protocols import Campaign, DraftError
+from protocols import Campaign
 from simulations import simulate
 
 NUMBERS = (number(f"x{i}", high=10 * (i + 1)) for i in range(4))
@@ -99,18 +99,6 @@ def test_the_second_round_names_the_first_and_shares_its_study(private_round):
     model = train(campaign, simulate(campaign, others, others["class"], rng=4))
     accuracy = (model.predict(others) == others["class"]).mean()
     assert accuracy > 0.55  # The largest class alone has 0.40.
-
-
-def test_a_projection_of_a_private_round_carries_study_and_epsilon_and_is_refused_without_a_study(private_round):
-    asking, moments = private_round
-    projection = fit_projection(moments, "pca", 1)
-    told = {"fitted_on": asking.id, "fitted_study": "s", "fitted_epsilon": asking.privacy.epsilon}
-    assert {name: projection[name] for name in told} == told
-    compiled = Campaign.compile({**DRAFT, "projection": projection, "study": "s"})
-    assert {name: json.loads(compiled.document)["projection"][name] for name in told} == told
-    with pytest.raises(DraftError, match="devices could answer both rounds") as refused:
-        Campaign.compile({**DRAFT, "projection": projection, "study": None})
-    assert refused.value.field == "study"
 
 
 @pytest.mark.parametrize(

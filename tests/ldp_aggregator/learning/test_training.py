@@ -211,14 +211,6 @@ def test_a_model_from_reports_is_that_of_the_table_in_which_missing_cells_are_sk
             assert mine.variance == pytest.approx(theirs.variance, abs=0.15)
 
 
-def test_who_wants_what_is_missing_as_evidence_lists_it_among_the_values():
-    frame, labels = people_with_gaps()
-    listed = clear_campaign([{**KINDS[0], "values": ["r", "g", "b", "missing"]}])
-    model = train(listed, simulate(listed, frame, labels, rng=2, fidelity="counts", devices=1_000_000))
-    shares = Classifier.from_json(model.to_json()).predict_proba({})
-    assert shares["a"] > 0.8  # .4 of class a lack it, and .05 of class b
-
-
 def test_a_projection_of_a_private_round_with_missing_inputs_is_that_of_the_complete_records_where_there_are_any():
     rng = np.random.default_rng(3)
     count = 4_000

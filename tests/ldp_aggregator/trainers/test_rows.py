@@ -118,19 +118,6 @@ def test_a_row_adds_its_own_statistics_whatever_it_does_to_the_dtypes(draft, cas
 
 
 @given(tables(), st.data())
-def test_replacing_a_row_is_removing_it_and_adding_another(case, data):
-    (frame, labels), (row, label), _ = case
-    if len(frame) == 0:
-        return
-    place = data.draw(st.integers(0, len(frame) - 1))
-    kept = [slice(None, place), slice(place, place + 1), slice(place + 1, None)]
-    before, old, after = ((frame.iloc[part], labels.iloc[part]) for part in kept)
-    replaced = [pd.concat(parts, ignore_index=True) for parts in zip(before, (row, label), after, strict=True)]
-    moved = vector_of(DRAFT, replaced) - vector_of(DRAFT, (frame, labels))
-    assert moved.tolist() == (vector_of(DRAFT, (row, label)) - vector_of(DRAFT, old)).tolist()
-
-
-@given(tables(), st.data())
 def test_a_table_in_pieces_is_the_table(case, data):
     _, _, (frame, labels) = case
     cut = data.draw(st.integers(0, len(frame)))

@@ -146,9 +146,3 @@ def test_subset_selection_is_never_worse_than_what_it_contains_and_gains_what_is
     gain = best / SubsetSelection.make(size, promised).noise_variance(1 / size)
     assert gain >= 1 - 1e-12
     assert gain == pytest.approx(GAINS.get((size, epsilon), gain), abs=0.02)
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
-def test_auto_asks_continuous_values_by_sign_at_small_epsilon(epsilon):
-    for classes in (2, 10):
-        assert make_continuous("auto", classes, exact_epsilon(epsilon)).name in PURE

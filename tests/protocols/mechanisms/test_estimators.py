@@ -1,23 +1,17 @@
-"""P, q and the predicted variances of every mechanism, against its definition and what is published."""
+"""P, q and the variances of the mechanisms for discrete values, against their definition and what is published."""
 
 import itertools
 import math
 from fractions import Fraction
-from functools import partial
 
 import pytest
-from exact_coins import enumerate_outcomes
-from mechanism_grid import SMALL, UNIT, exact_distributions
+from mechanism_grid import SMALL, exact_distributions
 
 from protocols.exact import ONE, exact_epsilon, exp_bounds
 from protocols.mechanisms import (
     DISCRETE,
     PURE,
-    LaplaceVector,
-    Moment,
-    OneBit,
     SubsetSelection,
-    SummingHistogramEncoding,
 )
 
 FREQUENCIES = {
@@ -106,32 +100,3 @@ def test_p_q_joint_support_and_variances_are_those_of_what_perturb_does(name, si
         weights = [int(v < cells) for v in range(size)]
         predicted = mechanism.sum_variance(cells, float(sum(frequencies[:cells])))
         assert predicted == pytest.approx(variance(weights), rel=1e-9, abs=1e-9)
-
-
-@pytest.mark.parametrize(("size", "epsilon"), [(2, 0.5), (3, 1.0), (10, 4.0)])
-def test_one_bit_is_unbiased_with_the_predicted_second_moment(size, epsilon):
-    mechanism = OneBit.make(size, exact_epsilon(epsilon))
-    for value in (-UNIT, -UNIT // 7, 0, 1, UNIT // 3, UNIT):
-        distribution = enumerate_outcomes(partial(mechanism.perturb, Moment(1, value)))
-        for cell in range(size):
-            estimates = [
-                (size * (2 * payload[-1] - 1) / (2 * mechanism.p - 1) if payload[0] == cell else Fraction(0), share)
-                for payload, share in distribution.items()
-            ]
-            mean = sum(share * estimate for estimate, share in estimates)
-            assert abs(mean - (Fraction(value, UNIT) if cell == 1 else 0)) < Fraction(1, 1 << 60)
-            second_moment = float(sum(share * estimate**2 for estimate, share in estimates))
-            assert mechanism.noise_variance(0.5) == pytest.approx(second_moment, rel=1e-12)
-
-
-@pytest.mark.parametrize(("epsilon", "continuous"), [(0.5, 32.0), (1.0, 8.0), (2.0, 2.0), (4.0, 0.5)])
-def test_the_laplace_variance_is_that_of_continuous_noise_within_the_grids_correction(epsilon, continuous):
-    mechanism = LaplaceVector.make(10, exact_epsilon(epsilon))
-    assert mechanism.noise_variance(0.1) == pytest.approx(continuous, rel=1e-6)
-
-
-@pytest.mark.parametrize(("epsilon", "published"), [(1.0, 7.84), (4.0, 0.36)])
-def test_the_integer_noise_of_she_has_less_variance_than_continuous_noise(epsilon, published):
-    variance = SummingHistogramEncoding.make(5, exact_epsilon(epsilon)).noise_variance(0.2)
-    assert variance == pytest.approx(published, abs=0.005)
-    assert variance < 8 / epsilon**2

@@ -181,9 +181,12 @@ def test_the_code_of_one_bit_has_the_law_of_its_definition(classes, epsilon):
         for cell in range(classes):
             t = Fraction(value, UNIT) if cell == item else Fraction(0)
             one = Fraction(math.floor(((1 - p) + (2 * p - 1) * (t + 1) / 2) * ONE), ONE)
-            assert law.pop(bytes((cell, 1))) == one / classes
-            assert law.pop(bytes((cell, 0))) == (1 - one) / classes
-        assert law == {}
-        laws.append(enumerate_outcomes(partial(mechanism.perturb, Moment(item, value))))
+            assert (law[bytes((cell, 1))], law[bytes((cell, 0))]) == (one / classes, (1 - one) / classes)
+        assert len(law) == 2 * classes
+        laws.append(law)
+        second_moment = sum(
+            share * (classes / (2 * p - 1)) ** 2 for payload, share in law.items() if payload[0] == item
+        )
+        assert mechanism.noise_variance(0.5) == pytest.approx(float(second_moment), rel=1e-12)
     assert largest_ratio(laws) == mechanism.worst_case().ratio
     assert log_upper(largest_ratio(laws)) == mechanism.loss()

@@ -37,21 +37,6 @@ messages = (
     anything | anything.map(lambda value: [2, [value]]) | anything.map(lambda value: [2, [[0, bytes(16), value]]])
 )
 SECRET = bytes(range(32))
-some_blocks = st.lists(st.integers(0, len(WIDTHS) - 1), min_size=1, unique=True).flatmap(
-    lambda questions: st.tuples(
-        *(
-            st.integers(1, 20).flatmap(
-                lambda count, question=question: st.builds(
-                    Block,
-                    st.just(question),
-                    st.binary(min_size=16 * count, max_size=16 * count),
-                    st.binary(min_size=WIDTHS[question] * count, max_size=WIDTHS[question] * count),
-                )
-            )
-            for question in sorted(questions)
-        )
-    )
-)
 
 
 def packed(value):
@@ -68,11 +53,6 @@ def refused(data):
         decode_upload(data, CAMPAIGN)
     assert error.value.code == "malformed-upload"
     return str(error.value)
-
-
-@given(some_blocks)
-def test_blocks_round_trip(blocks):
-    assert decode_upload(encode_blocks(blocks, CAMPAIGN), CAMPAIGN) == blocks
 
 
 @given(

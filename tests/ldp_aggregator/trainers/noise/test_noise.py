@@ -55,16 +55,6 @@ def test_replacing_and_adding_move_mean_variance_and_deviation_exactly_this_far(
     assert largest_change(np.std, extended(rows)) == pytest.approx(sensitivities.deviation_adding(rows, 1.0))
 
 
-@pytest.mark.parametrize("rows", [2, 3, 4, 5])
-def test_removing_moves_further_than_published(rows):
-    """What is removed from a table is what is added to the smaller one."""
-    mean, deviation = (largest_change(query, extended(rows - 1)) for query in (np.mean, np.std))
-    assert mean == pytest.approx(1 / rows)
-    assert 1 / rows > sensitivities.mean_adding(rows, 1.0)
-    assert deviation == pytest.approx(math.sqrt(rows - 1) / rows)
-    assert math.sqrt(rows - 1) / rows > sensitivities.deviation_adding(rows, 1.0)
-
-
 @pytest.mark.parametrize("relation", sensitivities.RELATIONS)
 def test_tables_and_sum_and_square_together_move_exactly_this_far(relation):
     def most_moved(of_rows):
@@ -266,26 +256,12 @@ def worst_log_ratio(alpha, beta):
     return worst
 
 
-def true_loss(alpha, beta):
-    """Loss of noise S / alpha, S beta-smooth, in closed form: the inverse of the calibration."""
-    ratio = math.exp(beta)
-    return math.acosh(max(1 + alpha**2 / 2, (alpha**2 + 1 + ratio**2) / (2 * ratio)))
-
-
 @pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("share", [0.3, 1.0])
+@pytest.mark.parametrize("share", [0.3, 1.0, 1.003])
 def test_the_calibration_is_sound_and_tight(epsilon, share):
     beta = share * largest_beta(epsilon)
     alpha = calibrate(epsilon, beta)
     assert epsilon * 0.999 <= worst_log_ratio(alpha, beta) <= epsilon * (1 + 1e-9)
-    assert true_loss(alpha, beta) == pytest.approx(epsilon)
-
-
-def test_the_published_noise_loses_what_is_stated():
-    """Noise sqrt(2) S / epsilon: sound with beta = epsilon / sqrt(2), not with beta = epsilon."""
-    alpha = 1 / math.sqrt(2)
-    assert true_loss(alpha, 1 / math.sqrt(2)) == pytest.approx(0.85, abs=0.005)
-    assert true_loss(alpha, 1.0) == pytest.approx(1.075, abs=0.0005)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
