@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
-import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -202,25 +200,6 @@ class GatedStore(SqliteStore):
         self.begun.set()
         await self.gate.wait()
         return await super().count(submissions)
-
-
-@pytest.fixture
-def certificate(tmp_path: Path) -> Callable[[int], Path]:
-    """A function from days to a new certificate, with ``key.pem`` beside it."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is not installed")
-
-    def make(days: int) -> Path:
-        subprocess.run(
-            "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=server "
-            f"-days {days} -keyout {tmp_path}/key.pem -out {tmp_path}/certificate.pem",
-            shell=True,
-            check=True,
-            capture_output=True,
-        )
-        return tmp_path / "certificate.pem"
-
-    return make
 
 
 @pytest.fixture
