@@ -4,20 +4,16 @@ import asyncio
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import promql_parser
 import pytest
 import yaml
-from cells import cell_campaign, submission
-from queueing import submit
+from cells import cell_campaign
 from raw_http import exchange
 
 from ldp_aggregator.server import housekeeping
 from ldp_aggregator.server.metrics import OBSERVED, Metrics
 from ldp_aggregator.server.problems import PROBLEMS, RETRY_SECONDS, retry_later
-from ldp_aggregator.server.upload_queue import Ingest
-from ldp_aggregator.store import Outcome
 
 
 async def scrape(server, holds=bool):
@@ -77,25 +73,6 @@ async def test_no_label_names_a_path_or_a_client_and_campaigns_only_those_that_a
         assert [line for line in values if campaign.id in line] == [ids]
         await server.store.close_campaign(campaign.id)
         await scrape(server, lambda values: not any(campaign.id in line for line in values))
-
-
-async def test_the_age_of_the_queue_is_that_of_the_upload_that_waits_longest():
-    async def count(submissions):
-        await gate.wait()
-        return [Outcome(counted=1) for _ in submissions]
-
-    gate, campaign = asyncio.Event(), cell_campaign()
-    ingest = Ingest(SimpleNamespace(count=count), Metrics(), group_reports=1)
-    assert ingest.queue_age == 0
-    writer = asyncio.create_task(ingest.write())
-    waiting = [asyncio.create_task(submit(ingest, submission(campaign, [number]))) for number in range(2)]
-    await asyncio.sleep(0.05)
-    assert ingest.queue_age >= 0.04, "also of what is being committed"
-    gate.set()
-    await asyncio.gather(*waiting)
-    assert ingest.queue_age == 0
-    ingest.drain()
-    await writer
 
 
 def test_the_time_to_come_back_is_drawn():
