@@ -1,12 +1,13 @@
 """The particulars of the embedded store: its file, its refusals, and that fsck finds what was tampered with."""
 
+import asyncio
+import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 
 import pytest
 from cells import cell_report, count, publish, submission
+from forking import holds_in_a_child, needs_fork
 
 from ldp_aggregator.counting.tally import COMPACT_AT
 from ldp_aggregator.store import Outcome, SqliteStore, StoreError
@@ -120,33 +121,19 @@ async def test_a_replay_writes_nothing(path, store, reports):
     assert await store.count([upload]) == [Outcome(duplicates=reports)]
 
 
-_GROWS_NO_MORE = """
-import asyncio, resource, signal, sys
-from pathlib import Path
-from ldp_aggregator.store import SqliteStore, StoreError
-
-async def main():
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    store = SqliteStore(Path(sys.argv[1]))
-    await store.beat()
-    size = Path(sys.argv[1] + "-wal").stat().st_size
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-    try:
-        await store.beat()
-    except StoreError as error:
-        print("noticed:", error)
-
-asyncio.run(main())
-"""
-
-
-def test_a_check_notices_that_files_cannot_grow(tmp_path):
+@needs_fork
+def test_a_check_notices_that_files_cannot_grow(path):
     """As on a full disk. An empty transaction would succeed."""
-    ran = subprocess.run(
-        [sys.executable, "-c", _GROWS_NO_MORE, str(tmp_path / "store.sqlite3")],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert ran.stdout.startswith("noticed: the database answered:"), ran.stderr
+    resource = pytest.importorskip("resource")
+
+    async def notices():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        store = SqliteStore(path)
+        await store.beat()
+        size = path.with_name(f"{path.name}-wal").stat().st_size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        with pytest.raises(StoreError, match="the database answered:"):
+            await store.beat()
+        return True
+
+    assert holds_in_a_child(lambda: asyncio.run(notices()))
