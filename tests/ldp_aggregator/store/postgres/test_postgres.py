@@ -44,23 +44,6 @@ async def test_a_greatest_number_of_reports_holds_exactly_across_instances(insta
     assert (await instances[0].state(campaign.id)).reports == 50
 
 
-async def test_closing_on_one_instance_stops_the_other(instances):
-    campaign, begun = await publish(instances[0], 2048), asyncio.Event()
-
-    async def feed():
-        for number in range(2048):
-            if (await count(instances[0], campaign, [number])).refused:
-                return number
-            begun.set()
-        raise AssertionError("the campaign was never closed")
-
-    feeding = asyncio.create_task(feed())
-    await begun.wait()
-    state = await instances[1].close_campaign(campaign.id)
-    counted = await feeding
-    assert state.reports == counted == int((await instances[0].tally(campaign.id)).n.sum())
-
-
 async def test_a_database_that_was_made_read_only_fails_its_check(instances, postgres, tmp_path):
     """Providers do that where the disk is full; what was connected before notices with its next connection."""
     connection = await asyncpg.connect(postgres.address)

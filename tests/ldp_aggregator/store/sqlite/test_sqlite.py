@@ -11,9 +11,7 @@ from forking import holds_in_a_child, needs_fork
 
 from ldp_aggregator.counting.tally import COMPACT_AT
 from ldp_aggregator.store import Outcome, SqliteStore, StoreError
-from ldp_aggregator.store.backup import copy_store
 from ldp_aggregator.store.sql.tables import VERSION
-from ldp_aggregator.store.sqlite.database import FILE_NAME
 
 
 @pytest.fixture
@@ -74,21 +72,6 @@ async def test_what_is_no_store_of_this_version_and_a_library_that_is_too_old_ar
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
     with pytest.raises(StoreError, match=r"needs 3\.35 or newer"):
         SqliteStore(tmp_path / "new")
-
-
-def test_a_copy_that_fails_leaves_nothing_that_looks_like_a_store(tmp_path):
-    (tmp_path / "data").mkdir()
-    with closing(sqlite3.connect(tmp_path / "data" / FILE_NAME)) as db, db:
-        db.execute("CREATE TABLE numbers (number)")
-        db.executemany("INSERT INTO numbers VALUES (?)", ((number,) for number in range(10_000)))
-        root = db.execute("SELECT rootpage FROM sqlite_schema").fetchone()[0]
-        page = db.execute("PRAGMA page_size").fetchone()[0]
-    with (tmp_path / "data" / FILE_NAME).open("r+b") as file:
-        file.seek((root - 1) * page)
-        file.write(b"\xff" * page)
-    with pytest.raises(StoreError, match="the copy failed"):
-        copy_store(tmp_path / "data", tmp_path / "copy")
-    assert list((tmp_path / "copy").iterdir()) == []
 
 
 async def written_by(path, work):
