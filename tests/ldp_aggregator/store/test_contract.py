@@ -1,5 +1,7 @@
 """The contract of ``Store``, held by every implementation."""
 
+import asyncio
+import random
 from datetime import datetime, timedelta, timezone
 
 import drafts
@@ -69,6 +71,18 @@ async def test_a_conflict_within_one_group_is_refused_too_and_judged_by_what_is_
     assert await store.count([first, second, first]) == [Outcome(1), refused, Outcome(duplicates=1)]
     assert await store.count([second, first]) == [refused, Outcome(duplicates=1)]
     assert await cells_of(store, campaign, 7) == [0] * 5 + [1, 0]
+
+
+async def test_concurrent_groups_count_every_report_once(store):
+    campaign = await publish(store, 512)
+    numbers = [number for number in range(512) for _ in range(2)]
+    random.Random(1).shuffle(numbers)
+    groups = [numbers[start : start + 32] for start in range(0, len(numbers), 32)]
+    results = await asyncio.gather(
+        *(store.count([submission(campaign, [number]) for number in group]) for group in groups)
+    )
+    assert sum(outcome.counted for outcomes in results for outcome in outcomes) == 512
+    assert await cells_of(store, campaign) == [1] * 512
 
 
 async def test_reports_before_the_opening_are_refused(store, clock):
