@@ -137,22 +137,6 @@ async def test_what_is_not_tls_ends_at_the_door_and_a_stop_ends_handshakes_too(t
     silent.writer.close()
 
 
-NOT_HTTP = {
-    "garbage": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03hello\r\n\r\n",
-    "unknown version": b"GET / HTTP/9.9\r\nHost: x\r\n\r\n",
-    "two lengths": b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
-    "a length that is no number": b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
-    "length and chunks": (
-        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
-    ),
-}
-
-
-@pytest.mark.parametrize("name", NOT_HTTP)
-async def test_bytes_that_are_no_request_get_a_problem_document(server, name):
-    assert problem_of(await exchange(server, NOT_HTTP[name])) == (400, "malformed-request")
-
-
 async def test_headers_that_trickle_in_are_cut_off_and_their_time_begins_anew_with_each_request(serving):
     async with serving(limits={"header_seconds": 0.2}) as server:
         started = time.monotonic()

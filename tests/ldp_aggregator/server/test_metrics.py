@@ -9,7 +9,7 @@ import promql_parser
 import pytest
 import yaml
 from cells import cell_campaign
-from raw_http import exchange
+from raw_http import exchange, problem_of
 
 from ldp_aggregator.server import housekeeping
 from ldp_aggregator.server.metrics import OBSERVED, Metrics
@@ -33,7 +33,7 @@ async def test_what_happened_is_counted(server):
     await server.upload(campaign, [0, (9, 64)])
     assert (await server.ask("POST", f"/admin/v1/campaigns/{campaign.id}/close", "admin")).status == 200
     assert (await server.upload(campaign, b"garbage"))[0] == 400
-    assert (await exchange(server, b"garbage\r\n\r\n")).startswith(b"HTTP/1.1 400")
+    assert problem_of(await exchange(server, b"garbage\r\n\r\n")) == (400, "malformed-request")
     _, values = await scrape(server)
     route = 'method="POST",route="/v1/campaigns/{id}/reports"'
     expected = {
