@@ -20,7 +20,7 @@ from schemas import problems
 from ldp_aggregator.server import process
 from ldp_aggregator.server.api.routing import JSON, PROBLEM, Operation
 from ldp_aggregator.server.process import running
-from ldp_aggregator.server.sockets.listener import Listeners
+from ldp_aggregator.server.sockets.listener import Listeners, load_tls
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import SCOPES, Outcome, SqliteStore, Store, Submission
@@ -165,7 +165,10 @@ async def serving(
         listeners = Listeners.bind(settings)
         addresses = listeners.addresses(settings)
         bounds = replace(settings.limits, **limits or {})
-        async with running(settings, listeners, store=kept, limits=bounds), aiohttp.ClientSession() as session:
+        async with (
+            running(settings, listeners, store=kept, tls=load_tls(settings), limits=bounds),
+            aiohttp.ClientSession() as session,
+        ):
             found = Server(addresses.public, addresses.admin, addresses.operations, kept, session, tokens)
             try:
                 yield found

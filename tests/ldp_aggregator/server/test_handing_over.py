@@ -103,7 +103,7 @@ async def test_who_says_all_at_once_is_answered_and_what_is_no_request_ends_a_co
     assert (await line.ask(NOWHERE)).status == 404
     line.send(b"no request\r\n\r\n")
     assert b" 400 " in await line.rest()
-    assert problem_of(await exchange(server, b"no request\r\n\r\n")) == (400, "malformed-request")
+    assert problem_of(await exchange(server, b"\x16\x03\x01\x02\x00")) == (400, "malformed-request")
 
 
 async def test_the_rest_of_a_body_is_not_awaited_from_who_has_said_all(server):
