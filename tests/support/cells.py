@@ -70,10 +70,5 @@ class SteppedClock:
 
 
 @pytest.fixture
-def make_campaign():
-    return cell_campaign
-
-
-@pytest.fixture
 def clock():
     return SteppedClock()

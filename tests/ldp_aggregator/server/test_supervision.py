@@ -4,7 +4,7 @@ import asyncio
 import ssl
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from cells import cell_campaign, submission
@@ -34,10 +34,7 @@ async def becomes(server, wanted):
 
 
 def broken(kind=StoreError):
-    async def fails(*_):
-        raise kind("disk full")
-
-    return fails
+    return AsyncMock(side_effect=kind("disk full"))
 
 
 @pytest.fixture
@@ -168,11 +165,7 @@ async def test_a_damaged_campaign_fails_no_upload_to_another_and_an_upload_that_
 
 async def test_metrics_that_cannot_be_written_end_nothing(server, monkeypatch):
     campaign = await server.publish()
-
-    def full(*_arguments, **_more):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Metrics, "observe_commit", full)
+    monkeypatch.setattr(Metrics, "observe_commit", Mock(side_effect=OSError(28, "No space left on device")))
     for number in range(3):
         assert (await server.upload(campaign, [number]))[0] == 200
     assert (await server.store.state(campaign.id)).reports == 3

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import pytest
-from cells import SteppedClock, cell_campaign, cell_report, submission
+from cells import SteppedClock, cell_campaign, count
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
@@ -73,9 +73,8 @@ class System(RuleBasedStateMachine):
         return self.loop.run_until_complete(awaitable)
 
     def count(self, instance, chosen):
-        upload = submission(self.campaign, [cell_report(self.campaign, number) for number in chosen])
         self.sent |= set(chosen)
-        return self.run(self.stores[instance].count([upload]))[0]
+        return self.run(count(self.stores[instance], self.campaign, chosen))
 
     @contextmanager
     def killed(self, instance):
@@ -149,7 +148,7 @@ class System(RuleBasedStateMachine):
             tally = self.run(store.tally(self.campaign.id))
             cells = tally.counts[0].tolist()
             assert max(cells) <= 1, "a report was counted twice"
-            counted = {cell for cell, count in enumerate(cells) if count}
+            counted = {cell for cell, n in enumerate(cells) if n}
             assert self.acknowledged <= counted, "an acknowledged report is lost"
             assert counted <= self.sent, "something was counted that nobody sent"
             assert int(tally.n[0]) == len(counted)

@@ -6,8 +6,6 @@ import pytest
 
 from ldp_aggregator.learning.published import relay_guarantee
 
-DEVICES = 20
-
 
 @pytest.fixture
 async def campaign(server):

@@ -4,7 +4,7 @@ import json
 import logging
 from dataclasses import replace
 from datetime import timedelta
-from types import SimpleNamespace
+from unittest.mock import AsyncMock
 
 import pytest
 from cells import cell_campaign, publish
@@ -90,21 +90,16 @@ async def test_a_campaign_takes_uploads_with_a_token_of_the_scope_it_states(serv
 
 
 async def test_what_a_campaign_asks_of_uploads_is_read_again_in_time_and_not_for_every_upload(server):
-    campaign, now, reads = await server.publish(), [0.0], []
-    terms = server.store.terms
-
-    async def counted(campaign_id):
-        reads.append(campaign_id)
-        return await terms(campaign_id)
-
-    access = UploadAccess(SimpleNamespace(terms=counted), None, lambda: now[0])
+    campaign, now = await server.publish(), [0.0]
+    server.store.terms = terms = AsyncMock(wraps=server.store.terms)
+    access = UploadAccess(server.store, None, lambda: now[0])
     for _ in range(5):
         assert await access.uploads_need(campaign.id) is None
-    assert len(reads) == 1
+    assert terms.call_count == 1
     await server.store.set_uploads_need(campaign.id, "relay")
     now[0] += KEPT_SECONDS
     assert await access.uploads_need(campaign.id) == "relay"
-    assert len(reads) == 2
+    assert terms.call_count == 2
 
 
 async def test_every_operation_that_changes_something_leaves_an_entry(server, campaigns):

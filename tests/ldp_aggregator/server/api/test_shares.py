@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import itertools
 import json
+from unittest.mock import AsyncMock, Mock
 
 import numpy as np
 import pandas as pd
@@ -95,24 +96,19 @@ async def test_the_model_is_that_of_the_merged_shares_to_the_byte_in_every_order
 
 
 async def test_the_model_is_revalidated_and_derived_once_until_a_share_changes(nodes, shares, monkeypatch):
-    derived = []
-    derive = federated.derive_model
-
-    def counting(campaign, found, groups):
-        derived.append([member.node for member in found.members])
-        return derive(campaign, found, groups)
-
-    monkeypatch.setattr(federated, "derive_model", counting)
+    derive = Mock(wraps=federated.derive_model)
+    monkeypatch.setattr(federated, "derive_model", derive)
     await nodes.send("north", shares["north"])
     first = await asyncio.gather(*(nodes.model() for _ in range(8)))
     await nodes.send("north", shares["north"])
     _, tag = await nodes.model()
     answer = await nodes.server.ask("GET", f"{nodes.url}/model", headers={"If-None-Match": tag})
     assert (answer.status, answer.content) == (304, b"")
-    assert (len(set(first)), derived) == (1, [["north"]])
+    assert (len(set(first)), derive.call_count) == (1, 1)
     await nodes.send("south", shares["south"])
     assert (await nodes.model())[1] != tag
-    assert derived == [["north"], ["north", "south"]]
+    nodes_of = [[member.node for member in call.args[1].members] for call in derive.call_args_list]
+    assert nodes_of == [["north"], ["north", "south"]]
 
 
 async def test_the_model_says_what_every_share_that_was_ever_sent_costs_and_stays_when_the_campaign_is_closed(
@@ -166,14 +162,12 @@ async def test_only_a_node_is_listened_to(nodes, shares, method):
 async def test_a_share_that_fails_or_whose_token_is_revoked_on_its_way_changes_nothing(nodes, shares, monkeypatch):
     put = nodes.server.store.put_share
 
-    async def fail(*_, **__):
-        raise StoreError("disk full")
-
     async def late(*what, **more):
         await nodes.server.store.revoke_token("north")
         return await put(*what, **more)
 
-    for failure, refused in ((fail, (503, "store-unavailable")), (late, (401, "wrong-token"))):
+    full = AsyncMock(side_effect=StoreError("disk full"))
+    for failure, refused in ((full, (503, "store-unavailable")), (late, (401, "wrong-token"))):
         with monkeypatch.context() as patched:
             patched.setattr(nodes.server.store, "put_share", failure)
             assert (await nodes.send("north", shares["north"])).refused == refused

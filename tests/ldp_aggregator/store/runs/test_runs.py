@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.runs.keys import Filter, Hashes, Keys, Recent, joined, keys_of, merged
+from ldp_aggregator.store.runs.keys import Filter, Hashes, Keys, Recent, keys_of, merged
 from ldp_aggregator.store.runs.run_files import (
     FAN_IN,
     HEADER_BYTES,
@@ -52,11 +52,6 @@ def filter_of(found):
     for start in range(0, len(found), 1000):
         made.add(found.slice(start, start + 1000))
     return made
-
-
-def all_of(run):
-    blocks = list(run.blocks())
-    return joined(blocks) if blocks else keys(set())
 
 
 def never():
@@ -133,7 +128,7 @@ def test_a_run_is_read_as_it_was_written_also_where_many_ids_share_a_half(tmp_pa
     wanted = merged([held, strangers])
     positions, digests = run.find(Hashes(wanted))
     assert pairs(Keys(wanted.high[positions], wanted.low[positions], digests)) == pairs(held)
-    assert pairs(all_of(run)) == pairs(held)
+    assert [pair for block in run.blocks() for pair in pairs(block)] == pairs(held)
     run.verify()
 
 
@@ -146,8 +141,8 @@ def test_blocks_of_sorted_sources_are_merged_in_order(sources):
         seen |= set(ids)
         size = max(1, len(ids) // max(1, len(blocks)))
         cut.append([keys(set(ids[at : at + size])) for at in range(0, len(ids), size)])
-    found = list(merged_blocks([iter(blocks) for blocks in cut], never))
-    assert pairs(joined(found) if found else keys(set())) == pairs(keys(seen))
+    found = merged_blocks([iter(blocks) for blocks in cut], never)
+    assert [pair for block in found for pair in pairs(block)] == pairs(keys(seen))
 
 
 def test_merging_holds_a_few_blocks_and_the_filter(tmp_path):
