@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import itertools
 import json
+import time
 from unittest.mock import AsyncMock, Mock
 
 import numpy as np
@@ -96,7 +97,13 @@ async def test_the_model_is_that_of_the_merged_shares_to_the_byte_in_every_order
 
 
 async def test_the_model_is_revalidated_and_derived_once_until_a_share_changes(nodes, shares, monkeypatch):
-    derive = Mock(wraps=federated.derive_model)
+    works = federated.derive_model
+
+    def slowly(*given):
+        time.sleep(0.1)  # Everybody has asked meanwhile.
+        return works(*given)
+
+    derive = Mock(side_effect=slowly)
     monkeypatch.setattr(federated, "derive_model", derive)
     await nodes.send("north", shares["north"])
     first = await asyncio.gather(*(nodes.model() for _ in range(8)))
