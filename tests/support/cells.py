@@ -68,6 +68,10 @@ class SteppedClock:
     def step(self, seconds):
         self.now += timedelta(seconds=seconds)
 
+    def after(self, seconds):
+        """The moment so many seconds from now, as a draft has it."""
+        return (self.now + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+
 
 @pytest.fixture
 def clock():

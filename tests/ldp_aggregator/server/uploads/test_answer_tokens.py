@@ -12,6 +12,7 @@ from cells import cell_campaign
 from drafts import draft, number, text
 from exact_coins import SeededCoins
 from issuing import PUBLISHED, issuer, shown_for, sign
+from raw_http import ELSEWHERE
 
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.mechanisms import analysis_of
@@ -25,8 +26,6 @@ from protocols.exact import SYSTEM_COINS
 from protocols.tokens import challenge, credentials
 from simulations.fidelities import Columns, simulate_counts
 
-ELSEWHERE = {"Origin": "https://other.example"}
-"""aiohttp answers whoever says so."""
 FRAME = pd.DataFrame({"u": ["1", "2"] * 5, "v": np.linspace(0, 1, 10), "w": ["1", "2", "3", None, None] * 2})
 LABELS = ["a", "b", "b", "a", "a"] * 2
 
