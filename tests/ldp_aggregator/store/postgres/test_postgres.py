@@ -178,6 +178,35 @@ async def test_a_campaign_is_closed_while_uploads_never_pause(database, store, o
     assert (await other.state(campaign.id)).reports == state.reports > 0
 
 
+@pytest.fixture
+async def another(postgres):
+    """A connection of somebody else, in a transaction."""
+    connection = await asyncpg.connect(postgres.address)
+    await connection.execute("SET search_path TO ldp_aggregator; BEGIN")
+    yield connection
+    await connection.close()
+
+
+async def test_who_closes_waits_for_what_is_being_counted(store, another):
+    """Else the number of reports that closing tells is not the last."""
+    campaign = await publish(store)
+    await another.execute("SELECT 1 FROM campaigns FOR KEY SHARE")
+    closing = asyncio.create_task(store.close_campaign(campaign.id))
+    assert not (await asyncio.wait([closing], timeout=0.3))[0]
+    await another.execute("COMMIT")
+    assert (await closing).life.closed is not None
+
+
+@pytest.mark.parametrize("reports", [1, 2000])
+async def test_who_counts_waits_for_who_closes(store, another, reports):
+    campaign = await publish(store, 4096)
+    await another.execute("SELECT 1 FROM campaigns FOR UPDATE; UPDATE campaigns SET closed = clock_timestamp()")
+    counting = asyncio.create_task(count(store, campaign, range(reports)))
+    assert not (await asyncio.wait([counting], timeout=0.3))[0]
+    await another.execute("COMMIT")
+    assert await counting == Outcome(refused="campaign-closed")
+
+
 async def test_who_wanted_a_campaign_alone_and_died_holds_it_for_a_moment_only(store):
     campaign = await publish(store)
     await store._claim(campaign.id)
