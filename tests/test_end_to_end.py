@@ -1,7 +1,5 @@
 """The whole flow from a shell, across processes, with only the documented commands."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

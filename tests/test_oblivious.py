@@ -1,7 +1,5 @@
 """Sealed uploads across processes: devices, a relay that knows nothing, an aggregator that knows nobody."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path

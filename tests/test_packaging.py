@@ -1,7 +1,5 @@
 """What a stranger gets from ``pip install``: a client that needs msgpack and nothing else, and the rest beside it."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """Every command and every code block of the pages runs, in the order in which a reader meets them."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os

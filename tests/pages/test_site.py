@@ -1,7 +1,5 @@
 """The site that ``make docs`` builds: nothing in it is loaded from elsewhere, and its pages open in a real browser."""
 
-from __future__ import annotations
-
 import functools
 import http.server
 import importlib

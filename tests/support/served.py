@@ -1,7 +1,5 @@
 """An aggregator in a process of its own with whom people meet on a shell: its commands, and relays in front of it."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

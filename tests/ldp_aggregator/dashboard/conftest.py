@@ -1,7 +1,5 @@
 """A server in this process, a browser's manners without a browser, and a campaign that devices answered."""
 
-from __future__ import annotations
-
 import re
 from contextlib import asynccontextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """``simulate``: what every device of a table leaves in the tally, whatever the fidelity."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from drafts import draft, number

@@ -1,7 +1,5 @@
 """What is drawn for many devices at once has the law of the device's own code: payloads, tallies, coins."""
 
-from __future__ import annotations
-
 import itertools
 from fractions import Fraction
 

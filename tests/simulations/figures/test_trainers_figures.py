@@ -1,7 +1,5 @@
 """The figures of the trainers: what is measured on one split."""
 
-from __future__ import annotations
-
 import sys
 from itertools import product
 from pathlib import Path

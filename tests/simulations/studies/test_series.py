@@ -1,7 +1,5 @@
 """One loss for life over many windows: what protocols truly lose, enumerated, and what ways to spend it are worth."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from itertools import pairwise, product

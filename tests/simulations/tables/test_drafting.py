@@ -1,7 +1,5 @@
 """A draft from a table says loudly what it took from the data."""
 
-from __future__ import annotations
-
 import json
 
 import pandas as pd
