@@ -65,16 +65,6 @@ def test_every_fidelity_draws_from_the_distribution_of_the_device(
         assert_same_tallies(real, tallies(campaign, frame, labels, fidelity))
 
 
-@pytest.mark.parametrize(("discrete", "continuous", "answers"), SETTINGS)
-def test_devices_drawn_among_few_people_agree_as_well(discrete, continuous, answers, make_everything, make_people):
-    """200 devices of 30 people: ``vector``, which the test above ties to the device, against ``counts``."""
-    campaign = make_everything(discrete=discrete, continuous=continuous, answers=answers, epsilon=6.0)
-    frame, labels = make_people(30, 5)
-    one_by_one = tallies(campaign, frame, labels, "vector", 200)
-    assert (one_by_one[:, : len(campaign.questions)].sum(axis=1) == 200 * len(campaign.pools)).all()
-    assert_same_tallies(one_by_one, tallies(campaign, frame, labels, "counts", 200))
-
-
 @pytest.mark.parametrize("fidelity", FIDELITIES)
 def test_a_seed_repeats_the_tally_and_every_device_answers_once(fidelity, make_everything, make_people):
     frame, labels = make_people(50, 2)
