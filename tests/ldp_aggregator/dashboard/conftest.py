@@ -78,10 +78,6 @@ class Dashboard:
             assert answer.status == 200
             return await answer.text()
 
-    async def acts(self):
-        """What the log says, and how it ended."""
-        return [(one.act.act, one.outcome) for one in await self.store.acts()]
-
     async def sign_in(self, session, token, **more):
         """The answer to a token in the form of the entrance."""
         form = {"token": token, **more}
