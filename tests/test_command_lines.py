@@ -30,7 +30,6 @@ PARSE = {
     "ldp-issuer": issuer.make_parser().parse_args,
     "simulations": simulations.make_parser().parse_args,
 }
-FEWEST_PARSERS = {"ldp-aggregator": 30, "ldp_client": 6, "ldp-issuer": 1, "simulations": 7}
 PRINTING_JSON = {
     "ldp-aggregator": {"list", "show", "verify", "estimates", "status", "fsck", "audit", "fit"},
     "ldp_client": {"contribute", "predict", "status"},
@@ -47,9 +46,7 @@ REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "comman
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_help_ends_with_examples_which_the_parser_takes(name):
     root = PROGRAMS[name]()
-    found = list(parsers_under(root))
-    assert len(found) >= FEWEST_PARSERS[name]
-    for parser in found:
+    for parser in parsers_under(root):
         head, *examples = parser.format_help().rpartition(EXAMPLES)[2].rstrip().split("\n")
         assert (head, bool(examples)) == ("", True), parser.prog
         for example in examples:

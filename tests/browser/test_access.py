@@ -43,14 +43,9 @@ def scene():
         yield running, scenery(opened, running, 20)
 
 
-@pytest.fixture
-def campaign(aggregator):
-    made = aggregator.publish(OPEN)
-    answer(aggregator, made, 30)
-    return made
-
-
-def test_an_operator_trains_a_model_without_a_mouse(browser, aggregator, campaign):
+def test_an_operator_trains_a_model_without_a_mouse(browser, aggregator):
+    campaign = aggregator.publish(OPEN)
+    answer(aggregator, campaign, 30)
     browser.open(f"{aggregator.admin_url}/login")
     browser.press(aggregator.token, Keys.ENTER)
     browser.wait(lambda: "Campaigns" in browser.text("h1"))
@@ -95,8 +90,8 @@ def test_the_tab_key_leads_to_all_that_can_be_used_in_the_order_it_is_read_and_o
         assert not [stop for stop in stops if stop.endswith("UNSEEN")], name
 
 
-def test_every_page_and_form_works_without_javascript(plain_browser, aggregator):
-    browser = plain_browser
+@pytest.mark.parametrize("browser", [False], indirect=True)
+def test_every_page_and_form_works_without_javascript(browser, aggregator):
     pages = scenery(browser, aggregator, 20)
     for name, address in pages.items():
         browser.open(address)

@@ -31,8 +31,6 @@ DISCRETE_CASES = [
     ("oue", 9, Fraction(3)),
     ("de", 300, Fraction(6)),
 ]
-THERE = np.zeros(2, dtype=bool)
-"""Nothing is missing."""
 
 
 def outcomes(mechanism: AnyMechanism, rows: Rows) -> list[object]:
@@ -138,7 +136,8 @@ def test_three_reports_of_an_index_add_up_as_drawn(name, size, epsilon, same_dis
 def test_three_reports_of_moments_add_up_as_drawn(name, classes, same_distribution):
     mechanism = MOMENTS[name].make(classes, Fraction(3))
     rng = np.random.default_rng(3)
-    moments = MomentBatch(np.array([0, classes - 1]), np.array([int(0.8 * UNIT), int(-0.35 * UNIT)]), THERE)
+    values = np.array([int(0.8 * UNIT), int(-0.35 * UNIT)])
+    moments = MomentBatch(np.array([0, classes - 1]), values, np.zeros(2, dtype=bool))
     drawn = [analysis_of(mechanism).tally_moments(moments, np.array([2, 1]), rng) for _ in range(DRAWN)]
     cells, values = (np.tile(one[[0, 0, 1]], COUNTED) for one in (moments.cells, moments.values))
     together = MomentBatch(cells, values, np.zeros(len(cells), dtype=bool))

@@ -81,21 +81,15 @@ else:
     sizes = [len(split['train']), len(split['test']), int(split['test_classes'].sum()), split['high'][0]]
     print(json.dumps([float(size) for size in sizes]))
 """
-
-
-@pytest.fixture
-def interpreter(tmp_path) -> str:
-    """What stands in for an interpreter with diffprivlib: it tells a version, and as accuracies what it was given."""
-    program = tmp_path / "python"
-    program.write_text(PROGRAM)
-    program.chmod(0o755)
-    return str(program)
+"""What stands in for an interpreter with diffprivlib: it tells a version, and as accuracies what it was given."""
 
 
 def test_the_peer_gets_the_numbers_of_the_split_in_a_process_of_its_own_where_all_features_are_numbers(
-    split, interpreter, monkeypatch
+    split, tmp_path, monkeypatch
 ):
-    epsilons, peer, numbers = (0.1, 1.0, 2.0, 3.0), find_peer(interpreter), of_feature(split, 0)
+    (tmp_path / "python").write_text(PROGRAM)
+    (tmp_path / "python").chmod(0o755)
+    epsilons, peer, numbers = (0.1, 1.0, 2.0, 3.0), find_peer(str(tmp_path / "python")), of_feature(split, 0)
     assert peer.name == "diffprivlib 9.9"
     assert peer.accuracies(numbers, epsilons) == [540.0, 60.0, 40.0, 10.0]
     monkeypatch.setattr(trainers, "EPSILONS", epsilons)
