@@ -28,28 +28,13 @@ from ldp_aggregator.flower.settings import RoundSettings
 from ldp_aggregator.trainers import FederatedState
 
 ROOT = Path(__file__).resolve().parents[2]
-PROBLEMS = {
-    "raises": "failed (",
-    "twin": "sent the share that node",
-    "other schema": "refused, other-schema: the node's table has no column 'age'",
-}
+PROBLEMS = {"raises": "failed (", "twin": "sent the share that node"}
 """What the server says of nodes that do this; what else they may send is a matter of ``test_rounds.py``."""
 
 
 def kind_of(partition):
-    """What a node does; None where it is honest, as five of ten are."""
-    return [*[None] * 5, "raises", "raises", "twin", "other schema", "other schema"][partition % 10]
-
-
-def settings_of(folder, partition):
-    """A twin has the table and the ledger of an honest node."""
-    if kind_of(partition) == "twin":
-        return node(folder, partition - 5)
-    if kind_of(partition) == "other schema":
-        table = folder / f"other-{partition}.csv"
-        table.write_text("weight,readmitted\n70,yes\n")
-        return node(folder, partition, table=table)
-    return node(folder, partition)
+    """What a node does; None where it is honest, as five of ten are. A twin is an honest one again."""
+    return [*[None] * 5, "raises", "raises", "twin", "twin", "twin"][partition % 10]
 
 
 def main(folder, nodes):
@@ -61,7 +46,8 @@ def main(folder, nodes):
         partition = int(context.node_config["partition-id"])
         if kind_of(partition) == "raises":
             raise RuntimeError("out of memory")
-        return client_app(lambda _: settings_of(folder, partition))(message, context)
+        seed = partition - 5 if kind_of(partition) == "twin" else partition
+        return client_app(lambda _: node(folder, seed))(message, context)
 
     @server.main()
     def run(grid, _):
