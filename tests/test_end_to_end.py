@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from buyers import write_table
 from drafts import draft, text
 from served import SECONDS, Served
 
@@ -47,13 +48,11 @@ def test_the_demonstration_runs_trains_and_leaves_nothing_behind(tmp_path):
 
 
 def test_the_demonstration_takes_a_table_of_your_own_and_says_what_must_be_replaced(tmp_path):
-    table = tmp_path / "people.csv"
-    rows = [f"{colour},{size},{'yes' if colour == 'red' else 'no'}" for colour in ("red", "blue") for size in range(40)]
-    table.write_text("colour,size,sold\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    command = [*DEMO, "--data", str(table), "--label", "sold", "--devices", "100", "--seed", "1"]
+    table = str(write_table(tmp_path / "people.csv"))
+    command = [*DEMO, "--data", table, "--label", "sold", "--devices", "100", "--seed", "1"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert "64 of its people are resampled to 100 devices" in done.stdout
-    assert "size: the bounds 0 to 40 were read off the data" in done.stderr
+    assert "96 of its people are resampled to 100 devices" in done.stdout
+    assert "size: the bounds 0 to 60 were read off the data" in done.stderr
     assert "colour: the 2 values were read off the data" in done.stderr
 
 

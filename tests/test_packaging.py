@@ -270,14 +270,9 @@ def test_an_apps_type_checker_finds_the_types_in_the_wheel_for_devices(device_en
     assert any(line.endswith(('"list[str]"', '"builtins.list[builtins.str]"')) for line in told), checked.stdout
 
 
-def projects() -> list[dict]:
-    """The metadata of both distributions."""
-    places = (REPOSITORY / folder / "pyproject.toml" for folder in (Path(), SMALL))
-    return [tomllib.loads(place.read_text(encoding="utf-8"))["project"] for place in places]
-
-
 def test_every_package_names_the_same_addresses_version_python_and_licence():
-    whole, small = projects()
+    places = (REPOSITORY / folder / "pyproject.toml" for folder in (Path(), SMALL))
+    whole, small = (tomllib.loads(place.read_text(encoding="utf-8"))["project"] for place in places)
     for key in ("version", "requires-python", "license"):
         assert whole[key] == small[key]
     assert small["dependencies"] == ["msgpack>=1.1,<2"]

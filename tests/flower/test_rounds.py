@@ -28,11 +28,11 @@ def honest(folder, seed, **changes):
 
 
 def sending(values):
-    """An app that answers whatever it is asked with these values, or with what they return."""
+    """An app that answers whatever it is asked with these values."""
     app = ClientApp()
 
     def handle(message, _):
-        content = {} if values is None else {RECORD: ConfigRecord(values() if callable(values) else values)}
+        content = {} if values is None else {RECORD: ConfigRecord(values)}
         return Message(RecordDict(content), reply_to=message)
 
     app.query(QUERY)(handle)

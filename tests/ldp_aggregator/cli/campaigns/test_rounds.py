@@ -61,7 +61,17 @@ def test_a_study_is_learned_and_evaluated_and_its_model_published_with_what_that
     assert "area under ROC" in told
     asked = create(shell, tmp_path / "how.json")
     answered(data, asked, 2)
-    what_it_tells_is_printed_and_drawn(shell, tmp_path, learned, asked)
+    told = shell("estimates", asked, "--plot", tmp_path / "how.svg")
+    assert [part for part in ("right", "recall", "area under the ROC curve") if part not in told] == []
+    drawn = (tmp_path / "how.svg").read_text()
+    ElementTree.fromstring(drawn)
+    assert "Calibration" in drawn
+    figures = json.loads(shell("estimates", asked, "--json"))["evaluated"]
+    assert set(figures["recall"]) == {"a", "b"}
+    (tmp_path / "document.json").write_text(shell("campaign", "show", asked, "--document").rstrip("\n"))
+    assert "the model" in shell("campaign", "verify", tmp_path / "document.json")
+    assert "--plot draws an evaluation" in shell("estimates", learned, "--plot", tmp_path / "none.svg")
+    assert not (tmp_path / "none.svg").exists()
     told = shell("train", learned, "--evaluation", asked, "--output", tmp_path / "model.json")
     assert re.search(r"^accuracy 0\.\d{3} \(0\.\d{3} to 0\.\d{3}\), told by 1,500 devices", told)
     assert "the threshold " in told
@@ -79,20 +89,6 @@ def test_a_study_is_learned_and_evaluated_and_its_model_published_with_what_that
     right = (NaiveBayes.from_json(documents[0]).predict(frame) == labels).mean()
     accuracy = training["evaluated"]["accuracy"]
     assert accuracy["low"] - 0.02 < right < accuracy["high"] + 0.02
-
-
-def what_it_tells_is_printed_and_drawn(shell, tmp_path, learned, asked):
-    told = shell("estimates", asked, "--plot", tmp_path / "how.svg")
-    assert [part for part in ("right", "recall", "area under the ROC curve") if part not in told] == []
-    drawn = (tmp_path / "how.svg").read_text()
-    ElementTree.fromstring(drawn)
-    assert "Calibration" in drawn
-    figures = json.loads(shell("estimates", asked, "--json"))["evaluated"]
-    assert set(figures["recall"]) == {"a", "b"}
-    (tmp_path / "document.json").write_text(shell("campaign", "show", asked, "--document").rstrip("\n"))
-    assert "the model" in shell("campaign", "verify", tmp_path / "document.json")
-    assert "--plot draws an evaluation" in shell("estimates", learned, "--plot", tmp_path / "none.svg")
-    assert not (tmp_path / "none.svg").exists()
 
 
 def test_a_model_from_elsewhere_is_evaluated_by_the_same_round(shell, data, tmp_path):
