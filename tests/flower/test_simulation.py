@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("flwr", reason="Flower, for Python 3.11, is not installed; make flower")
 pytest.importorskip("ray", reason="Flower's simulation is not installed; make flower")
 
-from flower_nodes import CAMPAIGN, Clock, node
+from flower_nodes import CAMPAIGN, node
 from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
 from flwr.simulation import run_simulation
@@ -26,6 +26,7 @@ from ldp_aggregator.flower.messages import QUERY
 from ldp_aggregator.flower.server import collect
 from ldp_aggregator.flower.settings import RoundSettings
 from ldp_aggregator.trainers import FederatedState
+from ldp_client.testing import FakeClock
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBLEMS = {"raises": "failed (", "twin": "sent the share that node"}
@@ -53,8 +54,8 @@ def main(folder, nodes):
     def run(grid, _):
         while len(list(grid.get_node_ids())) < nodes:
             time.sleep(0.2)
-        clock, settings = Clock(), RoundSettings(nodes, 1, 1, 1000.0, None)  # Time for three rounds of queries.
-        collection = collect(grid, CAMPAIGN, settings, clock=clock, sleep=lambda _: clock.sleep(400))
+        clock, settings = FakeClock(), RoundSettings(nodes, 1, 1, 1000.0, None)  # Time for three rounds of queries.
+        collection = collect(grid, CAMPAIGN, settings, clock=clock.monotonic, sleep=lambda _: clock.sleep(400))
         told = {"told": collection.told(), "model": collection.model(least_nodes=1).to_json()}
         (folder / "told.json").write_text(json.dumps(told))
 

@@ -159,10 +159,6 @@ def series(weather, data, run, tmp_path):
     return campaign_id, asyncio.run(count())
 
 
-def rows(text):
-    return list(csv.DictReader(io.StringIO(text)))
-
-
 def test_windows_are_told_apart_smoothed_and_learned_from_as_of_now(series, run, refused, tmp_path):
     campaign_id, reports = series
     shown = run("campaign", "show", campaign_id)[1]
@@ -175,7 +171,7 @@ def test_windows_are_told_apart_smoothed_and_learned_from_as_of_now(series, run,
     assert sum(one["n"] for window in of_windows for one in window["questions"]) == reports
     rain_under_clouds = [window["questions"][1]["cells"][0]["estimate"] for window in of_windows]
     assert max(rain_under_clouds[:2]) < 0.25 < min(rain_under_clouds[2:])
-    smoothed = rows(run("estimates", campaign_id, "--smooth", "--csv")[1])
+    smoothed = list(csv.DictReader(io.StringIO(run("estimates", campaign_id, "--smooth", "--csv")[1])))
     assert {row["window"] for row in smoothed} == {"1", "2", "3", "4"}
     alone = [row for row in smoothed if (row["feature"], row["value"], row["class"]) == ("sky", "clouds", "yes")]
     assert [float(row["alone"]) for row in alone] == pytest.approx(rain_under_clouds)
