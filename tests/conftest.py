@@ -1,20 +1,14 @@
 """What all tests share: the benchmark tables, copies of public UCI datasets kept outside the repository; hypothesis."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from forked import programs
 from hypothesis import HealthCheck, settings
 
 from protocols import LdpError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 DATA_VARIABLE = "LDP_BAYES_DATA"
 
@@ -53,16 +47,3 @@ def uci_folder() -> Path:
     if not (folder / "datasets.json").is_file():
         pytest.skip(f"no datasets.json in {folder}; set {DATA_VARIABLE} to the folder of the UCI tables")
     return folder
-
-
-@pytest.fixture(scope="session")
-def uci_table(uci_folder: Path) -> Callable[[str], pd.DataFrame]:
-    """A function from a table's name (``mushroom``, ``adult_train``) to its DataFrame; the class is the last column."""
-    # Here, not above: the tests of the device's packages run where pandas is not installed.
-    pandas = pytest.importorskip("pandas")
-
-    def read(name: str) -> pd.DataFrame:
-        # Texts that look like missing values ("?", "None") are declared values of categorical columns.
-        return pandas.read_csv(uci_folder / f"{name}.csv.gz", keep_default_na=False, na_values=[""])
-
-    return read

@@ -1,7 +1,5 @@
 """Completion on TAB, in a real bash: commands, options, their choices and files, by a script that starts no Python."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import subprocess

@@ -1,6 +1,4 @@
-"""The whole flow from a shell, across processes, with only the documented commands."""
-
-from __future__ import annotations
+"""The demonstration from a shell, and what a relay vouches for, across processes; the tutorial runs in ``pages``."""
 
 import json
 import os
@@ -10,25 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from drafts import draft, number, text
-from served import SECONDS, Served, shell
+from buyers import write_table
+from drafts import draft, text
+from served import SECONDS, Served
 
 from ldp_client import Device
 
 pytestmark = pytest.mark.usefixtures("forked_programs")
 
-CLIENT = ["ldp-client"]
 DEMO = ["python", "-m", "simulations", "demo"]
-DRAFT = draft(
-    text("age", "young", "medium", "old", missing=True),
-    number("income", 0, 200_000, bins=4, missing=True),
-    label={"name": "missed_payment", "classes": ["yes", "no"]},
-    # No noise to speak of, so that a few devices teach the model what the test expects.
-    privacy={"epsilon": 60.0, "answers": "all"},
-)
-CAPS = ["--max-epsilon", "60", "--max-total-epsilon", "60"]
-PEOPLE = [("young", 10_000, "yes"), ("young", 20_000, "yes"), ("old", 180_000, "no"), ("medium", 190_000, "no")]
-
 LATE = {"name": "late", "classes": ["yes", "no"]}
 RELAYED = draft(text("age", "young", "old", missing=True), label=LATE, privacy={"epsilon": 1.0, "answers": "all"})
 BATCH = 6
@@ -39,30 +27,6 @@ def served(tmp_path: Path) -> Iterator[Served]:
     made = Served(tmp_path)
     with made.daemon:
         yield made
-
-
-def test_serve_create_contribute_train_predict(served, tmp_path):
-    url, campaign = served.daemon.public, served.create(DRAFT)
-    assert served.create(DRAFT) == campaign
-
-    for device, (age, income, label) in enumerate(PEOPLE):
-        storage = ["--storage", str(tmp_path / f"device-{device}.db")]
-        given = json.dumps({"record": {"age": age, "income": income}, "label": label})
-        first = json.loads(shell(*CLIENT, "contribute", url, campaign, *storage, *CAPS, "--json", given=given))
-        again = json.loads(shell(*CLIENT, "contribute", url, campaign, *storage, *CAPS, "--json", given=given))
-        assert (first["sent"], again["sent"]) == (3, 3)
-        assert again["total_epsilon"] == first["total_epsilon"] <= 60
-
-    listed = json.loads(served.ask("campaign", "list", "--json"))
-    assert [(one["id"], one["reports"]) for one in listed] == [(campaign, 3 * len(PEOPLE))]
-
-    served.ask("train", campaign, "--anyway", "--output", tmp_path / "model.json")
-    assert json.loads((tmp_path / "model.json").read_text())["label"] == "missed_payment"
-    for age, income, label in PEOPLE:
-        given = json.dumps({"record": {"age": age, "income": income}})
-        assert shell(*CLIENT, "predict", url, campaign, given=given) == label
-
-    assert served.daemon.stop() == 0
 
 
 def test_the_demonstration_runs_trains_and_leaves_nothing_behind(tmp_path):
@@ -84,13 +48,11 @@ def test_the_demonstration_runs_trains_and_leaves_nothing_behind(tmp_path):
 
 
 def test_the_demonstration_takes_a_table_of_your_own_and_says_what_must_be_replaced(tmp_path):
-    table = tmp_path / "people.csv"
-    rows = [f"{colour},{size},{'yes' if colour == 'red' else 'no'}" for colour in ("red", "blue") for size in range(40)]
-    table.write_text("colour,size,sold\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    command = [*DEMO, "--data", str(table), "--label", "sold", "--devices", "100", "--seed", "1"]
+    table = str(write_table(tmp_path / "people.csv"))
+    command = [*DEMO, "--data", table, "--label", "sold", "--devices", "100", "--seed", "1"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert "64 of its people are resampled to 100 devices" in done.stdout
-    assert "size: the bounds 0 to 40 were read off the data" in done.stderr
+    assert "96 of its people are resampled to 100 devices" in done.stdout
+    assert "size: the bounds 0 to 60 were read off the data" in done.stderr
     assert "colour: the 2 values were read off the data" in done.stderr
 
 

@@ -1,7 +1,5 @@
 """What a stranger gets from ``pip install``: a client that needs msgpack and nothing else, and the rest beside it."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re
@@ -175,12 +173,20 @@ def device_environment(small_wheel: Path, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.install
-def test_a_plain_installation_brings_the_client_msgpack_and_nothing_else(environment):
+def test_a_plain_installation_brings_a_client_that_works_msgpack_and_nothing_else(environment, tmp_path):
     assert installed_names(environment) == {"ldp-bayes", "ldp-bayes-client", "msgpack"}
+    python = environment / "python"
+    imported = printed([python, "-c", "import ldp_client; print(ldp_client.__file__)"], cwd=tmp_path)
+    assert imported.startswith(str(environment.parent))
+    assert printed([python, "-c", CONTRIBUTE], cwd=tmp_path).split() == ["3", "9202"]
 
 
 @pytest.mark.install
-def test_the_two_distributions_share_no_file_and_hold_every_module_together(wheel, small_wheel):
+def test_the_two_distributions_hold_the_licence_share_no_file_and_hold_every_module_together(wheel, small_wheel):
+    for made in (wheel, small_wheel):
+        with zipfile.ZipFile(made) as archive:
+            (licence,) = (name for name in archive.namelist() if name.endswith("/LICENSE"))
+            assert "Apache License" in archive.read(licence).decode()
     whole, small = files_of(wheel), files_of(small_wheel)
     assert not whole & small
     modules = {str(path.relative_to(REPOSITORY)) for top in PACKAGES for path in (REPOSITORY / top).rglob("*.py")}
@@ -199,29 +205,12 @@ def test_the_whole_needs_the_client_of_its_own_version(wheel, small_wheel):
 
 
 @pytest.mark.install
-def test_the_client_works_in_a_plain_installation(environment, tmp_path):
-    python = environment / "python"
-    imported = printed([python, "-c", "import ldp_client; print(ldp_client.__file__)"], cwd=tmp_path)
-    assert imported.startswith(str(environment.parent))
-    contributed = printed([python, "-c", CONTRIBUTE], cwd=tmp_path)
-    assert contributed.split() == ["3", "9202"]
-
-
-@pytest.mark.install
 def test_the_aggregators_command_says_what_is_missing_in_a_plain_installation(environment, tmp_path):
     for command in (["ldp-aggregator"], ["python", "-m", "ldp_aggregator"]):
         answered = run([environment / command[0], *command[1:], "serve"], cwd=tmp_path)
         assert answered.returncode == 2
         assert "pip install 'ldp-bayes[aggregator]'" in answered.stderr
         assert "Traceback" not in answered.stderr
-
-
-@pytest.mark.install
-def test_each_wheel_holds_the_licence(wheel, small_wheel):
-    for made in (wheel, small_wheel):
-        with zipfile.ZipFile(made) as archive:
-            (licence,) = (name for name in archive.namelist() if name.endswith("/LICENSE"))
-            assert "Apache License" in archive.read(licence).decode()
 
 
 @pytest.mark.install
@@ -281,26 +270,17 @@ def test_an_apps_type_checker_finds_the_types_in_the_wheel_for_devices(device_en
     assert any(line.endswith(('"list[str]"', '"builtins.list[builtins.str]"')) for line in told), checked.stdout
 
 
-def projects() -> list[dict]:
-    """The metadata of both distributions."""
+def test_every_package_names_the_same_addresses_version_python_and_licence():
     places = (REPOSITORY / folder / "pyproject.toml" for folder in (Path(), SMALL))
-    return [tomllib.loads(place.read_text(encoding="utf-8"))["project"] for place in places]
-
-
-def test_every_package_names_the_same_addresses():
-    whole, small = projects()
+    whole, small = (tomllib.loads(place.read_text(encoding="utf-8"))["project"] for place in places)
+    for key in ("version", "requires-python", "license"):
+        assert whole[key] == small[key]
+    assert small["dependencies"] == ["msgpack>=1.1,<2"]
     urls = whole["urls"]
     assert urls == small["urls"]
     npm = json.loads((REPOSITORY / "javascript" / "package.json").read_text(encoding="utf-8"))
     assert (npm["homepage"], npm["repository"]["url"]) == (urls["Homepage"], f"git+{urls['Repository']}")
     assert urls["Homepage"] in (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
-
-
-def test_both_distributions_ask_for_the_same_python_under_the_same_licence():
-    whole, small = projects()
-    for key in ("version", "requires-python", "license"):
-        assert whole[key] == small[key]
-    assert small["dependencies"] == ["msgpack>=1.1,<2"]
 
 
 def test_the_citation_file_names_the_five_sources_that_the_documentation_builds_on_and_the_version():

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from cells import SteppedClock
 from drafts import draft, text
 
 from ldp_aggregator.server.process import running
@@ -16,6 +17,7 @@ from ldp_aggregator.store import open_store
 from ldp_client import Device, MemoryStorage
 from ldp_client.draw import draw_window
 from ldp_client.ledger import read_installation
+from ldp_client.testing import FakeClock
 from protocols import Campaign
 from simulations.fleet.devices import POLICY, Network
 
@@ -25,35 +27,11 @@ PATIENCE = 60.0
 """Of a device whose answer the server takes now; another one looks once, and again at its next start."""
 
 
-class World:
-    """The right time, which the server has; a device's clock is ``ahead`` of it, and its waiting takes no time."""
-
-    def __init__(self, now):
-        self.now = now
-
-    def __call__(self):
-        return self.now
-
-    def clock(self, ahead):
-        world = self
-
-        class Clock:
-            slept = 0.0
-
-            def time(self):
-                return (world.now + ahead).timestamp() + self.slept
-
-            def monotonic(self):
-                return self.slept
-
-            def sleep(self, seconds):
-                self.slept += seconds
-
-        return Clock()
-
-
 class Person:
-    """A device that is on now and then; every start reads what the last one has stored."""
+    """A device that is on now and then; every start reads what the last one has stored.
+
+    ``world`` has the right time, as the server has; its own clock is ``ahead`` of it, and its waiting takes no time.
+    """
 
     def __init__(self, number, url, campaign, world, network):
         self.storage, self.url, self.campaign = MemoryStorage(), url, campaign
@@ -70,7 +48,7 @@ class Person:
         device = Device(
             self.storage,
             max_total_epsilon=1,
-            clock=self.world.clock(self.ahead),
+            clock=FakeClock((self.world() + self.ahead).timestamp()),
             transport=self.network,
             policy=POLICY,
         )
@@ -94,7 +72,8 @@ class Person:
     ("windows", "devices"), [(3, 90), pytest.param(12, 24_000, marks=pytest.mark.long)], ids=["few", "many"]
 )
 async def test_everybody_who_is_on_answers_once_whatever_clocks_networks_and_restarts_do(tmp_path, windows, devices):
-    world, network = World(START - DAY / 2), Network(lost_answers=0.2, seed=1)
+    world, network = SteppedClock(), Network(lost_answers=0.2, seed=1)
+    world.now = START - DAY / 2
     campaign = Campaign.compile(
         draft(
             text("sky", "clouds", "blue", missing=True),

@@ -1,7 +1,5 @@
 """What is uploaded as sources: the same wheels come from it, and it installs where nothing is."""
 
-from __future__ import annotations
-
 import json
 import sys
 import tarfile

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import DONE, FAILED, LOG, SCOPES, Act, StoredToken, kind_of
@@ -107,7 +107,3 @@ async def _end(store: Store, number: int, outcome: str) -> None:
         await store.end_act(number, outcome)
     except Exception as error:
         LOG.error("the end of an act was not written down", extra={"reason": kind_of(error)})
-
-
-if TYPE_CHECKING:
-    pass

@@ -13,15 +13,8 @@ def aggregator():
 
 
 @pytest.fixture
-def browser():
-    with open_browser() as opened:
-        yield opened
-        assert opened.foreign() == []
-
-
-@pytest.fixture
-def plain_browser():
-    """Without JavaScript."""
-    with open_browser(javascript=False) as opened:
+def browser(request):
+    """Without JavaScript where a parameter says so."""
+    with open_browser(javascript=getattr(request, "param", True)) as opened:
         yield opened
         assert opened.foreign() == []

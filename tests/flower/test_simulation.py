@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("flwr", reason="Flower, for Python 3.11, is not installed; make flower")
 pytest.importorskip("ray", reason="Flower's simulation is not installed; make flower")
 
-from flower_nodes import CAMPAIGN, Clock, node
+from flower_nodes import CAMPAIGN, node
 from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
 from flwr.simulation import run_simulation
@@ -26,30 +26,16 @@ from ldp_aggregator.flower.messages import QUERY
 from ldp_aggregator.flower.server import collect
 from ldp_aggregator.flower.settings import RoundSettings
 from ldp_aggregator.trainers import FederatedState
+from ldp_client.testing import FakeClock
 
 ROOT = Path(__file__).resolve().parents[2]
-PROBLEMS = {
-    "raises": "failed (",
-    "twin": "sent the share that node",
-    "other schema": "refused, other-schema: the node's table has no column 'age'",
-}
+PROBLEMS = {"raises": "failed (", "twin": "sent the share that node"}
 """What the server says of nodes that do this; what else they may send is a matter of ``test_rounds.py``."""
 
 
 def kind_of(partition):
-    """What a node does; None where it is honest, as five of ten are."""
-    return [*[None] * 5, "raises", "raises", "twin", "other schema", "other schema"][partition % 10]
-
-
-def settings_of(folder, partition):
-    """A twin has the table and the ledger of an honest node."""
-    if kind_of(partition) == "twin":
-        return node(folder, partition - 5)
-    if kind_of(partition) == "other schema":
-        table = folder / f"other-{partition}.csv"
-        table.write_text("weight,readmitted\n70,yes\n")
-        return node(folder, partition, table=table)
-    return node(folder, partition)
+    """What a node does; None where it is honest, as five of ten are. A twin is an honest one again."""
+    return [*[None] * 5, "raises", "raises", "twin", "twin", "twin"][partition % 10]
 
 
 def main(folder, nodes):
@@ -61,14 +47,15 @@ def main(folder, nodes):
         partition = int(context.node_config["partition-id"])
         if kind_of(partition) == "raises":
             raise RuntimeError("out of memory")
-        return client_app(lambda _: settings_of(folder, partition))(message, context)
+        seed = partition - 5 if kind_of(partition) == "twin" else partition
+        return client_app(lambda _: node(folder, seed))(message, context)
 
     @server.main()
     def run(grid, _):
         while len(list(grid.get_node_ids())) < nodes:
             time.sleep(0.2)
-        clock, settings = Clock(), RoundSettings(nodes, 1, 1, 1000.0, None)  # Time for three rounds of queries.
-        collection = collect(grid, CAMPAIGN, settings, clock=clock, sleep=lambda _: clock.sleep(400))
+        clock, settings = FakeClock(), RoundSettings(nodes, 1, 1, 1000.0, None)  # Time for three rounds of queries.
+        collection = collect(grid, CAMPAIGN, settings, clock=clock.monotonic, sleep=lambda _: clock.sleep(400))
         told = {"told": collection.told(), "model": collection.model(least_nodes=1).to_json()}
         (folder / "told.json").write_text(json.dumps(told))
 

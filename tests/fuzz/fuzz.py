@@ -6,8 +6,6 @@ Begins with the target's seeds and the kept corpus. An input that breaks a promi
 and what reached new code to build/fuzz/TARGET. Ends with 1 where a promise was broken.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

@@ -4,8 +4,6 @@ Whatever comes, every answer is HTTP that the server's table of problems knows, 
 waits, and the place and the memory that a client had are given back.
 """
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import gc

@@ -5,8 +5,6 @@ was taken is written back to the same, and none of it takes long or much memory.
 taken.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """Changes to bytes that keep their form: a place inside of JSON or msgpack, or a line of HTTP, becomes another."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random

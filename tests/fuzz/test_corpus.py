@@ -14,23 +14,20 @@ CORPUS = Path(__file__).resolve().parent / "corpus"
 MOST_FILES, MOST_BYTES = 50, 100_000
 
 
-@pytest.fixture(autouse=True)
-def _server_ends():
+@pytest.fixture
+def _traced():
+    """Memory is; and a server that was asked ends."""
+    tracemalloc.start()
     yield
+    tracemalloc.stop()
     if the_server.cache_info().currsize:
         the_server().stop()
         the_server.cache_clear()
 
 
-@pytest.fixture
-def traced():
-    tracemalloc.start()
-    yield
-    tracemalloc.stop()
-
-
+@pytest.mark.usefixtures("_traced")
 @pytest.mark.parametrize("name", TARGETS)
-def test_every_input_of_the_corpus_finds_the_promise_kept(name, traced):
+def test_every_input_of_the_corpus_finds_the_promise_kept(name):
     inputs = [*TARGETS[name].seeds(), *(path.read_bytes() for path in sorted((CORPUS / name).iterdir()))]
     assert {bounded(TARGETS[name].check, data) for data in inputs} == {True, False}, "some are taken, and not all"
 

@@ -1,4 +1,7 @@
-"""Campaigns and populations that the estimator tests share."""
+"""Campaigns and populations that the estimator tests share; certificates of servers."""
+
+import shutil
+import subprocess
 
 import numpy as np
 import pandas as pd
@@ -55,5 +58,24 @@ def gaussian_population():
         classes = rng.choice(k, size=n, p=weights / weights.sum())
         x = np.clip(rng.normal(30 + 30 * classes / k, 12, size=n), 0, 100)
         return pd.DataFrame({"x": x}), np.array([f"c{c}" for c in classes], dtype=object)
+
+    return make
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    """A function from days to a new certificate, with ``key.pem`` beside it."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+
+    def make(days):
+        subprocess.run(
+            "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=server "
+            f"-days {days} -keyout {tmp_path}/key.pem -out {tmp_path}/certificate.pem",
+            shell=True,
+            check=True,
+            capture_output=True,
+        )
+        return tmp_path / "certificate.pem"
 
     return make

@@ -1,7 +1,5 @@
 """What the statistical tests of this folder share: one chi-square comparison and one campaign with every question."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any

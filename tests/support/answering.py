@@ -1,7 +1,5 @@
 """Devices that answer a campaign, straight into its store; the same answers in every run."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 from pathlib import Path

@@ -68,10 +68,9 @@ class SteppedClock:
     def step(self, seconds):
         self.now += timedelta(seconds=seconds)
 
-
-@pytest.fixture
-def make_campaign():
-    return cell_campaign
+    def after(self, seconds):
+        """The moment so many seconds from now, as a draft has it."""
+        return (self.now + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
 
 @pytest.fixture

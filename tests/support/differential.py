@@ -1,7 +1,5 @@
 """Random campaigns, tampered documents, odd records and scripted words: another program gives the bytes of Python."""
 
-from __future__ import annotations
-
 import json
 import random
 import subprocess

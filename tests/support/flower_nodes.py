@@ -45,18 +45,6 @@ def node(folder, seed=1, **changes):
     return NodeSettings(table=table, **(values | changes))
 
 
-class Clock:
-    """Time that passes while somebody sleeps, and nowhere else."""
-
-    now = 0.0
-
-    def __call__(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.now += seconds
-
-
 class Loop:
     """A grid without processes: it calls each node's app with the message, and gives back what the app returns.
 

@@ -6,8 +6,6 @@ imported all of it and forks: what runs has a process, an environment and an exi
 of imports, of memory and of SIGKILL take ``sys.executable``; ``python`` with an option (``-c``, ``-W``) is that one.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import functools

@@ -1,7 +1,5 @@
 """Somebody else's relay of Oblivious HTTP."""
 
-from __future__ import annotations
-
 import http.server
 import threading
 import urllib.error

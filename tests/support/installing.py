@@ -1,7 +1,5 @@
 """What a stranger does with the distributions: builds them from a copy of the sources, and runs what was installed."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -5,8 +5,6 @@ python tests/support/keep_release.py tests/releases/0.1.0
 A document, an upload, a model, a device's storage, a store with two reports and a model, and the public names.
 """
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import json

@@ -109,6 +109,8 @@ def document_of(campaign):
     return f"GET /v1/campaigns/{campaign.id} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
 
 
+ELSEWHERE = {"Origin": "https://other.example"}
+"""aiohttp answers whoever says so."""
 NOWHERE = b"GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n"
 
 

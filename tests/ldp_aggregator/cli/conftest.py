@@ -1,14 +1,11 @@
 """A command of the aggregator, run in this process."""
 
 import json
-from collections.abc import Callable
 
 import pytest
 from drafts import draft, text
 
 from ldp_aggregator.__main__ import main
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,5 @@
 """A server in this process, a browser's manners without a browser, and a campaign that devices answered."""
 
-from __future__ import annotations
-
 import re
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -79,10 +77,6 @@ class Dashboard:
         async with self.session.get(f"{self.public}/c/{campaign.id}") as answer:
             assert answer.status == 200
             return await answer.text()
-
-    async def acts(self):
-        """What the log says, and how it ended."""
-        return [(one.act.act, one.outcome) for one in await self.store.acts()]
 
     async def sign_in(self, session, token, **more):
         """The answer to a token in the form of the entrance."""

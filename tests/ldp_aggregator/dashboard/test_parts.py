@@ -1,6 +1,5 @@
 """What pages are put together from: sessions, figures, columns, numbers in words, samples. No server is needed."""
 
-import json
 import math
 import xml.etree.ElementTree as ElementTree
 from datetime import datetime, timedelta, timezone
@@ -182,6 +181,3 @@ def test_readings_are_what_the_metrics_counted():
 def test_a_model_that_says_nothing_of_its_training_is_shown_all_the_same():
     for document in ("{}", '{"training": null}', '{"training": {"published": 3, "reports": "x"}}', "[]"):
         assert model_row(PublishedModel(1, document, NOW)).accuracy is None
-    evaluated = {"training": {"evaluated": {"accuracy": {"value": 0.8, "low": 0.7, "high": 0.9}}}}
-    row = model_row(PublishedModel(1, json.dumps(evaluated), NOW))
-    assert (row.accuracy, row.low, row.high) == (0.8, 0.7, 0.9)

@@ -1,7 +1,5 @@
 """Uploads and the dashboard: what a campaign refused is on its page by code, and no upload waits for a page."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import threading

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
-import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -22,7 +20,7 @@ from schemas import problems
 from ldp_aggregator.server import process
 from ldp_aggregator.server.api.routing import JSON, PROBLEM, Operation
 from ldp_aggregator.server.process import running
-from ldp_aggregator.server.sockets.listener import Listeners
+from ldp_aggregator.server.sockets.listener import Listeners, load_tls
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import SCOPES, Outcome, SqliteStore, Store, Submission
@@ -167,7 +165,10 @@ async def serving(
         listeners = Listeners.bind(settings)
         addresses = listeners.addresses(settings)
         bounds = replace(settings.limits, **limits or {})
-        async with running(settings, listeners, store=kept, limits=bounds), aiohttp.ClientSession() as session:
+        async with (
+            running(settings, listeners, store=kept, tls=load_tls(settings), limits=bounds),
+            aiohttp.ClientSession() as session,
+        ):
             found = Server(addresses.public, addresses.admin, addresses.operations, kept, session, tokens)
             try:
                 yield found
@@ -202,25 +203,6 @@ class GatedStore(SqliteStore):
         self.begun.set()
         await self.gate.wait()
         return await super().count(submissions)
-
-
-@pytest.fixture
-def certificate(tmp_path: Path) -> Callable[[int], Path]:
-    """A function from days to a new certificate, with ``key.pem`` beside it."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is not installed")
-
-    def make(days: int) -> Path:
-        subprocess.run(
-            "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=server "
-            f"-days {days} -keyout {tmp_path}/key.pem -out {tmp_path}/certificate.pem",
-            shell=True,
-            check=True,
-            capture_output=True,
-        )
-        return tmp_path / "certificate.pem"
-
-    return make
 
 
 @pytest.fixture

@@ -7,19 +7,17 @@ Every test runs on asyncio's own loop and on uvloop, whose transports are other 
 import asyncio
 import contextlib
 import ssl
-import subprocess
-import sys
 import time
 
 import pytest
 from cells import cells_of
+from forking import holds_in_a_child, needs_fork
 from raw_http import NOWHERE, becomes, dial, exchange, problem_of, request_head, request_of
 
-from ldp_aggregator.server.process import running
 from ldp_aggregator.server.sockets import connections as connections_module
 from ldp_aggregator.server.sockets import listener as tls_door
-from ldp_aggregator.server.sockets.listener import Listeners, load_tls
-from ldp_aggregator.service.settings import Settings
+
+resource = pytest.importorskip("resource")
 
 ONCE = NOWHERE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
 
@@ -76,81 +74,51 @@ async def test_room_comes_back_when_a_connection_ends_and_those_that_say_nothing
 
 
 @contextlib.asynccontextmanager
-async def serving_tls(folder, certificate):
-    """Gives ``connect(tls)``, which connects to the public listener."""
-    tls = {"tls_certificate": certificate(2), "tls_key": folder / "key.pem"}
-    settings = Settings(data=folder, listen="127.0.0.1:0", listen_admin="0", listen_operations="0", **tls)
-    listeners = Listeners.bind(settings)
-    url = listeners.addresses(settings).public
-    context = ssl.create_default_context(cafile=str(tls["tls_certificate"]))
+async def serving_tls(serving, certificate):
+    """Gives a server, and whether a client that comes after the others is served before their time is over."""
+    path = certificate(2)
+    context = ssl.create_default_context(cafile=str(path))
     context.check_hostname = False
-    opened = []
+    async with serving(tls_certificate=path, tls_key=path.with_name("key.pem")) as server:
 
-    async def connect(*, tls):
-        opened.append(await dial(url, ssl=context if tls else None))
-        return opened[-1]
+        async def serves():
+            return (await (await server.dial(ssl=context)).ask(NOWHERE)).status == 404
 
-    connect.url = url
-    async with running(settings, listeners, tls=load_tls(settings)):
-        yield connect
-        for line in opened:
-            line.writer.close()
+        yield server, serves
 
 
-async def served(connect):
-    """A client that comes after the others is served, long before any of them has run out of time."""
-    return (await (await connect(tls=True)).ask(NOWHERE)).status == 404
-
-
-async def test_a_client_that_never_shakes_hands_is_cut_off(tmp_path, certificate, monkeypatch):
+async def test_a_client_that_never_shakes_hands_is_cut_off(serving, certificate, monkeypatch):
     monkeypatch.setattr(tls_door, "HANDSHAKE_SECONDS", 0.1)
-    async with serving_tls(tmp_path, certificate) as connect:
-        for line in [await connect(tls=False) for _ in range(20)]:
+    async with serving_tls(serving, certificate) as (server, serves):
+        for line in await server.dials(20):
             assert await line.rest() == b""
         monkeypatch.setattr(tls_door, "HANDSHAKE_SECONDS", 600)
-        assert await served(connect)
+        assert await serves()
 
 
 @pytest.mark.parametrize("greeting", [b"", b"\x16\x03\x01\x02\x00"], ids=["silent", "shaking hands"])
 async def test_where_all_places_are_taken_before_a_handshake_is_done_the_oldest_goes(
-    tmp_path, certificate, monkeypatch, greeting
+    serving, certificate, monkeypatch, greeting
 ):
     monkeypatch.setattr(tls_door, "MOST_HANDSHAKES" if greeting else "MOST_SILENT", 3)
     monkeypatch.setattr(tls_door, "HANDSHAKE_SECONDS", 600)
-    async with serving_tls(tmp_path, certificate) as connect:
-        slow = [await connect(tls=False) for _ in range(10)]
+    async with serving_tls(serving, certificate) as (server, serves):
+        slow = await server.dials(10)
         for line in slow:
             line.send(greeting)
         await becomes(lambda: sum(line.has_ended for line in slow) >= 7)
-        assert await served(connect)
+        assert await serves()
 
 
-async def test_what_is_not_tls_ends_at_the_door_and_a_stop_ends_handshakes_too(tmp_path, certificate):
-    async with serving_tls(tmp_path, certificate) as connect:
-        for _ in range(3):
-            line = await connect(tls=False)
+async def test_what_is_not_tls_ends_at_the_door_and_a_stop_ends_handshakes_too(serving, certificate):
+    async with serving_tls(serving, certificate) as (server, serves):
+        for line in await server.dials(3):
             line.send(NOWHERE)
             assert b"HTTP" not in await line.rest()
-        silent = await dial(connect.url)
-        assert await served(connect)
+        silent = await dial(server.public)
+        assert await serves()
     assert await silent.rest() == b""
     silent.writer.close()
-
-
-NOT_HTTP = {
-    "garbage": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03hello\r\n\r\n",
-    "unknown version": b"GET / HTTP/9.9\r\nHost: x\r\n\r\n",
-    "two lengths": b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
-    "a length that is no number": b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
-    "length and chunks": (
-        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
-    ),
-}
-
-
-@pytest.mark.parametrize("name", NOT_HTTP)
-async def test_bytes_that_are_no_request_get_a_problem_document(server, name):
-    assert problem_of(await exchange(server, NOT_HTTP[name])) == (400, "malformed-request")
 
 
 async def test_headers_that_trickle_in_are_cut_off_and_their_time_begins_anew_with_each_request(serving):
@@ -201,20 +169,16 @@ async def test_a_client_that_hangs_up_does_not_cancel_the_commit(serving, gated)
         assert await cells_of(gated, campaign, 8) == [0] * 5 + [1, 1, 0]
 
 
-_RAISE = """
-import logging, resource, sys
-from ldp_aggregator.server.sockets.listener import most_descriptors, raise_limit
-logging.basicConfig(stream=sys.stdout, format="%(message)s: %(reason)s")
-for soft, hard in ((20, 50), (-200, 50), (-200, 0), (-200, -100)):
-    limits = [number + most_descriptors(100) for number in (soft, hard)]
-    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-    raise_limit(100)
-    print(resource.getrlimit(resource.RLIMIT_NOFILE)[0] - most_descriptors(100))
-"""
+@needs_fork
+@pytest.mark.parametrize(("soft", "hard", "raised"), [(20, 50, 20), (-200, 50, 0), (-200, 0, 0), (-200, -100, -100)])
+def test_the_limit_of_open_files_is_raised_as_far_as_it_is_needed_and_allowed(caplog, soft, hard, raised):
+    wanted = tls_door.most_descriptors(100)
 
+    def raises():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted + soft, wanted + hard))
+        tls_door.raise_limit(100)
+        warnings = ["the limit is 1224, connections takes 1324"] if raised < 0 else []
+        assert [record.reason for record in caplog.records] == warnings
+        return resource.getrlimit(resource.RLIMIT_NOFILE)[0] == wanted + raised
 
-def test_the_limit_of_open_files_is_raised_as_far_as_it_is_needed_and_allowed():
-    pytest.importorskip("resource")
-    ran = subprocess.run([sys.executable, "-c", _RAISE], capture_output=True, text=True, timeout=60, check=True)
-    warning = "too few open files: the limit is 1224, connections takes 1324"
-    assert ran.stdout.splitlines() == ["20", "0", "0", warning, "-100"]
+    assert holds_in_a_child(raises)

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from raw_http import NOWHERE, SECONDS, request_of
+from raw_http import NOWHERE, SECONDS, exchange, problem_of, request_of
 
 from ldp_aggregator import server as server_package
 
@@ -95,7 +95,7 @@ async def test_those_who_do_not_read_hold_no_place_of_an_operator(serving):
             line.cut()
 
 
-async def test_who_says_all_at_once_is_answered_and_what_is_no_request_ends_a_connection_that_is_aiohttps(server):
+async def test_who_says_all_at_once_is_answered_and_what_is_no_request_ends_a_connection_whoevers_it_is(server):
     line, short = await server.dials(2)
     short.send(NOWHERE)
     short.writer.write_eof()
@@ -103,6 +103,7 @@ async def test_who_says_all_at_once_is_answered_and_what_is_no_request_ends_a_co
     assert (await line.ask(NOWHERE)).status == 404
     line.send(b"no request\r\n\r\n")
     assert b" 400 " in await line.rest()
+    assert problem_of(await exchange(server, b"\x16\x03\x01\x02\x00")) == (400, "malformed-request")
 
 
 async def test_the_rest_of_a_body_is_not_awaited_from_who_has_said_all(server):

@@ -9,7 +9,7 @@ from cells import cell_campaign, publish, submission
 from ldp_aggregator.archive.locations import open_place
 from ldp_aggregator.archive.recount import recount
 from ldp_aggregator.archive.writer import Archive
-from ldp_aggregator.server.housekeeping import delete_once, keep, observed
+from ldp_aggregator.server.housekeeping import close_once, delete_once, keep, observed
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.service.publishing import counts_of
 from ldp_aggregator.service.rights import local_actor, recorded
@@ -17,6 +17,7 @@ from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_aggregator.store import SqliteStore, StoreError
 from ldp_aggregator.store.contract import unknown_campaign
+from ldp_aggregator.store.decisions import GRACE
 from protocols import LdpError
 
 KEPT = timedelta(days=30)
@@ -51,27 +52,36 @@ async def test_a_campaign_is_deleted_so_long_after_it_was_closed_as_is_told_and_
     assert len(await store.campaigns()) == 1
 
 
-async def test_a_campaign_that_cannot_be_deleted_keeps_no_other(store, clock, caplog):
-    campaigns = [await publish(store, title=title) for title in ("first", "second", "third")]
-    for campaign in campaigns:
-        await store.close_campaign(campaign.id)
-    works = store.delete_campaign
+def failing(works, failures):
+    """A method that fails for some campaigns."""
 
-    async def delete(campaign_id):
-        if campaign_id == campaigns[0].id:
-            raise StoreError("secret text of a database")
-        if campaign_id == campaigns[1].id:
-            raise unknown_campaign(campaign_id)
-        await works(campaign_id)
+    async def end(campaign_id):
+        if campaign_id in failures:
+            raise failures[campaign_id]
+        return await works(campaign_id)
 
-    store.delete_campaign = delete
+    return end
+
+
+async def test_a_campaign_that_cannot_be_closed_or_deleted_is_logged_and_keeps_no_other(store, clock, caplog):
+    titles = ("not closed", "not deleted", "deleted by another instance", "sound")
+    campaigns = [await publish(store, title=title, closes="2026-01-01T00:01:00Z") for title in titles]
+    unclosed, undeleted, gone, _ = [campaign.id for campaign in campaigns]
+    store.end_campaign = failing(store.end_campaign, {unclosed: ValueError("secret text of a client")})
+    failures = {undeleted: StoreError("secret text of a database"), gone: unknown_campaign(gone)}
+    store.delete_campaign = failing(store.delete_campaign, failures)
+    for seconds in (61, GRACE.total_seconds()):
+        clock.step(seconds)
+        await close_once(store, Metrics(), clock)
     clock.step(30 * DAY)
     await delete_once(store, Metrics(), clock, KEPT)
-    assert [state.id for state in await store.campaigns()] == [campaign.id for campaign in campaigns[:2]]
-    told = [
-        (record.message, record.campaign, record.reason) for record in caplog.records if record.levelname == "ERROR"
-    ]
-    assert told == [("campaign not deleted", campaigns[0].id, "StoreError")]
+    closed = {state.id: state.life.closed is not None for state in await store.campaigns()}
+    assert closed == {unclosed: False, undeleted: True, gone: True}
+    errors = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert {(record.message, record.campaign, record.reason) for record in errors} == {
+        ("campaign not closed", unclosed, "ValueError"),
+        ("campaign not deleted", undeleted, "StoreError"),
+    }
 
 
 async def test_room_files_backups_and_ends_are_observed(tmp_path, certificate):

@@ -4,20 +4,16 @@ import asyncio
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import promql_parser
 import pytest
 import yaml
-from cells import cell_campaign, submission
-from queueing import submit
-from raw_http import exchange
+from cells import cell_campaign
+from raw_http import exchange, problem_of
 
 from ldp_aggregator.server import housekeeping
 from ldp_aggregator.server.metrics import OBSERVED, Metrics
 from ldp_aggregator.server.problems import PROBLEMS, RETRY_SECONDS, retry_later
-from ldp_aggregator.server.upload_queue import Ingest
-from ldp_aggregator.store import Outcome
 
 
 async def scrape(server, holds=bool):
@@ -37,7 +33,7 @@ async def test_what_happened_is_counted(server):
     await server.upload(campaign, [0, (9, 64)])
     assert (await server.ask("POST", f"/admin/v1/campaigns/{campaign.id}/close", "admin")).status == 200
     assert (await server.upload(campaign, b"garbage"))[0] == 400
-    assert (await exchange(server, b"garbage\r\n\r\n")).startswith(b"HTTP/1.1 400")
+    assert problem_of(await exchange(server, b"garbage\r\n\r\n")) == (400, "malformed-request")
     _, values = await scrape(server)
     route = 'method="POST",route="/v1/campaigns/{id}/reports"'
     expected = {
@@ -77,25 +73,6 @@ async def test_no_label_names_a_path_or_a_client_and_campaigns_only_those_that_a
         assert [line for line in values if campaign.id in line] == [ids]
         await server.store.close_campaign(campaign.id)
         await scrape(server, lambda values: not any(campaign.id in line for line in values))
-
-
-async def test_the_age_of_the_queue_is_that_of_the_upload_that_waits_longest():
-    async def count(submissions):
-        await gate.wait()
-        return [Outcome(counted=1) for _ in submissions]
-
-    gate, campaign = asyncio.Event(), cell_campaign()
-    ingest = Ingest(SimpleNamespace(count=count), Metrics(), group_reports=1)
-    assert ingest.queue_age == 0
-    writer = asyncio.create_task(ingest.write())
-    waiting = [asyncio.create_task(submit(ingest, submission(campaign, [number]))) for number in range(2)]
-    await asyncio.sleep(0.05)
-    assert ingest.queue_age >= 0.04, "also of what is being committed"
-    gate.set()
-    await asyncio.gather(*waiting)
-    assert ingest.queue_age == 0
-    ingest.drain()
-    await writer
 
 
 def test_the_time_to_come_back_is_drawn():

@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from cells import cell_campaign, submission
@@ -11,14 +12,12 @@ from queueing import submit
 from raw_http import dial, document_of
 
 from ldp_aggregator.server import upload_queue as ingest_module
-from ldp_aggregator.server.housekeeping import close_once
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.process import end_connections, running, serve
 from ldp_aggregator.server.sockets.listener import Listeners
 from ldp_aggregator.server.upload_queue import STALE_SECONDS, Ingest
 from ldp_aggregator.service.settings import Settings
-from ldp_aggregator.store import Outcome, SqliteStore, StoreError
-from ldp_aggregator.store.decisions import GRACE
+from ldp_aggregator.store import Outcome, StoreError
 
 
 async def readiness(server):
@@ -35,10 +34,7 @@ async def becomes(server, wanted):
 
 
 def broken(kind=StoreError):
-    async def fails(*_):
-        raise kind("disk full")
-
-    return fails
+    return AsyncMock(side_effect=kind("disk full"))
 
 
 @pytest.fixture
@@ -101,23 +97,14 @@ async def test_one_damaged_campaign_leaves_the_server_ready_and_has_a_metric(ser
 
 
 async def test_a_store_that_has_not_written_for_long_is_not_well(monkeypatch):
-    async def beat():
-        if failing:
-            raise StoreError("no")
-
-    now, failing = [100.0], []
+    now = [100.0]
     monkeypatch.setattr("ldp_aggregator.server.upload_queue.time.monotonic", lambda: now[0])
-    ingest = Ingest(SimpleNamespace(beat=beat), Metrics(), group_reports=1)
+    ingest = Ingest(AsyncMock(), Metrics(), group_reports=1)
     assert not ingest.is_well, "nothing was written yet"
     await ingest.beat()
     now[0] += STALE_SECONDS - 1
     assert ingest.is_well
     now[0] += 1
-    assert not ingest.is_well
-    await ingest.beat()
-    assert ingest.is_well
-    failing.append(True)
-    await ingest.beat()
     assert not ingest.is_well
 
 
@@ -178,11 +165,7 @@ async def test_a_damaged_campaign_fails_no_upload_to_another_and_an_upload_that_
 
 async def test_metrics_that_cannot_be_written_end_nothing(server, monkeypatch):
     campaign = await server.publish()
-
-    def full(*_arguments, **_more):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Metrics, "observe_commit", full)
+    monkeypatch.setattr(Metrics, "observe_commit", Mock(side_effect=OSError(28, "No space left on device")))
     for number in range(3):
         assert (await server.upload(campaign, [number]))[0] == 200
     assert (await server.store.state(campaign.id)).reports == 3
@@ -208,31 +191,6 @@ async def test_a_server_of_which_a_part_ends_ends_too(settings, monkeypatch, nam
             assert await asyncio.wait_for(ended, 10) == name
     else:
         assert await asyncio.wait_for(serve(settings, Listeners.bind(settings), lambda: None), 30) == name
-
-
-async def test_a_campaign_that_cannot_be_closed_is_logged_and_the_next_one_is_closed(tmp_path, caplog, clock):
-    store = SqliteStore(tmp_path / "store.sqlite3", clock=clock)
-    campaigns = [cell_campaign(title=title, closes="2026-01-01T00:01:00Z") for title in ("first", "second")]
-    for campaign in campaigns:
-        await store.create_campaign(campaign)
-    clock.step(61)
-    works = store.end_campaign
-
-    async def close(campaign_id):
-        if campaign_id == campaigns[0].id:
-            raise ValueError("secret text of a client")
-        return await works(campaign_id)
-
-    store.end_campaign = close
-    metrics = Metrics()
-    await close_once(store, metrics, clock)
-    clock.step(GRACE.total_seconds())
-    caplog.clear()
-    await close_once(store, metrics, clock)
-    assert (await store.state(campaigns[1].id)).life.closed is not None
-    failures = [record for record in caplog.records if record.message == "campaign not closed"]
-    assert [(record.campaign, record.reason) for record in failures] == [(campaigns[0].id, "ValueError")]
-    await store.close()
 
 
 async def test_a_stop_waits_the_drain_time_in_all_and_not_for_each_listener():
@@ -274,6 +232,18 @@ async def test_what_waits_during_a_commit_is_committed_together_up_to_a_greatest
         store.gate.set()
         assert [outcome.counted for outcome in await asyncio.gather(first, *others)] == [1, 10] + [1] * 7
     assert store.groups == [1, 1, 3, 3, 1]
+
+
+async def test_the_age_of_the_queue_is_that_of_the_upload_that_waits_longest(upload):
+    store = ScriptedStore()
+    async with ingesting(store, group_reports=1) as ingest:
+        assert ingest.queue_age == 0
+        waiting = [asyncio.create_task(submit(ingest, upload(number))) for number in range(2)]
+        await asyncio.sleep(0.05)
+        assert ingest.queue_age >= 0.04, "also of what is being committed"
+        store.gate.set()
+        await asyncio.gather(*waiting)
+        assert ingest.queue_age == 0
 
 
 async def test_who_waits_for_a_writer_that_ends_gets_an_answer(upload):

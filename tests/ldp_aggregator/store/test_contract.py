@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 
 import drafts
 import pytest
@@ -86,8 +86,7 @@ async def test_concurrent_groups_count_every_report_once(store):
 
 
 async def test_reports_before_the_opening_are_refused(store, clock):
-    opens = (clock.now + timedelta(seconds=60)).isoformat().replace("+00:00", "Z")
-    campaign = await publish(store, opens=opens)
+    campaign = await publish(store, opens=clock.after(60))
     upload = submission(campaign, [1])
     assert await store.count([upload]) == [Outcome(refused="campaign-not-open")]
     assert (await store.state(campaign.id)).status(clock()) == "waiting"
@@ -140,7 +139,7 @@ async def test_a_token_can_be_revoked_once_and_its_name_is_not_reused(store, clo
 
 
 async def test_a_damaged_campaign_harms_no_other_and_can_still_be_closed(store, clock):
-    closes = (clock.now + timedelta(seconds=60)).isoformat().replace("+00:00", "Z")
+    closes = clock.after(60)
     damaged = await publish(store, closes=closes)
     await count(store, damaged, [0])
     await store._write(lambda db: db.execute("UPDATE parts SET sums = substr(sums, 1, 32)"))

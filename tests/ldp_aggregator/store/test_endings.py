@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from datetime import timedelta
 
 import asyncpg
 import pytest
@@ -15,14 +14,10 @@ from ldp_aggregator.store.decisions import GRACE
 DAY = GRACE.total_seconds()
 
 
-def ends_in(clock, seconds):
-    return (clock.now + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
-
-
 @pytest.fixture
 async def counted(store, clock):
     """A campaign that ends in a minute, with ten reports; ``send(first, end)`` uploads more."""
-    campaign = await publish(store, closes=ends_in(clock, 60))
+    campaign = await publish(store, closes=clock.after(60))
 
     async def send(first, end):
         return await count(store, campaign, range(first, end))
@@ -49,7 +44,7 @@ async def test_a_clock_that_is_years_ahead_ends_nothing_while_a_right_one_runs(s
     """Both look every hour, for three days. As found: one instance eleven years ahead closed a campaign
     for the right one, and its ids were gone.
     """
-    campaign = await publish(store, closes=ends_in(clock, 4 * DAY))
+    campaign = await publish(store, closes=clock.after(4 * DAY))
     for number in range(3 * 24):
         for ahead in (4000 * DAY, -4000 * DAY):
             clock.step(ahead)

@@ -113,7 +113,17 @@ async def test_a_restored_store_is_another_one_that_knows_what_it_counted_and_wh
             await one.add_token(StoredToken("a", "admin", b"x" * 32, NOW))
 
 
-async def test_what_cannot_be_restored_or_is_damaged_leaves_nothing(tmp_path, original, monkeypatch):
+def overwrite(path, name, start, data):
+    """Bytes of the first page of a table or an index."""
+    with closing(sqlite3.connect(path)) as db:
+        root = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (name,)).fetchone()[0]
+        page = db.execute("PRAGMA page_size").fetchone()[0]
+    with path.open("r+b") as file:
+        file.seek((root - 1) * page + start % page)
+        file.write(data)
+
+
+async def test_what_cannot_be_restored_or_copied_or_is_damaged_leaves_nothing(tmp_path, original, monkeypatch):
     with pytest.raises(StoreError, match="there is no store in"):
         restore_store(tmp_path / "none", tmp_path / "new")
     with pytest.raises(StoreError, match="already"):
@@ -127,15 +137,14 @@ async def test_what_cannot_be_restored_or_is_damaged_leaves_nothing(tmp_path, or
         with pytest.raises(StoreError, match="disk I/O error"):
             restore_store(tmp_path / "backup", tmp_path / "new")
     path = tmp_path / "backup" / FILE_NAME
-    with closing(sqlite3.connect(path)) as db:
-        root = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_tokens_2'").fetchone()[0]
-        page = db.execute("PRAGMA page_size").fetchone()[0]
-    with path.open("r+b") as file:
-        file.seek((root - 1) * page + page - 20)
-        file.write(b"\x00" * 20)
+    overwrite(path, "sqlite_autoindex_tokens_2", -20, bytes(20))
     with pytest.raises(StoreError, match=r"damaged|malformed"):
         restore_store(tmp_path / "backup", tmp_path / "new")
-    assert list((tmp_path / "new").iterdir()) == []
+    overwrite(path, "parts", 0, b"\xff" * 20)
+    with pytest.raises(StoreError, match="the copy failed"):
+        copy_store(tmp_path / "backup", tmp_path / "copy")
+    for name in ("new", "copy"):
+        assert list((tmp_path / name).iterdir()) == []
 
 
 async def test_folders_and_files_are_for_their_owner_only_also_in_a_folder_that_others_may_read(

@@ -2,7 +2,6 @@
 
 import random
 from dataclasses import replace
-from datetime import datetime, timezone
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from ldp_aggregator.archive.recount import recount
 from ldp_aggregator.archive.writer import Archive, ArchivedCounts
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.node_statistics import decode_share, encode_share, parts_of
-from ldp_aggregator.service.publishing import check_kind, compile_draft
+from ldp_aggregator.service.publishing import check_kind
 from ldp_aggregator.store.backup import copy_store, restore_store
 from protocols import DocumentError, DraftError
 
@@ -94,18 +93,6 @@ def test_a_series_is_of_devices_and_never_of_nodes():
         encode_share(campaign, statistics)
     with pytest.raises(DocumentError, match="windows"):
         decode_share(encode_share(campaign.one_window, statistics), campaign)
-
-
-def test_windows_are_written_in_toml_with_its_own_times():
-    draft = b"""
-version = 1
-title = "Weekly"
-label = { name = "y", classes = ["a", "b"] }
-features = [{ name = "x", kind = "categorical", values = ["u", "v"] }]
-privacy = { epsilon = 1.0 }
-windows = { from = 2027-01-04T01:00:00+01:00, length = "P7D", count = 52 }
-"""
-    assert compile_draft(draft, toml=True).windows.start == datetime(2027, 1, 4, tzinfo=timezone.utc)
 
 
 async def test_archive_recount_merge_and_restore_keep_every_window_apart(tmp_path, opened, combine, clock):

@@ -56,21 +56,16 @@ class Kept:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
-    kind = {"sqlite": "kept_in_file", "postgres": "kept_in_database"}[request.param]
-    found: Kept = request.getfixturevalue(kind)
-    return found
+    if request.param == "sqlite":
+        return Kept(tmp_path, None)
+    address = request.getfixturevalue("postgres").address
+    asyncio.run(empty(address))
+    return Kept(tmp_path, address)
 
 
 @pytest.fixture
 def kept_in_file(tmp_path: Path) -> Kept:
     return Kept(tmp_path, None)
-
-
-@pytest.fixture
-def kept_in_database(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
-    address = request.getfixturevalue("postgres").address
-    asyncio.run(empty(address))
-    return Kept(tmp_path, address)
 
 
 @pytest.fixture

@@ -2,11 +2,9 @@
 
 import http.client
 import json
-import shutil
 import signal
 import socket
 import ssl
-import subprocess
 import time
 from urllib.parse import urlsplit
 
@@ -61,36 +59,18 @@ def test_no_address_token_or_report_is_logged_or_stored(kept_in_file):
             assert report.id.hex() not in written.decode()
 
 
-@pytest.fixture
-def certificates(tmp_path):
-    """Two self-signed certificates; ``use(n)`` puts one in place."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is not installed")
-    asked = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=server-{0} "
-    for number in (1, 2):
-        line = (asked + "-keyout {1}/key{0}.pem -out {1}/certificate{0}.pem").format(number, tmp_path)
-        subprocess.run(line.split(), check=True, capture_output=True)
-
-    def use(number):
-        for name in ("key", "certificate"):
-            shutil.copy(tmp_path / f"{name}{number}.pem", tmp_path / f"{name}.pem")
-
-    use(1)
-    return use
-
-
 def served_certificate(daemon):
     address = urlsplit(daemon.public)
     return ssl.get_server_certificate((address.hostname, address.port))
 
 
-def test_tls_is_spoken_and_a_new_certificate_is_read_on_sighup(kept_in_file, certificates, tmp_path):
+def test_tls_is_spoken_and_a_new_certificate_is_read_on_sighup(kept_in_file, certificate, tmp_path):
     campaign = kept_in_file.publish(64)
-    paths = {"CERTIFICATE": str(tmp_path / "certificate.pem"), "KEY": str(tmp_path / "key.pem")}
-    with Daemon(tmp_path, **{f"LDP_AGGREGATOR_TLS_{name}": path for name, path in paths.items()}) as daemon:
+    path, key = certificate(2), tmp_path / "key.pem"
+    first = path.read_text()
+    with Daemon(tmp_path, LDP_AGGREGATOR_TLS_CERTIFICATE=str(path), LDP_AGGREGATOR_TLS_KEY=str(key)) as daemon:
         assert daemon.public.startswith("https://")
         assert daemon.admin.startswith("http://127.0.0.1:")
-        first = (tmp_path / "certificate1.pem").read_text()
         assert served_certificate(daemon) == first
         context = ssl.create_default_context(cadata=first)
         context.check_hostname = False
@@ -100,17 +80,17 @@ def test_tls_is_spoken_and_a_new_certificate_is_read_on_sighup(kept_in_file, cer
         assert connection.getresponse().read() == campaign.document
         connection.close()
 
-        (tmp_path / "key.pem").write_text("no key")
+        key.write_text("no key")
         daemon.process.send_signal(signal.SIGHUP)
         time.sleep(0.3)
         assert served_certificate(daemon) == first, "a pair that does not load leaves the old one in use"
 
-        certificates(2)
+        certificate(2)
         daemon.process.send_signal(signal.SIGHUP)
         deadline = time.monotonic() + 10
         while served_certificate(daemon) == first and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert served_certificate(daemon) == (tmp_path / "certificate2.pem").read_text()
+        assert served_certificate(daemon) == path.read_text()
     events = [json.loads(line)["event"] for line in (tmp_path / "daemon.log").read_text().splitlines()]
     assert "certificate not reloaded" in events
     assert "certificate reloaded" in events

@@ -1,5 +1,6 @@
 """What a mechanism sends, and what no device can have sent."""
 
+import dataclasses
 import math
 import struct
 from fractions import Fraction
@@ -99,3 +100,11 @@ def test_a_cell_beyond_the_noises_reach_is_refused(name, code_of):
         mechanism.check(struct.pack("<3i", 0, 0, cell))
     for cell in (bound + 1, -bound - 1, 2**31 - 1, -(2**31)):
         assert code_of(DocumentError, mechanism.check, struct.pack("<3i", 0, cell, 0)) == "value-out-of-range"
+
+
+def test_no_mechanism_computes_with_floats_where_privacy_is_decided():
+    for name, kind in ALL.items():
+        mechanism = kind.make(6, exact_epsilon(0.7))
+        assert isinstance(mechanism.loss(), Fraction), name
+        numbers = [getattr(mechanism, field.name) for field in dataclasses.fields(mechanism)]
+        assert all(type(number) is int for number in numbers), name

@@ -39,7 +39,7 @@ def plan(capsys, schema, monkeypatch):
     return lambda *flags: run(capsys, "plan", "--schema", schema, *flags)
 
 
-def test_accuracy_prints_every_combination_under_its_total_loss_and_asks_as_the_draft_says(
+def test_accuracy_has_every_combination_under_its_total_loss_asks_as_the_draft_says_and_gives_every_trial_as_json(
     table, schema, tmp_path, capsys
 ):
     flags = ["--data", table, "--mechanism", "de", "oue", "--epsilon", 1, 2, "--repeats", 3, "--workers", 1]
@@ -49,12 +49,8 @@ def test_accuracy_prints_every_combination_under_its_total_loss_and_asks_as_the_
     assert [line[:3] for line in lines] == [["de", "1", "1"], ["de", "2", "2"], ["oue", "1", "1"], ["oue", "2", "2"]]
     assert "3 trials, 96 devices each, which answer one question" in out
     everything = write_draft(tmp_path / "all.json", {**DRAFT, "privacy": {"epsilon": 3.0, "answers": "all"}})
-    flags = ["--data", table, "--schema", everything, "--repeats", 2, "--workers", 1]
+    flags = ["--data", table, "--schema", everything, "--repeats", 2, "--seed", 7, "--workers", 1]
     assert "which answer every question" in run(capsys, "accuracy", *flags)[1]
-
-
-def test_accuracy_gives_every_trial_with_its_seed_as_json(table, schema, capsys):
-    flags = ["--data", table, "--schema", schema, "--repeats", 2, "--seed", 7, "--devices", 500, "--workers", 1]
     code, out, _ = run(capsys, "accuracy", *flags, "--json")
     told = json.loads(out)
     assert (code, told["seeds"], [trial["seed"] for trial in told["trials"]]) == (0, [7, 8], [7, 8])

@@ -1,7 +1,5 @@
 """Reproducing a figure writes a table, plots, and the tables of a page."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import product

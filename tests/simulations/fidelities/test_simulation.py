@@ -1,7 +1,5 @@
 """``simulate``: what every device of a table leaves in the tally, whatever the fidelity."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from drafts import draft, number
@@ -65,16 +63,6 @@ def test_every_fidelity_draws_from_the_distribution_of_the_device(
     real = tallies(campaign, frame, labels, "device")
     for fidelity in SIMULATORS:
         assert_same_tallies(real, tallies(campaign, frame, labels, fidelity))
-
-
-@pytest.mark.parametrize(("discrete", "continuous", "answers"), SETTINGS)
-def test_devices_drawn_among_few_people_agree_as_well(discrete, continuous, answers, make_everything, make_people):
-    """200 devices of 30 people: ``vector``, which the test above ties to the device, against ``counts``."""
-    campaign = make_everything(discrete=discrete, continuous=continuous, answers=answers, epsilon=6.0)
-    frame, labels = make_people(30, 5)
-    one_by_one = tallies(campaign, frame, labels, "vector", 200)
-    assert (one_by_one[:, : len(campaign.questions)].sum(axis=1) == 200 * len(campaign.pools)).all()
-    assert_same_tallies(one_by_one, tallies(campaign, frame, labels, "counts", 200))
 
 
 @pytest.mark.parametrize("fidelity", FIDELITIES)

@@ -1,7 +1,5 @@
 """Figure 2: its table holds what was measured once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -36,8 +36,8 @@ def test_the_score_of_a_person_is_that_of_naive_bayes():
     assert np.exp(found) == pytest.approx(np.array([[0.42, 0.08], [0.18, 0.32]]))
 
 
-def test_a_trial_has_a_row_for_every_setting_and_the_same_seed_gives_the_same(uci_table):
-    uci_table("seeds")  # Skips where the tables are not.
+@pytest.mark.usefixtures("uci_folder")
+def test_a_trial_has_a_row_for_every_setting_and_the_same_seed_gives_the_same():
     first = run_trial("seeds", 1)
     assert len(first) == len(EPSILONS) * len(DEVICES) * len(VARIANTS)
     assert {one["variant"] for one in first} == {BASE, DEFAULT, EVALUATED}

@@ -1,7 +1,5 @@
 """The figures of the trainers: what is measured on one split."""
 
-from __future__ import annotations
-
 import sys
 from itertools import product
 from pathlib import Path
@@ -11,7 +9,6 @@ import pandas as pd
 import pytest
 from drafts import number, text
 
-from ldp_aggregator.trainers import GlobalSensitivityNB
 from ldp_aggregator.trainers.schemas import TableError
 from simulations.__main__ import main
 from simulations.figures import trainers
@@ -47,6 +44,7 @@ def of_feature(split: Split, place: int) -> Split:
 def test_a_split_has_every_trainer_at_every_epsilon_the_references_and_every_share_of_the_budget(split, monkeypatch):
     monkeypatch.setattr(trainers, "EPSILONS", (0.1, 1000.0))
     rows = pd.DataFrame(trainers.measure_curves(None, split))
+    assert set(rows["data"]) == {"small"}
     private = rows[rows["epsilon"].notna()]
     measured = set(zip(private["trainer"], private["epsilon"], strict=True))
     assert measured == set(product(trainers.TRAINERS, (0.1, 1000.0)))
@@ -83,21 +81,15 @@ else:
     sizes = [len(split['train']), len(split['test']), int(split['test_classes'].sum()), split['high'][0]]
     print(json.dumps([float(size) for size in sizes]))
 """
-
-
-@pytest.fixture
-def interpreter(tmp_path) -> str:
-    """What stands in for an interpreter with diffprivlib: it tells a version, and as accuracies what it was given."""
-    program = tmp_path / "python"
-    program.write_text(PROGRAM)
-    program.chmod(0o755)
-    return str(program)
+"""What stands in for an interpreter with diffprivlib: it tells a version, and as accuracies what it was given."""
 
 
 def test_the_peer_gets_the_numbers_of_the_split_in_a_process_of_its_own_where_all_features_are_numbers(
-    split, interpreter, monkeypatch
+    split, tmp_path, monkeypatch
 ):
-    epsilons, peer, numbers = (0.1, 1.0, 2.0, 3.0), find_peer(interpreter), of_feature(split, 0)
+    (tmp_path / "python").write_text(PROGRAM)
+    (tmp_path / "python").chmod(0o755)
+    epsilons, peer, numbers = (0.1, 1.0, 2.0, 3.0), find_peer(str(tmp_path / "python")), of_feature(split, 0)
     assert peer.name == "diffprivlib 9.9"
     assert peer.accuracies(numbers, epsilons) == [540.0, 60.0, 40.0, 10.0]
     monkeypatch.setattr(trainers, "EPSILONS", epsilons)
@@ -147,15 +139,6 @@ def test_every_row_is_held_out_once_in_each_repeat_and_no_two_fits_have_one_seed
     assert plain["accuracy"] > 0.9
     assert majority["accuracy"] == pytest.approx(2 / 3)
     assert len({split.seed(fit) for split in splits for fit in range(100)}) == 200
-
-
-def test_a_fit_says_its_accuracy_and_what_it_guarantees(data):
-    split = split_of(data, 1)
-    sound = split.fit(GlobalSensitivityNB(data.schema, epsilon=100.0, random_state=1), trainer="global", epsilon=100.0)
-    assert sound["accuracy"] > 0.9
-    assert (sound["data"], sound["trainer"], sound["guaranteed_epsilon"]) == ("small", "global", 100.0)
-    trainer = GlobalSensitivityNB(data.schema, epsilon=1.0, variant="published", random_state=1)
-    assert split.fit(trainer, trainer="global")["guaranteed_epsilon"] > 1
 
 
 def test_texts_become_categories_and_mean_the_same(uci_folder):

@@ -2,8 +2,6 @@
 accidents on the way happen as often as asked, and only to uploads.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import numpy as np

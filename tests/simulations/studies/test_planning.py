@@ -1,7 +1,5 @@
 """What a plan predicts is what simulations give."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Trials: paired, seeded, resumable, the same on one core and on two."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

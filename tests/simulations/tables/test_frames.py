@@ -14,26 +14,20 @@ from ldp_aggregator.trainers.table_drafts import read_csv
 from protocols import Campaign, DraftError
 from protocols.document.schema import CategoricalFeature, ContinuousFeature, Label
 from simulations.tables.benchmarks import BINS, BOUNDS, EPSILON, demonstration_source
-from simulations.tables.frames import Table, check_declared, clipped_share, records, typed
+from simulations.tables.frames import Table, check_declared, records, typed
 from simulations.tables.sources import draft_of, read_draft, source_with_schema, source_without_schema
 
 LABEL = Label("class", ("yes", "no"))
 FEATURES = (CategoricalFeature("code", ("01", "?", "NA", "missing")), ContinuousFeature("size", 0, 10))
-TEXT = "code,unused,size,class\n01,x,0.1,yes\n?,y,,no\nNA,z,1e1,no\n"
 
 
 def read_table(path):
     return typed(read_csv(path), FEATURES, LABEL, str(path))
 
 
-@pytest.fixture
-def path(tmp_path):
-    file = tmp_path / "table.csv"
-    file.write_text(TEXT, encoding="utf-8")
-    return file
-
-
-def test_text_stays_text_only_an_empty_number_is_missing_and_records_are_plain_python_values(path, tmp_path):
+def test_text_stays_text_only_an_empty_number_is_missing_and_records_are_plain_python_values(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("code,unused,size,class\n01,x,0.1,yes\n?,y,,no\nNA,z,1e1,no\n", encoding="utf-8")
     table = read_table(path)
     assert table.frame["code"].tolist() == ["01", "?", "NA"]
     assert list(table.frame.columns) == ["code", "size"]
@@ -86,12 +80,6 @@ def test_undeclared_values_and_labels_are_named_with_their_row_and_an_empty_text
         check_declared(Table(pd.DataFrame({"code": values}), labels), (open_to_all,), LABEL, "t")
 
 
-def test_numbers_beyond_the_bounds_are_counted_per_feature():
-    frame = pd.DataFrame({"size": [-1.0, 0.0, 10.0, 11.0, 5.0], "other": [0.0, 0.0, 0.0, 0.0, 0.0]})
-    features = (*FEATURES[1:], ContinuousFeature("other", 0, 1))
-    assert clipped_share(frame, features) == {"size": 0.4}
-
-
 def test_a_split_gives_every_person_to_one_side_and_devices_are_of_different_people_while_there_are_enough():
     people = Table(pd.DataFrame({"x": range(10)}), pd.Series([str(i) for i in range(10)]))
     training, held_out = people.split(0.8, np.random.default_rng(1))
@@ -114,13 +102,6 @@ privacy = {epsilon = 1.0}
 """
 
 
-@pytest.fixture
-def table(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("x,y\n" + "".join(f"{x},{'ab'[x % 2]}\n" for x in range(20)), encoding="utf-8")
-    return str(path)
-
-
 def test_a_draft_is_the_same_in_json_and_toml_and_a_wrong_one_is_refused_by_its_field(tmp_path):
     (tmp_path / "d.json").write_text(json.dumps(DRAFT), encoding="utf-8")
     (tmp_path / "d.toml").write_text(TOML, encoding="utf-8")
@@ -133,9 +114,12 @@ def test_a_draft_is_the_same_in_json_and_toml_and_a_wrong_one_is_refused_by_its_
         read_draft(tmp_path / "d.json")
 
 
-def test_clipped_numbers_are_noted_and_nothing_else_and_a_derived_campaign_fits_its_table(table, tmp_path):
-    (tmp_path / "d.json").write_text(json.dumps(DRAFT), encoding="utf-8")
-    source = source_with_schema(table, tmp_path / "d.json")
+def test_clipped_numbers_are_noted_and_nothing_else_and_a_derived_campaign_fits_its_table(tmp_path):
+    table, schema = str(tmp_path / "t.csv"), tmp_path / "d.json"
+    rows = "".join(f"{x},{x % 10},{'ab'[x % 2]}\n" for x in range(-2, 18))
+    (tmp_path / "t.csv").write_text("x,within,y\n" + rows, encoding="utf-8")
+    schema.write_text(json.dumps(draft(number("x", high=10, bins=2), number("within", high=9))), encoding="utf-8")
+    source = source_with_schema(table, schema)
     assert source.notes == ("x: 45.0% of the numbers lie beyond the declared bounds; devices clip them",)
     assert source.with_epsilon(3.0).draft["privacy"]["epsilon"] == 3.0
     assert source.draft["privacy"]["epsilon"] == 1.0

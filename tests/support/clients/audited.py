@@ -3,8 +3,6 @@
 And how thorough the tests of the audit are: a few clients and few trials in every run, all of them at length.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone

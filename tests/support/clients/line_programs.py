@@ -1,7 +1,5 @@
 """What every client that is asked by lines must do, in whatever language it is written."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Sequence

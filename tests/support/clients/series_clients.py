@@ -3,8 +3,6 @@
 Each is a function of a device, the window that is open by its clock and the person it has then: an upload, or None.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path

@@ -6,8 +6,6 @@
 * `<!-- not run: REASON -->` on the line before keeps a block from running.
 """
 
-from __future__ import annotations
-
 import re
 import textwrap
 from dataclasses import dataclass

@@ -1,10 +1,10 @@
-"""What a page's reader has before its first block: files, names, a server. A stage's end looks at what came out.
-
-A page without a stage needs nothing but an empty folder.
+"""What a page's reader has before its first block: files, names, a server. A stage that goes on after a ``yield`` looks
+at what came out. A page without a stage needs nothing but an empty folder.
 """
 
 import json
 import re
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -187,7 +187,6 @@ def deployment(session):
         session.shell(f"ldp-aggregator campaign create draft.toml --data {one}", one)
     session.texts["/data/both"] = "both"
     session.texts["postgresql://ldp@database/ldp"] = session.enter(database()).address
-    yield
 
 
 def trainers(session):
@@ -220,24 +219,20 @@ def evaluation(session):
     answers(session, campaign, 1500)
     session.shell("stop; export LDP_AGGREGATOR_DATA=data", "the first round is over")
     session.texts["ID"] = campaign.id
-    yield
 
 
 def scale(session):
     session.texts["postgresql://localhost/empty"] = session.enter(database()).address
-    yield
 
 
 def one_machine(session):
     copy(session, "examples/campaign.toml")
     session.texts |= {"/var/lib/ldp-aggregator": "store", "/backup/today": "backup"}
-    yield
 
 
 def many_machines(session):
     copy(session, "examples/campaign.toml")
     session.texts["postgresql://ldp@database/ldp"] = session.enter(database()).address
-    yield
 
 
 def choose(session):
@@ -248,7 +243,6 @@ def choose(session):
     ages = rng.choice(["young", "medium", "old"], 1500)
     table = pd.DataFrame({"age": ages, "income": income, "missed_payment": missed})
     table.to_csv(session.folder / "public.csv", index=False)
-    yield
 
 
 def hospitals(session):
@@ -258,7 +252,6 @@ def hospitals(session):
         again = np.where(rng.random(800) < age / 130, "yes", "no")
         frame = pd.DataFrame({"age": age, "ward": ward, "readmitted": again})
         frame.to_csv(session.folder / f"{name}.csv", index=False)
-    yield
 
 
 def central(session):
@@ -273,12 +266,6 @@ def port(session):
     session.shell('one_of_two() { "$@" || "$@"; }', "a second audit")
     session.texts["ldp-aggregator audit"] = "one_of_two ldp-aggregator audit"
     link(session, "protocols/vectors")
-    yield
-
-
-def in_the_repository(session):
-    link(session, "examples")
-    yield
 
 
 def javascript(session):
@@ -368,7 +355,7 @@ STAGES = {
     "docs/how-to/port.md": port,
     "docs/how-to/projections.md": projections,
     "docs/how-it-works.md": how_it_works,
-    "examples/flower/README.md": in_the_repository,
-    "examples/javascript/README.md": in_the_repository,
+    "examples/flower/README.md": partial(link, path="examples"),
+    "examples/javascript/README.md": partial(link, path="examples"),
     "javascript/README.md": javascript,
 }

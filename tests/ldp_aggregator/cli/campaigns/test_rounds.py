@@ -61,7 +61,17 @@ def test_a_study_is_learned_and_evaluated_and_its_model_published_with_what_that
     assert "area under ROC" in told
     asked = create(shell, tmp_path / "how.json")
     answered(data, asked, 2)
-    what_it_tells_is_printed_and_drawn(shell, tmp_path, learned, asked)
+    told = shell("estimates", asked, "--plot", tmp_path / "how.svg")
+    assert [part for part in ("right", "recall", "area under the ROC curve") if part not in told] == []
+    drawn = (tmp_path / "how.svg").read_text()
+    ElementTree.fromstring(drawn)
+    assert "Calibration" in drawn
+    figures = json.loads(shell("estimates", asked, "--json"))["evaluated"]
+    assert set(figures["recall"]) == {"a", "b"}
+    (tmp_path / "document.json").write_text(shell("campaign", "show", asked, "--document").rstrip("\n"))
+    assert "the model" in shell("campaign", "verify", tmp_path / "document.json")
+    assert "--plot draws an evaluation" in shell("estimates", learned, "--plot", tmp_path / "none.svg")
+    assert not (tmp_path / "none.svg").exists()
     told = shell("train", learned, "--evaluation", asked, "--output", tmp_path / "model.json")
     assert re.search(r"^accuracy 0\.\d{3} \(0\.\d{3} to 0\.\d{3}\), told by 1,500 devices", told)
     assert "the threshold " in told
@@ -79,20 +89,6 @@ def test_a_study_is_learned_and_evaluated_and_its_model_published_with_what_that
     right = (NaiveBayes.from_json(documents[0]).predict(frame) == labels).mean()
     accuracy = training["evaluated"]["accuracy"]
     assert accuracy["low"] - 0.02 < right < accuracy["high"] + 0.02
-
-
-def what_it_tells_is_printed_and_drawn(shell, tmp_path, learned, asked):
-    told = shell("estimates", asked, "--plot", tmp_path / "how.svg")
-    assert [part for part in ("right", "recall", "area under the ROC curve") if part not in told] == []
-    drawn = (tmp_path / "how.svg").read_text()
-    ElementTree.fromstring(drawn)
-    assert "Calibration" in drawn
-    figures = json.loads(shell("estimates", asked, "--json"))["evaluated"]
-    assert set(figures["recall"]) == {"a", "b"}
-    (tmp_path / "document.json").write_text(shell("campaign", "show", asked, "--document").rstrip("\n"))
-    assert "the model" in shell("campaign", "verify", tmp_path / "document.json")
-    assert "--plot draws an evaluation" in shell("estimates", learned, "--plot", tmp_path / "none.svg")
-    assert not (tmp_path / "none.svg").exists()
 
 
 def test_a_model_from_elsewhere_is_evaluated_by_the_same_round(shell, data, tmp_path):
@@ -163,10 +159,6 @@ def series(weather, data, run, tmp_path):
     return campaign_id, asyncio.run(count())
 
 
-def rows(text):
-    return list(csv.DictReader(io.StringIO(text)))
-
-
 def test_windows_are_told_apart_smoothed_and_learned_from_as_of_now(series, run, refused, tmp_path):
     campaign_id, reports = series
     shown = run("campaign", "show", campaign_id)[1]
@@ -179,7 +171,7 @@ def test_windows_are_told_apart_smoothed_and_learned_from_as_of_now(series, run,
     assert sum(one["n"] for window in of_windows for one in window["questions"]) == reports
     rain_under_clouds = [window["questions"][1]["cells"][0]["estimate"] for window in of_windows]
     assert max(rain_under_clouds[:2]) < 0.25 < min(rain_under_clouds[2:])
-    smoothed = rows(run("estimates", campaign_id, "--smooth", "--csv")[1])
+    smoothed = list(csv.DictReader(io.StringIO(run("estimates", campaign_id, "--smooth", "--csv")[1])))
     assert {row["window"] for row in smoothed} == {"1", "2", "3", "4"}
     alone = [row for row in smoothed if (row["feature"], row["value"], row["class"]) == ("sky", "clouds", "yes")]
     assert [float(row["alone"]) for row in alone] == pytest.approx(rain_under_clouds)

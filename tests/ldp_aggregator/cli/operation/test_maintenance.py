@@ -4,15 +4,15 @@ import asyncio
 import getpass
 import json
 import sqlite3
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import datetime
 
 import pytest
-from cells import count, publish, submission
+from cells import cell_report, count, publish, submission
 from daemon import Daemon
 from postgres import empty, postgres  # noqa: F401 - a fixture
+from uploader import post
 
 from ldp_aggregator.archive.locations import open_place
 from ldp_aggregator.archive.writer import Archive, ArchivedCounts
@@ -21,8 +21,7 @@ from ldp_aggregator.service.publishing import counts_of
 from ldp_aggregator.service.settings import read_settings
 from ldp_aggregator.store import open_store
 from ldp_aggregator.store.sqlite.database import FILE_NAME
-from protocols import Campaign, Report, encode_upload
-from protocols.wire import MEDIA_TYPE
+from protocols import encode_upload
 
 
 def within(folder, work):
@@ -60,20 +59,28 @@ def logged(run, *place):
     ]
 
 
-def test_a_backup_is_restored_and_serves_again(run, refused, campaign, tmp_path):
-    token = run("token", "create", "--scope", "admin", "--name", "mine")[1].strip()
-    assert run("backup", tmp_path / "backup")[0] == 0
-    assert "'ldp-aggregator restore' makes a store of it" in refused(
-        "token", "create", "--scope", "admin", "--data", tmp_path / "backup"
-    )
-    code, out, _ = run("restore", tmp_path / "backup", "--data", tmp_path / "new")
+def test_a_backup_is_restored_and_serves_again_and_is_in_the_log_of_either_store(run, refused, campaign, tmp_path):
+    backup, new, create = tmp_path / "backup", ("--data", tmp_path / "new"), ("token", "create", "--scope", "admin")
+    token = run(*create, "--name", "mine")[1].strip()
+    assert run("backup", backup)[0] == 0
+    assert logged(run)[1:] == [("back up store", str(backup), "done")]
+    assert "'ldp-aggregator restore' makes a store of it" in refused(*create, "--data", backup)
+    code, out, _ = run("restore", backup, *new)
     assert (code, "1 tokens are revoked, 0 shares dropped" in out) == (0, True)
-    [kept] = json.loads(run("token", "list", "--json", "--data", tmp_path / "new")[1])
+    [kept] = json.loads(run("token", "list", "--json", *new)[1])
     assert (kept["name"], kept["revoked"] is None) == ("mine", False)
     assert token not in out
-    assert run("fsck", "--data", tmp_path / "new")[0] == 0
-    assert listed(run, "--data", tmp_path / "new")[0]["reports"] == 5
-    assert run("restore", tmp_path / "backup", "--data", tmp_path / "new")[0] == 1
+    assert run("fsck", *new)[0] == 0
+    assert listed(run, *new)[0]["reports"] == 5
+    assert logged(run, *new)[1] == ("back up store", str(backup), "asked"), "it had begun"
+    assert run("restore", backup, *new)[0] == 1
+    assert run("backup", backup)[0] == 1
+    assert logged(run)[-1] == ("back up store", str(backup), "failed")
+    code, out, _ = run("backup", tmp_path / "again", "--data", backup)
+    assert (code, "this is in no log" in out) == (0, True), "a backup takes no entry"
+    assert (tmp_path / "again" / FILE_NAME).exists()
+    code, out, err = run("backup", tmp_path / "nothing", "--data", tmp_path / "nowhere")
+    assert (code, "no log" in out, "there is no store in" in err) == (1, False, True)
 
 
 def test_restore_and_backup_say_what_they_take(run, refused, campaign, tmp_path, monkeypatch):
@@ -125,15 +132,8 @@ def test_a_damaged_run_is_taken_out_and_the_command_says_what_that_means(run, da
 def test_a_store_of_another_version_is_refused_by_every_command_in_one_sentence(run, data, campaign, tmp_path):
     with closing(sqlite3.connect(data / FILE_NAME)) as db:
         db.execute("PRAGMA user_version = 9")
-    lines = (
-        "campaign list",
-        f"campaign close {campaign.id}",
-        f"train {campaign.id}",
-        "fsck",
-        f"backup {tmp_path}/copy",
-    )
-    both = (f"restore {data} --data {tmp_path}/new", f"merge {data} {data} --output {tmp_path}/both")
-    for line in (*lines, *both):
+    lines = "campaign list", f"campaign close {campaign.id}", f"train {campaign.id}", "fsck", f"backup {tmp_path}/copy"
+    for line in (*lines, f"restore {data} --data {tmp_path}/new", f"merge {data} {data} --output {tmp_path}/both"):
         code, _, err = run(*line.split())
         assert (code, err.count("\n")) == (1, 1), line
         assert "the store has version 9, and this program reads version 1" in err
@@ -186,23 +186,6 @@ def test_reports_that_two_merged_stores_had_are_told_wherever_they_count(run, ca
     assert told["counted_twice"] == {"known": 5, "at_most": 5}
     assert told["published"]["colluding"] == 10
     assert told["published"]["epsilon"] == campaign.realised_epsilon
-
-
-def test_a_backup_is_in_the_log_of_the_store_and_begun_in_that_of_the_copy_or_said_to_be_in_none(
-    run, campaign, tmp_path
-):
-    backup, new = tmp_path / "backup", tmp_path / "new"
-    assert run("backup", backup)[0] == 0
-    assert logged(run) == [("back up store", str(backup), "done")]
-    assert run("restore", backup, "--data", new)[0] == 0
-    assert logged(run, "--data", new)[0] == ("back up store", str(backup), "asked")
-    assert run("backup", backup)[0] == 1
-    assert logged(run)[-1] == ("back up store", str(backup), "failed")
-    code, out, _ = run("backup", tmp_path / "again", "--data", backup)
-    assert (code, "this is in no log" in out) == (0, True), "a backup takes no entry"
-    assert (tmp_path / "again" / FILE_NAME).exists()
-    code, out, err = run("backup", tmp_path / "nothing", "--data", tmp_path / "nowhere")
-    assert (code, "no log" in out, "there is no store in" in err) == (1, False, True)
 
 
 def test_deleting_a_campaign_takes_its_archive_along_or_leaves_it_on_a_word(run, data, tmp_path, monkeypatch):
@@ -264,23 +247,16 @@ def test_an_archive_is_counted_again_and_held_to_the_store(run, refused, data, c
         assert "--archive" in refused("fsck", *wrong, expected=2)
 
 
-def test_a_server_that_is_well_says_what_it_does_on_one_screen(run, refused, weather, data, monkeypatch):
+def test_a_server_that_is_well_says_what_it_does_on_one_screen(run, refused, campaign, data, monkeypatch):
     monkeypatch.setattr(maintenance, "BETWEEN", 0.05)
-    campaign_id = weather()
     with Daemon(data) as daemon:
-        url = f"{daemon.public}/v1/campaigns/{campaign_id}"
-        with urllib.request.urlopen(url) as answer:
-            campaign = Campaign.parse(answer.read(), campaign_id)
-        body = encode_upload([Report(0, bytes(16), bytes(campaign.questions[0].mechanism.width))], campaign)
-        request = urllib.request.Request(url + "/reports", body, {"Content-Type": MEDIA_TYPE})
-        with urllib.request.urlopen(request) as answer:
-            assert answer.status == 200
+        assert post(daemon.public, campaign, encode_upload([cell_report(campaign, 5)], campaign))[0] == 200
         code, out, err = run("status", "--operations", daemon.operations)
         assert (code, err) == (0, "")
         assert out.splitlines()[0] == f"{daemon.operations}: healthy"
         assert "1 counted since the start" in out
         assert "campaigns 1 open of 1" in out
-        assert campaign_id in out
+        assert campaign.id in out
         assert "none is in the log" in out
         assert len(out.splitlines()) <= 24
         daemon.stop()

@@ -19,10 +19,10 @@ DRAFT = draft(text("age", "young", "medium", "old", missing=True))
 TOML = b"""
 version = 1
 title = "t"
-closes = 2100-01-01T00:00:00Z
 label = {name = "y", classes = ["a", "b"]}
 privacy = {epsilon = 1.0}
 features = [{name = "age", kind = "categorical", values = ["young", "medium", "old"]}]
+windows = {from = 2100-01-04T01:00:00+01:00, length = "P7D", count = 52}
 """
 
 
@@ -70,7 +70,7 @@ async def test_a_draft_becomes_a_campaign_once_and_is_listed_with_its_state(serv
     assert listed["id"] == created.json["id"]
     assert (listed["status"], listed["max_reports"], listed["reports"]) == ("open", 3, 0)
     created = await post("", TOML, "application/toml")
-    expected = Campaign.compile(DRAFT | {"closes": "2100-01-01T00:00:00Z"})
+    expected = Campaign.compile(DRAFT | {"windows": {"from": "2100-01-04T00:00:00Z", "length": "P7D", "count": 52}})
     assert (created.status, created.json["id"]) == (201, expected.id), "TOML has times of its own"
 
 

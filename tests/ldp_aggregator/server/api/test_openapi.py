@@ -1,29 +1,17 @@
 """The OpenAPI document says what the server does: the same routes, the same codes, the answers that there are."""
 
-import asyncio
+from unittest.mock import MagicMock
 
 from ldp_aggregator.dashboard.routes import ADMIN as ADMIN_PAGES
 from ldp_aggregator.dashboard.routes import PUBLIC as PUBLIC_PAGES
-from ldp_aggregator.server.context import CampaignCache, Context, FederatedModels
-from ldp_aggregator.server.intake import Intake
-from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
 from ldp_aggregator.server.process import ADMIN, OPERATIONS, PUBLIC, make_apps
-from ldp_aggregator.server.upload_queue import Ingest
-from ldp_aggregator.service.settings import Settings
 
 
 async def test_the_documents_describe_the_routes_but_pages_for_people_and_what_they_take_and_answer(server):
-    metrics, settings = Metrics(), Settings()
-    ingest = Ingest(server.store, metrics, group_reports=1)
-    campaigns, models = CampaignCache(server.store), FederatedModels(server.store, 1)
-    intake = Intake(server.store, ingest, metrics, settings, settings.limits, campaigns)
-    context = Context(
-        server.store, ingest, metrics, settings, settings.limits, campaigns, models, intake, asyncio.Event()
-    )
     addresses = (server.public, server.admin, server.operations)
     tables, for_people = (PUBLIC, ADMIN, OPERATIONS), (PUBLIC_PAGES, ADMIN_PAGES, ())
-    for base, app, rows, people in zip(addresses, make_apps(context), tables, for_people, strict=True):
+    for base, app, rows, people in zip(addresses, make_apps(MagicMock()), tables, for_people, strict=True):
         answer = await server.ask("GET", base + "/openapi.json")
         assert answer.status == 200
         paths = answer.json["paths"]

@@ -6,8 +6,6 @@ import pytest
 
 from ldp_aggregator.learning.published import relay_guarantee
 
-DEVICES = 20
-
 
 @pytest.fixture
 async def campaign(server):
@@ -71,22 +69,3 @@ async def test_without_a_relays_token_the_header_is_nobodys_word_and_with_anothe
     assert (await told())["why_not"] == "none of 1 reports came in a batch that a relay vouched for"
     assert (await server.upload(campaign, [2], **server.bearer("relay")))[0] == 200, "a relay may vouch for nothing"
     assert (await told())["guarantee"] is None
-
-
-async def test_a_model_tells_it_of_each_campaign(server, vouch):
-    behind, direct = await server.publish(4), await server.publish(4, title="Other")
-    trained = []
-    for campaign, batch in ((behind, 200), (direct, None)):
-        reports = [(number, number % 4) for number in range(200)]
-        if batch:
-            assert await vouch(campaign, reports, batch) == (200, None)
-        else:
-            await server.upload(campaign, reports)
-        train = f"/admin/v1/campaigns/{campaign.id}/train?anyway=true"
-        assert (await server.ask("POST", train, "admin")).status == 200
-        model = await server.ask("GET", f"{server.public}/v1/campaigns/{campaign.id}/model")
-        trained.append(model.json["training"])
-    [first], [second] = (training["relayed"] for training in trained)
-    assert (first["campaign"], first["guarantee"]["reports"]) == (behind.id, 200)
-    assert (second["campaign"], second["guarantee"], second["otherwise"]) == (direct.id, None, 200)
-    assert trained[0]["counted_twice"] == {"known": 0, "at_most": 0}

@@ -4,21 +4,19 @@ import json
 import logging
 from dataclasses import replace
 from datetime import timedelta
-from types import SimpleNamespace
+from unittest.mock import AsyncMock
 
 import pytest
 from cells import cell_campaign, publish
 from drafts import draft, text
-from postgres import empty, postgres  # noqa: F401 - a fixture
 
 from ldp_aggregator.server import process
 from ldp_aggregator.server.access import KEPT_SECONDS, UploadAccess
 from ldp_aggregator.server.process import JsonFormatter
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.signing import public_key, sign_directory
-from ldp_aggregator.store import SqliteStore, StoreError
+from ldp_aggregator.store import StoreError
 from ldp_aggregator.store.contract import utc_now
-from ldp_aggregator.store.decisions import GRACE
 
 HOUR = timedelta(hours=1)
 DRAFT = draft(text("f", "a", "b"), title="A third one")
@@ -45,6 +43,8 @@ async def test_a_limited_token_opens_what_is_about_its_campaigns_only_and_an_exp
     await add(server, "early", "admin", expires=utc_now() + HOUR)
     assert (await server.ask("GET", "/admin/v1/campaigns", "late")).refused == (401, "wrong-token")
     assert (await server.ask("GET", "/admin/v1/campaigns", "early")).status == 200
+    no_text = b"GET /admin/v1/campaigns HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \xff\r\n\r\n"
+    assert (await (await server.dial(server.admin)).ask(no_text)).problem == (401, "wrong-token")
     await add(server, "limited", "admin", campaigns=(mine.id,))
     about = f"/admin/v1/campaigns/{mine.id}"
     assert (await server.ask("GET", f"{about}/estimates", "limited")).status == 200
@@ -90,21 +90,16 @@ async def test_a_campaign_takes_uploads_with_a_token_of_the_scope_it_states(serv
 
 
 async def test_what_a_campaign_asks_of_uploads_is_read_again_in_time_and_not_for_every_upload(server):
-    campaign, now, reads = await server.publish(), [0.0], []
-    terms = server.store.terms
-
-    async def counted(campaign_id):
-        reads.append(campaign_id)
-        return await terms(campaign_id)
-
-    access = UploadAccess(SimpleNamespace(terms=counted), None, lambda: now[0])
+    campaign, now = await server.publish(), [0.0]
+    server.store.terms = terms = AsyncMock(wraps=server.store.terms)
+    access = UploadAccess(server.store, None, lambda: now[0])
     for _ in range(5):
         assert await access.uploads_need(campaign.id) is None
-    assert len(reads) == 1
+    assert terms.call_count == 1
     await server.store.set_uploads_need(campaign.id, "relay")
     now[0] += KEPT_SECONDS
     assert await access.uploads_need(campaign.id) == "relay"
-    assert len(reads) == 2
+    assert terms.call_count == 2
 
 
 async def test_every_operation_that_changes_something_leaves_an_entry(server, campaigns):
@@ -179,64 +174,36 @@ async def test_behind_a_proxy_that_speaks_tls_the_cookie_is_secure(serving, behi
         assert ("Secure" in answer.headers["Set-Cookie"]) is behind
 
 
-@pytest.fixture
-def later():
-    """Set the store's clock ahead."""
-    return [timedelta()]
+async def test_a_closing_is_taken_back_until_the_campaign_is_sealed_and_only_what_was_tried_is_written_down(server):
+    campaign = await server.publish()
 
+    async def ask(act="", method="POST", campaign_id=campaign.id):
+        return await server.ask(method, f"/admin/v1/campaigns/{campaign_id}{act}", "admin")
 
-@pytest.fixture
-async def kept(tmp_path, serving, later):
-    """A server on a store with that clock, and a token of an administrator."""
-    store = SqliteStore(tmp_path / "store.sqlite3", clock=lambda: utc_now() + later[0])
-    text, token = make_token("an operator", "admin", utc_now())
-    await store.add_token(token)
-    async with serving(store) as server:
-        server.tokens["admin"] = text
-        yield server
-    await store.close()
-
-
-async def ask(server, path, method="POST"):
-    return await server.ask(method, f"/admin/v1/campaigns/{path}", "admin")
-
-
-async def test_a_closing_is_taken_back_until_the_campaign_is_sealed(kept, later):
-    campaign = await kept.publish()
-    assert (await kept.upload(campaign, [0]))[0] == 200
-    closed = await ask(kept, f"{campaign.id}/close")
+    for act in ("/close", "/reopen", "/seal", "/train"):
+        assert (await ask(act, campaign_id="A" * 43)).refused == (404, "unknown-campaign")
+    assert (await server.upload(campaign, [0]))[0] == 200
+    closed = await ask("/close")
     assert (closed.status, closed.json["status"], closed.json["reports"]) == (200, "closed", 1)
-    assert (await kept.refused(campaign, [1])) == (409, "campaign-closed")
-    reopened = await ask(kept, f"{campaign.id}/reopen")
+    assert (await server.refused(campaign, [1])) == (409, "campaign-closed")
+    reopened = await ask("/reopen")
     assert (reopened.status, reopened.json["status"], reopened.json["closed"]) == (200, "open", None)
-    assert (await kept.upload(campaign, [1]))[0] == 200
-    assert (await ask(kept, f"{campaign.id}/seal")).refused == (409, "campaign-not-closed")
-    await ask(kept, f"{campaign.id}/close")
-    early = await ask(kept, f"{campaign.id}/seal")
+    assert (await server.upload(campaign, [1]))[0] == 200
+    assert (await ask("/seal")).refused == (409, "campaign-not-closed")
+    await ask("/close")
+    for query in ("now=yes", "now=", "soon=true", "now=true&now=true"):
+        assert (await ask(f"/seal?{query}")).refused == (400, "malformed-query"), query
+    early = await ask("/seal?now=false")
     assert early.refused == (409, "too-early-to-seal")
     assert "can be sealed from" in early.json["detail"]
-    later[0] = GRACE + timedelta(seconds=1)
-    sealed = await ask(kept, f"{campaign.id}/seal")
+    sealed = await ask("/seal?now=true")
     assert (sealed.status, sealed.json["reports"]) == (200, 2)
     assert sealed.json["sealed"]
-    assert (await ask(kept, f"{campaign.id}/reopen")).refused == (409, "campaign-sealed")
-    assert (await kept.refused(campaign, [2])) == (409, "campaign-closed")
-    assert await kept.store.check() == []
-    assert (await ask(kept, campaign.id, "DELETE")).status == 204
-    acts = [f"{one.act.act} {one.outcome}" for one in await kept.store.acts(campaign_id=campaign.id)]
-    done, failed = "{} campaign done".format, "{} campaign failed".format
-    before = [done("close"), done("reopen"), failed("seal"), done("close"), failed("seal")]
-    assert acts == [*before, done("seal"), failed("reopen"), done("delete")]
-
-
-async def test_a_campaign_is_sealed_at_once_where_that_is_asked_for_and_of_none_nothing_is_written_down(kept):
-    for act in ("close", "reopen", "seal", "train"):
-        assert (await ask(kept, f"{'A' * 43}/{act}")).refused == (404, "unknown-campaign")
-    assert list(await kept.store.acts()) == []
-    campaign = await kept.publish()
-    await ask(kept, f"{campaign.id}/close")
-    for query in ("now=yes", "now=", "soon=true", "now=true&now=true"):
-        assert (await ask(kept, f"{campaign.id}/seal?{query}")).refused == (400, "malformed-query"), query
-    assert (await ask(kept, f"{campaign.id}/seal?now=false")).refused == (409, "too-early-to-seal")
-    for query in ("?now=true", ""):
-        assert (await ask(kept, f"{campaign.id}/seal{query}")).status == 200, "sealing twice changes nothing"
+    assert (await ask("/seal")).json["sealed"] == sealed.json["sealed"], "sealing twice changes nothing"
+    assert (await ask("/reopen")).refused == (409, "campaign-sealed")
+    assert (await server.refused(campaign, [2])) == (409, "campaign-closed")
+    assert await server.store.check() == []
+    assert (await ask(method="DELETE")).status == 204
+    acts = [f"{one.act.act.removesuffix(' campaign')} {one.outcome}" for one in await server.store.acts()]
+    before = ["close done", "reopen done", "seal failed", "close done", "seal failed"]
+    assert acts == [*before, "seal done", "seal done", "reopen failed", "delete done"]

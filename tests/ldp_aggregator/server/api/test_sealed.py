@@ -3,7 +3,6 @@
 import io
 import json
 import sys
-from types import SimpleNamespace
 
 import pytest
 from cells import cells_of, reports_of
@@ -12,7 +11,7 @@ from ldp_aggregator.server.gateway import GatewayKeys
 from ldp_aggregator.server.problems import OHTTP_KEY
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.settings import Settings
-from ldp_aggregator.service.signing import gateway_of, make_gateway_key, read_gateway_seeds
+from ldp_aggregator.service.signing import gateway_of, read_gateway_seeds
 from ldp_aggregator.store.contract import utc_now
 from ldp_client.network.sealed import Sealed
 from protocols import LdpError, encode_upload
@@ -29,12 +28,16 @@ from protocols.oblivious import (
 from protocols.wire import MEDIA_TYPE
 
 TYPED = (("content-type", MEDIA_TYPE),)
+LINE = "ldp-bayes gateway key 1: {}\n"
+OLDER, NEWER = (LINE.format(letter * 42 + "A") for letter in "AB")
 
 
 @pytest.fixture
 def key(tmp_path):
-    make_gateway_key(tmp_path / "gateway.key")
-    return tmp_path / "gateway.key"
+    path = tmp_path / "gateway.key"
+    path.touch(0o600)
+    path.write_text(OLDER + NEWER)
+    return path
 
 
 @pytest.fixture
@@ -43,8 +46,8 @@ def gateway(key):
 
 
 @pytest.fixture
-async def server(serving, key):
-    async with serving(gateway_key=key) as made:
+async def server(request, serving, key):
+    async with serving(gateway_key=key, **getattr(request, "param", {})) as made:
         yield made
 
 
@@ -110,12 +113,15 @@ async def test_an_upload_is_opened_counted_and_answered_with_a_seal_of_one_lengt
     assert len(lengths) == 1
 
 
-async def test_what_is_sent_again_is_counted_once_and_answered_with_another_seal(server, campaign, sealed, post):
-    one = sealed(campaign, [7])
-    answers = [await post(one.body) for _ in range(3)]
-    assert {decode_response(one.open(answer.content)).body for answer in answers} == {b'{"rejected": []}'}
-    assert len({answer.content for answer in answers}) == 3
-    assert (await cells_of(server.store, campaign))[7] == 1
+async def test_what_is_sent_again_is_counted_once_and_answered_with_another_seal_by_an_older_key_too(
+    server, campaign, key, sealed, post
+):
+    for number, seed in enumerate(read_gateway_seeds(key)):
+        one = sealed(campaign, [number], key=gateway_of(seed))
+        answers = [await post(one.body) for _ in range(3)]
+        assert {decode_response(one.open(answer.content)).body for answer in answers} == {b'{"rejected": []}'}
+        assert len({answer.content for answer in answers}) == 3
+    assert await cells_of(server.store, campaign, 3) == [1, 1, 0]
 
 
 async def test_every_byte_of_a_sealed_upload_that_is_changed_or_missing_is_refused_in_the_open(
@@ -155,21 +161,20 @@ async def test_the_outside_is_held_to_its_type_and_length(campaign, sealed, post
         (400, "malformed-request", {"headers": (*TYPED, ("expect", "100-continue"))}),
         (404, "unknown-campaign", {"path": f"/v1/campaigns/{'A' * 43}/reports"}),
         (401, "wrong-token", {"headers": (*TYPED, ("authorization", "Bearer ldp_x"), ("ldp-relay-batch", "5"))}),
+        (400, "malformed-upload", {"members": b"x"}),
+        (413, "too-many-reports", {"members": [1, 2]}),
     ],
 )
 async def test_a_problem_of_what_is_inside_is_told_inside(status, code, changes, server, campaign, sealed, ask):
-    answer = await ask(sealed(campaign, [1], **changes))
+    answer = await ask(sealed(campaign, **{"members": [1]} | changes))
     assert (answer.status, json.loads(answer.body)["code"]) == (status, code)
     assert dict(answer.headers)["content-type"] == "application/problem+json"
     assert sum(await cells_of(server.store, campaign)) == 0
 
 
-async def test_what_is_sealed_and_no_message_or_no_upload_is_told_inside(gateway, campaign, sealed, ask):
-    for one, code in ((Sealed(gateway, b"\x09"), "malformed-request"), (sealed(campaign, b"x"), "malformed-upload")):
-        answer = await ask(one)
-        assert (answer.status, json.loads(answer.body)["code"]) == (400, code)
-    too_many = await ask(sealed(campaign, [1, 2]))
-    assert (too_many.status, json.loads(too_many.body)["code"]) == (413, "too-many-reports")
+async def test_what_is_sealed_and_no_message_is_told_inside(gateway, campaign, ask):
+    answer = await ask(Sealed(gateway, b"\x09"))
+    assert (answer.status, json.loads(answer.body)["code"]) == (400, "malformed-request")
 
 
 async def test_the_headers_inside_open_what_is_not_open_to_everybody_and_so_does_the_relays_token_of_a_batch(
@@ -248,23 +253,17 @@ async def test_a_relays_token_opens_only_its_campaigns(server, campaign, sealed,
     assert sum(await cells_of(server.store, other)) == 0
 
 
-async def test_who_is_not_admitted_by_what_is_inside_is_not_in_a_batch_either(
-    serving, key, gateway, sealed, monkeypatch
-):
-    async def admits(_campaign_id, headers):
-        return headers.get("x-pass") == "right"
+async def admits(_campaign_id, headers):
+    return headers.get("x-pass") == "right"
 
-    monkeypatch.setitem(sys.modules, "own", SimpleNamespace(admits=admits))
-    async with serving(gateway_key=key, admission="own:admits") as server:
-        campaign = await server.publish(64, gateway=gateway.to_json())
-        passes = (("x-pass", "right"), ("x-pass", "wrong"))
-        bodies = [sealed(campaign, [one], (*TYPED, passes[one % 2])).body for one in range(10)]
-        headers = {"Content-Type": BATCH_TYPE, LENGTH_HEADER: str(len(bodies[0])), "LDP-Relay-Batch": "10"}
-        url = server.public + "/v1/ohttp/batch"
-        answer = await server.ask("POST", url, "relay", data=b"".join(bodies), headers=headers)
-        assert answer.json == {"taken": 5}
-        assert await cells_of(server.store, campaign, 10) == [1, 0] * 5
-        assert (await server.store.state(campaign.id)).arrivals.least_batch == 5
+
+@pytest.mark.parametrize("server", [{"admission": f"{__name__}:admits"}], indirect=True)
+async def test_who_is_not_admitted_by_what_is_inside_is_not_in_a_batch_either(server, campaign, sealed, batch):
+    passes = (("x-pass", "right"), ("x-pass", "wrong"))
+    bodies = [sealed(campaign, [one], (*TYPED, passes[one % 2])).body for one in range(10)]
+    assert (await batch(bodies, **{"LDP-Relay-Batch": "10"})).json == {"taken": 5}
+    assert await cells_of(server.store, campaign, 10) == [1, 0] * 5
+    assert (await server.store.state(campaign.id)).arrivals.least_batch == 5
 
 
 async def test_a_campaign_that_opens_later_has_the_relay_come_again_and_a_closed_one_has_not(
@@ -278,38 +277,18 @@ async def test_a_campaign_that_opens_later_has_the_relay_come_again_and_a_closed
     assert (await batch([sealed(now, [2]).body])).json == {"taken": 0}
 
 
-def test_a_key_file_is_its_owners_alone_and_may_hold_older_keys(key, tmp_path):
-    first = read_gateway_seeds(key)
-    make_gateway_key(tmp_path / "next.key")
-    with key.open("a") as file:
-        file.write((tmp_path / "next.key").read_text())
-    assert read_gateway_seeds(key) == (*first, *read_gateway_seeds(tmp_path / "next.key"))
-    key.write_text(2 * (tmp_path / "next.key").read_text())
-    with pytest.raises(LdpError, match="one identifier"):
-        read_gateway_seeds(key)
-    key.write_text("ldp-bayes gateway key 1: AAAA\n")
-    with pytest.raises(LdpError, match="damaged"):
-        read_gateway_seeds(key)
-    key.write_text("ldp-bayes signing key 1: AAAA\n")
-    with pytest.raises(LdpError, match="create FILE --gateway"):
-        read_gateway_seeds(key)
+def test_a_key_file_is_its_owners_alone_and_may_hold_older_keys(key):
+    older, newer = read_gateway_seeds(key)
+    assert (older, newer == older) == (bytes(32), False)
+    foreign = "ldp-bayes signing key 1: AAAA\n"
+    wrong = ((2 * NEWER, "one identifier"), (LINE.format("AAAA"), "damaged"), (foreign, "create FILE --gateway"))
+    for text, problem in wrong:
+        key.write_text(text)
+        with pytest.raises(LdpError, match=problem):
+            read_gateway_seeds(key)
     key.chmod(0o644)
     with pytest.raises(LdpError, match="chmod 600"):
         read_gateway_seeds(key)
-
-
-async def test_older_keys_of_the_file_open_too(serving, key, tmp_path, sealed, gateway):
-    make_gateway_key(tmp_path / "next.key")
-    with key.open("a") as file:
-        file.write((tmp_path / "next.key").read_text())
-    async with serving(gateway_key=key) as server:
-        campaign = await server.publish(64, gateway=gateway.to_json())
-        newer = gateway_of(read_gateway_seeds(key)[-1])
-        for number, used in enumerate((gateway, newer)):
-            one = sealed(campaign, [number], key=used)
-            headers = {"Content-Type": REQUEST_TYPE}
-            answer = await server.ask("POST", server.public + "/v1/ohttp", data=one.body, headers=headers)
-            assert decode_response(one.open(answer.content)).status == 200
 
 
 def test_a_server_without_the_library_says_so_when_it_starts(key, monkeypatch):

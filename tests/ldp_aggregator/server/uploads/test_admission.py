@@ -6,6 +6,7 @@ import drafts
 import pytest
 from cells import cells_of
 from drafts import text
+from raw_http import ELSEWHERE
 
 from ldp_aggregator.server import intake as intake_module
 from ldp_aggregator.server.intake import BURST_SECONDS, MOST_KEPT, Admission, admission_of
@@ -13,9 +14,6 @@ from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.server.upload_queue import LEAST_BYTES, for_a_device
 from ldp_aggregator.service.settings import Limits, Settings
 from protocols import Campaign, LdpError, Report, decode_upload, encode_upload
-
-ELSEWHERE = {"Origin": "https://other.example"}
-"""aiohttp answers whoever says so."""
 
 
 def draft(values=3, features=4):

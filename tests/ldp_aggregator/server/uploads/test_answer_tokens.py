@@ -12,6 +12,7 @@ from cells import cell_campaign
 from drafts import draft, number, text
 from exact_coins import SeededCoins
 from issuing import PUBLISHED, issuer, shown_for, sign
+from raw_http import ELSEWHERE
 
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.mechanisms import analysis_of
@@ -25,15 +26,13 @@ from protocols.exact import SYSTEM_COINS
 from protocols.tokens import challenge, credentials
 from simulations.fidelities import Columns, simulate_counts
 
-ELSEWHERE = {"Origin": "https://other.example"}
-"""aiohttp answers whoever says so."""
 FRAME = pd.DataFrame({"u": ["1", "2"] * 5, "v": np.linspace(0, 1, 10), "w": ["1", "2", "3", None, None] * 2})
 LABELS = ["a", "b", "b", "a", "a"] * 2
 
 
-def device(campaign, secret=None):
+def device(campaign):
     """A device's upload, and the header that shows its token."""
-    secret = secret or os.urandom(32)
+    secret = os.urandom(32)
     token = finished_token(campaign, secret, sign(token_request(campaign, secret)))
     record = {feature.name: feature.values[0] for feature in campaign.features}
     reports = perturb(campaign, record, campaign.label.classes[0], secret=secret, coins=SYSTEM_COINS)
@@ -47,10 +46,9 @@ async def campaign(server):
 
 @pytest.fixture(params=[{}, ELSEWHERE], ids=["short", "aiohttp"])
 def send(request, server):
-    async def ask(campaign, reports, shown=None, **headers):
+    async def ask(campaign, reports, shown=None):
         shown = {} if shown is None else {"Authorization": shown}
-        body = reports if isinstance(reports, bytes) else encode_upload(reports, campaign)
-        status, told = await server.upload(campaign, body, **request.param, **shown, **headers)
+        status, told = await server.upload(campaign, encode_upload(reports, campaign), **request.param, **shown)
         return status, told.get("code", told.get("rejected"))
 
     return ask
@@ -132,15 +130,11 @@ async def test_invented_devices_with_a_hundred_tokens_move_what_a_hundred_liars_
 def device_answers(campaign, count, cell=None):
     """Answers under ids of their own; those of liars all speak for one cell."""
     mechanism, coins = campaign.questions[0].mechanism, SeededCoins(count)
-    lie = None if cell is None else loudest(campaign, cell)
+    lie = None if cell is None else analysis_of(mechanism).loudest([cell])
     return [
         Report(0, hashlib.sha256(b"%d %d" % (count, n)).digest()[:16], lie or mechanism.perturb(n % 2, coins))
         for n in range(count)
     ]
-
-
-def loudest(campaign, cell):
-    return analysis_of(campaign.questions[0].mechanism).loudest([cell])
 
 
 def test_of_a_person_with_three_tokens_three_lies_are_counted_as_one_liars():

@@ -9,13 +9,10 @@ import re
 
 import pytest
 from cells import cell_report, cells_of, reports_of
-from raw_http import NOWHERE, Reply, becomes, document_of, exchange, request_head, request_of
+from raw_http import ELSEWHERE, NOWHERE, Reply, becomes, document_of, exchange, request_head, request_of
 
 from ldp_aggregator.server.sockets.upload_path import ClientConnection
 from protocols import encode_upload
-
-ELSEWHERE = {"Origin": "https://other.example"}
-"""aiohttp answers whoever says so."""
 
 
 @pytest.fixture(autouse=True)
