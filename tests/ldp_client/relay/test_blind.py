@@ -236,12 +236,3 @@ def test_the_door_answers_202_once_it_is_kept_and_nothing_else(gateway, relay):
     assert ask(gateway, body, **{"Content-Type": "application/octet-stream"})[0] == 415
     # Refused before any of it is read: nothing of it is sent, or the client could meet a closed connection.
     assert ask(gateway, b"", **{"Content-Length": str((1 << 20) + 1)})[0] == 413
-
-
-def test_who_is_not_admitted_leaves_nothing(serving, relay):
-    async def nobody(campaign_id, headers):
-        return False
-
-    with serving(relay, admission=nobody) as gateway:
-        assert ask(gateway, sealed())[0] == 403
-    assert relay.gathering() == 0
