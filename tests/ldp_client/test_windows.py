@@ -136,13 +136,3 @@ def test_windows_are_drawn_evenly_and_apart_from_the_question(campaign):
         expected = len(secrets) / COUNT * weights[question] / sum(weights)
         assert abs(times - expected) < 6 * expected**0.5 + 6
     assert {window for window, _ in drawn} == set(range(COUNT))
-
-
-def test_a_person_may_agree_before_the_window_opens(start, clock):
-    _, part, _ = start(granted=False)
-    assert part.next_step() == "ask"
-    part.grant()
-    _, part, own = start(granted=False)
-    assert part.next_step() == ("contribute" if own == 0 else "nothing")
-    clock.now += own * WEEK
-    assert part.next_step() == "contribute"
