@@ -47,30 +47,17 @@ def test_the_audit_passes_the_bundled_file(mechanism, domain, trials, node):
     passes_the_audit([node, str(LINES)], mechanism, domain, trials)
 
 
-@pytest.fixture(scope="module")
-def told(node):
+def test_a_record_is_read_as_what_it_means_and_whatever_else_is_missing_and_throws_nothing(node):
     script = SCRIPT.replace("RECORD", RECORD.as_uri())
     command = [node, "--input-type=module", "--eval", script]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def test_what_is_neither_a_text_nor_a_number_is_missing_and_throws_nothing(told):
+    told = json.loads(done.stdout)
     assert len(told["nothing"]) == 14
     assert all(found == [None, True, -1, None] for found in told["nothing"])
-
-
-def test_every_1_is_a_declared_1(told):
     assert told["one"] == [["1", 1, 1]] * 5
-
-
-def test_whole_numbers_are_their_digits_however_large(told):
     assert told["large"][:3] == [[16, "9007199254740993"], [16, "9007199254740994"], [22, "1" + "0" * 21]]
     assert told["large"][3:] == [None, [201, "-" + "9" * 200]]
-
-
-def test_a_record_that_throws_is_empty(told):
     assert told["held"] == [None, None, None, 1]
 
 
