@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 import pytest
+from records import RECORD
 
 from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_client import Device, LdpError, MemoryStorage, TransportError
@@ -28,7 +29,6 @@ URL = "https://collect.example.org"
 SEED = bytes(32)
 KEY = public_key(SEED)
 EXPIRES = datetime(2099, 1, 1, tzinfo=timezone.utc)
-RECORD = {"age": "young", "income": 30_000, "hours": 12}
 JSON = {"content-type": "application/json"}
 
 
