@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -87,16 +88,21 @@ def test_a_client_killed_at_random_instants_counts_every_device_exactly_once(ser
 
 @needs_fork
 @pytest.mark.parametrize("shared", [False, True], ids=["each opens it", "forks of one device"])
-def test_processes_on_one_file_contribute_once(start, server, campaign, shared):
+def test_processes_on_one_file_contribute_once(start, server, campaign, tmp_path, shared):
     device, part = start(clock=time, granted=True) if shared else (None, None)
+    at_once, receipts = get_context("fork").Barrier(4), tmp_path / "receipts"
 
     def contributes(label):
         own, joined = (device, part) if shared else start(clock=time, granted=True)
-        joined.contribute({"age": "old"}, label)
+        at_once.wait(20)
+        receipt = joined.contribute({"age": "old"}, label)
+        with receipts.open("a", encoding="ascii") as file:
+            file.write(f"{receipt.at}\n")
         return own.run_once(20) and joined.status().sent == 1
 
     with ThreadPoolExecutor(4) as threads:
         assert all(threads.map(lambda label: holds_in_a_child(lambda: contributes(label)), ["yes", "no"] * 2))
+    assert len(set(receipts.read_text(encoding="ascii").splitlines())) == 1
     assert len(set(server.uploads)) == 1
     assert server.counted(campaign.id) == 1
 
