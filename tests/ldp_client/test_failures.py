@@ -122,14 +122,11 @@ def _damage(good, chance):
             damaged[chance.randrange(len(damaged))] ^= 1 << chance.randrange(8)
     elif kind == 1:
         del damaged[chance.randrange(1, len(damaged)) :]
-    elif kind == 2:
-        start = chance.randrange(len(damaged))
-        damaged[start : start + 512] = bytes(len(damaged[start : start + 512]))
     else:
-        # A whole page, or its header, which may make a table look empty.
-        start = 4096 * chance.randrange(len(damaged) // 4096)
-        length = chance.choice([8, 100, 4096])
-        damaged[start : start + length] = bytes(length)
+        # A stretch anywhere, a page, or its header, which may make a table look empty.
+        step, length = (1, 512) if kind == 2 else (4096, chance.choice([8, 100, 4096]))
+        start = chance.randrange(0, len(damaged), step)
+        damaged[start : start + length] = bytes(min(length, len(damaged) - start))
     return bytes(damaged)
 
 

@@ -80,18 +80,12 @@ def sealing(draft):
 
 
 @pytest.fixture
-def part(gate, sealing, clock):
-    """A device, and its part in a campaign with a gateway; where it has ``answered``, it has contributed."""
+def part(join, gate, sealing):
+    """A device with a relay, and its part in a campaign with a gateway, whose document it has."""
 
-    def made(*, of=sealing, relay=RELAY, granted=True, answered=False, **options):
-        options = {"storage": MemoryStorage(), "clock": clock, "transport": gate, "max_total_epsilon": 8, **options}
-        device = Device(options.pop("storage"), relay=relay, **options)
-        joined = device.campaign(URL, of.id, max_epsilon=4)
+    def made(*, of=sealing, **options):
+        device, joined = join(**{"of": of, "url": URL, "transport": gate, "relay": RELAY, **options})
         joined.load(of.document)
-        if granted:
-            joined.grant()
-        if answered:
-            joined.contribute(RECORD, "yes")
         return device, joined
 
     return made
@@ -224,13 +218,12 @@ def test_an_app_that_loses_its_relay_or_its_library_sends_nothing_until_it_has_t
         if code == "not-installed":
             without.setitem(sys.modules, "pyhpke", None)
         relay = None if code == "no-relay" else RELAY
-        device = Device(storage, max_total_epsilon=8, clock=clock, transport=gate, relay=relay)
-        joined = device.campaign(URL, part(granted=False)[1].id, max_epsilon=4)
+        device, joined = part(storage=storage, relay=relay, granted=False)
         assert not device.run_once(0.5)
         assert joined.status().problem == code
         assert gate.requests == []
     clock.advance(7200)
-    assert Device(storage, max_total_epsilon=8, clock=clock, transport=gate, relay=RELAY).run_once(5)
+    assert part(storage=storage, granted=False)[0].run_once(5)
     assert len(gate.messages) == 1
 
 
