@@ -230,13 +230,13 @@ def test_what_a_former_run_left_and_what_comes_is_delivered_and_retried_without_
     server.answer_with = lambda number: Answer(503) if number < 2 else None
     make(storage=tmp_path / "device.db", answered=True)
     device, part = make(storage=tmp_path / "device.db", granted=False)
-    for user in ("1", "2"):
+    for users in (1, 2):
         with device:
             device.start(first_delay=0.0)
             assert eventually(lambda: part.status().sent == 1)
             assert device.status().running
-            make(device=device.scope(user), answered=True)
-            assert eventually(lambda user=user: server.counted(campaign.id) == 1 + int(user))
+            make(device=device.scope(str(users)), answered=True)
+            assert eventually(lambda users=users: server.counted(campaign.id) == 1 + users)
         assert not device.status().running
 
 

@@ -39,20 +39,14 @@ def build(server, campaign, clock, network):
     storage = MemoryStorage()
 
     def made(least=10, longest=None, *, of=campaign, **options):
-        options = {
-            "mixing": Mixing(least, longest),
-            "storage": storage,
-            "clock": clock,
-            "transport": network,
-            **options,
-        }
-        return Relay(server.url, of.id, **options)
+        options = {"mixing": Mixing(least, longest), "storage": storage, "clock": clock, **options}
+        return Relay(server.url, of.id, transport=network, **options)
 
     return made
 
 
-def upload(campaign, devices=1):
-    return encode_upload((report for _ in range(devices) for report in perturb(campaign, RECORD, "yes")), campaign)
+def upload(campaign):
+    return encode_upload(perturb(campaign, RECORD, "yes"), campaign)
 
 
 def collect(relay, devices):
