@@ -22,6 +22,7 @@ import pytest
 import tomllib
 from exact_coins import SeededCoins
 from matplotlib import pyplot
+from served import shell
 
 import ldp_client
 from ldp_client.testing import FakeServer
@@ -30,13 +31,6 @@ from protocols import Campaign
 pytestmark = pytest.mark.usefixtures("forked_programs")
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-
-
-def shell(*command: object, given: str | None = None, folder: Path | None = None) -> str:
-    line = [*map(str, command)]
-    done = subprocess.run(line, input=given, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 # --- with a figure ---
@@ -101,7 +95,7 @@ def test_a_program_runs_the_aggregator_and_another_reads_the_estimates(tmp_path)
         given = json.dumps({"record": {"age": "young", "income": 10_000}, "label": "yes"})
         contribute = ["ldp-client", "contribute", url, campaign]
         shell(*contribute, "--storage", tmp_path / "device.db", given=given)
-        token = shell("ldp-aggregator", "token", "create", "--scope", "collector", "--data", tmp_path / "data").strip()
+        token = shell("ldp-aggregator", "token", "create", "--scope", "collector", "--data", tmp_path / "data")
         read = shell("python", EXAMPLES / "read_estimates.py", url, campaign, token)
         server.send_signal(signal.SIGTERM)
         assert server.wait(timeout=30) == 0
@@ -118,7 +112,7 @@ def test_a_program_runs_the_aggregator_and_another_reads_the_estimates(tmp_path)
 
 def test_nodes_gossip_over_http_until_all_have_the_merged_model():
     told = shell("python", EXAMPLES / "gossip_http.py", 6, 40)
-    deviation = re.fullmatch(r"6 nodes, 40 rounds: no node is further than (\S+) from the merged model\n", told)
+    deviation = re.fullmatch(r"6 nodes, 40 rounds: no node is further than (\S+) from the merged model", told)
     assert 0 <= float(deviation[1]) < 1e-3
     early = ["python", str(EXAMPLES / "gossip_http.py"), "6", "2"]
     stopped = subprocess.run(early, capture_output=True, text=True, timeout=120, check=False)
@@ -146,7 +140,9 @@ def test_three_regions_of_which_one_is_cut_off_for_a_while_become_one_tally_exac
 
 
 @pytest.fixture
-def server() -> Iterator[FakeServer]:
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
+    """Apps keep their files in the folder where they are started."""
+    monkeypatch.chdir(tmp_path)
     with FakeServer() as fake:
         yield fake
 
@@ -156,49 +152,37 @@ def campaign(server: FakeServer) -> Campaign:
     return server.publish(tomllib.loads((EXAMPLES / "campaign.toml").read_text()))
 
 
-def model_of(campaign: Campaign) -> str:
-    classes = list(campaign.label.classes)
-    feature = campaign.features[0].to_json()
-    del feature["weight"], feature["missing"]
-    share = 1 / len(feature["values"])
-    likelihood = [[share] * len(classes) for _ in feature["values"]]
-    document = {"version": 1, "kind": "naive-bayes", "label": campaign.label.name, "classes": classes}
-    document |= {"prior": [1 / len(classes)] * len(classes), "features": [{**feature, "likelihood": likelihood}]}
-    return json.dumps(document)
-
-
-def test_the_command_line_app_asks_contributes_once_and_shows_its_ledger(server, campaign, tmp_path):
-    first = shell("python", EXAMPLES / "command_line_app.py", server.url, campaign.id, "--yes", folder=tmp_path)
+def test_the_command_line_app_asks_contributes_once_and_shows_its_ledger(server, campaign):
+    first = shell("python", EXAMPLES / "command_line_app.py", server.url, campaign.id, "--yes")
     assert first.startswith(campaign.title)
     assert "contributed to 1 campaign" in first
     assert "there is no model yet" in first
-    server.publish_model(campaign.id, model_of(campaign))
-    second = shell("python", EXAMPLES / "command_line_app.py", server.url, campaign.id, folder=tmp_path)
+    head = {"version": 1, "kind": "naive-bayes", "label": campaign.label.name, "classes": campaign.label.classes}
+    server.publish_model(campaign.id, json.dumps({**head, "prior": [0.4, 0.6], "features": []}))
+    second = shell("python", EXAMPLES / "command_line_app.py", server.url, campaign.id)
     assert "the model's guess about you" in second
     assert server.counted(campaign.id) == 1
 
 
-def test_the_asyncio_service_delivers(server, campaign, tmp_path):
-    assert (
-        shell("python", EXAMPLES / "asyncio_service.py", server.url, campaign.id, folder=tmp_path)
-        == "delivered: True, sent: 1\n"
-    )
+def test_the_asyncio_service_delivers(server, campaign):
+    told = shell("python", EXAMPLES / "asyncio_service.py", server.url, campaign.id)
+    assert told == "delivered: True, sent: 1"
     assert server.counted(campaign.id) == 1
 
 
-def test_the_sensor_goes_on_measuring_and_contributes_once(server, campaign, tmp_path):
-    told = shell("python", EXAMPLES / "sensor_loop.py", server.url, campaign.id, "2", folder=tmp_path)
-    assert told == "sent 1, all delivered: True, guess: no model yet\n" * 2
+def test_the_sensor_goes_on_measuring_and_contributes_once(server, campaign):
+    told = shell("python", EXAMPLES / "sensor_loop.py", server.url, campaign.id, "2")
+    assert told.splitlines() == ["sent 1, all delivered: True, guess: no model yet"] * 2
     assert server.counted(campaign.id) == 1
 
 
 @pytest.fixture
-def backend(server: FakeServer, campaign: Campaign, tmp_path: Path) -> Iterator[str]:
+def backend(server: FakeServer, campaign: Campaign) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     command = ["python", str(EXAMPLES / "aiohttp_backend.py"), server.url, campaign.id, str(port)]
     unbuffered = os.environ | {"PYTHONUNBUFFERED": "1"}
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=unbuffered)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=unbuffered)
     assert process.stdout is not None
     assert "Running on" in process.stdout.readline()
     yield f"http://127.0.0.1:{port}"

@@ -5,11 +5,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from drafts import draft, text
 from line_programs import answers_every_line, passes_the_audit
-from series_clients import lives_of
-
-from protocols import Campaign
+from series_clients import answers_once_in_a_life
 
 JAVASCRIPT = Path(__file__).resolve().parents[2] / "javascript"
 LINES = JAVASCRIPT / "test" / "lines.mjs"
@@ -47,37 +44,19 @@ def test_the_audit_passes_the_bundled_file(mechanism, domain, trials, node):
     passes_the_audit([node, str(LINES)], mechanism, domain, trials)
 
 
-@pytest.fixture(scope="module")
-def told(node):
+def test_a_record_is_read_as_what_it_means_and_whatever_else_is_missing_and_throws_nothing(node):
     script = SCRIPT.replace("RECORD", RECORD.as_uri())
     command = [node, "--input-type=module", "--eval", script]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def test_what_is_neither_a_text_nor_a_number_is_missing_and_throws_nothing(told):
+    told = json.loads(done.stdout)
     assert len(told["nothing"]) == 14
     assert all(found == [None, True, -1, None] for found in told["nothing"])
-
-
-def test_every_1_is_a_declared_1(told):
     assert told["one"] == [["1", 1, 1]] * 5
-
-
-def test_whole_numbers_are_their_digits_however_large(told):
     assert told["large"][:3] == [[16, "9007199254740993"], [16, "9007199254740994"], [22, "1" + "0" * 21]]
     assert told["large"][3:] == [None, [201, "-" + "9" * 200]]
-
-
-def test_a_record_that_throws_is_empty(told):
     assert told["held"] == [None, None, None, 1]
 
 
 def test_in_a_series_a_device_sends_once_in_its_life_in_the_window_that_its_report_names(node):
-    windows = {"from": "2027-01-04T00:00:00Z", "length": "P7D", "count": 52}
-    label = {"name": "y", "classes": ["c0", "c1"], "weight": 0}
-    series = Campaign.compile(draft(text("f0", "0", "1", "2"), label=label, privacy={"epsilon": 1.0}, windows=windows))
-    told = lives_of([node, str(LINES)], series.document.decode())
-    assert len(set(told)) > 1
-    assert all(window == named for window, named in told)
+    answers_once_in_a_life([node, str(LINES)])

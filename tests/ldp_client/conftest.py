@@ -135,3 +135,9 @@ def join(server, campaign, clock):
         return device, part
 
     return make
+
+
+@pytest.fixture
+def start(join, tmp_path):
+    """Start the app once more on the same file."""
+    return lambda **options: join(**{"storage": tmp_path / "device.db", "granted": False, **options})

@@ -29,14 +29,6 @@ def test_a_relative_path_is_the_same_device_wherever_the_process_goes(join, serv
     assert server.counted(campaign.id) == 1
 
 
-def test_making_a_device_is_cheap_and_starts_nothing(campaign, tmp_path, threads_of):
-    for number in range(50):
-        device = Device(tmp_path / str(number), max_total_epsilon=1)
-        device.campaign("http://127.0.0.1:9", campaign.id, max_epsilon=1)
-    assert list(tmp_path.iterdir()) == []
-    assert threads_of("ldp-client") == 0
-
-
 def test_the_default_path_is_for_its_owner_and_for_this_machine(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))

@@ -10,8 +10,11 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
+import pytest
 from forking import holds_in_a_child, needs_fork
 from records import RECORD
 
@@ -41,18 +44,6 @@ for device in range(first, last):
         client.run_once(0.05)
     client.close()
 print("done", flush=True)
-"""
-_ONE = """
-import sys
-from ldp_client import Device
-device = Device(sys.argv[3], max_total_epsilon=4)
-part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
-part.grant()
-print("ready", flush=True)
-sys.stdin.readline()
-receipt = part.contribute({"age": "young"}, "yes")
-delivered = device.run_once(20)
-print(receipt.at, receipt.questions, delivered)
 """
 
 
@@ -95,36 +86,23 @@ def test_a_client_killed_at_random_instants_counts_every_device_exactly_once(ser
     assert {len(uploads) for uploads in by_id.values()} == {1}
 
 
-def test_processes_on_one_file_contribute_once(server, campaign, tmp_path):
-    arguments = [sys.executable, "-c", _ONE, server.url, campaign.id, str(tmp_path / "device.db")]
-    piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    processes = [subprocess.Popen(arguments, **piped) for _ in range(3)]
-    for process in processes:
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    outputs = {process.communicate(timeout=60)[0] for process in processes}
-    assert len(outputs) == 1
-    assert outputs.pop().endswith("True\n")
-    assert len(set(server.uploads)) == 1
-    assert server.counted(campaign.id) == 1
-
-
 @needs_fork
-def test_a_fork_on_one_file_contributes_once(join, server, campaign, tmp_path):
-    device, part = join(storage=tmp_path / "device.db", clock=time)
-    child = os.fork()
-    if not child:
-        try:
-            part.contribute(RECORD, "yes")
-            os._exit(0 if device.run_once(20) and part.status().sent == 1 else 1)
-        finally:
-            os._exit(2)
-    part.contribute({"age": "old"}, "no")
-    assert device.run_once(20)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
+@pytest.mark.parametrize("shared", [False, True], ids=["each opens it", "forks of one device"])
+def test_processes_on_one_file_contribute_once(start, server, campaign, tmp_path, shared):
+    device, part = start(clock=time, granted=True) if shared else (None, None)
+    at_once, receipts = get_context("fork").Barrier(4), tmp_path / "receipts"
+
+    def contributes(label):
+        own, joined = (device, part) if shared else start(clock=time, granted=True)
+        at_once.wait(20)
+        receipt = joined.contribute({"age": "old"}, label)
+        with receipts.open("a", encoding="ascii") as file:
+            file.write(f"{receipt.at}\n")
+        return own.run_once(20) and joined.status().sent == 1
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(lambda label: holds_in_a_child(lambda: contributes(label)), ["yes", "no"] * 2))
+    assert len(set(receipts.read_text(encoding="ascii").splitlines())) == 1
     assert len(set(server.uploads)) == 1
     assert server.counted(campaign.id) == 1
 

@@ -1,35 +1,17 @@
 """A withdrawal means it: nothing leaves after it has returned, and what could not be stopped is told."""
 
-import subprocess
-import sys
+import os
 import threading
 import time
 
 import pytest
+from forking import holds_in_a_child, needs_fork
 from holding import Failing
 from records import RECORD
 
 from ldp_client import ConsentError, StorageError, TransportError, Withdrawal
 from ldp_client.network.transport import Response
 from ldp_client.testing import Answer
-
-_KILLED = """
-import os, sys
-from ldp_client import Device
-from ldp_client.network.transport import Cancellation
-class Killed:
-    begins_body = sys.argv[4] == "begun"
-    def send(self, request, timeout, cancellation=None):
-        if self.begins_body:
-            cancellation.begin_body()
-        os._exit(9)
-device = Device(sys.argv[3], max_total_epsilon=4, transport=Killed())
-part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
-part.load(sys.stdin.buffer.read())
-part.grant()
-part.contribute({"age": "young"}, "yes")
-device.run_once(5)
-"""
 
 
 class Slow:
@@ -62,12 +44,14 @@ def test_no_byte_leaves_after_a_withdrawal_that_came_while_connecting(join, tmp_
     receipt = part.contribute(RECORD, "yes")
     thread = sending(device)
     assert transport.connecting.wait(10)
-    if from_another_process:
-        _, part = join(storage=tmp_path / "device.db", granted=False, clock=time)
-    assert part.withdraw(timeout=0.2) == Withdrawal(deleted=1, on_its_way=0, refunded=receipt.epsilon)
+    other = join(storage=tmp_path / "device.db", granted=False, clock=time)[1] if from_another_process else part
+    assert other.withdraw(timeout=0.2) == Withdrawal(deleted=1, on_its_way=0, refunded=receipt.epsilon)
     transport.connected.set()
     thread.join(10)
-    assert transport.left == []
+    assert (transport.left, part.consented) == ([], False)
+    other.grant()
+    assert part.consented
+    other.withdraw()
     assert (part.status().sent, part.status().queued, device.ledger().total_epsilon) == (0, 0, 0)
 
 
@@ -176,21 +160,6 @@ def test_a_withdrawal_deletes_the_answer_from_the_file_and_survives_a_restart(jo
     assert not server.uploads
 
 
-def test_two_processes_see_each_others_decisions(join, server, tmp_path):
-    path = tmp_path / "device.db"
-    (first_device, first), (_, second) = join(storage=path), join(storage=path)
-    first.contribute(RECORD, "yes")
-    second.withdraw()
-    assert not first.consented
-    assert first_device.run_once(5)
-    assert not server.uploads
-    second.grant()
-    assert first.consented
-    first.contribute(RECORD, "yes")
-    assert first_device.run_once(5)
-    assert len(server.uploads) == 1
-
-
 def test_a_withdrawal_that_cannot_be_stored_holds_in_this_process_until_a_later_consent(join, server, clock):
     storage = Failing(StorageError("storage-read-only"))
     device, part = join(storage=storage, answered=True)
@@ -206,14 +175,23 @@ def test_a_withdrawal_that_cannot_be_stored_holds_in_this_process_until_a_later_
     assert part.consented
 
 
-@pytest.mark.parametrize("transport", ["begun", "does not say"])
-def test_that_an_upload_began_is_on_disk_before_its_first_byte(join, server, campaign, tmp_path, transport):
-    path = tmp_path / "device.db"
-    arguments = [sys.executable, "-c", _KILLED, server.url, campaign.id, str(path), transport]
-    killed = subprocess.run(arguments, input=campaign.document, capture_output=True, timeout=30)
-    assert killed.returncode == 9, killed.stderr
-    _, part = join(storage=path, granted=False)
-    assert part.withdraw() == Withdrawal(deleted=1, on_its_way=1, refunded=0.0)
+@needs_fork
+@pytest.mark.parametrize("says_so", [True, False])
+def test_that_an_upload_began_is_on_disk_before_its_first_byte(start, says_so):
+    class Dying:
+        begins_body = says_so
+
+        def send(self, request, timeout, cancellation=None):
+            if says_so:
+                cancellation.begin_body()
+            os._exit(0)
+
+    def dies():
+        device, _ = start(transport=Dying(), granted=True, answered=True)
+        device.run_once(5)
+
+    assert holds_in_a_child(dies)
+    assert start()[1].withdraw() == Withdrawal(deleted=1, on_its_way=1, refunded=0.0)
 
 
 def test_an_upload_that_begins_at_a_later_try_counts_as_begun_from_then_on(join):
@@ -236,16 +214,3 @@ def test_an_upload_that_begins_at_a_later_try_counts_as_begun_from_then_on(join)
     del fates[4:]
     assert fates == ["waiting", "waiting", "waiting", "on-its-way"]
     assert part.withdraw().refunded == 0
-
-
-def test_an_app_that_sends_by_itself_counts_as_having_begun_when_it_takes_the_request(join):
-    device, part = join(answered=True)
-    task = device.next_task()
-    part.withdraw()
-    with pytest.raises(TransportError, match="stopped"):
-        device.request(task)
-    part.grant()
-    part.contribute(RECORD, "yes")
-    task = device.next_task()
-    device.request(task)
-    assert part.withdraw() == Withdrawal(deleted=1, on_its_way=1, refunded=0.0)

@@ -3,14 +3,10 @@
 No outcome of random campaigns is a matter of chance: seeds are fixed, and every single difference fails.
 """
 
-from datetime import timedelta
-
 import pytest
 from differential import compare
-from line_programs import answers_every_line, ask, passes_the_audit
-from vector_files import FILES
-
-from protocols import Campaign, decode_upload
+from line_programs import answers_every_line, passes_the_audit
+from series_clients import answers_once_in_a_life
 
 FEW, MANY, AT_ONCE = 300, 10_000, 500
 
@@ -19,18 +15,8 @@ def test_a_line_that_must_be_refused_is_answered_with_its_code_and_the_next_one_
     answers_every_line([*program, "lines"])
 
 
-def test_a_device_of_a_series_answers_in_its_window_and_in_no_other(program):
-    document = next(case["document"] for case in FILES["documents"]["accepted"] if case["name"] == "series")
-    campaign = Campaign.parse(document.encode())
-    line = {"document": document, "record": {"colour": "green"}, "label": "yes", "device": "1"}
-    days = [campaign.windows.opens(window) + timedelta(hours=1) for window in range(campaign.windows.count)]
-    answered = ask([*program, "lines"], *({**line, "now": f"{day:%Y-%m-%dT%H:%M:%SZ}"} for day in days))
-    window = answered.count("!window-not-open")
-    assert answered[:window] == ["!window-not-open"] * window
-    # What never arrives is sent again, until it is given up.
-    assert set(answered[window:]) - {""} == {answered[window]}
-    (block,) = decode_upload(bytes.fromhex(answered[window]), campaign)
-    assert block.question // len(campaign.questions) == window
+def test_in_a_series_a_device_sends_once_in_its_life_in_the_window_that_its_report_names(program):
+    answers_once_in_a_life([*program, "lines"])
 
 
 @pytest.mark.parametrize(

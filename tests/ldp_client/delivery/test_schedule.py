@@ -52,14 +52,11 @@ def test_a_batch_keeps_to_the_limits_on_count_and_bytes():
     assert batch(Delivery(), REPORTS, replace(POLICY, most_bytes_per_upload=1)).reports == REPORTS[:1]
 
 
-def test_a_first_send_is_spread_over_the_first_delay_unless_the_host_asks_without_one():
+def test_a_first_send_is_spread_over_the_first_delay_unless_the_host_asks_without_one_and_waits_for_its_time():
     assert schedule(Delivery(), NOW, 600, 0.25, POLICY).schedule == NOW + 150
     assert schedule(Delivery(), NOW, 0, 0.25, POLICY).schedule == DUE
     assert schedule(Delivery(schedule=NOW + 500), NOW, 0, 0.5, POLICY).schedule == NOW
     assert schedule(Delivery(attempts=1, schedule=NOW + 500), NOW, 0, 0.5, POLICY).schedule == NOW + 500
-
-
-def test_a_scheduled_try_waits_for_its_time():
     assert wait(Delivery(schedule=NOW + 5), NOW) == 5.0
     assert wait(Delivery(schedule=NOW - 5), NOW) == 0.0
     assert wait(Delivery(schedule=DUE), NOW) == wait(Delivery(schedule=None), NOW) == 0.0
@@ -71,14 +68,15 @@ def test_a_clock_set_back_brings_the_next_try_near():
     assert schedule(Delivery(schedule=NOW + 86_400), NOW, 600, 0.5, POLICY).schedule == NOW + 600
 
 
-def test_a_success_settles_every_report_and_drops_a_rejected_one_with_its_reason():
+def test_a_success_settles_every_report_and_drops_a_rejected_one_with_its_reason_or_a_fixed_one_where_that_is_none():
     verdict = verdict_on(SUCCESS, 3)
     assert verdict.settled == {report.id: ARRIVED for report in REPORTS[:3]}
     assert verdict.delivery.attempts == 0
     assert verdict.problem is None
-    body = json.dumps({"rejected": [[REPORTS[1].id.hex(), "padding-bits-set"], ["ff" * 16, "not-ours"]]}).encode()
-    verdict = verdict_on(Response(200, {}, body), 2)
-    assert verdict.settled == {REPORTS[0].id: ARRIVED, REPORTS[1].id: Settled(Outcome.REFUSED, "padding-bits-set")}
+    rejected = [[REPORTS[1].id.hex(), "padding-bits-set"], ["ff" * 16, "not-ours"], [REPORTS[2].id.hex(), "a\x1b[2J"]]
+    verdict = verdict_on(Response(200, {}, json.dumps({"rejected": rejected}).encode()), 3)
+    refused = [Settled(Outcome.REFUSED, code) for code in ("padding-bits-set", UNREADABLE_CODE)]
+    assert [verdict.settled[report.id] for report in REPORTS[:3]] == [ARRIVED, *refused]
 
 
 @pytest.mark.parametrize(
@@ -183,12 +181,6 @@ def test_a_limit_that_stays_costs_few_refusals():
         refusals += refused
         delivery = judge(delivery, task, problem(413) if refused else SUCCESS, NOW, 0.5, POLICY).delivery
     assert refusals < 50
-
-
-def test_a_code_that_is_none_becomes_a_fixed_one_before_it_is_kept_or_printed():
-    body = json.dumps({"rejected": [[REPORTS[0].id.hex(), "a\x1b[2J"]]}).encode()
-    verdict = verdict_on(Response(200, {}, body))
-    assert verdict.settled == {REPORTS[0].id: Settled(Outcome.REFUSED, UNREADABLE_CODE)}
 
 
 def test_a_report_expires_by_time_and_tries_together():

@@ -224,30 +224,20 @@ def make(join):
     return made
 
 
-def test_what_is_contributed_is_delivered_and_retried_without_the_host(make, server, campaign, eventually):
-    server.answer_with = lambda number: Answer(503) if number < 2 else None
-    device, part = make()
-    with device:
-        device.start(first_delay=0.0)
-        part.contribute(RECORD, "yes")
-        assert eventually(lambda: part.status().sent == 1)
-        assert server.counted(campaign.id) == 1
-        assert device.status().running
-    assert not device.status().running
-
-
-def test_what_a_former_run_left_is_delivered_at_start_and_a_closed_device_can_be_started_again(
+def test_what_a_former_run_left_and_what_comes_is_delivered_and_retried_without_the_host_until_it_closes_the_device(
     make, server, campaign, tmp_path, eventually
 ):
+    server.answer_with = lambda number: Answer(503) if number < 2 else None
     make(storage=tmp_path / "device.db", answered=True)
-    device, _ = make(storage=tmp_path / "device.db", granted=False)
-    device.start(first_delay=0.0)
-    assert eventually(lambda: server.counted(campaign.id) == 1)
-    device.close()
-    make(device=device.scope("user"), answered=True)
-    device.start(first_delay=0.0)
-    assert eventually(lambda: server.counted(campaign.id) == 2)
-    device.close()
+    device, part = make(storage=tmp_path / "device.db", granted=False)
+    for users in (1, 2):
+        with device:
+            device.start(first_delay=0.0)
+            assert eventually(lambda: part.status().sent == 1)
+            assert device.status().running
+            make(device=device.scope(str(users)), answered=True)
+            assert eventually(lambda users=users: server.counted(campaign.id) == 1 + users)
+        assert not device.status().running
 
 
 def test_close_is_bounded_while_a_send_hangs(make, held_answer, eventually):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 import pytest
+from records import RECORD
 
 from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_client import Device, LdpError, MemoryStorage, TransportError
@@ -28,7 +29,6 @@ URL = "https://collect.example.org"
 SEED = bytes(32)
 KEY = public_key(SEED)
 EXPIRES = datetime(2099, 1, 1, tzinfo=timezone.utc)
-RECORD = {"age": "young", "income": 30_000, "hours": 12}
 JSON = {"content-type": "application/json"}
 
 
@@ -178,7 +178,16 @@ def test_nothing_but_the_drawn_question_and_the_id_tells_one_install_from_anothe
         if number > 1:  # At the first two a call tries again after a random pause.
             assert all(len({one.at for one in life}) == 1 for life in lives)
 
-    _are_alike_but_for_question_and_id(uploads, {campaign.id: campaign for campaign in campaigns})
+    owners, lengths = {}, {}
+    documents = {f"POST {URL}/v1/campaigns/{campaign.id}/reports": campaign for campaign in campaigns}
+    for one in uploads:
+        body, campaign = one.request.body, documents[one.what]
+        (block,) = decode_upload(body, campaign)
+        assert len(block.ids) == 16
+        assert encode_upload([Report(block.question, block.ids, block.payloads)], campaign) == body
+        assert owners.setdefault(block.ids, (one.visitor, one.what, body)) == (one.visitor, one.what, body)
+        assert lengths.setdefault((one.what, block.question), len(body)) == len(body)
+    assert len(owners) == 3 * INSTALLS
 
     # Of two campaigns of an install no upload begins with, nor at the end of, another's: jitter has 64 bits, and times
     # a quarter of a microsecond, so that chance alone brings a pair that near in less than one run in a million.
@@ -186,17 +195,3 @@ def test_nothing_but_the_drawn_question_and_the_id_tells_one_install_from_anothe
         for one in life:
             others = [other for other in life if other.what != one.what]
             assert not {one.at} & {time for other in others for time in (other.at, other.ended)}
-
-
-def _are_alike_but_for_question_and_id(uploads, campaigns):
-    owners = {}
-    lengths = {}
-    for one in uploads:
-        body = one.request.body or b""
-        campaign = campaigns[one.request.url.split("/")[-2]]
-        (block,) = decode_upload(body, campaign)
-        assert len(block.ids) == 16
-        assert encode_upload([Report(block.question, block.ids, block.payloads)], campaign) == body
-        assert owners.setdefault(block.ids, (one.visitor, one.what, body)) == (one.visitor, one.what, body)
-        assert lengths.setdefault((one.what, block.question), len(body)) == len(body)
-    assert len(owners) == 3 * INSTALLS

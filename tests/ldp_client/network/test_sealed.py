@@ -80,18 +80,12 @@ def sealing(draft):
 
 
 @pytest.fixture
-def part(gate, sealing, clock):
-    """A device, and its part in a campaign with a gateway; where it has ``answered``, it has contributed."""
+def part(join, gate, sealing):
+    """A device with a relay, and its part in a campaign with a gateway, whose document it has."""
 
-    def made(*, of=sealing, relay=RELAY, granted=True, answered=False, **options):
-        options = {"storage": MemoryStorage(), "clock": clock, "transport": gate, "max_total_epsilon": 8, **options}
-        device = Device(options.pop("storage"), relay=relay, **options)
-        joined = device.campaign(URL, of.id, max_epsilon=4)
+    def made(*, of=sealing, **options):
+        device, joined = join(**{"of": of, "url": URL, "transport": gate, "relay": RELAY, **options})
         joined.load(of.document)
-        if granted:
-            joined.grant()
-        if answered:
-            joined.contribute(RECORD, "yes")
         return device, joined
 
     return made
@@ -146,13 +140,6 @@ def test_every_try_is_sealed_anew(gate, part, clock):
     assert len({message.body for message in gate.messages}) == 1
 
 
-def test_a_relay_that_keeps_it_for_later_has_it(gate, part):
-    gate.answer = lambda _: Response(202)
-    device, joined = part(answered=True)
-    assert device.run_once(5)
-    assert joined.fate == "arrived"
-
-
 def problem(status, code, **headers):
     body = json.dumps({"code": code}).encode()
     return Response(status, {"content-type": "application/problem+json", **headers}, body)
@@ -186,21 +173,6 @@ def test_whatever_else_was_not_sealed_is_tried_again(name, gate, part, clock):
     clock.advance(7200)
     assert device.run_once(5)
     assert joined.fate == "arrived"
-
-
-def test_an_answer_to_another_request_is_none_to_this_one(gate, part):
-    first = []
-
-    def answer(request):
-        body = gate.opened(request.body)
-        first.append(body)
-        return Response(200, {"content-type": RESPONSE_TYPE}, first[0])
-
-    gate.answer = answer
-    for fate in ("arrived", "on-its-way"):
-        device, joined = part(answered=True)
-        device.run_once(0.5)
-        assert joined.fate == fate
 
 
 def test_a_refusal_that_was_sealed_is_the_gateways_own(gate, part):
@@ -246,13 +218,12 @@ def test_an_app_that_loses_its_relay_or_its_library_sends_nothing_until_it_has_t
         if code == "not-installed":
             without.setitem(sys.modules, "pyhpke", None)
         relay = None if code == "no-relay" else RELAY
-        device = Device(storage, max_total_epsilon=8, clock=clock, transport=gate, relay=relay)
-        joined = device.campaign(URL, part(granted=False)[1].id, max_epsilon=4)
+        device, joined = part(storage=storage, relay=relay, granted=False)
         assert not device.run_once(0.5)
         assert joined.status().problem == code
         assert gate.requests == []
     clock.advance(7200)
-    assert Device(storage, max_total_epsilon=8, clock=clock, transport=gate, relay=RELAY).run_once(5)
+    assert part(storage=storage, granted=False)[0].run_once(5)
     assert len(gate.messages) == 1
 
 
@@ -268,37 +239,19 @@ def test_the_address_of_a_relay_is_checked_like_others_and_the_policy_may_allow_
         assert Device(":memory:", max_total_epsilon=1, relay=relay, policy=policy).policy is policy
 
 
-def test_an_app_that_sends_itself_hands_over_what_came_and_the_device_opens_it(gate, part, clock):
-    device, joined = part(answered=True)
-    task = device.next_task()
-    request = device.request(task)
-    assert (request.url, request.headers) == (RELAY, {"Content-Type": REQUEST_TYPE})
-    device.on_result(task, Response(200, {"content-type": "application/json"}, ALL.body))
-    assert joined.status().problem == "not-the-gateway"
-    clock.advance(7200)
-    task = device.next_task()
-    device.on_result(task, gate.send(device.request(task), 1))
-    assert joined.fate == "arrived"
-
-
-def test_an_app_that_forgot_its_request_meanwhile_sends_again(gate, part, clock, sealing):
+def test_an_app_that_sends_itself_hands_over_what_came_and_sends_again_what_it_forgot_meanwhile(gate, part, clock):
     storage = MemoryStorage()
-    device, joined = part(storage=storage, answered=True)
+    device, _ = part(storage=storage, answered=True)
     answer = gate.send(device.request(device.next_task()), 1)
     again, joined = part(storage=storage)
     again.on_result(again.next_task(), answer)
     assert joined.status().queued == 1
     clock.advance(7200)
-    assert again.run_once(5)
+    task = again.next_task()
+    again.request(task)
+    again.on_result(task, answer)
+    assert joined.status().problem == "not-the-gateway", "it answers another request"
+    clock.advance(7200)
+    task = again.next_task()
+    again.on_result(task, gate.send(again.request(task), 1))
     assert joined.fate == "arrived"
-
-
-def test_two_different_answers_share_the_header_and_no_eight_bytes_more(gate, part, sealing):
-    for number in range(2):
-        device, joined = part()
-        joined.contribute({**RECORD, "age": ("young", "old")[number]}, ("yes", "no")[number])
-        assert device.run_once(5)
-    bodies = [request.body for request in gate.requests]
-    assert bodies[0][:HEADER_BYTES] == bodies[1][:HEADER_BYTES]
-    first, second = ({body[at : at + 8] for at in range(HEADER_BYTES, len(body) - 8)} for body in bodies)
-    assert not first & second

@@ -193,6 +193,8 @@ def test_tls_goes_through_a_proxy_from_end_to_end(certificate, tls_port, scheme,
 SERVED = b"HTTP/1.1 204 No Content\r\n\r\n"
 REFUSALS = (b"HTTP/1.1 407 No\r\n\r\n", b"HTTP/1.1 502 No\r\n\r\n", b"nonsense\r\n\r\n")
 ENDLESS = b"HTTP/1.1 200 OK\r\n" + b"Name: x\r\n" * 20_000
+BOUND = b"\x01" + b"\0" * 6
+NAME = b"\x03\x13collect.example.org"
 HIDDEN = "http://collect.example.org:81/x"
 BAD = [
     *("http://host:99999", "http://host:0", "http://[::1", "socks4://host:1", "https://host:1", "ftp://host"),
@@ -203,7 +205,7 @@ BAD = [
 class Socks:
     """A SOCKS5 proxy for one script of answers; notes what it was told, and serves HTTP behind it."""
 
-    def __init__(self, method, verdict=b"\0", refusal=b"\0", bound=b"\x01" + b"\0" * 6):
+    def __init__(self, method, verdict=b"\0", refusal=b"\0", bound=BOUND):
         self.method, self.verdict, self.refusal, self.bound = method, verdict, refusal, bound
         self.greeting = b""
         self.credentials = []
@@ -245,29 +247,23 @@ def through(script, url=HIDDEN, user=""):
             return error.code
 
 
-@pytest.mark.parametrize("bound", [b"\x01" + b"\0" * 6, b"\x04" + b"\0" * 18, b"\x03\x04name\0\0"])
-def test_socks_is_told_the_name_and_looks_it_up_itself(monkeypatch, bound):
+@pytest.mark.parametrize(
+    ("host", "destination", "bound"),
+    [
+        *(("collect.example.org", NAME, bound) for bound in (BOUND, b"\x04" + b"\0" * 18, b"\x03\x04name\0\0")),
+        ("192.0.2.7", b"\x01\xc0\x00\x02\x07", BOUND),
+        ("[2001:db8::1]", b"\x04" + bytes.fromhex("20010db8000000000000000000000001"), BOUND),
+    ],
+)
+def test_socks_is_told_an_address_as_one_and_a_name_which_it_looks_up_itself(monkeypatch, host, destination, bound):
     def refuse(*_, **__):
         raise AssertionError("the name was looked up here")
 
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     script = Socks(0, bound=bound)
-    assert through(script) == "204"
-    assert script.destination == b"\x05\x01\x00\x03\x13collect.example.org" + (81).to_bytes(2, "big")
-    assert script.requested.startswith(b"GET /x HTTP/1.1\r\nHost: collect.example.org:81\r\n")
-
-
-@pytest.mark.parametrize(
-    ("url", "destination"),
-    [
-        ("http://192.0.2.7:81/", b"\x01\xc0\x00\x02\x07"),
-        ("http://[2001:db8::1]:81/", b"\x04" + bytes.fromhex("20010db8000000000000000000000001")),
-    ],
-)
-def test_socks_is_told_an_address_as_one(url, destination):
-    script = Socks(0)
-    assert through(script, url) == "204"
-    assert script.destination == b"\x05\x01\x00" + destination + b"\0\x51"
+    assert through(script, f"http://{host}:81/x") == "204"
+    assert script.destination == b"\x05\x01\x00" + destination + (81).to_bytes(2, "big")
+    assert script.requested.startswith(f"GET /x HTTP/1.1\r\nHost: {host}:81\r\n".encode())
 
 
 def test_a_socks_proxy_gets_the_credentials_of_its_address_or_new_ones_for_every_connection_which_isolates():

@@ -11,7 +11,7 @@ from ldp_client.relay.gateway import Gateway
 @contextmanager
 def listening(relay, **options):
     with Gateway(relay, **options) as gateway:
-        thread = threading.Thread(target=gateway.serve_forever, args=(0.02,))
+        thread = threading.Thread(target=gateway.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         yield gateway
         gateway.shutdown()

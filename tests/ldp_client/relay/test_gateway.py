@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -13,9 +14,10 @@ from ldp_client import Device, MemoryStorage, TransportError, perturb
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Request
 from ldp_client.policy import LARGEST_UPLOAD
-from ldp_client.relay import Mixing, Relay
+from ldp_client.relay import RELAY_POLICY, Mixing, Relay
 from ldp_client.relay.gateway import LARGEST_REQUEST_HEAD
 from protocols import encode_upload
+from protocols.oblivious import REQUEST_TYPE
 from protocols.wire import MEDIA_TYPE
 
 LENGTHS = {
@@ -49,8 +51,7 @@ def test_the_oldest_silent_connection_makes_room(serving, relay, campaign, body)
     with serving(relay, most_connections=3, timeout=600) as gateway:
         silent = [socket.create_connection(("127.0.0.1", gateway.server_port), timeout=20) for _ in range(8)]
         for number in range(3):
-            answer = said(gateway, head(campaign, f"Content-Length: {len(body)}") + body)
-            assert status_and_code(answer)[0] == 200, number
+            assert status_and_code(said(gateway, posted(campaign, body)))[0] == 200, number
         assert silent[0].recv(10) == b""
         for one in silent:
             one.close()
@@ -63,16 +64,34 @@ def test_a_check_of_the_operators_own_is_asked_before_an_upload_is_read(serving,
         asked.append(campaign_id)
         return headers.get("X-Word") == "sesame"
 
-    length = f"Content-Length: {len(body)}"
     with serving(relay, admission=with_a_word) as gateway:
-        assert status_and_code(said(gateway, head(campaign, length))) == (403, "not-admitted")
-        assert status_and_code(said(gateway, head(campaign, length, "X-Word: sesame") + body))[0] == 200
-    assert asked == [campaign.id] * 2
+        upload = head(campaign, f"Content-Length: {len(body)}")
+        sealed = upload.replace(f"/v1/campaigns/{campaign.id}/reports".encode(), b"/ohttp")
+        for unread in (upload, sealed.replace(MEDIA_TYPE.encode(), REQUEST_TYPE.encode())):
+            assert status_and_code(said(gateway, unread)) == (403, "not-admitted")
+        assert status_and_code(said(gateway, posted(campaign, body, "X-Word: sesame")))[0] == 200
+    assert asked == [campaign.id] * 3
+
+
+def test_where_the_queue_is_full_an_upload_is_refused_whole_and_may_come_again(serving, server, campaign, body):
+    policy = replace(RELAY_POLICY, most_queued_reports=2)
+    relay = Relay(server.url, campaign.id, storage=MemoryStorage(), mixing=Mixing(1), policy=policy)
+    two = encode_upload([perturb(campaign, {}, "no")[0] for _ in range(2)], campaign)
+    with serving(relay) as gateway:
+        assert status_and_code(said(gateway, posted(campaign, body)))[0] == 200
+        refused = said(gateway, posted(campaign, two))
+    assert status_and_code(refused) == (503, "queue-full")
+    assert b"Retry-After: " in refused
+    assert relay.gathering() == 1
 
 
 def head(campaign, *lines):
     first = [f"POST /v1/campaigns/{campaign.id}/reports HTTP/1.1", "Host: x", f"Content-Type: {MEDIA_TYPE}"]
     return "\r\n".join([*first, *lines, "", ""]).encode("latin-1")
+
+
+def posted(campaign, body, *lines):
+    return head(campaign, f"Content-Length: {len(body)}", *lines) + body
 
 
 def said(gateway, data):
@@ -101,7 +120,7 @@ def test_a_length_that_is_too_large_or_none_is_refused_before_it_is_read(gateway
 def test_what_follows_a_body_is_no_second_request(gateway, relay, campaign, body):
     other = encode_upload(perturb(campaign, {"age": "old"}, "no"), campaign)
     one = head(campaign, f"Content-Length: 000{len(body)}") + body  # Leading zeros are what HTTP allows.
-    answer = said(gateway, one + head(campaign, f"Content-Length: {len(other)}") + other)
+    answer = said(gateway, one + posted(campaign, other))
     assert answer.count(b"HTTP/1.1") == 1
     assert b"Connection: close" in answer
     assert relay.gathering() == 1
@@ -109,7 +128,7 @@ def test_what_follows_a_body_is_no_second_request(gateway, relay, campaign, body
 
 def test_a_body_that_breaks_off_keeps_nothing(gateway, relay, campaign, body):
     with socket.create_connection(("127.0.0.1", gateway.server_port), timeout=20) as connection:
-        connection.sendall(head(campaign, f"Content-Length: {len(body)}") + body[:-1])
+        connection.sendall(posted(campaign, body)[:-1])
         connection.shutdown(socket.SHUT_WR)
         assert connection.recv(65536) == b""
     assert relay.gathering() == 0
@@ -126,8 +145,7 @@ def test_another_campaign_and_another_kind_of_body_are_refused(gateway, campaign
 
 
 def test_the_largest_upload_is_read_to_its_end(gateway, campaign):
-    answer = said(gateway, head(campaign, f"Content-Length: {LARGEST_UPLOAD}") + b"x" * LARGEST_UPLOAD)
-    assert status_and_code(answer) == (400, "malformed-upload")
+    assert status_and_code(said(gateway, posted(campaign, b"x" * LARGEST_UPLOAD))) == (400, "malformed-upload")
 
 
 @pytest.mark.parametrize(
@@ -157,7 +175,7 @@ def test_a_connection_ends_in_its_time_whatever_drips_in(serving, relay, campaig
 
 
 def test_connections_above_the_cap_are_told_to_come_back(serving, relay, campaign, body, monkeypatch):
-    upload = head(campaign, f"Content-Length: {len(body)}") + body
+    upload = posted(campaign, body)
     gate, begun, collect = threading.Event(), threading.Semaphore(0), relay.collect
 
     def slow(upload, **options):

@@ -136,33 +136,25 @@ def test_a_fork_waits_for_the_transaction_of_another_thread(tmp_path):
     holder.join()
 
 
-def test_the_ledger_is_checked_before_every_change_however_much_was_fetched(tmp_path, monkeypatch):
-    """What was fetched is kept in a file of its own."""
+@pytest.mark.parametrize(("name", "size", "checks"), [("device", 1, 3), ("scope/1/device", 2 << 20, 1)])
+def test_a_ledger_is_checked_before_every_change_and_a_large_file_of_many_users_at_intervals(
+    tmp_path, monkeypatch, name, size, checks
+):
+    """However much was fetched: that is kept in a file of its own."""
     with open_cache(tmp_path / "device.db").transaction(write=True) as transaction:
         transaction.put("model/x", bytes(3 << 20))
     storage = SqliteStorage(tmp_path / "device.db")
     with storage.transaction(write=True) as transaction:
-        transaction.put("device", b"1")
+        transaction.put(name, bytes(size))
     executed = watch(monkeypatch)
     for _ in range(3):
         with storage.transaction(write=True):
             pass
-    assert executed.count("PRAGMA quick_check(1)") == 3
-
-
-def test_a_large_file_of_many_users_is_checked_at_intervals(tmp_path, monkeypatch):
-    with SqliteStorage(tmp_path / "users.db").transaction(write=True) as transaction:
-        transaction.put("scope/1/device", bytes(2 << 20))
-    executed = watch(monkeypatch)
-    storage = SqliteStorage(tmp_path / "users.db")
-    for _ in range(3):
-        with storage.transaction(write=True):
-            pass
-    assert executed.count("PRAGMA quick_check(1)") == 1
+    assert executed.count("PRAGMA quick_check(1)") == checks
     monkeypatch.setattr(ldp_client.storage.sqlite, "STORAGE_CHECK", 0.0)
     with storage.transaction(write=True):
         pass
-    assert executed.count("PRAGMA quick_check(1)") == 2
+    assert executed.count("PRAGMA quick_check(1)") == checks + 1
 
 
 def test_on_macos_a_commit_leaves_the_drives_own_cache(tmp_path, monkeypatch):

@@ -54,6 +54,14 @@ def projected(answers, discrete="oue", continuous="laplace"):
     return compiled(2, 0, features, privacy=privacy, projection=projection)
 
 
+SERIES = compiled(
+    2,
+    0,
+    [text("f0", "0", "1", "2")],
+    privacy={"epsilon": 1.0, "discrete": "de"},
+    windows={"from": "2027-01-04T00:00:00Z", "length": "P7D", "count": 52},
+)
+
 CAMPAIGNS = {
     **{name: question(name, size, 1.0) for name, size in (("de", 4), ("ss", 8), ("oue", 4))},
     "sue": question("sue", 4, 2.0),

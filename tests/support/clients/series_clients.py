@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from audited_campaigns import SERIES
 from exact_coins import SeededCoins
 
 from ldp_aggregator.audit import Answer, Person
@@ -107,16 +108,17 @@ def memo_that_tells_of_change(device: Device, window: int, person: Person) -> by
     return memory[key]
 
 
-def lives_of(command: Sequence[str], document: str) -> list[tuple[int, int]]:
-    """Ask a program for lives; the window in which each sends its one upload, and the window that the report names."""
-    lives = Lives.of(document)
+def answers_once_in_a_life(command: Sequence[str]) -> None:
+    """Devices of a program send one upload each in their lives, in the window that its report names."""
+    lives = Lives.of(SERIES)
     people = lives.people([Person({"f0": str(number)}, "c0") for number in range(3)])
-    campaign, told = Campaign.parse(lives.document.encode()), []
+    campaign, windows = Campaign.parse(lives.document.encode()), set()
     for answer in lives.client(command_client(command))(lives.document, people * 3):
         (window,) = (window for window, upload in enumerate(answer) if upload)
         (block,) = decode_upload(answer[window], campaign)
-        told.append((window, block.question // len(campaign.questions)))
-    return told
+        assert block.question // len(campaign.questions) == window
+        windows.add(window)
+    assert len(windows) > 1
 
 
 LEAKING = {
