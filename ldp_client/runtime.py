@@ -7,15 +7,18 @@ here; nothing compares process ids.
 
 from __future__ import annotations
 
+import _imp
+import importlib
 import os
+import sys
 import threading
 import time
 import weakref
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 class Clock(Protocol):
@@ -118,13 +121,44 @@ class ForkSafeLock:
         self._lock.release()
 
 
-def _in_child() -> None:
+_LOADED_LATER: Final = sys.stdlib_module_names | {"cryptography", "ldp_client", "msgpack", "protocols", "pyhpke"}
+_LOADING_SECONDS: Final = 5.0
+
+
+def _before_fork() -> None:
+    """Wait for transactions and imports under way.
+
+    Safety: Python copies the lock of a module that another thread imports into the child, which would wait for it for
+    ever at its own first use. With the import lock held nobody begins another one before the fork.
+    """
+    ONE_TRANSACTION.acquire()
+    until = time.monotonic() + _LOADING_SECONDS
+    _imp.acquire_lock()
+    while _is_loading() and time.monotonic() < until:
+        _imp.release_lock()
+        time.sleep(0.001)
+        _imp.acquire_lock()
+
+
+def _is_loading() -> bool:
+    """Whether another thread imports what this package imports at its first use."""
+    locks: dict[str, Callable[[], Any]] = getattr(importlib._bootstrap, "_module_locks", {})
+    owners = (
+        getattr(lock(), "owner", None) for name, lock in list(locks.items()) if name.partition(".")[0] in _LOADED_LATER
+    )
+    return any(owner not in {None, threading.get_ident()} for owner in owners)
+
+
+def _in_parent() -> None:
+    _imp.release_lock()
     ONE_TRANSACTION.release()
+
+
+def _in_child() -> None:
+    _in_parent()
     for inheritor in list(_INHERITORS):
         inheritor.after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=ONE_TRANSACTION.acquire, after_in_parent=ONE_TRANSACTION.release, after_in_child=_in_child
-    )
+    os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)

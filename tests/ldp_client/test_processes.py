@@ -11,6 +11,9 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from importlib.abc import SourceLoader
+from importlib.util import spec_from_loader
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -149,6 +152,36 @@ def test_a_fork_while_threads_send_leaves_no_lock_behind(join, server, campaign,
         stop.set()
         for thread in threads:
             thread.join()
+
+
+@needs_fork
+def test_what_a_thread_imports_while_another_forks_can_be_imported_in_the_child(monkeypatch):
+    """Python copies the lock of a module under way into the child, where nobody gives it back."""
+    found, read = threading.Event(), threading.Event()
+
+    class Slow(SourceLoader):
+        def find_spec(self, name, path=None, target=None):
+            if name == "protocols.later":
+                found.set()
+                time.sleep(0.2)  # Here the module has a lock and nothing else.
+                return spec_from_loader(name, self)
+            return None
+
+        def get_filename(self, name):
+            return name
+
+        def get_data(self, path):
+            read.set()
+            return b"import time; time.sleep(0.2)"
+
+    monkeypatch.setattr(sys, "meta_path", [Slow(), *sys.meta_path])
+    for moment in (found, read):
+        thread = threading.Thread(target=import_module, args=("protocols.later",))
+        thread.start()
+        assert moment.wait(10)
+        assert holds_in_a_child(lambda: signal.alarm(10) or import_module("protocols.later"))
+        thread.join()
+        monkeypatch.delitem(sys.modules, "protocols.later")
 
 
 def test_one_registry_knows_what_a_fork_changes():
