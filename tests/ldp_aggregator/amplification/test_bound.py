@@ -290,6 +290,15 @@ def test_no_mixture_of_questions_reveals_more_than_its_bound_says(epsilon: str) 
             never_below(law, row, 3, float(epsilon))
 
 
+def test_a_mixture_has_the_shares_of_its_parts_at_the_larger_ratio() -> None:
+    weak, strong = (blanket_of(OptimalUnaryEncoding.make(3, Fraction(epsilon))) for epsilon in (1, 2))
+    share = Fraction(1, 3)
+    assert mixed([(share, weak), (1 - share, weak)]) == weak
+    raised = weak.at_ratio(strong.ratio)
+    assert mixed([(share, weak), (1 - share, strong)]) == mixed([(share, raised), (1 - share, strong)])
+    assert mixed([(share, weak), (1 - share, strong)]).mass == share * raised.mass + (1 - share) * strong.mass
+
+
 TRIED = (0.0, 0.01, 0.05, 0.2)
 
 
