@@ -1,7 +1,7 @@
 """The server's door: bytes on a connection of the public listener, in one piece or in several.
 
-Whatever comes, every answer is HTTP that the server's table of problems knows, nothing is logged as an error, nobody
-waits, and the place and the memory that a client had are given back.
+Whatever comes, every answer is HTTP that the server's table of problems knows, or a page; nothing is logged as an
+error, nobody waits, and the place and the memory that a client had are given back.
 """
 
 import asyncio
@@ -38,6 +38,8 @@ BELOW_500: Final = {100, 200, 202, 204, 304} | {kind.status for kind in PROBLEMS
 LOGGERS: Final = (logging.getLogger(), logging.getLogger("ldp_aggregator"))
 AIOHTTPS: Final = b"HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain"
 """aiohttp's own last word where what follows on a connection that was handed over is no HTTP."""
+PAGE: Final = b"\r\nContent-Type: text/html; charset=utf-8\r\n"
+"""The public listener's page says in a page what it does not take."""
 _LENGTH: Final = re.compile(rb"\r\nContent-Length: (\d+)\r\n", re.IGNORECASE)
 
 
@@ -122,7 +124,7 @@ def ask_the_door(data: bytes) -> bool:
     size = max(1, -(-len(rest) // pieces))
     heard = server.answers([rest[start : start + size] for start in range(0, len(rest), size)])
     told, server.errors.told = server.errors.told, []
-    assert told == []
+    assert told == [], told
     return any(status < 400 for status in statuses_of(heard))
 
 
@@ -142,6 +144,8 @@ def statuses_of(heard: bytes) -> list[int]:
         statuses.append(status)
         if AIOHTTPS in head:
             assert (status, heard) == (400, b""), head
+        elif status == 405 and PAGE in head:
+            assert b"</html>" in body, body
         elif status >= 400 and body:
             assert f"content-type: {PROBLEM}".encode() in head.lower(), head
             problem = json.loads(body)

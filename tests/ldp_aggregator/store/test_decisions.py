@@ -17,6 +17,7 @@ from ldp_aggregator.store.decisions import (
     gather_by_campaign,
     vouched_part,
 )
+from protocols.framing import ID_BYTES
 
 
 def test_a_group_is_taken_apart_in_the_order_in_which_everybody_locks_campaigns():
@@ -94,3 +95,19 @@ def test_ids_that_differ_in_the_last_bit_of_a_half_are_two(end):
         gather(campaign, [submission(campaign, [replace(one, id=bytes(name)) for name in ids])]).settle({}).outcomes
     )
     assert (outcome.counted, outcome.duplicates) == (2, 0)
+
+
+def test_what_the_uploads_of_a_group_say_of_their_batches_is_added_up():
+    campaign = cell_campaign()
+    own = [submission(campaign, [number]) for number in (0, 1)]
+    relayed = [
+        replace(submission(campaign, range(first, first + 2)), batch=batch) for first, batch in ((2, 7), (4, 5), (6, 9))
+    ]
+    old = gather(campaign, own)
+    seen = {record[:ID_BYTES].tobytes(): b"another!" for record in old.candidates}
+    group = gather(campaign, [*own, *relayed])
+    known = {
+        at: seen[one] for at, record in enumerate(group.candidates) if (one := record[:ID_BYTES].tobytes()) in seen
+    }
+    settled = group.settle(known)
+    assert (settled.counted, settled.vouched, settled.least_batch, settled.revealed) == (6, 6, 5, 2)
