@@ -5,6 +5,7 @@ of federated campaigns, which are derived from the shares there are when they ar
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import re
 from dataclasses import dataclass, field
@@ -91,8 +92,13 @@ class CampaignCache:
         parsing = self._parsing.get(campaign_id)
         if parsing is None:
             parsing = self._parsing[campaign_id] = asyncio.create_task(self._parse(campaign_id))
-            parsing.add_done_callback(lambda _: self._parsing.pop(campaign_id))
+            parsing.add_done_callback(functools.partial(self._end, campaign_id))
         return await asyncio.shield(parsing)  # Who hangs up leaves it to the others.
+
+    def _end(self, campaign_id: str, parsing: asyncio.Task[Campaign]) -> None:
+        del self._parsing[campaign_id]
+        if not parsing.cancelled():
+            parsing.exception()  # Whoever waits has it; where all have hung up the log need not have it.
 
     async def _parse(self, campaign_id: str) -> Campaign:
         document = await self.document(campaign_id)

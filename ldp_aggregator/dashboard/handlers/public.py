@@ -56,13 +56,10 @@ async def get_page(visit: Visit, sources: Sources) -> web.Response:
     drawing = kept.get(key)
     if drawing is None:
         drawing = kept[key] = asyncio.create_task(_drawn(state, status, sources))
+        drawing.add_done_callback(lambda done: kept.pop(key, None) if done.cancelled() or done.exception() else None)
         if len(kept) > MOST_KEPT:
             del kept[next(iter(kept))]
-    try:
-        body = await asyncio.shield(drawing)  # Who hangs up leaves it to the others.
-    except Exception:
-        kept.pop(key, None)
-        raise
+    body = await asyncio.shield(drawing)  # Who hangs up leaves it to the others.
     return cacheable(visit.request, body, "text/html", "public, max-age=60")
 
 

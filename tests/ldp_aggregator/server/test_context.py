@@ -1,6 +1,7 @@
 """Documents and campaigns in memory: bytes for who reads, a parse for who counts, as many as fit."""
 
 import asyncio
+import gc
 import threading
 from unittest.mock import AsyncMock
 
@@ -102,6 +103,19 @@ async def test_a_campaign_that_is_not_there_is_asked_for_again():
     assert (await cache.get(campaign.id)).id == campaign.id
     with pytest.raises(StoreError, match="no campaign has the id"):
         await cache.document("../../etc/passwd")
+
+
+async def test_who_asks_for_no_campaign_and_hangs_up_leaves_nothing_in_the_log():
+    told = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: told.append(what))
+    leaving = asyncio.create_task(CampaignCache(CountedDocuments([])).get(cell_campaign().id))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    del leaving
+    gc.collect()
+    assert told == []
 
 
 async def test_a_damaged_document_is_not_served_for_caches_to_keep(server):
