@@ -15,9 +15,10 @@ SECONDS = 60
 WAY = "sent so that nobody saw both who and what"
 
 
-def shell(*words: object) -> str:
+def shell(*words: object, given: str | None = None) -> str:
     """What a command prints."""
-    done = subprocess.run([*map(str, words)], capture_output=True, text=True, timeout=2 * SECONDS, check=False)
+    line = [*map(str, words)]
+    done = subprocess.run(line, input=given, capture_output=True, text=True, timeout=2 * SECONDS, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip()
 
