@@ -79,6 +79,12 @@ DEVICE = ("protocols", "ldp_client")
 CITED = {"Yilmaz": 2019, "Wang": 2017, "Vaidya": 2013, "Zafarani": 2020, "Marchioro": 2022}
 
 
+def modules_of(packages):
+    """All but what writes the test vectors, which nobody installs."""
+    files = {str(path.relative_to(REPOSITORY)) for top in packages for path in (REPOSITORY / top).rglob("*.py*")}
+    return {name for name in files if name.endswith((".py", ".pyi")) and not name.startswith("protocols/vectors")}
+
+
 def files_of(wheel: Path) -> set[str]:
     with zipfile.ZipFile(wheel) as archive:
         return {name for name in archive.namelist() if ".dist-info/" not in name}
@@ -189,7 +195,7 @@ def test_the_two_distributions_hold_the_licence_share_no_file_and_hold_every_mod
             assert "Apache License" in archive.read(licence).decode()
     whole, small = files_of(wheel), files_of(small_wheel)
     assert not whole & small
-    modules = {str(path.relative_to(REPOSITORY)) for top in PACKAGES for path in (REPOSITORY / top).rglob("*.py")}
+    modules = {name for name in modules_of(PACKAGES) if name.endswith(".py")}
     markers = {f"{top}/py.typed" for top in PACKAGES}
     assert modules | markers <= whole | small
 
@@ -216,9 +222,7 @@ def test_the_aggregators_command_says_what_is_missing_in_a_plain_installation(en
 @pytest.mark.install
 def test_the_wheel_for_devices_is_below_120_kb_and_holds_every_module_that_a_device_runs(small_wheel):
     assert small_wheel.stat().st_size < LARGEST_WHEEL
-    modules = {str(path.relative_to(REPOSITORY)) for top in DEVICE for path in (REPOSITORY / top).rglob("*.py*")}
-    modules = {name for name in modules if name.endswith((".py", ".pyi"))}
-    run_by_devices = {name for name in modules if not name.startswith(TOOLS)}
+    run_by_devices = {name for name in modules_of(DEVICE) if not name.startswith(TOOLS)}
     assert files_of(small_wheel) - {f"{top}/py.typed" for top in DEVICE} == run_by_devices
 
 

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from cells import cells_of, reports_of
+from issuing import issuer, shown_for
 
 from ldp_aggregator.server.gateway import GatewayKeys
 from ldp_aggregator.server.problems import OHTTP_KEY
@@ -264,6 +265,18 @@ async def test_who_is_not_admitted_by_what_is_inside_is_not_in_a_batch_either(se
     assert (await batch(bodies, **{"LDP-Relay-Batch": "10"})).json == {"taken": 5}
     assert await cells_of(server.store, campaign, 10) == [1, 0] * 5
     assert (await server.store.state(campaign.id)).arrivals.least_batch == 5
+
+
+async def test_of_a_campaign_with_an_issuer_a_batch_counts_what_shows_its_own_token(server, gateway, sealed, batch):
+    campaign = await server.publish(64, gateway=gateway.to_json(), issuer=issuer())
+    tokens = [shown_for(campaign, report) for report in reports_of(campaign, range(3))]
+    bodies = [
+        sealed(campaign, [number], (*TYPED, ("authorization", tokens[shown]))).body
+        for number, shown in ((0, 0), (1, 0), (2, 1))
+    ]
+    answer = await batch(bodies)
+    assert (answer.status, answer.json) == (200, {"taken": 1})
+    assert await cells_of(server.store, campaign, 3) == [1, 0, 0]
 
 
 async def test_a_campaign_that_opens_later_has_the_relay_come_again_and_a_closed_one_has_not(
