@@ -80,9 +80,8 @@ CITED = {"Yilmaz": 2019, "Wang": 2017, "Vaidya": 2013, "Zafarani": 2020, "Marchi
 
 
 def modules_of(packages):
-    """All but what writes the test vectors, which nobody installs."""
     files = {str(path.relative_to(REPOSITORY)) for top in packages for path in (REPOSITORY / top).rglob("*.py*")}
-    return {name for name in files if name.endswith((".py", ".pyi")) and not name.startswith("protocols/vectors")}
+    return {name for name in files if name.endswith((".py", ".pyi"))}
 
 
 def files_of(wheel: Path) -> set[str]:

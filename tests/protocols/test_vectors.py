@@ -154,7 +154,7 @@ def test_the_files_are_what_the_documented_command_makes(tmp_path):
                 assert approximately(json.loads(one.pop("model")), json.loads(other.pop("model")))
             assert approximately(fresh["accepted"], old["accepted"])
         else:
-            assert made == kept, f"{name} is stale: python protocols/vectors/writer/write.py protocols/vectors"
+            assert made == kept, f"{name} is stale: python deploy/vectors/write.py protocols/vectors"
 
 
 @pytest.mark.parametrize("case", VALUES["cases"], ids=lambda case: repr(case["value"])[:40])

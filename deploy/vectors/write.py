@@ -1,6 +1,6 @@
 """Makes the test vectors that a port to another language is held to (see protocols/vectors/README.md).
 
-    python protocols/vectors/writer/write.py protocols/vectors
+    python deploy/vectors/write.py protocols/vectors
 
 Everything is drawn from fixed seeds, so that the same code gives the same files.
 """
