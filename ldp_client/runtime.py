@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import weakref
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
@@ -122,7 +122,9 @@ class ForkSafeLock:
 
 
 _LOADED_LATER: Final = sys.stdlib_module_names | {"cryptography", "ldp_client", "msgpack", "protocols", "pyhpke"}
+"""Packages of which this one imports modules at their first use."""
 _LOADING_SECONDS: Final = 5.0
+"""A fork waits no longer: an import may have no end."""
 
 
 def _before_fork() -> None:
@@ -141,7 +143,7 @@ def _before_fork() -> None:
 
 
 def _is_loading() -> bool:
-    """Whether another thread imports what this package imports at its first use."""
+    """True while another thread imports one of them."""
     locks: dict[str, Callable[[], Any]] = getattr(importlib._bootstrap, "_module_locks", {})
     owners = (
         getattr(lock(), "owner", None) for name, lock in list(locks.items()) if name.partition(".")[0] in _LOADED_LATER
@@ -150,8 +152,9 @@ def _is_loading() -> bool:
 
 
 def _in_parent() -> None:
-    _imp.release_lock()
     ONE_TRANSACTION.release()
+    with suppress(RuntimeError):  # It is not held where an interrupt ended the wait.
+        _imp.release_lock()
 
 
 def _in_child() -> None:

@@ -5,6 +5,7 @@ import html
 import json
 import re
 import threading
+from unittest.mock import DEFAULT, Mock
 
 import pytest
 from drafts import number, text
@@ -126,6 +127,16 @@ async def test_the_public_page_is_open_to_everybody_and_says_values_in_their_ord
         feature = text("age", "young", "medium", "old", missing=True, ordered=ordered)
         page = await dashboard.people_page(await dashboard.publish(features=[feature]))
         assert ("<td>one of young, medium, old, in this order</td>" in page) is ordered
+
+
+async def test_a_public_page_that_could_not_be_drawn_is_drawn_anew(dashboard, monkeypatch):
+    url, statuses = f"{dashboard.public}/c/{(await dashboard.publish()).id}", []
+    draw = Mock(side_effect=[OSError("once"), DEFAULT], wraps=public._draw)
+    monkeypatch.setattr(public, "_draw", draw)
+    for _ in range(2):
+        async with dashboard.session.get(url) as answer:
+            statuses.append(answer.status)
+    assert statuses == [500, 200]
 
 
 async def test_the_public_page_is_drawn_once_for_each_state_of_its_campaign(dashboard, monkeypatch):
