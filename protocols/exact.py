@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Rational
 from typing import Final, SupportsFloat
 
@@ -158,8 +159,10 @@ def divide_down(epsilon: float, parts: int) -> float:
     return float(context.divide(Decimal(share.numerator), Decimal(share.denominator)))
 
 
+@lru_cache(maxsize=256)
 def exp_bounds(exponent: Fraction) -> tuple[Fraction, Fraction]:
-    """Rational lower and upper bounds of exp(exponent), relative width below 1e-56.
+    """Rational lower and upper bounds of exp(exponent), relative width below 1e-56; exponents are public, and the
+    mechanisms of a campaign share a few.
 
     Exponents beyond +-64 are taken as +-64 on the safe side of the privacy loss: nothing is protected there anyway,
     and a probability is a multiple of 2**-64.

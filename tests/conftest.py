@@ -1,5 +1,6 @@
 """What all tests share: the benchmark tables, copies of public UCI datasets kept outside the repository; hypothesis."""
 
+import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,16 @@ patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("repeatable", patient, derandomize=True, max_examples=30)
 settings.register_profile("fresh", patient, derandomize=False, max_examples=500, print_blob=True)
 settings.load_profile("repeatable")
+
+
+def pytest_sessionstart() -> None:
+    """Collecting makes objects that stay: nobody looks for garbage among them, neither now nor between the tests."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from itertools import combinations_with_replacement
 from random import Random
 from typing import Any, Final
@@ -180,16 +181,19 @@ def compile_questions(
     indexed = {one: make_discrete(privacy.discrete, one.cells, exact, theta) for one in asked if one.cells}
     told, alike = _classes_told(asked, indexed, classes, everything=privacy.answers == "all")
     incomplete = {feature.name for feature in features if feature.missing}
-    of_values: dict[tuple[bool, bool], AnyMechanism] = {
-        (False, False): make_continuous(privacy.continuous, classes, exact, classes_told=told, alike=alike),
-        (True, False): make_continuous(privacy.continuous, 1, exact),
-        (False, True): make_sign(classes, exact, missing=True),
-        (True, True): make_sign(1, exact, missing=True),
-    }
+
+    @cache
+    def of_values(product: bool, missing: bool) -> AnyMechanism:
+        if missing:
+            return make_sign(1 if product else classes, exact, missing=True)
+        if product:
+            return make_continuous(privacy.continuous, 1, exact)
+        return make_continuous(privacy.continuous, classes, exact, classes_told=told, alike=alike)
+
     questions = []
     for index, one in enumerate(asked):
         shape = one.kind == PRODUCT, not incomplete.isdisjoint((one.feature, one.other))
-        mechanism: AnyMechanism = indexed.get(one, of_values[shape])
+        mechanism: AnyMechanism = indexed[one] if one in indexed else of_values(*shape)
         encoding = INDEX if one in indexed else SIGN if mechanism.name in DISCRETE else MOMENT
         questions.append(
             Question(index, one.kind, one.feature, one.other, one.group, encoding, mechanism, epsilon, one.weight)

@@ -44,9 +44,9 @@ def told_of(campaign, tally):
     ("features", "values", "prior", "devices", "missing"),
     [
         (2, 2, [0.5, 0.5], 1_000, False),
-        (10, 2, [0.5, 0.5], 30_000, False),
         (10, 3, [0.7, 0.3], 30_000, True),
         (12, 4, [0.25] * 4, 1_000_000, False),
+        pytest.param(10, 2, [0.5, 0.5], 30_000, False, marks=pytest.mark.long),
     ],
 )
 def test_features_that_tell_nothing_are_called_better_in_three_of_a_hundred_runs_at_most(
@@ -68,7 +68,7 @@ def test_twelve_weak_features_are_found_as_often_as_a_chi_square_test_finds_them
     assert np.mean([one.independent for one in runs if one.above_majority]) == pytest.approx(0.63, abs=0.06)
 
 
-@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("missing", [True, pytest.param(False, marks=pytest.mark.long)])
 @pytest.mark.parametrize("devices", [10_000, 200_000])
 def test_what_the_best_feature_alone_reaches_is_told_without_the_winners_curse(devices, missing):
     """Ten features that reach .54, and one that reaches .65; of who holds no value half is right."""

@@ -216,7 +216,7 @@ def test_it_is_trained_published_lied_about_planned_and_audited(campaign, people
     for question, report in zip(campaign.questions, reports, strict=True):
         question.mechanism.check(report.payload)
     assert all((error > 0).all() and np.isfinite(error).all() for error in standard_errors(campaign, 100_000))
-    result = audit(campaign.document.decode(), Client(), 300, rng=np.random.default_rng(1), wrong=1e-7)
+    result = audit(campaign.document.decode(), Client(), 100, rng=np.random.default_rng(1), wrong=1e-7)
     assert result.passed, "the client's coins are live: a sound one fails once in 10**7 runs"
     assert analysis_of(campaign.questions[0].mechanism).words == UniformFacts.words
 

@@ -6,7 +6,6 @@ from drafts import draft, number
 from scipy.stats import ks_2samp
 
 from protocols import Campaign, RecordError
-from protocols.mechanisms import DISCRETE
 from simulations import FIDELITIES, simulate
 from simulations.fidelities import Columns, simulate_counts, simulate_vector
 
@@ -16,7 +15,8 @@ PEOPLE = 60
 SIMULATORS = {"vector": simulate_vector, "counts": simulate_counts}
 
 SETTINGS = [
-    *((name, "sign", "one") for name in DISCRETE),
+    ("sue", "sign", "one"),
+    ("the", "sign", "one"),
     ("oue", "laplace", "one"),
     ("ss", "onebit", "one"),
     ("de", "laplace", "all"),

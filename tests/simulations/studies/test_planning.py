@@ -55,12 +55,12 @@ def check(campaign: Campaign, people: Table, devices: int, predicted: list[np.nd
     [
         ("de", "onebit", "one", DEVICES),
         ("ss", "laplace", "one", DEVICES),
-        ("oue", "sign", "one", DEVICES),
-        ("sue", "laplace", "one", DEVICES),
         ("the", "onebit", "one", 500),
         ("she", "sign", "one", 500),
-        ("auto", "laplace", "all", DEVICES),
         ("auto", "sign", "all", 500),
+        pytest.param("oue", "sign", "one", DEVICES, marks=pytest.mark.long),
+        pytest.param("sue", "laplace", "one", DEVICES, marks=pytest.mark.long),
+        pytest.param("auto", "laplace", "all", DEVICES, marks=pytest.mark.long),
     ],
 )
 def test_with_a_pilot_every_predicted_standard_error_is_within_ten_percent(
@@ -137,24 +137,30 @@ def test_a_curve_is_read_between_its_points_on_a_logarithmic_scale():
     assert curve.devices_for(-0.1) is None
 
 
-@pytest.mark.parametrize(("name", "loss"), [("car", 0.03), pytest.param("mushroom", 0.03, marks=pytest.mark.long)])
-def test_the_devices_for_a_loss_give_that_loss(name, loss, uci_folder):
-    """Fresh splits and fresh noise: the mean loss of 30 runs lies within 0.018 of the one asked for.
-
-    A run's accuracy has a standard deviation of 0.025 or so: the curve of 24 runs a standard error of 0.005, the mean
-    of the fresh ones 0.0046; the false alarm is about 0.01, once, because the seeds are fixed.
+@pytest.mark.parametrize(
+    ("name", "loss", "repeats"),
+    [
+        ("car", 0.06, 12),
+        pytest.param("car", 0.06, 27, marks=pytest.mark.long),
+        pytest.param("mushroom", 0.03, 27, marks=pytest.mark.long),
+    ],
+)
+def test_the_devices_for_a_loss_give_that_loss(name, loss, repeats, uci_folder):
+    """Fresh splits and fresh noise. A run's accuracy has a standard deviation of 0.023 or so, of those behind the curve
+    and of the 36 fresh ones: a false alarm has chance 0.01, once, because the seeds are fixed. Two and a half times as
+    many devices, or as few, are found with car.
     """
     source = source_without_schema(str(uci_folder / f"{name}.csv.gz"), "class", epsilon=2.0)
     campaign = Campaign.compile(source.draft)
-    devices = accuracy_curve(campaign, source.people, loss, repeats=24).devices_for(loss)
+    devices = accuracy_curve(campaign, source.people, loss, repeats=repeats).devices_for(loss)
     losses = []
-    for number in range(30):
+    for number in range(36):
         rng = np.random.default_rng(1_000 + number)
         training, held_out = source.people.split(0.8, rng)
         tally = simulate(campaign, training.frame, training.labels, rng, devices=devices, fidelity="counts")
         models = non_private(campaign, training), learned(campaign, tally)
         losses.append(np.subtract(*(accuracy(model, held_out) for model in models)))
-    assert abs(np.mean(losses) - loss) < 0.018, (devices, losses)
+    assert abs(np.mean(losses) - loss) < 0.06 * (1 / repeats + 1 / 36) ** 0.5, (devices, losses)
 
 
 def test_the_readmes_table_of_devices_is_what_planning_gives():
