@@ -368,13 +368,15 @@ def _choose(chosen: Chosen, sides: Sides, counts: Counts, asked: Counts, about: 
     order, bounds = prefixes(both[one], both[other], of_both[one][:, None], of_both[other][:, None])
     length = bounds.argmax(axis=1)
     best = bounds[np.arange(len(one)), length]
-    for row in np.argsort(-best)[:_ALIKE]:
-        if best[row] <= _NOTHING:
-            return
-        pair = [one[row], other[row]]
-        promise = np.mean(
-            [_promise(parts[f][pair], trials[f][pair], parts[s][pair], trials[s][pair]) for f, s in _FOLDS]
-        )
+    rows = np.argsort(-best)[:_ALIKE]
+    rows = rows[best[rows] > _NOTHING]
+    if not len(rows):
+        return
+    pairs = sides.pairs[rows]
+    promises = np.mean(
+        [_promised(parts[f][pairs], trials[f][pairs], parts[s][pairs], trials[s][pairs]) for f, s in _FOLDS], axis=0
+    )
+    for row, pair, promise in zip(rows, pairs, promises, strict=True):
         values = order[row, : length[row] + 1]
         ones, others = (int(parts[2][side][values].sum()) for side in pair)
         of_one, of_other = (int(trials[2][side]) for side in pair)
@@ -383,12 +385,18 @@ def _choose(chosen: Chosen, sides: Sides, counts: Counts, asked: Counts, about: 
         chosen.add(float(promise) - event.claim, event)
 
 
-def _promise(fitted: Counts, of_fitted: Counts, shown: Counts, of_shown: Counts) -> float:
-    """Count what the set that is best by ``fitted`` shows elsewhere; counts of either side, shape (2, values)."""
-    order, bounds = prefixes(fitted[:1], fitted[1:], of_fitted[0], of_fitted[1])
-    values = order[0, : int(bounds[0].argmax()) + 1]
-    ones, others = shown[:, values].sum(axis=1)
-    return float(prefixes(np.array([[ones]]), np.array([[others]]), of_shown[0], of_shown[1])[1][0, 0])
+def _promised(fitted: Counts, of_fitted: Counts, shown: Counts, of_shown: Counts) -> NDArray[np.float32]:
+    """Estimate what the sets that are best by ``fitted`` show elsewhere; counts of both sides of every comparison,
+    shape (comparisons, 2, values), and their trials, shape (comparisons, 2).
+    """
+    order, bounds = prefixes(fitted[:, 0], fitted[:, 1], of_fitted[:, :1], of_fitted[:, 1:])
+    chosen = np.arange(order.shape[1]) <= bounds.argmax(axis=1)[:, None]
+    ones, others = ((_in_order(shown[:, side], order) * chosen).sum(axis=1) for side in (0, 1))
+    return _cautious(ones, others, of_shown[:, 0], of_shown[:, 1])
+
+
+def _in_order(counts: Counts, order: Counts) -> Counts:
+    return counts[np.arange(len(order))[:, None], order]
 
 
 def prefixes(ones: Counts, others: Counts, one_trials: Any, other_trials: Any) -> tuple[Counts, NDArray[np.float32]]:
@@ -396,8 +404,13 @@ def prefixes(ones: Counts, others: Counts, one_trials: Any, other_trials: Any) -
     together prove; both of shape (rows, values).
     """
     order = np.argsort(-(ones + np.float32(0.5)) / (others + np.float32(0.5)), axis=1)
-    a = np.cumsum(np.take_along_axis(ones, order, axis=1), axis=1, dtype=np.float32) + np.float32(0.5)
-    b = np.cumsum(np.take_along_axis(others, order, axis=1), axis=1, dtype=np.float32) + np.float32(1)
+    a, b = (np.cumsum(_in_order(of, order), axis=1, dtype=np.float32) for of in (ones, others))
+    return order, _cautious(a, b, one_trials, other_trials)
+
+
+def _cautious(ones: Any, others: Any, one_trials: Any, other_trials: Any) -> NDArray[np.float32]:
+    """A cautious estimate of the loss that counts prove."""
+    a, b = np.asarray(ones, np.float32) + np.float32(0.5), np.asarray(others, np.float32) + np.float32(1)
     # Few trials may leave a part without any.
     one_trials, other_trials = (np.maximum(np.asarray(of, np.float32), 1) for of in (one_trials, other_trials))
     # Of shares near 1 the logarithm varies less.
@@ -405,4 +418,4 @@ def prefixes(ones: Counts, others: Counts, one_trials: Any, other_trials: Any) -
     spread_b = np.sqrt(np.maximum(1 / b - 1 / (other_trials + 1), 0))
     low = np.log(a / one_trials) - _CAUTION * spread_a
     high = np.log(b / other_trials) + _CAUTION * spread_b
-    return order, np.where(a > _LEAST_COUNT, low - high, _NOTHING)
+    return np.where(a > _LEAST_COUNT, low - high, _NOTHING)
