@@ -66,12 +66,12 @@ def test_a_program_without_storage_forgets_and_one_with_storage_survives_being_k
 
 def test_the_result_says_what_was_asked_and_seen():
     leak = LEAKING["rare-value-in-the-clear"]
-    told = audit(leak.document, leak.client(), 1000, rng=np.random.default_rng(1)).to_json()
+    told = audit(leak.document, leak.client(), 400, rng=np.random.default_rng(1)).to_json()
     assert json.loads(json.dumps(told)) == told
     assert max(event["bound"] or 0 for event in told["events"]) == told["lower_bound"] > told["claim"] == 1.0
     assert told["findings"][0]["code"] in ("loss-above-claim", "impossible-report")
     assert "under" in told["findings"][0]["text"]
-    assert told["floor"]["delta_one"] < 0.05
+    assert told["floor"]["delta_one"] < 0.1  # Some 18 of the 200 uploads of a person that test.
     assert told["unseen"]
 
 
