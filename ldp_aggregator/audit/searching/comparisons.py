@@ -256,6 +256,22 @@ def company_of(people: Sequence[Person]) -> Sides:
     return Sides(tuple(person for person in people for _ in range(2)), None, np.array(pairs, dtype=np.int64))
 
 
+@dataclass(frozen=True)
+class Asked:
+    """How often the sides were asked, as every column has it: the ``trials`` of every side in each of the three parts,
+    and the ``shares`` of every row of counts in the two that choose, shape (rows, 1).
+    """
+
+    sides: Sides
+    trials: list[Counts]
+    shares: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, sides: Sides, counts: Counts) -> Asked:
+        choosing = counts[0] + counts[1]
+        return cls(sides, [sides.sums(part[:, 0]) for part in counts], choosing / choosing.sum())
+
+
 class Chosen:
     """The best events of each scope: of the second half, by how much the first half puts them above their claims."""
 
@@ -292,10 +308,11 @@ class Claims:
 
 def search(people: Sequence[Person], seen: Seen, claims: Claims, chosen: Chosen) -> None:
     """Choose events among all columns of all tables, and which table an answer is in."""
-    everyone, company = sides_of(people), company_of(people)
     third = np.where(seen.tests, 2, seen.within // 2 % 2)
     places = (third * seen.people + seen.person) * 2 + seen.process
     asked = _counts(places, np.zeros(len(places), dtype=np.int64), 1, seen.people)
+    everyone = Asked.of(sides_of(people), asked.sum(axis=2))
+    company = Asked.of(company_of(people), asked.reshape(3, 2 * seen.people, 1))
 
     def look(rows: NDArray[np.int64], column: Column, scope: str, claim: float, questions: tuple[int, ...]) -> None:
         counts = _counts(places[rows], column.codes, column.values, seen.people)
@@ -315,15 +332,15 @@ def search(people: Sequence[Person], seen: Seen, claims: Claims, chosen: Chosen)
         counts = counts[..., counts[:2].any(axis=(0, 1, 2))]
         if not counts.size:
             return
-        whole, of_whole = counts.sum(axis=2), asked.sum(axis=2)
-        if _uneven(whole[:2].sum(axis=0), of_whole[:2].sum(axis=0)):
-            _choose(chosen, everyone, whole, of_whole, about)
+        whole = counts.sum(axis=2)
+        if _uneven(whole[0] + whole[1], everyone.shares):
+            _choose(chosen, everyone, whole, about)
         if scope == SIDE and questions:
             # Ids may well say which process made them.
             return
-        lives, of_lives = (of.reshape(3, 2 * seen.people, -1) for of in (counts, asked))
-        if _uneven(lives[:2].sum(axis=0), of_lives[:2].sum(axis=0)):
-            _choose(chosen, company, lives, of_lives, (name, COMPANY, 0.0, questions))
+        lives = counts.reshape(3, 2 * seen.people, -1)
+        if _uneven(lives[0] + lives[1], company.shares):
+            _choose(chosen, company, lives, (name, COMPANY, 0.0, questions))
 
     shapes = np.zeros(len(seen.person), dtype=np.int64)
     for number, table in enumerate(seen.tables):
@@ -344,26 +361,27 @@ def _counts(places: NDArray[np.int64], codes: NDArray[np.int64], values: int, pe
     return np.bincount(places * values + codes, minlength=6 * people * values).reshape(3, people, 2, values)
 
 
-def _uneven(counts: Counts, asked: Counts) -> bool:
+def _uneven(counts: Counts, shares: NDArray[np.float64]) -> bool:
     """Tell whether rows differ by more than one expects of a single law, in any value or altogether: a test that saves
     time, and passes on far more than is ever found.
     """
-    expected = counts.sum(axis=0) * (asked / asked.sum())
+    expected = counts.sum(axis=0) * shares
     excess = (counts - expected) ** 2 / (expected + 1)
     freedom = max(1, (counts.shape[0] - 1) * (counts.shape[1] - 1))
     return bool(excess.max() > _WORTH**2 or excess.sum() > freedom + _WORTH * np.sqrt(2 * freedom))
 
 
-def _choose(chosen: Chosen, sides: Sides, counts: Counts, asked: Counts, about: About) -> None:
+def _choose(chosen: Chosen, asked: Asked, counts: Counts, about: About) -> None:
     """Add the comparisons of the highest excess, each with its best set of values.
 
     Sets of many values promise too much where they were chosen; what they promise is what a set that was chosen in the
     one part shows in the other.
     """
+    sides, trials = asked.sides, asked.trials
     one, other = sides.pairs[:, 0], sides.pairs[:, 1]
     if not len(one):
         return
-    parts, trials = [sides.sums(part) for part in counts], [sides.sums(part[:, 0]) for part in asked]
+    parts = [sides.sums(part) for part in counts]
     both, of_both = parts[0] + parts[1], trials[0] + trials[1]
     order, bounds = prefixes(both[one], both[other], of_both[one][:, None], of_both[other][:, None])
     length = bounds.argmax(axis=1)
