@@ -170,7 +170,7 @@ FEW = (
     "study-answered-twice",
     "stored-for-one-class",
 )
-FEW_SOUND = ("random-ids", "uuid-4-ids", "truth-or-any-value", "sum-of-two-noises")
+FEW_SOUND = ("uuid-4-ids", "truth-or-any-value", "sum-of-two-noises")
 
 
 def audited(document: str, client: Client, times: int) -> Audit:
