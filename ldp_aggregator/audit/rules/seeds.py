@@ -19,6 +19,7 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+import hmac
 import itertools
 import random
 import time
@@ -39,15 +40,7 @@ Words = NDArray[Any]
 FromBytes = Callable[[Sequence[bytes]], Bytes]
 FromIntegers = Callable[[Sequence[int]], Bytes]
 
-_BLOCK: Final = 64
-_INNER, _OUTER = (bytes(byte ^ pad for byte in range(256)) for pad in (0x36, 0x5C))
-
-
-def _hmac(key: bytes, message: bytes) -> bytes:
-    """HMAC-SHA256 under a key of a block at the most: :func:`hmac.digest` takes twice as long to begin."""
-    key = key.ljust(_BLOCK, b"\0")
-    return hashlib.sha256(key.translate(_OUTER) + hashlib.sha256(key.translate(_INNER) + message).digest()).digest()
-
+_hmac = functools.partial(hmac.digest, digest="sha256")
 
 _COUNTERS: Final[dict[str, Callable[[int], bytes]]] = {
     "8 bytes, little-endian": lambda n: n.to_bytes(8, "little"),
