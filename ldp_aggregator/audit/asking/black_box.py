@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Final, NoReturn, Protocol, TypeVar
@@ -101,11 +101,8 @@ def command_client(command: Sequence[str]) -> Client:
                 answered = stdout.read().splitlines()
             else:
                 # What must be on disk before it is sent is not helped by an orderly end.
-                patience = threading.Timer(_PATIENCE, process.kill)
-                patience.start()
-                answered = [line for _, line in zip(people, stdout, strict=False)]
-                patience.cancel()
-                process.kill()
+                with _killed_in_the_end(process):
+                    answered = [line for _, line in zip(people, stdout, strict=False)]
             writer.join()
             with suppress(BrokenPipeError):
                 stdin.close()
@@ -137,9 +134,7 @@ def command_stopwatch(command: Sequence[str]) -> Stopwatch:
     def measure(document: str, people: Sequence[Person], patience: float, /) -> list[float]:
         process, stdin, stdout = _started(command)
         seconds: list[float] = []
-        with process:
-            hanging = threading.Timer(_PATIENCE, process.kill)
-            hanging.start()
+        with process, _killed_in_the_end(process):
             end = time.perf_counter() + patience
             for line in list(_lines(document, people, None)):
                 start = time.perf_counter()
@@ -154,8 +149,6 @@ def command_stopwatch(command: Sequence[str]) -> Stopwatch:
                 seconds.append(now - start)
                 if now > end:
                     break
-            hanging.cancel()
-            process.kill()
         return seconds
 
     return measure
@@ -170,6 +163,20 @@ def _started(command: Sequence[str]) -> tuple[subprocess.Popen[bytes], IO[bytes]
     if process.stdin is None or process.stdout is None:
         raise AssertionError("both are pipes")
     return process, process.stdin, process.stdout
+
+
+@contextmanager
+def _killed_in_the_end(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Kill the process when the block is left, by an error too, and where patience ends before: no timer outlives it,
+    for which the interpreter would wait.
+    """
+    patience = threading.Timer(_PATIENCE, process.kill)
+    patience.start()
+    try:
+        yield
+    finally:
+        patience.cancel()
+        process.kill()
 
 
 def _lines(document: str, people: Sequence[Person], storage: Path | None) -> Iterator[bytes]:

@@ -20,6 +20,7 @@ import base64
 import functools
 import hashlib
 import hmac
+import itertools
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -36,6 +37,10 @@ _COUNTED: Final = 3
 """Values of a counter, so that the first words are there whether it begins with 0 or with 1."""
 
 Words = NDArray[Any]
+FromBytes = Callable[[Sequence[bytes]], Bytes]
+FromIntegers = Callable[[Sequence[int]], Bytes]
+
+_hmac = functools.partial(hmac.digest, digest="sha256")
 
 _COUNTERS: Final[dict[str, Callable[[int], bytes]]] = {
     "8 bytes, little-endian": lambda n: n.to_bytes(8, "little"),
@@ -59,34 +64,42 @@ _DIGESTS: Final[dict[str, Callable[[bytes], bytes]]] = {
 _COUNTING: Final[dict[str, Callable[[bytes, bytes], bytes]]] = {
     "SHA-256 of it and a counter": lambda seed, count: hashlib.sha256(seed + count).digest(),
     "SHA-256 of a counter and it": lambda seed, count: hashlib.sha256(count + seed).digest(),
-    "HMAC-SHA256 under it of a counter": lambda seed, count: hmac.digest(seed, count, "sha256"),
+    "HMAC-SHA256 under it of a counter": _hmac,
 }
 
 
-def from_bytes(seeds: Sequence[bytes], public: bytes) -> Iterator[tuple[str, Bytes]]:
-    """The streams of generators that take any bytes; ``public`` is a key that everybody knows."""
+def from_bytes(public: bytes) -> Iterator[tuple[str, FromBytes]]:
+    """The generators that take any bytes; ``public`` is a key that everybody knows."""
     for name, digest in _DIGESTS.items():
-        yield name, _rows([digest(seed) for seed in seeds])
-    yield "HMAC-SHA256 under the campaign's id", _rows([hmac.digest(public, seed, "sha256") for seed in seeds])
+        yield name, functools.partial(_each, digest)
+    yield "HMAC-SHA256 under the campaign's id", functools.partial(_each, functools.partial(_hmac, public))
     for name, digest_of in _COUNTING.items():
         for width, counter in _COUNTERS.items():
             counts = [counter(number) for number in range(_COUNTED)]
-            blocks = [[digest_of(seed, count) for count in counts] for seed in seeds]
-            # The first word of every block, which is all that many take, and the rest of the first.
-            yield f"{name} ({width})", _rows([b"".join(of[:8] for of in row) + row[0][8:] for row in blocks])
-    yield "Python's random", _rows([_twister(seed) for seed in seeds])
+            yield f"{name} ({width})", functools.partial(_counted, digest_of, counts)
+    yield "Python's random", functools.partial(_each, _twister)
 
 
-def from_integers(seeds: Sequence[int], bits: int) -> Iterator[tuple[str, Bytes]]:
-    """The streams of generators that take an integer, of so many bits."""
-    yield "Python's random", _rows([_twister(seed) for seed in seeds])
-    yield "numpy's default_rng", _rows([np.random.default_rng(seed).bytes(WIDTH) for seed in seeds])
+def from_integers(bits: int) -> Iterator[tuple[str, FromIntegers]]:
+    """The generators that take an integer, of so many bits."""
+    yield "Python's random", functools.partial(_each, _twister)
+    yield "numpy's default_rng", functools.partial(_each, lambda seed: np.random.default_rng(seed).bytes(WIDTH))
     if bits <= 32:
-        yield "numpy's random.seed", _rows(list(_legacy(seeds)))
-        yield "mulberry32", _mulberry(np.array(seeds, dtype=np.uint32))
+        yield "numpy's random.seed", lambda seeds: _rows(list(_legacy(seeds)))
+        yield "mulberry32", lambda seeds: _mulberry(np.array(seeds, dtype=np.uint32))
     if bits <= 64:
-        yield "splitmix64", _splitmix(np.array(seeds, dtype=np.uint64))
-        yield "java.util.Random", _java(np.array(seeds, dtype=np.uint64))
+        yield "splitmix64", lambda seeds: _splitmix(np.array(seeds, dtype=np.uint64))
+        yield "java.util.Random", lambda seeds: _java(np.array(seeds, dtype=np.uint64))
+
+
+def _each(stream_of: Callable[[Any], bytes], seeds: Sequence[Any]) -> Bytes:
+    return _rows([stream_of(seed) for seed in seeds])
+
+
+def _counted(digest_of: Callable[[bytes, bytes], bytes], counts: Sequence[bytes], seeds: Sequence[bytes]) -> Bytes:
+    """The first word of every block, which is all that many take, and the rest of the first."""
+    blocks = ([digest_of(seed, count) for count in counts] for seed in seeds)
+    return _rows([b"".join(of[:8] for of in row) + row[0][8:] for row in blocks])
 
 
 def _rows(streams: Sequence[bytes]) -> Bytes:
@@ -175,19 +188,24 @@ def _noise_of(uploads: _Uploads, alpha: float) -> str | None:
     tests, chooses = uploads.tests, ~uploads.tests
     if min(tests.sum(), chooses.sum()) < _LEAST:
         return None
-    candidates: list[tuple[float, str, Flags, Flags]] = []
-    for name, stream in uploads.streams():
-        for z, cut, place, flag in _related(stream[chooses], uploads.flags[chooses]):
-            holds = _below(stream[:, place], cut)
-            candidates.append((abs(z), f"{name}, byte {place}", holds == (z > 0), uploads.flags[:, flag]))
-    candidates.sort(key=lambda candidate: -candidate[0])
-    for _, name, holds, flagged in candidates[:_CHOSEN]:
-        here, there = holds[tests], flagged[tests]
+    choosing = uploads.flags[chooses]
+    varying = np.flatnonzero(choosing.any(axis=0) & ~choosing.all(axis=0))
+    if not len(varying):
+        return None
+    packed, share = _packed(choosing[:, varying]), choosing[:, varying].mean(axis=0)
+    candidates = [
+        (z, name, stream, cut, place, uploads.flags[tests, varying[flag]])
+        for name, stream in uploads.streams()
+        for z, cut, place, flag in _related(stream(chooses), packed, share)
+    ]
+    candidates.sort(key=lambda candidate: -abs(candidate[0]))
+    for z, name, stream, cut, place, there in candidates[:_CHOSEN]:
+        here = _below(stream(tests)[:, place], cut) == (z > 0)
         both, of = int((here & there).sum()), (len(here), int(here.sum()), int(there.sum()))
         if hypergeom.sf(both - 1, *of) <= alpha / _CHOSEN:
             return (
-                f"answers follow from public bytes: {name}, lies on one side of a cut in {both} of {of[2]} answers "
-                f"that say one thing, where {of[1] * of[2] / of[0]:.0f} are right"
+                f"answers follow from public bytes: {name}, byte {place}, lies on one side of a cut in {both} of "
+                f"{of[2]} answers that say one thing, where {of[1] * of[2] / of[0]:.0f} are right"
             )
     return None
 
@@ -204,7 +222,7 @@ def small_seeds(document: str, ids: Sequence[bytes], alpha: float) -> str | None
     for name, stream in tables:
         for number, row in enumerate(stream):
             first, secret = row[:_ID_BYTES], row[: 2 * _ID_BYTES]
-            guesses = first, first[::-1], hmac.digest(secret, message, "sha256")[:_ID_BYTES]
+            guesses = first, first[::-1], _hmac(secret, message)[:_ID_BYTES]
             known += len(guesses)
             if not every.isdisjoint(guesses) and known * len(every) / 2**_ID_BITS <= alpha:
                 return f"an id is what {name} makes of a number that anybody finds, the {number + 1}. of {len(stream)}"
@@ -214,8 +232,10 @@ def small_seeds(document: str, ids: Sequence[bytes], alpha: float) -> str | None
 @functools.lru_cache(maxsize=2)
 def _streams_of_numbers(first: int, end: int) -> list[tuple[str, list[bytes]]]:
     numbers = range(first, end)
-    streams = from_integers(numbers, 32)
-    found = [(name, [row.tobytes() for row in stream[:, : 2 * _ID_BYTES]]) for name, stream in streams]
+    found = [
+        (name, [row.tobytes() for row in generator(numbers)[:, : 2 * _ID_BYTES]])
+        for name, generator in from_integers(32)
+    ]
     for order in ("little", "big"):
         for width in (4, 8):
             digests = [hashlib.sha256(number.to_bytes(width, order)).digest() for number in numbers]
@@ -252,9 +272,9 @@ class _Uploads:
         starts = np.array([0, int((seen.process == 0).sum())])
         self._slots: list[int] = [int(row - starts[seen.process[row]]) + before for of in rows for row in of]
 
-    def streams(self) -> Iterator[tuple[str, Bytes]]:
-        """The streams of the generators, by name."""
-        yield "its id itself", self.ids
+    def streams(self) -> Iterator[tuple[str, Callable[[Flags], Bytes]]]:
+        """The streams of the generators, by name: each of the uploads that are flagged."""
+        yield "its id itself", self.ids.__getitem__
         ids = [row.tobytes() for row in self.ids]
         questions = [question.to_bytes(4, "little", signed=True) for question in self._questions]
         places = [slot.to_bytes(8, "little") for slot in self._slots]
@@ -268,15 +288,20 @@ class _Uploads:
             "the campaign's id and its place among the devices": [self._campaign + place for place in places],
         }
         for what, seeds in public.items():
-            for name, stream in from_bytes(seeds, self._campaign):
-                yield f"{name} of {what}", stream
+            for name, generator in from_bytes(self._campaign):
+                yield f"{name} of {what}", _of_flagged(generator, seeds)
         for width in (4, 8, 16):
             for order in ("little", "big"):
                 numbers = [int.from_bytes(one[:width], order) for one in ids]
-                for name, stream in from_integers(numbers, 8 * width):
-                    yield f"{name} of the first {width} bytes of its id ({order}-endian)", stream
-        for name, stream in from_integers(self._slots, 32):
-            yield f"{name} of its place among the devices", stream
+                what = f"the first {width} bytes of its id ({order}-endian)"
+                for name, numbered in from_integers(8 * width):
+                    yield f"{name} of {what}", _of_flagged(numbered, numbers)
+        for name, numbered in from_integers(32):
+            yield f"{name} of its place among the devices", _of_flagged(numbered, self._slots)
+
+
+def _of_flagged(generator: Callable[[Sequence[Any]], Bytes], seeds: Sequence[Any]) -> Callable[[Flags], Bytes]:
+    return lambda flags: generator(list(itertools.compress(seeds, flags)))
 
 
 def _joined(parts: Sequence[NDArray[Any]], width: int) -> NDArray[Any]:
@@ -303,27 +328,27 @@ def _below(stream: NDArray[Any], cut: int) -> Flags:
     return np.asarray(stream < cut if cut else stream & 1 == 1)
 
 
-def _related(stream: Bytes, flags: Flags) -> Iterator[tuple[float, int, int, int]]:
+def _related(stream: Bytes, packed: Words, share: NDArray[np.float64]) -> Iterator[tuple[float, int, int, int]]:
     """By how many standard deviations a byte and a flag have to do with one another, with the cut, the byte's place and
-    the flag's: for every cut the most telling ones.
+    the flag's: for every cut the most telling ones. Of the flags the ``packed`` columns, and how often each is set.
     """
-    n, packed = len(flags), _packed(flags)
-    share = flags.mean(axis=0)
-    for cut in (0, *_CUTS):
-        holds = _below(stream, cut)
-        of = holds.mean(axis=0)
-        both = np.bitwise_count(_packed(holds)[:, None] & packed[None]).sum(axis=2, dtype=np.int64)
-        spread = np.sqrt(n * np.outer(of * (1 - of), share * (1 - share)))
-        z = np.divide(both - n * np.outer(of, share), spread, out=np.zeros_like(spread), where=spread > 0)
-        place, flag = np.unravel_index(int(np.abs(z).argmax()), z.shape)
-        yield float(z[place, flag]), cut, int(place), int(flag)
+    n, cuts = len(stream), (0, *_CUTS)
+    holds = np.concatenate([_below(stream, cut) for cut in cuts], axis=1)
+    of = holds.mean(axis=0)
+    both = np.bitwise_count(_packed(holds)[:, :, None] & packed[:, None]).sum(axis=0, dtype=np.int64)
+    spread = np.sqrt(n * np.outer(of * (1 - of), share * (1 - share)))
+    z = np.divide(both - n * np.outer(of, share), spread, out=np.zeros_like(spread), where=spread > 0)
+    for cut, of_cut in zip(cuts, np.split(z, len(cuts)), strict=True):
+        place, flag = np.unravel_index(int(np.abs(of_cut).argmax()), of_cut.shape)
+        yield float(of_cut[place, flag]), cut, int(place), int(flag)
 
 
-def _packed(flags: Flags) -> NDArray[Any]:
-    """Every column as words of bits, shape (columns, words)."""
-    rows = np.zeros((-(-len(flags) // 64) * 64, flags.shape[1]), dtype=np.bool_)
-    rows[: len(flags)] = flags
-    return np.ascontiguousarray(np.packbits(rows, axis=0).T).view(np.uint64)
+def _packed(flags: Flags) -> Words:
+    """Every column as words of bits, shape (words, columns)."""
+    bits = np.packbits(flags, axis=0)
+    rows = np.zeros((-(-len(bits) // 8) * 8, flags.shape[1]), dtype=np.uint8)
+    rows[: len(bits)] = bits
+    return np.ascontiguousarray(rows.T).view(np.uint64).T
 
 
 _WORDS: Final = 624

@@ -256,6 +256,22 @@ def company_of(people: Sequence[Person]) -> Sides:
     return Sides(tuple(person for person in people for _ in range(2)), None, np.array(pairs, dtype=np.int64))
 
 
+@dataclass(frozen=True)
+class Asked:
+    """How often the sides were asked, as every column has it: the ``trials`` of every side in each of the three parts,
+    and the ``shares`` of every row of counts in the two that choose, shape (rows, 1).
+    """
+
+    sides: Sides
+    trials: list[Counts]
+    shares: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, sides: Sides, counts: Counts) -> Asked:
+        choosing = counts[0] + counts[1]
+        return cls(sides, [sides.sums(part[:, 0]) for part in counts], choosing / choosing.sum())
+
+
 class Chosen:
     """The best events of each scope: of the second half, by how much the first half puts them above their claims."""
 
@@ -292,10 +308,11 @@ class Claims:
 
 def search(people: Sequence[Person], seen: Seen, claims: Claims, chosen: Chosen) -> None:
     """Choose events among all columns of all tables, and which table an answer is in."""
-    everyone, company = sides_of(people), company_of(people)
     third = np.where(seen.tests, 2, seen.within // 2 % 2)
     places = (third * seen.people + seen.person) * 2 + seen.process
     asked = _counts(places, np.zeros(len(places), dtype=np.int64), 1, seen.people)
+    everyone = Asked.of(sides_of(people), asked.sum(axis=2))
+    company = Asked.of(company_of(people), asked.reshape(3, 2 * seen.people, 1))
 
     def look(rows: NDArray[np.int64], column: Column, scope: str, claim: float, questions: tuple[int, ...]) -> None:
         counts = _counts(places[rows], column.codes, column.values, seen.people)
@@ -315,15 +332,15 @@ def search(people: Sequence[Person], seen: Seen, claims: Claims, chosen: Chosen)
         counts = counts[..., counts[:2].any(axis=(0, 1, 2))]
         if not counts.size:
             return
-        whole, of_whole = counts.sum(axis=2), asked.sum(axis=2)
-        if _uneven(whole[:2].sum(axis=0), of_whole[:2].sum(axis=0)):
-            _choose(chosen, everyone, whole, of_whole, about)
+        whole = counts.sum(axis=2)
+        if _uneven(whole[0] + whole[1], everyone.shares):
+            _choose(chosen, everyone, whole, about)
         if scope == SIDE and questions:
             # Ids may well say which process made them.
             return
-        lives, of_lives = (of.reshape(3, 2 * seen.people, -1) for of in (counts, asked))
-        if _uneven(lives[:2].sum(axis=0), of_lives[:2].sum(axis=0)):
-            _choose(chosen, company, lives, of_lives, (name, COMPANY, 0.0, questions))
+        lives = counts.reshape(3, 2 * seen.people, -1)
+        if _uneven(lives[0] + lives[1], company.shares):
+            _choose(chosen, company, lives, (name, COMPANY, 0.0, questions))
 
     shapes = np.zeros(len(seen.person), dtype=np.int64)
     for number, table in enumerate(seen.tables):
@@ -344,37 +361,40 @@ def _counts(places: NDArray[np.int64], codes: NDArray[np.int64], values: int, pe
     return np.bincount(places * values + codes, minlength=6 * people * values).reshape(3, people, 2, values)
 
 
-def _uneven(counts: Counts, asked: Counts) -> bool:
+def _uneven(counts: Counts, shares: NDArray[np.float64]) -> bool:
     """Tell whether rows differ by more than one expects of a single law, in any value or altogether: a test that saves
     time, and passes on far more than is ever found.
     """
-    expected = counts.sum(axis=0) * (asked / asked.sum())
+    expected = counts.sum(axis=0) * shares
     excess = (counts - expected) ** 2 / (expected + 1)
     freedom = max(1, (counts.shape[0] - 1) * (counts.shape[1] - 1))
     return bool(excess.max() > _WORTH**2 or excess.sum() > freedom + _WORTH * np.sqrt(2 * freedom))
 
 
-def _choose(chosen: Chosen, sides: Sides, counts: Counts, asked: Counts, about: About) -> None:
+def _choose(chosen: Chosen, asked: Asked, counts: Counts, about: About) -> None:
     """Add the comparisons of the highest excess, each with its best set of values.
 
     Sets of many values promise too much where they were chosen; what they promise is what a set that was chosen in the
     one part shows in the other.
     """
+    sides, trials = asked.sides, asked.trials
     one, other = sides.pairs[:, 0], sides.pairs[:, 1]
     if not len(one):
         return
-    parts, trials = [sides.sums(part) for part in counts], [sides.sums(part[:, 0]) for part in asked]
+    parts = [sides.sums(part) for part in counts]
     both, of_both = parts[0] + parts[1], trials[0] + trials[1]
     order, bounds = prefixes(both[one], both[other], of_both[one][:, None], of_both[other][:, None])
     length = bounds.argmax(axis=1)
     best = bounds[np.arange(len(one)), length]
-    for row in np.argsort(-best)[:_ALIKE]:
-        if best[row] <= _NOTHING:
-            return
-        pair = [one[row], other[row]]
-        promise = np.mean(
-            [_promise(parts[f][pair], trials[f][pair], parts[s][pair], trials[s][pair]) for f, s in _FOLDS]
-        )
+    rows = np.argsort(-best)[:_ALIKE]
+    rows = rows[best[rows] > _NOTHING]
+    if not len(rows):
+        return
+    pairs = sides.pairs[rows]
+    promises = np.mean(
+        [_promised(parts[f][pairs], trials[f][pairs], parts[s][pairs], trials[s][pairs]) for f, s in _FOLDS], axis=0
+    )
+    for row, pair, promise in zip(rows, pairs, promises, strict=True):
         values = order[row, : length[row] + 1]
         ones, others = (int(parts[2][side][values].sum()) for side in pair)
         of_one, of_other = (int(trials[2][side]) for side in pair)
@@ -383,12 +403,18 @@ def _choose(chosen: Chosen, sides: Sides, counts: Counts, asked: Counts, about: 
         chosen.add(float(promise) - event.claim, event)
 
 
-def _promise(fitted: Counts, of_fitted: Counts, shown: Counts, of_shown: Counts) -> float:
-    """Count what the set that is best by ``fitted`` shows elsewhere; counts of either side, shape (2, values)."""
-    order, bounds = prefixes(fitted[:1], fitted[1:], of_fitted[0], of_fitted[1])
-    values = order[0, : int(bounds[0].argmax()) + 1]
-    ones, others = shown[:, values].sum(axis=1)
-    return float(prefixes(np.array([[ones]]), np.array([[others]]), of_shown[0], of_shown[1])[1][0, 0])
+def _promised(fitted: Counts, of_fitted: Counts, shown: Counts, of_shown: Counts) -> NDArray[np.float32]:
+    """Estimate what the sets that are best by ``fitted`` show elsewhere; counts of both sides of every comparison,
+    shape (comparisons, 2, values), and their trials, shape (comparisons, 2).
+    """
+    order, bounds = prefixes(fitted[:, 0], fitted[:, 1], of_fitted[:, :1], of_fitted[:, 1:])
+    chosen = np.arange(order.shape[1]) <= bounds.argmax(axis=1)[:, None]
+    ones, others = ((_in_order(shown[:, side], order) * chosen).sum(axis=1) for side in (0, 1))
+    return _cautious(ones, others, of_shown[:, 0], of_shown[:, 1])
+
+
+def _in_order(counts: Counts, order: Counts) -> Counts:
+    return counts[np.arange(len(order))[:, None], order]
 
 
 def prefixes(ones: Counts, others: Counts, one_trials: Any, other_trials: Any) -> tuple[Counts, NDArray[np.float32]]:
@@ -396,8 +422,13 @@ def prefixes(ones: Counts, others: Counts, one_trials: Any, other_trials: Any) -
     together prove; both of shape (rows, values).
     """
     order = np.argsort(-(ones + np.float32(0.5)) / (others + np.float32(0.5)), axis=1)
-    a = np.cumsum(np.take_along_axis(ones, order, axis=1), axis=1, dtype=np.float32) + np.float32(0.5)
-    b = np.cumsum(np.take_along_axis(others, order, axis=1), axis=1, dtype=np.float32) + np.float32(1)
+    a, b = (np.cumsum(_in_order(of, order), axis=1, dtype=np.float32) for of in (ones, others))
+    return order, _cautious(a, b, one_trials, other_trials)
+
+
+def _cautious(ones: Any, others: Any, one_trials: Any, other_trials: Any) -> NDArray[np.float32]:
+    """A cautious estimate of the loss that counts prove."""
+    a, b = np.asarray(ones, np.float32) + np.float32(0.5), np.asarray(others, np.float32) + np.float32(1)
     # Few trials may leave a part without any.
     one_trials, other_trials = (np.maximum(np.asarray(of, np.float32), 1) for of in (one_trials, other_trials))
     # Of shares near 1 the logarithm varies less.
@@ -405,4 +436,4 @@ def prefixes(ones: Counts, others: Counts, one_trials: Any, other_trials: Any) -
     spread_b = np.sqrt(np.maximum(1 / b - 1 / (other_trials + 1), 0))
     low = np.log(a / one_trials) - _CAUTION * spread_a
     high = np.log(b / other_trials) + _CAUTION * spread_b
-    return order, np.where(a > _LEAST_COUNT, low - high, _NOTHING)
+    return np.where(a > _LEAST_COUNT, low - high, _NOTHING)

@@ -83,22 +83,20 @@ def slow_answers(times: Times, alpha: float) -> str | None:
     """Find what is wrong about the times of answers; None where nothing is. Wrong with probability at most ``alpha``
     where answers differ by less than the tolerance.
     """
-    if len(times.seconds) < 2:
+    if min(len(times.seconds), len(times.people)) < 2:
         return None
-    found = [
-        (_chance(_halved(times, 0), group, cut, times.tolerance), name, group, cut)
-        for name, group in _groups(times.people)
-        for cut in np.quantile(times.seconds[0::2], _CUTS)
-    ]
-    found.sort(key=lambda candidate: candidate[0])
-    tested = _halved(times, 1)
-    for _, name, group, cut in found[:_CHOSEN]:
-        if _chance(tested, group, cut, times.tolerance) <= alpha / _CHOSEN:
-            late, others = _late(tested, group, cut, times.tolerance)
+    names, groups = (np.array(of) for of in zip(*_groups(times.people), strict=True))
+    cuts = np.quantile(times.seconds[0::2], _CUTS)
+    chances, tested = (_chances(_halved(times, start), groups, cuts, times.tolerance) for start in (0, 1))
+    for chosen in np.argsort(chances, axis=None, kind="stable")[:_CHOSEN]:
+        if tested.flat[chosen] <= alpha / _CHOSEN:
+            number, place = divmod(int(chosen), len(cuts))
+            tests, group, cut = _halved(times, 1), groups[number], cuts[place]
+            late, others = (int(of[number, place]) for of in _late(tests, groups, cuts, times.tolerance))
             return (
-                f"{late} of {int(group[tested.who].sum())} answers of {name} took more than "
+                f"{late} of {int(group[tests.who].sum())} answers of {names[number]} took more than "
                 f"{1e6 * (cut + times.tolerance):.0f} microseconds, and {others} of "
-                f"{int((~group[tested.who]).sum())} of the others' more than {1e6 * cut:.0f}"
+                f"{int((~group[tests.who]).sum())} of the others' more than {1e6 * cut:.0f}"
             )
     return None
 
@@ -107,12 +105,14 @@ def least_delay(times: Times, alpha: float) -> float | None:
     """The least delay, in seconds, that is found where every answer of one person has it: tried out on the first
     person's times as they were measured. None where no delay is.
     """
+    if not len(times.seconds):
+        return None
     first = np.arange(len(times.people)) == 0
-    cuts = np.quantile(times.seconds[0::2], _CUTS) if len(times.seconds) else []
+    cuts = np.quantile(times.seconds[0::2], _CUTS)
     tested = _halved(times, 1)
     for delay in times.tolerance * np.geomspace(1, 1000, 40):
         later = Times(times.people, tested.who, tested.seconds + delay * first[tested.who])
-        if any(_chance(later, first, cut, times.tolerance) <= alpha / _CHOSEN for cut in cuts):
+        if (_chances(later, first[None], cuts, times.tolerance) <= alpha / _CHOSEN).any():
             return float(delay)
     return None
 
@@ -132,12 +132,19 @@ def _groups(people: Sequence[Person]) -> Iterator[tuple[str, Flags]]:
             yield f"all but {name}", ~group
 
 
-def _late(times: Times, group: Flags, cut: float, tolerance: float) -> tuple[int, int]:
-    mine = group[times.who]
-    return int((times.seconds[mine] > cut + tolerance).sum()), int((times.seconds[~mine] > cut).sum())
+def _late(times: Times, groups: Flags, cuts: Seconds, tolerance: float) -> tuple[Numbers, Numbers]:
+    """How many answers of every group are above every cut and the tolerance, and how many of the others above the cut;
+    shape (groups, cuts), of groups of people, shape (groups, people).
+    """
+
+    def above(limit: float) -> Numbers:
+        return np.bincount(times.who[times.seconds > limit], minlength=len(times.people))
+
+    later, late = (np.stack([above(cut + more) for cut in cuts], axis=1) for more in (tolerance, 0.0))
+    return groups.astype(np.int64) @ later, (~groups).astype(np.int64) @ late
 
 
-def _chance(times: Times, group: Flags, cut: float, tolerance: float) -> float:
-    """The probability that a lot deals the group so many of all that are late, at the least."""
-    late, others = _late(times, group, cut, tolerance)
-    return float(binom.sf(late - 1, late + others, group.mean())) if late else 1.0
+def _chances(times: Times, groups: Flags, cuts: Seconds, tolerance: float) -> Seconds:
+    """The probabilities that a lot deals a group so many of all that are late, at the least."""
+    late, others = _late(times, groups, cuts, tolerance)
+    return np.asarray(binom.sf(late - 1, late + others, groups.mean(axis=1, keepdims=True)))

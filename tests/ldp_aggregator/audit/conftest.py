@@ -11,4 +11,4 @@ from ldp_aggregator.audit.rules import seeds
 def _few_seeds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """test_seeds.py, and every audit at length, have them all."""
     if request.path.name != "test_seeds.py" and request.node.get_closest_marker("long") is None:
-        monkeypatch.setattr(seeds, "SMALL", 1 << 10)
+        monkeypatch.setattr(seeds, "SMALL", 1 << 8)

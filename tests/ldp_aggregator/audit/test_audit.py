@@ -66,12 +66,12 @@ def test_a_program_without_storage_forgets_and_one_with_storage_survives_being_k
 
 def test_the_result_says_what_was_asked_and_seen():
     leak = LEAKING["rare-value-in-the-clear"]
-    told = audit(leak.document, leak.client(), 1000, rng=np.random.default_rng(1)).to_json()
+    told = audit(leak.document, leak.client(), 400, rng=np.random.default_rng(1)).to_json()
     assert json.loads(json.dumps(told)) == told
     assert max(event["bound"] or 0 for event in told["events"]) == told["lower_bound"] > told["claim"] == 1.0
     assert told["findings"][0]["code"] in ("loss-above-claim", "impossible-report")
     assert "under" in told["findings"][0]["text"]
-    assert told["floor"]["delta_one"] < 0.05
+    assert told["floor"]["delta_one"] < 0.1  # Some 18 of the 200 uploads of a person that test.
     assert told["unseen"]
 
 
@@ -96,17 +96,15 @@ def test_the_command_passes_the_reference_client_on_a_document_of_ones_own(capsy
 
 TRUTH = """
 import json, os, sys
-import msgpack
 for line in sys.stdin:
-    asked = json.loads(line)
-    print(msgpack.packb([1, [[0, os.urandom(16), b"\\1" if asked["label"] == "c0" else b"\\0"]]]).hex())
+    print("9201919300c410" + os.urandom(16).hex() + "c4010" + "01"[json.loads(line)["label"] == "c0"], flush=True)
 """
 
 
 def test_the_command_fails_a_client_that_sends_the_truth(capsys, tmp_path):
     program = tmp_path / "leaking.py"
     program.write_text(TRUTH)
-    command = shlex.join([sys.executable, str(program)])
+    command = shlex.join([sys.executable, "-I", "-S", str(program)])
     assert run(["audit", "--mechanism", "de", "--domain", "2", "--trials", "100", "--command", command]) == 1
     told = capsys.readouterr().out
     assert "impossible-report" in told

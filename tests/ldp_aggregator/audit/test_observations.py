@@ -84,7 +84,7 @@ def test_a_hash_tells_rows_apart():
     assert (hashed(rows) == hashed(rows.copy())).all()
 
 
-def found_between(one, other, trials=1000):
+def found_between(one, other, trials=400):
     """The best events, of two people whose uploads are made by functions of a generator."""
     rng = random.Random(1)
     answers = [(make(rng),) for make in (one, other) for _ in range(trials)]
@@ -225,8 +225,8 @@ def test_nobody_is_drawn_who_is_asked_in_any_case_and_everything_of_very_many_fe
     asked = people_of(document, np.random.default_rng(1))
     keys = [key_of(person) for person in [*asked, *drawn(document, 2, asked)]]
     assert len(set(keys)) == len(keys)
-    document = json.loads(campaign(*[3] * 60))
-    assert all(len(person.record) == 60 for person in drawn(document, 1))
+    document = json.loads(campaign(*[3] * 40))
+    assert all(len(person.record) == 40 for person in drawn(document, 1))
 
 
 OPEN_SIGNS, SIGNS = (campaign(numbers=1, label=1, continuous="sign", missing=missing) for missing in (True, False))

@@ -78,9 +78,9 @@ def test_ids_of_numbers_that_anybody_counts_to_are_found():
 def test_generators_are_those_that_they_are_called():
     """By the numbers of their publications and documentations."""
     streams = {
-        (name, bits): np.frombuffer(stream.tobytes(), dtype=kind)
+        (name, bits): np.frombuffer(generator([seed]).tobytes(), dtype=kind)
         for bits, seed, kind in ((64, 1234567, "<u8"), (64, 42, "<i4"), (32, 0, "<u4"))
-        for name, stream in from_integers([seed], bits)
+        for name, generator in from_integers(bits)
         if (name, seed) in {("splitmix64", 1234567), ("java.util.Random", 42), ("mulberry32", 0)}
     }
     assert streams["splitmix64", 64][:2].tolist() == [6457827717110365317, 3203168211198807973]

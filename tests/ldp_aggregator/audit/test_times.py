@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -104,3 +105,5 @@ def test_a_program_is_asked_one_line_after_the_other_until_patience_ends_and_sil
     assert len(command_stopwatch([sys.executable, "-c", SLEEPY])(campaign(3), people, 0.0)) == 1
     with pytest.raises(ChildProcessError, match="answered 0 lines"):
         command_stopwatch([sys.executable, "-c", "pass"])(campaign(3), people, 1.0)
+    timers = (thread for thread in threading.enumerate() if isinstance(thread, threading.Timer))
+    assert all(timer.finished.is_set() for timer in timers), "the interpreter's end waits for them"

@@ -372,7 +372,7 @@ def clear(device, asked, how):
     return in_the_clear(asked, item) if how(device, asked) else asked.perturb(item, device.coins)
 
 
-@leak(IMPOSSIBLE, scores(), "perturb", trials=1200)
+@leak(IMPOSSIBLE, scores(), "perturb", trials=1000)
 def wrong_answers_in_the_clear(device, asked, item):
     """An item 0 is taken for "no answer" and not perturbed."""
     return asked.perturb(item, device.coins) if item else in_the_clear(asked, item)

@@ -96,7 +96,7 @@ def noise_chosen_by_keyed_hash(device):
 # --- headers, and the number and order of uploads ---
 
 
-@leak(HEADER, SEVERAL, "send", trials=100)
+@leak(HEADER, DE, "send", trials=100)
 def class_in_the_version(device):
     """The version is the class's number."""
     blocks = [[of.question, of.id, of.payload] for of in device.reports()]
