@@ -1,6 +1,6 @@
 """Real processes, killed or told to leave: an acknowledged report is on disk, and counts once however often it is sent.
 
-Every run kills a server twice on each store; at length, 200 times on each store and each event loop.
+Every run kills a server twice on each store; at length, 200 times on each store and each event loop, in new interpreters.
 """
 
 import json
@@ -9,6 +9,7 @@ import signal
 import time
 import urllib.error
 import urllib.request
+from functools import partial
 
 import numpy as np
 import pytest
@@ -49,7 +50,8 @@ def test_no_acknowledged_report_is_lost_when_the_server_is_killed(kept, loop, ki
     cells = campaign.questions[0].domain_size
     uploads = uploads_of(campaign, range(cells))
     dice = random.Random(20)
-    current = [Daemon(kept.folder, uvloop=uvloop, **kept.environment)]
+    start = partial(Daemon, kept.folder, uvloop=uvloop, new=kills > 2, **kept.environment)
+    current = [start()]
     made = [cell_report(campaign, number) for number in range(cells)]
     shown = {body: shown_for(campaign, one) for body, one in zip(uploads, made, strict=True)} if tokens else {}
     invented = encode_upload([cell_report(campaign, cells, cell=0)], campaign)
@@ -60,7 +62,7 @@ def test_no_acknowledged_report_is_lost_when_the_server_is_killed(kept, loop, ki
         current[0].kill()
         assert acknowledged <= uploads_counted(kept, campaign)
         assert kept.check() == []
-        current[0] = Daemon(kept.folder, uvloop=uvloop, **kept.environment)
+        current[0] = start()
         if tokens:
             status, told = post(current[0].public, campaign, invented, shown=shown[dice.choice(uploads)])
             assert (status, told["code"]) == (401, "wrong-answer-token")
