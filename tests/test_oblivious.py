@@ -11,7 +11,7 @@ from drafts import draft, number, text
 from forwarding import forwarding
 from served import SECONDS, WAY, Served
 
-from ldp_client import Device, Policy
+from ldp_client import Device
 from protocols.oblivious import HEADER_BYTES
 
 pytestmark = pytest.mark.usefixtures("forked_programs")
@@ -84,7 +84,7 @@ def test_anybodys_relay_does_and_sees_nothing_that_two_answers_share_and_what_it
 def test_a_gateway_without_the_key_is_a_retry_and_nothing_is_lost(tmp_path):
     made = Oblivious(tmp_path)
     made.daemon.stop()
-    kept = partial(Device, tmp_path / "device.db", max_total_epsilon=10, policy=Policy(backoff_longest=0.05))
+    kept = partial(Device, tmp_path / "device.db", max_total_epsilon=10)
     with Daemon(made.data) as keyless:
         made.daemon = keyless
         with forwarding(keyless.public + "/v1/ohttp") as (relay, seen):
