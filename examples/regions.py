@@ -46,8 +46,7 @@ class Region:
 
     def cut_off(self) -> None:
         self.server.kill()
-        self.server.wait()
-        self.server.stdout.close()
+        self.server.communicate()  # Until it has ended, and whoever printed for it.
 
     def send(self) -> None:
         """What is not answered with 200 stays, and is sent again."""

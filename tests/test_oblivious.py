@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -83,11 +84,11 @@ def test_anybodys_relay_does_and_sees_nothing_that_two_answers_share_and_what_it
 def test_a_gateway_without_the_key_is_a_retry_and_nothing_is_lost(tmp_path):
     made = Oblivious(tmp_path)
     made.daemon.stop()
-    storage = tmp_path / "device.db"
+    kept = partial(Device, tmp_path / "device.db", max_total_epsilon=10)
     with Daemon(made.data) as keyless:
         made.daemon = keyless
         with forwarding(keyless.public + "/v1/ohttp") as (relay, seen):
-            device = Device(storage, max_total_epsilon=10, relay=relay)
+            device = kept(relay=relay)
             joined = device.campaign(keyless.public, made.campaign, max_epsilon=10)
             joined.grant()
             joined.contribute({"age": "old"}, "a")
@@ -96,5 +97,5 @@ def test_a_gateway_without_the_key_is_a_retry_and_nothing_is_lost(tmp_path):
             assert seen
     with made.start() as back:
         with forwarding(back.public + "/v1/ohttp") as (relay, _):
-            assert Device(storage, max_total_epsilon=10, relay=relay).run_once(SECONDS)
+            assert kept(relay=relay).run_once(SECONDS)
         assert made.shown(made.campaign, 1)["reports"] == 1

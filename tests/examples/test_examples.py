@@ -9,7 +9,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -129,8 +128,7 @@ def test_a_simulated_campaign_gets_better_with_epsilon_and_never_beats_no_privac
 
 
 def test_three_regions_of_which_one_is_cut_off_for_a_while_become_one_tally_exactly():
-    # It kills a server, which a fork would outlive by a moment.
-    told = shell(sys.executable, EXAMPLES / "regions.py", 90).splitlines()
+    told = shell("python", EXAMPLES / "regions.py", 90).splitlines()
     assert told[0] == "west is cut off: 30 devices wait; the others are summed up without it"
     assert [line.partition(" ")[2] for line in told[1:4]] == [f"{number} reports or shares" for number in (60, 60, 90)]
     assert told[4] == "90 devices in three regions: the sum is exact"

@@ -27,15 +27,16 @@ def refused(settings, values=ASKED):
     return caught.value
 
 
-def _answer_in_a_process(folder, results):
-    results.put(answer(node(folder, table=folder / "table.csv"), ASKED)["share"])
-
-
 def test_processes_on_one_ledger_hand_out_one_share(tmp_path):
     write_table(tmp_path / "table.csv", 1)
-    context = multiprocessing.get_context("spawn")
-    results = context.Queue()
-    processes = [context.Process(target=_answer_in_a_process, args=(tmp_path, results)) for _ in range(2)]
+    context = multiprocessing.get_context("fork")
+    results, at_once = context.Queue(), context.Barrier(4)
+
+    def answers():
+        at_once.wait(60)
+        results.put(answer(node(tmp_path, table=tmp_path / "table.csv"), ASKED)["share"])
+
+    processes = [context.Process(target=answers) for _ in range(4)]
     for process in processes:
         process.start()
     shares = {results.get(timeout=120) for _ in processes}

@@ -78,7 +78,7 @@ def with_tokens(data, *scopes):
 def test_a_server_without_them_counts_estimates_and_says_that_it_does_not_train(thin, tmp_path):
     data = tmp_path / "data"
     campaign, admin, collector, relay = with_tokens(data, "admin", "collector", "relay")
-    with Daemon(data, **thin) as daemon:
+    with Daemon(data, new=True, **thin) as daemon:
         body = encode_upload((reports_of(campaign, ((number, number % 8) for number in range(2, 51)))), campaign)
         assert post(daemon.public, campaign, body, token=relay) == (200, {"rejected": []})
         status, estimates = ask(f"{daemon.public}/v1/campaigns/{campaign.id}/estimates", collector)
@@ -164,5 +164,5 @@ def own_mib(process):
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="resident memory is read from /proc")
 def test_an_idle_server_is_small(tmp_path):
-    with Daemon(tmp_path) as server:
+    with Daemon(tmp_path, new=True) as server:
         assert own_mib(server.process.pid) <= MOST_MIB

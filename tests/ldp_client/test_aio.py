@@ -17,6 +17,8 @@ _HANGING = """
 import asyncio, sys
 from ldp_client import Device
 from ldp_client.aio import AsyncDriver
+from ldp_client.delivery import sender
+sender.CLOSE_TIMEOUT = 0.2
 async def main():
     device = Device(sys.argv[3], max_total_epsilon=4)
     part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)

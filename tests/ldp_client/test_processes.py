@@ -1,7 +1,4 @@
-"""Several processes, forks and kill -9 on one storage file.
-
-``LDP_CLIENT_KILLS`` sets at how many random instants the client is killed (default 12; the full run has 200).
-"""
+"""Several processes, forks and kill -9 on one storage file."""
 
 import os
 import random
@@ -25,8 +22,6 @@ import ldp_client
 from ldp_client import MemoryStorage
 from ldp_client.testing import Answer
 from protocols import decode_upload
-
-KILLS = int(os.environ.get("LDP_CLIENT_KILLS", "12"))
 
 # Draws anew what its record says, as a device whose data changes between two starts.
 _DEVICE = """
@@ -56,7 +51,8 @@ def _start(server, campaign, folder, devices):
     return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def test_a_client_killed_at_random_instants_counts_every_device_exactly_once(server, campaign, tmp_path):
+@pytest.mark.parametrize("most", [6, pytest.param(200, marks=pytest.mark.long)])
+def test_a_client_killed_at_random_instants_counts_every_device_exactly_once(server, campaign, tmp_path, most):
     chance = random.Random(20261124)
 
     def drops_three_in_ten(_):
@@ -64,7 +60,7 @@ def test_a_client_killed_at_random_instants_counts_every_device_exactly_once(ser
 
     server.answer_with = drops_three_in_ten
     kills = last = 0
-    while kills < KILLS:
+    while kills < most:
         # Windows of devices that overlap: most are met by several clients that are killed.
         devices = range(3 * kills, 3 * kills + 40)
         last = devices.stop

@@ -30,7 +30,7 @@ from ldp_client.relay import Relay
 from ldp_client.storage.sqlite import SqliteStorage
 from protocols import LdpError
 
-SHORT = 0.05
+SHORT = 0.02
 NEVER = 600.0
 """Seconds, more than any test takes; what waits so long has not kept its timeout."""
 
@@ -124,7 +124,7 @@ def test_no_call_waits_longer_than_its_timeout_for_a_cache_that_is_held(name, jo
     _, part = join(storage=tmp_path / "device.db", clock=time, granted=False)
     call, expected = CAMPAIGN_CALLS[name]
     with held(tmp_path / "device.db.cache"):
-        end = returned(lambda: call(part, 4 * SHORT))
+        end = returned(lambda: call(part, 5 * SHORT))
     if name in {"contribute", "obtain_token", "problems"}:
         assert isinstance(end, RefusedError)
         assert end.code == "not-fetched"

@@ -5,8 +5,11 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
-WITHOUT_UVLOOP = "import sys; sys.modules['uvloop'] = None; from ldp_aggregator.__main__ import main; sys.exit(main())"
+from forked import programs
+
+WITHOUT_UVLOOP = str(Path(__file__).with_name("without_uvloop.py"))
 READY = re.compile(r"ready: public (\S+) admin (\S+) operations (\S+)")
 START_SECONDS = 60
 
@@ -14,13 +17,14 @@ START_SECONDS = 60
 class Daemon:
     """``ldp-aggregator serve`` on free loopback ports, with this data folder; other settings by environment.
 
-    On uvloop where it is installed, unless told otherwise.
+    On uvloop where it is installed, unless told otherwise; in an interpreter that has imported already, but a ``new``.
     """
 
-    def __init__(self, data, *arguments, uvloop=True, **environment):
+    def __init__(self, data, *arguments, uvloop=True, new=False, **environment):
         self._log = (data / "daemon.log").open("ab")
-        program = ["-m", "ldp_aggregator"] if uvloop else ["-c", WITHOUT_UVLOOP]
-        command = [sys.executable, *program, "serve", "--listen", "127.0.0.1:0"]
+        self._kills = signal.SIGKILL if new else signal.SIGQUIT
+        program = ["-m", "ldp_aggregator"] if uvloop else [WITHOUT_UVLOOP]
+        command = [sys.executable if new else str(programs() / "python"), *program, "serve", "--listen", "127.0.0.1:0"]
         self.process = subprocess.Popen(
             [*command, "--listen-admin", "0", "--listen-operations", "0", "--data", str(data), *arguments],
             stdout=subprocess.PIPE,
@@ -37,7 +41,7 @@ class Daemon:
 
     def kill(self):
         """As a power cut does it to a process: SIGKILL."""
-        self.process.kill()
+        self.process.send_signal(self._kills)
         self._end()
 
     def stop(self, seconds=30):

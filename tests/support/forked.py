@@ -3,7 +3,8 @@
 A command of the aggregator imports for a third of a second to a second and a half, and tests start hundreds of them.
 The programs in ``programs()`` hand their arguments, folder, environment and standard streams to a process that has
 imported all of it and forks: what runs has a process, an environment and an exit code of its own, as any other. Tests
-of imports, of memory and of SIGKILL take ``sys.executable``; ``python`` with an option (``-c``, ``-W``) is that one.
+of imports and of memory take ``sys.executable``; ``python`` with an option (``-c``, ``-W``) is that one. SIGQUIT kills
+what runs as SIGKILL does: a program that is itself killed has ended before what it stood for.
 """
 
 import atexit
@@ -47,10 +48,10 @@ while asked:
     asked = asked[link.send(asked) :]
 def hand_on(number, _):
     try:
-        link.send(bytes([number]))
+        link.send(bytes([signal.SIGKILL if number == signal.SIGQUIT else number]))
     except OSError:
         pass  # It has ended already.
-for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
     signal.signal(number, hand_on)
 code = int(link.recv(8) or -signal.SIGKILL)
 if code < 0:

@@ -39,7 +39,7 @@ def forwarding(url: str, times: int = 1) -> Iterator[tuple[str, list[tuple[dict[
             """Silent."""
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Relay) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}/relay", seen

@@ -36,7 +36,7 @@ class Uploaders:
         self._waiting = list(uploads)
         self._lock = threading.Lock()
         self._stopping = threading.Event()
-        self._threads = [threading.Thread(target=self._send) for _ in range(threads)]
+        self._threads = [threading.Thread(target=self._send, daemon=True) for _ in range(threads)]
         for thread in self._threads:
             thread.start()
 

@@ -205,12 +205,12 @@ async def test_many_small_files_become_few_large_ones_and_say_the_same(store, fo
     monkeypatch.setattr("ldp_aggregator.archive.writer.COMPACT_AT", 4)
     archive = Archive(open_place(folder), 2)
     counts = ArchivedCounts(store, archive)
-    for number in range(100):
+    for number in range(60):
         await count(counts, CELLS, [number])
     archive._compactor.shutdown()
     files = open_place(folder).names(f"{CELLS.id}/{REPORTS}")
     assert len(files) <= 2 * 3 * 4
-    assert await agree(store, folder) == 100
+    assert await agree(store, folder) == 60
     found = recount(folder, CELLS.id)
     assert found.duplicates == 0
     assert found == recount(folder, CELLS.id, lambda *given: on_processes(*given, workers=2))

@@ -47,7 +47,7 @@ def test_no_address_token_or_report_is_logged_or_stored(kept_in_file):
             pytest.skip("this system has no other loopback addresses")
         assert send(daemon, b"\x00garbage " + token.encode() + b"\r\n\r\n").startswith(b"HTTP/1.1 400")
         estimates = head.replace("/reports", "/estimates").replace("POST", "GET")
-        assert send(daemon, estimates.encode()).startswith(b"HTTP/1.1 401")
+        assert send(daemon, estimates.encode() + body).startswith(b"HTTP/1.1 401")
         assert daemon.stop() == 0
     lines = (kept.folder / "daemon.log").read_text().splitlines()
     assert [json.loads(line)["event"] for line in lines][-2:] == ["stopping", "stopped"]

@@ -70,25 +70,6 @@ def answer_once(session, campaign):
     )
 
 
-def answers(session, campaign, devices):
-    """Devices answer over HTTP."""
-    rng = np.random.default_rng(1)
-    frame = pd.DataFrame(
-        {
-            one.name: rng.choice(one.values, devices)
-            if hasattr(one, "values")
-            else rng.uniform(one.low, one.high, devices).round(3)
-            for one in campaign.features
-        }
-    )
-    frame[campaign.label.name] = np.where(frame.iloc[:, 0] == frame.iloc[0, 0], *campaign.label.classes)
-    frame.to_csv(session.folder / "answers.csv", index=False)
-    (session.folder / "answers.json").write_bytes(campaign.document)
-    server = f"--url http://127.0.0.1:{session.public} --admin-url http://127.0.0.1:{session.admin}"
-    asked = f"--data answers.csv --schema draft.json --seed 1 {server} --aggregator-data data"
-    session.shell(f"python -m simulations population {asked}", "devices answer")
-
-
 def readme(session):
     """The app has a server of its own; in the reader's store people have answered already."""
     link(session, "examples")
@@ -215,9 +196,10 @@ def values(session):
 
 def evaluation(session):
     campaign = publish(session, {**EXAMPLE, "study": "credit"})
-    serve(session)
-    answers(session, campaign, 1500)
-    session.shell("stop; export LDP_AGGREGATOR_DATA=data", "the first round is over")
+    ages = enumerate(["young", "medium", "old"] * 500)
+    people = [({"age": age, "income": 132 * place}, "yes" if age == "young" else "no") for place, age in ages]
+    answer(session.folder / "data", campaign.id, people)
+    session.shell("export LDP_AGGREGATOR_DATA=data", "the first round is over")
     session.texts["ID"] = campaign.id
 
 

@@ -207,7 +207,8 @@ async def test_who_counts_waits_for_who_closes(store, another, reports):
     assert await counting == Outcome(refused="campaign-closed")
 
 
-async def test_who_wanted_a_campaign_alone_and_died_holds_it_for_a_moment_only(store):
+async def test_who_wanted_a_campaign_alone_and_died_holds_it_for_a_moment_only(store, monkeypatch):
+    monkeypatch.setattr("ldp_aggregator.store.postgres.sessions.FIRST_DELAY_SECONDS", 0.001)
     campaign = await publish(store)
     await store._claim(campaign.id)
     assert await count(store, campaign, [1]) == Outcome(refused="store-unavailable")

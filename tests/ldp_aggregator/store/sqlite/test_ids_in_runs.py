@@ -299,7 +299,7 @@ async def test_a_backup_taken_while_runs_are_merged_is_whole(opened, folder, tmp
     """And a store that is opened again knows what it knew."""
     store = await opened()
     await fill(store, range(10))
-    filling = asyncio.create_task(fill(store, range(10, 1500)))
+    filling = asyncio.create_task(fill(store, range(10, 800)))
     copies = []
     while not filling.done():
         copies.append(tmp_path / f"copy{len(copies)}")
