@@ -161,7 +161,7 @@ class System(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
 
-@pytest.mark.parametrize("examples", [12, pytest.param(10_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("examples", [25, pytest.param(10_000, marks=pytest.mark.long)])
 def test_the_system_does_as_the_model_says(examples):
     run_state_machine_as_test(
         System,
