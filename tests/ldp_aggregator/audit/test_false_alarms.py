@@ -36,7 +36,7 @@ def test_sound_clients_pass(name, audits):
     assert len(failed) <= binom.ppf(1 - 1e-4, audits, 1e-3), failed
 
 
-@pytest.mark.parametrize(("wrong", "audits"), cases([0.5, 0.05], {0.05: 4}, at_length=14 * EACH))
+@pytest.mark.parametrize(("wrong", "audits"), cases([0.5, 0.05], {0.05: 8}, at_length=14 * EACH))
 def test_an_audit_that_may_be_wrong_more_often_is_wrong_no_more_often_than_that(wrong, audits):
     """The same parts of probabilities at which being wrong would be seen. False alarm: 1e-3 at the most for each."""
     document = question("de", 2, 1.0)
