@@ -55,7 +55,7 @@ def test_a_person_has_so_many_and_the_same_request_counts_once(issuer, people, c
     issuer.sign("bob", request_of(7))
     other = TokenIssuer(make_issuer_key(people.with_name("other.pem")), people, tokens=1)
     with pytest.raises(LdpError, match="another key"):
-        other.sign("ann", bytes([0, 2, REQUEST[2] ^ 1]) + request_of(9)[3:])
+        other.sign("ann", bytes([0, 2, other._key_id[-1] ^ 1]) + request_of(9)[3:])
 
 
 @pytest.mark.parametrize(
