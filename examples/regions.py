@@ -46,7 +46,7 @@ class Region:
 
     def cut_off(self) -> None:
         self.server.kill()
-        self.server.communicate()  # Until it has ended, and whoever printed for it.
+        self.server.communicate()  # It has ended when its output has.
 
     def send(self) -> None:
         """What is not answered with 200 stays, and is sent again."""

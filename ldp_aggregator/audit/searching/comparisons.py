@@ -258,8 +258,8 @@ def company_of(people: Sequence[Person]) -> Sides:
 
 @dataclass(frozen=True)
 class Asked:
-    """How often the sides were asked, as every column has it: the ``trials`` of every side in each of the three parts,
-    and the ``shares`` of every row of counts in the two that choose, shape (rows, 1).
+    """The uploads asked for, the same for every column: the ``trials`` of every side in each of the three parts, and
+    the ``shares`` of every row of counts in the two that choose, shape (rows, 1).
     """
 
     sides: Sides

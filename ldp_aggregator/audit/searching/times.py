@@ -133,8 +133,8 @@ def _groups(people: Sequence[Person]) -> Iterator[tuple[str, Flags]]:
 
 
 def _late(times: Times, groups: Flags, cuts: Seconds, tolerance: float) -> tuple[Numbers, Numbers]:
-    """How many answers of every group are above every cut and the tolerance, and how many of the others above the cut;
-    shape (groups, cuts), of groups of people, shape (groups, people).
+    """Count the answers of every group above every cut and the tolerance, and those of the others above the cut; shape
+    (groups, cuts), of groups of people, shape (groups, people).
     """
 
     def above(limit: float) -> Numbers:
