@@ -49,7 +49,7 @@ DEVICES ?= 20000
 
 setup: $(INSTALLED)
 
-EDITABLE := --config-settings editable_mode=compat --editable deploy/client-wheel --editable
+EDITABLE := --editable deploy/client-wheel --editable
 
 $(SIMULATIONS): pyproject.toml deploy/client-wheel/pyproject.toml
 	@echo "Installing what simulations take into $(VENV): a minute, and once only"
@@ -58,7 +58,6 @@ $(SIMULATIONS): pyproject.toml deploy/client-wheel/pyproject.toml
 	@$(PYTHON) -m venv $(VENV) || \
 	  { echo "venv is missing; on Debian: apt-get install python3-venv"; exit 1; }
 	$(BIN)/python -m pip install -qq --upgrade pip
-	@# compat: both distributions have modules in the same packages, and only a folder on the path holds them together.
 	@$(BIN)/python -m pip install -qq $(EDITABLE) '.[simulations]'
 	@touch $@
 
@@ -68,7 +67,7 @@ $(INSTALLED): $(SIMULATIONS)
 
 demo: $(SIMULATIONS)
 	@echo "Simulated people answer a campaign, a model comes out, and a device classifies"
-	@$(BIN)/python -m simulations demo --devices $(DEVICES) $(if $(DATA),--data "$(DATA)" --label "$(LABEL)") $(if $(KEEP),--keep)
+	@$(BIN)/ldp-simulate demo --devices $(DEVICES) $(if $(DATA),--data "$(DATA)" --label "$(LABEL)") $(if $(KEEP),--keep)
 
 # With bytecode, whatever the environment says: interpreters that tests start compile nothing, and asserts are rewritten once.
 test: export PYTHONDONTWRITEBYTECODE =
@@ -83,8 +82,7 @@ check: $(INSTALLED)
 
 $(ENGINES)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml
 	$(PYTHON) -m venv $(ENGINES)
-	$(ENGINES)/bin/python -m pip install -qq --no-compile --config-settings editable_mode=compat \
-	  --editable deploy/client-wheel --editable '.[dask]' 'apache-beam>=2.60,<3' hypothesis pytest pytest-asyncio
+	$(ENGINES)/bin/python -m pip install -qq --no-compile $(EDITABLE) '.[dask]' 'apache-beam>=2.60,<3' hypothesis pytest pytest-asyncio
 	@touch $@
 
 engines: $(ENGINES)/.installed
@@ -96,8 +94,7 @@ packages: $(INSTALLED)
 $(OLDEST)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml .ci/lowest
 	$(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python .ci/lowest pyproject.toml numpy pandas scikit-learn scipy > $(OLDEST)/lowest.txt
-	$(OLDEST)/bin/python -m pip install -qq --no-compile --config-settings editable_mode=compat --constraint $(OLDEST)/lowest.txt \
-	  --editable deploy/client-wheel --editable '.[simulations]' hypothesis pytest pytest-asyncio
+	$(OLDEST)/bin/python -m pip install -qq --no-compile --constraint $(OLDEST)/lowest.txt $(EDITABLE) '.[simulations]' hypothesis pytest pytest-asyncio
 	@touch $@
 
 oldest: $(OLDEST)/.installed
@@ -110,8 +107,7 @@ $(PEERS)/.installed: benchmarks/peers/requirements.txt
 
 $(FLOWER)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml
 	$(PYTHON) -m venv $(FLOWER)
-	$(FLOWER)/bin/python -m pip install -qq --no-compile --config-settings editable_mode=compat \
-	  --editable deploy/client-wheel --editable '.[flower]' \
+	$(FLOWER)/bin/python -m pip install -qq --no-compile $(EDITABLE) '.[flower]' \
 	  'flwr[simulation]>=1.41,<1.42' hypothesis pytest pytest-asyncio
 	@touch $@
 
@@ -224,8 +220,7 @@ peers: $(INSTALLED) $(PEERS)/.installed
 
 $(FUZZ)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml
 	$(PYTHON) -m venv $(FUZZ)
-	$(FUZZ)/bin/python -m pip install -qq --no-compile --config-settings editable_mode=compat \
-	  --editable deploy/client-wheel --editable '.[serve]' 'atheris>=3,<4' pytest
+	$(FUZZ)/bin/python -m pip install -qq --no-compile $(EDITABLE) '.[serve]' 'atheris>=3,<4' pytest
 	@touch $@
 
 SEED ?=

@@ -25,9 +25,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ldp_client import perturb
-from protocols import SYSTEM_COINS, Campaign, Report, encode_upload
-from protocols.framing import ID_BYTES
-from protocols.wire import SECRET_BYTES
+from ldp_protocols import SYSTEM_COINS, Campaign, Report, encode_upload
+from ldp_protocols.framing import ID_BYTES
+from ldp_protocols.wire import SECRET_BYTES
 
 DOMAIN = 128
 EPSILON = 1.0

@@ -23,7 +23,7 @@ from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import SqliteStore, Submission
 from ldp_aggregator.store.contract import utc_now
 from ldp_client import perturb
-from protocols import Campaign, decode_upload, encode_upload
+from ldp_protocols import Campaign, decode_upload, encode_upload
 
 RUNS = 20
 DEVICES = 2000

@@ -27,8 +27,8 @@ import numpy as np
 
 from ldp_aggregator.store import SqliteStore, Submission
 from ldp_aggregator.store.sqlite.database import FILE_NAME
-from protocols import Campaign
-from protocols.wire import Block
+from ldp_protocols import Campaign
+from ldp_protocols.wire import Block
 
 COMMIT = 50_000
 QUESTIONS = 20

@@ -32,9 +32,9 @@ from ldp_aggregator import Tally
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import Store, open_store
 from ldp_aggregator.store.contract import utc_now
-from protocols import Campaign
-from protocols.framing import ID_BYTES
-from protocols.wire import Block, encode_blocks
+from ldp_protocols import Campaign
+from ldp_protocols.framing import ID_BYTES
+from ldp_protocols.wire import Block, encode_blocks
 
 BULK_REPORTS = 50_000
 DECODE_REPORTS = 200_000

@@ -38,12 +38,12 @@ from ldp_aggregator.service.signing import make_gateway_key, read_gateway_seeds
 from ldp_aggregator.store import Store, open_store
 from ldp_aggregator.store.contract import utc_now
 from ldp_client.network.sealed import Sealed
-from protocols import Campaign, Report, decode_upload, encode_upload
-from protocols.document.issuer import EXPONENT, MODULUS_BYTES, Issuer
-from protocols.framing import ID_BYTES
-from protocols.oblivious import REQUEST_TYPE, BinaryRequest, encode_request
-from protocols.tokens import SALT_BYTES, credentials, token_input
-from protocols.wire import MEDIA_TYPE
+from ldp_protocols import Campaign, Report, decode_upload, encode_upload
+from ldp_protocols.document.issuer import EXPONENT, MODULUS_BYTES, Issuer
+from ldp_protocols.framing import ID_BYTES
+from ldp_protocols.oblivious import REQUEST_TYPE, BinaryRequest, encode_request
+from ldp_protocols.tokens import SALT_BYTES, credentials, token_input
+from ldp_protocols.wire import MEDIA_TYPE
 
 AT_ONCE = 32
 BATCH = 100

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from ldp_client import perturb
-from protocols import Campaign, encode_upload
+from ldp_protocols import Campaign, encode_upload
 
 ROOT = Path(__file__).resolve().parents[1]
 KOTLIN, SWIFT = ROOT / "build" / "kotlin", ROOT / "build" / "swift"

@@ -22,8 +22,8 @@ from ldp_aggregator.archive.locations import open_place
 from ldp_aggregator.archive.recount import Engine, on_dask, on_processes, parts_of, recount
 from ldp_aggregator.archive.writer import Archive
 from ldp_aggregator.store import Submission
-from protocols import Campaign
-from protocols.wire import Block
+from ldp_protocols import Campaign
+from ldp_protocols.wire import Block
 
 COMMIT = 50_000
 RETRIES = 0.02

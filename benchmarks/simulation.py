@@ -32,8 +32,8 @@ VECTOR = f"""
 import json, resource, time
 import numpy as np, pandas as pd
 from ldp_aggregator import estimate
-from protocols import Campaign
-from simulations import simulate
+from ldp_protocols import Campaign
+from ldp_simulations import simulate
 campaign = Campaign.compile({{"version": 1, "title": "t", "label": {{"name": "y", "classes": ["0", "1"], "weight": 0}},
     "features": [{{"name": "x", "kind": "categorical", "missing": False,
                    "values": [str(v) for v in range({DOMAIN // 2})]}}],
@@ -57,8 +57,8 @@ COUNTS = """
 import json, time
 import numpy as np, pandas as pd
 from ldp_aggregator import estimate
-from protocols import Campaign
-from simulations import simulate
+from ldp_protocols import Campaign
+from ldp_simulations import simulate
 names = [f"x{i}" for i in range(42)]
 campaign = Campaign.compile({"version": 1, "title": "t", "label": {"name": "y", "classes": ["a", "b", "c"]},
     "features": [{"name": name, "kind": "categorical", "missing": False, "values": ["x", "o", "b"]} for name in names],

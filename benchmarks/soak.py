@@ -34,7 +34,7 @@ from uploading import Plan, Server, cpu_seconds, make_certificate, on_loop, pin,
 
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store.contract import utc_now
-from protocols.wire import MEDIA_TYPE
+from ldp_protocols.wire import MEDIA_TYPE
 
 OVERLOAD = {"200", "429", "503"}
 GROWTH = 1.1

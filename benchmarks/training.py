@@ -31,7 +31,7 @@ from sklearn.naive_bayes import CategoricalNB
 from ldp_aggregator import Tally, estimate
 from ldp_aggregator.learning.training import train
 from ldp_aggregator.mechanisms import analysis_of
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 REPORTS = 200_000
 FEATURES = 42

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from protocols import Campaign, Report, encode_upload
-from protocols.framing import ID_BYTES
-from protocols.wire import MEDIA_TYPE, Block, encode_blocks
+from ldp_protocols import Campaign, Report, encode_upload
+from ldp_protocols.framing import ID_BYTES
+from ldp_protocols.wire import MEDIA_TYPE, Block, encode_blocks
 
 READY = re.compile(r"ready: public (\S+) admin (\S+) operations (\S+)")
 WITHOUT_UVLOOP = "import sys; sys.modules['uvloop'] = None; from ldp_aggregator.__main__ import main; sys.exit(main())"

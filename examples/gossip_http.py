@@ -25,7 +25,7 @@ from ldp_aggregator.trainers import (
     node_statistics,
 )
 from ldp_aggregator.trainers.federation.gossip import Push
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 TOLERANCE = 1e-3
 """Of a probability, or of a mean or spread as a share of its feature's range."""

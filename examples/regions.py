@@ -20,8 +20,8 @@ from pathlib import Path
 from ldp_aggregator import Tally
 from ldp_aggregator.store import open_store
 from ldp_client import perturb
-from protocols import Campaign, encode_upload
-from protocols.wire import MEDIA_TYPE
+from ldp_protocols import Campaign, encode_upload
+from ldp_protocols.wire import MEDIA_TYPE
 
 AGGREGATOR = [sys.executable, "-m", "ldp_aggregator"]
 DRAFT = Path(__file__).with_name("campaign.toml")

@@ -14,7 +14,7 @@ from ldp_aggregator.server.sockets.listener import Addresses
 from ldp_aggregator.service.publishing import compile_draft
 from ldp_aggregator.service.settings import read_settings
 from ldp_aggregator.store import open_store
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 
 async def publish(campaign: Campaign, data: Path) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from ldp_aggregator import NaiveBayes, train
-from protocols import Campaign
-from simulations import simulate
-from simulations.tables.sources import read_draft
+from ldp_protocols import Campaign
+from ldp_simulations import simulate
+from ldp_simulations.tables.sources import read_draft
 
 DEVICES = 50_000
 

@@ -16,7 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return run(arguments)
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] in ("ldp_aggregator", "protocols"):
+        if (error.name or "").partition(".")[0] in ("ldp_aggregator", "ldp_protocols"):
             raise
         sys.stderr.write(
             f"ldp-aggregator: {error.name} is not installed; this needs pip install 'ldp-bayes[aggregator]'\n"

@@ -61,8 +61,8 @@ import numpy as np
 
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.analysis import Array, Blanket
-from protocols import Campaign, Question
-from protocols.mechanisms import AnyMechanism
+from ldp_protocols import Campaign, Question
+from ldp_protocols.mechanisms import AnyMechanism
 
 MOST_REPORTS: Final = 1 << 40
 """More are counted as so many: the numerical argument is made up to here, and more reports reveal less."""

@@ -21,9 +21,9 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.document.campaign import Campaign
-from protocols.document.schema import ContinuousFeature, Feature, Label
-from protocols.errors import DocumentError
+from ldp_protocols.campaign import Campaign
+from ldp_protocols.document.schema import ContinuousFeature, Feature, Label
+from ldp_protocols.errors import DocumentError
 
 Integers = NDArray[np.int64]
 

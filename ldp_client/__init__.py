@@ -8,16 +8,6 @@ for an app's own tests. docs/client.md is the guide.
 Names are loaded when they are first used: an app that imports this at its start pays when somebody contributes.
 """
 
-try:
-    from protocols.names import lazy_names
-except ImportError as error:
-    import protocols
-
-    found = protocols.__file__ or list(protocols.__path__)
-    raise ImportError(
-        f"ldp_client needs its own package 'protocols', but Python finds {found} first: rename that file or folder, "
-        "or move it into a package of your app",
-        name="protocols",
-    ) from error
+from ldp_protocols.names import lazy_names
 
 __all__, __getattr__, __dir__ = lazy_names(__spec__)

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from ldp_client.draw import draw_questions, draw_window
-from protocols import SYSTEM_COINS, Campaign, Coins, Question, RecordError, Report
-from protocols.document.questions import INDEX, LABEL, MOMENT, PRODUCT, RIGHT, SCORE, SQUARE, VALUE, signs_of
-from protocols.document.schema import ContinuousFeature, Feature, Projection, value_of
-from protocols.exact import WORD_BITS
-from protocols.mechanisms import VALUE_BITS, Moment
-from protocols.values import number_of
-from protocols.wire import check_secret, make_secret, report_id
+from ldp_protocols import SYSTEM_COINS, Campaign, Coins, Question, RecordError, Report
+from ldp_protocols.document.questions import INDEX, LABEL, MOMENT, PRODUCT, RIGHT, SCORE, SQUARE, VALUE, signs_of
+from ldp_protocols.document.schema import ContinuousFeature, Feature, Projection, value_of
+from ldp_protocols.exact import WORD_BITS
+from ldp_protocols.mechanisms import VALUE_BITS, Moment
+from ldp_protocols.values import number_of
+from ldp_protocols.wire import check_secret, make_secret, report_id
 
 _ONE: Final = 1 << VALUE_BITS
 
@@ -38,7 +38,7 @@ def perturb(
     campaign
         A parsed campaign; parsing has verified its loss.
     record
-        Feature name to value; what a value means is in ``docs/values.md`` and ``protocols.values``. Missing and
+        Feature name to value; what a value means is in ``docs/values.md`` and ``ldp_protocols.values``. Missing and
         undeclared values, and those that fail when they are read, are answered as the campaign says of a missing one,
         never refused; ``ldp_client.problems`` finds them.
     label

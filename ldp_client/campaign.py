@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from ldp_client.classifier import Classifier
     from ldp_client.delivery.install import Install
     from ldp_client.problems import Problem
-    from protocols import Campaign
-    from protocols.document.schema import Label
-    from protocols.model import Model
+    from ldp_protocols import Campaign
+    from ldp_protocols.document.schema import Label
+    from ldp_protocols.document.model import Model
 
 ASK: Final = "ask"
 TOKEN: Final = "token"  # noqa: S105 - a word
@@ -176,8 +176,8 @@ class DeviceCampaign:
         :meth:`fetch` raises, RefusedError where this device would not answer (see :meth:`refusal`), and StorageError
         where the decision cannot be kept (in time); nothing has then changed.
         """
-        from protocols.exact import SYSTEM_COINS
-        from protocols.wire import make_secret
+        from ldp_protocols.exact import SYSTEM_COINS
+        from ldp_protocols.wire import make_secret
 
         install = self._install
         with within(timeout):
@@ -281,7 +281,7 @@ class DeviceCampaign:
         be sent.
         """
         from ldp_client.answering import perturb
-        from protocols.exact import SYSTEM_COINS
+        from ldp_protocols.exact import SYSTEM_COINS
 
         install = self._install
         with within(timeout):
@@ -436,7 +436,7 @@ def _expiry(campaign: Campaign, asked: int, now: float, policy: Policy) -> float
     """Return when an answer to a question, by its place among those that are counted, is given up."""
     aged = now + policy.report_age
     if campaign.windows is not None:
-        from protocols.document.windows import WINDOW_GRACE
+        from ldp_protocols.document.windows import WINDOW_GRACE
 
         over = campaign.windows.opens(asked // len(campaign.questions) + 1) + WINDOW_GRACE
         return min(aged, over.timestamp())

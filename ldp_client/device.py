@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ldp_client.network.aggregator import Headers
     from ldp_client.network.transport import Request, Response, Transport
     from ldp_client.storage.contract import Storage
-    from protocols import Coins
+    from ldp_protocols import Coins
 
 
 class Device:

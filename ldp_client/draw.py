@@ -13,8 +13,8 @@ import hmac
 from collections.abc import Sequence
 from typing import Final
 
-from protocols import Campaign, Coins, Question
-from protocols.wire import check_secret, slot_bytes
+from ldp_protocols import Campaign, Coins, Question
+from ldp_protocols.wire import check_secret, slot_bytes
 
 _QUESTION: Final = b"question"
 _WINDOW: Final = b"window"

@@ -1,6 +1,6 @@
 """The errors of the client: each type means a different thing to do, and its ``code`` tells the cases apart.
 
-``protocols.LdpError`` is the base of them all, and of what wrong documents and records raise; raised itself it means
+``ldp_protocols.LdpError`` is the base of them all, and of what wrong documents and records raise; raised itself it means
 that the app or its environment was set up wrongly. No message holds a value of anybody's record.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocols.errors import LdpError
+from ldp_protocols.errors import LdpError
 
 
 class ConsentError(LdpError):

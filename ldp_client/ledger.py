@@ -108,7 +108,7 @@ def total(receipts: Iterable[Receipt]) -> Fraction:
 
 def total_up(receipts: Iterable[Receipt]) -> float:
     """:func:`total`, rounded up to a double."""
-    from protocols.exact import float_up
+    from ldp_protocols.exact import float_up
 
     return float_up(total(receipts))
 

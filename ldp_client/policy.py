@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Final
 
-from protocols.errors import LdpError
+from ldp_protocols.errors import LdpError
 
 RETRYABLE_STATUSES: Final = frozenset({401, 403, 407, 408, 425, 429, 500, 502, 503, 504, 507})
 """The report is fine and the way or the server is not. A refused token is here: somebody has to repair the

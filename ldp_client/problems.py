@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from protocols import Campaign
-from protocols.document.schema import MISSING, CategoricalFeature, Feature
-from protocols.fields import describe, shorten
-from protocols.values import number_of, positions_of, text_of
+from ldp_protocols import Campaign
+from ldp_protocols.document.schema import MISSING, CategoricalFeature, Feature
+from ldp_protocols.fields import describe, shorten
+from ldp_protocols.values import number_of, positions_of, text_of
 
 _NOT_GIVEN: Final = object()
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ldp_client.errors import RefusedError
 from ldp_client.ledger import Installation, total, total_up
 from ldp_client.policy import CLOCK_TOLERANCE
-from protocols.errors import LdpError
+from ldp_protocols.errors import LdpError
 
 if TYPE_CHECKING:
-    from protocols import Campaign
+    from ldp_protocols import Campaign
 
 NOT_YET: Final = "window-not-open"
 """The window of this device is still to come."""
@@ -41,7 +41,7 @@ def refusal(device: Installation, campaign: Campaign, caps: Caps, now: float) ->
     """
     from fractions import Fraction
 
-    from protocols.exact import exact_epsilon
+    from ldp_protocols.exact import exact_epsilon
 
     if not device.enabled:
         return RefusedError("switched-off", "contributing is switched off on this device")

@@ -121,7 +121,7 @@ class ForkSafeLock:
         self._lock.release()
 
 
-_LOADED_LATER: Final = sys.stdlib_module_names | {"cryptography", "ldp_client", "msgpack", "protocols", "pyhpke"}
+_LOADED_LATER: Final = sys.stdlib_module_names | {"cryptography", "ldp_client", "ldp_protocols", "msgpack", "pyhpke"}
 """Packages of which this one imports modules at their first use."""
 _LOADING_SECONDS: Final = 5.0
 """A fork waits no longer: an import may have no end."""

@@ -11,10 +11,10 @@ import math
 from typing import Final
 
 from ldp_client.draw import draw_questions
-from protocols import Campaign, LdpError
-from protocols.document.issuer import EXPONENT, MODULUS_BYTES
-from protocols.tokens import SALT_BYTES, TOKEN_TYPE, issuer_of, padded, token_input
-from protocols.wire import report_id
+from ldp_protocols import Campaign, LdpError
+from ldp_protocols.document.issuer import EXPONENT, MODULUS_BYTES
+from ldp_protocols.tokens import SALT_BYTES, TOKEN_TYPE, issuer_of, padded, token_input
+from ldp_protocols.wire import report_id
 
 _BLIND: Final = b"token"
 _DIGESTS: Final = 11

@@ -9,7 +9,7 @@ import pytest
 from forked import programs
 from hypothesis import HealthCheck, settings
 
-from protocols import LdpError
+from ldp_protocols import LdpError
 
 DATA_VARIABLE = "LDP_BAYES_DATA"
 

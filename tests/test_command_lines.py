@@ -14,15 +14,15 @@ from ldp_aggregator.cli.program import make_parser as aggregator_parser
 from ldp_aggregator.cli.program import run as run_aggregator
 from ldp_aggregator.issuer import __main__ as issuer
 from ldp_client import command as client
-from protocols import shell
-from protocols.shell import EXAMPLES, EXIT_CODES, Parser, parsers_under
-from simulations import __main__ as simulations
+from ldp_protocols import shell
+from ldp_protocols.command_line import EXAMPLES, EXIT_CODES, Parser, parsers_under
+from ldp_simulations import __main__ as simulations
 
 PROGRAMS = {
     "ldp-aggregator": aggregator_parser,
     "ldp_client": client.make_parser,
     "ldp-issuer": issuer.make_parser,
-    "simulations": simulations.make_parser,
+    "simulations": ldp_simulations.make_parser,
 }
 PRINTING_JSON = {
     "ldp-aggregator": {"list", "show", "verify", "estimates", "status", "fsck", "audit", "fit"},
@@ -168,8 +168,8 @@ def test_every_command_says_in_its_help_whether_it_opens_a_store():
     assert set(without) == {"fit", "merge", "audit", "campaign verify", *nodes, *keys}
 
 
-RUN = {"ldp-aggregator": run_aggregator, "ldp_client": client.main, "simulations": simulations.main}
-TABLES = {"ldp-aggregator": program.GONE, "ldp_client": client.GONE, "simulations": simulations.GONE}
+RUN = {"ldp-aggregator": run_aggregator, "ldp_client": client.main, "simulations": ldp_simulations.main}
+TABLES = {"ldp-aggregator": program.GONE, "ldp_client": client.GONE, "simulations": ldp_simulations.GONE}
 GONE = [(name, old, now) for name, table in TABLES.items() for old, now in table.items()]
 
 
@@ -215,7 +215,7 @@ def test_ctrl_c_ends_every_program_without_a_traceback(monkeypatch, tmp_path):
         return argparse.Namespace(run=interrupted, command=interrupted)
 
     monkeypatch.setattr(Parser, "parse_args", replaced)
-    assert run_aggregator(["fsck"]) == client.main([]) == simulations.main([]) == shell.INTERRUPTED
+    assert run_aggregator(["fsck"]) == client.main([]) == ldp_simulations.main([]) == shell.INTERRUPTED
 
 
 def test_one_table_of_exit_codes_is_in_the_reference_and_in_every_help():

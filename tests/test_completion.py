@@ -9,7 +9,7 @@ import pytest
 
 from ldp_aggregator.cli.program import run as run_aggregator
 from ldp_client import command as client
-from protocols.shell import DONE, SHELLS, WRONG_USAGE
+from ldp_protocols.command_line import DONE, SHELLS, WRONG_USAGE
 
 ASK = """
 source {script}

@@ -16,7 +16,7 @@ from ldp_client import Device
 
 pytestmark = pytest.mark.usefixtures("forked_programs")
 
-DEMO = ["python", "-m", "simulations", "demo"]
+DEMO = ["ldp-simulate", "demo"]
 LATE = {"name": "late", "classes": ["yes", "no"]}
 RELAYED = draft(text("age", "young", "old", missing=True), label=LATE, privacy={"epsilon": 1.0, "answers": "all"})
 BATCH = 6

@@ -12,7 +12,7 @@ from forwarding import forwarding
 from served import SECONDS, WAY, Served
 
 from ldp_client import Device
-from protocols.oblivious import HEADER_BYTES
+from ldp_protocols.oblivious import HEADER_BYTES
 
 pytestmark = pytest.mark.usefixtures("forked_programs")
 

@@ -15,11 +15,11 @@ from drafts import draft, number, text
 from installing import PACKAGES, REPOSITORY, SMALL, build_wheel, copy_of_sources, install, printed, run
 
 import ldp_client
-import protocols
-from protocols import Campaign
+import ldp_protocols
+from ldp_protocols import Campaign
 
 LARGEST_WHEEL = 120_000
-TOOLS = ("ldp_client/command", "ldp_client/relay", "ldp_client/testing", "protocols/drafting", "protocols/shell")
+TOOLS = ("ldp_client/command", "ldp_client/relay", "ldp_client/testing", "protocols/ldp_protocols/drafting", "protocols/ldp_protocols/command_line")
 """What the wheel for devices leaves out: what no device runs."""
 
 OFFERED = ("ldp_client.aio", "ldp_client.errors", "ldp_client.network.transport", "ldp_client.storage.contract")
@@ -30,7 +30,7 @@ DOCUMENT = Campaign.compile(draft(*_ASKED, privacy={"epsilon": 1.0, "answers": "
 
 CONTRIBUTE = f"""
 import ldp_client
-from protocols import Campaign, encode_upload
+from ldp_protocols import Campaign, encode_upload
 
 campaign = Campaign.parse({DOCUMENT!r})
 reports = ldp_client.perturb(campaign, {{"u": "1", "v": 0.5}}, "a")
@@ -38,7 +38,7 @@ upload = encode_upload(reports, campaign)
 print(len(reports), upload[:2].hex())
 """
 COMPILE = """
-from protocols import Campaign, LdpError
+from ldp_protocols import Campaign, LdpError
 try:
     Campaign.compile({})
 except LdpError as error:

@@ -10,7 +10,7 @@ from keep_release import keep, public_names
 from ldp_aggregator import NaiveBayes, Tally
 from ldp_aggregator.store import open_store
 from ldp_client import Device
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 RELEASES = Path(__file__).parent / "releases"
 FRESH = "what this version keeps"

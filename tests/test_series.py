@@ -18,8 +18,8 @@ from ldp_client import Device, MemoryStorage
 from ldp_client.draw import draw_window
 from ldp_client.ledger import read_installation
 from ldp_client.testing import FakeClock
-from protocols import Campaign
-from simulations.fleet.devices import POLICY, Network
+from ldp_protocols import Campaign
+from ldp_simulations.fleet.devices import POLICY, Network
 
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 DAY = timedelta(days=1)

@@ -14,13 +14,13 @@ PROJECTS = {"ldp-bayes-client": SMALL, "ldp-bayes": Path()}
 ANSWER = """
 import sys
 from ldp_client import Device, perturb
-from protocols import Campaign, encode_upload
+from ldp_protocols import Campaign, encode_upload
 campaign = Campaign.parse(open(sys.argv[1], "rb").read())
 print(len(encode_upload(perturb(campaign, {"u": "1"}, "a"), campaign)))
 """
 COMPILE = """
 from pathlib import Path
-from protocols import Campaign
+from ldp_protocols import Campaign
 Path("document.json").write_bytes(Campaign.compile(Path("draft.json").read_text()).document)
 """
 SERVE = """

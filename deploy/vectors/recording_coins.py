@@ -2,7 +2,7 @@
 
 import random
 
-from protocols.exact import Coins
+from ldp_protocols.exact import Coins
 
 
 class RecordingCoins(Coins):

@@ -7,8 +7,8 @@ one member, which names the type.
 from decimal import Decimal
 from fractions import Fraction
 
-from protocols.document.schema import CategoricalFeature, ContinuousFeature, Label
-from protocols.values import number_of, text_of
+from ldp_protocols.document.schema import CategoricalFeature, ContinuousFeature, Label
+from ldp_protocols.values import number_of, text_of
 
 COMPOSED, DECOMPOSED = "Caf\u00e9", "Cafe\u0301"
 

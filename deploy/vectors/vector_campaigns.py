@@ -2,7 +2,7 @@
 
 import json
 
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 
 def text(name, *values, **said):

@@ -4,7 +4,7 @@ import base64
 import json
 
 from ldp_aggregator.service.signing import public_key, sign
-from protocols.document.directory import PREFIX, L
+from ldp_protocols.document.directory import PREFIX, L
 
 SEED, OTHER = bytes(range(32)), bytes([1]) * 32
 STATEMENT = {

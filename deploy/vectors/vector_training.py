@@ -9,8 +9,8 @@ from vector_campaigns import as_text
 
 from ldp_aggregator import Tally, estimate, train
 from ldp_client import Classifier, perturb
-from protocols import encode_upload
-from protocols.model import Model
+from ldp_protocols import encode_upload
+from ldp_protocols.document.model import Model
 
 TRAINING_REPORTS = 120
 

@@ -21,10 +21,10 @@ from vector_training import impossible, models, training
 from ldp_client import perturb
 from ldp_client.answering import item_of
 from ldp_client.draw import draw_questions, draw_window
-from protocols import encode_upload
-from protocols.document.campaign import document_id
-from protocols.mechanisms import Moment
-from protocols.wire import Block, encode_blocks, encode_padded
+from ldp_protocols import encode_upload
+from ldp_protocols.campaign import document_id
+from ldp_protocols.mechanisms import Moment
+from ldp_protocols.wire import Block, encode_blocks, encode_padded
 
 DRAWS = 24
 """Secrets whose questions are listed for every campaign."""

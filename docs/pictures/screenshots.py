@@ -8,9 +8,9 @@ from pathlib import Path
 from browsing import open_browser
 from scenery import scenery
 
-from simulations.fleet.devices import Network
-from simulations.fleet.experiment import Plan, run, temporary_aggregator
-from simulations.tables.benchmarks import demonstration_source
+from ldp_simulations.fleet.devices import Network
+from ldp_simulations.fleet.experiment import Plan, run, temporary_aggregator
+from ldp_simulations.tables.benchmarks import demonstration_source
 
 WIDTHS = (320, 390, 1280)
 # From a little above the estimates to the end of the first feature, in pixels of the page.
@@ -113,7 +113,7 @@ def take(browser, folder, name, address, act=nothing):
 
 
 def take_picture(file, devices):
-    """The campaign's page after ``python -m simulations demo``, from the estimates on."""
+    """The campaign's page after ``ldp-simulate demo``, from the estimates on."""
     with open_browser() as browser, temporary_aggregator() as aggregator:
         plan = Plan(devices, seed=1)
         campaign = run(aggregator, demonstration_source(), plan, Network(seed=1)).campaign

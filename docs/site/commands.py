@@ -9,8 +9,8 @@ os.environ["COLUMNS"] = "86"
 
 from ldp_aggregator.cli.program import make_parser as aggregator_parser
 from ldp_client.command import make_parser as client_parser
-from protocols.shell import parsers_under
-from simulations.__main__ import make_parser as simulations_parser
+from ldp_protocols.command_line import parsers_under
+from ldp_simulations.__main__ import make_parser as simulations_parser
 
 
 def main() -> None:

@@ -25,8 +25,8 @@ from ldp_aggregator.counting.tally import refusals
 from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.runs.run_files import private, sync_folder
-from protocols import Campaign
-from protocols.framing import ID_BYTES
+from ldp_protocols import Campaign
+from ldp_protocols.framing import ID_BYTES
 
 MOST_ROWS = 1 << 23
 MOST_BYTES = 1 << 30

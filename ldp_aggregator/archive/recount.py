@@ -31,8 +31,8 @@ from ldp_aggregator.archive.locations import Kept, Place, decode_file, joined, o
 from ldp_aggregator.counting.tally import Sums, Tally, add_part, count, digests, encode_part, part_of_tally
 from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.store.contract import StoreError
-from protocols import Campaign, DocumentError
-from protocols.framing import ID_BYTES
+from ldp_protocols import Campaign, DocumentError
+from ldp_protocols.framing import ID_BYTES
 
 MOST_SLOTS: Final = 256
 

@@ -34,9 +34,9 @@ from ldp_aggregator.archive.locations import (
 from ldp_aggregator.archive.recount import DOCUMENT, REPORTS, SUFFIX, check_slots, file_name, slot_of
 from ldp_aggregator.counting.tally import payload_rows
 from ldp_aggregator.store.contract import LOG, UNAVAILABLE, Counting, Outcome, StoreError, Submission, kind_of
-from protocols import Campaign
-from protocols.framing import ID_BYTES
-from protocols.wire import Block
+from ldp_protocols import Campaign
+from ldp_protocols.framing import ID_BYTES
+from ldp_protocols.wire import Block
 
 PENDING: Final = "pending"
 COMPACT_AT: Final = 64

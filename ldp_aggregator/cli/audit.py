@@ -14,9 +14,9 @@ from ldp_aggregator.audit import Audit, audit, command_client, command_stopwatch
 from ldp_aggregator.audit.searching.events import CONFIDENCE
 from ldp_aggregator.audit.verdict import markdown
 from ldp_aggregator.cli.common import CommandError, add_command, read_file, say_table, write_file
-from protocols import Campaign
-from protocols.document.authored import continuous_choices, discrete_choices
-from protocols.shell import Groups, add_json, at_least, between, say, say_json
+from ldp_protocols import Campaign
+from ldp_protocols.document.authored import continuous_choices, discrete_choices
+from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json
 
 TRIALS: Final = 20_000
 REFERENCE: Final = (sys.executable, "-m", "ldp_client.testing.lines")

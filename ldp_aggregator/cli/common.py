@@ -16,8 +16,8 @@ from ldp_aggregator.learning.published import PublishedGuarantee, Relayed
 from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.service.settings import Settings, read_settings
 from ldp_aggregator.store import Store, open_store
-from protocols import DraftError
-from protocols.shell import Groups, say
+from ldp_protocols import DraftError
+from ldp_protocols.command_line import Groups, say
 
 Result = TypeVar("Result")
 

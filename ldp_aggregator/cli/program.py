@@ -10,8 +10,8 @@ from typing import Final
 
 from ldp_aggregator.cli.common import ABOUT, CommandError, add_store_options
 from ldp_aggregator.store.contract import UNKNOWN
-from protocols import LdpError
-from protocols.shell import Parser, add_completion, add_version, parsers_under, refuse_gone, run_command
+from ldp_protocols import LdpError
+from ldp_protocols.command_line import Parser, add_completion, add_version, parsers_under, run_command
 
 NAME: Final = "ldp-aggregator"
 
@@ -27,32 +27,6 @@ MODULES: Final = {
 }
 """The modules in this package, each with its commands. Only the module of the one that is asked for is imported: some
 bring libraries that take seconds and memory, and serving needs neither."""
-
-_IN_PYTHON: Final = "is gone: it is a parameter of the trainer in Python (docs/trainers.md)"
-_PROJECTED: Final = "is gone: it is a parameter of fit_projection in Python"
-
-GONE: Final = {
-    "campaign reopen": "is 'campaign close --undo' now",
-    "campaign seal": "is 'campaign close --seal' now, and --now is --seal-now",
-    **{f"fit {method}": f"is 'fit --method {method}' now" for method in ("global", "smooth", "sums", "federated")},
-    "fit kmeans": "is 'fit --method kmeans' now",
-    **{f"fit --{flag}": _IN_PYTHON for flag in ("variant", "groups", "numerical-share", "variance-floor")},
-    **{f"fit --{flag}": _IN_PYTHON for flag in ("iterations", "split")},
-    "node statistics": "is 'node submit' now, which sends nothing without --url",
-    "node send": "is 'node submit --url' now",
-    "project fit": "is 'project' now",
-    **{f"project --{flag}": _PROJECTED for flag in ("ridge", "signal-ridge", "spread")},
-    "recount": "is 'fsck --archive' now, which compares unless --count-only is there",
-    "key show": "is 'key create' now, which prints the public key of a key that is there",
-    "serve --tls-certificate": "is the setting tls_certificate now",
-    "serve --tls-key": "is the setting tls_key now",
-    "token rotate": "is 'token create --in-place-of' now",
-    "log": "is 'status --log' now",
-    "train --prior": "is gone: the prior is told by every question",
-    "train --variance-floor": "is gone: it is a parameter of train in Python",
-    "evaluate --title": "is gone: the title stands in the draft",
-}
-"""Commands and flags of before, and what is in their place."""
 
 
 def make_parser(command: str | None = None, *, listed: bool = False) -> Parser:
@@ -83,7 +57,7 @@ def make_parser(command: str | None = None, *, listed: bool = False) -> Parser:
         try:
             import_module(f"ldp_aggregator.cli.{module}").add_commands(groups)
         except ModuleNotFoundError as error:
-            if command in ABOUT or (error.name or "").partition(".")[0] in ("ldp_aggregator", "protocols"):
+            if command in ABOUT or (error.name or "").partition(".")[0] in ("ldp_aggregator", "ldp_protocols"):
                 raise
             for name in names:
                 groups.add_parser(name, help=f"needs {error.name}: pip install 'ldp-bayes[aggregator]'")
@@ -104,7 +78,6 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     store = Parser(prog=NAME, add_help=False)
     add_store_options(store)
     given, words = store.take(words)
-    refuse_gone(store, words, GONE)
     command = words[0] if words else None
     # Without a command it can only be for help, or wrong.
     chosen = make_parser(command, listed=command not in ABOUT).parse_args(words, argparse.Namespace(**vars(given)))
@@ -115,7 +88,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line; what is wrong is one line on standard error. Returns a code of :mod:`protocols.shell`."""
+    """Run a command line; what is wrong is one line on standard error. Returns an exit code."""
     chosen = parse(sys.argv[1:] if arguments is None else arguments)
     return run_command(
         NAME,

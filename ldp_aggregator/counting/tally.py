@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.analysis import FEW, Analysis, Flags, Integers, Limit, Rows
-from protocols import Campaign, Question
-from protocols.wire import Block, decode_upload
+from ldp_protocols import Campaign, Question
+from ldp_protocols.wire import Block, decode_upload
 
 DIGEST_BYTES: Final = 8
 
@@ -93,7 +93,7 @@ def count(question: Question, rows: Rows) -> Integers:
 
 
 def refusals(question: Question, rows: Rows) -> dict[int, str]:
-    """Row position to code (see ``protocols.errors.PAYLOAD_CODES``) of the rows that no device can have sent."""
+    """Row position to code (see ``ldp_protocols.errors.PAYLOAD_CODES``) of the rows that no device can have sent."""
     analysis = analysis_of(question.mechanism)
     return _coded(analysis, np.ascontiguousarray(rows), analysis.limits, np.arange(len(rows)))
 

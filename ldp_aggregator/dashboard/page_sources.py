@@ -17,7 +17,7 @@ from typing import Final
 
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import Clock, StoreError, utc_now
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 

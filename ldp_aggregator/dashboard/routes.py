@@ -18,7 +18,7 @@ from ldp_aggregator.dashboard.page_sources import Sources, sample
 from ldp_aggregator.dashboard.pages import HEADERS, PageError, page
 from ldp_aggregator.dashboard.session import Visit, enter, get_login, post_login, post_logout
 from ldp_aggregator.store.contract import UNKNOWN, StoreError
-from protocols.errors import LdpError
+from ldp_protocols.errors import LdpError
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 

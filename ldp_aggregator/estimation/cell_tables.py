@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.intervals import Cells
-from protocols import Campaign, Question
-from protocols.document.questions import PAIR, RIGHT, SCORE
-from protocols.document.schema import MISSING, CategoricalFeature, Feature
+from ldp_protocols import Campaign, Question
+from ldp_protocols.document.questions import PAIR, RIGHT, SCORE
+from ldp_protocols.document.schema import MISSING, CategoricalFeature, Feature
 
 
 def cell_rows(cells: Cells, per_liar: NDArray[np.float64] | float) -> list[dict[str, Any]]:

@@ -22,9 +22,9 @@ from ldp_aggregator.estimation.plotting import axes_or_new, plot_intervals
 from ldp_aggregator.estimation.poisoning import class_prior_per_liar, mean_reach, per_liar
 from ldp_aggregator.estimation.ratios import ShareEstimates, among_present, conditional_table, missing_shares
 from ldp_aggregator.estimation.simplex import NORM_SUB
-from protocols import Campaign
-from protocols.document.questions import PAIR, PRODUCT, RIGHT, SQUARE, VALUE
-from protocols.document.schema import ContinuousFeature, is_gaussian
+from ldp_protocols import Campaign
+from ldp_protocols.document.questions import PAIR, PRODUCT, RIGHT, SQUARE, VALUE
+from ldp_protocols.document.schema import ContinuousFeature, is_gaussian
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,8 +21,8 @@ from ldp_aggregator.estimation.intervals import Array, Cells, Counts, wilson
 from ldp_aggregator.estimation.simplex import post_process
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.analysis import Analysis, noise_variance, sum_variance
-from protocols import Question
-from protocols.document.questions import INDEX, MOMENT, PRODUCT, RIGHT, SIGN
+from ldp_protocols import Question
+from ldp_protocols.document.questions import INDEX, MOMENT, PRODUCT, RIGHT, SIGN
 
 SIGNS: Final = np.array([-1.0, 1.0])
 """The signs that the cells of one class stand for, where a question is asked as ``sign``. A place for what is missing

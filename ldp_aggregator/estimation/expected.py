@@ -15,8 +15,8 @@ import numpy as np
 from ldp_aggregator.estimation.estimators import SIGNS
 from ldp_aggregator.estimation.intervals import Array
 from ldp_aggregator.mechanisms import analysis_of
-from protocols import Campaign, Question
-from protocols.document.questions import INDEX, PAIR, PRODUCT, SIGN, VALUE
+from ldp_protocols import Campaign, Question
+from ldp_protocols.document.questions import INDEX, PAIR, PRODUCT, SIGN, VALUE
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from ldp_aggregator.estimation.estimators import QuestionEstimate, pool_shares, weighted
 from ldp_aggregator.estimation.intervals import Array, Cells
 from ldp_aggregator.mechanisms import analysis_of
-from protocols.document.questions import SQUARE, VALUE
-from protocols.document.schema import ContinuousFeature
+from ldp_protocols.document.questions import SQUARE, VALUE
+from ldp_protocols.document.schema import ContinuousFeature
 
 DEFAULT_VARIANCE_FLOOR: Final = 1e-3
 """Least variance, relative to (high - low)^2: a standard deviation of about 3 % of the range."""

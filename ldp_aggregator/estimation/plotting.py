@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldp_aggregator.estimation.intervals import Array
-from protocols.errors import LdpError
+from ldp_protocols.errors import LdpError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

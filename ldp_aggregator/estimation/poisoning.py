@@ -41,9 +41,9 @@ from ldp_aggregator.estimation.estimators import QuestionEstimate
 from ldp_aggregator.estimation.intervals import Array, Cells
 from ldp_aggregator.estimation.moments import SIGNIFICANT, present_shares
 from ldp_aggregator.mechanisms import analysis_of
-from protocols import Question
-from protocols.document.questions import MOMENT, SIGN, SQUARE, VALUE
-from protocols.document.schema import ContinuousFeature
+from ldp_protocols import Question
+from ldp_protocols.document.questions import MOMENT, SIGN, SQUARE, VALUE
+from ldp_protocols.document.schema import ContinuousFeature
 
 
 def per_liar(question: Question, n: int, counts: NDArray[np.int64], cells: int) -> Array:

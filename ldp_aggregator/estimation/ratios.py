@@ -24,8 +24,8 @@ from ldp_aggregator.estimation.estimators import QuestionEstimate
 from ldp_aggregator.estimation.intervals import Z_95, Array, Cells
 from ldp_aggregator.estimation.poisoning import quotient_reach, sum_range
 from ldp_aggregator.estimation.simplex import norm_sub
-from protocols import Campaign
-from protocols.document.questions import PAIR
+from ldp_protocols import Campaign
+from ldp_protocols.document.questions import PAIR
 
 if TYPE_CHECKING:
     from ldp_aggregator.estimation.estimates import Estimates

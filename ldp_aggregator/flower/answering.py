@@ -22,10 +22,10 @@ from ldp_aggregator.flower import messages
 from ldp_aggregator.flower.settings import NodeSettings
 from ldp_aggregator.trainers.federation.state import node_statistics
 from ldp_aggregator.trainers.schemas import Schema, read_table
-from protocols.document.authored import MODEL
-from protocols.document.campaign import Campaign
-from protocols.errors import DocumentError
-from protocols.exact import exact_epsilon
+from ldp_protocols.document.authored import MODEL
+from ldp_protocols.campaign import Campaign
+from ldp_protocols.errors import DocumentError
+from ldp_protocols.exact import exact_epsilon
 
 
 def answer(settings: NodeSettings, values: Mapping[str, object]) -> dict[str, bytes]:

@@ -15,7 +15,7 @@ from flwr.clientapp import ClientApp
 from ldp_aggregator.flower.answering import answer
 from ldp_aggregator.flower.messages import CODES, NOT_READY, QUERY, RECORD, refusal, refused
 from ldp_aggregator.flower.settings import NodeSettings, node_settings
-from protocols.errors import LdpError
+from ldp_protocols.errors import LdpError
 
 _LOG = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from ldp_aggregator.flower.messages import NOT_READY, Reply, printable, refusal_
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.node_statistics import most_bytes
 from ldp_aggregator.trainers.federation.state import FederatedState
-from protocols.document.campaign import Campaign
-from protocols.errors import DocumentError
+from ldp_protocols.campaign import Campaign
+from ldp_protocols.errors import DocumentError
 
 
 class Collection:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from protocols.errors import LdpError
+from ldp_protocols.errors import LdpError
 
 QUERY: Final = "nb_share"
 MESSAGE_TYPE: Final = f"query.{QUERY}"

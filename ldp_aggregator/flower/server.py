@@ -16,7 +16,7 @@ from ldp_aggregator.flower.collecting import Collection
 from ldp_aggregator.flower.messages import MESSAGE_TYPE, RECORD, Reply
 from ldp_aggregator.flower.settings import RoundSettings, round_settings
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
-from protocols.document.campaign import Campaign
+from ldp_protocols.campaign import Campaign
 
 PAUSE_SECONDS = 1.0
 """Between two looks at who is there."""

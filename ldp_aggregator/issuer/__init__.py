@@ -5,6 +5,6 @@ best for two operators. :class:`TokenIssuer` is for the app's own backend; ``ldp
 knows people.
 """
 
-from protocols.names import lazy_names
+from ldp_protocols.names import lazy_names
 
 __all__, __getattr__, __dir__ = lazy_names(__spec__)

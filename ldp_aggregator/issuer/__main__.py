@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from protocols import LdpError
-from protocols.shell import Parser, add_version, between, run_command, say
+from ldp_protocols import LdpError
+from ldp_protocols.command_line import Parser, add_version, between, run_command, say
 
 PROGRAM: Final = "ldp-issuer"
 

@@ -13,9 +13,9 @@ from typing import Final
 import gmpy2
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
-from protocols import LdpError
-from protocols.document.issuer import EXPONENT, MODULUS_BYTES, key_bytes
-from protocols.tokens import REQUEST_BYTES, TOKEN_TYPE
+from ldp_protocols import LdpError
+from ldp_protocols.document.issuer import EXPONENT, MODULUS_BYTES, key_bytes
+from ldp_protocols.tokens import REQUEST_BYTES, TOKEN_TYPE
 
 _TABLE: Final = """
 CREATE TABLE IF NOT EXISTS signed (

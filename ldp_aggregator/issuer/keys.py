@@ -10,8 +10,8 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
-from protocols import LdpError
-from protocols.document.issuer import EXPONENT, MODULUS_BYTES, key_bytes
+from ldp_protocols import LdpError
+from ldp_protocols.document.issuer import EXPONENT, MODULUS_BYTES, key_bytes
 
 
 def make_issuer_key(path: Path) -> RSAPrivateKey:

@@ -10,9 +10,9 @@ from typing import Final
 from aiohttp import web
 
 from ldp_aggregator.issuer.issuing import TokenIssuer
-from protocols import LdpError
-from protocols.shell import say
-from protocols.tokens import REQUEST_BYTES, REQUEST_TYPE, RESPONSE_TYPE
+from ldp_protocols import LdpError
+from ldp_protocols.command_line import say
+from ldp_protocols.tokens import REQUEST_BYTES, REQUEST_TYPE, RESPONSE_TYPE
 
 REQUEST_PATH: Final = "/token-request"
 DIRECTORY_PATH: Final = "/.well-known/private-token-issuer-directory"

@@ -46,13 +46,13 @@ from ldp_aggregator.learning.published import (
     relayed,
     studies_of,
 )
-from protocols import Campaign
-from protocols.document.authored import MOST_BINS
-from protocols.document.authored import SCORE as SCORES
-from protocols.document.authored import Evaluation as Asked
-from protocols.document.questions import RIGHT, SCORE
-from protocols.drafting.compiling import score_edges
-from protocols.model import Model
+from ldp_protocols import Campaign
+from ldp_protocols.document.authored import MOST_BINS
+from ldp_protocols.document.authored import SCORE as SCORES
+from ldp_protocols.document.authored import Evaluation as Asked
+from ldp_protocols.document.questions import RIGHT, SCORE
+from ldp_protocols.drafting import score_edges
+from ldp_protocols.document.model import Model
 
 Mask = NDArray[np.bool_]
 

@@ -1,6 +1,6 @@
 """Columns of a DataFrame as the arrays a schema sees: value indices, clipped numbers, scaled numbers.
 
-Cell by cell what a device makes of it, by the rules of :mod:`protocols.values`, whatever the dtype. That is a fact
+Cell by cell what a device makes of it, by the rules of :mod:`ldp_protocols.values`, whatever the dtype. That is a fact
 about all rows together, so that nothing may follow from it. Every shortcut here is one of speed, and gives what the
 rules give.
 """
@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from protocols.document.schema import CategoricalFeature, ContinuousFeature, Feature, Label, Projection
-from protocols.fields import LONGEST_TEXT
-from protocols.values import number_of, text_of
+from ldp_protocols.document.schema import CategoricalFeature, ContinuousFeature, Feature, Label, Projection
+from ldp_protocols.fields import LONGEST_TEXT
+from ldp_protocols.values import number_of, text_of
 
 MISSING_INDEX: Final = -1
 
@@ -30,7 +30,7 @@ _ALIKE: Final = frozenset({str, bool, int, float, type(None)})
 _NUMBERS: Final = frozenset({bool, int, float, type(None)})
 _TEXTS: Final = frozenset({str, type(None)})
 _NUMERIC: Final = frozenset("0123456789+-.eE \t")
-"""Among texts of these characters alone, Python's float reads those that ``protocols.values.NUMERAL`` describes."""
+"""Among texts of these characters alone, Python's float reads those that ``ldp_protocols.values.NUMERAL`` describes."""
 
 
 def declared_indices(domain: Label | CategoricalFeature, column: pd.Series[Any]) -> NDArray[np.int64]:

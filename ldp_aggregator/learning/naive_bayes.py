@@ -20,8 +20,8 @@ from ldp_aggregator.estimation.cell_tables import value_names
 from ldp_aggregator.estimation.plotting import axes_or_new, plot_normals, plot_shares
 from ldp_aggregator.learning import frames
 from ldp_aggregator.learning.published import NO_PRIVACY_RELATION, Guarantee
-from protocols.document.authored import asked_features
-from protocols.document.schema import (
+from ldp_protocols.document.authored import asked_features
+from ldp_protocols.document.schema import (
     MOST_FEATURES,
     CategoricalFeature,
     ContinuousFeature,
@@ -33,9 +33,9 @@ from protocols.document.schema import (
     read_label,
     read_projection,
 )
-from protocols.errors import DraftError
-from protocols.fields import Fields
-from protocols.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
+from ldp_protocols.errors import DraftError
+from ldp_protocols.fields import Fields
+from ldp_protocols.document.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,7 +65,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
     classes_
         Class names, shape (k,), in the order of the schema.
     model_
-        The fitted :class:`protocols.model.Model`.
+        The fitted :class:`ldp_protocols.document.model.Model`.
     guarantee_
         What privacy the training gave; of ``fit``: none.
     """

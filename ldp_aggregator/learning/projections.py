@@ -25,10 +25,10 @@ from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.intervals import Array, Cells
 from ldp_aggregator.estimation.moments import SIGNIFICANT, present_shares
 from ldp_aggregator.learning.frames import column_of, declared_indices, numbers, rescaled
-from protocols import Campaign
-from protocols.document.authored import MOMENTS
-from protocols.document.questions import PRODUCT, VALUE
-from protocols.document.schema import METHODS, PUBLIC, ContinuousFeature, Label
+from ldp_protocols import Campaign
+from ldp_protocols.document.authored import MOMENTS
+from ldp_protocols.document.questions import PRODUCT, VALUE
+from ldp_protocols.document.schema import METHODS, PUBLIC, ContinuousFeature, Label
 
 DEFAULT_RIDGE: Final = 1e-3
 """rho for exact moments, in squared units of t; a private round's noise asks for more (see

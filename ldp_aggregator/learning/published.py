@@ -16,7 +16,7 @@ from typing import Any, Final
 from ldp_aggregator.amplification import campaign_blankets, epsilon_bound
 from ldp_aggregator.counting.tally import Arrivals, Tally, devices_counted
 from ldp_aggregator.mechanisms.analysis import MOST_EXPONENT
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 LOCAL_RELATION = "local: any two records of one device"
 LOCAL_PUBLIC = ("the campaign document", "which question a device answered")

@@ -20,8 +20,8 @@ from ldp_aggregator.estimation.expected import Expectation, variance_per_answer
 from ldp_aggregator.estimation.intervals import Array, Cells
 from ldp_aggregator.estimation.simplex import NONE
 from ldp_aggregator.estimation.smoothing import Series, smooth
-from protocols import Campaign, Question
-from protocols.document.questions import INDEX, PRODUCT
+from ldp_protocols import Campaign, Question
+from ldp_protocols.document.questions import INDEX, PRODUCT
 
 ALL_WINDOWS: Final = "all"
 NOW: Final = "now"

@@ -40,11 +40,11 @@ from ldp_aggregator.learning.expected_accuracy import predict_accuracy
 from ldp_aggregator.learning.naive_bayes import NaiveBayes, discrete_likelihood
 from ldp_aggregator.learning.published import counted_twice, local_guarantee, published_by, relayed, studies_of
 from ldp_aggregator.learning.series import ALL_WINDOWS, NOW, present
-from protocols import Campaign, Question
-from protocols.document.authored import MODEL
-from protocols.document.questions import LABEL, PAIR, SIGN, SQUARE, VALUE, signs_of
-from protocols.document.schema import ContinuousFeature, Feature, Projection, is_gaussian
-from protocols.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
+from ldp_protocols import Campaign, Question
+from ldp_protocols.document.authored import MODEL
+from ldp_protocols.document.questions import LABEL, PAIR, SIGN, SQUARE, VALUE, signs_of
+from ldp_protocols.document.schema import ContinuousFeature, Feature, Projection, is_gaussian
+from ldp_protocols.document.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
 
 Pairs = Sequence[tuple[Campaign, Tally]]
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from ldp_aggregator.mechanisms import noisy_vector, onebit, pure
 from ldp_aggregator.mechanisms.analysis import Analysis
-from protocols.document.campaign import Campaign
-from protocols.document.verification import CLOSED_FORM, Verification, verify
-from protocols.mechanisms import AnyMechanism, WorstCase
+from ldp_protocols.campaign import Campaign
+from ldp_protocols.verification import CLOSED_FORM, Verification, verify
+from ldp_protocols.mechanisms import AnyMechanism, WorstCase
 
 FACTS: Final[dict[str, type[Analysis[Any]]]] = {
     analysis.name: analysis

@@ -1,6 +1,6 @@
 """The one protocol by which everything else asks about a mechanism: counting, estimating, bounding, simulating.
 
-A class of this folder is one mechanism, as in ``protocols.mechanisms`` on the device's side, and a line of
+A class of this folder is one mechanism, as in ``ldp_protocols.mechanisms`` on the device's side, and a line of
 :mod:`ldp_aggregator.mechanisms` names it. Nothing outside the two asks which mechanism it has before it.
 """
 
@@ -16,7 +16,7 @@ from typing import ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.mechanisms import AnyMechanism
+from ldp_protocols.mechanisms import AnyMechanism
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -30,7 +30,7 @@ M = TypeVar("M", bound=AnyMechanism)
 
 @dataclass(frozen=True)
 class MomentBatch:
-    """Many :class:`protocols.mechanisms.Moment`: the cell of each, and its value in units of 2**-52; 0 where it is
+    """Many :class:`ldp_protocols.mechanisms.Moment`: the cell of each, and its value in units of 2**-52; 0 where it is
     ``missing`` and may be.
     """
 
@@ -104,7 +104,7 @@ class Analysis(ABC, Generic[M]):
     @classmethod
     @abstractmethod
     def refusals(cls, rows: Rows, limits: Sequence[Limit]) -> Iterator[tuple[str, Flags]]:
-        """Code (see ``protocols.errors.PAYLOAD_CODES``) and rows that no device can have sent; a later code of a row
+        """Code (see ``ldp_protocols.errors.PAYLOAD_CODES``) and rows that no device can have sent; a later code of a row
         stands for an earlier one.
 
         Rows are payloads, or payloads and zeros behind them up to a multiple of eight bytes. ``limits`` hold for all

@@ -27,8 +27,8 @@ from ldp_aggregator.mechanisms.analysis import (
     noise_variance,
 )
 from ldp_aggregator.mechanisms.sampling import discrete_laplace
-from protocols.exact import exp_bounds
-from protocols.mechanisms import VALUE_BITS, LaplaceVector, NoisyVector, SummingHistogramEncoding
+from ldp_protocols.exact import exp_bounds
+from ldp_protocols.mechanisms import VALUE_BITS, LaplaceVector, NoisyVector, SummingHistogramEncoding
 
 N = TypeVar("N", bound=NoisyVector[Any])
 

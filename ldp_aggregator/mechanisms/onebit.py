@@ -23,8 +23,8 @@ from ldp_aggregator.mechanisms.analysis import (
     in_words,
 )
 from ldp_aggregator.mechanisms.sampling import bernoulli_each, index_rows
-from protocols.exact import ONE
-from protocols.mechanisms import VALUE_BITS, OneBit
+from ldp_protocols.exact import ONE
+from ldp_protocols.mechanisms import VALUE_BITS, OneBit
 
 _UNIT: Final = 1 << VALUE_BITS
 _HALF: Final = 32

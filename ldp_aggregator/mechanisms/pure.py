@@ -26,8 +26,8 @@ from ldp_aggregator.mechanisms.analysis import (
     indices,
 )
 from ldp_aggregator.mechanisms.sampling import bernoulli, bernoulli_bits, index_rows
-from protocols.mechanisms import DirectEncoding, PureMechanism, SubsetSelection, UnaryEncoding
-from protocols.mechanisms.pure import pack_indices
+from ldp_protocols.mechanisms import DirectEncoding, PureMechanism, SubsetSelection, UnaryEncoding
+from ldp_protocols.mechanisms.pure import pack_indices
 
 P = TypeVar("P", bound=PureMechanism)
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.mechanisms.analysis import Flags, Integers, Rows
-from protocols.exact import ONE
+from ldp_protocols.exact import ONE
 
 _BYTE_BITS: Final = 8
 _REST_BITS: Final = 56

@@ -13,11 +13,11 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, RSAPubli
 from cryptography.hazmat.primitives.hashes import SHA384
 
 from ldp_aggregator.server.problems import ProblemError
-from protocols import Campaign
-from protocols.document.issuer import EXPONENT
-from protocols.framing import ID_BYTES
-from protocols.tokens import SALT_BYTES, SCHEME, challenge, issuer_of, read_credentials, token_input
-from protocols.wire import Block
+from ldp_protocols import Campaign
+from ldp_protocols.document.issuer import EXPONENT
+from ldp_protocols.framing import ID_BYTES
+from ldp_protocols.tokens import SALT_BYTES, SCHEME, challenge, issuer_of, read_credentials, token_input
+from ldp_protocols.wire import Block
 
 _HASH: Final = SHA384()
 _PADDING: Final = PSS(MGF1(_HASH), SALT_BYTES)

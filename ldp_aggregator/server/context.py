@@ -25,8 +25,8 @@ from ldp_aggregator.store.contract import (
     StoreError,
     unknown_campaign,
 )
-from protocols import Campaign
-from protocols.document.campaign import document_id
+from ldp_protocols import Campaign
+from ldp_protocols.campaign import document_id
 
 DOCUMENT_BYTES: Final = 32 << 20
 """Documents in memory: as many as fit, whoever asks for however many campaigns."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.service.settings import Settings, setting_error
 from ldp_aggregator.service.signing import gateway_of, read_gateway_seeds
-from protocols.document.gateway import X25519_HKDF_SHA256, Gateway
-from protocols.oblivious import (
+from ldp_protocols.document.gateway import X25519_HKDF_SHA256, Gateway
+from ldp_protocols.oblivious import (
     ENC_BYTES,
     HEADER_BYTES,
     LEAST_SEALED,

@@ -19,8 +19,8 @@ from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import DONE, LOG, UNKNOWN, Clock, StoreError, kind_of, utc_now
 from ldp_aggregator.store.decisions import is_over
-from protocols import DocumentError
-from protocols.document.directory import read_directory
+from ldp_protocols import DocumentError
+from ldp_protocols.document.directory import read_directory
 
 DUE_SECONDS: Final = 30.0
 """How often. Uploads are refused on time anyway; this closes what has been over for a day."""

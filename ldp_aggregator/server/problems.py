@@ -19,7 +19,7 @@ from aiohttp import web
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.store import contract
 from ldp_aggregator.store.contract import LOG, StoreError, kind_of
-from protocols.errors import PAYLOAD_CODES, LdpError
+from ldp_protocols.errors import PAYLOAD_CODES, LdpError
 
 MEDIA_TYPE: Final = "application/problem+json"
 

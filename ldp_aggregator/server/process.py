@@ -41,7 +41,7 @@ from ldp_aggregator.service.publishing import counts_of
 from ldp_aggregator.service.settings import Limits, Settings
 from ldp_aggregator.store import Store, open_store
 from ldp_aggregator.store.contract import LOG
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 PUBLIC: Final = (
     *public.OPERATIONS,

@@ -23,9 +23,9 @@ from ldp_aggregator.server.metrics import REPORT, Metrics
 from ldp_aggregator.server.problems import ProblemError, retry_later
 from ldp_aggregator.service.settings import Limits
 from ldp_aggregator.store.contract import LOG, UNAVAILABLE, Counting, Outcome, StoreError, Submission, kind_of
-from protocols import Campaign, DocumentError, decode_upload
-from protocols.framing import ID_BYTES
-from protocols.wire import Block
+from ldp_protocols import Campaign, DocumentError, decode_upload
+from ldp_protocols.framing import ID_BYTES
+from ldp_protocols.wire import Block
 
 LEAST_BYTES: Final = 8 << 10
 """Shorter uploads are read in any case, and told what is wrong with them."""

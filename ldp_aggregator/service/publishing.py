@@ -20,10 +20,10 @@ from ldp_aggregator.learning.series import ALL_WINDOWS
 from ldp_aggregator.service.settings import Settings, setting_error
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import Counting, PublishedModel, Shares
-from protocols import Campaign, DraftError, LdpError
-from protocols.document.authored import MODEL, MOST_BINS
-from protocols.fields import parse_json
-from protocols.model import Model
+from ldp_protocols import Campaign, DraftError, LdpError
+from ldp_protocols.document.authored import MODEL, MOST_BINS
+from ldp_protocols.fields import parse_json
+from ldp_protocols.document.model import Model
 
 if sys.version_info >= (3, 11):
     import tomllib

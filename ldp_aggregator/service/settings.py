@@ -23,7 +23,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from protocols.errors import LdpError
+from ldp_protocols.errors import LdpError
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -41,10 +41,6 @@ MEBI: Final = 1 << 20
 
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@,*A-Z]+")
 """As browsers write them: scheme, host and any unusual port, in small letters."""
-
-_RENAMED: Final = dict.fromkeys(("host", "port"), "; it is listen now") | {
-    "limits": "; its keys stand outside of it now"
-}
 
 
 def setting_error(problem: str) -> LdpError:
@@ -233,5 +229,5 @@ def _explain(error: ValidationError) -> str:
     """The first thing that is wrong, without the value: it may be a secret."""
     first = error.errors(include_input=False, include_url=False)[0]
     place = ".".join(map(str, first["loc"]))
-    problem = f"unknown key{_RENAMED.get(place, '')}" if first["type"] == "extra_forbidden" else first["msg"]
+    problem = "unknown key" if first["type"] == "extra_forbidden" else first["msg"]
     return f"setting {place}: {problem}" if place else problem.removeprefix("Value error, ")

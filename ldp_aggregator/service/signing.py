@@ -18,9 +18,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from protocols import DocumentError
-from protocols.document.directory import PREFIX, Directory, read_directory
-from protocols.document.gateway import Gateway
+from ldp_protocols import DocumentError
+from ldp_protocols.document.directory import PREFIX, Directory, read_directory
+from ldp_protocols.document.gateway import Gateway
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

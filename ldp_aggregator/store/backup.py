@@ -26,7 +26,7 @@ from ldp_aggregator.store.sql.store import begin_act, forget_rights, highest_ver
 from ldp_aggregator.store.sql.tables import Row
 from ldp_aggregator.store.sqlite import database
 from ldp_aggregator.store.sqlite.database import FILE_NAME, SqliteConnection, finish, open_connection, transaction
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 _MADE: Final = ("campaigns", "models", "tokens")
 COPIES: Final = 5

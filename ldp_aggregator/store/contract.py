@@ -24,9 +24,9 @@ from typing import Any, Final, Protocol
 
 from ldp_aggregator.counting.tally import Arrivals
 from ldp_aggregator.node_statistics import Releases
-from protocols import Campaign
-from protocols.errors import LdpError
-from protocols.wire import Block
+from ldp_protocols import Campaign
+from ldp_protocols.errors import LdpError
+from ldp_protocols.wire import Block
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 

@@ -22,8 +22,8 @@ from ldp_aggregator.counting.tally import DIGEST_BYTES, Arrivals, Sheet, Sums, l
 from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.store import contract
 from ldp_aggregator.store.contract import Life, Outcome, StoreError, Submission, to_text
-from protocols import Campaign
-from protocols.framing import ID_BYTES
+from ldp_protocols import Campaign
+from ldp_protocols.framing import ID_BYTES
 
 RECORD_BYTES: Final = ID_BYTES + DIGEST_BYTES
 """An id and its digest, as they go to the store side by side."""

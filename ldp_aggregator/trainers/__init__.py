@@ -3,6 +3,6 @@
 Everything takes a table and a schema with public bounds, draws exact noise, and states what it guarantees.
 """
 
-from protocols.names import lazy_names
+from ldp_protocols.names import lazy_names
 
 __all__, __getattr__, __dir__ = lazy_names(__spec__)

@@ -20,9 +20,9 @@ from ldp_aggregator.trainers.noise.randomness import PrivacyWarning, RandomState
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS, REPLACE, checked_relation
 from ldp_aggregator.trainers.schemas import Schema, schema_of_table
 from ldp_aggregator.trainers.statistics import Array, Integers
-from protocols.document.schema import Label
-from protocols.exact import Coins
-from protocols.model import Model
+from ldp_protocols.document.schema import Label
+from ldp_protocols.exact import Coins
+from ldp_protocols.document.model import Model
 
 SOUND: Final = "sound"
 PUBLISHED: Final = "published"
@@ -49,7 +49,7 @@ class PrivateNaiveBayes(NaiveBayes):
     classes_
         Class names, shape (k,), in the order of the schema.
     model_
-        The fitted :class:`protocols.model.Model`; ``to_json`` is what devices download.
+        The fitted :class:`ldp_protocols.document.model.Model`; ``to_json`` is what devices download.
     guarantee_
         What the training promises: epsilon, delta, relation, what is public.
     budget_

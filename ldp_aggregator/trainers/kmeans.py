@@ -30,10 +30,10 @@ from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of, disc
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import GRID, Integers, grid_values
-from protocols.document.schema import ContinuousFeature, read_feature
-from protocols.errors import DocumentError
-from protocols.exact import Coins
-from protocols.fields import Fields, describe, parse_json
+from ldp_protocols.document.schema import ContinuousFeature, read_feature
+from ldp_protocols.errors import DocumentError
+from ldp_protocols.exact import Coins
+from ldp_protocols.fields import Fields, describe, parse_json
 
 VERSION: Final = 1
 KIND: Final = "k-means"

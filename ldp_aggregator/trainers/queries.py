@@ -14,7 +14,7 @@ from ldp_aggregator.trainers.noise.accountant import Accountant
 from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of, discrete_laplace, release
 from ldp_aggregator.trainers.noise.sensitivities import REPLACE
 from ldp_aggregator.trainers.statistics import GRID
-from protocols.values import number_of
+from ldp_protocols.values import number_of
 
 _COUNT_SENSITIVITY: Final = Fraction(1)
 
@@ -22,7 +22,7 @@ _COUNT_SENSITIVITY: Final = Fraction(1)
 def private_count(flags: Iterable[object], *, epsilon: float, random_state: RandomState = None) -> int:
     """Count how many of ``flags`` are true, epsilon-DP when one person is added, removed or replaced: sensitivity 1.
 
-    True is what :mod:`protocols.values` reads as a number other than 0; anything else is not.
+    True is what :mod:`ldp_protocols.values` reads as a number other than 0; anything else is not.
     """
     spent = Accountant(epsilon).spend("count", Accountant(epsilon).total)
     exact = sum(1 for flag in flags if number_of(flag) not in (None, 0.0))

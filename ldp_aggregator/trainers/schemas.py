@@ -1,6 +1,6 @@
 """The public knowledge of a trainer: the classes, the values, the bounds. Read from a draft, never from the table.
 
-Of CSV tables, whole or in pieces, every cell is the text in the file, which means what :mod:`protocols.values` says. A
+Of CSV tables, whole or in pieces, every cell is the text in the file, which means what :mod:`ldp_protocols.values` says. A
 row changes nothing but itself. Cells are texts, so that no cell decides how a column is read; a row that is too short
 ends in missing cells, what is beyond the header is left out, and bytes that are no UTF-8 make an undeclared text. What
 is an error follows from the header, which is public, and not from any row.
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.learning.frames import as_column, declared_indices, texts_of, with_outputs
 from ldp_aggregator.learning.naive_bayes import read_schema
-from protocols.document.campaign import Campaign
-from protocols.document.schema import CategoricalFeature, ContinuousFeature, Feature, Label, Projection, is_gaussian
+from ldp_protocols.campaign import Campaign
+from ldp_protocols.document.schema import CategoricalFeature, ContinuousFeature, Feature, Label, Projection, is_gaussian
 
 
 @dataclass(frozen=True)

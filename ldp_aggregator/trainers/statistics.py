@@ -32,8 +32,8 @@ from ldp_aggregator.trainers.noise.accountant import Accountant, allocate
 from ldp_aggregator.trainers.noise.randomness import discrete_laplace, drawable
 from ldp_aggregator.trainers.noise.sensitivities import REPLACE
 from ldp_aggregator.trainers.schemas import Schema
-from protocols.document.schema import ContinuousFeature, Feature
-from protocols.exact import Coins, discrete_laplace_variance
+from ldp_protocols.document.schema import ContinuousFeature, Feature
+from ldp_protocols.exact import Coins, discrete_laplace_variance
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -69,7 +69,7 @@ def statistics_of(schema: Schema, frame: pd.DataFrame, classes: Integers) -> Int
     ``statistics_of(T + row) - statistics_of(T) == statistics_of(row)`` for every table T and every row, whatever the
     row does to the dtypes of T's columns. Every sensitivity, and so every epsilon, rests on that: one row moves the
     vector by its own part and by nothing else. It holds because a cell means what it means alone
-    (:mod:`protocols.values`), and because no cell is an error. ``classes`` has -1 for a label that is not declared.
+    (:mod:`ldp_protocols.values`), and because no cell is an error. ``classes`` has -1 for a label that is not declared.
     """
     labelled = classes >= 0
     if not labelled.all():

@@ -16,8 +16,8 @@ from typing import Any, Final
 import pandas as pd
 
 from ldp_aggregator.trainers.schemas import TableError
-from protocols.document.schema import MISSING
-from protocols.fields import LONGEST_TEXT
+from ldp_protocols.document.schema import MISSING
+from ldp_protocols.fields import LONGEST_TEXT
 
 MOST_DRAFTED_VALUES: Final = 50
 """A text column with more different values is left out: names, identifiers, free text."""

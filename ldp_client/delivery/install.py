@@ -16,7 +16,7 @@ from ldp_client.delivery.schedule import Outcome, Place, Send
 from ldp_client.errors import RefusedError, StorageError, TransportError
 from ldp_client.ledger import Consent, Installation, read_installation, write_installation
 from ldp_client.storage.contract import MARK, Transaction, pack, unpack
-from protocols.errors import LdpError
+from ldp_protocols.errors import LdpError
 
 if TYPE_CHECKING:
     from ldp_client.delivery.sender import BackgroundDriver, Sender
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ldp_client.runtime import Clock
     from ldp_client.storage.contract import Cache, Storage
     from ldp_client.storage.location import Marker
-    from protocols import Coins
+    from ldp_protocols import Coins
 
 _MARK_BYTES: Final = 16
 """So many that no earlier state of any ledger had the same ones."""

@@ -12,7 +12,7 @@ from ldp_client.policy import MOST_QUARANTINED_REPORTS, Policy
 from ldp_client.storage.contract import QUEUES, Transaction, pack, scope_prefix, unpack
 
 if TYPE_CHECKING:
-    from protocols import Report
+    from ldp_protocols import Report
 
 _NAMES: Final = Delivery.__match_args__
 _DUE: Final = "due"
@@ -254,7 +254,7 @@ def _index_key(place: Place, delivery: Delivery) -> str | None:
 
 
 def _kept(key: str, stored: bytes) -> Kept:
-    from protocols.wire import Report
+    from ldp_protocols.wire import Report
 
     try:
         question, payload, code, at = unpack(key, stored)

@@ -12,12 +12,12 @@ from ldp_client.ledger import read_installation, write_installation
 from ldp_client.policy import CLOSE_TIMEOUT
 from ldp_client.runtime import seconds_left
 from ldp_client.storage.contract import scope_prefix
-from protocols.document.questions import LABEL, PRODUCT, RIGHT, SCORE, SQUARE, VALUE, signs_of
+from ldp_protocols.document.questions import LABEL, PRODUCT, RIGHT, SCORE, SQUARE, VALUE, signs_of
 
 if TYPE_CHECKING:
     from ldp_client.delivery.install import Install
     from ldp_client.storage.contract import Transaction
-    from protocols import Campaign, Question
+    from ldp_protocols import Campaign, Question
 
 
 SEALED: Final = "sent so that nobody saw both who and what"
@@ -162,7 +162,7 @@ def _kept(
 def _stored(install: Install, campaign_id: str) -> Campaign | None:
     """The campaign as it is stored."""
     from ldp_client.network.aggregator import read_campaign
-    from protocols import DocumentError
+    from ldp_protocols import DocumentError
 
     document = install.cache.get(f"campaign/{campaign_id}")
     try:

@@ -24,7 +24,7 @@ from ldp_client.policy import (
 
 if TYPE_CHECKING:
     from ldp_client.network.transport import Response
-    from protocols import Report
+    from ldp_protocols import Report
 
 REPORT_OVERHEAD: Final = 32
 """The bytes of a report beside its payload: its id of 16 bytes, and at most 16 bytes of framing."""
@@ -173,7 +173,7 @@ def batch(
     delivery: Delivery, waiting: Sequence[Report], policy: Policy, place: Place = ALONE, token: bytes | None = None
 ) -> Send:
     """The upload of a delivery that is due: as much of the front of its queue as its limits allow; all with a token."""
-    from protocols.wire import encode_padded
+    from ldp_protocols.wire import encode_padded
 
     if token is not None:
         return Send(tuple(waiting), encode_padded(waiting, delivery.upload_bytes), delivery.attempts + 1, place, token)

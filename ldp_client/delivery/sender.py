@@ -22,7 +22,7 @@ from ldp_client.delivery.schedule import Delivery, Event, Idle, OnEvent, Outcome
 from ldp_client.errors import StorageError, TransportError
 from ldp_client.policy import CLOSE_TIMEOUT, IDLE_CHECK, Policy
 from ldp_client.runtime import Clock, ForkSafeLock, jitter, tell_after_fork, within
-from protocols.errors import LdpError
+from ldp_protocols.errors import LdpError
 
 if TYPE_CHECKING:
     from ldp_client.network.aggregator import Aggregator

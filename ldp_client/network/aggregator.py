@@ -19,10 +19,10 @@ from ldp_client.policy import (
     Policy,
 )
 from ldp_client.runtime import Clock, jitter, seconds_left
-from protocols import Campaign, DocumentError, LdpError
-from protocols.document.campaign import LARGEST_DOCUMENT, document_id
-from protocols.document.verification import verify
-from protocols.wire import MEDIA_TYPE
+from ldp_protocols import Campaign, DocumentError, LdpError
+from ldp_protocols.campaign import LARGEST_DOCUMENT, document_id
+from ldp_protocols.verification import verify
+from ldp_protocols.wire import MEDIA_TYPE
 
 if TYPE_CHECKING:
     from ldp_client.storage.contract import Cache, Transaction
@@ -94,7 +94,7 @@ class Aggregator:
         headers = {"Content-Type": MEDIA_TYPE, **_ACCEPT}
         if token is not None:
             # Here: few campaigns have an issuer.
-            from protocols.tokens import credentials
+            from ldp_protocols.tokens import credentials
 
             headers["Authorization"] = credentials(token)
         if self._headers is not None:
@@ -136,7 +136,7 @@ class Aggregator:
     def directory(self, key: str) -> bytes:
         """Fetch what the holder of a public key has signed, not yet verified. Raises TransportError."""
         # Here: an app that pins no key does without what reads signatures.
-        from protocols.document.directory import LARGEST_DIRECTORY
+        from ldp_protocols.document.directory import LARGEST_DIRECTORY
 
         url = f"{self.base}/v1/directories/{key}"
         return self._get(url, LARGEST_DIRECTORY, _is_json).body
@@ -197,7 +197,7 @@ def check_campaign_id(campaign_id: str) -> str:
 def read_campaign(document: bytes, campaign_id: str) -> Campaign:
     """The verified campaign; once in a process, since a backend makes a client for every user.
 
-    Parsing recomputes the loss; the check of ``protocols.document.verification``, the one that an auditor runs, has
+    Parsing recomputes the loss; the check of ``ldp_protocols.verification``, the one that an auditor runs, has
     formulas of its own and has to agree.
     """
     campaign = Campaign.parse(document, campaign_id)

@@ -9,8 +9,8 @@ from ldp_client.errors import RefusedError, StorageError, TransportError
 from ldp_client.network.aggregator import Aggregator
 from ldp_client.policy import CLOCK_TOLERANCE
 from ldp_client.storage.contract import PUBLISHERS, pack, unpack
-from protocols.document.directory import Directory, read_directory, read_key
-from protocols.errors import DocumentError, LdpError
+from ldp_protocols.document.directory import Directory, read_directory, read_key
+from ldp_protocols.errors import DocumentError, LdpError
 
 if TYPE_CHECKING:
     from collections.abc import Collection

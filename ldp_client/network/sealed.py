@@ -14,9 +14,9 @@ from ldp_client.errors import TransportError
 from ldp_client.network.aggregator import Aggregator
 from ldp_client.network.transport import Request, Response
 from ldp_client.policy import LARGEST_ANSWER, RETRYABLE_STATUSES
-from protocols.document.gateway import Gateway, read_configuration
-from protocols.errors import DocumentError, LdpError
-from protocols.oblivious import (
+from ldp_protocols.document.gateway import Gateway, read_configuration
+from ldp_protocols.errors import DocumentError, LdpError
+from ldp_protocols.oblivious import (
     REQUEST_TYPE,
     RESPONSE_TYPE,
     BinaryRequest,

@@ -25,7 +25,7 @@ from urllib.request import getproxies, proxy_bypass
 from ldp_client.errors import TransportError
 from ldp_client.network.transport import Cancellation, Request, Response, is_host, is_loopback
 from ldp_client.runtime import tell_after_fork
-from protocols.errors import LdpError
+from ldp_protocols.errors import LdpError
 
 LARGEST_HEAD: Final = 1 << 16
 """Bytes of an answer before its body."""

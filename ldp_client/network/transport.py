@@ -20,7 +20,7 @@ from typing import Final, Protocol
 
 from ldp_client.errors import TransportError
 from ldp_client.runtime import ForkSafeLock
-from protocols.errors import LdpError
+from ldp_protocols.errors import LdpError
 
 PROBLEM_TYPE: Final = "application/problem+json"
 UNREADABLE_CODE: Final = "unreadable-code"

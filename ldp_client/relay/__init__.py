@@ -3,6 +3,6 @@
 Not in the small wheel ``ldp-bayes-client``: a device does not relay.
 """
 
-from protocols.names import lazy_names
+from ldp_protocols.names import lazy_names
 
 __all__, __getattr__, __dir__ = lazy_names(__spec__)

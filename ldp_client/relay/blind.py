@@ -21,10 +21,10 @@ from ldp_client.network.transport import Request, Response
 from ldp_client.policy import LARGEST_ANSWER, RETRYABLE_STATUSES, SPLIT_STATUSES
 from ldp_client.runtime import ForkSafeLock
 from ldp_client.storage.contract import Transaction
-from protocols import DocumentError, LdpError, Report
-from protocols.document.gateway import Gateway
-from protocols.framing import ID_BYTES
-from protocols.oblivious import BATCH_TYPE, HEADER_BYTES, LEAST_SEALED, LENGTH_HEADER, seal_header
+from ldp_protocols import DocumentError, LdpError, Report
+from ldp_protocols.document.gateway import Gateway
+from ldp_protocols.framing import ID_BYTES
+from ldp_protocols.oblivious import BATCH_TYPE, HEADER_BYTES, LEAST_SEALED, LENGTH_HEADER, seal_header
 
 GATHERING: Final = "gathering/"
 """Keys of what waits."""

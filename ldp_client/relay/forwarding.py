@@ -41,8 +41,8 @@ from ldp_client.relay.blind import (
 from ldp_client.runtime import SYSTEM_CLOCK, Clock, ForkSafeLock, within
 from ldp_client.storage.contract import Cache, Storage, Transaction, pack, scope_prefix, unpack
 from ldp_client.storage.location import open_storage
-from protocols import Campaign, DocumentError, LdpError, Report, decode_upload
-from protocols.framing import ID_BYTES
+from ldp_protocols import Campaign, DocumentError, LdpError, Report, decode_upload
+from ldp_protocols.framing import ID_BYTES
 
 RELAY_POLICY: Final = replace(
     DEFAULT_POLICY, first_delay=10.0, most_reports_per_upload=100_000, most_bytes_per_upload=4 << 20

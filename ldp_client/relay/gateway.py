@@ -23,9 +23,9 @@ from ldp_client.errors import TransportError
 from ldp_client.network.transport import PROBLEM_TYPE
 from ldp_client.policy import GATEWAY_RETRY_AFTER, GATEWAY_TIMEOUT, LARGEST_UPLOAD
 from ldp_client.relay.forwarding import Relay
-from protocols import DocumentError, LdpError
-from protocols.oblivious import REQUEST_TYPE
-from protocols.wire import MEDIA_TYPE
+from ldp_protocols import DocumentError, LdpError
+from ldp_protocols.oblivious import REQUEST_TYPE
+from ldp_protocols.wire import MEDIA_TYPE
 
 MOST_CONNECTIONS: Final = 64
 """At once; the next ones are told to come back, where nobody is silent who could go."""

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 from ldp_client.errors import StorageError
 from ldp_client.policy import STORAGE_WAIT
 from ldp_client.runtime import seconds_left, within
-from protocols.errors import LdpError
+from ldp_protocols.errors import LdpError
 
 MEMORY: Final = ":memory:"
 SCOPES: Final = "scope/"

@@ -14,6 +14,6 @@
 Not in the small wheel ``ldp-bayes-client``: tests run where ``ldp-bayes`` is installed.
 """
 
-from protocols.names import lazy_names
+from ldp_protocols.names import lazy_names
 
 __all__, __getattr__, __dir__ = lazy_names(__spec__)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_client.network.transport import PROBLEM_TYPE
 from ldp_client.policy import LARGEST_UPLOAD
-from protocols import Campaign, DocumentError, decode_upload
-from protocols.framing import ID_BYTES
-from protocols.wire import MEDIA_TYPE
+from ldp_protocols import Campaign, DocumentError, decode_upload
+from ldp_protocols.framing import ID_BYTES
+from ldp_protocols.wire import MEDIA_TYPE
 
 if TYPE_CHECKING:
     from typing import Self

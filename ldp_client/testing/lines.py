@@ -27,7 +27,7 @@ from ldp_client.device import Device
 from ldp_client.errors import TransportError
 from ldp_client.storage.contract import MEMORY
 from ldp_client.testing.fakes import FakeClock
-from protocols import Campaign, LdpError, encode_upload
+from ldp_protocols import Campaign, LdpError, encode_upload
 
 _NOWHERE = "http://127.0.0.1:1"
 _MANY_CAMPAIGNS = 100

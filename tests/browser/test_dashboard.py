@@ -6,7 +6,7 @@ import pytest
 from browsing import answer
 from credit_draft import DRAFT
 
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 OPEN = {**DRAFT, "closes": None}
 

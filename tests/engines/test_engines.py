@@ -12,7 +12,7 @@ from ldp_aggregator.archive.locations import Kept, open_place
 from ldp_aggregator.archive.recount import SlotWork, on_dask, on_processes, parts_of, read_result, recount
 from ldp_aggregator.archive.writer import Archive
 from ldp_aggregator.store import Submission
-from protocols.wire import Block
+from ldp_protocols.wire import Block
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from served import shell
 
 import ldp_client
 from ldp_client.testing import FakeServer
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 pytestmark = pytest.mark.usefixtures("forked_programs")
 

@@ -14,8 +14,8 @@ from ldp_aggregator.flower.settings import NODE_KEYS, node_settings, round_setti
 from ldp_aggregator.node_statistics import decode_share
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import statistics_of
-from protocols import Campaign, LdpError
-from protocols.document.campaign import document_id
+from ldp_protocols import Campaign, LdpError
+from ldp_protocols.campaign import document_id
 
 ASKED = {"campaign": CAMPAIGN.document}
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "flower"

@@ -27,7 +27,7 @@ BYTES_ALONE = 0.25
 """The share of inputs that Atheris changes without regard to their form."""
 sys.path += [str(HERE), str(HERE.parent / "support")]
 
-with atheris.instrument_imports(include=["protocols", "ldp_client", "ldp_aggregator"]):
+with atheris.instrument_imports(include=["ldp_protocols", "ldp_client", "ldp_aggregator"]):
     from fuzz_targets import TARGETS, Target, bounded
     from mutations import changed
 

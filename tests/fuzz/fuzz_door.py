@@ -26,8 +26,8 @@ from ldp_aggregator.server.sockets.connections import Connections
 from ldp_aggregator.server.sockets.listener import Listeners
 from ldp_aggregator.service.settings import Limits, Settings
 from ldp_aggregator.store import SqliteStore
-from protocols import encode_upload
-from protocols.wire import MEDIA_TYPE
+from ldp_protocols import encode_upload
+from ldp_protocols.wire import MEDIA_TYPE
 
 WAIT_SECONDS: Final = 20.0
 """Nobody waits longer for an answer, and for his place to be free again; the server's own times are longer."""

@@ -15,7 +15,7 @@ from forwarding import forwarding
 from served import WAY, Served
 
 from ldp_aggregator.issuer import TokenIssuer, make_issuer_key, public_key
-from protocols import LdpError
+from ldp_protocols import LdpError
 
 PROGRAM = Path(__file__).resolve().parents[2] / "javascript" / "test" / "deliver.mjs"
 

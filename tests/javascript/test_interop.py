@@ -21,10 +21,10 @@ from ldp_aggregator.server.problems import ProblemError
 from ldp_client.errors import TransportError
 from ldp_client.network.sealed import Sealed
 from ldp_client.tokens import finished_token, token_request
-from protocols import Campaign
-from protocols.document.gateway import Gateway
-from protocols.tokens import TOKEN_TYPE, credentials, token_input
-from protocols.wire import Block
+from ldp_protocols import Campaign
+from ldp_protocols.document.gateway import Gateway
+from ldp_protocols.tokens import TOKEN_TYPE, credentials, token_input
+from ldp_protocols.wire import Block
 
 PROGRAM = Path(__file__).resolve().parents[2] / "javascript" / "test" / "interop.mjs"
 SECRET = hashlib.sha256(b"a device").digest()

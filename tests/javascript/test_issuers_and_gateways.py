@@ -12,8 +12,8 @@ from drafts import draft, text
 from issuing import PUBLISHED, issuer, sign
 
 from ldp_client.tokens import finished_token, token_request
-from protocols import Campaign, LdpError
-from protocols.document.gateway import _FIELD, _SMALL
+from ldp_protocols import Campaign, LdpError
+from ldp_protocols.document.gateway import _FIELD, _SMALL
 
 PROGRAM = Path(__file__).resolve().parents[2] / "javascript" / "test" / "differential_tokens.mjs"
 COLOUR, AGE = text("colour", "red", "green"), text("age", "young", "old")

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from paper_table import PEOPLE
 
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 
 @pytest.fixture

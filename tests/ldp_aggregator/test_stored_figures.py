@@ -16,8 +16,8 @@ import pytest
 
 from ldp_aggregator import estimate, train
 from ldp_aggregator.counting.tally import Tally
-from protocols import Campaign
-from protocols.mechanisms import DISCRETE, MOMENTS
+from ldp_protocols import Campaign
+from ldp_protocols.mechanisms import DISCRETE, MOMENTS
 
 STORED = json.loads((Path(__file__).parent / "stored_figures.json").read_text(encoding="utf-8"))
 

@@ -21,7 +21,7 @@ from ldp_aggregator.service.publishing import derive_model
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import open_store
 from ldp_aggregator.store.contract import Shares, utc_now
-from protocols import LdpError, encode_upload
+from ldp_protocols import LdpError, encode_upload
 
 ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = ("pandas", "sklearn", "scipy")

@@ -11,8 +11,8 @@ from records import Untouchable, Watched
 import ldp_client.draw
 from ldp_client import perturb
 from ldp_client.draw import draw, draw_questions
-from protocols import Campaign, RecordError, ScriptedCoins, decode_upload, encode_upload
-from protocols.exact import exp_bounds
+from ldp_protocols import Campaign, RecordError, ScriptedCoins, decode_upload, encode_upload
+from ldp_protocols.exact import exp_bounds
 
 SECRET = bytes(range(32))
 

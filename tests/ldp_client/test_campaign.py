@@ -11,9 +11,9 @@ from records import RECORD, Untouchable, Watched
 from ldp_client import ConsentError, Device, LdpError, MemoryStorage, RefusedError, StorageError
 from ldp_client.network.aggregator import read_campaign
 from ldp_client.testing import FakeServer, ScriptedCoins
-from protocols import Campaign, DocumentError, RecordError, decode_upload
-from protocols.document.campaign import document_id
-from protocols.mechanisms import DirectEncoding, SubsetSelection, UnaryEncoding
+from ldp_protocols import Campaign, DocumentError, RecordError, decode_upload
+from ldp_protocols.campaign import document_id
+from ldp_protocols.mechanisms import DirectEncoding, SubsetSelection, UnaryEncoding
 
 
 def test_a_device_contributes_and_the_server_counts_it_once(join, server, campaign):
@@ -257,7 +257,7 @@ def test_a_stored_document_that_was_damaged_is_fetched_again(join, server, campa
 
 
 def test_a_device_runs_the_auditors_check_too(campaign, monkeypatch, code_of):
-    """Where parsing overlooked a loss, the independent formulas of ``protocols.document.verification`` still refuse the
+    """Where parsing overlooked a loss, the independent formulas of ``ldp_protocols.verification`` still refuse the
     document.
     """
     honest = json.loads(campaign.document)

@@ -12,8 +12,8 @@ from paper_table import PEOPLE
 
 from ldp_client import Classifier, TransportError
 from ldp_client.delivery import sender
-from protocols import DocumentError
-from protocols.model import Model
+from ldp_protocols import DocumentError
+from ldp_protocols.document.model import Model
 
 CLASSES = ("yes", "no")
 VALUES = {"age": ("young", "medium", "old"), "income": ("low", "medium", "high"), "gender": ("male", "female")}

@@ -13,7 +13,7 @@ from records import RECORD
 from ldp_client import ConsentError, Device, MemoryStorage, RefusedError, StorageError
 from ldp_client.ledger import read_installation
 from ldp_client.testing import Answer
-from protocols import LdpError, decode_upload
+from ldp_protocols import LdpError, decode_upload
 
 
 def test_a_relative_path_is_the_same_device_wherever_the_process_goes(join, server, campaign, tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ from records import Untouchable, Watched
 
 from ldp_client import perturb
 from ldp_client.draw import draw, draw_questions
-from protocols import Campaign, LdpError, ScriptedCoins, encode_upload
+from ldp_protocols import Campaign, LdpError, ScriptedCoins, encode_upload
 
 DRAFT = draft(
     text("colour", "red", "green", weight=5),

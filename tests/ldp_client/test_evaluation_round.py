@@ -12,7 +12,7 @@ from evaluated import LABEL, U, V, draft, model
 
 from ldp_client import Classifier, RefusedError
 from ldp_client.answering import item_of
-from protocols import Campaign, ScriptedCoins
+from ldp_protocols import Campaign, ScriptedCoins
 
 RECORD = {"u": "3", "v": "q", "size": 5}
 EDGES = [-2.5, -0.5, 0, 0.25, 3]

@@ -80,9 +80,9 @@ def test_an_import_leaves_the_slow_modules_for_when_they_are_needed():
 def test_an_import_loads_nothing_but_what_loads_names_until_one_is_used_and_starts_no_thread():
     ran = run(
         "import sys, threading, ldp_client; assert threading.active_count() == 1;"
-        "print(sorted(n for n in sys.modules if n.startswith(('protocols', 'ldp_client.'))))"
+        "print(sorted(n for n in sys.modules if n.startswith(('ldp_protocols', 'ldp_client.'))))"
     )
-    assert ran.stdout == "['protocols', 'protocols.names']\n", ran.stderr
+    assert ran.stdout == "['ldp_protocols', 'ldp_protocols.names']\n", ran.stderr
 
 
 def test_the_benchmark_measures_every_figure_and_an_upload_is_near_its_bound():
@@ -101,7 +101,7 @@ def test_the_benchmark_measures_every_figure_and_an_upload_is_near_its_bound():
     ("code", "found"),
     [
         *((code, "protocols.py") for code in IMPORTS),
-        *((DEVICE, "protocols/__init__.py"), (DEVICE, "protocols/errors.py")),
+        *((DEVICE, "protocols/ldp_protocols/__init__.py"), (DEVICE, "protocols/ldp_protocols/errors.py")),
     ],
 )
 def test_an_apps_own_protocols_that_is_found_in_place_of_ours_is_named_with_what_to_do(tmp_path, found, code):

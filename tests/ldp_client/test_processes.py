@@ -21,7 +21,7 @@ from records import RECORD
 import ldp_client
 from ldp_client import MemoryStorage
 from ldp_client.testing import Answer
-from protocols import decode_upload
+from ldp_protocols import decode_upload
 
 # Draws anew what its record says, as a device whose data changes between two starts.
 _DEVICE = """
@@ -157,7 +157,7 @@ def test_what_a_thread_imports_while_another_forks_can_be_imported_in_the_child(
 
     class Slow(SourceLoader):
         def find_spec(self, name, path=None, target=None):
-            if name == "protocols.later":
+            if name == "ldp_protocols.later":
                 found.set()
                 time.sleep(0.2)  # Here the module has a lock and nothing else.
                 return spec_from_loader(name, self)
@@ -172,12 +172,12 @@ def test_what_a_thread_imports_while_another_forks_can_be_imported_in_the_child(
 
     monkeypatch.setattr(sys, "meta_path", [Slow(), *sys.meta_path])
     for moment in (found, read):
-        thread = threading.Thread(target=import_module, args=("protocols.later",))
+        thread = threading.Thread(target=import_module, args=("ldp_protocols.later",))
         thread.start()
         assert moment.wait(10)
-        assert holds_in_a_child(lambda: signal.alarm(10) or import_module("protocols.later"))
+        assert holds_in_a_child(lambda: signal.alarm(10) or import_module("ldp_protocols.later"))
         thread.join()
-        monkeypatch.delitem(sys.modules, "protocols.later")
+        monkeypatch.delitem(sys.modules, "ldp_protocols.later")
 
 
 def test_one_registry_knows_what_a_fork_changes():

@@ -10,7 +10,7 @@ import pytest
 from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_client import Classifier, Device, DocumentError, MemoryStorage, RefusedError, TransportError
 from ldp_client.network.stdlib import HttpTransport
-from protocols import LdpError
+from ldp_protocols import LdpError
 
 SEED, OTHER = bytes(32), bytes([1]) * 32
 KEY = public_key(SEED)

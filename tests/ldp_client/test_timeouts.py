@@ -28,7 +28,7 @@ from ldp_client.delivery.schedule import Wait
 from ldp_client.network.transport import Response
 from ldp_client.relay import Relay
 from ldp_client.storage.sqlite import SqliteStorage
-from protocols import LdpError
+from ldp_protocols import LdpError
 
 SHORT = 0.02
 NEVER = 600.0

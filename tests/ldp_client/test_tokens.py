@@ -14,9 +14,9 @@ from ldp_client.ledger import read_installation
 from ldp_client.relay import Relay
 from ldp_client.testing import Answer
 from ldp_client.tokens import finished_token, token_request
-from protocols import LdpError
-from protocols.tokens import TOKEN_BYTES, read_credentials, token_input
-from protocols.wire import decode_upload, report_id
+from ldp_protocols import LdpError
+from ldp_protocols.tokens import TOKEN_BYTES, read_credentials, token_input
+from ldp_protocols.wire import decode_upload, report_id
 
 SECRETS = [hashlib.sha256(bytes([n])).digest() for n in range(8)]
 

@@ -12,7 +12,7 @@ from ldp_client.draw import draw_questions, draw_window
 from ldp_client.ledger import read_installation
 from ldp_client.policy import CLOCK_TOLERANCE
 from ldp_client.testing import Answer
-from protocols import decode_upload
+from ldp_protocols import decode_upload
 
 WEEK = 7 * 86400.0
 COUNT = 5

@@ -14,7 +14,7 @@ from stages import EXAMPLE, STAGES
 
 from ldp_client import Device
 from ldp_client.testing import FakeServer
-from protocols.drafting.compiling import make_discrete
+from ldp_protocols.drafting import make_discrete
 
 RUN = ("sh", "python", "js")
 FEWEST_RUN = 0.85

@@ -9,7 +9,7 @@ from exact_coins import SeededCoins
 
 from ldp_aggregator.store import Submission, open_store
 from ldp_client.answering import perturb
-from protocols import Campaign, decode_upload, encode_upload
+from ldp_protocols import Campaign, decode_upload, encode_upload
 
 
 def answer(data: Path, campaign_id: str, people: Iterable[tuple[dict[str, Any], str]], seed: int = 1) -> None:

@@ -8,7 +8,7 @@ from drafts import draft, number, text
 from payloads import possible_payloads
 
 from ldp_aggregator.archive.locations import Kept
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 
 @pytest.fixture(scope="session", params=[("de", "onebit"), ("oue", "laplace"), ("ss", "sign"), ("she", "onebit")])

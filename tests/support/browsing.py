@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from ldp_client import perturb
-from protocols import encode_upload
-from protocols.wire import MEDIA_TYPE
+from ldp_protocols import encode_upload
+from ldp_protocols.wire import MEDIA_TYPE
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed; make setup installs it")
 exceptions = pytest.importorskip("selenium.common.exceptions")

@@ -10,7 +10,7 @@ import pytest
 from drafts import draft, text
 
 from ldp_aggregator.store import Submission
-from protocols import Campaign, Report, decode_upload, encode_upload
+from ldp_protocols import Campaign, Report, decode_upload, encode_upload
 
 
 def cell_campaign(cells=64, **changes):

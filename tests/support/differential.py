@@ -13,8 +13,8 @@ from recording_coins import RecordingCoins
 
 from ldp_client import perturb
 from ldp_client.draw import draw_questions, draw_window
-from protocols import Campaign, LdpError, encode_upload
-from protocols.document.campaign import document_id
+from ldp_protocols import Campaign, LdpError, encode_upload
+from ldp_protocols.campaign import document_id
 
 RECORDS = 4
 

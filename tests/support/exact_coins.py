@@ -6,7 +6,7 @@ from contextlib import suppress
 from fractions import Fraction
 from itertools import pairwise
 
-from protocols.exact import ONE, Coins
+from ldp_protocols.exact import ONE, Coins
 
 
 class SeededCoins(Coins):

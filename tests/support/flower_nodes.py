@@ -8,7 +8,7 @@ import pandas as pd
 from drafts import draft, number, text
 
 from ldp_aggregator.flower.settings import NodeSettings
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 LABEL = {"name": "readmitted", "classes": ["yes", "no"]}
 CAMPAIGN = Campaign.compile(

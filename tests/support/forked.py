@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import NoReturn
 
 PROGRAMS = ("python", "ldp-aggregator", "ldp-client")
-PACKAGES = ("protocols", "ldp_client", "ldp_aggregator", "simulations")
+PACKAGES = ("ldp_protocols", "ldp_client", "ldp_aggregator", "ldp_simulations")
 LIBRARIES = ("matplotlib.pyplot", "sklearn.model_selection", "sklearn.naive_bayes")
 STUB = """#!{python} -IS
 import json, os, signal, sys

@@ -7,7 +7,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from protocols.oblivious import REQUEST_TYPE
+from ldp_protocols.oblivious import REQUEST_TYPE
 
 SECONDS = 60
 

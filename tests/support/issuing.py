@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.asymmetric.padding import MGF1, PSS
 from cryptography.hazmat.primitives.hashes import SHA384
 
-from protocols.tokens import credentials, token_input
+from ldp_protocols.tokens import credentials, token_input
 
 PUBLISHED = json.loads(Path(__file__).with_name("rfc9578.json").read_text(encoding="utf-8"))
 """A vector of the issuance protocol of token type 2; ``n`` and ``d`` are those of its secret key."""

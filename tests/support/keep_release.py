@@ -15,9 +15,9 @@ from ldp_aggregator import Tally, train
 from ldp_aggregator.store import Submission, open_store
 from ldp_client import Device
 from ldp_client.testing import FakeServer
-from protocols import Campaign, decode_upload
+from ldp_protocols import Campaign, decode_upload
 
-PUBLIC = ("protocols", "ldp_client", "ldp_client.testing", "ldp_client.relay", "ldp_aggregator", "simulations")
+PUBLIC = ("ldp_protocols", "ldp_client", "ldp_client.testing", "ldp_client.relay", "ldp_aggregator", "ldp_simulations")
 PUBLIC += ("ldp_aggregator.trainers",)
 DRAFT = {
     "version": 1,

@@ -3,8 +3,8 @@
 import itertools
 import struct
 
-from protocols import DocumentError
-from protocols.mechanisms import NoisyVector
+from ldp_protocols import DocumentError
+from ldp_protocols.mechanisms import NoisyVector
 
 
 def possible_payloads(question):

@@ -3,7 +3,7 @@
 from ldp_aggregator.server.intake import Waiting
 from ldp_aggregator.server.upload_queue import for_a_relay
 from ldp_aggregator.service.settings import Limits
-from protocols.wire import encode_blocks
+from ldp_protocols.wire import encode_blocks
 
 
 async def submit(ingest, submission):

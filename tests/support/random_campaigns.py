@@ -4,7 +4,7 @@ import contextlib
 import copy
 import json
 
-from protocols import Campaign, DraftError
+from ldp_protocols import Campaign, DraftError
 
 NAMES = ["age", "größe", "x", "missing", "label", "constructor", "__proto__", "toString", "length", "0", "a b", "日本"]
 TEXTS = ["yes", "no", "0", "1", "true", "False", "missing", "é", "e\u0301", "2.5", "1e3", "-1", "Straße", "𝒳"]

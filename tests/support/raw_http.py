@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from cells import reports_of
 
-from protocols import encode_upload
-from protocols.wire import MEDIA_TYPE
+from ldp_protocols import encode_upload
+from ldp_protocols.wire import MEDIA_TYPE
 
 SECONDS = 10
 """No test waits so long unless it fails."""

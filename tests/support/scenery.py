@@ -13,7 +13,7 @@ from drafts import draft, number, text
 from ldp_aggregator.node_statistics import MEDIA_TYPE as SHARE_TYPE
 from ldp_aggregator.trainers import node_statistics
 from ldp_client import perturb
-from protocols import Campaign, encode_upload
+from ldp_protocols import Campaign, encode_upload
 
 OPEN = {**DRAFT, "closes": None, "study": "credit"}
 HOSPITALS = draft(

@@ -6,7 +6,7 @@ import threading
 import time
 from urllib.parse import urlsplit
 
-from protocols.wire import MEDIA_TYPE
+from ldp_protocols.wire import MEDIA_TYPE
 
 RETRY_SECONDS = 0.02
 

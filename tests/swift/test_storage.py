@@ -5,7 +5,7 @@ import subprocess
 import pytest
 from drafts import draft, text
 
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 
 @pytest.fixture

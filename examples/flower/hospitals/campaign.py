@@ -1,6 +1,6 @@
 """What is asked. Every node agrees to exactly this document, by its id, before it answers."""
 
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 CAMPAIGN = Campaign.compile(
     {

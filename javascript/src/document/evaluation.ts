@@ -1,5 +1,5 @@
-// The model that an evaluation round asks about, and the bins of its score, as strictly as protocols/document/authored.py
-// and protocols/model.py read them.
+// The model that an evaluation round asks about, and the bins of its score, as strictly as protocols/ldp_protocols/document/authored.py
+// and protocols/ldp_protocols/document/model.py read them.
 import type { Model } from "../classifier/model.js";
 import { LdpError } from "../errors.js";
 import { add } from "../values.js";

@@ -1,4 +1,4 @@
-// The gateway of a campaign, to which its uploads are sealed: protocols/document/gateway.py.
+// The gateway of a campaign, to which its uploads are sealed: protocols/ldp_protocols/document/gateway.py.
 import { hex, unbase64url } from "../bytes.js";
 import { check, like, type Rule } from "./checks.js";
 

@@ -1,4 +1,4 @@
-// The issuer of a campaign, who signs tokens for people it knows: protocols/document/issuer.py.
+// The issuer of a campaign, who signs tokens for people it knows: protocols/ldp_protocols/document/issuer.py.
 import { check, like, optional, whole, type Rule } from "./checks.js";
 
 const MOST_TOKENS = 1024;

@@ -1,4 +1,4 @@
-// Features, as strictly as protocols/document/schema.py reads them.
+// Features, as strictly as protocols/ldp_protocols/document/schema.py reads them.
 import { nextUp } from "../exact/rationals.js";
 import { among, areDeclared, check, isName, optional, whole, type Rule } from "./checks.js";
 import type { ContinuousFeature, Feature } from "./types.js";

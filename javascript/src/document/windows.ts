@@ -1,4 +1,4 @@
-// A campaign that asks the same population time after time, each device once in its life: protocols/document/windows.py.
+// A campaign that asks the same population time after time, each device once in its life: protocols/ldp_protocols/document/windows.py.
 import { check, isInstant, isText, whole, type Rule } from "./checks.js";
 import type { Windows } from "./types.js";
 

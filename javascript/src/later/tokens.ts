@@ -1,5 +1,5 @@
 // The device's part of a blind signature (RFC 9474, RSABSSA-SHA384-PSS-Deterministic), by which an issuer signs the token
-// of an answer without seeing it (RFC 9578, token type 2): protocols/tokens.py and ldp_client/tokens.py. Loaded where a
+// of an answer without seeing it (RFC 9578, token type 2): protocols/ldp_protocols/tokens.py and ldp_client/tokens.py. Loaded where a
 // token is obtained.
 import { base64url, concat, hex, littleEndian, unbase64url, unhex, utf8 } from "../bytes.js";
 import type { Campaign, Issuer } from "../document/types.js";

@@ -18,7 +18,7 @@ export interface Mechanism<Item = any> {
   /** Encodings of the questions that it answers. */
   readonly encodings: string;
   /**
-   * The worst-case log likelihood ratio, rounded up: proved in protocols/document/verification.py. 0 where numbers that are in
+   * The worst-case log likelihood ratio, rounded up: proved in protocols/ldp_protocols/verification.py. 0 where numbers that are in
    * range make no mechanism over `d` cells, or one that carries no signal.
    */
   readonly loss: (numbers: any, d: bigint) => Ratio;

@@ -18,7 +18,7 @@ test(
     t.after(() => server.kill());
     const origin = String((await once(server.stdout, "data"))[0]).trim();
     const options = ["demo", "--devices", "40", "--json", "--keep", "--page", origin];
-    const demo = spawn(`${ROOT}.venv/bin/python`, ["-m", "simulations", ...options], { cwd: ROOT });
+    const demo = spawn(`${ROOT}.venv/bin/python`, ["-m", "ldp_simulations", ...options], { cwd: ROOT });
     t.after(async () => {
       demo.kill("SIGTERM");
       if (demo.exitCode === null) await once(demo, "exit");

@@ -35,10 +35,10 @@ from ldp_aggregator.service.publishing import ANOTHER_KIND, archive_of, check_ki
 from ldp_aggregator.service.rights import uploads_act
 from ldp_aggregator.store import CampaignState, Store
 from ldp_aggregator.store.contract import REFUSED, UNKNOWN, UPLOADING, to_text, utc_now
-from protocols import Campaign, DraftError, LdpError
-from protocols.document.verification import NEGLIGIBLE_GAP, Verification
-from protocols.document.windows import Windows
-from protocols.shell import Groups, add_json, at_least, say, say_json
+from ldp_protocols import Campaign, DraftError, LdpError
+from ldp_protocols.verification import NEGLIGIBLE_GAP, Verification
+from ldp_protocols.document.windows import Windows
+from ldp_protocols.command_line import Groups, add_json, at_least, say, say_json
 
 ANYBODY: Final = "anybody"
 

@@ -26,7 +26,7 @@ from ldp_aggregator.store import Act, Damage, SqliteStore, Store, StoreError, ch
 from ldp_aggregator.store.backup import combine_stores, copy_store, restore_store
 from ldp_aggregator.store.contract import CampaignState, Restored, utc_now
 from ldp_aggregator.store.sqlite.database import TakenOut
-from protocols.shell import Groups, add_json, say, say_json
+from ldp_protocols.command_line import Groups, add_json, say, say_json
 
 if TYPE_CHECKING:
     from ldp_aggregator.archive.recount import Recount

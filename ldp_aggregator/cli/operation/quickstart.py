@@ -23,8 +23,8 @@ from ldp_aggregator.server.sockets.listener import Addresses
 from ldp_aggregator.service.rights import local_actor, make_token, recorded
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import to_text, utc_now
-from protocols import Campaign
-from protocols.shell import Groups, at_least, between, say
+from ldp_protocols import Campaign
+from ldp_protocols.command_line import Groups, at_least, between, say
 
 DRAFT: Final = Path("draft.json")
 DEVICES: Final = 10_000

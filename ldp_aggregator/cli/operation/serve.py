@@ -10,7 +10,7 @@ from ldp_aggregator.cli.common import CommandError, add_command, add_store_optio
 from ldp_aggregator.server.process import run_server
 from ldp_aggregator.server.sockets.listener import Addresses
 from ldp_aggregator.service.settings import Settings
-from protocols.shell import Groups, say
+from ldp_protocols.command_line import Groups, say
 
 _LISTENERS: Final = ("listen", "listen_admin", "listen_operations")
 

@@ -25,8 +25,8 @@ from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.intervals import Z_95
 from ldp_aggregator.estimation.posterior.tables import Posterior, posterior_of
 from ldp_aggregator.estimation.ratios import conditional_reach, conditional_table
-from protocols.document.questions import PAIR
-from protocols.document.schema import ContinuousFeature, Feature, is_gaussian
+from ldp_protocols.document.questions import PAIR
+from ldp_protocols.document.schema import ContinuousFeature, Feature, is_gaussian
 
 Array = NDArray[np.float64]
 

@@ -12,8 +12,8 @@ from ldp_aggregator.counting.tally import Tally, devices_counted
 from ldp_aggregator.dashboard.drawing.plots import MARKS, Drawn, Line, series_plot
 from ldp_aggregator.estimation.cell_tables import cell_names
 from ldp_aggregator.learning.series import QuestionSeries, series_of
-from protocols import Campaign
-from protocols.document.questions import LABEL, PAIR
+from ldp_protocols import Campaign
+from ldp_protocols.document.questions import LABEL, PAIR
 
 _MOST_LINES: Final = MARKS
 """Lines of a plot: the values that are most frequent."""

@@ -16,8 +16,8 @@ from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.expected import answers, even_variances, expected_errors
 from ldp_aggregator.estimation.intervals import Z_95, Array
 from ldp_aggregator.learning.published import PublishedGuarantee, Relayed, published_by, relay_guarantee, relayed
-from protocols import Campaign, Question
-from protocols.document.questions import INDEX, LABEL, PAIR, RIGHT, SCORE, SQUARE
+from ldp_protocols import Campaign, Question
+from ldp_protocols.document.questions import INDEX, LABEL, PAIR, RIGHT, SCORE, SQUARE
 
 
 @dataclass(frozen=True)

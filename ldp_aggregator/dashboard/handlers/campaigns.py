@@ -48,9 +48,9 @@ from ldp_aggregator.service.publishing import (
 )
 from ldp_aggregator.service.rights import recorded
 from ldp_aggregator.store.contract import REFUSED, UNKNOWN, CampaignState, StoreError
-from protocols import Campaign
-from protocols.document.authored import MOMENTS, SCORE
-from protocols.errors import LdpError
+from ldp_protocols import Campaign
+from ldp_protocols.document.authored import MOMENTS, SCORE
+from ldp_protocols.errors import LdpError
 
 MOST_LIARS: Final = 1_000_000
 MOST_BATCH: Final = 1_000_000_000

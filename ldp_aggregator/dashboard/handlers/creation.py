@@ -17,7 +17,7 @@ from ldp_aggregator.dashboard.pages import page
 from ldp_aggregator.dashboard.session import Visit, see
 from ldp_aggregator.service.publishing import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.service.rights import recorded
-from protocols import Campaign, DraftError
+from ldp_protocols import Campaign, DraftError
 
 DEFAULT_DEVICES: Final = 10_000
 MOST_DEVICES: Final = 1 << 40

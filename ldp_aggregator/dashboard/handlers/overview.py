@@ -32,8 +32,8 @@ from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.node_statistics import Releases
 from ldp_aggregator.service.rights import make_token, recorded
 from ldp_aggregator.store.contract import SCOPES, CampaignState, Shares, StoredShare
-from protocols import Campaign
-from protocols.document.authored import MOMENTS
+from ldp_protocols import Campaign
+from ldp_protocols.document.authored import MOMENTS
 
 ON_A_PAGE: Final = 12
 IN_A_TABLE: Final = 12

@@ -13,9 +13,9 @@ from ldp_aggregator.dashboard.page_sources import Sources
 from ldp_aggregator.dashboard.pages import PageError, asset, cacheable, render
 from ldp_aggregator.dashboard.session import Visit
 from ldp_aggregator.store.contract import CampaignState
-from protocols import Campaign
-from protocols.document.authored import MODEL, SCORE
-from protocols.document.schema import CategoricalFeature, Feature
+from ldp_protocols import Campaign
+from ldp_protocols.document.authored import MODEL, SCORE
+from ldp_protocols.document.schema import CategoricalFeature, Feature
 
 MOST_KEPT: Final = 32
 """Pages in memory; one of a large campaign has 300 KB."""

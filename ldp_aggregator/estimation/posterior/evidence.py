@@ -29,8 +29,8 @@ from ldp_aggregator.estimation.estimators import QuestionEstimate
 from ldp_aggregator.estimation.intervals import Array
 from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_aggregator.mechanisms import analysis_of
-from protocols import Question
-from protocols.mechanisms import AnyMechanism
+from ldp_protocols import Question
+from ldp_protocols.mechanisms import AnyMechanism
 
 
 @dataclass(frozen=True)

@@ -50,8 +50,8 @@ from ldp_aggregator.estimation.posterior.evidence import (
     told_of_classes,
 )
 from ldp_aggregator.estimation.simplex import norm_sub
-from protocols.document.questions import PAIR
-from protocols.document.schema import Feature
+from ldp_protocols.document.questions import PAIR
+from ldp_protocols.document.schema import Feature
 
 Stack = TypeVar("Stack", Statistics, "FeaturePosterior")
 

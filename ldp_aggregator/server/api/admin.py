@@ -32,8 +32,8 @@ from ldp_aggregator.service.rights import uploads_act
 from ldp_aggregator.service.signing import described
 from ldp_aggregator.store import contract
 from ldp_aggregator.store.contract import utc_now
-from protocols import DocumentError, DraftError
-from protocols.document.directory import LARGEST_DIRECTORY, read_directory
+from ldp_protocols import DocumentError, DraftError
+from ldp_protocols.document.directory import LARGEST_DIRECTORY, read_directory
 
 Result = TypeVar("Result")
 

@@ -22,9 +22,9 @@ from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
 from ldp_aggregator.server.upload_queue import answer_to
 from ldp_aggregator.service.publishing import counts_to_publish, told_estimates
 from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, REVOKED, TAKES_REPORTS, TAKES_SHARES
-from protocols import DocumentError
-from protocols.document.authored import MODEL
-from protocols.wire import MEDIA_TYPE
+from ldp_protocols import DocumentError
+from ldp_protocols.document.authored import MODEL
+from ldp_protocols.wire import MEDIA_TYPE
 
 FOREVER: Final = "public, max-age=31536000, immutable"
 LATEST: Final = "public, no-cache"

@@ -25,8 +25,8 @@ from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM_TYPE
 from ldp_aggregator.server.problems import ProblemError, as_problem
 from ldp_aggregator.server.upload_queue import UploadBounds, answer_to, for_a_device, read_upload
 from ldp_aggregator.store.contract import NOT_OPEN, UNKNOWN
-from protocols import DocumentError
-from protocols.oblivious import (
+from ldp_protocols import DocumentError
+from ldp_protocols.oblivious import (
     BATCH_TYPE,
     LEAST_SEALED,
     LENGTH_HEADER,
@@ -37,7 +37,7 @@ from protocols.oblivious import (
     decode_request,
     encode_response,
 )
-from protocols.wire import MEDIA_TYPE, Block, encode_blocks
+from ldp_protocols.wire import MEDIA_TYPE, Block, encode_blocks
 
 ANSWER_MULTIPLE: Final = 512
 """Answers are padded to a multiple of so many bytes: a relay does not see whether a report was refused."""

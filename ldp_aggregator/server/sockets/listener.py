@@ -21,7 +21,7 @@ from ldp_aggregator.server.sockets.connections import MOST_REFUSALS, Connections
 from ldp_aggregator.server.sockets.upload_path import ClientConnection
 from ldp_aggregator.service.settings import Settings, host_and_port, setting_error
 from ldp_aggregator.store.contract import LOG, kind_of
-from protocols.errors import LdpError
+from ldp_protocols.errors import LdpError
 
 BACKLOG: Final = 1024
 OWN: Final = 128

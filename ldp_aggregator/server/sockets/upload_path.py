@@ -27,7 +27,7 @@ from ldp_aggregator.server.problems import JSON, ProblemError, as_problem, encod
 from ldp_aggregator.server.sockets.connections import LINGER_SECONDS, Connection, Connections, HandedOver, MakeHandler
 from ldp_aggregator.server.upload_queue import UploadBounds, answer_to
 from ldp_aggregator.store.contract import LOG, Outcome
-from protocols.wire import MEDIA_TYPE
+from ldp_protocols.wire import MEDIA_TYPE
 
 UNSENT_BYTES: Final = 1 << 14
 """More of an answer than this that a client does not read counts in the budget, and has a time."""

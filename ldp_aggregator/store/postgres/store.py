@@ -39,8 +39,8 @@ from ldp_aggregator.store.postgres.sessions import PostgresConnection, Sessions
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.store import Damage, Store, forget_rights, renew
 from ldp_aggregator.store.sql.tables import Result, SqlConnection, Work, writing
-from protocols import Campaign
-from protocols.framing import ID_BYTES
+from ldp_protocols import Campaign
+from ldp_protocols.framing import ID_BYTES
 
 SMALL: Final = 256
 """Reports that are looked up and counted in one statement, where all of them are new. Of more some hardly ever are not,

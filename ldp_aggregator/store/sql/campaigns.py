@@ -12,7 +12,7 @@ from ldp_aggregator.store import contract
 from ldp_aggregator.store.contract import CampaignState, Life, StoreError, Terms, unknown_campaign
 from ldp_aggregator.store.decisions import CampaignRow, check_closed, check_reopening, check_sealing, ending
 from ldp_aggregator.store.sql.tables import OF_CAMPAIGNS, Row, SqlConnection, Transactions, reading, writing
-from protocols import Campaign, DocumentError
+from ldp_protocols import Campaign, DocumentError
 
 _TIMES: Final = ("opens", "closes", "closed", "sealed")
 _NAMES: Final = (

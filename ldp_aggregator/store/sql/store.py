@@ -35,7 +35,7 @@ from ldp_aggregator.store.contract import (
 from ldp_aggregator.store.decisions import CampaignRow, refuse_node, takes_reports
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.tables import MOST, Row, SqlConnection, Transactions, new_generation, reading, writing
-from protocols import Campaign, DocumentError
+from ldp_protocols import Campaign, DocumentError
 
 
 class Rights(Transactions):

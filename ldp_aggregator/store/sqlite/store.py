@@ -24,7 +24,7 @@ from ldp_aggregator.store.sql.tables import Result, SqlConnection, Work, writing
 from ldp_aggregator.store.sqlite import database
 from ldp_aggregator.store.sqlite.database import SqliteConnection, finish, transaction
 from ldp_aggregator.store.sqlite.id_index import IdSets, Tidier
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 CHECKS: Final = 5
 """Times that a check begins again before it says what it found."""

@@ -31,10 +31,10 @@ from ldp_aggregator.trainers.noise.randomness import STEPS, RandomState, coins_o
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, checked_relation
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import GRID, Integers, QueryNoise
-from protocols.document.campaign import Campaign
-from protocols.document.schema import ContinuousFeature
-from protocols.exact import Coins
-from protocols.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
+from ldp_protocols.campaign import Campaign
+from ldp_protocols.document.schema import ContinuousFeature
+from ldp_protocols.exact import Coins
+from ldp_protocols.document.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
 
 DEFAULTS: Final = Options()
 

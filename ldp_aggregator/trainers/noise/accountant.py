@@ -11,8 +11,8 @@ from math import isfinite
 from threading import RLock
 from typing import Any, Final
 
-from protocols.errors import LdpError
-from protocols.exact import exact_epsilon
+from ldp_protocols.errors import LdpError
+from ldp_protocols.exact import exact_epsilon
 
 
 class BudgetError(LdpError, ValueError):

@@ -2,7 +2,7 @@
 
 Discrete Laplace noise comes for whole arrays, drawn exactly: Canonne, Kamath, Steinke 2020, Algorithms 1 and 2.
 
-The law and the algorithm are those of :func:`protocols.exact.discrete_laplace`; every comparison is one of integers,
+The law and the algorithm are those of :func:`ldp_protocols.exact.discrete_laplace`; every comparison is one of integers,
 here of 64 bits and many at a time. The scale is first rounded *up* to a fraction whose numerator leaves room in 64 bits
 (by less than one part in 10^11), which is a little more noise than promised, never less.
 """
@@ -22,7 +22,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.exact import SYSTEM_COINS, Coins, SystemCoins
+from ldp_protocols.exact import SYSTEM_COINS, Coins, SystemCoins
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
 

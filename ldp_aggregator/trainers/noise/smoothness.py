@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.trainers.noise.randomness import Integers
-from protocols.exact import WORD_BITS, Coins
+from ldp_protocols.exact import WORD_BITS, Coins
 
 Array = NDArray[np.float64]
 

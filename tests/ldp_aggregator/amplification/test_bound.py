@@ -27,7 +27,7 @@ from ldp_aggregator.amplification import (
 )
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.analysis import Blanket
-from protocols.mechanisms import (
+from ldp_protocols.mechanisms import (
     AnyMechanism,
     DirectEncoding,
     LaplaceVector,
@@ -38,7 +38,7 @@ from protocols.mechanisms import (
     SymmetricUnaryEncoding,
     ThresholdingHistogramEncoding,
 )
-from protocols.mechanisms.noisy_vector import least_scale
+from ldp_protocols.mechanisms.noisy_vector import least_scale
 
 Array = NDArray[np.float64]
 

@@ -21,7 +21,7 @@ from ldp_aggregator.archive.locations import Kept, decode_file, encode_file, ope
 from ldp_aggregator.archive.recount import add_results, read_result, recount_slot, slot_of
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.store import StoreError
-from protocols.wire import Block
+from ldp_protocols.wire import Block
 
 
 def _pairs(kept):

@@ -15,7 +15,7 @@ from ldp_aggregator.archive.writer import Archive, ArchivedCounts
 from ldp_aggregator.service.publishing import goes_along
 from ldp_aggregator.store import SqliteStore, StoreError, Submission
 from ldp_aggregator.store.contract import UNAVAILABLE
-from protocols.wire import Block
+from ldp_protocols.wire import Block
 
 MISSING = "A" * 43
 CELLS = cell_campaign(1024)

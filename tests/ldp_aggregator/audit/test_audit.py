@@ -21,9 +21,9 @@ from ldp_aggregator.audit.verdict import CHECKS
 from ldp_aggregator.cli.audit import REFERENCE
 from ldp_aggregator.cli.program import parse, run
 from ldp_client.testing.lines import answers
-from protocols import Campaign
-from protocols.drafting.compiling import make_sign
-from protocols.mechanisms import DISCRETE, MOMENTS
+from ldp_protocols import Campaign
+from ldp_protocols.drafting import make_sign
+from ldp_protocols.mechanisms import DISCRETE, MOMENTS
 
 SEVERAL = campaign(3, 3, label=1)
 PHONE = Person({"f0": "1", "f1": "2"}, "c0", "phone")

@@ -24,8 +24,8 @@ from ldp_aggregator.audit import Audit, audit
 from ldp_aggregator.audit.asking.black_box import Person, command_client
 from ldp_aggregator.audit.asking.lives import WINDOWS, Lives
 from ldp_aggregator.audit.verdict import ID_UNEVEN, IMPOSSIBLE, LOSS
-from protocols import encode_upload
-from protocols.exact import ONE
+from ldp_protocols import encode_upload
+from ldp_protocols.exact import ONE
 
 SOUND = {}
 """Clients that look odd and keep the promise: an auditor that reports one of them is wrong. Each says what is odd and

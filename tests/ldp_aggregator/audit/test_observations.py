@@ -25,7 +25,7 @@ from ldp_aggregator.audit.searching.comparisons import Chosen, Claims, columns_o
 from ldp_aggregator.audit.searching.events import SIDE, WHOLE
 from ldp_aggregator.audit.searching.tight_events import answer_of, item_of
 from ldp_client import answering
-from protocols import SYSTEM_COINS, Campaign
+from ldp_protocols import SYSTEM_COINS, Campaign
 
 DOCUMENT = {
     "label": {"classes": ["a", "b", "c"]},

@@ -14,13 +14,13 @@ import drafts
 import pytest
 from answering import answer
 
-import protocols
+import ldp_protocols
 from ldp_aggregator.cli.common import ABOUT
 from ldp_aggregator.cli.program import MODULES, make_parser
-from protocols import Campaign
-from protocols.model import Model
-from protocols.shell import DONE
-from simulations.__main__ import COMMANDS as EXPERIMENTS
+from ldp_protocols import Campaign
+from ldp_protocols.document.model import Model
+from ldp_protocols.command_line import DONE
+from ldp_simulations.__main__ import COMMANDS as EXPERIMENTS
 
 NEVER_FOR_HELP = ("pandas", "scipy", "sklearn", "aiohttp")
 
@@ -206,16 +206,16 @@ def test_rounds_of_a_study_train_one_model_that_is_published_for_each(run, data,
     assert (training["campaigns"], training["post"]) == (ids, "floor")
 
 
-@pytest.mark.parametrize("program", ["ldp_aggregator", "ldp_client", "simulations"])
+@pytest.mark.parametrize("program", ["ldp_aggregator", "ldp_client", "ldp_simulations"])
 def test_every_program_says_its_version_which_is_that_of_every_package(program):
     answered = subprocess.run([sys.executable, "-m", program, "--version"], check=True, capture_output=True, text=True)
-    assert f" {protocols.__version__} (Python " in answered.stdout
-    assert import_module(program).__version__ == protocols.__version__
+    assert f" {ldp_protocols.__version__} (Python " in answered.stdout
+    assert import_module(program).__version__ == ldp_protocols.__version__
 
 
 @pytest.mark.parametrize(
     ("main", "commands"),
-    [("ldp_aggregator.cli.program import run", ABOUT), ("simulations.__main__ import main as run", EXPERIMENTS)],
+    [("ldp_aggregator.cli.program import run", ABOUT), ("ldp_simulations.__main__ import main as run", EXPERIMENTS)],
 )
 def test_help_lists_every_command_and_imports_no_library_that_trains_or_serves(main, commands):
     program = (

@@ -25,11 +25,11 @@ from ldp_aggregator.counting.tally import (
     tally_of_parts,
 )
 from ldp_client.answering import perturb
-from protocols import Campaign, DocumentError, Question, Report, encode_upload
-from protocols.document.questions import INDEX, MOMENT, PAIR, VALUE
-from protocols.drafting.compiling import make_discrete
-from protocols.mechanisms import DISCRETE, MOMENTS, Moment, NoisyVector, OneBit, PureMechanism
-from simulations.fidelities import SeededCoins
+from ldp_protocols import Campaign, DocumentError, Question, Report, encode_upload
+from ldp_protocols.document.questions import INDEX, MOMENT, PAIR, VALUE
+from ldp_protocols.drafting import make_discrete
+from ldp_protocols.mechanisms import DISCRETE, MOMENTS, Moment, NoisyVector, OneBit, PureMechanism
+from ldp_simulations.fidelities import SeededCoins
 
 
 def test_parts_add_up_in_any_order_and_a_tally_survives_being_one():

@@ -18,8 +18,8 @@ from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import SCOPES, SqliteStore, Submission
 from ldp_aggregator.store.contract import utc_now
 from ldp_client import perturb
-from protocols import Campaign, decode_upload, encode_upload
-from protocols.wire import MEDIA_TYPE
+from ldp_protocols import Campaign, decode_upload, encode_upload
+from ldp_protocols.wire import MEDIA_TYPE
 
 FORM_TOKEN = re.compile(r'name="form_token" value="([0-9a-f]{64})"')
 DRAFT = drafts.draft(

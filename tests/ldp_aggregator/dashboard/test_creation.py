@@ -14,7 +14,7 @@ from exact_coins import SeededCoins
 from ldp_aggregator.dashboard.handlers import public
 from ldp_aggregator.store import Submission
 from ldp_client import perturb
-from protocols import Campaign, decode_upload, encode_upload
+from ldp_protocols import Campaign, decode_upload, encode_upload
 
 
 async def test_a_draft_is_checked_and_published_and_not_again_as_federated(dashboard, draft):

@@ -15,7 +15,7 @@ from ldp_aggregator.dashboard.drawing.server_metrics import Refused, read_exposi
 from ldp_aggregator.store import Submission
 from ldp_aggregator.store.contract import PublishedModel
 from ldp_client.answering import perturb
-from protocols import Campaign, decode_upload, encode_upload
+from ldp_protocols import Campaign, decode_upload, encode_upload
 
 NOW = datetime(2027, 1, 1, tzinfo=timezone.utc)
 BEST = {"feature": "age", "low": 0.7, "high": 0.9}

@@ -17,7 +17,7 @@ from ldp_aggregator.dashboard.session import LIFETIME, open_session, read_sessio
 from ldp_aggregator.learning.published import LOCAL_RELATION, Guarantee
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.store.contract import PublishedModel
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 KEY, OTHER_KEY = b"k" * 32, b"l" * 32
 DIGEST = bytes(range(32))

@@ -13,7 +13,7 @@ from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store.contract import utc_now
 from ldp_aggregator.trainers import node_statistics
 from ldp_client import perturb
-from protocols import Campaign, encode_upload
+from ldp_protocols import Campaign, encode_upload
 
 RECORD = {"age": "young", "income": 3, "hours": 4}
 WARDS = drafts.draft(drafts.text("ward", "a", "b"), privacy={"epsilon": 2})

@@ -15,7 +15,7 @@ from ldp_aggregator.dashboard.drawing.server_metrics import UNEXPLAINED, read_ex
 from ldp_aggregator.server.metrics import MOST_CAMPAIGNS, REPORT, UPLOAD, Metrics
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
 from ldp_client import perturb
-from protocols import encode_upload
+from ldp_protocols import encode_upload
 
 # The second kind is answered by aiohttp; the first takes the short way once the campaign is known to be open.
 on_both_ways = pytest.mark.parametrize(

@@ -16,12 +16,12 @@ from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import QuestionEstimate, estimate_question
 from ldp_aggregator.learning.frames import numbers, rescaled
 from ldp_aggregator.mechanisms import analysis_of
-from protocols import Campaign, Question
-from protocols.document.questions import INDEX, PAIR, SQUARE, VALUE
-from protocols.drafting.compiling import make_discrete
-from protocols.mechanisms import DISCRETE
-from simulations import simulate
-from simulations.fidelities import Columns, draw_questions
+from ldp_protocols import Campaign, Question
+from ldp_protocols.document.questions import INDEX, PAIR, SQUARE, VALUE
+from ldp_protocols.drafting import make_discrete
+from ldp_protocols.mechanisms import DISCRETE
+from ldp_simulations import simulate
+from ldp_simulations.fidelities import Columns, draw_questions
 
 CLASSES = 2
 FREQUENCIES = np.array([0.02, 0.08, 0.30, 0.05, 0.25, 0.10, 0.0, 0.20])

@@ -11,9 +11,9 @@ from scipy.stats import norm
 from ldp_aggregator import Tally, estimate
 from ldp_aggregator.estimation.intervals import Z_95
 from ldp_aggregator.estimation.ratios import among_present, conditional_reach, conditional_table
-from protocols import Campaign
-from simulations import simulate
-from simulations.fidelities import Columns, simulate_counts
+from ldp_protocols import Campaign
+from ldp_simulations import simulate
+from ldp_simulations.fidelities import Columns, simulate_counts
 
 FALSE_ALARM = 1e-5
 RUNS = 1_000

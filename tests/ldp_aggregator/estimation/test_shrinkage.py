@@ -13,8 +13,8 @@ from ldp_aggregator import estimate, train
 from ldp_aggregator.estimation.intervals import Cells
 from ldp_aggregator.estimation.moments import Present, rebuild_moments, shrink_moments
 from ldp_aggregator.estimation.simplex import floor, norm_sub, post_process
-from protocols.document.schema import ContinuousFeature
-from simulations import simulate
+from ldp_protocols.document.schema import ContinuousFeature
+from ldp_simulations import simulate
 
 FEATURE = ContinuousFeature("x", 0, 100)
 ASKED = {"kind": "continuous", "missing": False, "low": 0, "high": 100}

@@ -15,8 +15,8 @@ from drafts import draft, text
 from issuing import MODULUS, PUBLISHED, SIGNER
 
 from ldp_client.tokens import finished_token, token_request
-from protocols import Campaign, LdpError
-from protocols.tokens import REQUEST_TYPE, RESPONSE_TYPE
+from ldp_protocols import Campaign, LdpError
+from ldp_protocols.tokens import REQUEST_TYPE, RESPONSE_TYPE
 
 pytest.importorskip("gmpy2")
 

@@ -23,9 +23,9 @@ from ldp_aggregator.learning.evaluation_round import (
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.learning.published import published_by
 from ldp_aggregator.mechanisms import analysis_of
-from protocols import Campaign
-from protocols.model import Model
-from simulations import simulate
+from ldp_protocols import Campaign
+from ldp_protocols.document.model import Model
+from ldp_simulations import simulate
 
 RUNS = 100
 

@@ -15,9 +15,9 @@ from ldp_aggregator.estimation.posterior import tables
 from ldp_aggregator.estimation.posterior.tables import posterior_of
 from ldp_aggregator.learning.frames import as_column, column_of, declared_indices, numbers, texts_of
 from ldp_aggregator.mechanisms import analysis_of
-from protocols import Campaign
-from protocols.document.schema import CategoricalFeature, ContinuousFeature, Label
-from protocols.values import number_of, text_of
+from ldp_protocols import Campaign
+from ldp_protocols.document.schema import CategoricalFeature, ContinuousFeature, Label
+from ldp_protocols.values import number_of, text_of
 
 shapes = st.lists(st.tuples(st.integers(2, 4), st.booleans()), min_size=1, max_size=6)
 """Numbers of values of features, and whether these may be missing."""

@@ -8,9 +8,9 @@ from sklearn.naive_bayes import GaussianNB
 
 from ldp_aggregator import NaiveBayes, train
 from ldp_client.classifier import Classifier
-from protocols import Campaign
-from protocols.model import Model
-from simulations import simulate
+from ldp_protocols import Campaign
+from ldp_protocols.document.model import Model
+from ldp_simulations import simulate
 
 QUESTION = {"age": "young", "income": "medium", "gender": "female"}
 

@@ -12,8 +12,8 @@ from ldp_aggregator import Tally, train
 from ldp_aggregator.learning.expected_accuracy import best_feature, predict_accuracy
 from ldp_aggregator.learning.training import Decoding, learn
 from ldp_aggregator.mechanisms import analysis_of
-from protocols import Campaign
-from simulations import simulate
+from ldp_protocols import Campaign
+from ldp_simulations import simulate
 
 
 def campaign_of(features, values=2, classes=2, *, epsilon=1.0, missing=False):

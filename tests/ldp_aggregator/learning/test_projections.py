@@ -11,8 +11,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from ldp_aggregator import Tally, train
 from ldp_aggregator.learning.projections import add_to_draft, fit_projection, moments_of_round, moments_of_table
-from protocols import Campaign
-from simulations import simulate
+from ldp_protocols import Campaign
+from ldp_simulations import simulate
 
 NUMBERS = (number(f"x{i}", high=10 * (i + 1)) for i in range(4))
 DRAFT = draft(*NUMBERS, label={"name": "class", "classes": ["a", "b", "c"]}, privacy={"epsilon": 2}, study="s")

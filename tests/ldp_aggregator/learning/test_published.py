@@ -11,7 +11,7 @@ from evaluated import U, V, evaluation, model
 
 from ldp_aggregator.counting.tally import devices_counted
 from ldp_aggregator.learning.published import published_guarantee, published_together, relay_guarantee
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 SMALL = (text("age", "young", "medium", "old"), number("hours", high=100))
 EIGHT = [text(f"f{i}", "a", "b", "c", "d") for i in range(8)]

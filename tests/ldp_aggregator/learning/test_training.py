@@ -13,8 +13,8 @@ from ldp_aggregator.learning.evaluation_round import evaluation_draft
 from ldp_aggregator.learning.projections import fit_projection, moments_of_round
 from ldp_aggregator.learning.published import LOCAL_RELATION
 from ldp_client import Classifier
-from protocols import Campaign
-from simulations import simulate
+from ldp_protocols import Campaign
+from ldp_simulations import simulate
 
 BINARY = {"kind": "categorical", "missing": False, "values": ["a", "b"]}
 GAUSSIAN = {"kind": "continuous", "missing": False, "low": 0, "high": 100}

@@ -22,14 +22,14 @@ from ldp_aggregator.mechanisms import ENUMERATION, FACTS, analysis_of, verify_th
 from ldp_aggregator.mechanisms.analysis import Blanket, Flags, Integers, Limit, Rows, count_positions
 from ldp_aggregator.mechanisms.pure import PureFacts
 from ldp_client import perturb
-from protocols import Campaign, Coins, DocumentError, encode_upload
-from protocols.document.verification import CLOSED_FORM, verify
-from protocols.exact import ONE, exact_epsilon, exp_bounds, probability_down
-from protocols.mechanisms import DISCRETE, MOMENTS, PURE, DirectEncoding, NoisyVector, PureMechanism, WorstCase
-from protocols.mechanisms.base import Parameters, read_names, read_probability
-from simulations import simulate
-from simulations.fleet.devices import lying_reports
-from simulations.studies.planning import standard_errors
+from ldp_protocols import Campaign, Coins, DocumentError, encode_upload
+from ldp_protocols.verification import CLOSED_FORM, verify
+from ldp_protocols.exact import ONE, exact_epsilon, exp_bounds, probability_down
+from ldp_protocols.mechanisms import DISCRETE, MOMENTS, PURE, DirectEncoding, NoisyVector, PureMechanism, WorstCase
+from ldp_protocols.mechanisms.base import Parameters, read_names, read_probability
+from ldp_simulations import simulate
+from ldp_simulations.fleet.devices import lying_reports
+from ldp_simulations.studies.planning import standard_errors
 
 DRAFT = draft(
     text("colour", "red", "green", "blue", missing=True),

@@ -25,8 +25,8 @@ from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import SCOPES, Outcome, SqliteStore, Store, Submission
 from ldp_aggregator.store.contract import utc_now
-from protocols import Campaign, encode_upload
-from protocols.wire import MEDIA_TYPE
+from ldp_protocols import Campaign, encode_upload
+from ldp_protocols.wire import MEDIA_TYPE
 
 ON_BOTH_LOOPS = {f"test_{name}.py" for name in ("connections", "handing_over", "memory", "short_way")}
 

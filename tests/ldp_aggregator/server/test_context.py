@@ -12,7 +12,7 @@ from ldp_aggregator.server import context
 from ldp_aggregator.server.context import CampaignCache, SizedCache
 from ldp_aggregator.store import StoreError
 from ldp_aggregator.store.contract import unknown_campaign
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 
 class CountedDocuments:

@@ -18,7 +18,7 @@ from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_aggregator.store import SqliteStore, StoreError
 from ldp_aggregator.store.contract import unknown_campaign
 from ldp_aggregator.store.decisions import GRACE
-from protocols import LdpError
+from ldp_protocols import LdpError
 
 KEPT = timedelta(days=30)
 DAY = 86400

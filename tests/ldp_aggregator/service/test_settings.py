@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from ldp_aggregator.service.settings import Limits, host_and_port, read_settings, variables
-from protocols import LdpError
+from ldp_protocols import LdpError
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from ldp_aggregator.store import Outcome, StoredToken, StoreError
 from ldp_aggregator.store.decisions import GRACE
 from ldp_aggregator.store.postgres.store import SMALL
 from ldp_client.answering import perturb
-from protocols import Campaign, encode_upload
+from ldp_protocols import Campaign, encode_upload
 
 UNKNOWN_ID = "A" * 43
 

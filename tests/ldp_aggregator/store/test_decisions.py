@@ -17,7 +17,7 @@ from ldp_aggregator.store.decisions import (
     gather_by_campaign,
     vouched_part,
 )
-from protocols.framing import ID_BYTES
+from ldp_protocols.framing import ID_BYTES
 
 
 def test_a_group_is_taken_apart_in_the_order_in_which_everybody_locks_campaigns():

@@ -10,7 +10,7 @@ from cells import cell_campaign, cell_report, cells_of, count, publish, submissi
 
 from ldp_aggregator.counting.tally import COMPACT_AT, Arrivals
 from ldp_aggregator.service.publishing import UntrainableError, publish_trained, tally_to_publish
-from protocols import Report
+from ldp_protocols import Report
 
 
 def every(reports, **more):

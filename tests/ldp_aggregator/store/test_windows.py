@@ -14,7 +14,7 @@ from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.node_statistics import decode_share, encode_share, parts_of
 from ldp_aggregator.service.publishing import check_kind
 from ldp_aggregator.store.backup import copy_store, restore_store
-from protocols import DocumentError, DraftError
+from ldp_protocols import DocumentError, DraftError
 
 DAY = 86400
 COUNT = 20

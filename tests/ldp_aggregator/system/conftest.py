@@ -15,7 +15,7 @@ from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import Damage, Store, open_store
 from ldp_aggregator.store.contract import utc_now
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 
 class Kept:

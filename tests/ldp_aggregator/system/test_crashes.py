@@ -19,7 +19,7 @@ from drafts import text
 from issuing import issuer, shown_for
 from uploader import Uploaders, in_groups, post
 
-from protocols import Report, encode_upload
+from ldp_protocols import Report, encode_upload
 
 STORES = ("sqlite", "postgres")
 LOOPS = ("uvloop", "asyncio")

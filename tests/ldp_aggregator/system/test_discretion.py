@@ -12,8 +12,8 @@ import pytest
 from cells import cell_report
 from daemon import Daemon
 
-from protocols import encode_upload
-from protocols.wire import MEDIA_TYPE
+from ldp_protocols import encode_upload
+from ldp_protocols.wire import MEDIA_TYPE
 
 CLIENT = "127.0.0.77"
 """All of 127.0.0.0/8 is this machine, so a client can have an address that would be seen."""

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.estimator_checks import check_estimator
 
 import ldp_aggregator
-import simulations
+import ldp_simulations
 from ldp_aggregator import NaiveBayes, trainers
 from ldp_aggregator.trainers import (
     FederatedNB,
@@ -17,7 +17,7 @@ from ldp_aggregator.trainers import (
     SmoothSensitivityNB,
     SufficientStatisticsNB,
 )
-from protocols import DocumentError
+from ldp_protocols import DocumentError
 
 HANDED_ON = [one for one in (getattr(trainers, name) for name in trainers.__all__) if isinstance(one, type)]
 CLASSIFIERS = [NaiveBayes, *(kind for kind in HANDED_ON if issubclass(kind, ClassifierMixin))]
@@ -65,7 +65,7 @@ def test_clusters_round_trip_through_clone_pickle_and_json(schema, table):
 
 def test_every_estimator_that_a_package_hands_on_round_trips_here():
     handed_on = [
-        getattr(package, name) for package in (ldp_aggregator, trainers, simulations) for name in package.__all__
+        getattr(package, name) for package in (ldp_aggregator, trainers, ldp_simulations) for name in package.__all__
     ]
     estimators = {kind for kind in handed_on if isinstance(kind, type) and issubclass(kind, BaseEstimator)}
     assert estimators == {*CLASSIFIERS, PrivateKMeans}

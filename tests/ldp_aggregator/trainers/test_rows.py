@@ -41,8 +41,8 @@ from ldp_aggregator.trainers.statistics import (
     statistics_of,
     statistics_of_chunks,
 )
-from protocols import Campaign
-from protocols.model import Model
+from ldp_protocols import Campaign
+from ldp_protocols.document.model import Model
 
 LABEL = {"name": "y", "classes": ["0", "true", "red"]}
 FEATURES = [

@@ -9,7 +9,7 @@ import pytest
 
 from ldp_client.command import main
 from ldp_client.testing import Answer
-from protocols.shell import FAILED, WRONG_USAGE
+from ldp_protocols.command_line import FAILED, WRONG_USAGE
 
 WRONG = ("must be https", "campaign_id must be", "max_total_epsilon must be")
 """What the command line itself says wrong; everything else failed."""

@@ -18,7 +18,7 @@ from ldp_client.policy import (
     SPLIT_STATUSES,
     TERMINAL_STATUSES,
 )
-from protocols import Report
+from ldp_protocols import Report
 
 NOW = 1_800_000_000.0
 POLICY = Policy()

@@ -18,7 +18,7 @@ from ldp_client.delivery.schedule import Idle, Wait
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Response
 from ldp_client.testing import Answer, FakeClock
-from protocols import LdpError
+from ldp_protocols import LdpError
 
 
 def test_a_retry_sends_the_same_bytes(join, server, campaign):

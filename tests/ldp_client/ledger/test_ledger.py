@@ -7,7 +7,7 @@ import pytest
 from ldp_client import Ledger, MemoryStorage, Receipt, StorageError
 from ldp_client.ledger import FATES, Consent, Installation, read_installation, write_installation
 from ldp_client.refusals import Caps, refusal
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 CAP = 8.0
 SECRET = bytes(range(32))

@@ -18,7 +18,7 @@ from ldp_client import Device, LdpError, MemoryStorage, TransportError
 from ldp_client.network.transport import PROBLEM_TYPE, Request, Response
 from ldp_client.storage import location
 from ldp_client.testing import FakeClock
-from protocols import Campaign, Report, decode_upload, encode_upload
+from ldp_protocols import Campaign, Report, decode_upload, encode_upload
 
 INSTALLS, VISITS = 20, 30
 MINUTE, DAY, LATE = 60.0, 86_400.0, 600.0

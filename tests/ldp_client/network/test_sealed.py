@@ -9,9 +9,9 @@ from records import RECORD
 
 from ldp_client import Device, MemoryStorage, Policy, RefusedError
 from ldp_client.network.transport import Response
-from protocols import Campaign, LdpError
-from protocols.document.gateway import Gateway
-from protocols.oblivious import (
+from ldp_protocols import Campaign, LdpError
+from ldp_protocols.document.gateway import Gateway
+from ldp_protocols.oblivious import (
     ENC_BYTES,
     HEADER_BYTES,
     REQUEST_TYPE,
@@ -24,7 +24,7 @@ from protocols.oblivious import (
     seal_info,
     suite,
 )
-from protocols.wire import MEDIA_TYPE
+from ldp_protocols.wire import MEDIA_TYPE
 
 pytest.importorskip("pyhpke")
 

@@ -14,7 +14,7 @@ from sockets import Raw, Scripted, exactly, until_blank_line
 from ldp_client import TransportError
 from ldp_client.network.stdlib import HttpTransport, Patience, Proxies, Proxy, read_proxy
 from ldp_client.network.transport import Request
-from protocols import LdpError
+from ldp_protocols import LdpError
 
 
 @pytest.fixture

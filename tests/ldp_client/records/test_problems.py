@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ldp_client.answering import item_of
 from ldp_client.problems import Problem, record_problems
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 DRAFT = draft(
     text("flag", "0", "1"),

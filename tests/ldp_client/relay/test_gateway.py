@@ -16,9 +16,9 @@ from ldp_client.network.transport import Request
 from ldp_client.policy import LARGEST_UPLOAD
 from ldp_client.relay import RELAY_POLICY, Mixing, Relay
 from ldp_client.relay.gateway import LARGEST_REQUEST_HEAD
-from protocols import encode_upload
-from protocols.oblivious import REQUEST_TYPE
-from protocols.wire import MEDIA_TYPE
+from ldp_protocols import encode_upload
+from ldp_protocols.oblivious import REQUEST_TYPE
+from ldp_protocols.wire import MEDIA_TYPE
 
 LENGTHS = {
     (413, "body-too-large"): [

@@ -13,7 +13,7 @@ from ldp_client import MemoryStorage, perturb
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.relay import BATCH_HEADER, Mixing, Relay
 from ldp_client.testing import Answer
-from protocols import LdpError, Report, decode_upload, encode_upload
+from ldp_protocols import LdpError, Report, decode_upload, encode_upload
 
 
 class Noting(HttpTransport):

@@ -16,7 +16,7 @@ from ldp_client.relay.forwarding import ScopedStorage
 from ldp_client.runtime import ForkSafeLock
 from ldp_client.storage.location import open_cache
 from ldp_client.storage.sqlite import SqliteStorage
-from protocols import LdpError
+from ldp_protocols import LdpError
 
 MAKERS = {
     "memory": lambda _: MemoryStorage(),

@@ -17,10 +17,10 @@ from exact_coins import SeededCoins
 from ldp_aggregator.audit import Answer, Person
 from ldp_client.answering import item_of, perturb
 from ldp_client.draw import draw_questions
-from protocols import Campaign, Coins, Question, Report, encode_upload
-from protocols.mechanisms import Moment
-from protocols.values import held
-from protocols.wire import report_id
+from ldp_protocols import Campaign, Coins, Question, Report, encode_upload
+from ldp_protocols.mechanisms import Moment
+from ldp_protocols.values import held
+from ldp_protocols.wire import report_id
 
 AT_LENGTH: Final = 20_000
 """Trials of each person, the command's default."""

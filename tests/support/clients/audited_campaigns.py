@@ -7,7 +7,7 @@ from functools import cache
 from drafts import draft, number, text
 
 from ldp_aggregator.cli.audit import single_question as question
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 
 def compiled(classes, weight, features, **changes):

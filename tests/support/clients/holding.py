@@ -7,7 +7,7 @@ import threading
 from contextlib import contextmanager
 
 from ldp_client import MemoryStorage
-from protocols import LdpError
+from ldp_protocols import LdpError
 
 PATIENCE = 60.0
 """Seconds after which a call is taken to wait for ever."""

@@ -12,10 +12,10 @@ from audited_campaigns import campaign, question, scores
 from exact_coins import SeededCoins
 
 from ldp_aggregator.audit.verdict import BESIDE, IMPOSSIBLE, LOSS, MALFORMED, SHARE
-from protocols import Report
-from protocols.exact import ONE, WORD_BITS, discrete_laplace, discrete_laplace_variance
-from protocols.mechanisms import VALUE_BITS, DirectEncoding, Moment, NoisyVector, OneBit, SubsetSelection
-from protocols.mechanisms.pure import index_width, pack_flags, pack_indices
+from ldp_protocols import Report
+from ldp_protocols.exact import ONE, WORD_BITS, discrete_laplace, discrete_laplace_variance
+from ldp_protocols.mechanisms import VALUE_BITS, DirectEncoding, Moment, NoisyVector, OneBit, SubsetSelection
+from ldp_protocols.mechanisms.pure import index_width, pack_flags, pack_indices
 
 LEAKING = {}
 leak, leak_each = planted_in(LEAKING)

@@ -27,7 +27,7 @@ from ldp_aggregator.audit.verdict import (
     SEED,
     STUDY,
 )
-from protocols import Coins, Report, encode_upload
+from ldp_protocols import Coins, Report, encode_upload
 
 LEAKING = {}
 leak, leak_each = planted_in(LEAKING)

@@ -9,7 +9,7 @@ from drafts import draft, text
 
 from ldp_aggregator.audit import audit, command_client, command_stopwatch
 from ldp_aggregator.cli.audit import single_question
-from protocols import Campaign, decode_upload
+from ldp_protocols import Campaign, decode_upload
 
 
 def ask(command: Sequence[str], *lines: dict[str, Any]) -> list[str]:

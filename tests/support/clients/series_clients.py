@@ -18,8 +18,8 @@ from ldp_aggregator.audit.asking.lives import Lives
 from ldp_aggregator.audit.verdict import BESIDE, LOSS, RETRY, TWICE
 from ldp_client.answering import item_of
 from ldp_client.draw import draw_questions, draw_window
-from protocols import Campaign, Report, decode_upload, encode_upload
-from protocols.wire import report_id
+from ldp_protocols import Campaign, Report, decode_upload, encode_upload
+from ldp_protocols.wire import report_id
 
 
 class Device:

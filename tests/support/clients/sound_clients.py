@@ -8,9 +8,9 @@ import numpy as np
 from ldp_aggregator.audit.searching.tight_events import item_of
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.analysis import MomentBatch
-from protocols import Campaign
-from protocols.document.questions import MOMENT
-from protocols.mechanisms import VALUE_BITS
+from ldp_protocols import Campaign
+from ldp_protocols.document.questions import MOMENT
+from ldp_protocols.mechanisms import VALUE_BITS
 
 
 class Vectorised:

@@ -4,7 +4,7 @@ import json
 
 from drafts import draft, number, text
 
-from simulations.__main__ import main
+from ldp_simulations.__main__ import main
 
 FEATURES = (text("colour", "red", "blue"), number("size", 0, 60))
 LABEL = {"name": "sold", "classes": ["yes", "no"]}

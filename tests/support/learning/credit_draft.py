@@ -5,7 +5,7 @@ import json
 
 from hypothesis import strategies as st
 
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 DRAFT = {
     "version": 1,

@@ -1,6 +1,6 @@
 """A study to evaluate: a campaign, and a model with a known accuracy. Without numpy: devices are tested with it."""
 
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 DESCRIBED = [
     {"name": "u", "kind": "categorical", "values": ["1", "2", "3"]},

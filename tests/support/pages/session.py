@@ -17,7 +17,7 @@ from blocks import ROOT
 
 STUBS = Path(__file__).parent / "stubs"
 FOREVER = re.compile(
-    r"^(?P<command>(?:ldp-aggregator serve|python -m ldp_client relay|node \S*serve\.mjs)\b[^\n&#]*?)"
+    r"^(?P<command>(?:ldp-aggregator serve|ldp-client relay|node \S*serve\.mjs)\b[^\n&#]*?)"
     r"\s*&?\s*(?:#[^\n]*)?$",
     re.MULTILINE,
 )

@@ -17,9 +17,9 @@ from postgres import database
 
 from ldp_aggregator import train
 from ldp_client import Classifier, perturb
-from protocols import Campaign, encode_upload
-from simulations import simulate
-from simulations.tables.sources import read_draft
+from ldp_protocols import Campaign, encode_upload
+from ldp_simulations import simulate
+from ldp_simulations.tables.sources import read_draft
 
 EXAMPLE = read_draft(ROOT / "examples" / "campaign.toml")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -63,7 +63,7 @@ def answer_once(session, campaign):
     session.shell(
         f"""
         echo '{{"record": {{"age": "young", "income": 41000}}, "label": "no"}}' > record.json
-        python -m ldp_client contribute http://127.0.0.1:{session.public} {campaign.id} --storage other.db \\
+        ldp-client contribute http://127.0.0.1:{session.public} {campaign.id} --storage other.db \\
           --record-file record.json
         """,
         "a device",

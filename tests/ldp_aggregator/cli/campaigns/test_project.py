@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from answering import answer
 
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 LABEL = {"name": "class", "classes": ["a", "b"]}
 FEATURES = (drafts.number("x", 0, 10, missing=True), drafts.number("y", 0, 20, missing=True))

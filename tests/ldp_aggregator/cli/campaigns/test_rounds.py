@@ -18,7 +18,7 @@ from ldp_aggregator import NaiveBayes
 from ldp_aggregator.store import Submission, open_store
 from ldp_client.answering import perturb
 from ldp_client.draw import draw_window
-from protocols import Campaign, decode_upload, encode_upload
+from ldp_protocols import Campaign, decode_upload, encode_upload
 
 DEVICES = 1_500
 

@@ -10,8 +10,8 @@ from drafts import draft, number, text
 
 from ldp_aggregator.mechanisms import verify_thoroughly
 from ldp_aggregator.service.publishing import compile_draft
-from protocols import Campaign
-from protocols.document.verification import NEGLIGIBLE_GAP
+from ldp_protocols import Campaign
+from ldp_protocols.verification import NEGLIGIBLE_GAP
 
 EXAMPLE = Path(__file__).resolve().parents[4] / "examples" / "campaign.toml"
 

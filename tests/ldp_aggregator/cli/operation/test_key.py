@@ -9,7 +9,7 @@ from drafts import draft
 from drafts import text as values
 
 from ldp_client import Classifier, Device, MemoryStorage, RefusedError
-from protocols import Campaign, DocumentError
+from ldp_protocols import Campaign, DocumentError
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from ldp_aggregator.service.publishing import counts_of
 from ldp_aggregator.service.settings import read_settings
 from ldp_aggregator.store import open_store
 from ldp_aggregator.store.sqlite.database import FILE_NAME
-from protocols import encode_upload
+from ldp_protocols import encode_upload
 
 
 def within(folder, work):

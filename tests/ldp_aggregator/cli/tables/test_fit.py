@@ -10,7 +10,7 @@ from drafts import draft, number, text
 from ldp_aggregator import NaiveBayes
 from ldp_aggregator.cli import tables
 from ldp_aggregator.trainers import FederatedState, PrivateKMeans, SufficientStatisticsNB
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 FEATURES = number("x", 0, 10, missing=True), text("c", "NA", "2", missing=True)
 DRAFT = draft(*FEATURES, label={"name": "class", "classes": ["0", "1"]}, privacy={"epsilon": 3})

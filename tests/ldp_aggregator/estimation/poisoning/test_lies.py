@@ -14,9 +14,9 @@ from payloads import possible_payloads
 from ldp_aggregator import Tally, estimate, train
 from ldp_aggregator.estimation.poisoning import quotient_reach, report_that_names
 from ldp_client import perturb
-from protocols import Campaign
-from protocols.wire import Block
-from simulations import simulate
+from ldp_protocols import Campaign
+from ldp_protocols.wire import Block
+from ldp_simulations import simulate
 
 CATEGORICAL = {"kind": "categorical", "missing": False, "values": ["a", "b", "c"]}
 CONTINUOUS = {"kind": "continuous", "missing": False, "low": 0, "high": 100}

@@ -36,8 +36,8 @@ from ldp_aggregator.estimation.posterior.evidence import (
 from ldp_aggregator.estimation.posterior.tables import posterior_of
 from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_aggregator.mechanisms import analysis_of
-from protocols import Campaign
-from protocols.mechanisms import DISCRETE
+from ldp_protocols import Campaign
+from ldp_protocols.mechanisms import DISCRETE
 
 
 def campaign_of(values=(2, 3), classes=2, epsilon=1.0, discrete="ss", *, missing=False):

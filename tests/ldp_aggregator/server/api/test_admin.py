@@ -11,9 +11,9 @@ from drafts import draft, text
 from ldp_aggregator.server.process import ADMIN
 from ldp_aggregator.service.signing import described, public_key, sign_directory
 from ldp_aggregator.store import SCOPES
-from protocols import Campaign
-from protocols.document.directory import read_directory
-from protocols.model import Model
+from ldp_protocols import Campaign
+from ldp_protocols.document.directory import read_directory
+from ldp_protocols.document.model import Model
 
 DRAFT = draft(text("age", "young", "medium", "old", missing=True))
 TOML = b"""

@@ -5,8 +5,8 @@ from cells import reports_of
 
 from ldp_aggregator.server.process import origin_headers, preflight_headers
 from ldp_aggregator.service.settings import Settings, read_settings
-from protocols import LdpError, encode_upload
-from protocols.wire import MEDIA_TYPE
+from ldp_protocols import LdpError, encode_upload
+from ldp_protocols.wire import MEDIA_TYPE
 
 PAGE, OTHER = "https://app.example.org", "https://evil.example"
 ALLOWED = "Access-Control-Allow-Origin"

@@ -5,8 +5,8 @@ import hashlib
 import pytest
 from cells import cell_report, cells_of
 
-from protocols import encode_upload
-from protocols.wire import MEDIA_TYPE
+from ldp_protocols import encode_upload
+from ldp_protocols.wire import MEDIA_TYPE
 
 UNKNOWN_ID = "A" * 43
 FIRST, SECOND = '{"model": 1}', '{"model": 2}'

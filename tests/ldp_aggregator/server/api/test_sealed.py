@@ -15,9 +15,9 @@ from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.signing import gateway_of, read_gateway_seeds
 from ldp_aggregator.store.contract import utc_now
 from ldp_client.network.sealed import Sealed
-from protocols import LdpError, encode_upload
-from protocols.document.gateway import Gateway
-from protocols.oblivious import (
+from ldp_protocols import LdpError, encode_upload
+from ldp_protocols.document.gateway import Gateway
+from ldp_protocols.oblivious import (
     BATCH_TYPE,
     LENGTH_HEADER,
     REQUEST_TYPE,
@@ -26,7 +26,7 @@ from protocols.oblivious import (
     decode_response,
     encode_request,
 )
-from protocols.wire import MEDIA_TYPE
+from ldp_protocols.wire import MEDIA_TYPE
 
 TYPED = (("content-type", MEDIA_TYPE),)
 LINE = "ldp-bayes gateway key 1: {}\n"

@@ -19,7 +19,7 @@ from ldp_aggregator.store import StoreError
 from ldp_aggregator.store.contract import utc_now
 from ldp_aggregator.trainers import FederatedState, encode_share, node_statistics
 from ldp_client.answering import perturb
-from protocols import Campaign
+from ldp_protocols import Campaign
 
 NODES = ("north", "south", "east", "west")
 

@@ -13,7 +13,7 @@ from ldp_aggregator.server.intake import BURST_SECONDS, MOST_KEPT, Admission, ad
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.server.upload_queue import LEAST_BYTES, for_a_device
 from ldp_aggregator.service.settings import Limits, Settings
-from protocols import Campaign, LdpError, Report, decode_upload, encode_upload
+from ldp_protocols import Campaign, LdpError, Report, decode_upload, encode_upload
 
 
 def draft(values=3, features=4):

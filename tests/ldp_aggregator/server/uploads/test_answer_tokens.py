@@ -21,10 +21,10 @@ from ldp_aggregator.service.publishing import check_kind
 from ldp_aggregator.store import Submission
 from ldp_client.answering import perturb
 from ldp_client.tokens import finished_token, token_request
-from protocols import Campaign, DocumentError, DraftError, Report, decode_upload, encode_upload
-from protocols.exact import SYSTEM_COINS
-from protocols.tokens import challenge, credentials
-from simulations.fidelities import Columns, simulate_counts
+from ldp_protocols import Campaign, DocumentError, DraftError, Report, decode_upload, encode_upload
+from ldp_protocols.exact import SYSTEM_COINS
+from ldp_protocols.tokens import challenge, credentials
+from ldp_simulations.fidelities import Columns, simulate_counts
 
 FRAME = pd.DataFrame({"u": ["1", "2"] * 5, "v": np.linspace(0, 1, 10), "w": ["1", "2", "3", None, None] * 2})
 LABELS = ["a", "b", "b", "a", "a"] * 2

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.server.sockets import upload_path
 from ldp_aggregator.server.sockets.upload_path import LONGEST_KNOWN, MOST_KNOWN, read_head
-from protocols.wire import MEDIA_TYPE
+from ldp_protocols.wire import MEDIA_TYPE
 
 ID = "A" * 43
 LINE = f"POST /v1/campaigns/{ID}/reports HTTP/1.1"

@@ -12,7 +12,7 @@ from cells import cell_report, cells_of, reports_of
 from raw_http import ELSEWHERE, NOWHERE, Reply, becomes, document_of, exchange, request_head, request_of
 
 from ldp_aggregator.server.sockets.upload_path import ClientConnection
-from protocols import encode_upload
+from ldp_protocols import encode_upload
 
 
 @pytest.fixture(autouse=True)

@@ -27,8 +27,8 @@ from ldp_aggregator.trainers.federation.delivery import ATTEMPTS, Aggregator, se
 from ldp_aggregator.trainers.model_from_statistics import Options, rebuild
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.statistics import plan_noise
-from protocols import Campaign, DocumentError
-from protocols.model import Model
+from ldp_protocols import Campaign, DocumentError
+from ldp_protocols.document.model import Model
 
 pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.noise.randomness.PrivacyWarning")
 

@@ -20,7 +20,7 @@ from ldp_aggregator.trainers import (
     SufficientStatisticsNB,
 )
 from ldp_aggregator.trainers.noise.accountant import Accountant, BudgetError, allocate
-from protocols.exact import exact_epsilon
+from ldp_protocols.exact import exact_epsilon
 
 
 def test_what_is_too_much_is_refused_and_not_booked():
@@ -96,7 +96,7 @@ def test_nothing_is_drawn_before_a_refusal(schema, table, trainer, monkeypatch):
     """Any draw is an error, wherever the coins come from; also where there are moments only."""
     drawn = Mock(side_effect=AssertionError("noise was drawn"))
     monkeypatch.setattr("ldp_aggregator.trainers.noise.randomness.word_array", drawn)
-    monkeypatch.setattr("protocols.exact.SystemCoins.words", drawn)
+    monkeypatch.setattr("ldp_protocols.exact.SystemCoins.words", drawn)
     with pytest.raises(BudgetError):
         trainer(schema, epsilon=2.0, accountant=Accountant(1.0)).fit(*table)
     with pytest.raises(AssertionError, match="noise was drawn"):

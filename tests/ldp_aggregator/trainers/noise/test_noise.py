@@ -20,7 +20,7 @@ from ldp_aggregator.trainers.noise.randomness import (
     word_array,
 )
 from ldp_aggregator.trainers.noise.smoothness import calibrate, largest_beta, rounded_draw
-from protocols.exact import SYSTEM_COINS, ScriptedCoins
+from ldp_protocols.exact import SYSTEM_COINS, ScriptedCoins
 
 GRID = tuple(i / 4 for i in range(5))
 FINE = np.linspace(0, 1, 21)

@@ -1,0 +1,14 @@
+from ldp_protocols.campaign import Campaign as Campaign
+from ldp_protocols.document.questions import Question as Question
+from ldp_protocols.errors import DocumentError as DocumentError
+from ldp_protocols.errors import DraftError as DraftError
+from ldp_protocols.errors import LdpError as LdpError
+from ldp_protocols.errors import RecordError as RecordError
+from ldp_protocols.exact import SYSTEM_COINS as SYSTEM_COINS
+from ldp_protocols.exact import Coins as Coins
+from ldp_protocols.exact import ScriptedCoins as ScriptedCoins
+from ldp_protocols.exact import SystemCoins as SystemCoins
+from ldp_protocols.mechanisms import Mechanism as Mechanism
+from ldp_protocols.wire import Report as Report
+from ldp_protocols.wire import decode_upload as decode_upload
+from ldp_protocols.wire import encode_upload as encode_upload

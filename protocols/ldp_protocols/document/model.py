@@ -1,0 +1,180 @@
+"""The model document: what the aggregator publishes and a device classifies with.
+
+A Naive Bayes model as plain probabilities (zeros are allowed: a model trained without noise and smoothing has them)::
+
+    {"version": 1, "kind": "naive-bayes", "label": "missed_payment", "classes": ["yes", "no"], "prior": [0.4, 0.6],
+     "features": [
+       {"name": "age", "kind": "categorical", "values": ["young", "old"], "likelihood": [[0.5, 0.2], [0.5, 0.8]]},
+       {"name": "income", "kind": "continuous", "low": 0, "high": 9, "bins": 2, "likelihood": [[0.3, 0.9], [0.7, 0.1]]},
+       {"name": "hours", "kind": "gaussian", "low": 0, "high": 100, "mean": [40.0, 38.5], "variance": [90.0, 81.0]}],
+     "projection": {"features": [{"name": "x", "kind": "continuous", "low": 0, "high": 1}], ...} or null,
+     "training": {...}}
+
+``projection`` is the campaign's, with its input features beside it; the likelihoods are then of its outputs.
+``likelihood[value][class]`` is P(value | class). Mean and variance are in the feature's own units. ``training``
+says how the model came about (campaign ids, number of reports, epsilon, post-processing); a device ignores it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from ldp_protocols.document import schema
+from ldp_protocols.document.schema import (
+    CategoricalFeature,
+    ContinuousFeature,
+    Label,
+    Projection,
+    read_features,
+    read_projection,
+)
+from ldp_protocols.errors import DocumentError
+from ldp_protocols.fields import Fields, describe, parse_json, read_bounds
+
+if TYPE_CHECKING:
+    from typing import Self
+
+MODEL_VERSION: Final = 1
+_SUM_TOLERANCE: Final = 1e-6
+_LARGEST_VARIANCE: Final = 1e300
+
+Table = tuple[tuple[float, ...], ...]
+"""``table[value][class]`` is P(value | class)."""
+
+
+@dataclass(frozen=True)
+class DiscreteLikelihood:
+    """P(value | class) of a categorical or discretised feature."""
+
+    feature: CategoricalFeature | ContinuousFeature
+    table: Table
+
+
+@dataclass(frozen=True)
+class GaussianLikelihood:
+    """Mean and variance of a continuous feature in every class; values are clipped to [low, high] first."""
+
+    feature: ContinuousFeature
+    mean: tuple[float, ...]
+    variance: tuple[float, ...]
+
+
+Likelihood = DiscreteLikelihood | GaussianLikelihood
+
+
+@dataclass(frozen=True)
+class Model:
+    """A Naive Bayes model, ready to classify with."""
+
+    label: str
+    classes: tuple[str, ...]
+    prior: tuple[float, ...]
+    likelihoods: tuple[Likelihood, ...]
+    projection: Projection | None = None
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, text: bytes | str) -> Self:
+        """Read a model document. Raises DocumentError, which names the field."""
+        fields = Fields(parse_json(text, _refuse), "", _refuse)
+        fields.integer("version", least=MODEL_VERSION, most=MODEL_VERSION)
+        fields.choice("kind", ("naive-bayes",))
+        label = fields.text("label")
+        classes = fields.texts("classes", least=2, most=schema.MOST_CLASSES)
+        prior = fields.numbers("prior", len(classes))
+        _check_distribution(fields, "prior", prior)
+        features = fields.sequence("features", least=0, most=schema.MOST_FEATURES)
+        likelihoods = tuple(
+            _read_likelihood(value, f"features[{position}]", len(classes)) for position, value in enumerate(features)
+        )
+        names = [label, *(likelihood.feature.name for likelihood in likelihoods)]
+        if len(set(names)) != len(names):
+            raise fields.error("features", "the names of the label and of all features must be different")
+        training = fields.raw("training") or {}
+        if not isinstance(training, Mapping):
+            raise fields.error("training", f"must be an object, not {describe(training)}")
+        projection = _read_projection(fields, Label(label, classes))
+        fields.finish()
+        return cls(label, classes, prior, likelihoods, projection, training)
+
+    def to_json(self) -> str:
+        """The model document."""
+        made = self.projection
+        document = {
+            "version": MODEL_VERSION,
+            "kind": "naive-bayes",
+            "label": self.label,
+            "classes": list(self.classes),
+            "prior": list(self.prior),
+            "features": [_likelihood_to_json(likelihood) for likelihood in self.likelihoods],
+            "projection": made and {"features": [feature.to_json() for feature in made.inputs], **made.to_json()},
+            "training": dict(self.training),
+        }
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _refuse(name: str, problem: str) -> DocumentError:
+    return DocumentError("invalid-model", f"{name}: {problem}")
+
+
+def _read_projection(fields: Fields, label: Label) -> Projection | None:
+    value = fields.raw("projection")
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise fields.error("projection", f"must be null or an object, not {describe(value)}")
+    described = Fields({"features": value.get("features")}, "projection", _refuse)
+    inputs = read_features(described.sequence("features", least=1, most=schema.MOST_FEATURES), label, _refuse)
+    return read_projection({key: v for key, v in value.items() if key != "features"}, inputs, label, _refuse)
+
+
+def _likelihood_to_json(likelihood: Likelihood) -> dict[str, Any]:
+    described = likelihood.feature.to_json()
+    # How often the feature is asked about, whether it may be missing (then it takes no part in any case), and whether
+    # its values are in their order: no classification depends on these.
+    del described["weight"], described["missing"]
+    described.pop("ordered", None)
+    if isinstance(likelihood, DiscreteLikelihood):
+        return {**described, "likelihood": [list(row) for row in likelihood.table]}
+    del described["bins"]
+    return {**described, "kind": "gaussian", "mean": list(likelihood.mean), "variance": list(likelihood.variance)}
+
+
+def _read_likelihood(value: Any, path: str, classes: int) -> Likelihood:
+    fields = Fields(value, path, _refuse)
+    name = fields.text("name")
+    kind = fields.choice("kind", ("categorical", "continuous", "gaussian"))
+    likelihood: Likelihood
+    if kind == "categorical":
+        values = fields.texts("values", least=1, most=schema.MOST_VALUES)
+        categorical = CategoricalFeature(name, values, missing=schema.MISSING not in values)
+        likelihood = DiscreteLikelihood(categorical, _read_table(fields, categorical.size, classes))
+    else:
+        low, high = read_bounds(fields)
+        if kind == "continuous":
+            binned = ContinuousFeature(name, low, high, fields.integer("bins", least=2, most=schema.MOST_VALUES))
+            likelihood = DiscreteLikelihood(binned, _read_table(fields, binned.size, classes))
+        else:
+            mean, variance = fields.numbers("mean", classes), fields.numbers("variance", classes)
+            if not 0 < min(variance) <= max(variance) <= _LARGEST_VARIANCE:
+                raise fields.error("variance", f"every variance must be above 0 and at most {_LARGEST_VARIANCE}")
+            likelihood = GaussianLikelihood(ContinuousFeature(name, low, high), mean, variance)
+    fields.finish()
+    return likelihood
+
+
+def _read_table(fields: Fields, size: int, classes: int) -> Table:
+    rows = fields.sequence("likelihood", least=size, most=size)
+    table = tuple(fields.row("likelihood", row, classes) for row in rows)
+    for column in zip(*table, strict=True):
+        _check_distribution(fields, "likelihood", column)
+    return table
+
+
+def _check_distribution(fields: Fields, name: str, values: tuple[float, ...]) -> None:
+    if min(values) < 0 or abs(math.fsum(values) - 1) > _SUM_TOLERANCE:
+        raise fields.error(name, "the probabilities of one class must be at least 0 and add up to 1")

@@ -1,0 +1,294 @@
+"""``ldp-simulate demo``: the whole flow in a minute, on a table everybody has or on one of your own."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import signal
+import threading
+import time
+from typing import Any, Final
+
+from ldp_aggregator.estimation.cell_tables import score_names
+from ldp_aggregator.mechanisms import analysis_of
+from ldp_client import Classifier
+from ldp_protocols import Campaign, Question, decode_upload
+from ldp_protocols.document.questions import INDEX, LABEL, PRODUCT, RIGHT, SCORE, SIGN, signs_of
+from ldp_protocols.document.schema import ContinuousFeature
+from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json, warn
+from ldp_simulations.fleet.devices import Network
+from ldp_simulations.fleet.experiment import MARKS, Aggregator, Plan, Result, Watcher, run, temporary_aggregator
+from ldp_simulations.tables.benchmarks import demonstration_source
+from ldp_simulations.tables.frames import TABLE_HELP, read_text_table, records
+from ldp_simulations.tables.sources import Source, source_without_schema
+
+DEFAULT_DEVICES: Final = 20_000
+CLIENTS: Final = 2_000
+"""So many run the real client; ten times as many would take ten times as long, and show nothing more."""
+DERIVED_EPSILON: Final = 2.0
+DERIVED_BINS: Final = 4
+SHOWN: Final = 4
+_MOST_NAMED: Final = 3
+"""Of the cells that a report marks."""
+PAGE: Final = "http://localhost:5173"
+"""Where examples/javascript/serve.mjs serves its page."""
+
+_LOOK_SECONDS: Final = 0.5
+"""A wait without end is not woken by signals everywhere."""
+
+DESCRIPTION: Final = """\
+Start an aggregator in a temporary folder, publish a campaign, let simulated devices answer it over real HTTP, train,
+classify people who were held out on a device, and stop the aggregator. The first 2,000 devices run the real client; the
+answers of the others are drawn at once, by the same laws, and come in as a relay's uploads.
+
+Prints the privacy that each device got, what the server saw of one of them, and the model's accuracy beside that of the
+most frequent class and of the same model learned without privacy. With --json one object with the same figures. With
+--keep it stays after that, with the example's page to answer on. Progress, with the dashboard's address, an admin token
+that opens it and how good the model is meanwhile, goes to standard error, as notes do."""
+
+
+def add_demo(groups: Groups, text: str) -> None:
+    parser = groups.add_parser(
+        "demo",
+        help=text,
+        description=DESCRIPTION,
+        examples=("--devices 5000", "--data people.csv --label income --epsilon 2 --json"),
+    )
+    parser.set_defaults(command=_run)
+    parser.add_argument(
+        "--devices", type=at_least(1), default=DEFAULT_DEVICES, metavar="N", help="default: %(default)s"
+    )
+    parser.add_argument("--data", metavar="TABLE", help=f"a table of your own; {TABLE_HELP}")
+    parser.add_argument("--label", metavar="COLUMN", help="the column of --data to learn")
+    parser.add_argument(
+        "--epsilon", type=between(0, 64), metavar="E", help=f"total loss of a device (default: {DERIVED_EPSILON:g})"
+    )
+    parser.add_argument("--seed", type=at_least(0), help="makes split, people and devices' coins repeatable")
+    add_json(parser)
+    parser.add_argument(
+        "--keep", action="store_true", help="then stay: print the dashboard's address and a token for it until Ctrl-C"
+    )
+    parser.add_argument(
+        "--page",
+        default=PAGE,
+        metavar="ORIGIN",
+        help="with --keep: where `node examples/javascript/serve.mjs` serves its page (default: %(default)s)",
+    )
+
+
+def _run(options: argparse.Namespace) -> None:
+    source = _source(options)
+    if source.notes:
+        warn("This campaign was derived from the table itself, which is fine for a demonstration and nothing else:")
+    for note in source.notes:
+        warn(f"  {note}")
+    plan = Plan(options.devices, options.seed, clients=CLIENTS)
+    network = Network(seed=options.seed)
+    watch = _Watch(plan)
+    watch.say("an aggregator starts, in a temporary folder")
+    with temporary_aggregator([options.page] if options.keep else []) as aggregator:
+        result = run(aggregator, source, plan, network, watch)
+        figures = _figures(source, result, network, _classify(aggregator, result))
+        if options.json:
+            say_json(figures)
+        else:
+            _print(figures)
+        if options.keep:
+            _stay(aggregator, result.campaign, options.page)
+    if not options.json:
+        say("  The aggregator has stopped and its folder is gone.")
+        say()
+
+
+class _Watch(Watcher):
+    """Tells what happens, as it happens, with the seconds since the start."""
+
+    marks = (*MARKS, CLIENTS)
+
+    def __init__(self, plan: Plan) -> None:
+        self._devices = plan.devices or 0
+        self._started = time.monotonic()
+
+    def say(self, text: str) -> None:
+        """A line on standard error."""
+        warn(f"  {time.monotonic() - self._started:5.1f} s  {text}")
+
+    def published(self, aggregator: Aggregator, campaign: Campaign) -> None:
+        """Say where to look on, and what happens now."""
+        self.say(f"it is ready: dashboard {aggregator.admin_url}/campaigns/{campaign.id}")
+        self.say(f"             which opens with {aggregator.token}")
+        clients = min(CLIENTS, self._devices)
+        self.say(f"{clients:,} devices answer, each with the real client over HTTP")
+
+    def learned(self, devices: int, right: float) -> None:
+        """Say how good the model is."""
+        self.say(f"{devices:9,} devices: the model is right for {right:.1%} of the people held out")
+        if devices == CLIENTS < self._devices:
+            self.say(f"{self._devices - CLIENTS:,} more answers are drawn at once and come in as a relay's uploads")
+
+
+def _stay(aggregator: Aggregator, campaign: Campaign, page: str) -> None:
+    """Until SIGINT or SIGTERM. What is printed opens the dashboard and the page of a device, on this machine only."""
+    stopped = threading.Event()
+    before = {number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    warn("")
+    warn(f"  Public page  {aggregator.url}/c/{campaign.id}")
+    warn(f"  A device     {page}/?url={aggregator.url}&campaign={campaign.id}")
+    warn("               served by: node examples/javascript/serve.mjs (after make javascript)")
+    warn("  Ctrl-C stops the aggregator and deletes its folder.")
+    try:
+        while not stopped.wait(_LOOK_SECONDS):
+            pass
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _source(options: argparse.Namespace) -> Source:
+    if options.data is None and options.label is not None:
+        raise argparse.ArgumentTypeError("--label names a column of --data TABLE, which is missing")
+    if options.data is not None and not options.label:
+        columns = ", ".join(map(str, read_text_table(options.data).columns))
+        raise argparse.ArgumentTypeError(
+            f"which column of {options.data} is to be learned? Add --label COLUMN (make demo: LABEL=COLUMN), "
+            f"one of {columns}"
+        )
+    if options.data is None:
+        source = demonstration_source()
+        return source if options.epsilon is None else source.with_epsilon(options.epsilon)
+    return source_without_schema(
+        options.data, options.label, epsilon=options.epsilon or DERIVED_EPSILON, bins=DERIVED_BINS
+    )
+
+
+def _classify(aggregator: Aggregator, result: Result) -> list[dict[str, Any]]:
+    """A device that never answered anything downloads the model and classifies the people who were held out."""
+    classifier = Classifier.fetch(aggregator.url, result.campaign.id)
+    return [
+        {"predicted": classifier.predict(record), "probabilities": classifier.predict_proba(record), "true": true}
+        for record, true in zip(records(result.held_out.frame), result.held_out.labels.tolist(), strict=True)
+    ]
+
+
+def _figures(source: Source, result: Result, network: Network, classified: list[dict[str, Any]]) -> dict[str, Any]:
+    right = sum(one["predicted"] == one["true"] for one in classified)
+    return {
+        "title": result.campaign.title,
+        "table": source.name,
+        **result.to_json(),
+        "majority_class": result.majority_class,
+        "one_report": _first_report(result.campaign, network),
+        "on_a_device": {"classified": len(classified), "right": right, "first": classified[:SHOWN]},
+    }
+
+
+def _with_error(accuracy: float, figures: dict[str, Any]) -> str:
+    """Return an accuracy and its standard error on so many people."""
+    return f"{accuracy:.3f} ± {math.sqrt(accuracy * (1 - accuracy) / figures['held_out']):.3f}"
+
+
+def _first_report(campaign: Campaign, network: Network) -> dict[str, Any]:
+    """All that the server got from the first device: the bytes of its upload, and what its first report says."""
+    upload = network.first_upload
+    if upload is None:
+        raise AssertionError("an experiment has at least one device")
+    block = decode_upload(upload, campaign)[0]
+    question = campaign.counted[block.question]
+    return {
+        "upload_hexadecimal": upload.hex(),
+        "question": question.feature or campaign.label.name,
+        "mechanism": question.mechanism.name,
+        "payload_hexadecimal": block.payloads.hex(),
+        "says": read_report(campaign, question, block.payloads),
+    }
+
+
+def read_report(campaign: Campaign, question: Question, payload: bytes) -> str:
+    """Say what a payload says, and with what probability it is true where it says something definite."""
+    mechanism: Any = question.mechanism
+    numbers = analysis_of(mechanism).numbers(payload)
+    if numbers is not None:
+        return f"{question.feature or campaign.label.name}: {numbers}, of which noise is the most"
+    cells = list(mechanism.support(payload))
+    named = "; ".join(cell_name(campaign, question, cell) for cell in cells[:_MOST_NAMED])
+    if len(cells) == 1 and mechanism.joint_support[0] == 0:
+        return f"{named} (true with probability {float(mechanism.p):.2f})"
+    more = "; ..." if len(cells) > _MOST_NAMED else ""
+    return (
+        f"{len(cells)} of {question.domain_size} answers are marked{': ' if cells else ''}{named}{more} "
+        f"(the true one is among them with probability {float(mechanism.p):.2f})"
+    )
+
+
+def cell_name(campaign: Campaign, question: Question, cell: int) -> str:
+    """Say what a cell of a question about an index, or about a sign, stands for."""
+    classes = campaign.label.classes
+    if question.kind == LABEL:
+        return f"{campaign.label.name} is {classes[cell]}"
+    if question.encoding == SIGN:
+        class_index, end = divmod(cell, signs_of(question, len(classes)))
+        said = ("leans to the lower end", "leans to the upper end", "is missing")[end]
+        place = f"{question.feature} ({question.kind}) {said}"
+        return place if question.kind == PRODUCT else f"{place} and {campaign.label.name} is {classes[class_index]}"
+    if question.encoding != INDEX:
+        raise ValueError(f"question {question.index} has noisy numbers, not cells with a meaning")
+    if question.kind == RIGHT:
+        return f"the model is {'right' if cell else 'wrong'}"
+    value, class_index = divmod(cell, len(classes))
+    ending = f" and {campaign.label.name} is {classes[class_index]}"
+    if question.kind == SCORE:
+        return f"the model's score is {score_names(campaign)[value]}{ending}"
+    return _value_name(campaign, question.feature, value) + ending
+
+
+def _value_name(campaign: Campaign, name: str | None, value: int) -> str:
+    feature = campaign.feature(name)
+    if value == feature.size:
+        return f"{feature.name} is missing"
+    if not isinstance(feature, ContinuousFeature):
+        return f"{feature.name} is {feature.values[value]}"
+    edges = (float(feature.low), *feature.inner_edges, float(feature.high))
+    return f"{feature.name} is from {edges[value]:.6g} to {edges[value + 1]:.6g}"
+
+
+def _print(figures: dict[str, Any]) -> None:
+    accuracy, report, on_device = figures["accuracy"], figures["one_report"], figures["on_a_device"]
+    people, devices = figures["people"], figures["devices"]
+    drawn = f"{people} of its people answer"
+    if figures["resampled"]:
+        drawn = f"{people} of its people are resampled to {devices:,} devices (the same person answers on several)"
+    say()
+    say(f"  Campaign    {figures['title']}")
+    say(f"  Table       {figures['table']}")
+    say(f"              {drawn}, {figures['held_out']} are held out")
+    size = f"{figures['bytes_per_report']:.0f} bytes a report, {figures['retries']} retries"
+    say(f"  Devices     {figures['clients']:,} with the real client over HTTP in {figures['seconds']:.1f} s")
+    if devices > figures["clients"]:
+        say(f"              {devices - figures['clients']:,} drawn at once by the same laws, in a relay's uploads")
+    say(f"              {figures['accepted']:,} reports accepted")
+    say(f"              {size}")
+    for code, number in figures["refused"].items():
+        say(f"              {number:,} reports were refused: {code}")
+    say()
+    say("  Privacy of each device")
+    say(f"    promised  epsilon {figures['epsilon']:g} in total, whatever it is asked")
+    say(f"    asked     {figures['answers_per_device']} of {figures['questions']} questions, drawn by lot, once")
+    say(f"    realised  {figures['realised_epsilon']:.12g}, recomputed by every device before it answered")
+    say(f"    the server saw of one device {len(report['upload_hexadecimal']) // 2} bytes, with this answer:")
+    say(f"              {report['says']}")
+    say()
+    say(f"  Accuracy on the {figures['held_out']} people held out")
+    say(f"    {_with_error(accuracy['majority'], figures)}  always {figures['majority_class']}")
+    say(f"    {_with_error(accuracy['private'], figures)}  learned from the devices' reports")
+    expected, best = figures["expected"], figures["expected"]["best_feature"]
+    if best:
+        say(f"              which told beforehand: {best['feature']} alone {best['low']:.3f} to {best['high']:.3f}")
+    if not expected["above_majority"]:
+        say("              and that nobody can know whether it is better than the most frequent class")
+    say(f"    {_with_error(accuracy['non_private'], figures)}  the same, learned without privacy from the records")
+    say()
+    say(f"  On a device, with the downloaded model: {on_device['right']} of {on_device['classified']} right")
+    for number, one in enumerate(on_device["first"], start=1):
+        share = one["probabilities"][one["predicted"]]
+        say(f"    person {number}  {one['predicted']} with probability {share:.2f}; in truth {one['true']}")
+    say()

@@ -1,0 +1,494 @@
+"""A population answers a campaign: from a table to the tally that its devices would leave, at a chosen fidelity.
+
+The columns of a table become the items that its devices perturb, as ``ldp_client.answering.encode`` does it, on arrays:
+the agreement with the device is exact, down to the fixed-point integers. A missing or undeclared value is -1 in an
+index column and NaN in a number column until it is given its cell, or is replaced at random where a feature is called
+complete.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ldp_aggregator.counting.tally import Tally, count
+from ldp_aggregator.learning.frames import (
+    MISSING_INDEX,
+    as_column,
+    binned,
+    declared_indices,
+    feature_indices,
+    numbers,
+    project,
+    rescaled,
+)
+from ldp_aggregator.learning.naive_bayes import NaiveBayes
+from ldp_aggregator.mechanisms import analysis_of
+from ldp_aggregator.mechanisms.analysis import MomentBatch, Rows
+from ldp_client.answering import perturb
+from ldp_protocols import Campaign, Question, RecordError
+from ldp_protocols.document.authored import Evaluation
+from ldp_protocols.document.questions import INDEX, LABEL, MOMENT, PRODUCT, RIGHT, SCORE, SIGN, VALUE, signs_of
+from ldp_protocols.document.schema import ContinuousFeature, Feature, Label
+from ldp_protocols.exact import Coins
+from ldp_protocols.framing import ID_BYTES
+from ldp_protocols.mechanisms import VALUE_BITS
+from ldp_protocols.wire import Block, encode_blocks, encode_upload
+from ldp_simulations.tables.frames import python_values, records
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+UNIT: Final = 1 << VALUE_BITS
+"""A value in [-1, 1] is an integer V and means V / UNIT."""
+
+Items = Integers | MomentBatch
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A table as a campaign sees it: class indices, and per declared feature either indices or numbers."""
+
+    campaign: Campaign
+    classes: Integers
+    features: Mapping[str, Integers | Floats]
+
+    @classmethod
+    def of(cls, campaign: Campaign, frame: pd.DataFrame, labels: Iterable[object]) -> Columns:
+        """Read ``frame`` and ``labels``. Raises RecordError for an undeclared label, as a device does."""
+        classes = class_indices(campaign.label, as_column(labels))
+        if len(classes) != len(frame):
+            raise ValueError(f"{len(frame)} rows have {len(classes)} labels; every row needs one")
+        absent = pd.Series(np.nan, index=frame.index)
+        return cls(campaign, classes, {f.name: _column(f, frame.get(f.name, absent)) for f in campaign.features})
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    @property
+    def class_count(self) -> int:
+        """K."""
+        return len(self.campaign.label.classes)
+
+    def items(self, question: Question, rows: Integers, rng: np.random.Generator) -> Items:
+        """Return the items that the devices of ``rows`` perturb when asked ``question``."""
+        if question.encoding == INDEX:
+            return self.indices(question, rows, rng)
+        moments = self.moments(question, rows, rng)
+        if question.encoding == MOMENT:
+            return moments
+        stochastic = rng.integers(0, 2 * UNIT, size=len(rows)) < moments.values + UNIT
+        bits = np.where(moments.missing, 2, stochastic.astype(np.int64))
+        return signs_of(question, self.class_count) * moments.cells + bits
+
+    def indices(self, question: Question, rows: Integers, rng: np.random.Generator) -> Integers:
+        """Return the items of a question about an index: ``value * k + class``, the class alone, or what it says of an
+        evaluation round's model.
+        """
+        classes = self.classes[rows]
+        if question.kind == LABEL:
+            return classes
+        if question.kind in (RIGHT, SCORE):
+            return self.of_the_model(question)[rows]
+        indices = self._indices(self.campaign.feature(question.feature), rows, rng)
+        return indices * self.class_count + classes
+
+    def of_the_model(self, question: Question) -> Integers:
+        """Return, for every row, whether an evaluation round's model is right (0 or 1), or where its score lies, with
+        the class.
+        """
+        scores, edges = self._scores, self._evaluation.edges
+        if question.kind == RIGHT:
+            right: Integers = (scores.argmax(axis=1) == self.classes).astype(np.int64)
+            return right
+        if edges is None:
+            places = scores.argmax(axis=1)
+        else:
+            places = np.searchsorted(np.array(edges), scores[:, 1] - scores[:, 0], side="left")
+        cells: Integers = places * self.class_count + self.classes
+        return cells
+
+    @property
+    def _evaluation(self) -> Evaluation:
+        if self.campaign.evaluation is None:
+            raise ValueError(f"campaign {self.campaign.id} is no evaluation round")
+        return self.campaign.evaluation
+
+    @cached_property
+    def _scores(self) -> Floats:
+        """The joint log likelihoods under an evaluation round's model, shape (rows, k)."""
+        model = self._evaluation.model
+        columns: dict[str, Any] = {}
+        for feature in self.campaign.features:
+            column = self.features[feature.name]
+            if isinstance(feature, ContinuousFeature):
+                columns[feature.name] = column
+            else:
+                texts = np.array([*feature.values, None], dtype=object)
+                columns[feature.name] = texts[column.astype(np.int64)]
+        return NaiveBayes.from_model(model).scores(pd.DataFrame(columns))
+
+    def moments(self, question: Question, rows: Integers, rng: np.random.Generator) -> MomentBatch:
+        """The quantities behind any other question, before ``sign`` makes bits of them."""
+        classes = self.classes[rows]
+        t = self._scaled(self.campaign.feature(question.feature), rows, rng)
+        if question.kind == PRODUCT and question.other != question.feature:
+            quantity = t * self._scaled(self.campaign.feature(question.other), rows, rng)
+        else:
+            quantity = t if question.kind == VALUE else 2 * (t * t) - 1
+        missing = np.isnan(quantity)
+        # In units of 2**-52, truncated towards zero, as the device does.
+        values = (np.where(missing, 0.0, quantity) * UNIT).astype(np.int64)
+        return MomentBatch(np.zeros_like(classes) if question.kind == PRODUCT else classes, values, missing)
+
+    def incomplete(self, question: Question) -> NDArray[np.bool_]:
+        """The rows where something that ``question`` looks at is missing, and is replaced at random."""
+        replaced = np.zeros(len(self), dtype=np.bool_)
+        for name in filter(None, (question.feature, question.other)):
+            sources = self._sources(name)
+            absent = [self._absent(source.name) for source in sources]
+            if not self.campaign.feature(name).missing:
+                replaced |= np.logical_and.reduce(absent)
+            if self.is_projected(name):
+                for source, missing in zip(sources, absent, strict=True):
+                    if not source.missing:
+                        replaced |= missing
+        return replaced
+
+    def _absent(self, name: str) -> NDArray[np.bool_]:
+        column = self.features[name]
+        return np.isnan(column) if column.dtype.kind == "f" else column == MISSING_INDEX
+
+    def is_projected(self, name: str | None) -> bool:
+        """Tell whether an asked feature is an output of the campaign's projection."""
+        projection = self.campaign.projection
+        return projection is not None and name in projection.output_positions
+
+    def value_indices(self, name: str | None) -> Integers:
+        """The value or bin index of every row for a declared discrete feature, -1 where it is missing."""
+        feature = self.campaign.feature(name)
+        column = self.features[feature.name]
+        if isinstance(feature, ContinuousFeature):
+            return binned(feature, column.astype(np.float64))
+        return column.astype(np.int64)
+
+    def _sources(self, name: str) -> tuple[Feature, ...]:
+        """The declared features behind an asked one: a projection's inputs, or itself."""
+        projection = self.campaign.projection
+        if projection is None or not self.is_projected(name):
+            return (self.campaign.feature(name),)
+        return projection.inputs
+
+    def _indices(self, feature: Feature, rows: Integers, rng: np.random.Generator) -> Integers:
+        """Value or bin indices; missing ones after the last, or at random where there are to be none."""
+        if isinstance(feature, ContinuousFeature):
+            indices = binned(feature, self._numbers(feature, rows, rng))
+        else:
+            indices = self.features[feature.name][rows].astype(np.int64)
+        missing = indices == MISSING_INDEX
+        indices[missing] = feature.size if feature.missing else rng.integers(0, feature.size, size=int(missing.sum()))
+        return indices
+
+    def _scaled(self, feature: Feature, rows: Integers, rng: np.random.Generator) -> Floats:
+        """T in [-1, 1]; missing ones NaN, or at random where there are to be none."""
+        if not isinstance(feature, ContinuousFeature):
+            raise TypeError(f"feature {feature.name} is not continuous")
+        t = rescaled(feature, self._numbers(feature, rows, rng))
+        if not feature.missing:
+            missing = np.isnan(t)
+            t[missing] = _random_t(int(missing.sum()), rng)
+        return t
+
+    def _numbers(self, feature: ContinuousFeature, rows: Integers, rng: np.random.Generator) -> Floats:
+        """The feature's numbers, NaN where missing. A projection's output is computed; a missing input is at its mean,
+        or at random where there is to be none.
+        """
+        projection = self.campaign.projection
+        if projection is None or not self.is_projected(feature.name):
+            return self.features[feature.name][rows].astype(np.float64)
+        inputs = [self.features[one.name][rows].astype(np.float64) for one in projection.inputs]
+        absent = np.isnan(inputs).all(axis=0)
+        for one, mean, values in zip(projection.inputs, projection.mean, inputs, strict=True):
+            missing = np.isnan(values)
+            half = (one.high - one.low) / 2
+            values[missing] = mean if one.missing else one.low + (_random_t(int(missing.sum()), rng) + 1) * half
+        outputs: Floats = project(projection, projection.output_positions[feature.name], inputs)
+        return np.where(absent, np.nan, outputs)
+
+
+def class_indices(label: Label, labels: pd.Series[Any]) -> Integers:
+    """The class index of every row. Raises RecordError, naming the row, for a label that is not declared."""
+    indices = declared_indices(label, labels)
+    unknown = np.flatnonzero(indices == MISSING_INDEX)
+    if unknown.size:
+        row = int(unknown[0])
+        known = ", ".join(label.classes)
+        raise RecordError(f"row {row + 1}: {label.name} is {labels.iloc[row]!r}; it must be one of {known}")
+    return indices
+
+
+def _column(feature: Feature, values: pd.Series[Any]) -> Integers | Floats:
+    return numbers(values) if isinstance(feature, ContinuousFeature) else feature_indices(feature, values)
+
+
+def _random_t(count: int, rng: np.random.Generator) -> Floats:
+    """Uniformly random multiples of 2**-52 in [-1, 1]."""
+    return rng.integers(-UNIT, UNIT, size=count, endpoint=True) / UNIT
+
+
+class SeededCoins(Coins):
+    """Reproducible words from a Mersenne Twister; whoever knows the seed can undo every perturbation."""
+
+    def __init__(self, seed: int | str) -> None:
+        self._random = random.Random(seed)
+
+    def words(self, count: int) -> Sequence[int]:
+        return struct.unpack(f"<{count}Q", self._random.randbytes(8 * count))
+
+
+FIDELITIES: Final = ("device", "vector", "counts")
+_CELLS_AT_ONCE: Final = 1 << 21
+"""Cells (devices times domain size) perturbed at once, so that memory stays flat however many devices there are."""
+
+_DEVICES_AT_ONCE: Final = 1 << 20
+
+Spread = Callable[[Integers, int], Integers]
+"""Devices whose owners are rows of a table. ``spread(kinds, number)`` puts every row into one of ``number`` kinds and
+returns how many devices each kind has. It may be called once only: a second call would be about other devices.
+"""
+
+
+def simulate(
+    campaign: Campaign,
+    frame: pd.DataFrame,
+    labels: Iterable[object],
+    rng: np.random.Generator | int | None = None,
+    *,
+    fidelity: str = "vector",
+    devices: int | None = None,
+) -> Tally:
+    """The tally after a population of devices has answered ``campaign``.
+
+    Parameters
+    ----------
+    campaign
+        A compiled campaign.
+    frame
+        One row per person, a column per feature; a column that is absent is missing on every device.
+    labels
+        One class per row. Raises RecordError, naming the row, for one that the campaign does not declare.
+    rng
+        A numpy Generator or a seed; the same seed gives the same tally.
+    fidelity
+        All three draw from the same distribution. ``device`` runs the client's own code, one device at a time;
+        ``vector`` does the same with numpy; ``counts`` draws the tally itself, so that a billion devices cost no more
+        than a thousand.
+    devices
+        None makes every row a device of its own. A number takes that many devices and draws the owner of each among the
+        rows, independently.
+    """
+    if fidelity not in FIDELITIES:
+        raise ValueError(f"fidelity must be one of {', '.join(FIDELITIES)}, not {fidelity!r}")
+    generator = np.random.default_rng(rng)
+    if fidelity == "device":
+        return simulate_device(campaign, frame, labels, generator, devices)
+    simulator = simulate_vector if fidelity == "vector" else simulate_counts
+    return simulator(Columns.of(campaign, frame, labels), generator, devices)
+
+
+def simulate_device(
+    campaign: Campaign,
+    frame: pd.DataFrame,
+    labels: Iterable[object],
+    rng: np.random.Generator,
+    devices: int | None = None,
+) -> Tally:
+    """The tally of every device's real upload, decoded and counted as the server does."""
+    coins = SeededCoins(int(rng.integers(0, 2**63)))
+    classes = pd.Series(labels)
+    if devices is not None:
+        owners = rng.integers(0, len(frame), size=devices)
+        frame, classes = frame.iloc[owners], classes.iloc[owners]
+    people = zip(records(frame), python_values(classes), strict=True)
+    uploads = (encode_upload(perturb(campaign, record, label, coins=coins), campaign) for record, label in people)
+    return Tally.of_uploads(campaign, uploads)
+
+
+def simulate_vector(columns: Columns, rng: np.random.Generator, devices: int | None = None) -> Tally:
+    """The tally of one report (``answers: "one"``) or one per group (``"all"``) from every device.
+
+    ``devices`` None makes every row a device; a number draws the owner of each device among the rows, independently.
+    """
+    if columns.campaign.windows is not None:
+        return _in_windows(simulate_vector, columns, rng, devices)
+    if devices is None:
+        return _answer(columns, np.arange(len(columns)), rng)
+    tally = Tally(columns.campaign)
+    for start in range(0, devices, _DEVICES_AT_ONCE):
+        owners = rng.integers(0, len(columns), size=min(_DEVICES_AT_ONCE, devices - start))
+        tally.merge(_answer(columns, owners, rng))
+    return tally
+
+
+def draw_questions(campaign: Campaign, devices: int, rng: np.random.Generator) -> Iterator[tuple[Question, Integers]]:
+    """Each question with the devices that answer it, drawn by weight without looking at any record."""
+    for pool in campaign.pools:
+        if len(pool) == 1:
+            yield pool[0], np.arange(devices)
+            continue
+        bounds = np.cumsum([question.weight for question in pool])
+        drawn = np.searchsorted(bounds, rng.integers(0, bounds[-1], size=devices), side="right")
+        order = np.argsort(drawn, kind="stable")
+        starts = np.searchsorted(drawn[order], np.arange(len(pool) + 1))
+        for position, question in enumerate(pool):
+            yield question, order[starts[position] : starts[position + 1]]
+
+
+def relayed_upload(columns: Columns, owners: Integers, rng: np.random.Generator) -> bytes:
+    """Return one upload with the reports of the devices of ``owners``, as a relay sends them: the payloads that
+    ``vector`` draws, under ids drawn at random.
+    """
+    drawn: dict[int, list[Rows]] = {}
+    for question, payloads in _payloads(columns, owners, rng):
+        drawn.setdefault(question.index, []).append(payloads)
+    joined = {index: np.concatenate(payloads) for index, payloads in sorted(drawn.items())}
+    return encode_blocks(
+        [Block(index, rng.bytes(ID_BYTES * len(rows)), rows.tobytes()) for index, rows in joined.items() if len(rows)],
+        columns.campaign,
+    )
+
+
+def _answer(columns: Columns, owners: Integers, rng: np.random.Generator) -> Tally:
+    tally = Tally(columns.campaign)
+    for question, payloads in _payloads(columns, owners, rng):
+        tally.add(question.index, len(payloads), count(question, payloads))
+    return tally
+
+
+def _payloads(columns: Columns, owners: Integers, rng: np.random.Generator) -> Iterator[tuple[Question, Rows]]:
+    for question, positions in draw_questions(columns.campaign, len(owners), rng):
+        step = max(1, _CELLS_AT_ONCE // question.domain_size)
+        for start in range(0, len(positions), step):
+            items = columns.items(question, owners[positions[start : start + step]], rng)
+            yield question, analysis_of(question.mechanism).perturb(items, rng)
+
+
+def simulate_counts(columns: Columns, rng: np.random.Generator, devices: int | None = None) -> Tally:
+    """As :func:`simulate_vector`, in distribution, at a cost that does not grow with the number of devices.
+
+    Devices are exchangeable, so only how many of them hold each item matters; how the reports of that many devices add
+    up is the mechanism's to draw (:mod:`ldp_aggregator.mechanisms`).
+    """
+    if columns.campaign.windows is not None:
+        return _in_windows(simulate_counts, columns, rng, devices)
+    tally = Tally(columns.campaign)
+    for question, number, spread in _answering(columns, rng, devices):
+        tally.add(question.index, number, _count(columns, question, spread, rng))
+    return tally
+
+
+def _in_windows(
+    simulate: Callable[[Columns, np.random.Generator, int | None], Tally],
+    columns: Columns,
+    rng: np.random.Generator,
+    devices: int | None,
+) -> Tally:
+    """A series of a population that stands still: every device draws its window by lot."""
+    campaign = columns.campaign
+    if campaign.windows is None or devices is None:
+        raise ValueError("a series is simulated with a number of devices; name it")
+    numbers = rng.multinomial(devices, np.full(campaign.windows.count, 1 / campaign.windows.count))
+    one = replace(columns, campaign=campaign.one_window)
+    return Tally.of_windows(campaign, [simulate(one, rng, number) for number in numbers.tolist()])
+
+
+def _answering(
+    columns: Columns, rng: np.random.Generator, devices: int | None
+) -> Iterator[tuple[Question, int, Spread]]:
+    """Each question with the devices that answer it: how many, and how they are spread over the rows."""
+    if devices is None:
+        for question, rows in draw_questions(columns.campaign, len(columns), rng):
+            yield question, len(rows), _rowwise(np.bincount(rows, minlength=len(columns)))
+    elif columns.campaign.privacy.answers == "one":
+        # The devices of different questions are different ones, so their owners are drawn independently.
+        numbers = rng.multinomial(devices, _shares(columns.campaign.questions))
+        for question, number in zip(columns.campaign.questions, numbers.tolist(), strict=True):
+            yield question, number, _resampled(number, len(columns), rng)
+    else:
+        owners = rng.multinomial(devices, np.full(len(columns), 1 / len(columns)))
+        for pool in columns.campaign.pools:
+            asked = rng.multinomial(owners, _shares(pool))
+            for position, question in enumerate(pool):
+                yield question, int(asked[:, position].sum()), _rowwise(asked[:, position])
+
+
+def _shares(pool: Sequence[Question]) -> NDArray[np.float64]:
+    weights = np.array([question.weight for question in pool], dtype=np.float64)
+    shares: NDArray[np.float64] = weights / weights.sum()
+    return shares
+
+
+def _count(columns: Columns, question: Question, spread: Spread, rng: np.random.Generator) -> Integers:
+    analysis = analysis_of(question.mechanism)
+    if question.encoding == INDEX:
+        return analysis.tally(_hold_cells(columns, question, spread, rng), rng)
+    rows, numbers = _listed(columns, question, spread)
+    moments = columns.moments(question, rows, rng)
+    if question.encoding != SIGN:
+        return analysis.tally_moments(moments, numbers, rng)
+    cells: Integers = np.zeros(question.domain_size, dtype=np.int64)
+    present = np.where(moments.missing, 0, numbers)
+    ones = rng.binomial(present, (moments.values + UNIT) / (2 * UNIT))  # Devices whose stochastic bit is 1.
+    first = signs_of(question, columns.class_count) * moments.cells
+    np.add.at(cells, first[:, None] + np.arange(2), np.stack([present - ones, ones], axis=-1))
+    np.add.at(cells, first[moments.missing] + 2, numbers[moments.missing])
+    return analysis.tally(cells, rng)
+
+
+def _rowwise(numbers: Integers) -> Spread:
+    """So many devices of each row."""
+    return lambda kinds, number: np.bincount(kinds, numbers, number).astype(np.int64)
+
+
+def _resampled(devices: int, rows: int, rng: np.random.Generator) -> Spread:
+    """Devices whose owners are drawn among ``rows`` independently: multinomial over the kinds, however many devices."""
+    return lambda kinds, number: rng.multinomial(devices, np.bincount(kinds, minlength=number) / rows)
+
+
+def _hold_cells(columns: Columns, question: Question, spread: Spread, rng: np.random.Generator) -> Integers:
+    """Devices per cell of a question about an index."""
+    k = columns.class_count
+    if question.kind == LABEL:
+        return spread(columns.classes, k)
+    if question.kind in (RIGHT, SCORE):
+        return spread(columns.of_the_model(question), question.domain_size)
+    if columns.is_projected(question.feature):
+        rows, numbers = _listed(columns, question, spread)
+        return np.bincount(columns.indices(question, rows, rng), numbers, question.domain_size).astype(np.int64)
+    feature = columns.campaign.feature(question.feature)
+    size = feature.size
+    values = columns.value_indices(question.feature)
+    held = spread((values - MISSING_INDEX) * k + columns.classes, (size + 1) * k).reshape(size + 1, k)
+    if feature.missing:
+        return np.roll(held, -1, axis=0).ravel()
+    replaced = rng.multinomial(held[0], np.full(size, 1 / size))
+    return (held[1:] + replaced.T).ravel()
+
+
+def _listed(columns: Columns, question: Question, spread: Spread) -> tuple[Integers, Integers]:
+    """Rows and how many devices hold each; a row with something missing once for each of its devices, because each of
+    them draws a replacement of its own.
+    """
+    numbers = spread(np.arange(len(columns)), len(columns))
+    incomplete = columns.incomplete(question)
+    whole = np.flatnonzero(~incomplete & (numbers > 0))
+    broken = np.repeat(np.flatnonzero(incomplete), numbers[incomplete])
+    return np.concatenate([whole, broken]), np.concatenate([numbers[whole], np.ones_like(broken)])

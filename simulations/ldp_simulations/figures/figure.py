@@ -1,0 +1,248 @@
+"""A figure: an experiment that gives one table, and the plots and tables that are drawn from that table alone."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from ldp_aggregator.trainers.schemas import TableError
+from ldp_simulations.studies.trials import Journal, Trial, experiment_id, run_trials
+from ldp_simulations.tables.frames import Table
+
+DECIMALS: Final = 4
+"""Decimals of the accuracies in a table; plots and page show these, so that they can be made again from it."""
+TABLES: Final = "<!-- tables: `reproduce` writes what follows -->"
+"""The line of a page below which the tables are written; what is above it was written by a person, and stays."""
+REFERENCES: Final[Mapping[str, tuple[str, ...]]] = {
+    "without privacy": ("non-private", "non-private Gaussian"),
+    "majority class": ("majority",),
+}
+"""What is drawn as a line across a panel, and how the tables call it."""
+
+Z_95: Final = 1.96
+_COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+"""Okabe and Ito's colours, which colour-blind people tell apart."""
+_MARKERS: Final = "osD^vPX"
+_PANEL_INCHES: Final = 3.3
+_CAPTION_LETTERS: Final = 14
+"""Of a caption, on an inch of the figure's width."""
+
+
+@dataclass(frozen=True)
+class Execution:
+    """The way in which an experiment is run. ``peer`` is an interpreter with diffprivlib."""
+
+    runs: int
+    journal: Path | None = None
+    workers: int | None = None
+    peer: str | None = None
+
+    def trials(
+        self, trial: Trial, count: int, people: Table, *described: Any, description: str
+    ) -> list[dict[str, Any]]:
+        """Return the rows of ``count`` trials, those in the journal not run again.
+
+        ``described`` is what makes this experiment another than the next one on the same ``people``, as JSON.
+        """
+        journal = Journal(self.journal, experiment_id(people, *described))
+        return run_trials(trial, range(count), journal, workers=self.workers, description=description)
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A plot of accuracies, or of another column ``y``: a panel for each value of the columns ``panels``, in it a curve
+    for each of ``curves``.
+
+    ``select`` takes the rows from the figure's table. Rows without an ``x`` are references: lines across the panels
+    whose values they have. The page has a table for each value of the first ``headings`` of the panels' columns.
+    """
+
+    name: str
+    caption: str
+    panels: tuple[str, ...]
+    curves: tuple[str, ...]
+    x: str = "epsilon"
+    y: str = "accuracy"
+    y_label: str = "accuracy on people held out"
+    headings: int = 1
+    columns: int = 3
+    select: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table
+
+    def draw(self, table: pd.DataFrame, path: Path) -> None:
+        """Draw means with bands of 95 %. Raises TableError where the file cannot be written."""
+        from matplotlib.figure import Figure  # Here, because it is slow to load.
+
+        table = self.select(table)
+        groups = self._groups(table, self.panels)
+        rows = -(-len(groups) // self.columns)
+        figure = Figure(figsize=(_PANEL_INCHES * self.columns, _PANEL_INCHES * rows), layout="constrained")
+        axes = figure.subplots(rows, self.columns, squeeze=False)
+        labels = list(dict.fromkeys(_names(self._points(table), self.curves)))
+        for panel in axes.ravel()[len(groups) :]:
+            panel.axis("off")
+        for panel, (place, here) in zip(axes.ravel(), groups, strict=False):
+            for (name, value), look in zip(self._references(table, place).items(), ("--", ":"), strict=False):
+                panel.axhline(value, color="grey", linewidth=1, linestyle=look, label=name)
+            for label, curve in here.groupby(_names(here, self.curves), sort=False):
+                self._draw_curve(panel, curve, str(label), labels.index(str(label)))
+            panel.set_title(self._title(place), fontsize=10)
+            x_scale, y_scale = (
+                "log" if here[name].max() > 10 * here[name].min() else "linear" for name in (self.x, self.y)
+            )
+            panel.set(xscale=x_scale, yscale=y_scale, xlabel=self.x.replace("_", " "), ylabel=self.y_label)
+            ticks = sorted(set(here[self.x]))
+            panel.set_xticks(ticks, [_text(tick) for tick in ticks])
+            panel.minorticks_off()
+            panel.spines[["top", "right"]].set_visible(False)
+        keys = (zip(*panel.get_legend_handles_labels(), strict=True) for panel in axes.ravel())
+        shown = {label: handle for panel in keys for handle, label in panel}
+        figure.legend(shown.values(), shown, loc="outside upper center", ncols=4, frameon=False, fontsize=9)
+        _save(figure, self.caption, path)
+
+    def tables(self, table: pd.DataFrame) -> Iterator[str]:
+        """The accuracies as Markdown: a row for each curve, a column for each ``x``."""
+        table = self.select(table)
+        for place, here in self._groups(table, self.panels[: self.headings]):
+            names = _names(here, (*self.panels[self.headings :], *self.curves))
+            wide = here.assign(curve=names).pivot(index="curve", columns=self.x, values=self.y)
+            rows = {name: [f"{value:.3f}" for value in wide.loc[name]] for name in dict.fromkeys(names)}
+            for name, value in self._references(table, place).items():
+                rows[name] = [f"{value:.3f}"] * len(wide.columns)
+            heads = [self.y, *(f"{self.x} {_text(value)}" for value in wide.columns)]
+            lines = [heads, ["---", *["---:"] * len(wide.columns)], *([name, *cells] for name, cells in rows.items())]
+            yield f"### {self._title(place)}"
+            yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+    def _groups(self, table: pd.DataFrame, columns: Sequence[str]) -> list[tuple[tuple[object, ...], pd.DataFrame]]:
+        """Return the points by the values of some columns, each column's in the order of their first appearance."""
+        points = self._points(table)
+        orders = [list(dict.fromkeys(points[name])) for name in columns]
+        groups = [(tuple(place), here) for place, here in points.groupby(list(columns), sort=False)]
+        return sorted(groups, key=lambda group: [order.index(v) for order, v in zip(orders, group[0], strict=True)])
+
+    def _title(self, place: Sequence[object]) -> str:
+        named = zip(self.panels, place, strict=False)
+        return ", ".join(value if isinstance(value, str) else f"{name} {_text(value)}" for name, value in named)
+
+    def _points(self, table: pd.DataFrame) -> pd.DataFrame:
+        return table[table[self.x] > 0]
+
+    def _references(self, table: pd.DataFrame, place: Sequence[object]) -> dict[str, float]:
+        """Return the references of the panels at a place: means of columns of their own, or rows without an x."""
+        of = dict(zip(self.panels, place, strict=False))
+        if "majority" in table:
+            here = table[(table[list(of)] == pd.Series(of)).all(axis=1)]
+            return {"without privacy": here["non_private"].mean(), "majority class": here["majority"].mean()}
+        rows = table[~(table[self.x] > 0)]
+        for name, value in of.items():
+            rows = rows[(rows[name] == value) | rows[name].isna()]
+        named = rows.set_index(self.curves[0])[self.y]
+        return {
+            name: float(named[called].mean())
+            for name, all_calls in REFERENCES.items()
+            for called in all_calls
+            if called in named
+        }
+
+    def _draw_curve(self, panel: Any, curve: pd.DataFrame, label: str, place: int) -> None:
+        curve = curve.sort_values(self.x)
+        colour, margin = _COLOURS[place % len(_COLOURS)], Z_95 * curve["standard_error"]
+        look = {"marker": _MARKERS[place % len(_MARKERS)], "markersize": 4, "linewidth": 1.4}
+        panel.plot(curve[self.x], curve[self.y], color=colour, label=label, **look)
+        band = (curve[self.y] - margin, curve[self.y] + margin)
+        panel.fill_between(curve[self.x], *band, color=colour, alpha=0.15, linewidth=0)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """``measure`` runs the experiment; ``plots`` are drawn from its table alone.
+
+    ``about`` says in a line what is drawn, ``runs`` how often it is run unless told otherwise, and ``of_runs`` of what.
+    """
+
+    name: str
+    about: str
+    runs: int
+    of_runs: str
+    measure: Callable[[Execution], pd.DataFrame]
+    plots: tuple[Plot, ...]
+    takes_peer: bool = False
+    least_runs: int = 2
+    """Fewer have no standard error."""
+
+    def table(self, folder: Path) -> Path:
+        """Return where the table lies in a folder of figures."""
+        return folder / f"{self.name}.csv"
+
+    def run(self, execution: Execution, folder: Path) -> list[Path]:
+        """Measure, keep the table, and make plots and page from it; all paths."""
+        if execution.peer and not self.takes_peer:
+            raise TableError(f"{self.name}: no trainer of diffprivlib takes part; leave --peer out")
+        if execution.runs < self.least_runs:
+            raise TableError(f"{self.name}: standard errors take --runs {self.least_runs} or more")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise TableError(f"{folder}: cannot be made a folder ({error.strerror})") from None
+        self.measure(execution).round(DECIMALS).to_csv(self.table(folder), index=False)
+        return self.redraw(folder)
+
+    def redraw(self, folder: Path) -> list[Path]:
+        """Make the plots and the page's tables again from the table in the folder; all paths."""
+        table, page = self.read(folder), folder / f"{self.name}.md"
+        pictures = [folder / f"{self.name}{plot.name}.svg" for plot in self.plots]
+        for plot, picture in zip(self.plots, pictures, strict=True):
+            plot.draw(table, picture)
+        shown = "\n\n".join(f"![{plot.caption}]({one.name})" for plot, one in zip(self.plots, pictures, strict=True))
+        written = page.read_text(encoding="utf-8") if page.exists() else f"# {self.about}\n\n{shown}\n\n{TABLES}"
+        above = written.partition(TABLES)[0]
+        page.write_text(f"{above}{TABLES}\n\n{self.tables(table)}\n", encoding="utf-8")
+        return [self.table(folder), *pictures, page]
+
+    def tables(self, table: pd.DataFrame) -> str:
+        """Return what stands on the page below :data:`TABLES`."""
+        several = len(self.plots) > 1
+        return "\n\n".join(
+            text for plot in self.plots for text in ([plot.caption] * several + list(plot.tables(table)))
+        )
+
+    def read(self, folder: Path) -> pd.DataFrame:
+        """Return the table as it was measured. Raises TableError where there is none."""
+        try:
+            return pd.read_csv(self.table(folder), keep_default_na=False, na_values=[""])
+        except OSError as error:
+            raise TableError(f"{self.table(folder)}: cannot be read ({error.strerror})") from None
+
+
+def mean_accuracies(rows: pd.DataFrame, keys: list[str], number: str) -> pd.DataFrame:
+    """Return means and standard errors over the trials, and their ``number``, in the order of the experiment."""
+    grouped = rows.groupby(keys, sort=False, dropna=False)["accuracy"]
+    summary = pd.DataFrame({"accuracy": grouped.mean(), "standard_error": grouped.sem(), number: grouped.size()})
+    return summary.reset_index()
+
+
+def _names(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """Return what the rows are called: the values of some columns."""
+    return [", ".join(map(_text, values)) for values in zip(*(table[name] for name in columns), strict=True)]
+
+
+def _text(value: object) -> str:
+    return f"{value:g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
+
+
+def _save(figure: Any, caption: str, path: Path) -> None:
+    """Write a figure as SVG with its caption below; the same figure gives the same bytes. Raises TableError."""
+    from matplotlib import rc_context
+
+    letters = int(_CAPTION_LETTERS * figure.get_figwidth())
+    figure.supxlabel("\n".join(textwrap.wrap(caption, letters)), fontsize=8)
+    try:
+        with rc_context({"svg.hashsalt": "ldp-bayes"}):
+            figure.savefig(path, dpi=160, metadata={"Date": None})
+    except (OSError, ValueError) as error:
+        raise TableError(f"{path}: the plot cannot be written ({error})") from None

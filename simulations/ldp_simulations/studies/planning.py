@@ -1,0 +1,324 @@
+"""The precision of a campaign, computed before anyone is asked, and what it takes to get what is wanted.
+
+The standard errors are those of the aggregator's unbiased estimates, cell by cell as in its table: the noise of the
+mechanism at the frequency of the cell, the spread of the records themselves (devices are a sample), and the chance in
+how many of them draw a question. A cell is a joint probability, P(value, class), before any post-processing. With a
+pilot table the frequencies are the pilot's; without one every value and class is as likely as any other, and numbers
+are spread evenly between their bounds.
+
+Every answer for a published epsilon was checked by the bound itself, at the rounded number that is given back. The
+least and the largest are to three digits: with epsilon ``ss`` changes its size and ``auto`` its choice, so that the
+bound is not quite monotone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context, Decimal
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldp_aggregator.amplification import MOST_REPORTS
+from ldp_aggregator.estimation.expected import (
+    Expectation,
+    answers,
+    chance_of_number,
+    even_expectation,
+    expectation_of,
+    variance_per_answer,
+)
+from ldp_aggregator.learning.published import DEFAULT_DELTA, published_together
+from ldp_protocols import Campaign, Question
+from ldp_protocols.document.questions import INDEX, PRODUCT, SIGN, signs_of
+from ldp_protocols.drafting import make_sign
+from ldp_protocols.exact import exact_epsilon
+from ldp_protocols.mechanisms import DISCRETE, MOMENTS
+from ldp_simulations.fidelities import UNIT, Columns, simulate_counts
+from ldp_simulations.studies.trials import accuracy, learned, majority, non_private
+from ldp_simulations.tables.frames import Table
+from ldp_simulations.tables.sources import with_epsilon
+
+Array = NDArray[np.float64]
+
+FEWEST_DEVICES: Final = 500
+MOST_DEVICES: Final = 1 << 34
+"""Beyond that the loss is not for want of devices."""
+
+_DRAWS: Final = 256
+"""For an expectation, a pilot's row that lacks a value stands there so often, each time with another random value."""
+
+
+def expectations(campaign: Campaign, pilot: Table | None = None) -> list[Expectation]:
+    """One for each question: of the pilot's records, or of evenly spread ones."""
+    if pilot is None:
+        return [even_expectation(campaign, question) for question in campaign.questions]
+    columns = Columns.of(campaign, pilot.frame, pilot.labels)
+    return [_observed(columns, question, np.random.default_rng(0)) for question in campaign.questions]
+
+
+def standard_errors(campaign: Campaign, devices: int, pilot: Table | None = None) -> list[Array]:
+    """The predicted standard error of every estimated cell of every question."""
+    return [
+        np.sqrt(variance_per_answer(question, expected) / number * chance_of_number(question, number, devices))
+        for question, expected, number in zip(
+            campaign.questions, expectations(campaign, pilot), answers(campaign, devices), strict=True
+        )
+    ]
+
+
+def alternatives(question: Question, classes: int) -> Mapping[str, float]:
+    """Return the noise variance per answer that each mechanism would have for this question, at evenly spread cells."""
+    epsilon = exact_epsilon(question.epsilon)
+    if question.encoding == INDEX:
+        size = question.domain_size
+        return {name: made.make(size, epsilon).noise_variance(1 / size) for name, made in DISCRETE.items()}
+    k = 1 if question.kind == PRODUCT else classes
+    # Of all these encodings sign alone has a place for what is missing, beside two of each class.
+    missing = question.encoding == SIGN and signs_of(question, classes) % 2 == 1
+    found = {} if missing else {name: made.make(k, epsilon).noise_variance(1 / k) for name, made in MOMENTS.items()}
+    sign = make_sign(k, epsilon, missing=missing)
+    share = 1 / (2 * k)
+    # The stochastic bit adds the variance that the value itself does not have: P(class) (1 - E[v^2]).
+    return {**found, "sign": sign.contrast_variance(share, share) + 2 / (3 * k)}
+
+
+def devices_for_error(campaign: Campaign, relative_error: float) -> int:
+    """Devices for which the worst question's average cell has this standard error, relative to an even share."""
+    needed = 0.0
+    for question, expected, share in zip(campaign.questions, expectations(campaign), answers(campaign, 1), strict=True):
+        target = relative_error / len(expected.mean)
+        needed = max(needed, float(variance_per_answer(question, expected).mean()) / target**2 / share)
+    return math.ceil(needed)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Mean accuracy on held-out people of the pilot, for more and more devices that are drawn from its other people."""
+
+    non_private: float
+    majority: float
+    devices: tuple[int, ...]
+    accuracy: tuple[float, ...]
+    standard_error: tuple[float, ...]
+
+    def devices_for(self, loss: float) -> int | None:
+        """Devices from which on the accuracy is at most ``loss`` below the one without privacy, interpolated; None
+        where the curve does not get there.
+        """
+        found = place_of(self.non_private - loss, self.devices, self.accuracy)
+        return None if found is None else math.ceil(found)
+
+
+def place_of(target: float, places: Sequence[float], reached: Sequence[float]) -> float | None:
+    """The place from which on the target is reached, interpolated in its logarithm; None where it is not at the end."""
+    below = [at for at, found in enumerate(reached) if found < target]
+    if not below:
+        return places[0]
+    last = below[-1]
+    if last + 1 == len(places):
+        return None
+    share = (target - reached[last]) / (reached[last + 1] - reached[last])
+    return math.exp(math.log(places[last]) + share * math.log(places[last + 1] / places[last]))
+
+
+def accuracy_curve(
+    campaign: Campaign, pilot: Table, loss: float, *, target: float | None = None, repeats: int
+) -> Curve:
+    """Double the devices until the loss (or ``target``, an accuracy) is reached with something to spare, or
+    :data:`MOST_DEVICES`.
+    """
+    splits = [_Split(campaign, pilot, seed) for seed in range(repeats)]
+    reference = float(np.mean([split.non_private for split in splits]))
+    wanted = reference - loss if target is None else target
+    devices, tried, means, errors = FEWEST_DEVICES, list[int](), list[float](), list[float]()
+    while devices <= MOST_DEVICES and not (len(means) > 1 and min(means[-2:]) >= wanted):
+        reached = [split.accuracy(devices) for split in splits]
+        tried.append(devices)
+        means.append(float(np.mean(reached)))
+        errors.append(float(np.std(reached, ddof=1) / math.sqrt(repeats)))
+        devices *= 2
+    frequent = float(np.mean([split.majority for split in splits]))
+    return Curve(reference, frequent, tuple(tried), tuple(means), tuple(errors))
+
+
+class _Split:
+    """One split of the pilot into people who are resampled to devices, four fifths, and people held out."""
+
+    def __init__(self, campaign: Campaign, pilot: Table, seed: int) -> None:
+        self._campaign = campaign
+        self._rng = np.random.default_rng(seed)
+        training, self._held_out = pilot.split(0.8, self._rng)
+        self._columns = Columns.of(campaign, training.frame, training.labels)
+        self.non_private = accuracy(non_private(campaign, training), self._held_out)
+        self.majority = majority(training, self._held_out)
+
+    def accuracy(self, devices: int) -> float:
+        tally = simulate_counts(self._columns, self._rng, devices)
+        return accuracy(learned(self._campaign, tally), self._held_out)
+
+
+def _observed(columns: Columns, question: Question, rng: np.random.Generator) -> Expectation:
+    incomplete = columns.incomplete(question)
+    rows = np.concatenate([np.flatnonzero(~incomplete), np.repeat(np.flatnonzero(incomplete), _DRAWS)])
+    weights = np.where(incomplete[rows], 1 / _DRAWS, 1.0) / len(columns)
+    if question.encoding == INDEX:
+        held = np.bincount(columns.indices(question, rows, rng), weights, question.domain_size).astype(float)
+        return Expectation(held, held)
+    moments = columns.moments(question, rows, rng)
+    k = 1 if question.kind == PRODUCT else columns.class_count
+    weights = np.where(moments.missing, 0.0, weights)
+    values = moments.values / UNIT
+    told = [
+        np.bincount(moments.cells, weights * one, k).astype(float) for one in (values, values**2, np.ones(len(rows)))
+    ]
+    return expectation_of(question, *told)
+
+
+LEAST_EPSILON: Final = 0.125
+MOST_EPSILON: Final = 16.0
+"""Nothing is protected locally there, so that a wish for more is none."""
+
+_STEPS: Final = 24
+_PRECISION: Final = 1e-3
+_DIGITS: Final = 3
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Either a published epsilon or an accuracy on people held out of a pilot, which takes so many simulations."""
+
+    published: float | None = None
+    accuracy: float | None = None
+    colluding: int = 0
+    repeats: int = 10
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The epsilon and the devices of a plan; ``solved`` names the one that was looked for."""
+
+    epsilon: float
+    devices: int
+    solved: str
+    wish: Wish
+
+
+def solve_epsilon(draft: Mapping[str, Any], devices: int, wish: Wish, pilot: Table | None) -> Solution:
+    """The largest epsilon for a published one; the least for an accuracy. Raises ValueError where there is none."""
+    if wish.published is not None:
+        epsilon = largest_local_epsilon(draft, devices, wish.published, colluding=wish.colluding)
+    else:
+        epsilon = _least_epsilon(draft, devices, wish, pilot)
+    return Solution(epsilon, devices, "epsilon", wish)
+
+
+def solve_devices(campaign: Campaign, wish: Wish, pilot: Table | None) -> Solution:
+    """The fewest devices at the campaign's epsilon. Raises ValueError."""
+    if wish.published is not None:
+        devices = fewest_devices(campaign, wish.published, colluding=wish.colluding)
+    else:
+        accuracy, people = _wanted(wish, pilot)
+        curve = accuracy_curve(campaign, people, 0.0, target=accuracy, repeats=wish.repeats)
+        devices = curve.devices_for(curve.non_private - accuracy)
+    if devices is None:
+        raise ValueError(f"no number of devices reaches that at epsilon {campaign.privacy.epsilon:g}")
+    return Solution(campaign.privacy.epsilon, devices, "devices", wish)
+
+
+def largest_local_epsilon(
+    draft: Mapping[str, Any], devices: int, published: float, delta: float = DEFAULT_DELTA, colluding: int = 0
+) -> float:
+    """The largest local epsilon, at most 16, with which ``devices`` answers reveal (``published``, delta) at most.
+
+    ``draft`` is taken as it is but for its epsilon. Raises DraftError for one that does not compile, ValueError where
+    not even a device that nobody hides may say anything (``published`` below 1e-5).
+    """
+    if not published >= 1e-5:
+        raise ValueError(f"a published epsilon must be at least 1e-5, not {published}")
+
+    def holds(epsilon: float) -> bool:
+        campaign = Campaign.compile(with_epsilon(draft, _rounded_down(epsilon)))
+        return _published(campaign, devices, delta, colluding) <= published
+
+    # What a device loses locally is an upper bound of what is published of it.
+    sure = _rounded_down(min(published, MOST_EPSILON))
+    if sure >= MOST_EPSILON or holds(MOST_EPSILON):
+        return MOST_EPSILON
+    growth = (MOST_EPSILON / sure) ** (1 / _STEPS)
+    tried = [sure * growth**step for step in range(1, _STEPS)]
+    low, high = sure, MOST_EPSILON
+    for epsilon in reversed(tried):
+        if holds(epsilon):
+            low = epsilon
+            break
+        high = epsilon
+    while high > low * (1 + _PRECISION):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    rounded = _rounded_down(low)
+    return rounded if holds(rounded) else sure
+
+
+def fewest_devices(
+    campaign: Campaign, published: float, delta: float = DEFAULT_DELTA, colluding: int = 0
+) -> int | None:
+    """The least number of devices (to three digits) whose answers reveal (``published``, delta) at most.
+
+    None where 2^40 are too few.
+    """
+
+    def holds(devices: int) -> bool:
+        return _published(campaign, devices, delta, colluding) <= published
+
+    if not published > 0:
+        raise ValueError(f"a published epsilon must be above 0, not {published}")
+    low, high = 1 + colluding, MOST_REPORTS + colluding
+    if holds(low):
+        return low
+    if not holds(high):
+        return None
+    while high - low > max(1, _PRECISION * low):
+        middle = round((low * high) ** 0.5)
+        middle = min(max(middle, low + 1), high - 1)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def _published(campaign: Campaign, devices: int, delta: float, colluding: int) -> float:
+    found = published_together([(campaign, devices)], delta, colluding).epsilon
+    if found is None:
+        raise AssertionError("a campaign has a local guarantee at least")
+    return found
+
+
+def _rounded_down(epsilon: float) -> float:
+    return float(Context(prec=_DIGITS, rounding=ROUND_FLOOR).create_decimal(Decimal(epsilon)))
+
+
+def _least_epsilon(draft: Mapping[str, Any], devices: int, wish: Wish, pilot: Table | None) -> float:
+    """Double epsilon until the accuracy is reached twice in a row, and interpolate in its logarithm."""
+    accuracy, people = _wanted(wish, pilot)
+    epsilons, reached = [LEAST_EPSILON], list[float]()
+    while True:
+        campaign = Campaign.compile(with_epsilon(draft, epsilons[-1]))
+        found_in = [_Split(campaign, people, seed).accuracy(devices) for seed in range(wish.repeats)]
+        reached.append(float(np.mean(found_in)))
+        found = place_of(accuracy, epsilons, reached)
+        if found is not None and len(reached) > 1 and reached[-2] >= accuracy:
+            return max(float(f"{found:.2g}"), LEAST_EPSILON)
+        if epsilons[-1] >= MOST_EPSILON:
+            raise ValueError(
+                f"{devices:,} devices do not reach an accuracy of {accuracy:g} up to epsilon {MOST_EPSILON:g} "
+                f"(there {reached[-1]:.4f})"
+            )
+        epsilons.append(min(2 * epsilons[-1], MOST_EPSILON))
+
+
+def _wanted(wish: Wish, pilot: Table | None) -> tuple[float, Table]:
+    if wish.accuracy is None or pilot is None:
+        raise ValueError("an accuracy is that on people held out of a pilot table; give one")
+    return wish.accuracy, pilot

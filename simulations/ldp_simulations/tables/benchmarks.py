@@ -1,0 +1,160 @@
+"""Tables that are known, with public bounds: the benchmarks beside a checkout, and the demonstration's.
+
+The benchmarks' drafts come from ``datasets.json``, their people from the files, in the folder ``LDP_BAYES_DATA`` or
+``../shared/data`` seen from the checkout. They are not part of the project.
+
+The demonstration asks: is a lump malignant? Ten measurements of cell nuclei, Wisconsin diagnostic data. scikit-learn
+ships the table (569 people; Street, Wolberg, Mangasarian 1993), so nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+from sklearn.datasets import load_breast_cancer
+
+from ldp_aggregator.service.publishing import compile_draft
+from ldp_aggregator.trainers.schemas import TableError
+from ldp_aggregator.trainers.table_drafts import read_csv
+from ldp_simulations.tables.frames import Table, typed
+from ldp_simulations.tables.sources import Source
+
+FOLDER_VARIABLE: Final = "LDP_BAYES_DATA"
+CLASS: Final = "class"
+
+ORDERED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
+    "car": {
+        "buying": ("low", "med", "high", "vhigh"),
+        "maint": ("low", "med", "high", "vhigh"),
+        "doors": ("2", "3", "4", "5more"),
+        "persons": ("2", "4", "more"),
+        "lug_boot": ("small", "med", "big"),
+        "safety": ("low", "med", "high"),
+    },
+    "mushroom": {"ring-number": ("n", "o", "t")},
+}
+"""The categorical columns whose values the documentation of the table orders, by data set: prices, numbers of doors and
+persons, sizes, and of rings (none, one, two). A draft calls a feature ordered where it lists its values so, from either
+end; Adult's ``education``, which ``education-num`` orders, is listed in no order.
+"""
+
+
+def uci_folder() -> Path:
+    """The folder of the tables. Raises TableError, saying what would be right, where there is none."""
+    configured = os.environ.get(FOLDER_VARIABLE)
+    folder = Path(configured) if configured else Path(__file__).resolve().parents[3] / "shared" / "data"
+    if not (folder / "datasets.json").is_file():
+        raise TableError(f"{folder}: no datasets.json; set {FOLDER_VARIABLE} to the folder of the UCI tables")
+    return folder
+
+
+def description_of(name: str) -> Mapping[str, Any]:
+    """The entry of a data set in ``datasets.json``."""
+    described = json.loads((uci_folder() / "datasets.json").read_text(encoding="utf-8"))["datasets"]
+    if name not in described:
+        raise TableError(f"{name}: not one of the data sets {', '.join(sorted(described))}")
+    found: Mapping[str, Any] = described[name]
+    return found
+
+
+def people_of(name: str, draft: Mapping[str, Any]) -> Table:
+    """The rows of all files of a data set, typed as the draft says."""
+    folder = uci_folder()
+    parts = [read_csv(folder / entry["file"]) for entry in description_of(name)["files"]]
+    campaign = compile_draft(json.dumps(draft).encode(), toml=False)
+    return typed(pd.concat(parts, ignore_index=True), campaign.features, campaign.label, name)
+
+
+def draft_of(
+    name: str, *, bins: int | None = None, numeric: bool = False, observed: bool = False, **privacy: Any
+) -> dict[str, Any]:
+    """A draft with the data set's documented values and public bounds; ``privacy`` as in a draft. All features are
+    complete: where the tables lack a value they say so by one of the documented ones. Those of :data:`ORDERED` are
+    ``ordered``.
+
+    ``bins`` discretises the continuous features. ``numeric`` takes categorical columns whose documented values are
+    numbers for continuous ones, from the least to the largest value. ``observed`` lists only the values that occur in
+    the table, as the papers do; a campaign lists those that can occur.
+    """
+    described, orders = description_of(name), ORDERED.get(name, {})
+    features = [
+        _feature(column, bins, numeric, observed, orders.get(column["name"], ()))
+        for column in described["columns"]
+        if column["name"] != CLASS
+    ]
+    return {
+        "version": 1,
+        "title": described["title"],
+        "label": {"name": CLASS, "classes": [str(value) for value in described["classes"]]},
+        "features": features,
+        "privacy": {"epsilon": 1, **privacy},
+    }
+
+
+def _feature(
+    column: Mapping[str, Any], bins: int | None, numeric: bool, observed: bool, order: Sequence[str]
+) -> dict[str, Any]:
+    values = [str(value) for value in column.get("values", ())]
+    if column["kind"] == "continuous":
+        low, high = column["domain"]
+    elif numeric and all(value.isdigit() for value in values):
+        low, high = min(map(int, values)), max(map(int, values))
+    else:
+        seen = [str(value) for value in column["observed_values"]]
+        # A campaign's feature has two values or more; a column that is constant in the table keeps its documented ones.
+        listed = seen if observed and len(seen) > 1 else values
+        held = [value for value in order if value in listed]
+        ordered = {"ordered": True} if order and listed in (held, held[::-1]) else {}
+        return {"name": column["name"], "kind": "categorical", "values": listed, "missing": False, **ordered}
+    return {"name": column["name"], "kind": "continuous", "low": low, "high": high, "bins": bins, "missing": False}
+
+
+LABEL: Final = "diagnosis"
+
+BOUNDS: Final[Mapping[str, tuple[float, float]]] = {
+    "mean radius": (5, 30),
+    "mean texture": (5, 40),
+    "mean perimeter": (40, 190),
+    "mean area": (100, 2500),
+    "mean smoothness": (0.05, 0.17),
+    "mean compactness": (0, 0.35),
+    "mean concavity": (0, 0.45),
+    "mean concave points": (0, 0.2),
+    "mean symmetry": (0.1, 0.3),
+    "mean fractal dimension": (0.05, 0.1),
+}
+"""Public knowledge about the measurements, not about these people: the ranges that the data set's own description
+publishes, rounded by hand. Nothing here is computed from the table.
+
+Ten of the table's thirty columns: the others are the spread and the extreme of the same ten measurements. Every device
+answers about one feature, so three times the questions would leave a third of the answers to each."""
+
+BINS: Final = 4
+EPSILON: Final = 2.0
+"""With 20,000 devices each of the ten questions gets about 2,000 answers. At epsilon 2 these estimate each of the 8
+joint shares of 4 bins and 2 classes (1/8 on average) with a standard error of 0.015; with 8 bins it would be 0.017
+around an average of 1/16, and asking about all thirty columns would make it 0.026."""
+
+
+def demonstration_source() -> Source:
+    """The table's people, ten measurements and the diagnosis of each, and the campaign that asks them."""
+    draft = {
+        "version": 1,
+        "title": "Is a lump malignant?",
+        "purpose": "a demonstration with public measurements of cell nuclei",
+        "label": {"name": LABEL, "classes": ["malignant", "benign"], "weight": 0},
+        "features": [
+            {"name": name, "kind": "continuous", "low": low, "high": high, "bins": BINS, "missing": False}
+            for name, (low, high) in BOUNDS.items()
+        ],
+        "privacy": {"epsilon": EPSILON},
+    }
+    bunch = load_breast_cancer(as_frame=True)
+    names = bunch.target_names
+    labels = pd.Series([str(names[code]) for code in bunch.target], name=LABEL)
+    return Source("scikit-learn's breast cancer data, 569 people", Table(bunch.data[list(BOUNDS)], labels), draft)

@@ -1,0 +1,216 @@
+"""Tables by name: CSV, CSV.gz and Parquet files, scikit-learn's bundled data sets, and OpenML where there is a network.
+
+Whatever the source, the result is a table of texts, as a CSV file would hold it: a campaign sees the same values. For a
+schema, categorical columns stay the text in the file and continuous ones become numbers. ``?`` and an empty text stay
+values like any other in a categorical column; an empty field of a continuous column is missing (NaN).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn import datasets
+
+from ldp_aggregator.learning.frames import numbers
+from ldp_aggregator.trainers.schemas import TableError
+from ldp_aggregator.trainers.table_drafts import categories_in_order, first_line, read_csv, require_column
+from ldp_protocols.document.schema import CategoricalFeature, ContinuousFeature, Feature, Label
+from ldp_protocols.errors import LdpError
+
+
+@dataclass(frozen=True)
+class Table:
+    """People: a row of ``frame`` and a class of ``labels`` each."""
+
+    frame: pd.DataFrame
+    labels: pd.Series[str]
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def take(self, rows: NDArray[np.int64]) -> Table:
+        """The people at these positions, in this order; a position may stand there more than once."""
+        return Table(self.frame.iloc[rows].reset_index(drop=True), self.labels.iloc[rows].reset_index(drop=True))
+
+    def split(self, train_fraction: float, rng: np.random.Generator) -> tuple[Table, Table]:
+        """People to learn from, and people held out, at random; at least one of each."""
+        order = rng.permutation(len(self))
+        cut = min(max(1, round(train_fraction * len(self))), len(self) - 1)
+        return self.take(order[:cut]), self.take(order[cut:])
+
+    def draw(self, devices: int, rng: np.random.Generator) -> Table:
+        """One person per device: all different while there are enough, else drawn with replacement."""
+        return self.take(rng.choice(len(self), size=devices, replace=devices > len(self)))
+
+
+def typed(table: pd.DataFrame, features: Sequence[Feature], label: Label, source: str) -> Table:
+    """The feature columns and the label column of a table of texts, typed as the schema says; others are left out.
+
+    Raises TableError for a column that is not there and for text where a number should be.
+    """
+    for name in (label.name, *(feature.name for feature in features)):
+        require_column(table, name, source)
+    columns = {
+        feature.name: table[feature.name]
+        if isinstance(feature, CategoricalFeature)
+        else as_numbers(table[feature.name], source)
+        for feature in features
+    }
+    return Table(pd.DataFrame(columns), table[label.name])
+
+
+def as_numbers(column: pd.Series, source: str) -> pd.Series:
+    """Texts as the doubles that a device reads in them; empty ones as NaN."""
+    texts, parsed = column.tolist(), numbers(column)
+    wrong = [row for row in np.flatnonzero(np.isnan(parsed)) if texts[row].strip()]
+    if wrong:
+        row = int(wrong[0])
+        raise TableError(
+            f"{source}: column {column.name!r}, row {row + 1}: {texts[row]!r} is not a number; "
+            "declare the feature categorical or correct the row"
+        )
+    return pd.Series(parsed, index=column.index, name=column.name, dtype=np.float64)
+
+
+def check_declared(table: Table, features: Sequence[Feature], label: Label, source: str) -> None:
+    """Raise TableError for the first label or categorical value that the schema does not declare.
+
+    A device would answer an undeclared value as a missing one, which is right in the field and a mistake in an
+    experiment; an empty text is missing where that may be. Numbers beyond the bounds are clipped, as on the device.
+    """
+    declared: list[tuple[pd.Series, Label | CategoricalFeature, tuple[str, ...]]] = [
+        (table.labels, label, label.classes)
+    ]
+    declared += [(table.frame[f.name], f, f.values) for f in features if isinstance(f, CategoricalFeature)]
+    for column, schema, known in declared:
+        may_be_missing = isinstance(schema, CategoricalFeature) and schema.missing
+        for value in column.unique().tolist():
+            if schema.index_of(value) is None and not (may_be_missing and value == ""):
+                row = int(np.flatnonzero((column == value).to_numpy())[0]) + 1
+                shown = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
+                raise TableError(
+                    f"{source}: column {schema.name!r}, row {row}: {value!r} is not declared; the schema has {shown}"
+                )
+
+
+def clipped_share(frame: pd.DataFrame, features: Sequence[Feature]) -> dict[str, float]:
+    """Feature name to the share of its numbers beyond the declared bounds, for the features that have any."""
+    shares = {
+        feature.name: float(((frame[feature.name] < feature.low) | (frame[feature.name] > feature.high)).mean())
+        for feature in features
+        if isinstance(feature, ContinuousFeature)
+    }
+    return {name: share for name, share in shares.items() if share}
+
+
+def records(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """The rows as what an app would hand to the client: Python values by name, None for what is missing."""
+    names = list(frame.columns)
+    columns = [python_values(frame[name]) for name in names]
+    for row in zip(*columns, strict=True):
+        yield dict(zip(names, row, strict=True))
+
+
+def python_values(column: pd.Series) -> list[Any]:
+    """A column as plain Python values, None where it is missing."""
+    return [None if missing else value for value, missing in zip(column.tolist(), column.isna(), strict=True)]
+
+
+SKLEARN: Final = "sklearn:"
+OPENML: Final = "openml:"
+LABEL: Final = "class"
+"""The label column of the data sets that do not name it themselves."""
+
+BUNDLED: Final[Mapping[str, Callable[..., Any]]] = {
+    "breast_cancer": datasets.load_breast_cancer,
+    "digits": datasets.load_digits,
+    "iris": datasets.load_iris,
+    "wine": datasets.load_wine,
+}
+
+TABLE_HELP: Final = (
+    f"the people: a CSV, CSV.gz or Parquet file, {SKLEARN}NAME ({', '.join(BUNDLED)}), or {OPENML}NAME[:VERSION]"
+)
+
+
+def read_text_table(place: Path | str) -> pd.DataFrame:
+    """Every column as text; empty where a value is missing. Raises TableError in one line."""
+    name = str(place)
+    if name.startswith(SKLEARN):
+        return _bundled(name.removeprefix(SKLEARN))
+    if name.startswith(OPENML):
+        return _openml(name.removeprefix(OPENML))
+    if name.endswith((".parquet", ".pq")):
+        return _parquet(Path(name))
+    return read_csv(place)
+
+
+def as_texts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Each value as the shortest text that reads back as it; whole numbers without a decimal point.
+
+    An ordered Categorical stays one, of texts; the empty one, where a value is missing, is its last.
+    """
+    texts = {str(name): [_text(value) for value in frame[name].tolist()] for name in frame.columns}
+    table = pd.DataFrame(texts, dtype=str)
+    for name in frame.columns:
+        order = [_text(category) for category in categories_in_order(frame[name])]
+        # Two categories that read alike have no order as texts.
+        if order and len(set(order)) == len(order):
+            held = texts[str(name)]
+            table[str(name)] = pd.Categorical(held, list(dict.fromkeys([*order, *held])), ordered=True)
+    return table
+
+
+def _text(value: object) -> str:
+    if value is None or value is pd.NA or value != value:  # NaN and NaT differ from themselves.
+        return ""
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, Real):
+        number = float(value)
+        return str(int(number)) if number.is_integer() else repr(number)
+    return str(value)
+
+
+def _bundled(name: str) -> pd.DataFrame:
+    if name not in BUNDLED:
+        raise TableError(f"{SKLEARN}{name}: not one of scikit-learn's bundled sets {', '.join(BUNDLED)}")
+    bunch = BUNDLED[name](as_frame=True)
+    labels = [str(bunch.target_names[code]) for code in bunch.target]
+    return as_texts(bunch.data).assign(**{LABEL: labels})
+
+
+def _openml(name: str) -> pd.DataFrame:
+    title, _, version = name.partition(":")
+    if version and not version.isdigit():
+        raise TableError(f"{OPENML}{name}: the version must be a whole number, as in {OPENML}{title}:1")
+    try:
+        bunch = datasets.fetch_openml(title, version=int(version) if version else "active", as_frame=True)
+    except (OSError, ValueError) as error:
+        raise TableError(f"{OPENML}{name}: cannot be had from OpenML ({first_line(error)})") from None
+    return as_texts(bunch.frame)
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    try:
+        frame = pd.read_parquet(path)
+    except FileNotFoundError:
+        raise TableError(f"{path}: no such file") from None
+    except ImportError:
+        raise LdpError(
+            "not-installed", f"{path}: reading Parquet takes pyarrow; pip install 'ldp-bayes[simulations]'"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise TableError(f"{path}: not a Parquet file ({first_line(error)})") from None
+    if frame.empty:
+        raise TableError(f"{path}: holds no rows")
+    return as_texts(frame)

@@ -1,0 +1,226 @@
+"""``accuracy``, ``plan`` and ``draft`` from a shell's point of view, and what every command says of a mistake."""
+
+import json
+import re
+
+import pytest
+from buyers import DRAFT, run, write_draft, write_table
+from evaluated import evaluation
+
+from ldp_protocols import Campaign
+from ldp_protocols.command_line import FAILED, WRONG_USAGE
+from ldp_simulations.commands.tables import TOKEN_VARIABLE
+from ldp_simulations.studies.series import BY_LOT, CHANGES, FILTERED, MEMOISED, SMOOTHED, SPLIT, SPLIT_SMOOTHED
+from ldp_simulations.tables.sources import draft_of
+
+FOUND_LATER = ("no column", "cannot be", "not JSON", "not declared", "not a journal", "no number", "1e-5", "not reach")
+"""What is wrong with a table, a file or a server; everything else is the command line."""
+PLAN = ["plan", "--schema", "SCHEMA"]
+EVALUATING = ["accuracy", "--data", "TABLE", "--label", "sold", "--devices", "100", "--evaluating"]
+POPULATION = ["population", "--data", "TABLE", "--schema", "SCHEMA"]
+NOBODY = "http://127.0.0.1:9"
+"""The discard port: nothing listens there."""
+
+
+@pytest.fixture
+def table(tmp_path):
+    return write_table(tmp_path / "people.csv")
+
+
+@pytest.fixture
+def schema(tmp_path):
+    return write_draft(tmp_path / "draft.json")
+
+
+@pytest.fixture
+def plan(capsys, schema, monkeypatch):
+    """What ``plan`` ends with and says of the draft, after few simulations."""
+    monkeypatch.setattr("ldp_simulations.commands.plan.REPEATS", 2)
+    return lambda *flags: run(capsys, "plan", "--schema", schema, *flags)
+
+
+def test_accuracy_has_every_combination_under_its_total_loss_asks_as_the_draft_says_and_gives_every_trial_as_json(
+    table, schema, tmp_path, capsys
+):
+    flags = ["--data", table, "--mechanism", "de", "oue", "--epsilon", 1, 2, "--repeats", 3, "--workers", 1]
+    code, out, _ = run(capsys, "accuracy", *flags, "--schema", schema)
+    assert code == 0
+    lines = [line.split() for line in out.splitlines() if line.startswith(("de ", "oue "))]
+    assert [line[:3] for line in lines] == [["de", "1", "1"], ["de", "2", "2"], ["oue", "1", "1"], ["oue", "2", "2"]]
+    assert "3 trials, 96 devices each, which answer one question" in out
+    everything = write_draft(tmp_path / "all.json", {**DRAFT, "privacy": {"epsilon": 3.0, "answers": "all"}})
+    flags = ["--data", table, "--schema", everything, "--repeats", 2, "--seed", 7, "--workers", 1]
+    assert "which answer every question" in run(capsys, "accuracy", *flags)[1]
+    code, out, _ = run(capsys, "accuracy", *flags, "--json")
+    told = json.loads(out)
+    assert (code, told["seeds"], [trial["seed"] for trial in told["trials"]]) == (0, [7, 8], [7, 8])
+    assert told["summary"][0]["total_epsilon"] == 3.0
+
+
+def test_a_plan_says_why_and_how_many_and_what_the_answers_of_an_evaluation_would_tell(schema, tmp_path, capsys):
+    which = write_draft(tmp_path / "which.json", draft_of(evaluation()))
+    for draft, devices, said in (
+        (schema, 30_000, "30,000 devices, each with a total loss of at most 3, answer one question"),
+        (schema, 30_000, r"(?s)size \(value\).*size \(square\).*sign by .*least noise; .*at half the epsilon"),
+        (which, 20_000, r"(?s)whether the model is right.*accuracy +0\.00\d\d\n.*area under the ROC.*recall of b"),
+    ):
+        code, out, err = run(capsys, "plan", "--schema", draft, "--devices", devices)
+        assert (code, err) == (0, "")
+        assert re.search(said, out), out
+
+
+def test_a_plan_with_a_pilot_finds_the_devices_for_a_loss(table, plan):
+    flags = ["--devices", 1_000, "--epsilon", 2, "--pilot", table, "--loss", 0.1]
+    code, out, _ = plan(*flags, "--json")
+    told = json.loads(out)
+    assert (code, told["epsilon"], told["pilot"]["non_private"]) == (0, 2, 1.0)
+    assert told["pilot"]["devices_for_loss"] <= 4_000
+    assert all(one["standard_error_at_half_epsilon"] > one["standard_error"] for one in told["questions"])
+    assert "to lose at most 0.1 against no privacy: about " in plan(*flags)[1]
+
+
+def test_a_published_epsilon_gives_the_largest_local_one_or_the_fewest_devices_where_none_are_given(plan):
+    wanted = ("--devices", 10_000, "--published-epsilon", 0.05)
+    told = json.loads(plan(*wanted, "--json")[1])
+    assert told["solution"]["solved"] == "epsilon"
+    assert told["epsilon"] == told["solution"]["epsilon"]
+    assert told["published"]["epsilon"] <= 0.05 < told["published"]["epsilon"] * 1.02
+    code, shown, _ = plan(*wanted)
+    assert code == 0
+    for said in (f"the largest epsilon is {told['epsilon']:g}", "to who sees only what is published", "published once"):
+        assert said in shown
+    told = json.loads(plan("--published-epsilon", 0.02, "--json")[1])
+    assert (told["solution"]["solved"], told["epsilon"]) == ("devices", 3.0)
+    assert told["published"]["epsilon"] <= 0.02
+    more = json.loads(plan("--published-epsilon", 0.02, "--colluding", 1000, "--json")[1])
+    assert more["devices"] == pytest.approx(told["devices"] + 1000, rel=2e-3)
+
+
+def test_an_accuracy_gives_devices_or_the_least_epsilon(plan, table):
+    flags = ("--pilot", table, "--accuracy", 0.95, "--json")
+    devices = json.loads(plan(*flags)[1])["solution"]
+    assert (devices["solved"], devices["epsilon"]) == ("devices", 3.0)
+    epsilon = json.loads(plan(*flags, "--devices", 2000)[1])["solution"]
+    assert epsilon["solved"] == "epsilon"
+    assert 0 < epsilon["epsilon"] < 4
+
+
+def test_evaluating_is_simulated_from_learning_to_publishing(table, schema, tmp_path, capsys):
+    flags = ["--data", table, "--schema", schema, "--devices", 40_000, "--evaluating", 0.1]
+    flags += ["--repeats", 3, "--workers", 1]
+    journal = ("--journal", tmp_path / "journal")
+    code, out, _ = run(capsys, "accuracy", *flags, *journal)
+    assert code == 0
+    assert "40,000 devices at a total epsilon of 3, 4,000 of them evaluate; 3 trials" in out
+    assert "the threshold was moved in " in out
+    assert "it buys the knowledge of" in out or "the round pays" in out
+    assert run(capsys, "accuracy", *flags, *journal)[1] == out
+    code, out, _ = run(capsys, "accuracy", *flags, "--epsilon", 1, "--json")
+    document, summary = json.loads(out), json.loads(out)["summary"]
+    assert (document["epsilon"], document["seeds"], summary["trials"], len(document["trials"])) == (1, [0, 1, 2], 3, 3)
+    assert summary["majority"] < summary["published"] <= 1
+    assert 0 < summary["told"] < 1.1
+
+
+def test_a_drafted_campaign_compiles_and_its_notes_are_loud(table, tmp_path, capsys):
+    code, out, err = run(capsys, "draft", "--data", table, "--label", "sold", "--epsilon", 0.5, "--bins", 3)
+    assert code == 0
+    assert Campaign.compile(out).privacy.epsilon == 0.5
+    assert err.startswith("BEFORE ANYONE IS ASKED")
+    assert "size: the bounds 0 to 60 were read off the data" in err
+    code, out, _ = run(capsys, "draft", "--data", table, "--label", "sold", "--output", tmp_path / "d.json", "--json")
+    assert code == 0
+    assert json.loads(out)["draft"] == json.loads((tmp_path / "d.json").read_text())
+    assert json.loads(out)["left_out"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["accuracy", "--data", "TABLE", "--schema", "SCHEMA", "--mechanism", "rappor"], "invalid choice: 'rappor'"),
+        (["accuracy", "--data", "TABLE", "--schema", "SCHEMA", "--epsilon", "0"], "above 0"),
+        (["accuracy", "--data", "TABLE", "--schema", "SCHEMA", "--repeats", "1"], "at least 2"),
+        (["accuracy", "--data", "TABLE", "--label", "bought"], "no column 'bought'"),
+        (["accuracy", "--data", "TABLE", "--schema", "SCHEMA", "--journal", "FOLDER"], "not a journal of trials"),
+        (PLAN, "give --devices"),
+        ([*PLAN, "--published-epsilon", "1e-9"], "no number of devices"),
+        ([*PLAN, "--published-epsilon", "1e-9", "--devices", "10"], "at least 1e-5"),
+        ([*PLAN, "--accuracy", "0.9"], "needs --pilot"),
+        ([*PLAN, "--accuracy", "0.99", "--pilot", "TABLE", "--devices", "1"], "do not reach"),
+        ([*PLAN, "--published-epsilon", "0.1", "--devices", "10", "--epsilon", "1"], "leave out"),
+        (["accuracy", "--data", "TABLE", "--schema", "SCHEMA", "--devices", "100", "--evaluating", "2"], "below 1"),
+        (["accuracy", "--data", "TABLE", "--label", "sold", "--evaluating"], "--evaluating goes with --devices"),
+        ([*EVALUATING, "--mechanism", "de"], "without --mechanism"),
+        ([*EVALUATING, "--epsilon", "1", "2"], "and one --epsilon"),
+        (["plan", "--schema", "nowhere.toml", "--devices", "10"], "nowhere.toml: cannot be read"),
+        (["draft", "--data", "TABLE", "--label", "bought"], "no column 'bought'"),
+        (["draft", "--data", "TABLE", "--label", "sold", "--output", "no/such/folder.json"], "cannot be written"),
+        ([], "required: COMMAND"),
+        (["census"], "invalid choice: 'census'"),
+        (["population"], "required: --data"),
+        (["population", "--data", "TABLE", "--label", "sold", "--devices", "0"], "at least 1, not '0'"),
+        (["population", "--data", "TABLE", "--label", "sold", "--liars", "1"], "above 0 and below 1"),
+        (["population", "--data", "TABLE", "--label", "bought"], "no column 'bought'"),
+        (["population", "--data", "TABLE", "--schema", "nowhere.json"], "nowhere.json: cannot be read"),
+        (["population", "--data", "TABLE", "--schema", "TABLE"], "not JSON"),
+        (["population", "--data", "OTHER", "--schema", "SCHEMA"], "row 1: 'green' is not declared"),
+        ([*POPULATION, "--url", NOBODY], "--url needs --aggregator-data"),
+        ([*POPULATION, "--url", NOBODY, "--admin-url", NOBODY], f"{NOBODY}/admin/v1/campaigns cannot be reached"),
+        ([*POPULATION, "--target", "no"], "--target goes with --liars"),
+        ([*POPULATION, "--liars", "0.5", "--target", "never"], "must be one of yes, no"),
+    ],
+)
+def test_a_mistake_is_one_clear_line_and_one_of_two_exit_codes(
+    arguments, problem, table, schema, tmp_path, capsys, monkeypatch
+):
+    if "reached" in problem:
+        monkeypatch.setenv(TOKEN_VARIABLE, "x")
+    other = tmp_path / "other.csv"
+    other.write_text("colour,size,sold\ngreen,1,yes\nred,1,no\n", encoding="utf-8")
+    places = {"TABLE": table, "SCHEMA": schema, "FOLDER": tmp_path, "OTHER": other}
+    code, out, err = run(capsys, *(places.get(argument, argument) for argument in arguments))
+    assert code == (FAILED if any(part in problem for part in FOUND_LATER) else WRONG_USAGE)
+    assert problem in err
+    assert len(err.strip().splitlines()) == 1
+    assert out == ""
+
+
+def test_a_plan_for_windows_foresees_the_error_of_one_alone_and_smoothed(schema, capsys):
+    flags = ("plan", "--schema", schema, "--devices", 52_000, "--windows", 52)
+    code, out, err = run(capsys, *flags)
+    assert (code, err) == (0, "")
+    assert "each of 52 windows has 1,000 of the devices" in out
+    told = json.loads(run(capsys, *flags, "--json")[1])
+    for question, alone, filtered, smoothed in zip(
+        told["questions"], *(told["windows"][name] for name in ("alone", "filtered", "smoothed")), strict=True
+    ):
+        assert alone == pytest.approx(question["standard_error"] * 52**0.5)
+        assert question["standard_error"] < smoothed < filtered < alone / 2
+    assert told["published"]["reports"] == 1_000, "whoever is in one window hides among its devices"
+
+
+WAYS = [SPLIT, SPLIT_SMOOTHED, MEMOISED, BY_LOT, FILTERED, SMOOTHED]
+FEW = ("--windows", 8, "--devices", 5_000, "--runs", 2)
+
+
+def test_every_population_and_way_has_its_true_loss_its_error_and_how_often_intervals_hold(capsys):
+    code, out, _ = run(capsys, "series", *FEW, "--epsilon", 2)
+    assert code == 0
+    assert "5,000 devices, 8 windows, 8 cells, a claimed loss of 2 for life; 2 runs" in out
+    rows = [line for line in out.splitlines() if line.startswith(tuple(CHANGES))]
+    assert [line[11:34].strip() for line in rows] == WAYS * len(CHANGES)
+    assert all(line.endswith("%") == ("filtered" in line or "smoothed" in line) for line in rows)
+    assert out.splitlines()[-1].startswith("Python ")
+
+
+def test_json_has_the_same_and_a_seed_repeats_it(capsys):
+    words = ("series", *FEW, "--population", "jump", "--seed", 3, "--json")
+    code, out, _ = run(capsys, *words)
+    told = json.loads(out)
+    assert (code, told["devices"], told["seed"], {row["population"] for row in told["ways"]}) == (0, 5_000, 3, {"jump"})
+    ways = {row["way"]: row for row in told["ways"]}
+    assert ways[MEMOISED]["loss"] > 3 > 1 >= ways[SPLIT]["loss"] > 0.99
+    assert ways[SMOOTHED]["error"] < ways[SPLIT]["error"] / 4
+    assert (ways[SPLIT]["covered"], ways[SMOOTHED]["covered"] > 0.8, ways[SMOOTHED]["runs"]) == (None, True, 2)
+    assert run(capsys, *words)[1] == out
+    assert run(capsys, *words, "--seed", 4)[1] != out

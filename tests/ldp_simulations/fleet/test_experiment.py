@@ -1,0 +1,170 @@
+"""An experiment of which some devices run the client, and the answers of the others come in as a relay's uploads; its
+accidents on the way happen as often as asked, and only to uploads.
+"""
+
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+from ldp_aggregator import Tally, estimate
+from ldp_aggregator.counting.tally import refusals
+from ldp_client import TransportError
+from ldp_client.network.transport import Request, Response
+from ldp_protocols import Campaign, encode_upload
+from ldp_protocols.document.questions import MOMENT
+from ldp_protocols.mechanisms import DISCRETE, Moment
+from ldp_simulations import SeededCoins, simulate
+from ldp_simulations.commands.demo import cell_name, read_report
+from ldp_simulations.fidelities import Columns, relayed_upload
+from ldp_simulations.fleet.devices import Network, lying_reports
+from ldp_simulations.fleet.experiment import Plan, Watcher, run, temporary_aggregator
+from ldp_simulations.tables.benchmarks import demonstration_source
+
+SOURCE = demonstration_source()
+
+
+class Listening(Watcher):
+    marks = (20, 1_000)
+
+    def __init__(self):
+        self.told = []
+
+    def published(self, aggregator, campaign):
+        self.told.append(campaign.id)
+
+    def learned(self, devices, right):
+        self.told.append((devices, right))
+
+
+def test_all_answers_are_counted_and_the_watcher_hears_how_good_the_model_is():
+    watcher = Listening()
+    with temporary_aggregator() as aggregator:
+        result = run(aggregator, SOURCE, Plan(3_000, seed=3, clients=40), Network(), watcher)
+    delivery = result.delivery
+    assert (result.clients, delivery.devices, delivery.accepted, delivery.refused) == (40, 3_000, 3_000, {})
+    assert watcher.told[0] == result.campaign.id
+    assert [devices for devices, _ in watcher.told[1:]] == [20, 1_000, 3_000]
+    assert watcher.told[-1][1] == result.accuracies.private > result.accuracies.majority + 0.15
+
+
+@pytest.mark.parametrize("privacy", [{"epsilon": 2.0}, {"epsilon": 9.0, "answers": "all", "discrete": "oue"}])
+def test_a_relayed_upload_has_the_law_of_the_devices_reports(privacy):
+    campaign = Campaign.compile({**SOURCE.draft, "privacy": privacy})
+    people = SOURCE.people
+    columns = Columns.of(campaign, people.frame, people.labels)
+    rng = np.random.default_rng(1)
+    upload = relayed_upload(columns, rng.integers(0, len(people), 40_000), rng)
+    tally = Tally.of_uploads(campaign, [upload])
+    assert tally.n.sum() == 40_000 * len(campaign.pools)
+    cells = estimate(campaign, tally).to_frame().query("kind == 'pair'")
+    found = cells.groupby(["feature", "class"])[["estimate", "variance"]].sum()
+    true = people.labels.value_counts(normalize=True)[found.index.get_level_values("class")].to_numpy()
+    # The seed is fixed. Errors of a question's cells are correlated; their sum has at most twice the variance of all.
+    assert len(found) == 2 * len(campaign.features)
+    assert np.all(np.abs(found["estimate"] - true) < 6 * np.sqrt(2 * found["variance"]))
+
+
+class Server:
+    """Answers everything, and remembers the bodies."""
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes | None] = []
+
+    def send(self, request: Request, timeout: float, cancellation: object = None) -> Response:
+        self.bodies.append(request.body)
+        return Response(200, {}, b"{}")
+
+
+def test_a_lost_answer_was_counted_by_the_server_and_is_an_error_on_the_device_and_only_uploads_meet_accidents():
+    server = Server()
+    network = Network(server, lost_answers=1.0)
+    with pytest.raises(TransportError):
+        network.send(Request("POST", "http://x", {}, b"report"), 1.0)
+    assert server.bodies == [b"report"]
+    assert network.first_upload == b"report"
+    assert network.send(Request("GET", "http://x", {}), 1.0).status == 200
+    assert network.upload_bytes == len(b"report"), "a fetch is none"
+
+
+def test_accidents_are_as_frequent_as_asked():
+    """2,000 uploads, a fifth lost; false alarm below 1e-6."""
+    server, arrived = Server(), 0
+    network = Network(server, lost_answers=0.2, seed=1)
+    for _ in range(2_000):
+        with suppress(TransportError):
+            arrived += network.send(Request("POST", "http://x", {}, b"12345"), 1.0).status == 200
+    assert (len(server.bodies), network.upload_bytes) == (2_000, 10_000)
+    assert abs(2_000 - arrived - 400) < 5 * (2_000 * 0.2 * 0.8) ** 0.5
+
+
+MECHANISMS = [*((name, "sign") for name in DISCRETE), ("oue", "laplace"), ("ss", "onebit")]
+
+
+@pytest.mark.parametrize(("discrete", "continuous"), MECHANISMS)
+@pytest.mark.parametrize("targets", [(None,), (0, 1)])
+def test_every_lie_is_a_report_under_a_fresh_id_that_the_server_must_accept(
+    discrete, continuous, targets, make_everything
+):
+    campaign = make_everything(discrete=discrete, continuous=continuous)
+    coins, ids = SeededCoins(1), set()
+    for target in targets * (100 // len(targets)):
+        reports = lying_reports(campaign, campaign.questions, target, coins)
+        assert [report.question for report in reports] == list(range(len(campaign.questions)))
+        ids |= {report.id for report in reports}
+        for question, report in zip(campaign.questions, reports, strict=True):
+            rows = np.frombuffer(report.payload, dtype=np.uint8).reshape(1, -1)
+            assert refusals(question, rows) == {}
+            question.mechanism.check(report.payload)
+    assert len(ids) == 100 * len(campaign.questions)
+
+
+@pytest.mark.parametrize(("discrete", "continuous"), MECHANISMS)
+@pytest.mark.parametrize("target", [0, 1])
+def test_a_targeted_lie_raises_its_class_in_every_question(discrete, continuous, target, make_everything, make_people):
+    campaign = make_everything(discrete=discrete, continuous=continuous)
+    frame, labels = make_people(4_000, 7)
+    honest = simulate(campaign, frame, labels, 3)
+    coins = SeededCoins(2)
+    lies = [encode_upload(lying_reports(campaign, campaign.questions, target, coins), campaign) for _ in range(200)]
+    poisoned = honest + Tally.of_uploads(campaign, lies)
+    for question in campaign.questions:
+        before, after = (estimate(campaign, tally)[question.index].cells.value for tally in (honest, poisoned))
+        if question.encoding == "index":
+            before, after = (cells.reshape(-1, 2).sum(axis=0) for cells in (before, after))
+            assert after[target] - after[1 - target] > before[target] - before[1 - target]
+        elif continuous != "sign":
+            assert after[target] > before[target]
+
+
+def question_about(campaign: Campaign, name: str | None):
+    return next(question for question in campaign.questions if question.feature == name)
+
+
+def test_an_index_is_named_with_its_class_and_its_chance_of_being_true_and_a_set_as_a_set(make_everything):
+    campaign = make_everything(discrete="de", epsilon=2.0)
+    colour = question_about(campaign, "colour")
+    said = read_report(campaign, colour, bytes([3]))
+    assert said == f"colour is green and outcome is no (true with probability {float(colour.mechanism.p):.2f})"
+    age = question_about(campaign, "age")
+    assert read_report(campaign, age, bytes([2])).startswith("age is from 25 to 50 and outcome is yes")
+    assert read_report(campaign, question_about(campaign, None), bytes([1])).startswith("outcome is no (true")
+    campaign = make_everything(discrete="oue")
+    said = read_report(campaign, question_about(campaign, "colour"), bytes([0b101]))
+    marked = "colour is red and outcome is yes; colour is green and outcome is yes"
+    assert said.startswith(f"2 of 6 answers are marked: {marked}")
+    assert said.endswith("(the true one is among them with probability 0.50)")
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "onebit", "sign"])
+def test_every_continuous_question_can_be_read(mechanism, make_everything):
+    campaign = make_everything(continuous=mechanism)
+    question = question_about(campaign, "hours")
+    item = Moment(1, 0) if question.encoding == MOMENT else 3
+    said = read_report(campaign, question, question.perturb(item, SeededCoins(1)))
+    assert "hours" in said
+    if question.encoding == MOMENT:
+        with pytest.raises(ValueError, match="noisy numbers"):
+            cell_name(campaign, question, 0)
+    else:
+        assert cell_name(campaign, question, 3) == "hours (value) leans to the upper end and outcome is no"

@@ -1,0 +1,211 @@
+"""What a plan predicts is what simulations give."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from drafts import draft, text
+
+from ldp_aggregator.estimation.estimators import estimate_question
+from ldp_aggregator.estimation.expected import answers, variance_per_answer
+from ldp_aggregator.estimation.simplex import NONE
+from ldp_aggregator.learning.published import published_guarantee
+from ldp_protocols import Campaign
+from ldp_simulations import simulate
+from ldp_simulations.fidelities import Columns, simulate_counts
+from ldp_simulations.studies.planning import (
+    MOST_EPSILON,
+    Curve,
+    accuracy_curve,
+    alternatives,
+    devices_for_error,
+    expectations,
+    fewest_devices,
+    largest_local_epsilon,
+    standard_errors,
+)
+from ldp_simulations.studies.trials import accuracy, learned, non_private
+from ldp_simulations.tables.frames import Table
+from ldp_simulations.tables.sources import source_without_schema
+
+RUNS = 1_000
+DEVICES = 4_000
+WITHIN = 0.1
+"""A standard deviation of 1,000 runs has a relative standard error of 2.24 %: a cell of a right prediction is beyond
+10 % once in 1.3e5, one of the 240 cells below once in 500; the seeds are fixed."""
+
+
+def check(campaign: Campaign, people: Table, devices: int, predicted: list[np.ndarray]) -> None:
+    """The standard deviation of every cell's unbiased estimate over the runs is what was predicted."""
+    columns, rng = Columns.of(campaign, people.frame, people.labels), np.random.default_rng(1)
+    values = []
+    for _ in range(RUNS):
+        tally = simulate_counts(columns, rng, devices)
+        counted = zip(campaign.questions, tally.n.tolist(), tally.counts, strict=True)
+        found = [estimate_question(*reports, len(campaign.label.classes), NONE) for reports in counted]
+        values.append(np.concatenate([question.cells.value for question in found]))
+    ratio = np.std(values, axis=0, ddof=1) / np.concatenate(predicted)
+    assert (np.abs(ratio - 1) < WITHIN).all(), ratio
+
+
+@pytest.mark.parametrize(
+    ("discrete", "continuous", "chosen", "devices"),
+    [
+        ("de", "onebit", "one", DEVICES),
+        ("ss", "laplace", "one", DEVICES),
+        ("the", "onebit", "one", 500),
+        ("she", "sign", "one", 500),
+        ("auto", "sign", "all", 500),
+        pytest.param("oue", "sign", "one", DEVICES, marks=pytest.mark.long),
+        pytest.param("sue", "laplace", "one", DEVICES, marks=pytest.mark.long),
+        pytest.param("auto", "laplace", "all", DEVICES, marks=pytest.mark.long),
+    ],
+)
+def test_with_a_pilot_every_predicted_standard_error_is_within_ten_percent(
+    discrete, continuous, chosen, devices, make_everything, make_people
+):
+    """With 500 devices a question has some 50 answers, so that the chance in their number shows."""
+    campaign = make_everything(discrete=discrete, continuous=continuous, answers=chosen)
+    people = Table(*make_people(60, 9))
+    check(campaign, people, devices, standard_errors(campaign, devices, people))
+
+
+@pytest.mark.parametrize(("discrete", "continuous"), [("oue", "laplace"), ("auto", "sign")])
+def test_without_a_pilot_they_are_those_of_evenly_spread_people(discrete, continuous, make_everything):
+    campaign = make_everything(discrete=discrete, continuous=continuous)
+    places = np.arange(24)
+    one_class = {"colour": ["red", "green", "blue"] * 8, "shape": ["round", "missing"] * 12}
+    one_class |= {"age": (places + 0.5) * 100 / 24, "hours": -1 + (places + 0.5) * 8 / 24}
+    people = Table(pd.concat([pd.DataFrame(one_class)] * 2, ignore_index=True), pd.Series(["yes"] * 24 + ["no"] * 24))
+    check(campaign, people, DEVICES, standard_errors(campaign, DEVICES))
+
+
+def test_a_missing_value_of_the_pilot_is_any_value_and_without_a_pilot_the_answers_are_spread_evenly(make_everything):
+    campaign = make_everything(continuous="laplace")
+    nothing = pd.DataFrame({"colour": [None] * 4, "age": [None] * 4, "shape": ["round"] * 4, "hours": [3.0] * 4})
+    found = expectations(campaign, Table(nothing, pd.Series(["yes", "yes", "yes", "no"])))
+    label, colour, shape, age, hours, _ = (expected.mean for expected in found)
+    assert label.tolist() == [0.75, 0.25]
+    assert colour == pytest.approx([0.25, 1 / 12] * 3, rel=0.15)
+    assert shape.tolist() == [0.75, 0.25, 0, 0]
+    assert age == pytest.approx([0.1875, 0.0625] * 4, rel=0.25)
+    assert hours.tolist() == [0, 0]
+    for question, expected in zip(campaign.questions, expectations(campaign), strict=True):
+        if question.encoding == "index":
+            assert expected.mean.tolist() == pytest.approx([1 / question.domain_size] * question.domain_size)
+    value, square = expectations(campaign)[-2:]
+    t = np.linspace(-1, 1, 200_001)
+    assert value.second.sum() == pytest.approx((t**2).mean(), rel=1e-4)
+    assert square.mean.sum() == pytest.approx((2 * t**2 - 1).mean(), rel=1e-4)
+    assert square.second.sum() == pytest.approx(((2 * t**2 - 1) ** 2).mean(), rel=1e-4)
+
+
+def test_answers_follow_the_weights_and_the_answers_mode_and_four_times_the_devices_halve_every_error(make_everything):
+    campaign = make_everything()
+    assert answers(campaign, 900) == [200, 100, 300, 100, 100, 100]
+    assert answers(make_everything(answers="all"), 900) == [900, 900, 900, 900, 450, 450]
+    for few, many in zip(standard_errors(campaign, 1_000), standard_errors(campaign, 4_000), strict=True):
+        assert few == pytest.approx(2 * many, rel=5e-3)  # The chance in the number of answers makes few a little worse.
+
+
+def test_the_chosen_mechanism_is_the_best_of_its_alternatives(make_everything):
+    campaign = make_everything(epsilon=1.0)
+    for question in campaign.questions:
+        table = alternatives(question, 2)
+        name = "sign" if question.encoding == "sign" else question.mechanism.name
+        assert table[name] == min(table.values())
+
+
+def test_devices_for_an_error_give_that_error_in_the_worst_question(make_everything):
+    campaign = make_everything(continuous="sign")
+    devices = devices_for_error(campaign, 0.1)
+    asked = zip(campaign.questions, expectations(campaign), answers(campaign, devices), strict=True)
+    errors = [
+        np.sqrt(np.mean(variance_per_answer(question, expected)) / number) * len(expected.mean)
+        for question, expected, number in asked
+    ]
+    assert max(errors) == pytest.approx(0.1, rel=1e-3)
+
+
+def test_a_curve_is_read_between_its_points_on_a_logarithmic_scale():
+    curve = Curve(0.9, 0.5, (100, 200, 400), (0.7, 0.8, 0.9), (0.0, 0.0, 0.0))
+    assert curve.devices_for(0.1) == pytest.approx(200, abs=1)
+    assert curve.devices_for(0.15) == pytest.approx(100 * 2**0.5, abs=1)
+    assert curve.devices_for(0.3) == 100
+    assert curve.devices_for(-0.1) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "loss", "repeats"),
+    [
+        ("car", 0.06, 12),
+        pytest.param("car", 0.06, 27, marks=pytest.mark.long),
+        pytest.param("mushroom", 0.03, 27, marks=pytest.mark.long),
+    ],
+)
+def test_the_devices_for_a_loss_give_that_loss(name, loss, repeats, uci_folder):
+    """Fresh splits and fresh noise. A run's accuracy has a standard deviation of 0.023 or so, of those behind the curve
+    and of the 36 fresh ones: a false alarm has chance 0.01, once, because the seeds are fixed. Two and a half times as
+    many devices, or as few, are found with car.
+    """
+    source = source_without_schema(str(uci_folder / f"{name}.csv.gz"), "class", epsilon=2.0)
+    campaign = Campaign.compile(source.draft)
+    devices = accuracy_curve(campaign, source.people, loss, repeats=repeats).devices_for(loss)
+    losses = []
+    for number in range(36):
+        rng = np.random.default_rng(1_000 + number)
+        training, held_out = source.people.split(0.8, rng)
+        tally = simulate(campaign, training.frame, training.labels, rng, devices=devices, fidelity="counts")
+        models = non_private(campaign, training), learned(campaign, tally)
+        losses.append(np.subtract(*(accuracy(model, held_out) for model in models)))
+    assert abs(np.mean(losses) - loss) < 0.06 * (1 / repeats + 1 / 36) ** 0.5, (devices, losses)
+
+
+def test_the_readmes_table_of_devices_is_what_planning_gives():
+    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    row = r"^\| (\d+) features of (\d+) values, (\d+) classes \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|$"
+    rows = re.findall(row, readme, re.MULTILINE)
+    assert len(rows) == 4
+    for features, values, classes, *told in rows:
+        label = {"name": "y", "classes": [f"c{i}" for i in range(int(classes))]}
+        asked = [text(f"f{i}", *(f"v{j}" for j in range(int(values))), missing=True) for i in range(int(features))]
+        campaigns = [
+            Campaign.compile(draft(*asked, label=label, privacy={"epsilon": epsilon})) for epsilon in (1.0, 2.0, 4.0)
+        ]
+        assert [f"{devices_for_error(campaign, 0.2):,}" for campaign in campaigns] == told
+
+
+AGES = draft(text("age", "young", "medium", "old"))
+
+
+def published(epsilon: float, devices: int) -> float:
+    campaign = Campaign.compile({**AGES, "privacy": {"epsilon": epsilon}})
+    return published_guarantee(campaign, devices).epsilon
+
+
+@pytest.mark.parametrize(("devices", "wanted"), [(1_000, 0.1), (10_000, 0.05), (1_000_000, 0.01), (100, 0.3)])
+def test_the_largest_local_epsilon_keeps_the_published_one_and_a_larger_one_does_not(devices, wanted):
+    local = largest_local_epsilon(AGES, devices, wanted)
+    assert published(local, devices) <= wanted
+    assert local == MOST_EPSILON or published(local * 1.02, devices) > wanted
+
+
+def test_the_fewest_devices_are_enough_and_fewer_are_not():
+    campaign = Campaign.compile(AGES)
+    devices = fewest_devices(campaign, 0.02)
+    assert published(1.0, devices) <= 0.02 < published(1.0, devices * 98 // 100)
+    assert fewest_devices(campaign, 1.0) == 1
+    assert fewest_devices(campaign, 0.02, colluding=50_000) == pytest.approx(devices + 50_000, rel=2e-3)
+
+
+def test_a_wish_beyond_all_devices_is_answered_with_none_one_that_nothing_can_break_with_the_most_there_is():
+    campaign = Campaign.compile(AGES)
+    assert fewest_devices(campaign, 1e-9) is None
+    for wrong in (0.0, -1.0, float("nan")):
+        for solve in (lambda of: fewest_devices(campaign, of), lambda of: largest_local_epsilon(AGES, 10, of)):
+            with pytest.raises(ValueError, match="published epsilon"):
+                solve(wrong)
+    assert largest_local_epsilon(AGES, 1, 0.7) == largest_local_epsilon(AGES, 0, 0.7) == 0.7, "there is no crowd"
+    assert largest_local_epsilon(AGES, 10, 20.0) == MOST_EPSILON

@@ -1,0 +1,85 @@
+"""Trials: paired, seeded, resumable, the same on one core and on two."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from buyers import DRAFT
+
+from ldp_simulations.studies.trials import Design, Journal, Setting, fingerprint, run_trial, run_trials, summarise
+from ldp_simulations.tables.frames import Table
+from ldp_simulations.tables.sources import Source
+
+SETTINGS = (Setting("de", 1.0), Setting("oue", 8.0), Setting("de", 1.0, per_question=True))
+
+
+@pytest.fixture
+def source() -> Source:
+    colours = ["red", "blue"] * 100
+    frame = pd.DataFrame({"colour": colours, "size": [float(row % 60) for row in range(200)]})
+    labels = pd.Series(["yes" if colour == "red" else "no" for colour in colours])
+    return Source("people", Table(frame, labels), DRAFT)
+
+
+def test_every_setting_states_its_true_total_loss_and_shares_the_split_and_its_references(source):
+    rows = run_trial(source, SETTINGS, Design(), 2)
+    assert [(row["answers"], row["total_epsilon"]) for row in rows] == [("one", 1.0), ("one", 8.0), ("all", 3.0)]
+    campaign = SETTINGS[2].campaign(DRAFT)
+    assert all(question.epsilon == pytest.approx(1.0) for question in campaign.questions)
+    assert len({(row["majority"], row["non_private"]) for row in rows}) == 1
+    assert rows[0]["non_private"] == 1.0
+    assert [row["devices"] for row in rows] == [160] * 3
+    assert run_trial(source, SETTINGS, Design(devices=5_000), 2)[0]["devices"] == 5_000
+
+
+@pytest.mark.parametrize("fidelity", ["vector", "counts"])
+def test_a_seed_repeats_a_trial(source, fidelity):
+    design = Design(devices=300, fidelity=fidelity)
+    assert run_trial(source, SETTINGS, design, 3) == run_trial(source, SETTINGS, design, 3)
+    trials = [tuple(row["accuracy"] for row in run_trial(source, SETTINGS, design, seed)) for seed in range(6)]
+    assert len(set(trials)) > 1
+
+
+def test_two_processes_give_the_rows_of_one_in_the_order_of_the_seeds(source):
+    trial = partial(run_trial, source, SETTINGS, Design(devices=200))
+    nothing = Journal(None, "x")
+    one = run_trials(trial, [4, 2, 3], nothing, workers=1)
+    assert one == run_trials(trial, [4, 2, 3], nothing, workers=2)
+    assert [row["seed"] for row in one] == [4] * 3 + [2] * 3 + [3] * 3
+
+
+def test_an_interrupted_experiment_goes_on_where_it_was_and_another_one_does_not_take_its_trials(source, tmp_path):
+    def refuse(seed: int):
+        raise AssertionError(f"trial {seed} was finished and must not run again")
+
+    path, design = tmp_path / "trials.jsonl", Design(devices=200)
+    journal = Journal(path, fingerprint(source, SETTINGS, design))
+    rows = run_trials(partial(run_trial, source, SETTINGS, design), [1, 2], journal, workers=1)
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"experiment": "cut sho')
+    again = Journal(path, fingerprint(source, SETTINGS, design))
+    assert run_trials(refuse, [1, 2], again, workers=1) == rows
+    with pytest.raises(AssertionError, match="trial 3"):
+        run_trials(refuse, [1, 2, 3], again, workers=1)
+    again.add(3, rows[:1])
+    assert Journal(path, fingerprint(source, SETTINGS, design)).finished()[3] == rows[:1]
+    other = Source("other", source.people.take(np.arange(150)), DRAFT)
+    names = {
+        fingerprint(source, SETTINGS, design),
+        fingerprint(source, SETTINGS[:2], design),
+        fingerprint(source, SETTINGS, Design(devices=10)),
+        fingerprint(source.with_epsilon(2.0), SETTINGS, design),
+        fingerprint(other, SETTINGS, design),
+    }
+    assert len(names) == 5
+    assert Journal(path, "another").finished() == {}
+
+
+def test_the_summary_has_means_and_standard_errors():
+    shared = {"mechanism": "de", "continuous": "auto", "epsilon": 1.0, "per_question": False, "answers": "one"}
+    shared |= {"total_epsilon": 1.0, "devices": 10, "majority": 0.4, "non_private": 0.9}
+    rows = [{"seed": seed, **shared, "accuracy": accuracy} for seed, accuracy in enumerate((0.5, 0.7, 0.6))]
+    (row,) = summarise(rows).to_dict("records")
+    assert (row["trials"], row["accuracy"]) == (3, pytest.approx(0.6))
+    assert row["standard_error"] == pytest.approx(0.1 / 3**0.5)

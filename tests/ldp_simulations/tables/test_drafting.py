@@ -1,0 +1,136 @@
+"""A draft from a table says loudly what it took from the data."""
+
+import json
+
+import pandas as pd
+import pytest
+from drafts import number, text
+
+from ldp_aggregator.trainers.schemas import TableError
+from ldp_aggregator.trainers.table_drafts import draft_from_table, round_bounds
+from ldp_protocols import Campaign
+from ldp_simulations.tables.benchmarks import FOLDER_VARIABLE, ORDERED, draft_of
+from ldp_simulations.tables.frames import as_texts
+
+ROWS = 40
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "name": [f"person {row}" for row in range(ROWS)],
+            "colour": ["red", "blue"] * (ROWS // 2),
+            "code": [str(row % 11) for row in range(ROWS)],
+            "weight": [str(40.3 + row) for row in range(ROWS)],
+            "same": ["x"] * ROWS,
+            "holes": [["", "a", "b", "a"][row % 4] for row in range(ROWS)],
+            "empty": [""] * ROWS,
+            "sold": [["yes", "no"][row % 2] for row in range(ROWS)],
+        }
+    )
+
+
+def test_columns_become_the_features_they_look_like_and_everything_that_was_read_off_the_data_is_noted(table):
+    derived = draft_from_table(table, "sold", source="t.csv", epsilon=1.5, bins=4)
+    features = {feature["name"]: feature for feature in derived.draft["features"]}
+    assert features["colour"] == text("colour", "blue", "red")
+    assert features["code"]["values"] == [str(value) for value in range(11)]
+    assert features["weight"] == number("weight", 40, 80, bins=4)
+    assert (features["holes"]["values"], features["holes"]["missing"]) == (["a", "b"], True)
+    assert derived.left_out == ("name", "same", "empty")
+    campaign = Campaign.compile(derived.draft)
+    assert campaign.privacy.epsilon == 1.5
+    assert campaign.label.classes == ("no", "yes")
+    notes = "\n".join(derived.notes)
+    for note in (
+        "sold: the classes no, yes were read off the data",
+        "weight: the bounds 40 to 80 were read off the data",
+        "code: the ",
+        "holes: the 2 values were read off the data; list those that can occur; some rows are empty",
+        "colour: the 2 values were read off the data; list those that can occur; no row is empty: it is",
+        "name: left out: 40 different texts",
+        "same: left out: it has the same value in every row",
+    ):
+        assert note in notes
+
+
+def test_an_ordered_column_gives_its_values_in_their_order(table):
+    sizes = ["small", "medium", "large", "huge"]
+    grades = [str(grade) for grade in range(20, 0, -1)]
+    held = [None, "small", "large", "small"] * (ROWS // 4)
+    columns = pd.DataFrame(
+        {
+            "size": pd.Categorical(held, sizes, ordered=True),
+            "grade": pd.Categorical([grades[row % 20] for row in range(ROWS)], grades, ordered=True),
+            "told": pd.Categorical(["missing", "yes"] * (ROWS // 2), ["yes", "no", "missing"], ordered=True),
+            "kind": pd.Categorical(["b", "a"] * (ROWS // 2), ["b", "a"]),
+            "sold": table["sold"],
+        }
+    )
+    derived = draft_from_table(as_texts(columns), "sold", source="t.parquet")
+    size, grade, told, kind = derived.draft["features"]
+    assert size == text("size", *sizes, missing=True, ordered=True)
+    assert (grade["values"], grade["missing"], grade["ordered"]) == (grades, False, True)
+    assert (told["values"], "ordered" in told) == (["yes", "no", "missing"], False)
+    assert (kind["values"], "ordered" in kind) == (["a", "b"], False)
+    assert "size: the 4 values and their order are those of an ordered column" in "\n".join(derived.notes)
+    assert [one.ordered for one in Campaign.compile(derived.draft).features] == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("label", "change", "problem"),
+    [
+        ("bought", {}, "no column 'bought'"),
+        ("sold", {"sold": ["yes"] * ROWS}, "column 'sold' has 1 different values"),
+        ("weight", {}, "column 'weight' has 40 different values"),
+        ("sold", {"sold": ["yes", ""] * (ROWS // 2)}, "column 'sold', row 2: empty"),
+        ("sold", {name: ["x"] * ROWS for name in ("name", "colour", "code", "weight", "holes")}, "no column beside"),
+    ],
+)
+def test_a_table_that_gives_no_campaign_says_why(label, change, problem, table):
+    with pytest.raises(TableError, match=problem) as raised:
+        draft_from_table(table.assign(**change), label, source="t.csv")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(6.98, 28.11, (0, 30)), (0.053, 0.163, (0.05, 0.17)), (-3, 4, (-3, 4)), (0, 846, (0, 900)), (1.5, 1.5, (1, 2))],
+)
+def test_bounds_are_round_and_hold_everything(low, high, expected):
+    assert round_bounds(low, high) == pytest.approx(expected)
+
+
+def ordered_in(draft):
+    return {feature["name"] for feature in draft["features"] if feature.get("ordered")}
+
+
+@pytest.mark.usefixtures("uci_folder")
+@pytest.mark.parametrize("observed", [False, True])
+@pytest.mark.parametrize("name", ["car", "mushroom", "adult", "connect4"])
+def test_the_features_that_the_documentation_orders_are_ordered_and_no_others(name, observed):
+    draft = draft_of(name, observed=observed)
+    assert ordered_in(draft) == set(ORDERED.get(name, ()))
+    assert {f.name for f in Campaign.compile(draft).features if f.ordered and hasattr(f, "values")} == ordered_in(draft)
+
+
+@pytest.mark.parametrize(
+    ("values", "seen", "observed", "ordered"),
+    [
+        (["low", "med", "high"], ["low", "med", "high"], False, True),
+        (["high", "med", "low"], ["high", "med", "low"], False, True),
+        (["low", "med", "high"], ["low", "high"], True, True),
+        (["low", "high", "med"], ["low", "high", "med"], False, False),
+        (["low", "med", "high", "unknown"], ["low", "med", "high"], False, False),
+    ],
+)
+def test_a_feature_is_ordered_only_where_its_values_are_listed_so(
+    values, seen, observed, ordered, tmp_path, monkeypatch
+):
+    columns = [{"name": "safety", "kind": "categorical", "values": values, "observed_values": seen}]
+    car = {"title": "Car", "classes": ["no", "yes"], "columns": columns}
+    (tmp_path / "datasets.json").write_text(json.dumps({"datasets": {"car": car}}), encoding="utf-8")
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    draft = draft_of("car", observed=observed)
+    assert ordered_in(draft) == ({"safety"} if ordered else set())
