@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from ldp_client.delivery.install import Install
     from ldp_client.problems import Problem
     from ldp_protocols import Campaign
-    from ldp_protocols.document.schema import Label
     from ldp_protocols.document.model import Model
+    from ldp_protocols.document.schema import Label
 
 ASK: Final = "ask"
 TOKEN: Final = "token"  # noqa: S105 - a word

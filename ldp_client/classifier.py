@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from ldp_client.errors import StorageError, TransportError
+from ldp_protocols.document.model import DiscreteLikelihood, Likelihood, Model
 from ldp_protocols.document.schema import Label, value_of
 from ldp_protocols.errors import DocumentError, LdpError
-from ldp_protocols.document.model import DiscreteLikelihood, Likelihood, Model
 from ldp_protocols.values import number_of
 
 if TYPE_CHECKING:

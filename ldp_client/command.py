@@ -23,8 +23,8 @@ from ldp_client.device import Device
 from ldp_client.errors import TransportError
 from ldp_client.ledger import plain
 from ldp_client.storage.contract import MEMORY
-from ldp_protocols.errors import LdpError, RecordError
 from ldp_protocols.command_line import FAILED, Groups, Parser, add_completion, add_version, run_command
+from ldp_protocols.errors import LdpError, RecordError
 
 if TYPE_CHECKING:
     from ldp_client.relay.gateway import Admission

@@ -1,7 +1,7 @@
 """The errors of the client: each type means a different thing to do, and its ``code`` tells the cases apart.
 
-``ldp_protocols.LdpError`` is the base of them all, and of what wrong documents and records raise; raised itself it means
-that the app or its environment was set up wrongly. No message holds a value of anybody's record.
+``ldp_protocols.LdpError`` is the base of them all, and of what wrong documents and records raise; raised itself it
+means that the app or its environment was set up wrongly. No message holds a value of anybody's record.
 """
 
 from __future__ import annotations

@@ -14,21 +14,21 @@ from ldp_aggregator.cli.program import make_parser as aggregator_parser
 from ldp_aggregator.cli.program import run as run_aggregator
 from ldp_aggregator.issuer import __main__ as issuer
 from ldp_client import command as client
-from ldp_protocols import shell
+from ldp_protocols import command_line
 from ldp_protocols.command_line import EXAMPLES, EXIT_CODES, Parser, parsers_under
-from ldp_simulations import __main__ as simulations
+from ldp_simulations import __main__ as simulate
 
 PROGRAMS = {
     "ldp-aggregator": aggregator_parser,
-    "ldp_client": client.make_parser,
+    "ldp-client": client.make_parser,
     "ldp-issuer": issuer.make_parser,
-    "simulations": ldp_simulations.make_parser,
+    "ldp-simulate": simulate.make_parser,
 }
 PRINTING_JSON = {
     "ldp-aggregator": {"list", "show", "verify", "estimates", "status", "fsck", "audit", "fit"},
-    "ldp_client": {"contribute", "predict", "status"},
+    "ldp-client": {"contribute", "predict", "status"},
     "ldp-issuer": set(),
-    "simulations": {"demo", "population", "accuracy", "plan", "series", "draft", "reproduce"},
+    "ldp-simulate": {"demo", "population", "accuracy", "plan", "series", "draft", "reproduce"},
 }
 MOST_COMMANDS = 41
 MOST_FLAGS = 195
@@ -98,12 +98,12 @@ CHOSEN = ["--config", "f.toml", *STORE]
 NO_VALUE = "ldp-aggregator: argument --data: expected one argument; see ldp-aggregator --help\n"
 NO_STORE = "no store is opened; leave out --config and --data; see"
 MISTAKES = [
-    ("simulations", ["demo", "--data", "x.csv", "--label", ""], 2, ["x.csv", "LABEL=COLUMN", "age, income"]),
-    ("simulations", ["demo", "--data", "x.csv"], 2, ["--label COLUMN", "age, income"]),
-    ("simulations", ["demo", "--label", "age"], 2, ["--data TABLE"]),
-    ("simulations", ["demo", "--data", "none.csv", "--label", "age"], 1, ["none.csv: no such file"]),
-    ("simulations", ["population", "--data", "x.csv"], 2, ["--schema DRAFT", "--label COLUMN"]),
-    ("simulations", ["plan"], 2, ["--schema", "plan --help"]),
+    ("ldp-simulate", ["demo", "--data", "x.csv", "--label", ""], 2, ["x.csv", "LABEL=COLUMN", "age, income"]),
+    ("ldp-simulate", ["demo", "--data", "x.csv"], 2, ["--label COLUMN", "age, income"]),
+    ("ldp-simulate", ["demo", "--label", "age"], 2, ["--data TABLE"]),
+    ("ldp-simulate", ["demo", "--data", "none.csv", "--label", "age"], 1, ["none.csv: no such file"]),
+    ("ldp-simulate", ["population", "--data", "x.csv"], 2, ["--schema DRAFT", "--label COLUMN"]),
+    ("ldp-simulate", ["plan"], 2, ["--schema", "plan --help"]),
     ("ldp-aggregator", ["campaign", "list"], 1, ["there is no store in", "campaign create"]),
     ("ldp-aggregator", ["campaign", "create", "none.toml"], 1, ["none.toml cannot be read"]),
     ("ldp-aggregator", ["campaign", "create", "x.csv"], 1, ["x.csv is no draft", "ends in .toml"]),
@@ -122,8 +122,8 @@ MISTAKES = [
     ("ldp-aggregator", ["campaign", "list", "--js"], 2, ["unrecognized arguments"]),
     ("ldp-aggregator", ["campaign", "list", "--conf=f"], 2, ["unrecognized arguments"]),
     ("ldp-aggregator", ["campaign", "list", "-" + "A" * 41], 2, ["A" * 41, "--help\n"]),
-    ("ldp_client", ["predict", URL, "A" * 43, "--record-file", "r.json"], 1, ["r.json cannot be read", "No such file"]),
-    ("ldp_client", ["status"], 2, ["URL", "status --help"]),
+    ("ldp-client", ["predict", URL, "A" * 43, "--record-file", "r.json"], 1, ["r.json cannot be read", "No such file"]),
+    ("ldp-client", ["status"], 2, ["URL", "status --help"]),
 ]
 
 
@@ -168,31 +168,7 @@ def test_every_command_says_in_its_help_whether_it_opens_a_store():
     assert set(without) == {"fit", "merge", "audit", "campaign verify", *nodes, *keys}
 
 
-RUN = {"ldp-aggregator": run_aggregator, "ldp_client": client.main, "simulations": ldp_simulations.main}
-TABLES = {"ldp-aggregator": program.GONE, "ldp_client": client.GONE, "simulations": ldp_simulations.GONE}
-GONE = [(name, old, now) for name, table in TABLES.items() for old, now in table.items()]
-
-
-@pytest.mark.parametrize(("name", "old", "now"), GONE)
-@pytest.mark.parametrize("more", ["", "=3", " x"])
-def test_what_is_gone_is_told_in_one_sentence_that_says_what_is_now(name, old, now, more, capsys):
-    with pytest.raises(SystemExit) as stop:
-        RUN[name]([*(old + (more if "--" in old else "")).split(), "more", "--json"])
-    out, err = capsys.readouterr()
-    assert (stop.value.code, out, err.count("\n")) == (shell.WRONG_USAGE, "", 1)
-    assert f"'{old}' {now}; see " in err
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_what_takes_the_place_of_something_is_there_and_what_is_gone_is_not(name):
-    root = PROGRAMS[name]()
-    parsers = {one.prog.removeprefix(root.prog).strip(): one for one in parsers_under(root)}
-    flags = {f"{command} {flag}" for command, one in parsers.items() for flag in one._option_string_actions}
-    there = parsers.keys() | flags
-    for old, now in ((old, now) for program_name, old, now in GONE if program_name == name):
-        assert old not in there
-        for command, flag in re.findall(r"is '([a-z]+(?: [a-z]+)?)(?: (--[a-z-]+))?[ a-z]*' now", now):
-            assert f"{command} {flag}".strip() in there, now
+RUN = {"ldp-aggregator": run_aggregator, "ldp-client": client.main, "ldp-simulate": simulate.main}
 
 
 def test_a_taken_port_is_named_with_the_option_that_takes_another(tmp_path, capsys):
@@ -200,7 +176,7 @@ def test_a_taken_port_is_named_with_the_option_that_takes_another(tmp_path, caps
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         words = ["serve", "--data", str(tmp_path), "--listen", f"127.0.0.1:{port}"]
-        assert run_aggregator([*words, "--listen-admin", "0", "--listen-operations", "0"]) == shell.FAILED
+        assert run_aggregator([*words, "--listen-admin", "0", "--listen-operations", "0"]) == command_line.FAILED
     assert logging.getLogger().handlers == before, "what a server logs to is gone with it"
     err = capsys.readouterr().err
     assert err.count("\n") == 1
@@ -215,15 +191,15 @@ def test_ctrl_c_ends_every_program_without_a_traceback(monkeypatch, tmp_path):
         return argparse.Namespace(run=interrupted, command=interrupted)
 
     monkeypatch.setattr(Parser, "parse_args", replaced)
-    assert run_aggregator(["fsck"]) == client.main([]) == ldp_simulations.main([]) == shell.INTERRUPTED
+    assert run_aggregator(["fsck"]) == client.main([]) == simulate.main([]) == command_line.INTERRUPTED
 
 
 def test_one_table_of_exit_codes_is_in_the_reference_and_in_every_help():
     table = REFERENCE.read_text(encoding="utf-8").partition("## Exit codes")[2].partition("## ")[0]
     rows = {int(code): meaning for code, meaning in re.findall(r"^\| (\d+) \| (.*?) \|$", table, re.MULTILINE)}
-    assert rows == shell.MEANINGS
+    assert rows == command_line.MEANINGS
     for make in PROGRAMS.values():
         for parser in parsers_under(make()):
             told = parser.format_help().partition(EXIT_CODES)[2].partition(EXAMPLES)[0]
             shown = {int(code): meaning for code, meaning in re.findall(r"^  (\d+) +(.*)$", told, re.MULTILINE)}
-            assert shown == shell.MEANINGS, parser.prog
+            assert shown == command_line.MEANINGS, parser.prog

@@ -1,8 +1,8 @@
-"""What a stranger gets from ``pip install``: a client that needs msgpack and nothing else, and the rest beside it."""
+"""What a stranger gets from ``pip install``: the repository's files, a client on msgpack alone, the rest beside it."""
 
-import ast
 import json
 import re
+import subprocess
 import sys
 import zipfile
 from graphlib import TopologicalSorter
@@ -12,18 +12,11 @@ import grimp
 import pytest
 import tomllib
 from drafts import draft, number, text
-from installing import PACKAGES, REPOSITORY, SMALL, build_wheel, copy_of_sources, install, printed, run
+from installing import REPOSITORY, SMALL, build_wheel, copy_of_sources, install, printed, run
 
-import ldp_client
-import ldp_protocols
 from ldp_protocols import Campaign
 
-LARGEST_WHEEL = 120_000
-TOOLS = ("ldp_client/command", "ldp_client/relay", "ldp_client/testing", "protocols/ldp_protocols/drafting", "protocols/ldp_protocols/command_line")
-"""What the wheel for devices leaves out: what no device runs."""
-
-OFFERED = ("ldp_client.aio", "ldp_client.errors", "ldp_client.network.transport", "ldp_client.storage.contract")
-"""What docs/client.md offers to apps beside the names of the packages."""
+LARGEST_WHEEL = 200_000
 
 _ASKED = (text("u", "1", "2", missing=True), number("v", missing=True))
 DOCUMENT = Campaign.compile(draft(*_ASKED, privacy={"epsilon": 1.0, "answers": "all"})).document
@@ -36,14 +29,6 @@ campaign = Campaign.parse({DOCUMENT!r})
 reports = ldp_client.perturb(campaign, {{"u": "1", "v": 0.5}}, "a")
 upload = encode_upload(reports, campaign)
 print(len(reports), upload[:2].hex())
-"""
-COMPILE = """
-from ldp_protocols import Campaign, LdpError
-try:
-    Campaign.compile({})
-except LdpError as error:
-    assert error.code == "not-installed"
-    print(error)
 """
 OPEN = """
 import ldp_client, ldp_client.aio
@@ -75,84 +60,50 @@ reveal_type([one.title for one in device.sent()])
 """
 """Two mistakes, and one question to the type checker."""
 
-DEVICE = ("protocols", "ldp_client")
+APP = f"""
+import benchmarks, examples, protocols, simulations, tests
+from ldp_client import Device
+from ldp_client.testing import FakeServer
+from ldp_protocols import Campaign
+
+assert protocols.Transport and simulations.OWN and tests.OWN and examples.OWN and benchmarks.OWN
+with FakeServer() as server:
+    campaign = server.publish(Campaign.parse({DOCUMENT!r}))
+    device = Device("device.db", max_total_epsilon=1)
+    part = device.campaign(server.url, campaign.id, max_epsilon=1)
+    part.grant()
+    part.contribute({{"u": "1", "v": 0.5}}, "a")
+    assert device.run_once(10)
+    print(server.counted(campaign.id))
+"""
+"""An app that owns every general name that a checkout of this project has at its top."""
+
 CITED = {"Yilmaz": 2019, "Wang": 2017, "Vaidya": 2013, "Zafarani": 2020, "Marchioro": 2022}
 
+PLACES = {"ldp_client": "", "ldp_protocols": "protocols", "ldp_aggregator": "", "ldp_simulations": "simulations"}
+"""Each package's folder in the repository."""
+DISTRIBUTIONS = {
+    "ldp-bayes-client": {"ldp_client", "ldp_protocols"},
+    "ldp-bayes": {"ldp_aggregator", "ldp_simulations"},
+}
 
-def modules_of(packages):
-    files = {str(path.relative_to(REPOSITORY)) for top in packages for path in (REPOSITORY / top).rglob("*.py*")}
-    return {name for name in files if name.endswith((".py", ".pyi"))}
+
+def files_of_repository(package: str) -> dict[str, bytes]:
+    """What git would commit below a package, by the name that an installation gives it."""
+    folder = REPOSITORY / PLACES[package]
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", package]
+    listed = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+    return {name: file.read_bytes() for name in listed.split("\0") if name and (file := folder / name).is_file()}
 
 
-def files_of(wheel: Path) -> set[str]:
+def files_of(wheel: Path) -> dict[str, bytes]:
     with zipfile.ZipFile(wheel) as archive:
-        return {name for name in archive.namelist() if ".dist-info/" not in name}
+        return {name: archive.read(name) for name in archive.namelist() if ".dist-info/" not in name}
 
 
 def installed_names(environment: Path) -> set[str]:
     listed = printed([environment / "python", "-m", "pip", "list", "--format", "json"])
     return {package["name"] for package in json.loads(listed)} - {"pip", "setuptools", "wheel"}
-
-
-class _Untyped(ast.NodeTransformer):
-    """Takes away what is for readers and type checkers: texts that stand alone, types, what is imported for types."""
-
-    def __init__(self, *, public: bool) -> None:
-        self.public = public
-        """Whether to take types of private functions only."""
-        self.inside: list[str] = []
-
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        super().generic_visit(node)
-        if isinstance(body := getattr(node, "body", None), list):
-            node.body = [one for one in body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]
-        return node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        private = node.name.startswith("_") and not node.name.endswith("__")
-        before, self.public = self.public, self.public and not private
-        if not self.public:
-            node.returns = None
-            for argument in (one for one in ast.walk(node.args) if isinstance(one, ast.arg)):
-                argument.annotation = None
-        self.inside.append("function")
-        self.generic_visit(node)
-        self.inside.pop()
-        self.public = before
-        return node
-
-    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815 - the name of its base class
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        self.inside.append("class")
-        self.generic_visit(node)
-        self.inside.pop()
-        return node
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        if self.public:
-            return node
-        if self.inside[-1:] == ["class"]:
-            # What makes a field is that it has a type, whichever; what has this one is none.
-            if not ast.unparse(node.annotation).startswith("ClassVar"):
-                node.annotation = ast.Constant(None)
-            return node
-        return node if node.value is None else ast.Assign([node.target], node.value)
-
-    def visit_If(self, node: ast.If) -> ast.AST | None:
-        for_types = ast.unparse(node.test) == "TYPE_CHECKING" and not node.orelse
-        return None if for_types and not self.public else self.generic_visit(node)
-
-
-def program(source: bytes, *, public: bool) -> str:
-    """What a module does: all of it but what is for readers and, unless ``public``, for type checkers."""
-    tree = _Untyped(public=public).visit(ast.parse(source))
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and not public:
-            node.names = [one for one in node.names if (one.asname or one.name) in used]
-    tree.body = [node for node in tree.body if not (isinstance(node, ast.ImportFrom) and not node.names)]
-    return ast.dump(tree)
 
 
 @pytest.fixture(scope="session")
@@ -187,16 +138,18 @@ def test_a_plain_installation_brings_a_client_that_works_msgpack_and_nothing_els
 
 
 @pytest.mark.install
-def test_the_two_distributions_hold_the_licence_share_no_file_and_hold_every_module_together(wheel, small_wheel):
-    for made in (wheel, small_wheel):
+def test_wheels_hold_the_licence_and_every_file_of_their_packages_byte_for_byte(wheel, small_wheel):
+    for made, packages in ((small_wheel, "ldp-bayes-client"), (wheel, "ldp-bayes")):
         with zipfile.ZipFile(made) as archive:
             (licence,) = (name for name in archive.namelist() if name.endswith("/LICENSE"))
-            assert "Apache License" in archive.read(licence).decode()
-    whole, small = files_of(wheel), files_of(small_wheel)
-    assert not whole & small
-    modules = {name for name in modules_of(PACKAGES) if name.endswith(".py")}
-    markers = {f"{top}/py.typed" for top in PACKAGES}
-    assert modules | markers <= whole | small
+            assert archive.read(licence) == (REPOSITORY / "LICENSE").read_bytes()
+        shipped = files_of(made)
+        expected = {}
+        for package in DISTRIBUTIONS[packages]:
+            expected |= files_of_repository(package)
+        assert sorted(shipped) == sorted(expected)
+        assert [name for name in shipped if shipped[name] != expected[name]] == []
+        assert {name.partition("/")[0] for name in shipped} == DISTRIBUTIONS[packages]
 
 
 @pytest.mark.install
@@ -219,35 +172,42 @@ def test_the_aggregators_command_says_what_is_missing_in_a_plain_installation(en
 
 
 @pytest.mark.install
-def test_the_wheel_for_devices_is_below_120_kb_and_holds_every_module_that_a_device_runs(small_wheel):
+def test_the_clients_wheel_is_below_200_kb(small_wheel):
     assert small_wheel.stat().st_size < LARGEST_WHEEL
-    run_by_devices = {name for name in modules_of(DEVICE) if not name.startswith(TOOLS)}
-    assert files_of(small_wheel) - {f"{top}/py.typed" for top in DEVICE} == run_by_devices
 
 
 @pytest.mark.install
-def test_the_wheel_for_devices_holds_the_programs_of_the_repository_and_the_types_that_an_app_meets(small_wheel):
-    met = {getattr(package, name).__module__ for package in (ldp_client, protocols) for name in package.__all__}
-    met |= {"ldp_client", "protocols", *OFFERED}
-    with zipfile.ZipFile(small_wheel) as archive:
-        for name in sorted(files_of(small_wheel)):
-            public = name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") in met
-            shipped, source = archive.read(name), (REPOSITORY / name).read_bytes()
-            assert program(shipped, public=public) == program(source, public=public), name
-            assert b'"""' not in shipped
-
-
-@pytest.mark.install
-def test_the_client_works_where_the_wheel_for_devices_is_all_there_is(device_environment, tmp_path):
+def test_the_client_and_its_command_work_where_its_wheel_and_msgpack_are_all_there_is(device_environment, tmp_path):
     assert installed_names(device_environment) == {"ldp-bayes-client", "msgpack"}
     python = device_environment / "python"
     contributed = printed([python, "-c", CONTRIBUTE], cwd=tmp_path)
     assert contributed.split() == ["3", "9202"]
-    compiled = run([python, "-c", COMPILE], cwd=tmp_path)
-    assert (compiled.returncode, compiled.stdout.count("pip install ldp-bayes")) == (0, 1), compiled.stderr
     printed([python, "-c", OPEN], cwd=tmp_path)
-    command = run([python, "-m", "ldp_client", "status"], cwd=tmp_path)
-    assert (command.returncode, command.stderr.count("pip install ldp-bayes")) == (2, 1)
+    status = ["status", "https://collect.example.org", "A" * 43, "--storage", "device.db", "--json"]
+    for command in ([device_environment / "ldp-client"], [python, "-m", "ldp_client"]):
+        assert json.loads(printed([*command, *status], cwd=tmp_path))["sent"] == 0
+    assert "ldp-client " in printed([device_environment / "ldp-client", "--version"], cwd=tmp_path)
+
+
+@pytest.mark.install
+def test_an_app_keeps_every_general_name_for_itself_and_contributes(environment, device_environment, tmp_path):
+    (tmp_path / "protocols.py").write_text("class Transport: ...\n", encoding="utf-8")
+    for name in ("simulations", "tests"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("OWN = True\n", encoding="utf-8")
+    for name in ("examples", "benchmarks"):
+        (tmp_path / f"{name}.py").write_text("OWN = True\n", encoding="utf-8")
+    for device, programs in enumerate((environment, device_environment)):
+        (tmp_path / "app.py").write_text(APP.replace("device.db", f"device{device}.db"), encoding="utf-8")
+        assert printed([programs / "python", "app.py"], cwd=tmp_path) == "3\n"
+
+
+@pytest.mark.install
+@pytest.mark.parametrize("made", ["wheel", "small_wheel"])
+def test_a_wheel_puts_no_general_name_beside_other_peoples_packages(made, request):
+    with zipfile.ZipFile(request.getfixturevalue(made)) as archive:
+        tops = {name.partition("/")[0] for name in archive.namelist()}
+    assert [top for top in tops if not top.startswith(("ldp_", "ldp-"))] == []
 
 
 @pytest.mark.install
@@ -294,7 +254,7 @@ def test_the_citation_file_names_the_five_sources_that_the_documentation_builds_
     assert f'\nversion = "{version}"\n' in (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("package", ["protocols", "ldp_client", "simulations"])
+@pytest.mark.parametrize("package", sorted(PLACES))
 def test_modules_of_a_package_need_no_other_in_a_circle(package):
     graph = grimp.build_graph(package)
     needs = {module: set(graph.find_modules_directly_imported_by(module)) for module in graph.modules}

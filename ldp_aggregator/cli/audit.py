@@ -15,8 +15,8 @@ from ldp_aggregator.audit.searching.events import CONFIDENCE
 from ldp_aggregator.audit.verdict import markdown
 from ldp_aggregator.cli.common import CommandError, add_command, read_file, say_table, write_file
 from ldp_protocols import Campaign
-from ldp_protocols.document.authored import continuous_choices, discrete_choices
 from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json
+from ldp_protocols.document.authored import continuous_choices, discrete_choices
 
 TRIALS: Final = 20_000
 REFERENCE: Final = (sys.executable, "-m", "ldp_client.testing.lines")

@@ -54,8 +54,8 @@ from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS
 from ldp_aggregator.trainers.schemas import Schema, read_chunks, read_table
 from ldp_aggregator.trainers.statistics import SilentFeatureWarning
 from ldp_protocols import Campaign, DocumentError
-from ldp_protocols.document.schema import METHODS, ContinuousFeature
 from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json
+from ldp_protocols.document.schema import METHODS, ContinuousFeature
 
 _METHODS: Final = {
     "sums": (SufficientStatisticsNB, "Naive Bayes from noisy counts and sums; the most accurate, reads in pieces"),

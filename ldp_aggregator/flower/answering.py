@@ -22,8 +22,8 @@ from ldp_aggregator.flower import messages
 from ldp_aggregator.flower.settings import NodeSettings
 from ldp_aggregator.trainers.federation.state import node_statistics
 from ldp_aggregator.trainers.schemas import Schema, read_table
-from ldp_protocols.document.authored import MODEL
 from ldp_protocols.campaign import Campaign
+from ldp_protocols.document.authored import MODEL
 from ldp_protocols.errors import DocumentError
 from ldp_protocols.exact import exact_epsilon
 

@@ -50,9 +50,9 @@ from ldp_protocols import Campaign
 from ldp_protocols.document.authored import MOST_BINS
 from ldp_protocols.document.authored import SCORE as SCORES
 from ldp_protocols.document.authored import Evaluation as Asked
+from ldp_protocols.document.model import Model
 from ldp_protocols.document.questions import RIGHT, SCORE
 from ldp_protocols.drafting import score_edges
-from ldp_protocols.document.model import Model
 
 Mask = NDArray[np.bool_]
 

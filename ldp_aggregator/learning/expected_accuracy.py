@@ -56,8 +56,8 @@ from ldp_aggregator.estimation.posterior.evidence import (
 )
 from ldp_aggregator.estimation.posterior.tables import FeaturePosterior, Posterior, rows
 from ldp_aggregator.estimation.simplex import norm_sub
-from ldp_protocols.document.questions import SQUARE, VALUE
 from ldp_protocols.document.model import GaussianLikelihood, Model
+from ldp_protocols.document.questions import SQUARE, VALUE
 
 FALSE_ALARMS: Final = 0.015
 """The p-value below which features are said to tell something. Where they tell nothing they are said to in so many

@@ -21,6 +21,7 @@ from ldp_aggregator.estimation.plotting import axes_or_new, plot_normals, plot_s
 from ldp_aggregator.learning import frames
 from ldp_aggregator.learning.published import NO_PRIVACY_RELATION, Guarantee
 from ldp_protocols.document.authored import asked_features
+from ldp_protocols.document.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
 from ldp_protocols.document.schema import (
     MOST_FEATURES,
     CategoricalFeature,
@@ -35,7 +36,6 @@ from ldp_protocols.document.schema import (
 )
 from ldp_protocols.errors import DraftError
 from ldp_protocols.fields import Fields
-from ldp_protocols.document.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -42,9 +42,9 @@ from ldp_aggregator.learning.published import counted_twice, local_guarantee, pu
 from ldp_aggregator.learning.series import ALL_WINDOWS, NOW, present
 from ldp_protocols import Campaign, Question
 from ldp_protocols.document.authored import MODEL
+from ldp_protocols.document.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
 from ldp_protocols.document.questions import LABEL, PAIR, SIGN, SQUARE, VALUE, signs_of
 from ldp_protocols.document.schema import ContinuousFeature, Feature, Projection, is_gaussian
-from ldp_protocols.document.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
 
 Pairs = Sequence[tuple[Campaign, Tally]]
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 from ldp_aggregator.mechanisms import noisy_vector, onebit, pure
 from ldp_aggregator.mechanisms.analysis import Analysis
 from ldp_protocols.campaign import Campaign
-from ldp_protocols.verification import CLOSED_FORM, Verification, verify
 from ldp_protocols.mechanisms import AnyMechanism, WorstCase
+from ldp_protocols.verification import CLOSED_FORM, Verification, verify
 
 FACTS: Final[dict[str, type[Analysis[Any]]]] = {
     analysis.name: analysis

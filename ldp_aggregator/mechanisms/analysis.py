@@ -104,8 +104,8 @@ class Analysis(ABC, Generic[M]):
     @classmethod
     @abstractmethod
     def refusals(cls, rows: Rows, limits: Sequence[Limit]) -> Iterator[tuple[str, Flags]]:
-        """Code (see ``ldp_protocols.errors.PAYLOAD_CODES``) and rows that no device can have sent; a later code of a row
-        stands for an earlier one.
+        """Code (see ``ldp_protocols.errors.PAYLOAD_CODES``) and rows that no device can have sent; a later code of a
+        row stands for an earlier one.
 
         Rows are payloads, or payloads and zeros behind them up to a multiple of eight bytes. ``limits`` hold for all
         rows, or are arrays with a number for each. The same rule as the mechanism's ``check``.

@@ -22,8 +22,8 @@ from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import Counting, PublishedModel, Shares
 from ldp_protocols import Campaign, DraftError, LdpError
 from ldp_protocols.document.authored import MODEL, MOST_BINS
-from ldp_protocols.fields import parse_json
 from ldp_protocols.document.model import Model
+from ldp_protocols.fields import parse_json
 
 if sys.version_info >= (3, 11):
     import tomllib

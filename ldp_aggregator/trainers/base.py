@@ -20,9 +20,9 @@ from ldp_aggregator.trainers.noise.randomness import PrivacyWarning, RandomState
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS, REPLACE, checked_relation
 from ldp_aggregator.trainers.schemas import Schema, schema_of_table
 from ldp_aggregator.trainers.statistics import Array, Integers
+from ldp_protocols.document.model import Model
 from ldp_protocols.document.schema import Label
 from ldp_protocols.exact import Coins
-from ldp_protocols.document.model import Model
 
 SOUND: Final = "sound"
 PUBLISHED: Final = "published"

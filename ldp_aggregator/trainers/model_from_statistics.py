@@ -27,8 +27,8 @@ from ldp_aggregator.trainers.noise.randomness import RandomState
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import GRID, Array, Integers, QueryNoise
-from ldp_protocols.document.schema import ContinuousFeature
 from ldp_protocols.document.model import GaussianLikelihood, Likelihood, Model
+from ldp_protocols.document.schema import ContinuousFeature
 
 DEFAULT_VARIANCE_FLOOR: Final = 1e-4
 """Relative to (high - low)^2."""

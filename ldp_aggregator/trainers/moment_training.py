@@ -35,8 +35,8 @@ from ldp_aggregator.trainers.noise.randomness import discrete_laplace, release
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS, REPLACE
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import GRID, Array, Integers, QueryNoise
-from ldp_protocols.exact import Coins
 from ldp_protocols.document.model import Model
+from ldp_protocols.exact import Coins
 
 SPAN: Final = 2 * GRID
 """A value in [0, 1] is an integer of so many steps."""

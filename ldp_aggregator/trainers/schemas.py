@@ -1,7 +1,7 @@
 """The public knowledge of a trainer: the classes, the values, the bounds. Read from a draft, never from the table.
 
-Of CSV tables, whole or in pieces, every cell is the text in the file, which means what :mod:`ldp_protocols.values` says. A
-row changes nothing but itself. Cells are texts, so that no cell decides how a column is read; a row that is too short
+Of CSV tables, whole or in pieces, every cell is the text in the file; :mod:`ldp_protocols.values` says what it means.
+A row changes nothing but itself. Cells are texts, so that no cell decides how a column is read; a row that is too short
 ends in missing cells, what is beyond the header is left out, and bytes that are no UTF-8 make an undeclared text. What
 is an error follows from the header, which is public, and not from any row.
 """

@@ -20,7 +20,7 @@ from ldp_protocols.document.issuer import Issuer
 from ldp_protocols.document.questions import MOST_PRODUCTS, Question, read_question
 from ldp_protocols.document.schema import MOST_FEATURES, CategoricalFeature, Feature, Label, Projection
 from ldp_protocols.document.windows import Windows
-from ldp_protocols.errors import DocumentError, DraftError, LdpError
+from ldp_protocols.errors import DocumentError, DraftError
 from ldp_protocols.exact import exact_epsilon, float_up
 from ldp_protocols.fields import Fields, parse_json
 from ldp_protocols.framing import MOST_PADDED, longest

@@ -14,8 +14,17 @@ from itertools import combinations_with_replacement
 from random import Random
 from typing import Any, Final
 
-from ldp_protocols.document.authored import MOMENTS, MOST_BINS, VERSION, Evaluation, Privacy, asked_features, read_authored
+from ldp_protocols.document.authored import (
+    MOMENTS,
+    MOST_BINS,
+    VERSION,
+    Evaluation,
+    Privacy,
+    asked_features,
+    read_authored,
+)
 from ldp_protocols.document.authored import SCORE as EVALUATION
+from ldp_protocols.document.model import DiscreteLikelihood, Likelihood, Model
 from ldp_protocols.document.questions import (
     INDEX,
     LABEL,
@@ -34,9 +43,15 @@ from ldp_protocols.document.schema import ContinuousFeature, Feature, Label, is_
 from ldp_protocols.errors import DraftError
 from ldp_protocols.exact import divide_down, exact_epsilon
 from ldp_protocols.fields import Fields, parse_json
-from ldp_protocols.mechanisms import DISCRETE, PURE, AnyMechanism, Mechanism, PureMechanism, ThresholdingHistogramEncoding
+from ldp_protocols.mechanisms import (
+    DISCRETE,
+    PURE,
+    AnyMechanism,
+    Mechanism,
+    PureMechanism,
+    ThresholdingHistogramEncoding,
+)
 from ldp_protocols.mechanisms import MOMENTS as OF_VALUES
-from ldp_protocols.document.model import DiscreteLikelihood, Likelihood, Model
 
 AUTO: Final = "auto"
 

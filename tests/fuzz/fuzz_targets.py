@@ -26,10 +26,10 @@ from ldp_aggregator.counting.tally import Tally, lay_out
 from ldp_aggregator.node_statistics import campaign_of, decode_share, encode_share, has_other_rows, parts_of
 from ldp_client import Classifier, perturb
 from ldp_protocols import Campaign, DocumentError, decode_upload, encode_upload
+from ldp_protocols.document.model import DiscreteLikelihood, Model
 from ldp_protocols.document.schema import CategoricalFeature
 from ldp_protocols.errors import PAYLOAD_CODES
 from ldp_protocols.exact import exact_epsilon
-from ldp_protocols.document.model import DiscreteLikelihood, Model
 from ldp_protocols.wire import Block, encode_blocks
 
 SECONDS: Final = 2.0

@@ -1,13 +1,11 @@
 """What an app takes on when it imports the client, and top-level names that it may own, too."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import msgpack
-import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARK = ROOT / "benchmarks" / "client.py"
@@ -49,12 +47,6 @@ _SLOW = {
 }
 """An app's start has no need of them: they would take it from less than four times a bare interpreter to six."""
 
-DEVICE = "from ldp_client import Device"
-IMPORTS = (
-    *(DEVICE, "from ldp_client import perturb", "from ldp_client import Classifier"),
-    *(f"import ldp_client.{module}" for module in ("aio", "relay", "testing", "command")),
-)
-
 
 def run(code, *flags, **options):
     command = [sys.executable, *flags, "-c", code]
@@ -68,7 +60,7 @@ def test_everything_works_with_numpy_and_its_friends_blocked():
 
 def test_an_import_leaves_the_slow_modules_for_when_they_are_needed():
     # Without site, whose .pth files may load anything.
-    path = [str(ROOT), str(Path(msgpack.__file__).parents[1])]
+    path = [str(ROOT), str(ROOT / "protocols"), str(Path(msgpack.__file__).parents[1])]
     code = f"import sys; sys.path += {path}; bare = set(sys.modules); from ldp_client import Device; "
     ran = run(code + "print(*sys.modules.keys() - bare)", "-S", cwd=ROOT)
     loaded = ran.stdout.split()
@@ -95,24 +87,3 @@ def test_the_benchmark_measures_every_figure_and_an_upload_is_near_its_bound():
         assert told["perturb_and_encode_us"] > told["least_randomness_us"] > 0
         assert told["payload_entropy_bytes"] <= told["payload_bytes"]
         assert told["bound_bytes"] <= told["upload_bytes"] <= 16 + told["payload_bytes"] + FRAMING
-
-
-@pytest.mark.parametrize(
-    ("code", "found"),
-    [
-        *((code, "protocols.py") for code in IMPORTS),
-        *((DEVICE, "protocols/ldp_protocols/__init__.py"), (DEVICE, "protocols/ldp_protocols/errors.py")),
-    ],
-)
-def test_an_apps_own_protocols_that_is_found_in_place_of_ours_is_named_with_what_to_do(tmp_path, found, code):
-    file = tmp_path / found
-    file.parent.mkdir(exist_ok=True)
-    file.write_text("VERSION = 1\n")
-    if found.endswith("errors.py"):
-        (file.parent / "__init__.py").write_text("")
-    path = os.pathsep.join([str(tmp_path), str(ROOT)])
-    ran = run(code, cwd=tmp_path, env=os.environ | {"PYTHONPATH": path})
-    last = ran.stderr.strip().splitlines()[-1]
-    assert last.startswith("ImportError: ldp_client needs its own package 'protocols'"), ran.stderr
-    assert str(tmp_path / found.partition("/")[0]) in last
-    assert "rename that file or folder" in last

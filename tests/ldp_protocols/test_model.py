@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_protocols import DocumentError
-from ldp_protocols.document.schema import CategoricalFeature, ContinuousFeature
 from ldp_protocols.document.model import DiscreteLikelihood, GaussianLikelihood, Model
+from ldp_protocols.document.schema import CategoricalFeature, ContinuousFeature
 
 DOCUMENT = {
     "version": 1,

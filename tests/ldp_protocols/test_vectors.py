@@ -11,8 +11,8 @@ from ldp_client import Classifier, perturb
 from ldp_client.draw import draw_questions, draw_window
 from ldp_protocols import Campaign, DocumentError, LdpError, ScriptedCoins, decode_upload, encode_upload
 from ldp_protocols.document.directory import read_directory
-from ldp_protocols.document.schema import Label
 from ldp_protocols.document.model import Model
+from ldp_protocols.document.schema import Label
 from ldp_protocols.values import number_of, text_of
 
 ROOT = Path(__file__).resolve().parents[2]

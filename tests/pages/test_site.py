@@ -45,7 +45,7 @@ def test_no_page_and_no_style_loads_anything_from_another_host(pages):
 
 
 def test_every_name_that_a_package_hands_on_is_in_the_reference(pages):
-    for name in ("ldp_client", "protocols", "ldp_aggregator", "ldp_aggregator.trainers", "simulations"):
+    for name in ("ldp_client", "ldp_protocols", "ldp_aggregator", "ldp_aggregator.trainers", "ldp_simulations"):
         package, page = importlib.import_module(name), name.rpartition(".")[2].removeprefix("ldp_")
         html = (SITE / "reference" / f"{page}.html").read_text(encoding="utf-8")
         missing = [name for name in package.__all__ if not re.search(rf'<h3 id="[\w.]*\b{name}"', html)]
@@ -58,7 +58,7 @@ def test_every_command_is_in_the_reference(pages):
 
     html = (SITE / "reference" / "commands.html").read_text(encoding="utf-8")
     assert [name for name in ABOUT if f"usage: ldp-aggregator {name} " not in html] == []
-    for command in ("python -m ldp_client contribute", "python -m simulations plan"):
+    for command in ("python -m ldp_client contribute", "ldp-simulate plan"):
         assert f"usage: {command} " in html
 
 

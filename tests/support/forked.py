@@ -1,4 +1,4 @@
-"""Interpreters that have imported already: `python`, `ldp-aggregator` and `ldp-client` as forks of one process.
+"""Interpreters that have imported already: `python` and the commands as forks of one process.
 
 A command of the aggregator imports for a third of a second to a second and a half, and tests start hundreds of them.
 The programs in ``programs()`` hand their arguments, folder, environment and standard streams to a process that has
@@ -29,7 +29,7 @@ import traceback
 from pathlib import Path
 from typing import NoReturn
 
-PROGRAMS = ("python", "ldp-aggregator", "ldp-client")
+PROGRAMS = ("python", "ldp-aggregator", "ldp-client", "ldp-simulate")
 PACKAGES = ("ldp_protocols", "ldp_client", "ldp_aggregator", "ldp_simulations")
 LIBRARIES = ("matplotlib.pyplot", "sklearn.model_selection", "sklearn.naive_bayes")
 STUB = """#!{python} -IS

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PACKAGES = ("protocols", "ldp_client", "ldp_aggregator", "simulations")
+FOLDERS = ("protocols", "ldp_client", "ldp_aggregator", "simulations")
 SMALL = Path("deploy", "client-wheel")
 _IGNORED = shutil.ignore_patterns("__pycache__", "*.egg-info", "build", "dist")
 
@@ -28,8 +28,8 @@ def printed(command: Sequence[str | Path], **options: object) -> str:
 
 def copy_of_sources(folder: Path) -> Path:
     """A build leaves files beside the sources."""
-    for name in (*PACKAGES, "deploy"):
-        shutil.copytree(REPOSITORY / name, folder / name, ignore=_IGNORED)
+    for name in (*FOLDERS, "deploy"):
+        shutil.copytree(REPOSITORY / name, folder / name, symlinks=True, ignore=_IGNORED)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, folder / name)
     return folder

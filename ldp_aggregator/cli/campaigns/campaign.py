@@ -36,9 +36,9 @@ from ldp_aggregator.service.rights import uploads_act
 from ldp_aggregator.store import CampaignState, Store
 from ldp_aggregator.store.contract import REFUSED, UNKNOWN, UPLOADING, to_text, utc_now
 from ldp_protocols import Campaign, DraftError, LdpError
-from ldp_protocols.verification import NEGLIGIBLE_GAP, Verification
-from ldp_protocols.document.windows import Windows
 from ldp_protocols.command_line import Groups, add_json, at_least, say, say_json
+from ldp_protocols.document.windows import Windows
+from ldp_protocols.verification import NEGLIGIBLE_GAP, Verification
 
 ANYBODY: Final = "anybody"
 

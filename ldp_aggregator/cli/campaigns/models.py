@@ -41,9 +41,9 @@ from ldp_aggregator.service.publishing import (
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import PublishedModel
 from ldp_protocols import Campaign
+from ldp_protocols.command_line import Groups, add_json, at_least, say, say_json
 from ldp_protocols.document.authored import MOST_BINS
 from ldp_protocols.document.model import Model
-from ldp_protocols.command_line import Groups, add_json, at_least, say, say_json
 
 if TYPE_CHECKING:
     from ldp_aggregator.learning.evaluation_round import Evaluated, Figure

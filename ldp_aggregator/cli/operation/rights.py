@@ -32,9 +32,9 @@ from ldp_aggregator.service.signing import (
 )
 from ldp_aggregator.store import SCOPES, Store, StoredToken
 from ldp_aggregator.store.contract import to_text, utc_now
+from ldp_protocols.command_line import Groups, add_json, say, say_json
 from ldp_protocols.document.directory import read_directory
 from ldp_protocols.document.model import Model
-from ldp_protocols.command_line import Groups, add_json, say, say_json
 
 
 def add_commands(groups: Groups) -> None:

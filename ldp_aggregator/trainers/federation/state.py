@@ -32,9 +32,9 @@ from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, checked_rela
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import GRID, Integers, QueryNoise
 from ldp_protocols.campaign import Campaign
+from ldp_protocols.document.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
 from ldp_protocols.document.schema import ContinuousFeature
 from ldp_protocols.exact import Coins
-from ldp_protocols.document.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
 
 DEFAULTS: Final = Options()
 

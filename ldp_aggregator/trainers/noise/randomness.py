@@ -2,9 +2,9 @@
 
 Discrete Laplace noise comes for whole arrays, drawn exactly: Canonne, Kamath, Steinke 2020, Algorithms 1 and 2.
 
-The law and the algorithm are those of :func:`ldp_protocols.exact.discrete_laplace`; every comparison is one of integers,
-here of 64 bits and many at a time. The scale is first rounded *up* to a fraction whose numerator leaves room in 64 bits
-(by less than one part in 10^11), which is a little more noise than promised, never less.
+The law and the algorithm are those of :func:`ldp_protocols.exact.discrete_laplace`; every comparison is one of
+integers, here of 64 bits and many at a time. The scale is first rounded *up* to a fraction whose numerator leaves room
+in 64 bits (by less than one part in 10^11), which is a little more noise than promised, never less.
 """
 
 from __future__ import annotations

@@ -261,7 +261,9 @@ class Evaluation:
 
 def read_evaluation(value: Any, label: Label, features: Sequence[Feature], refuse: Refusal) -> Evaluation:
     """Read the model and the bins of a round that asks about a model: of its label, about nothing but its features."""
-    from ldp_protocols.document.model import Model  # here: models are made of what the modules here read, and few rounds have any
+    from ldp_protocols.document.model import (
+        Model,  # here: models are made of what the modules here read, and few rounds have any
+    )
 
     fields = Fields(value, "evaluation", refuse, like=_LIKE)
     document = fields.raw("model")

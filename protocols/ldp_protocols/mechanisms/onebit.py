@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ldp_protocols.errors import DocumentError, payload_error
 from ldp_protocols.exact import ONE, Coins, exp_bounds, probability_down
-from ldp_protocols.mechanisms.base import VALUE_BITS, Mechanism, Moment, Parameters, WorstCase, read_names, read_probability
+from ldp_protocols.mechanisms.base import (
+    VALUE_BITS,
+    Mechanism,
+    Moment,
+    Parameters,
+    WorstCase,
+    read_names,
+    read_probability,
+)
 from ldp_protocols.mechanisms.pure import index_width
 
 if TYPE_CHECKING:

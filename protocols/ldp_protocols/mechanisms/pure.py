@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from ldp_protocols.errors import DocumentError, payload_error
 from ldp_protocols.exact import ONE, Coins, exp_bounds, probability_down, probability_up
-from ldp_protocols.mechanisms.base import Parameters, PureMechanism, WorstCase, read_integer, read_names, read_probability
+from ldp_protocols.mechanisms.base import (
+    Parameters,
+    PureMechanism,
+    WorstCase,
+    read_integer,
+    read_names,
+    read_probability,
+)
 
 if TYPE_CHECKING:
     from typing import Self

@@ -13,9 +13,9 @@ from ldp_aggregator.estimation.cell_tables import score_names
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_client import Classifier
 from ldp_protocols import Campaign, Question, decode_upload
+from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json, warn
 from ldp_protocols.document.questions import INDEX, LABEL, PRODUCT, RIGHT, SCORE, SIGN, signs_of
 from ldp_protocols.document.schema import ContinuousFeature
-from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json, warn
 from ldp_simulations.fleet.devices import Network
 from ldp_simulations.fleet.experiment import MARKS, Aggregator, Plan, Result, Watcher, run, temporary_aggregator
 from ldp_simulations.tables.benchmarks import demonstration_source

@@ -17,8 +17,8 @@ from ldp_aggregator.learning.evaluation_round import foresee
 from ldp_aggregator.learning.published import DEFAULT_DELTA, PublishedGuarantee, published_together
 from ldp_aggregator.trainers.schemas import TableError
 from ldp_protocols import Campaign, Question
-from ldp_protocols.document.questions import LABEL, PAIR, RIGHT, SCORE, SIGN
 from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json, warn
+from ldp_protocols.document.questions import LABEL, PAIR, RIGHT, SCORE, SIGN
 from ldp_simulations.studies.planning import (
     Array,
     Solution,

@@ -22,8 +22,8 @@ from ldp_aggregator.learning.evaluation_round import evaluate, evaluation_draft,
 from ldp_aggregator.learning.training import Decoding, learn
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols import Campaign
-from ldp_protocols.document.questions import RIGHT
 from ldp_protocols.document.model import DiscreteLikelihood, Model
+from ldp_protocols.document.questions import RIGHT
 from ldp_simulations.fidelities import Columns, Floats, Integers, simulate_counts
 from ldp_simulations.figures.figure import Execution, Figure, Plot
 from ldp_simulations.studies.trials import EVALUATING

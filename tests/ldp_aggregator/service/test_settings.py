@@ -40,8 +40,8 @@ def test_a_listener_is_a_port_or_a_host_and_a_port(text, host, port):
     ("text", "message"),
     [
         ("prot = 1", "setting prot: unknown key"),
-        ("port = 8080", "setting port: unknown key; it is listen now"),
-        ("[limits]\nconnections = 1", "setting limits: unknown key; its keys stand outside of it now"),
+        ("port = 8080", "setting port: unknown key"),
+        ("[limits]\nconnections = 1", "setting limits: unknown key"),
         ('listen = "127.0.0.1:70000"', "setting listen: .* a listener is like 127.0.0.1:8080"),
         ('listen = "many"', "setting listen: "),
         ('listen = ":80"', "setting listen: "),

@@ -23,8 +23,8 @@ from ldp_aggregator.trainers.noise.accountant import Accountant
 from ldp_aggregator.trainers.noise.randomness import PrivacyWarning, SeededCoins
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import GRID, add_noise, plan_noise, statistics_of
-from ldp_protocols.exact import exact_epsilon
 from ldp_protocols.document.model import GaussianLikelihood, Model
+from ldp_protocols.exact import exact_epsilon
 
 pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.noise.randomness.PrivacyWarning")
 

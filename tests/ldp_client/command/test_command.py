@@ -50,7 +50,7 @@ def test_what_cannot_be_delivered_is_kept_and_sent_by_the_next_run_and_a_third_s
     server.answer_with = lambda _: Answer(503, "overloaded", {"Retry-After": "1"})
     assert contribute(server, campaign, storage, "--timeout", "0.2") == FAILED
     errors = capsys.readouterr().err
-    assert errors.startswith("ldp_client: not delivered yet (overloaded)")
+    assert errors.startswith("ldp-client: not delivered yet (overloaded)")
     assert errors.count("\n") == 1
     server.answer_with = lambda _: None
     sent = []
@@ -116,7 +116,7 @@ def test_what_is_wrong_is_one_line_without_anybodys_values_and_one_of_two_exit_c
     assert main(["contribute", given.get("URL", server.url), given.get("CAMPAIGN_ID", campaign.id), *options]) == code
     told = capsys.readouterr()
     assert told.out == ""
-    assert told.err.startswith("ldp_client: ")
+    assert told.err.startswith("ldp-client: ")
     assert told.err.count("\n") == 1
     assert message in told.err
     assert "SECRET" not in told.err

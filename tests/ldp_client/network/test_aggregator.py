@@ -13,8 +13,8 @@ from ldp_client.runtime import seconds_left, within
 from ldp_client.storage.contract import Cache
 from ldp_client.testing import FakeClock
 from ldp_protocols import DocumentError, LdpError
-from ldp_protocols.document.schema import Label
 from ldp_protocols.document.model import Model
+from ldp_protocols.document.schema import Label
 
 JSON = {"content-type": "application/json"}
 PAGE = Response(200, {"content-type": "text/html; charset=utf-8"}, b"<html>Room number?</html>")

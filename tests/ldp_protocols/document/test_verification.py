@@ -6,8 +6,8 @@ import pytest
 from drafts import draft, number, text
 
 from ldp_protocols import Campaign
-from ldp_protocols.verification import CLOSED_FORM, QuestionCheck, verify
 from ldp_protocols.mechanisms import OptimalUnaryEncoding, WorstCase
+from ldp_protocols.verification import CLOSED_FORM, QuestionCheck, verify
 
 FEATURES = (text("u", "1", "2", "missing"), number("v"), number("w", -3, 8, bins=40))
 

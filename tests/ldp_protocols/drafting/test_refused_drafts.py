@@ -189,15 +189,3 @@ def test_a_mapping_that_no_json_text_could_hold_is_refused_as_a_draft():
     for value in (loop, {(1, 2): 3}, {1, 2}, 10**5000, b"bytes", float("nan")):
         with pytest.raises(DraftError):
             Campaign.compile({**DRAFT, "label": value})
-
-
-@pytest.mark.parametrize("gone", ["xor", "joint"])
-@pytest.mark.parametrize("value", [True, False, 1])
-def test_a_draft_that_names_a_question_that_is_gone_is_told_so_in_one_sentence(gone, value):
-    with pytest.raises(DraftError, match=rf"^privacy\.{gone}: is gone: every feature is asked about by a question of"):
-        Campaign.compile({**DRAFT, "privacy": {**DRAFT["privacy"], gone: value}})
-
-
-def test_a_draft_with_candidates_is_told_that_a_round_is_about_one_model():
-    with pytest.raises(DraftError, match=r"^candidates: are gone: an evaluation round is about one model"):
-        Campaign.compile({**DRAFT, "asks": "score", "study": "s", "candidates": [{"name": "a"}, {"name": "b"}]})
