@@ -10,8 +10,6 @@
         asked.contribute({"age": "young"}, "yes")
         assert device.run_once(timeout=5)
         assert server.counted(campaign.id) == 1
-
-Not in the small wheel ``ldp-bayes-client``: tests run where ``ldp-bayes`` is installed.
 """
 
 from ldp_protocols.names import lazy_names
