@@ -71,3 +71,48 @@ def test_no_page_example_or_help_names_a_module_where_there_is_a_command(name):
             except UnicodeDecodeError:
                 continue
             assert OLD.findall(text) == [], file
+
+
+WHOLE = {
+    "ldp_aggregator/cli/test_deployment.py": "the samples of deploy/ and the guide's commands",
+    "ldp_aggregator/mechanisms/test_toy_mechanism.py": "a mechanism that is added from outside, through every package",
+    "ldp_aggregator/system/test_crashes.py": "servers as processes, killed",
+    "ldp_aggregator/system/test_discretion.py": "servers as processes, and what they write down",
+    "ldp_aggregator/system/test_model.py": "servers as processes, against a model",
+    "ldp_aggregator/test_stored_figures.py": "counting, estimating and learning together",
+    "ldp_aggregator/test_thin.py": "the server without the libraries that train",
+    "ldp_aggregator/trainers/test_round_trips.py": "every estimator there is",
+    "ldp_aggregator/trainers/test_rows.py": "every trainer's statistics",
+    "ldp_client/test_footprint.py": "the import of the package",
+    "ldp_client/test_guide.py": "docs/client.md",
+    "ldp_protocols/test_vectors.py": "protocols/vectors",
+}
+"""Tests below a package's folder that are of no single module or folder, each with what it is of."""
+
+
+def mirrored(test: str) -> str | None:
+    """The module or folder that a test below ``tests`` is named after: ``test_x.py`` and ``test_x_subject.py`` are of
+    ``x`` in the folder that mirrors theirs, or of that folder.
+    """
+    folder, _, name = test.rpartition("/")
+    words = name.removeprefix("test_").removesuffix(".py").split("_")
+    package = folder.partition("/")[0]
+    place = PACKAGES[package] + folder
+    for length in range(len(words), 0, -1):
+        named = "_".join(words[:length])
+        if f"{place}/{named}.py" in FILES or f"{place}/{named}" in FOLDERS:
+            return f"{place}/{named}"
+        if place in FOLDERS and place.endswith(f"/{named}"):
+            return place
+    return None
+
+
+def test_every_test_below_a_package_is_named_after_the_module_or_folder_that_it_mirrors():
+    tests = {
+        file.removeprefix("tests/")
+        for file in FILES
+        if file.startswith(tuple(f"tests/{package}/" for package in PACKAGES)) and Path(file).name.startswith("test_")
+    }
+    assert len(tests) > 150
+    assert sorted(test for test in tests - WHOLE.keys() if mirrored(test) is None) == []
+    assert sorted(WHOLE.keys() - tests) == []

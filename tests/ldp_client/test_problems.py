@@ -134,7 +134,7 @@ def test_what_has_no_problem_is_answered_as_it_stands_and_what_has_one_is_not(re
 
 
 HUGE = 10**5000
-VECTORS = Path(__file__).resolve().parents[3] / "protocols" / "vectors" / "documents.json"
+VECTORS = Path(__file__).resolve().parents[2] / "protocols" / "vectors" / "documents.json"
 PUBLISHED = json.loads(VECTORS.read_text(encoding="utf-8"))["accepted"]
 CAMPAIGNS = {one["name"]: Campaign.parse(one["document"].encode()) for one in PUBLISHED}
 
