@@ -103,7 +103,7 @@ MOST_TERMS: Final = 1024
 
 @dataclass(slots=True)
 class Waiting:
-    """An upload of which aiohttp's handler waits for the answer; see :class:`Upload`."""
+    """An :class:`~ldp_aggregator.server.upload_queue.Upload` of which aiohttp's handler waits for the answer."""
 
     terms: UploadBounds
     body: bytes

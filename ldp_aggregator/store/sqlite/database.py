@@ -45,7 +45,7 @@ sqlite3.register_converter("timestamptz", lambda text: from_text(text.decode()))
 
 
 class SqliteConnection:
-    """See :class:`ldp_aggregator.store.sql.tables.Connection`. No method ever waits: :func:`finish` runs what is
+    """See :class:`ldp_aggregator.store.sql.tables.SqlConnection`. No method ever waits: :func:`finish` runs what is
     written with them to its end, in the thread that it is called in.
     """
 
