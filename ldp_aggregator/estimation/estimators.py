@@ -11,8 +11,9 @@ noise it weighs and the pooled estimate stays unbiased.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +22,7 @@ from ldp_aggregator.estimation.intervals import Array, Cells, Counts, wilson
 from ldp_aggregator.estimation.simplex import post_process
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.analysis import Analysis, noise_variance, sum_variance
-from ldp_protocols import Question
+from ldp_protocols import Campaign, Question
 from ldp_protocols.document.questions import INDEX, MOMENT, PRODUCT, RIGHT, SIGN
 
 SIGNS: Final = np.array([-1.0, 1.0])
@@ -60,6 +61,34 @@ class QuestionEstimate:
     classes: Cells | None
     missing: Cells | None = None
     missing_share: Cells | None = None
+
+
+@dataclass(frozen=True)
+class CampaignEstimates:
+    """The estimates of all questions of a campaign.
+
+    ``class_prior`` is P(class), unbiased, pooled over every question that carries the class. ``per_liar`` has, for
+    every question's cells, the most that one made-up report moves them, ``class_prior_per_liar`` the most that one liar
+    moves a class's share; see :mod:`ldp_aggregator.estimation.poisoning`.
+    """
+
+    campaign: Campaign
+    questions: tuple[QuestionEstimate, ...]
+    class_prior: Cells
+    post: str
+    per_liar: tuple[Array, ...]
+    class_prior_per_liar: float
+
+    def __getitem__(self, question: int) -> QuestionEstimate:
+        return self.questions[question]
+
+    def asking(self, feature: str, kind: str) -> QuestionEstimate:
+        """The estimate of the one question of a kind about a feature."""
+        return self._asking[kind, feature]
+
+    @cached_property
+    def _asking(self) -> Mapping[tuple[str, str | None], QuestionEstimate]:
+        return {(one.question.kind, one.question.feature): one for one in self.questions}
 
 
 def estimate_question(

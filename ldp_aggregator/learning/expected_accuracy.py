@@ -32,7 +32,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ from scipy.special import softmax
 from scipy.stats import chi2
 
 from ldp_aggregator.estimation.estimates import Estimates
-from ldp_aggregator.estimation.estimators import pool
+from ldp_aggregator.estimation.estimators import QuestionEstimate, pool
 from ldp_aggregator.estimation.intervals import Z_95, Array, Cells
 from ldp_aggregator.estimation.moments import present_shares
 from ldp_aggregator.estimation.posterior.effects import USUAL, gains, scale_logarithms
@@ -58,6 +58,22 @@ from ldp_aggregator.estimation.posterior.tables import FeaturePosterior, Posteri
 from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_protocols.document.model import GaussianLikelihood, Model
 from ldp_protocols.document.questions import SQUARE, VALUE
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A model and what it was made of: the ``estimates`` of each campaign, the questions among theirs that tell the
+    classes, P(class) as these say it, unbiased (``shares``), and what is believed given all of them. ``insufficient``
+    has the classes of Gaussian features of which too little is known.
+    """
+
+    estimates: Sequence[Estimates]
+    telling: Sequence[QuestionEstimate]
+    shares: Cells
+    posterior: Posterior
+    model: Model
+    insufficient: Mapping[str, Sequence[str]]
+
 
 FALSE_ALARMS: Final = 0.015
 """The p-value below which features are said to tell something. Where they tell nothing they are said to in so many
@@ -126,9 +142,6 @@ def _of_sums(sums: Cells, shares: Cells) -> float:
     left = sums.value - mean * shares.value
     return float(weights @ left**2)
 
-
-if TYPE_CHECKING:
-    from ldp_aggregator.learning.training import Learned
 
 Integers = NDArray[np.int64]
 

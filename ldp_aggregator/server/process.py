@@ -27,8 +27,8 @@ from aiohttp import hdrs, web
 from ldp_aggregator.dashboard.page_sources import Sources
 from ldp_aggregator.dashboard.routes import add_admin_pages, add_public_pages
 from ldp_aggregator.server.api import admin, public, sealed
-from ldp_aggregator.server.api.routing import Handler, Operation, openapi_operation
-from ldp_aggregator.server.context import CampaignCache, Context, FederatedModels
+from ldp_aggregator.server.api.routing import Context, Handler, Operation, openapi_operation
+from ldp_aggregator.server.caches import CampaignCache, FederatedModels
 from ldp_aggregator.server.gateway import GatewayKeys
 from ldp_aggregator.server.housekeeping import keep
 from ldp_aggregator.server.intake import Intake

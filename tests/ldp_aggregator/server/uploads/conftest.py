@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 
 from ldp_aggregator.server.sockets import connections
-from ldp_aggregator.server.sockets.memory import Memory
+from ldp_aggregator.server.sockets.connections import Memory
 
 
 class WatchedMemory(Memory):

@@ -1,5 +1,5 @@
-"""The things that handlers share: the store, the queue, the settings, the documents that cannot change, and the models
-of federated campaigns, which are derived from the shares there are when they are read, and kept until one changes.
+"""Caches of a process: documents and campaigns, which cannot change; and the models of federated campaigns, which are
+derived from the shares there are when they are read, and kept until one changes.
 """
 
 from __future__ import annotations
@@ -11,13 +11,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from ldp_aggregator.server.gateway import GatewayKeys
-from ldp_aggregator.server.intake import Intake
-from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import ProblemError
-from ldp_aggregator.server.upload_queue import Ingest
 from ldp_aggregator.service.publishing import derive_model
-from ldp_aggregator.service.settings import Limits, Settings
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import (
     ShareDigests,
@@ -109,23 +104,6 @@ class CampaignCache:
     def known(self, campaign_id: str) -> Campaign | None:
         """A campaign that was asked for before, where it is still kept."""
         return self._parsed.get(campaign_id)
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """Passed to every handler."""
-
-    store: Store
-    ingest: Ingest
-    metrics: Metrics
-    settings: Settings
-    limits: Limits
-    campaigns: CampaignCache
-    federated_models: FederatedModels
-    intake: Intake
-    leaving: asyncio.Event
-    """Set once this instance wants no more requests."""
-    gateway: GatewayKeys = field(default_factory=GatewayKeys)
 
 
 MOST_MODELS: Final = 64

@@ -8,8 +8,8 @@ from unittest.mock import AsyncMock
 import pytest
 from cells import cell_campaign
 
-from ldp_aggregator.server import context
-from ldp_aggregator.server.context import CampaignCache, SizedCache
+from ldp_aggregator.server import caches
+from ldp_aggregator.server.caches import CampaignCache, SizedCache
 from ldp_aggregator.store import StoreError
 from ldp_aggregator.store.contract import unknown_campaign
 from ldp_protocols import Campaign
@@ -41,7 +41,7 @@ def parses(monkeypatch):
             seen.append((campaign_id, threading.current_thread()))
             return Campaign.parse(document, campaign_id)
 
-    monkeypatch.setattr(context, "Campaign", Watched)
+    monkeypatch.setattr(caches, "Campaign", Watched)
     return seen
 
 
