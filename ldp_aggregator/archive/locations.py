@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ldp_aggregator.counting.tally import refusals
+from ldp_aggregator.counting.payloads import refusals
 from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.runs.run_files import private, sync_folder

@@ -34,7 +34,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.counting.tally import count, payload_rows
+from ldp_aggregator.counting.payloads import count, payload_rows
 from ldp_aggregator.estimation import estimators
 from ldp_aggregator.estimation.estimators import CampaignEstimates, QuestionEstimate
 from ldp_aggregator.estimation.intervals import Array, Cells

@@ -22,7 +22,8 @@ from typing import Final
 import asyncpg
 import numpy as np
 
-from ldp_aggregator.counting.tally import COMPACT_AT, DIGEST_BYTES, encode_part
+from ldp_aggregator.counting.parts import COMPACT_AT, encode_part
+from ldp_aggregator.counting.payloads import DIGEST_BYTES
 from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.store import contract, decisions
 from ldp_aggregator.store.contract import (

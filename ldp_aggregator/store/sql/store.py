@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar
 
-from ldp_aggregator.counting.tally import tally_of_parts
+from ldp_aggregator.counting.parts import tally_of_parts
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.node_statistics import Releases, decode_share, has_other_rows
 from ldp_aggregator.store import contract

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from ldp_aggregator.counting.tally import COMPACT_AT, encode_part
+from ldp_aggregator.counting.parts import COMPACT_AT, encode_part
 from ldp_aggregator.store import contract, decisions
 from ldp_aggregator.store.contract import LOG, Clock, Outcome, StoreError, Submission, kind_of, utc_now
 from ldp_aggregator.store.decisions import Batch, CampaignRow, in_order
