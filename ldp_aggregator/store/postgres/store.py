@@ -38,7 +38,9 @@ from ldp_aggregator.store.contract import (
 from ldp_aggregator.store.decisions import RECORD_BYTES, Batch, CampaignRow, Settlement, in_order
 from ldp_aggregator.store.postgres.sessions import PostgresConnection, Sessions
 from ldp_aggregator.store.sql import campaigns
-from ldp_aggregator.store.sql.store import Damage, Store, forget_rights, renew
+from ldp_aggregator.store.sql.published import renew
+from ldp_aggregator.store.sql.rights import forget_rights
+from ldp_aggregator.store.sql.store import Damage, Store
 from ldp_aggregator.store.sql.tables import Result, SqlConnection, Work, writing
 from ldp_protocols import Campaign
 from ldp_protocols.framing import ID_BYTES
