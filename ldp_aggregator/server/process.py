@@ -24,7 +24,7 @@ from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.sockets.connections import Connections, make_runner
 from ldp_aggregator.server.sockets.listener import Addresses, Listeners, listen, load_tls, raise_limit, reload_tls
 from ldp_aggregator.server.upload_queue import Ingest
-from ldp_aggregator.service.publishing import counts_of
+from ldp_aggregator.service.archives import counts_of
 from ldp_aggregator.service.settings import Limits, Settings
 from ldp_aggregator.store import Store, open_store
 from ldp_aggregator.store.contract import LOG

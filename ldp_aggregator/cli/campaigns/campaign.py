@@ -31,7 +31,8 @@ from ldp_aggregator.learning.published import (
     relayed,
 )
 from ldp_aggregator.mechanisms import verify_thoroughly
-from ldp_aggregator.service.publishing import ANOTHER_KIND, archive_of, check_kind, compile_draft, goes_along
+from ldp_aggregator.service.archives import archive_of, goes_along
+from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.service.rights import uploads_act
 from ldp_aggregator.store import CampaignState, Store
 from ldp_aggregator.store.contract import REFUSED, UNKNOWN, UPLOADING, to_text, utc_now

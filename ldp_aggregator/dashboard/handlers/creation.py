@@ -15,7 +15,7 @@ from ldp_aggregator.dashboard.drawing.precision import Precision, Reach, precisi
 from ldp_aggregator.dashboard.page_sources import Sources
 from ldp_aggregator.dashboard.pages import page
 from ldp_aggregator.dashboard.session import Visit, see
-from ldp_aggregator.service.publishing import ANOTHER_KIND, check_kind, compile_draft
+from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.service.rights import recorded
 from ldp_protocols import Campaign, DraftError
 

@@ -9,7 +9,7 @@ import tomllib
 from drafts import draft, number, text
 
 from ldp_aggregator.mechanisms import verify_thoroughly
-from ldp_aggregator.service.publishing import compile_draft
+from ldp_aggregator.service.drafts import compile_draft
 from ldp_protocols import Campaign
 from ldp_protocols.verification import NEGLIGIBLE_GAP
 
