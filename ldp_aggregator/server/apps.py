@@ -63,7 +63,7 @@ def _sources(context: Context) -> Sources:
         store=context.store,
         campaign=context.campaigns.get,
         federated_model=federated_model,
-        exposition=context.metrics.render,
+        readings=context.metrics.readings,
         is_well=lambda: context.ingest.is_well,
         queue_age=lambda: context.ingest.queue_age,
         count=context.metrics.count_request,

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.dashboard.drawing.evaluations import ModelRow
 from ldp_aggregator.dashboard.drawing.plots import Bar, interval_plot
-from ldp_aggregator.dashboard.drawing.server_metrics import Refused
 from ldp_aggregator.dashboard.drawing.words import counted, percent
+from ldp_aggregator.dashboard.page_sources import Refused
 from ldp_aggregator.estimation.cell_tables import value_names
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.intervals import Z_95

@@ -30,10 +30,9 @@ from ldp_aggregator.dashboard.drawing.learned_features import (
 from ldp_aggregator.dashboard.drawing.over_time import OverTime, over_time
 from ldp_aggregator.dashboard.drawing.plots import curve
 from ldp_aggregator.dashboard.drawing.precision import Precision, Promises, Reach, of_campaign, precisions, reaches
-from ldp_aggregator.dashboard.drawing.server_metrics import Readings, Refused, read_exposition, refused_by
 from ldp_aggregator.dashboard.handlers.creation import DEFAULT_DEVICES, show_draft
 from ldp_aggregator.dashboard.handlers.overview import IN_A_TABLE, devices_of, event, nodes_of, points_of
-from ldp_aggregator.dashboard.page_sources import Sources, thinned
+from ldp_aggregator.dashboard.page_sources import Readings, Refused, Sources, refused_by, thinned
 from ldp_aggregator.dashboard.pages import PageError, page
 from ldp_aggregator.dashboard.session import Visit, see
 from ldp_aggregator.estimation.estimates import estimate
@@ -132,7 +131,7 @@ async def _values(visit: Visit, sources: Sources, state: CampaignState, campaign
             liars = -(-devices_of(campaign, counted) // (USUAL_LIARS * campaign.answers_of_a_person))
         shown = await asyncio.to_thread(_shown, campaign, counted, released, state.arrivals, liars, max(batch, 1))
         evaluation = await _evaluation(campaign, released)
-    readings = await asyncio.to_thread(lambda: read_exposition(sources.exposition()))
+    readings = await asyncio.to_thread(sources.readings)
     points = points_of(state, sources)
     status, models = state.status(sources.clock()), await _models(sources, state)
     refused = refused_by(readings, state.id, sources.report_codes, sources.upload_codes)

@@ -17,15 +17,15 @@ from markupsafe import Markup
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.dashboard.drawing.plots import curve
 from ldp_aggregator.dashboard.drawing.precision import Precision, precisions, worst
-from ldp_aggregator.dashboard.drawing.server_metrics import (
+from ldp_aggregator.dashboard.page_sources import (
     Readings,
     Refused,
-    read_exposition,
+    Sources,
     refused_by,
     refused_reports,
     refused_requests,
+    thinned,
 )
-from ldp_aggregator.dashboard.page_sources import Sources, thinned
 from ldp_aggregator.dashboard.pages import PageError, page
 from ldp_aggregator.dashboard.session import Visit, see
 from ldp_aggregator.estimation.estimates import estimate
@@ -65,7 +65,7 @@ async def get_overview(visit: Visit, sources: Sources) -> web.Response:
     if not (at.isascii() and at.isdigit() and len(at) < 9 and 1 <= int(at) <= pages):
         raise PageError(404, "No such page", f"The list has {pages} pages.")
     shown = states[(int(at) - 1) * ON_A_PAGE : int(at) * ON_A_PAGE]
-    readings = await asyncio.to_thread(lambda: read_exposition(sources.exposition()))
+    readings = await asyncio.to_thread(sources.readings)
     entries = [await _entry(state, sources, readings) for state in shown]
     return page(
         "overview.html",
@@ -150,7 +150,7 @@ class Node:
 
 async def get_health(visit: Visit, sources: Sources) -> web.Response:
     """Commits, queue, failures: the server's metrics in words."""
-    readings = await asyncio.to_thread(lambda: read_exposition(sources.exposition()))
+    readings = await asyncio.to_thread(sources.readings)
     answered: dict[str, int] = {}
     for (_, _, status), number in readings.requests.items():
         answered[status] = answered.get(status, 0) + number
