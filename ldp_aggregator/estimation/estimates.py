@@ -13,11 +13,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.estimation.cell_tables import cell_names, cell_rows, finite_rows, named_rows, value_names
+from ldp_aggregator.estimation.cells import (
+    Z_95,
+    Array,
+    axes_or_new,
+    cell_names,
+    cell_rows,
+    finite_rows,
+    named_rows,
+    plot_intervals,
+    value_names,
+)
 from ldp_aggregator.estimation.estimators import CampaignEstimates, QuestionEstimate, estimate_question, pool_classes
-from ldp_aggregator.estimation.intervals import Z_95, Array
 from ldp_aggregator.estimation.moments import Moments, add_record_spread, finite, present_shares, rebuild_moments
-from ldp_aggregator.estimation.plotting import axes_or_new, plot_intervals
 from ldp_aggregator.estimation.poisoning import class_prior_per_liar, mean_reach, per_liar
 from ldp_aggregator.estimation.ratios import ShareEstimates, among_present, conditional_table, missing_shares
 from ldp_aggregator.estimation.simplex import NORM_SUB

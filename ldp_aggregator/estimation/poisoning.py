@@ -36,8 +36,8 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.counting.payloads import count, payload_rows
 from ldp_aggregator.estimation import estimators
+from ldp_aggregator.estimation.cells import Array, Cells
 from ldp_aggregator.estimation.estimators import CampaignEstimates, QuestionEstimate
-from ldp_aggregator.estimation.intervals import Array, Cells
 from ldp_aggregator.estimation.moments import SIGNIFICANT, present_shares
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols import Question

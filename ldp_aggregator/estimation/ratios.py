@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldp_aggregator.estimation import estimators
+from ldp_aggregator.estimation.cells import Z_95, Array, Cells
 from ldp_aggregator.estimation.estimators import CampaignEstimates, QuestionEstimate
-from ldp_aggregator.estimation.intervals import Z_95, Array, Cells
 from ldp_aggregator.estimation.poisoning import quotient_reach, sum_range
 from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_protocols import Campaign

@@ -39,9 +39,9 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from scipy.stats import chi2
 
+from ldp_aggregator.estimation.cells import Z_95, Array, Cells
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import QuestionEstimate, pool
-from ldp_aggregator.estimation.intervals import Z_95, Array, Cells
 from ldp_aggregator.estimation.moments import present_shares
 from ldp_aggregator.estimation.posterior.effects import USUAL, gains, scale_logarithms
 from ldp_aggregator.estimation.posterior.evidence import (

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.counting.tally import Arrivals, Tally, devices_counted
+from ldp_aggregator.estimation.cells import Array, Cells
 from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.estimators import QuestionEstimate, pool, pool_classes
-from ldp_aggregator.estimation.intervals import Array, Cells
 from ldp_aggregator.estimation.moments import (
     DEFAULT_VARIANCE_FLOOR,
     Moments,

@@ -22,7 +22,7 @@ from ldp_aggregator.cli.common import (
     with_store,
 )
 from ldp_aggregator.counting.tally import Tally, devices_counted
-from ldp_aggregator.estimation.expected import answers
+from ldp_aggregator.estimation.estimators import answers
 from ldp_aggregator.learning.published import (
     counted_twice,
     published_by,

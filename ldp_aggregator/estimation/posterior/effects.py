@@ -43,7 +43,7 @@ from typing import Final
 
 import numpy as np
 
-from ldp_aggregator.estimation.intervals import Array
+from ldp_aggregator.estimation.cells import Array
 from ldp_aggregator.estimation.posterior.evidence import factor
 
 SCALES: Final[Array] = 10.0 ** np.arange(-4.5, 0.75, 0.5)

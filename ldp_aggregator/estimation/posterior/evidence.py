@@ -25,8 +25,8 @@ from typing import Final
 
 import numpy as np
 
+from ldp_aggregator.estimation.cells import Array
 from ldp_aggregator.estimation.estimators import QuestionEstimate
-from ldp_aggregator.estimation.intervals import Array
 from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols import Question

@@ -22,8 +22,8 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from ldp_aggregator.estimation.cells import Array
 from ldp_aggregator.estimation.estimators import QuestionEstimate
-from ldp_aggregator.estimation.intervals import Array
 from ldp_aggregator.estimation.posterior.effects import (
     ALIKE,
     SCALES,

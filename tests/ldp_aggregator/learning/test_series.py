@@ -6,7 +6,7 @@ All series are drawn with fixed seeds; a bound of a mean is five standard errors
 import numpy as np
 import pytest
 
-from ldp_aggregator.estimation.smoothing import foreseen_variances, smooth
+from ldp_aggregator.learning.series import foreseen_variances, smooth
 
 WINDOWS, CELLS = 40, 8
 LEVELS = np.array([0.3, 0.2, 0.15, 0.1, 0.1, 0.08, 0.05, 0.02])
