@@ -18,7 +18,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final, Protocol
 
-from ldp_aggregator.server.answer_tokens import check_answer_token
+from ldp_aggregator.server.access import check_answer_token
 from ldp_aggregator.server.metrics import REPORT, Metrics
 from ldp_aggregator.server.problems import ProblemError, retry_later
 from ldp_aggregator.service.settings import Limits

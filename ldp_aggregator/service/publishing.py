@@ -143,7 +143,7 @@ def derive_model(campaign: Campaign, shares: Shares, groups: int = 1) -> str:
     Raises LdpError where a library is missing.
     """
     with needing_trainers():
-        from ldp_aggregator.trainers.federation.state import FederatedState
+        from ldp_aggregator.trainers.federation import FederatedState
 
     kept = {member.node: member.share for member in shares.members}
     state = FederatedState(campaign, kept, dict(shares.releases))

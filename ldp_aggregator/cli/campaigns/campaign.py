@@ -204,7 +204,7 @@ def _say_windows(windows: Windows, tally: Tally) -> None:
 
 def _show_federated(options: argparse.Namespace, campaign: Campaign, state: dict[str, Any]) -> None:
     """Tell who has sent a share, and when, and what all that was sent costs; nodes have no questions."""
-    from ldp_aggregator.trainers.federation.state import federated_guarantee  # scikit-learn takes a second to import.
+    from ldp_aggregator.trainers.federation import federated_guarantee  # scikit-learn takes a second to import.
 
     shares = with_store(options, lambda store: store.shares(options.id), read_only=True)
     members = () if shares is None else shares.members

@@ -19,7 +19,7 @@ from ldp_aggregator.trainers import (
     SmoothSensitivityNB,
     SufficientStatisticsNB,
 )
-from ldp_aggregator.trainers.noise.accountant import Accountant, BudgetError, allocate
+from ldp_aggregator.trainers.accountant import Accountant, BudgetError, allocate
 from ldp_protocols.exact import exact_epsilon
 
 
@@ -74,7 +74,7 @@ def test_the_numerical_share_is_what_the_moments_get():
     assert (10 * parts.moment, parts.label, parts.table) == (Fraction(3, 2), Fraction(1, 8), Fraction(1, 8))
 
 
-pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.noise.randomness.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.randomness.PrivacyWarning")
 
 TRAINERS = (SufficientStatisticsNB, GlobalSensitivityNB, SmoothSensitivityNB, FederatedNB, PrivateKMeans)
 
@@ -95,7 +95,7 @@ def test_fits_are_booked_and_refused_beyond_the_total(schema, table, trainer):
 def test_nothing_is_drawn_before_a_refusal(schema, table, trainer, monkeypatch):
     """Any draw is an error, wherever the coins come from; also where there are moments only."""
     drawn = Mock(side_effect=AssertionError("noise was drawn"))
-    monkeypatch.setattr("ldp_aggregator.trainers.noise.randomness.word_array", drawn)
+    monkeypatch.setattr("ldp_aggregator.trainers.randomness.word_array", drawn)
     monkeypatch.setattr("ldp_protocols.exact.SystemCoins.words", drawn)
     with pytest.raises(BudgetError):
         trainer(schema, epsilon=2.0, accountant=Accountant(1.0)).fit(*table)

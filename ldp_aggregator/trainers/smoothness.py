@@ -31,7 +31,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.trainers.noise.randomness import Integers
+from ldp_aggregator.trainers.randomness import Integers
 from ldp_protocols.exact import WORD_BITS, Coins
 
 Array = NDArray[np.float64]

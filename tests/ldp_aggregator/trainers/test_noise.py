@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ldp_aggregator.trainers.noise import sensitivities, smoothness
-from ldp_aggregator.trainers.noise.randomness import (
+from ldp_aggregator.trainers import sensitivities, smoothness
+from ldp_aggregator.trainers.randomness import (
     STEPS,
     PrivacyWarning,
     SeededCoins,
@@ -19,7 +19,7 @@ from ldp_aggregator.trainers.noise.randomness import (
     release,
     word_array,
 )
-from ldp_aggregator.trainers.noise.smoothness import calibrate, largest_beta, rounded_draw
+from ldp_aggregator.trainers.smoothness import calibrate, largest_beta, rounded_draw
 from ldp_protocols.exact import SYSTEM_COINS, ScriptedCoins
 
 GRID = tuple(i / 4 for i in range(5))

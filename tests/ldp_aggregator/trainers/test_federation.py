@@ -23,16 +23,16 @@ from ldp_aggregator.trainers import (
     node_statistics,
     push_sum,
 )
-from ldp_aggregator.trainers.federation.delivery import ATTEMPTS, Aggregator, send_share, withdraw_share
 from ldp_aggregator.trainers.model_from_statistics import Options, rebuild
-from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
+from ldp_aggregator.trainers.sensitivities import ADD_REMOVE
+from ldp_aggregator.trainers.share_delivery import ATTEMPTS, Aggregator, send_share, withdraw_share
 from ldp_aggregator.trainers.statistics import plan_noise
 from ldp_protocols import Campaign, DocumentError
 from ldp_protocols.document.model import Model
 
-pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.noise.randomness.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.randomness.PrivacyWarning")
 
-PAGE = Path(__file__).resolve().parents[4] / "docs" / "trainers.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "trainers.md"
 
 
 @pytest.fixture(scope="module")
