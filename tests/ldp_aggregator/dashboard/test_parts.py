@@ -8,13 +8,13 @@ import pytest
 from cells import SteppedClock
 
 from ldp_aggregator.dashboard.drawing import words
-from ldp_aggregator.dashboard.drawing.column_lists import draft_of, spread_header
 from ldp_aggregator.dashboard.drawing.evaluations import model_row
 from ldp_aggregator.dashboard.drawing.plots import Bar, curve, interval_plot, nice_ticks
 from ldp_aggregator.dashboard.page_sources import MOST_SAMPLES, History
 from ldp_aggregator.dashboard.session import LIFETIME, open_session, read_session
 from ldp_aggregator.learning.published import LOCAL_RELATION, Guarantee
 from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.service.drafts import draft_of, spread_header
 from ldp_aggregator.store.contract import PublishedModel
 from ldp_protocols import Campaign
 

@@ -13,7 +13,7 @@ from ldp_aggregator.service.drafts import compile_draft
 from ldp_protocols import Campaign
 from ldp_protocols.verification import NEGLIGIBLE_GAP
 
-EXAMPLE = Path(__file__).resolve().parents[4] / "examples" / "campaign.toml"
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "campaign.toml"
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from uploader import post
 
 from ldp_aggregator.archive.locations import open_place
 from ldp_aggregator.archive.writer import Archive, ArchivedCounts
-from ldp_aggregator.cli.operation import maintenance
+from ldp_aggregator.cli import maintenance
 from ldp_aggregator.service.archives import counts_of
 from ldp_aggregator.service.settings import read_settings
 from ldp_aggregator.store import open_store

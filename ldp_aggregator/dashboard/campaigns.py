@@ -16,6 +16,7 @@ from aiohttp import web
 from markupsafe import Markup
 
 from ldp_aggregator.counting.tally import Arrivals, Tally
+from ldp_aggregator.dashboard.creation import DEFAULT_DEVICES, show_draft
 from ldp_aggregator.dashboard.drawing.evaluations import ModelRow, drawn, figure_text, model_row
 from ldp_aggregator.dashboard.drawing.learned_features import (
     Answer,
@@ -30,8 +31,7 @@ from ldp_aggregator.dashboard.drawing.learned_features import (
 from ldp_aggregator.dashboard.drawing.over_time import OverTime, over_time
 from ldp_aggregator.dashboard.drawing.plots import curve
 from ldp_aggregator.dashboard.drawing.precision import Precision, Promises, Reach, of_campaign, precisions, reaches
-from ldp_aggregator.dashboard.handlers.creation import DEFAULT_DEVICES, show_draft
-from ldp_aggregator.dashboard.handlers.overview import IN_A_TABLE, devices_of, event, nodes_of, points_of
+from ldp_aggregator.dashboard.overview import IN_A_TABLE, devices_of, event, nodes_of, points_of
 from ldp_aggregator.dashboard.page_sources import Readings, Refused, Sources, refused_by, thinned
 from ldp_aggregator.dashboard.pages import PageError, page
 from ldp_aggregator.dashboard.session import Visit, see

@@ -1,30 +1,37 @@
-"""``ldp-aggregator quickstart``: from "what is to be learned?" to a server that waits for devices, in one command."""
+"""``ldp-aggregator serve``: the HTTP server, in the foreground; and ``quickstart``: from "what is to be learned?" to a
+server that waits for devices, in one command.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 from ldp_aggregator.cli.common import (
     CommandError,
     add_command,
+    add_store_options,
     read_draft,
     settings_of,
     with_store,
     write_file,
 )
-from ldp_aggregator.cli.operation.serve import serve_until_stopped
-from ldp_aggregator.dashboard.drawing.column_lists import draft_from, read_column
 from ldp_aggregator.dashboard.drawing.precision import expected_widths
+from ldp_aggregator.server.process import run_server
 from ldp_aggregator.server.sockets.listener import Addresses
+from ldp_aggregator.service.drafts import draft_from, read_column
 from ldp_aggregator.service.rights import local_actor, make_token, recorded
+from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import to_text, utc_now
 from ldp_protocols import Campaign
 from ldp_protocols.command_line import Groups, at_least, between, say
+
+_LISTENERS: Final = ("listen", "listen_admin", "listen_operations")
 
 DRAFT: Final = Path("draft.json")
 DEVICES: Final = 10_000
@@ -47,6 +54,41 @@ def add_commands(groups: Groups) -> None:
     quickstart.add_argument("--label", metavar="COLUMN", help="the column of the table to learn")
     quickstart.add_argument("--epsilon", type=between(0, 64), default=1.0, metavar="E", help="default: %(default)g")
     quickstart.add_argument("--devices", type=at_least(1), default=DEVICES, metavar="N", help="default: %(default)s")
+    serve = add_command(
+        groups, "serve", _serve, "--data /var/lib/ldp-aggregator --listen 8080", "--config aggregator.toml", note=""
+    )
+    add_store_options(serve)
+    for name in _LISTENERS:
+        field = Settings.model_fields[name]
+        text = f"{field.description} (default: {field.default})"
+        serve.add_argument(f"--{name.replace('_', '-')}", metavar="[HOST:]PORT", help=text)
+    serve.add_argument(
+        "--allow-origin",
+        dest="allowed_origins",
+        action="append",
+        metavar="ORIGIN",
+        help="a page's origin (https://app.example.org) whose scripts may upload and read models; may be repeated",
+    )
+
+
+def _serve(options: argparse.Namespace) -> None:
+    serve_until_stopped(settings_of(options), _say_ready)
+
+
+def serve_until_stopped(settings: Settings, ready: Callable[[Addresses], None]) -> None:
+    """Run the server, and tell ``ready`` where it listens. Raises CommandError where it cannot, or ended of itself."""
+    try:
+        ended = run_server(settings, ready)
+    except OSError as error:
+        raise CommandError(
+            f"cannot listen: {error.strerror or error}; --listen, --listen-admin and --listen-operations take others"
+        ) from None
+    if ended is not None:
+        raise CommandError(f"the {ended} ended by itself; the log says why")
+
+
+def _say_ready(addresses: Addresses) -> None:
+    say(f"ldp-aggregator is ready: public {addresses.public} admin {addresses.admin} operations {addresses.operations}")
 
 
 def _quickstart(options: argparse.Namespace) -> None:

@@ -10,12 +10,11 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from ldp_aggregator.dashboard.drawing.column_lists import draft_of, spread_header
 from ldp_aggregator.dashboard.drawing.precision import Precision, Reach, precisions, reaches
 from ldp_aggregator.dashboard.page_sources import Sources
 from ldp_aggregator.dashboard.pages import page
 from ldp_aggregator.dashboard.session import Visit, see
-from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
+from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft, draft_of, spread_header
 from ldp_aggregator.service.rights import recorded
 from ldp_protocols import Campaign, DraftError
 
