@@ -325,7 +325,7 @@ def _restore(options: argparse.Namespace) -> None:
 
 async def _renew(address: str, keep_shares: bool) -> Restored:
     check_driver()
-    from ldp_aggregator.store.postgres.store import PostgresStore
+    from ldp_aggregator.store.postgres import PostgresStore
 
     store = await PostgresStore.open(address)
     try:

@@ -105,7 +105,7 @@ def test_a_database_is_restored_in_place(run, postgres, monkeypatch):  # noqa: F
 
 
 def test_a_damaged_run_is_taken_out_and_the_command_says_what_that_means(run, data, campaign, tmp_path, monkeypatch):
-    monkeypatch.setattr("ldp_aggregator.store.runs.run_files.LEAST_RUN", 40)
+    monkeypatch.setattr("ldp_aggregator.store.sqlite.run_files.LEAST_RUN", 40)
 
     async def fill(store):
         await count(store, campaign, range(5, 64))

@@ -1,4 +1,4 @@
-"""The client as a program of lines, for whoever checks it from outside: ``python -m ldp_client.testing.lines``.
+"""The client as a program of lines, for whoever checks it from outside: ``python -m ldp_client.lines``.
 
 Every line of standard input is a JSON object with ``record`` and ``label``, and with the text of a campaign document in
 ``document``; a line without one means that of the line before. ``odd`` holds the features whose values JSON has no word
@@ -26,7 +26,7 @@ from ldp_client.delivery.schedule import Send
 from ldp_client.device import Device
 from ldp_client.errors import TransportError
 from ldp_client.storage.contract import MEMORY
-from ldp_client.testing.fakes import FakeClock
+from ldp_client.testing import FakeClock
 from ldp_protocols import Campaign, LdpError, encode_upload
 
 _NOWHERE = "http://127.0.0.1:1"

@@ -1,4 +1,16 @@
-"""The server and the clock of :mod:`ldp_client.testing`."""
+"""For an app's own tests: a server that speaks the aggregator's HTTP contract, a clock to turn, and coins to script.
+
+::
+
+    with FakeServer() as server:
+        campaign = server.publish(draft)
+        device = Device(":memory:", max_total_epsilon=1)
+        asked = device.campaign(server.url, campaign.id, max_epsilon=1)
+        asked.grant()
+        asked.contribute({"age": "young"}, "yes")
+        assert device.run_once(timeout=5)
+        assert server.counted(campaign.id) == 1
+"""
 
 from __future__ import annotations
 
@@ -11,12 +23,14 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_client.network.transport import PROBLEM_TYPE
 from ldp_client.policy import LARGEST_UPLOAD
-from ldp_protocols import Campaign, DocumentError, decode_upload
+from ldp_protocols import Campaign, DocumentError, ScriptedCoins, decode_upload
 from ldp_protocols.framing import ID_BYTES
 from ldp_protocols.wire import MEDIA_TYPE
 
 if TYPE_CHECKING:
     from typing import Self
+
+__all__ = ["Answer", "FakeClock", "FakeServer", "ScriptedCoins"]
 
 
 class FakeClock:

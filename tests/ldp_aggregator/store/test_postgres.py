@@ -9,11 +9,11 @@ import pytest
 from cells import cell_report, cells_of, count, publish, submission
 
 from ldp_aggregator.store import Outcome, StoreError, open_store
+from ldp_aggregator.store import postgres as postgres_store
 from ldp_aggregator.store.contract import utc_now
 from ldp_aggregator.store.decisions import gather, refuse_uploads
-from ldp_aggregator.store.postgres import store as postgres_store
-from ldp_aggregator.store.postgres.sessions import Sessions
-from ldp_aggregator.store.postgres.store import PostgresStore
+from ldp_aggregator.store.postgres import PostgresStore
+from ldp_aggregator.store.postgres_sessions import Sessions
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.tables import VERSION
 
@@ -140,7 +140,7 @@ async def test_the_statements_count_where_the_decisions_do_and_nowhere_else(stor
 
 async def test_a_campaign_is_closed_while_uploads_never_pause(database, store, opened, clock, monkeypatch):
     """Counting shares a lock, and here it is let go only when the next one has come: nobody else would ever get it."""
-    monkeypatch.setattr("ldp_aggregator.store.postgres.sessions.LOCK_SECONDS", 2)
+    monkeypatch.setattr("ldp_aggregator.store.postgres_sessions.LOCK_SECONDS", 2)
     campaign = await publish(store, 4096)
     other = await opened("data", database=database, clock=clock)
     numbers, entered, over, come = itertools.count(), [], asyncio.Event(), asyncio.Condition()
@@ -208,7 +208,7 @@ async def test_who_counts_waits_for_who_closes(store, another, reports):
 
 
 async def test_who_wanted_a_campaign_alone_and_died_holds_it_for_a_moment_only(store, monkeypatch):
-    monkeypatch.setattr("ldp_aggregator.store.postgres.sessions.FIRST_DELAY_SECONDS", 0.001)
+    monkeypatch.setattr("ldp_aggregator.store.postgres_sessions.FIRST_DELAY_SECONDS", 0.001)
     campaign = await publish(store)
     await store._claim(campaign.id)
     assert await count(store, campaign, [1]) == Outcome(refused="store-unavailable")
@@ -223,7 +223,7 @@ async def test_ids_that_a_dying_process_left_of_a_sealed_campaign_are_told_and_d
     await store._seal(campaign.id, at_once=True)  # And it dies here.
     [finding] = await store.check()
     assert "100 ids are left" in finding.problem
-    monkeypatch.setattr("ldp_aggregator.store.postgres.store.PIECE", 7)
+    monkeypatch.setattr("ldp_aggregator.store.postgres.PIECE", 7)
     await store.seal_campaign(campaign.id)
     assert tuple(await store._read(lambda db: db.fetchrow("SELECT count(*) FROM ids"))) == (0,)
 

@@ -36,7 +36,7 @@ from ldp_aggregator.store.contract import (
     kind_of,
 )
 from ldp_aggregator.store.decisions import RECORD_BYTES, Batch, CampaignRow, Settlement, in_order
-from ldp_aggregator.store.postgres.sessions import PostgresConnection, Sessions
+from ldp_aggregator.store.postgres_sessions import PostgresConnection, Sessions
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.published import renew
 from ldp_aggregator.store.sql.rights import forget_rights

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.runs.keys import Filter, Hashes, Keys, Recent, keys_of, merged
-from ldp_aggregator.store.runs.run_files import (
+from ldp_aggregator.store.sqlite.keys import Filter, Hashes, Keys, Recent, keys_of, merged
+from ldp_aggregator.store.sqlite.run_files import (
     FAN_IN,
     HEADER_BYTES,
     LEAST_RUN,

@@ -3,7 +3,7 @@
 A header of :data:`HEADER_BYTES`: magic, whose run it is (its campaign and its own name), the number of ids, the
 filter's secret and its words, a CRC-32 of filter and index, and one of itself. Then pages of :data:`PAGE` ids (the last
 one is filled up): first halves, second halves, digests, all little-endian 64-bit words. Then the filter
-(:mod:`ldp_aggregator.store.runs.keys`), and the index: of each page its first half and its CRC-32.
+(:mod:`ldp_aggregator.store.sqlite.keys`), and the index: of each page its first half and its CRC-32.
 
 Nothing is used that was not checked: filter and index where a run is opened, a page wherever it is read. Reading is
 ``preadv``: a file that was cut short, or a disk that fails, is an error and no signal.
@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.store.contract import DAMAGED, StoreError
-from ldp_aggregator.store.runs.keys import Filter, Hashes, Keys, Words, joined, merged
+from ldp_aggregator.store.sqlite.keys import Filter, Hashes, Keys, Words, joined, merged
 
 if sys.platform != "win32":
     import fcntl
