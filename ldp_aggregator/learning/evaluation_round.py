@@ -30,7 +30,7 @@ from ldp_aggregator.counting.tally import Arrivals, Tally
 from ldp_aggregator.estimation.cells import Array, Cells
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.estimators import QuestionEstimate, answers
-from ldp_aggregator.estimation.posterior.evidence import covariance_of_cells
+from ldp_aggregator.estimation.evidence import covariance_of_cells
 from ldp_aggregator.estimation.ratios import ratio_of
 from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_aggregator.learning.expected_accuracy import draw_scores

@@ -14,7 +14,7 @@ Nothing in the reports says how features go together. Told are numbers with a me
 Whether the features tell anything of the class is tested against features that tell nothing. A model and what it is
 judged by must not share their noise: tables that are made of noise look as if they told the class, and a posterior of
 the same reports agrees. So the reports themselves are tested. Of a discrete feature whose reports have the information
-L and the linear part h (:mod:`ldp_aggregator.estimation.posterior.evidence`), taken at the frequencies q = m (x) pi
+L and the linear part h (:mod:`ldp_aggregator.estimation.evidence`), taken at the frequencies q = m (x) pi
 that it has if it tells nothing, the score u = h - L q has mean 0 and covariance L. With D the directions in which value
 and class depend on each other, F(m) (x) F(pi), and A those in which q itself was estimated (the shares of values and of
 classes, and who holds no value), the efficient score (Cox and Hinkley 1974, section 9.3)
@@ -40,11 +40,10 @@ from scipy.special import softmax
 from scipy.stats import chi2
 
 from ldp_aggregator.estimation.cells import Z_95, Array, Cells
+from ldp_aggregator.estimation.effects import USUAL, gains, scale_logarithms
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import QuestionEstimate, pool
-from ldp_aggregator.estimation.moments import present_shares
-from ldp_aggregator.estimation.posterior.effects import USUAL, gains, scale_logarithms
-from ldp_aggregator.estimation.posterior.evidence import (
+from ldp_aggregator.estimation.evidence import (
     Statistics,
     believed_classes,
     contrasts,
@@ -54,7 +53,8 @@ from ldp_aggregator.estimation.posterior.evidence import (
     times,
     told_of_classes,
 )
-from ldp_aggregator.estimation.posterior.tables import FeaturePosterior, Posterior, rows
+from ldp_aggregator.estimation.moments import present_shares
+from ldp_aggregator.estimation.posterior import FeaturePosterior, Posterior, rows
 from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_protocols.document.model import GaussianLikelihood, Model
 from ldp_protocols.document.questions import SQUARE, VALUE

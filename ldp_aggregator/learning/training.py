@@ -34,7 +34,7 @@ from ldp_aggregator.estimation.moments import (
     shrink_moments,
 )
 from ldp_aggregator.estimation.poisoning import report_that_names
-from ldp_aggregator.estimation.posterior.tables import posterior_of
+from ldp_aggregator.estimation.posterior import posterior_of
 from ldp_aggregator.estimation.simplex import FLOOR, NONE, POSTERIOR, TRAINING_MODES, floor, norm_sub
 from ldp_aggregator.learning.expected_accuracy import Learned, predict_accuracy
 from ldp_aggregator.learning.naive_bayes import NaiveBayes, discrete_likelihood

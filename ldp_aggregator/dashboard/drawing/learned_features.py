@@ -22,7 +22,7 @@ from ldp_aggregator.dashboard.drawing.words import counted, percent
 from ldp_aggregator.dashboard.page_sources import Refused
 from ldp_aggregator.estimation.cells import Z_95, value_names
 from ldp_aggregator.estimation.estimates import Estimates
-from ldp_aggregator.estimation.posterior.tables import Posterior, posterior_of
+from ldp_aggregator.estimation.posterior import Posterior, posterior_of
 from ldp_aggregator.estimation.ratios import conditional_reach, conditional_table
 from ldp_protocols.document.questions import PAIR
 from ldp_protocols.document.schema import ContinuousFeature, Feature, is_gaussian

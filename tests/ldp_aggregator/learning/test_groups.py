@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldp_aggregator import Tally, estimate
-from ldp_aggregator.estimation.posterior import tables
-from ldp_aggregator.estimation.posterior.tables import posterior_of
+from ldp_aggregator.estimation import posterior as tables
+from ldp_aggregator.estimation.posterior import posterior_of
 from ldp_aggregator.learning.frames import as_column, column_of, declared_indices, numbers, texts_of
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols import Campaign

@@ -4,7 +4,7 @@
 
 **Order.** Where values are bins of a number, or are listed in their order, an effect on one value is one, less and
 less, on those beside it. With D = F z, how far the joint table is from independence
-(:mod:`ldp_aggregator.estimation.posterior.tables`), phi(v, c) = D(v, c) / (m_v pi_c) is a priori a Gaussian process
+(:mod:`ldp_aggregator.estimation.posterior`), phi(v, c) = D(v, c) / (m_v pi_c) is a priori a Gaussian process
 over the values with correlation
 
     k(v, w) = exp(-((v - w) / l)^2 / 2),   l = max(1, K / 16),
@@ -44,7 +44,7 @@ from typing import Final
 import numpy as np
 
 from ldp_aggregator.estimation.cells import Array
-from ldp_aggregator.estimation.posterior.evidence import factor
+from ldp_aggregator.estimation.evidence import factor
 
 SCALES: Final[Array] = 10.0 ** np.arange(-4.5, 0.75, 0.5)
 """Tau: the variances that effects may have, of which a feature has one."""

@@ -7,9 +7,8 @@ import pytest
 from drafts import draft, text
 from sklearn.metrics import roc_auc_score
 
-from ldp_aggregator.estimation.estimators import estimate_question
-from ldp_aggregator.estimation.posterior import tables
-from ldp_aggregator.estimation.posterior.effects import (
+from ldp_aggregator.estimation import posterior as tables
+from ldp_aggregator.estimation.effects import (
     SCALES,
     USUAL,
     centre,
@@ -19,7 +18,8 @@ from ldp_aggregator.estimation.posterior.effects import (
     rarity,
     scale_logarithms,
 )
-from ldp_aggregator.estimation.posterior.evidence import (
+from ldp_aggregator.estimation.estimators import estimate_question
+from ldp_aggregator.estimation.evidence import (
     MOST_MISSING,
     FeatureGroup,
     Statistics,
@@ -33,7 +33,7 @@ from ldp_aggregator.estimation.posterior.evidence import (
     told_of_classes,
     unit_variance,
 )
-from ldp_aggregator.estimation.posterior.tables import posterior_of
+from ldp_aggregator.estimation.posterior import posterior_of
 from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols import Campaign

@@ -5,9 +5,9 @@ a factor of diag(m) - m m'. The joint table is q + F z with F = F(m) (x) F(pi): 
 being independent, z = 0 that they are, and |z|^2 is about twice their mutual information. In the eigenbasis U of F' L F
 with eigenvalues S, y = U' F' (h - L q) tells z coordinate by coordinate. Of a feature that may be missing all of this
 is among the records that hold a value, and their share a stands before q and F
-(:mod:`ldp_aggregator.estimation.posterior.evidence`). Where values have an order F(m) R stands for F(m), and R z for z;
+(:mod:`ldp_aggregator.estimation.evidence`). Where values have an order F(m) R stands for F(m), and R z for z;
 where a class is rare, a centre q' stands for q, in which it is not taken to be like the others
-(:mod:`ldp_aggregator.estimation.posterior.effects`).
+(:mod:`ldp_aggregator.estimation.effects`).
 
 Features of one shape, with as many values and all or none of which may be missing or have an order, are computed at
 once: formulas are those of one feature, and arrays have an axis for the features before those of values and classes.
@@ -23,8 +23,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from ldp_aggregator.estimation.cells import Array
-from ldp_aggregator.estimation.estimators import QuestionEstimate
-from ldp_aggregator.estimation.posterior.effects import (
+from ldp_aggregator.estimation.effects import (
     ALIKE,
     SCALES,
     USUAL,
@@ -35,7 +34,8 @@ from ldp_aggregator.estimation.posterior.effects import (
     rarity,
     scale_logarithms,
 )
-from ldp_aggregator.estimation.posterior.evidence import (
+from ldp_aggregator.estimation.estimators import QuestionEstimate
+from ldp_aggregator.estimation.evidence import (
     ClassShares,
     FeatureGroup,
     Statistics,
