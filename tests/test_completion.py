@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from ldp_aggregator.cli.program import run as run_aggregator
-from ldp_client import command as client
+from ldp_client import __main__ as client
 from ldp_protocols.command_line import DONE, SHELLS, WRONG_USAGE
 
 ASK = """

@@ -9,7 +9,7 @@ os.environ["COLUMNS"] = "86"
 
 from ldp_aggregator.cli.program import make_parser as aggregator_parser
 from ldp_aggregator.issuer.__main__ import make_parser as issuer_parser
-from ldp_client.command import make_parser as client_parser
+from ldp_client.__main__ import make_parser as client_parser
 from ldp_protocols.command_line import parsers_under
 from ldp_simulations.__main__ import make_parser as simulations_parser
 

@@ -21,10 +21,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ldp_aggregator.counting.tally import refusals
+from ldp_aggregator.counting.payloads import refusals
 from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.runs.run_files import private, sync_folder
+from ldp_aggregator.store.sqlite.run_files import private, sync_folder
 from ldp_protocols import Campaign
 from ldp_protocols.framing import ID_BYTES
 

@@ -32,7 +32,7 @@ from ldp_aggregator.archive.locations import (
     without_refused,
 )
 from ldp_aggregator.archive.recount import DOCUMENT, REPORTS, SUFFIX, check_slots, file_name, slot_of
-from ldp_aggregator.counting.tally import payload_rows
+from ldp_aggregator.counting.payloads import payload_rows
 from ldp_aggregator.store.contract import LOG, UNAVAILABLE, Counting, Outcome, StoreError, Submission, kind_of
 from ldp_protocols import Campaign
 from ldp_protocols.framing import ID_BYTES

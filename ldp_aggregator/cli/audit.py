@@ -19,7 +19,7 @@ from ldp_protocols.command_line import Groups, add_json, at_least, between, say,
 from ldp_protocols.document.authored import continuous_choices, discrete_choices
 
 TRIALS: Final = 20_000
-REFERENCE: Final = (sys.executable, "-m", "ldp_client.testing.lines")
+REFERENCE: Final = (sys.executable, "-m", "ldp_client.lines")
 """The client of this distribution, in a process of its own."""
 
 _MECHANISMS: Final = tuple(dict.fromkeys((*discrete_choices(), *continuous_choices())))

@@ -13,7 +13,7 @@ from typing import Final
 
 from aiohttp import web
 
-from ldp_aggregator.dashboard.handlers import campaigns, creation, overview, public
+from ldp_aggregator.dashboard import campaigns, creation, overview, public
 from ldp_aggregator.dashboard.page_sources import Sources, sample
 from ldp_aggregator.dashboard.pages import HEADERS, PageError, page
 from ldp_aggregator.dashboard.session import Visit, enter, get_login, post_login, post_logout

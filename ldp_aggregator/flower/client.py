@@ -1,7 +1,7 @@
 """The client app of a node: one query, one answer (needs flwr).
 
 Safety: Flower sends the text of an exception to the server, and a text about a table may quote it. So none leaves the
-handler: a refusal says what :mod:`ldp_aggregator.flower.messages` allows, and the node's log has the rest.
+handler: a refusal says what :mod:`ldp_aggregator.flower.round` allows, and the node's log has the rest.
 """
 
 from __future__ import annotations
@@ -12,9 +12,17 @@ from collections.abc import Callable, Mapping
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
-from ldp_aggregator.flower.answering import answer
-from ldp_aggregator.flower.messages import CODES, NOT_READY, QUERY, RECORD, refusal, refused
-from ldp_aggregator.flower.settings import NodeSettings, node_settings
+from ldp_aggregator.flower.round import (
+    CODES,
+    NOT_READY,
+    QUERY,
+    RECORD,
+    NodeSettings,
+    answer,
+    node_settings,
+    refusal,
+    refused,
+)
 from ldp_protocols.errors import LdpError
 
 _LOG = logging.getLogger(__name__)

@@ -57,7 +57,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _issue(options: argparse.Namespace) -> None:
     try:
-        from ldp_aggregator.issuer.keys import make_issuer_key, public_key, read_issuer_key
+        from ldp_aggregator.issuer.issuing import make_issuer_key, public_key, read_issuer_key
 
         key = read_issuer_key(options.key) if options.key.exists() else make_issuer_key(options.key)
         say(f'issuer = {{ name = "YOUR.HOST", key = "{public_key(key)}", tokens = {options.tokens} }}')

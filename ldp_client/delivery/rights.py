@@ -202,7 +202,7 @@ def _said(campaign: Campaign, question: Question, payload: bytes) -> str:
     cells = sorted(mechanism.support(payload))
     named = "; ".join(_cell(campaign, question, cell) for cell in cells[:_MOST_NAMED])
     chance = f"true with probability {float(mechanism.p):.2f}"
-    if len(cells) == 1 and len(payload) <= 4 and mechanism.name == "de":
+    if not any(mechanism.joint_support):  # It never marks two, so that the one it marks is its answer.
         return f"{named} ({chance})"
     more = "; ..." if len(cells) > _MOST_NAMED else ""
     return f"{len(cells)} of {question.domain_size} answers are marked: {named}{more} (the true one is: {chance})"

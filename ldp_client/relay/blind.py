@@ -19,15 +19,13 @@ from ldp_client.errors import StorageError, TransportError
 from ldp_client.network.aggregator import Aggregator
 from ldp_client.network.transport import Request, Response
 from ldp_client.policy import LARGEST_ANSWER, RETRYABLE_STATUSES, SPLIT_STATUSES
+from ldp_client.relay.mixing import GATHERING
 from ldp_client.runtime import ForkSafeLock
 from ldp_client.storage.contract import Transaction
 from ldp_protocols import DocumentError, LdpError, Report
 from ldp_protocols.document.gateway import Gateway
 from ldp_protocols.framing import ID_BYTES
 from ldp_protocols.oblivious import BATCH_TYPE, HEADER_BYTES, LEAST_SEALED, LENGTH_HEADER, seal_header
-
-GATHERING: Final = "gathering/"
-"""Keys of what waits."""
 
 MOST_LENGTHS: Final = 64
 """Lengths of sealed uploads that are gathered at a time; more are sent by nobody but to fill the relay."""

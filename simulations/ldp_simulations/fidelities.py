@@ -19,7 +19,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.counting.tally import Tally, count
+from ldp_aggregator.counting.payloads import count
+from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.learning.frames import (
     MISSING_INDEX,
     as_column,

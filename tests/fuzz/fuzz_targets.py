@@ -22,7 +22,8 @@ from exact_coins import SeededCoins
 from fuzz_door import ask_the_door, door_seeds
 from random_campaigns import campaign, document
 
-from ldp_aggregator.counting.tally import Tally, lay_out
+from ldp_aggregator.counting.payloads import lay_out
+from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.node_statistics import campaign_of, decode_share, encode_share, has_other_rows, parts_of
 from ldp_client import Classifier, perturb
 from ldp_protocols import Campaign, DocumentError, decode_upload, encode_upload

@@ -92,7 +92,7 @@ def test_a_server_without_them_counts_estimates_and_says_that_it_does_not_train(
 
 
 def test_the_model_of_a_federated_campaign_is_not_derived_without_them(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ldp_aggregator.trainers.federation.state", None)
+    monkeypatch.setitem(sys.modules, "ldp_aggregator.trainers.federation", None)
     with pytest.raises(LdpError, match=r"ldp-bayes\[aggregator\]"):
         derive_model(cell_campaign(8), Shares(b"", ()))
 

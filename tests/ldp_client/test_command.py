@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ldp_client.command import main
+from ldp_client.__main__ import main
 from ldp_client.testing import Answer
 from ldp_protocols.command_line import FAILED, WRONG_USAGE
 

@@ -146,6 +146,21 @@ def test_the_log_says_of_every_kind_of_answer_what_was_asked_what_was_said_when_
 
 
 @pytest.mark.parametrize(
+    ("discrete", "says"), [("de", "(true with"), ("ss", "(true with"), ("oue", "answers are marked")]
+)
+def test_a_mechanism_that_never_marks_two_cells_names_its_answer_and_any_other_says_how_many(
+    join, server, draft, discrete, says
+):
+    """At this epsilon ``ss`` marks one."""
+    (age,) = (feature for feature in draft["features"] if feature["name"] == "age")
+    asks = {"features": [age], "privacy": {"epsilon": 4.0, "discrete": discrete}}
+    device, _ = join(of=server.publish({**draft, **asks}), answered=True)
+    assert device.run_once(5)
+    (one,) = device.sent()
+    assert says in one.said
+
+
+@pytest.mark.parametrize(
     ("answer", "reply"),
     [
         (Answer(410, "gone", commit=True), "gone"),

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ldp_aggregator.counting.tally import cells as tally_length
-from ldp_aggregator.counting.tally import count, refusals
+from ldp_aggregator.counting.payloads import cells as tally_length
+from ldp_aggregator.counting.payloads import count, refusals
 from ldp_aggregator.learning.series import series_of
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.analysis import Rows

@@ -20,14 +20,8 @@ from ldp_aggregator.estimation.simplex import MODES, POSTERIOR, TRAINING_MODES
 from ldp_aggregator.server.api.public import answer_estimates, publisher_key
 from ldp_aggregator.server.api.routing import JSON, STORED, AdmittedRequest, Operation, object_of
 from ldp_aggregator.server.problems import ProblemError, retry_later
-from ldp_aggregator.service.publishing import (
-    ANOTHER_KIND,
-    USELESS,
-    UntrainableError,
-    check_kind,
-    compile_draft,
-    publish_trained,
-)
+from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
+from ldp_aggregator.service.publishing import USELESS, UntrainableError, publish_trained
 from ldp_aggregator.service.rights import uploads_act
 from ldp_aggregator.service.signing import described
 from ldp_aggregator.store import contract

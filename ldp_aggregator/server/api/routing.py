@@ -4,6 +4,7 @@ these. Every refusal is a ProblemError.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import re
@@ -18,10 +19,15 @@ from typing import Any, Final
 from aiohttp import ETag, web
 
 from ldp_aggregator.server.access import authorised
-from ldp_aggregator.server.context import ID_PATTERN, Context
+from ldp_aggregator.server.caches import ID_PATTERN, CampaignCache, FederatedModels
+from ldp_aggregator.server.gateway import GatewayKeys
+from ldp_aggregator.server.intake import Intake
+from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM_TYPE
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES, ProblemError, retry_later
+from ldp_aggregator.server.upload_queue import Ingest
 from ldp_aggregator.service.rights import actor_of, recorded
+from ldp_aggregator.service.settings import Limits, Settings
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import UNKNOWN, StoredToken
 
@@ -39,12 +45,31 @@ LARGEST_NUMBER: Final = 2**53
 _CHUNK: Final = 1 << 16
 
 Schema = Mapping[str, Any]
-Handler = Callable[[web.Request, Context], Awaitable[web.Response]]
 
 
 def object_of(**properties: Schema) -> Schema:
     """The schema of an object that has all of these."""
     return {"type": "object", "required": list(properties), "properties": properties}
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Passed to every handler."""
+
+    store: Store
+    ingest: Ingest
+    metrics: Metrics
+    settings: Settings
+    limits: Limits
+    campaigns: CampaignCache
+    federated_models: FederatedModels
+    intake: Intake
+    leaving: asyncio.Event
+    """Set once this instance wants no more requests."""
+    gateway: GatewayKeys = field(default_factory=GatewayKeys)
+
+
+Handler = Callable[[web.Request, Context], Awaitable[web.Response]]
 
 
 @dataclass(frozen=True)

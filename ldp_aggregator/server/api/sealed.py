@@ -17,8 +17,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from ldp_aggregator.server.access import shown_token
-from ldp_aggregator.server.api.routing import JSON, STORED, AdmittedRequest, Operation, object_of
-from ldp_aggregator.server.context import Context
+from ldp_aggregator.server.api.routing import JSON, STORED, AdmittedRequest, Context, Operation, object_of
 from ldp_aggregator.server.gateway import GatewayKeys
 from ldp_aggregator.server.intake import vouched_batch
 from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM_TYPE

@@ -18,7 +18,6 @@ from aiohttp import web
 
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import SECURITY_HEADERS, ProblemError, retry_later
-from ldp_aggregator.server.sockets.memory import Memory
 from ldp_aggregator.service.rights import ON_USE
 from ldp_aggregator.service.settings import Limits
 from ldp_aggregator.store.contract import LOG
@@ -130,6 +129,43 @@ class Connections:
                 LOG.warning("a connection was cut", extra={"reason": type(error).__name__})
                 connection.cut()
         self._look_timer = self.loop.call_later(WATCH_SECONDS, self._look) if self._open or self._refused else None
+
+
+class Memory:
+    """``most`` bytes for what clients send and what they do not read. Who does not read holds up nobody: where room is
+    needed, the one who has not read for longest loses the connection.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.held = 0
+        """Bytes held now."""
+        self._unread: dict[Connection, int] = {}
+
+    def take(self, size: int) -> bool:
+        """Hold so many more bytes; False where there is no room for them."""
+        while self.held + size > self._most:
+            if not self._unread:
+                return False
+            reader = next(iter(self._unread))
+            self.read(reader)
+            reader.cut()
+        self.held += size
+        return True
+
+    def give(self, size: int) -> None:
+        """Give room back."""
+        self.held -= size
+
+    def wait_for(self, reader: Connection, size: int) -> None:
+        """An answer of which so many bytes are not read. They are there already, so it may be this reader who goes."""
+        self._unread[reader] = size
+        self.held += size
+        self.take(0)
+
+    def read(self, reader: Connection) -> None:
+        """The answer was read, or never will be."""
+        self.held -= self._unread.pop(reader, 0)
 
 
 class Connection(asyncio.Protocol):

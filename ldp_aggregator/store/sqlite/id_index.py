@@ -23,11 +23,10 @@ import numpy as np
 
 from ldp_aggregator.store.contract import DAMAGED, LOG, StoreError
 from ldp_aggregator.store.decisions import Batch, Settlement
-from ldp_aggregator.store.runs import run_files
-from ldp_aggregator.store.runs.keys import RECORD_BYTES, Hashes, Keys, Recent, keys_of, new_secret
-from ldp_aggregator.store.runs.run_files import Draft, Run, merge_runs, open_run, write_run
-from ldp_aggregator.store.sqlite import database
+from ldp_aggregator.store.sqlite import database, run_files
 from ldp_aggregator.store.sqlite.database import transaction
+from ldp_aggregator.store.sqlite.keys import RECORD_BYTES, Hashes, Keys, Recent, keys_of, new_secret
+from ldp_aggregator.store.sqlite.run_files import Draft, Run, merge_runs, open_run, write_run
 
 BEHIND_SECONDS: Final = 1.0
 """How long a commit waits for a run at most."""

@@ -9,7 +9,7 @@ import threading
 import time
 from typing import Any, Final
 
-from ldp_aggregator.estimation.cell_tables import score_names
+from ldp_aggregator.estimation.cells import score_names
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_client import Classifier
 from ldp_protocols import Campaign, Question, decode_upload

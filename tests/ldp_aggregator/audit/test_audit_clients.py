@@ -225,7 +225,7 @@ def test_the_sound_client_passes_and_most_of_its_loss_is_found(trials):
     assert 0.4 < result.lower_bound <= 1
 
 
-OWN = [sys.executable, "-m", "ldp_client.testing.lines"]
+OWN = [sys.executable, "-m", "ldp_client.lines"]
 
 
 @pytest.mark.long

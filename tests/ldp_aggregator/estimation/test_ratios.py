@@ -9,7 +9,7 @@ from drafts import draft, number, text
 from scipy.stats import norm
 
 from ldp_aggregator import Tally, estimate
-from ldp_aggregator.estimation.intervals import Z_95
+from ldp_aggregator.estimation.cells import Z_95
 from ldp_aggregator.estimation.ratios import among_present, conditional_reach, conditional_table
 from ldp_protocols import Campaign
 from ldp_simulations import simulate

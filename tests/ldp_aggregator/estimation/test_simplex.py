@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
 from ldp_aggregator import estimate, train
-from ldp_aggregator.estimation.intervals import Cells
+from ldp_aggregator.estimation.cells import Cells
 from ldp_aggregator.estimation.moments import Present, rebuild_moments, shrink_moments
 from ldp_aggregator.estimation.simplex import floor, norm_sub, post_process
 from ldp_protocols.document.schema import ContinuousFeature

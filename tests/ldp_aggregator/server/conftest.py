@@ -17,12 +17,12 @@ from cells import clock, publish, reports_of  # noqa: F401 - a fixture
 from raw_http import Line, dial
 from schemas import problems
 
-from ldp_aggregator.server import process
+from ldp_aggregator.server import apps
 from ldp_aggregator.server.api.routing import JSON, PROBLEM, Operation
 from ldp_aggregator.server.process import running
 from ldp_aggregator.server.sockets import connections
+from ldp_aggregator.server.sockets.connections import Memory
 from ldp_aggregator.server.sockets.listener import Listeners, load_tls
-from ldp_aggregator.server.sockets.memory import Memory
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import SCOPES, Outcome, SqliteStore, Store, Submission
@@ -135,9 +135,9 @@ class Server:
 @pytest.fixture(autouse=True)
 def described_answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Every answer to any test in this folder is one that its operation's row describes."""
-    rows = {(row.method, row.path): row for row in (*process.PUBLIC, *process.ADMIN, *process.OPERATIONS)}
+    rows = {(row.method, row.path): row for row in (*apps.PUBLIC, *apps.ADMIN, *apps.OPERATIONS)}
     wrong: list[str] = []
-    answering = process.answering
+    answering = apps.answering
 
     def watched(handler: Any, context: Any, path: str, method: str) -> Any:
         answer = answering(handler, context, path, method)
@@ -150,7 +150,7 @@ def described_answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
         return watch
 
-    monkeypatch.setattr(process, "answering", watched)
+    monkeypatch.setattr(apps, "answering", watched)
     yield wrong
     assert wrong == []
 

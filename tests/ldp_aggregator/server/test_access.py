@@ -10,9 +10,9 @@ import pytest
 from cells import cell_campaign, publish
 from drafts import draft, text
 
-from ldp_aggregator.server import process
+from ldp_aggregator.server import apps
 from ldp_aggregator.server.access import KEPT_SECONDS, UploadAccess
-from ldp_aggregator.server.process import JsonFormatter
+from ldp_aggregator.server.log import JsonFormatter
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_aggregator.store import StoreError
@@ -49,7 +49,7 @@ async def test_a_limited_token_opens_what_is_about_its_campaigns_only_and_an_exp
     about = f"/admin/v1/campaigns/{mine.id}"
     assert (await server.ask("GET", f"{about}/estimates", "limited")).status == 200
     assert (await server.ask("POST", f"{about}/train?anyway=true", "limited")).status == 200
-    for row in process.ADMIN:
+    for row in apps.ADMIN:
         if "{id}" in row.path or row.path in ("/admin/v1/campaigns", "/admin/v1/log"):
             answer = await server.ask(row.method, row.path.replace("{id}", other.id), "limited")
             assert answer.refused == (403, "wrong-campaign"), row.path
@@ -62,7 +62,7 @@ async def test_a_limited_token_opens_what_is_about_its_campaigns_only_and_an_exp
 
 async def test_no_admin_token_opens_anything_on_the_public_listener(server):
     campaign = await server.publish(uploads_need="device")
-    guarded = [row for row in process.PUBLIC if row.scopes]
+    guarded = [row for row in apps.PUBLIC if row.scopes]
     assert guarded
     for row in guarded:
         url = server.public + row.path.replace("{id}", campaign.id)
@@ -111,7 +111,7 @@ async def test_every_operation_that_changes_something_leaves_an_entry(server, ca
         "/admin/v1/campaigns/{id}/seal": ("?now=true", None),
         "/admin/v1/directories/{key}": ("", sign_directory(seed, 1, utc_now() + HOUR, {})),
     }
-    changing = [row for row in process.ADMIN if row.method != "GET"]
+    changing = [row for row in apps.ADMIN if row.method != "GET"]
     for row in sorted(changing, key=lambda row: row.method == "DELETE"):
         before = len(await server.store.acts())
         query, body = requests.get(row.path, ("", None))

@@ -17,7 +17,7 @@ from raw_http import ELSEWHERE
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.node_statistics import encode_share
-from ldp_aggregator.service.publishing import check_kind
+from ldp_aggregator.service.drafts import check_kind
 from ldp_aggregator.store import Submission
 from ldp_client.answering import perturb
 from ldp_client.tokens import finished_token, token_request

@@ -11,7 +11,7 @@ from ldp_aggregator.archive.recount import recount
 from ldp_aggregator.archive.writer import Archive
 from ldp_aggregator.server.housekeeping import close_once, delete_once, keep, observed
 from ldp_aggregator.server.metrics import Metrics
-from ldp_aggregator.service.publishing import counts_of
+from ldp_aggregator.service.archives import counts_of
 from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.signing import public_key, sign_directory

@@ -16,7 +16,7 @@ from ldp_aggregator.counting.tally import Arrivals
 from ldp_aggregator.store import Outcome, StoredToken, StoreError
 from ldp_aggregator.store.backup import Combined, copy_store, restore_store
 from ldp_aggregator.store.contract import utc_now
-from ldp_aggregator.store.sql import store
+from ldp_aggregator.store.sql import published
 from ldp_aggregator.store.sqlite.database import FILE_NAME
 from ldp_aggregator.trainers import FederatedState, encode_share
 
@@ -326,7 +326,7 @@ async def test_a_sum_that_is_not_complete_is_no_store(tmp_path, combine, shards,
         seen.extend(path.name for path in (tmp_path / "c").iterdir())
         await renew(db, now, *floors)
 
-    renew = store.renew
+    renew = published.renew
     monkeypatch.setattr("ldp_aggregator.store.backup.renew", watched)
     combine("a", "b", "c")
     assert seen

@@ -9,11 +9,11 @@ import pytest
 from cells import cell_campaign, cell_report, cells_of, count, publish, submission
 
 from ldp_aggregator import Tally
-from ldp_aggregator.counting.tally import COMPACT_AT
+from ldp_aggregator.counting.parts import COMPACT_AT
 from ldp_aggregator.server.housekeeping import Closed, close_due
 from ldp_aggregator.store import Outcome, StoredToken, StoreError
 from ldp_aggregator.store.decisions import GRACE
-from ldp_aggregator.store.postgres.store import SMALL
+from ldp_aggregator.store.postgres import SMALL
 from ldp_client.answering import perturb
 from ldp_protocols import Campaign, encode_upload
 

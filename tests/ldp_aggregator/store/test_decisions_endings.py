@@ -177,7 +177,7 @@ async def test_a_reader_of_the_ids_stalls_neither_closing_nor_anybodys_uploads(d
 
 
 async def test_who_holds_the_lock_of_a_campaign_holds_up_no_other(database, opened, monkeypatch):
-    monkeypatch.setattr("ldp_aggregator.store.postgres.sessions.LOCK_SECONDS", 0.2)
+    monkeypatch.setattr("ldp_aggregator.store.postgres_sessions.LOCK_SECONDS", 0.2)
     store = await opened("data", database=database)
     uploads = [submission(await publish(store, title=title), [1]) for title in ("first", "second")]
     held = "SELECT 1 FROM ldp_aggregator.campaigns WHERE number = 1 FOR UPDATE"

@@ -12,7 +12,7 @@ from ldp_aggregator.archive.recount import recount
 from ldp_aggregator.archive.writer import Archive, ArchivedCounts
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.node_statistics import decode_share, encode_share, parts_of
-from ldp_aggregator.service.publishing import check_kind
+from ldp_aggregator.service.drafts import check_kind
 from ldp_aggregator.store.backup import copy_store, restore_store
 from ldp_protocols import DocumentError, DraftError
 

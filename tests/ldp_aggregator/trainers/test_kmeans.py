@@ -14,7 +14,7 @@ from ldp_aggregator.trainers import PrivateKMeans, kmeans, private_count, privat
 from ldp_aggregator.trainers.kmeans import _BLOCK, _improved, _nearest
 from ldp_aggregator.trainers.statistics import GRID
 
-pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.noise.randomness.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.randomness.PrivacyWarning")
 
 SCHEMA = {
     "label": {"name": "class", "classes": ["a", "b"]},

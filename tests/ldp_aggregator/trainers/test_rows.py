@@ -31,7 +31,7 @@ from ldp_aggregator.trainers import (
     queries,
     statistics,
 )
-from ldp_aggregator.trainers.federation import state
+from ldp_aggregator.trainers import federation as state
 from ldp_aggregator.trainers.kmeans import _points
 from ldp_aggregator.trainers.schemas import Schema, read_chunks
 from ldp_aggregator.trainers.statistics import (
@@ -71,7 +71,7 @@ TABULAR = {"label": LABEL, "features": FEATURES}
 
 # pandas 2 warns that the dtype of what is put together will be another in pandas 3; both must read alike.
 PANDAS_3 = "ignore:The behavior of (DataFrame|array) concatenation with empty:FutureWarning"
-pytestmark = pytest.mark.filterwarnings(PANDAS_3, "ignore::ldp_aggregator.trainers.noise.randomness.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings(PANDAS_3, "ignore::ldp_aggregator.trainers.randomness.PrivacyWarning")
 
 
 def cell(held, *, boxed):

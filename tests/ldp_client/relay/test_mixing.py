@@ -9,7 +9,7 @@ import time
 import pytest
 from records import RECORD
 
-from ldp_client import MemoryStorage, perturb
+from ldp_client import MemoryStorage, StorageError, perturb
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.relay import BATCH_HEADER, Mixing, Relay
 from ldp_client.testing import Answer
@@ -134,7 +134,7 @@ def test_neither_order_nor_time_of_arrival_is_kept_or_sent(build, server, clock)
     kept = []
     for storage in storages:
         with storage.transaction(write=False) as transaction:
-            kept.append([entry for entry in transaction.items("") if "/pool/" in entry[0]])
+            kept.append([entry for entry in transaction.items("") if entry[0].startswith("pool/")])
     assert len(kept[0]) == 40
     assert kept[0] == kept[1]
     for relay in relays:
@@ -268,11 +268,31 @@ def test_another_answer_under_a_queued_id_and_a_payload_that_no_device_sends_are
     assert relay.gathering() == 2
 
 
-def test_a_relay_and_a_device_share_a_file(join, relay, server, campaign, tmp_path):
+def test_a_device_refuses_the_storage_of_a_relay_which_goes_on(join, relay, server, campaign, tmp_path):
     relay.collect(upload(campaign))
-    _, part = join(storage=tmp_path / "relay.db", answered=True)
-    part.withdraw()
+    with pytest.raises(StorageError, match="damaged"):
+        join(storage=tmp_path / "relay.db", answered=True)
     assert relay.run_once(5)
+    assert server.counted(campaign.id) == 1
+
+
+@pytest.mark.parametrize("scope", [None, "user-7"])
+def test_a_relay_refuses_the_storage_of_a_device_whose_answer_leaves_by_the_device_alone(
+    join, build, server, campaign, network, tmp_path, scope
+):
+    device, part = join(storage=tmp_path / "device.db", answered=scope is None)
+    if scope is not None:
+        part = device.scope(scope).campaign(server.url, campaign.id, max_epsilon=1)
+        part.grant()
+        part.contribute(RECORD, "yes")
+    relay = build(1, storage=tmp_path / "device.db")
+    with pytest.raises(LdpError, match="needs one of its own"):
+        relay.collect(upload(campaign))
+    with pytest.raises(LdpError, match="needs one of its own"):
+        relay.gathering()
+    assert not relay.run_once(0.5)
+    assert (relay.problem, network.batches, server.uploads) == ("bad-storage", [], [])
+    assert device.run_once(5)
     assert server.counted(campaign.id) == 1
 
 

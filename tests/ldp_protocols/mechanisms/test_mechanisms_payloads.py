@@ -1,13 +1,17 @@
 """What a mechanism sends, and what no device can have sent."""
 
+import ast
 import dataclasses
 import math
 import struct
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from mechanism_grid import ALL, EPSILONS, NOISY
 
+import ldp_client
+import ldp_protocols
 from ldp_protocols import SYSTEM_COINS, DocumentError
 from ldp_protocols.errors import PAYLOAD_CODES
 from ldp_protocols.exact import exact_epsilon
@@ -108,3 +112,17 @@ def test_no_mechanism_computes_with_floats_where_privacy_is_decided():
         assert isinstance(mechanism.loss(), Fraction), name
         numbers = [getattr(mechanism, field.name) for field in dataclasses.fields(mechanism)]
         assert all(type(number) is int for number in numbers), name
+
+
+def test_no_mechanism_is_named_on_a_device_but_in_its_table():
+    """Whoever asked for one by its name would have to be found when another is added."""
+    named = {}
+    for package in (ldp_protocols, ldp_client):
+        folder = Path(package.__file__).parent
+        for file in folder.rglob("*.py"):
+            texts = {
+                node.value for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, ast.Constant)
+            }
+            named |= {str(file.relative_to(folder.parent)): found for found in [texts & set(ALL)] if found}
+    assert {name for name in named if "/mechanisms/" not in name} == set()
+    assert set().union(*named.values()) == set(ALL)

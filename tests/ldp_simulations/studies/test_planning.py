@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 from drafts import draft, text
 
-from ldp_aggregator.estimation.estimators import estimate_question
-from ldp_aggregator.estimation.expected import answers, variance_per_answer
+from ldp_aggregator.estimation.estimators import answers, estimate_question, variance_per_answer
 from ldp_aggregator.estimation.simplex import NONE
 from ldp_aggregator.learning.published import published_guarantee
 from ldp_protocols import Campaign

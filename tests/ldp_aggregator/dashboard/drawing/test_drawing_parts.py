@@ -8,14 +8,13 @@ import pytest
 from cells import SteppedClock
 
 from ldp_aggregator.dashboard.drawing import words
-from ldp_aggregator.dashboard.drawing.column_lists import draft_of, spread_header
 from ldp_aggregator.dashboard.drawing.evaluations import model_row
 from ldp_aggregator.dashboard.drawing.plots import Bar, curve, interval_plot, nice_ticks
-from ldp_aggregator.dashboard.drawing.server_metrics import read_exposition
 from ldp_aggregator.dashboard.page_sources import MOST_SAMPLES, History
 from ldp_aggregator.dashboard.session import LIFETIME, open_session, read_session
 from ldp_aggregator.learning.published import LOCAL_RELATION, Guarantee
 from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.service.drafts import draft_of, spread_header
 from ldp_aggregator.store.contract import PublishedModel
 from ldp_protocols import Campaign
 
@@ -171,11 +170,21 @@ def test_samples_stay_few_and_keep_the_first():
 def test_readings_are_what_the_metrics_counted():
     metrics = Metrics()
     metrics.observe_commit(3, 0.004, {"counted": 2, "duplicate": 1, "wrong-width": 4})
+    metrics.observe_commit(1, 0.03, {"counted": 1, "wrong-width": 1})
     metrics.queue_bytes.set(77)
-    readings = read_exposition(metrics.render())
-    assert (readings.counted, readings.duplicates, readings.refused) == (2, 1, {"wrong-width": 4})
-    assert (readings.commit_count, readings.commit_quantile(0.5), readings.queue_bytes) == (1, 0.005, 77)
-    assert read_exposition(Metrics().render()).commit_quantile(0.5) is None
+    metrics.queue_age.set(1.5)
+    metrics.store_errors.inc(2)
+    metrics.refusals.labels("overloaded").inc(6)
+    metrics.count_request("/v1", "POST", 200, 0.1)
+    metrics.count_refused("c", "report", "wrong-width", 4)
+    readings = metrics.readings()
+    assert (readings.counted, readings.duplicates, readings.refused) == (3, 1, {"wrong-width": 5})
+    assert (readings.commit_count, readings.commit_quantile(0.5), readings.commit_quantile(0.9)) == (2, 0.005, 0.05)
+    assert readings.mean_commit_seconds == pytest.approx(0.017)
+    assert (readings.queue_bytes, readings.queue_seconds, readings.store_errors) == (77, 1.5, 2)
+    assert (readings.refusals, readings.requests) == ({"overloaded": 6}, {("/v1", "POST", "200"): 1})
+    assert readings.campaigns == {"c": {("report", "wrong-width"): 4}}
+    assert Metrics().readings().commit_quantile(0.5) is None
 
 
 def test_a_model_that_says_nothing_of_its_training_is_shown_all_the_same():

@@ -11,7 +11,7 @@ import pytest
 
 import ldp_aggregator.dashboard
 from ldp_aggregator.dashboard.drawing import words
-from ldp_aggregator.dashboard.drawing.server_metrics import UNEXPLAINED, read_exposition, refused_by
+from ldp_aggregator.dashboard.page_sources import UNEXPLAINED, refused_by
 from ldp_aggregator.server.metrics import MOST_CAMPAIGNS, REPORT, UPLOAD, Metrics
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
 from ldp_client import perturb
@@ -70,7 +70,7 @@ async def test_what_names_no_campaign_is_counted_for_none_and_so_many_campaigns_
     for number in range(MOST_CAMPAIGNS + 5):
         metrics.count_refused(f"campaign {number}", UPLOAD, "malformed-upload")
     metrics.count_refused("campaign 0", UPLOAD, "malformed-upload")
-    readings = read_exposition(metrics.render())
+    readings = metrics.readings()
     assert len(readings.campaigns) == MOST_CAMPAIGNS
     assert readings.campaigns["campaign 0"] == {(UPLOAD, "malformed-upload"): 2}
 
@@ -82,7 +82,7 @@ def test_every_code_that_can_refuse_has_a_sentence():
     for code in PROBLEMS:
         metrics.count_refused("c", UPLOAD, code)
     titles = {code: kind.title for code, kind in PROBLEMS.items()}
-    found = refused_by(read_exposition(metrics.render()), "c", REPORT_CODES, titles)
+    found = refused_by(metrics.readings(), "c", REPORT_CODES, titles)
     assert len(found) == len(REPORT_CODES) + len(PROBLEMS)
     assert UNEXPLAINED not in {one.sentence for one in found}
     same = {one.what: one.sentence for one in found if one.code == "campaign-closed"}

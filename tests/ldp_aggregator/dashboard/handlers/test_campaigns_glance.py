@@ -11,7 +11,8 @@ from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.dashboard.drawing.evaluations import model_row
 from ldp_aggregator.dashboard.drawing.learned_features import BAD, GOOD, LOOK, health, lies, quality
 from ldp_aggregator.dashboard.drawing.over_time import over_time
-from ldp_aggregator.dashboard.drawing.server_metrics import Refused, read_exposition
+from ldp_aggregator.dashboard.page_sources import Refused
+from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.store import Submission
 from ldp_aggregator.store.contract import PublishedModel
 from ldp_client.answering import perturb
@@ -50,8 +51,9 @@ def test_a_campaign_that_cannot_be_counted_is_told_in_red():
     answer = health("open", 3_000, [], 0.1, failing=True)
     assert (answer.mood, answer.text) == (BAD, "Not counted")
     assert "fsck" in answer.says
-    exposition = b'# TYPE ldp_campaign_failing gauge\nldp_campaign_failing{campaign="c"} 1.0\n'
-    assert read_exposition(exposition).failing == {"c"}
+    metrics = Metrics()
+    metrics.told.note_failing({"c": True, "d": False})
+    assert metrics.readings().failing == {"c"}
 
 
 def test_a_model_that_was_measured_shows_that_and_one_that_was_not_what_is_expected_of_it():

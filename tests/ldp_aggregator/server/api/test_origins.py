@@ -3,7 +3,7 @@
 import pytest
 from cells import reports_of
 
-from ldp_aggregator.server.process import origin_headers, preflight_headers
+from ldp_aggregator.server.apps import origin_headers, preflight_headers
 from ldp_aggregator.service.settings import Settings, read_settings
 from ldp_protocols import LdpError, encode_upload
 from ldp_protocols.wire import MEDIA_TYPE

@@ -13,7 +13,7 @@ import pytest
 from drafts import draft, number, text
 
 from ldp_aggregator.node_statistics import MEDIA_TYPE, Releases, decode_share, most_bytes
-from ldp_aggregator.server import context as federated
+from ldp_aggregator.server import caches
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import StoreError
 from ldp_aggregator.store.contract import utc_now
@@ -97,14 +97,14 @@ async def test_the_model_is_that_of_the_merged_shares_to_the_byte_in_every_order
 
 
 async def test_the_model_is_revalidated_and_derived_once_until_a_share_changes(nodes, shares, monkeypatch):
-    works = federated.derive_model
+    works = caches.derive_model
 
     def slowly(*given):
         time.sleep(0.1)  # Everybody has asked meanwhile.
         return works(*given)
 
     derive = Mock(side_effect=slowly)
-    monkeypatch.setattr(federated, "derive_model", derive)
+    monkeypatch.setattr(caches, "derive_model", derive)
     await nodes.send("north", shares["north"])
     first = await asyncio.gather(*(nodes.model() for _ in range(8)))
     await nodes.send("north", shares["north"])

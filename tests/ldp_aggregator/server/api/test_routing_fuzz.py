@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from ldp_aggregator.server.apps import ADMIN, PUBLIC
 from ldp_aggregator.server.problems import PROBLEMS
-from ldp_aggregator.server.process import ADMIN, PUBLIC
 
 operations = st.sampled_from([(True, operation) for operation in PUBLIC] + [(False, operation) for operation in ADMIN])
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), max_size=50)

@@ -4,8 +4,8 @@ from unittest.mock import MagicMock
 
 from ldp_aggregator.dashboard.routes import ADMIN as ADMIN_PAGES
 from ldp_aggregator.dashboard.routes import PUBLIC as PUBLIC_PAGES
+from ldp_aggregator.server.apps import ADMIN, OPERATIONS, PUBLIC, make_apps
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
-from ldp_aggregator.server.process import ADMIN, OPERATIONS, PUBLIC, make_apps
 
 
 async def test_the_documents_describe_the_routes_but_pages_for_people_and_what_they_take_and_answer(server):

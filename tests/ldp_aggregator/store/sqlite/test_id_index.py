@@ -17,8 +17,7 @@ from cells import cell_campaign, cell_report, cells_of, count, publish
 from ldp_aggregator.store import Outcome, SqliteStore
 from ldp_aggregator.store.backup import combine_stores, copy_store, restore_store
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.runs import run_files
-from ldp_aggregator.store.sqlite import database
+from ldp_aggregator.store.sqlite import database, run_files
 from ldp_aggregator.store.sqlite.database import FILE_NAME, keep_log, make_file, open_connection, transaction
 
 CAMPAIGN = cell_campaign(4096)
