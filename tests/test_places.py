@@ -102,7 +102,7 @@ def mirrored(test: str) -> str | None:
         named = "_".join(words[:length])
         if f"{place}/{named}.py" in FILES or f"{place}/{named}" in FOLDERS:
             return f"{place}/{named}"
-        if place in FOLDERS and place.endswith(f"/{named}"):
+        if place in FOLDERS and f"/{place}".endswith(f"/{named}"):
             return place
     return None
 
