@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_protocols.campaign import Campaign
-from ldp_protocols.document.schema import ContinuousFeature, Feature, Label
+from ldp_protocols.document.schema import Label
 from ldp_protocols.errors import DocumentError
+from ldp_protocols.features import Feature, NumericFeature
 
 Integers = NDArray[np.int64]
 
@@ -52,6 +53,11 @@ class Part:
             return "class counts"
         return self.feature.name if self.kind == TABLE else f"{self.feature.name}: sum and square"
 
+    @property
+    def number(self) -> NumericFeature | None:
+        """The feature whose moments it is about."""
+        return None if self.feature is None else self.feature.moments
+
 
 def parts_of(label: Label, features: Sequence[Feature]) -> tuple[Part, ...]:
     """The queries of a schema, in the order of the vector."""
@@ -59,7 +65,7 @@ def parts_of(label: Label, features: Sequence[Feature]) -> tuple[Part, ...]:
     parts = [Part(CLASSES, None, 0, k)]
     for feature in features:
         start = parts[-1].stop
-        if isinstance(feature, ContinuousFeature) and feature.bins is None:
+        if feature.moments:
             parts += [Part(SUM, feature, start, start + k), Part(SQUARE, feature, start + k, start + 2 * k)]
         else:
             parts.append(Part(TABLE, feature, start, start + feature.size * k))

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from ldp_aggregator.estimation.intervals import Cells
 from ldp_protocols import Campaign, Question
 from ldp_protocols.document.questions import PAIR, RIGHT, SCORE
-from ldp_protocols.document.schema import MISSING, CategoricalFeature, Feature
 
 
 def cell_rows(cells: Cells, per_liar: NDArray[np.float64] | float) -> list[dict[str, Any]]:
@@ -49,7 +48,7 @@ def cell_names(campaign: Campaign, question: Question) -> list[str] | None:
         return ["wrong", "right"]
     if question.kind == SCORE:
         return score_names(campaign)
-    return value_names(campaign.feature(question.feature)) if question.kind == PAIR else None
+    return [*campaign.feature(question.feature).cell_names] if question.kind == PAIR else None
 
 
 def score_names(campaign: Campaign) -> list[str]:
@@ -62,13 +61,3 @@ def score_names(campaign: Campaign) -> list[str]:
     edges = [f"{edge:g}" for edge in evaluation.edges]
     inner = [f"({low}, {high}]" for low, high in pairwise(edges)]
     return [f"up to {edges[0]}", *inner, f"above {edges[-1]}"]
-
-
-def value_names(feature: Feature) -> list[str]:
-    """Names of what there is to answer about a discrete feature, bins as intervals."""
-    if isinstance(feature, CategoricalFeature):
-        return [*feature.values, *[MISSING] * feature.missing]
-    edges = [feature.low, *feature.inner_edges, feature.high]
-    closing = [")"] * (feature.size - 1) + ["]"]
-    bins = [f"[{low:g}, {high:g}{close}" for low, high, close in zip(edges, edges[1:], closing, strict=False)]
-    return [*bins, *[MISSING] * feature.missing]

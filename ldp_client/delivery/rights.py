@@ -202,7 +202,7 @@ def _said(campaign: Campaign, question: Question, payload: bytes) -> str:
     cells = sorted(mechanism.support(payload))
     named = "; ".join(_cell(campaign, question, cell) for cell in cells[:_MOST_NAMED])
     chance = f"true with probability {float(mechanism.p):.2f}"
-    if len(cells) == 1 and len(payload) <= 4 and mechanism.name == "de":
+    if len(cells) == 1 and mechanism.joint_support[0] == 0:  # It marks one answer, whatever it says.
         return f"{named} ({chance})"
     more = "; ..." if len(cells) > _MOST_NAMED else ""
     return f"{len(cells)} of {question.domain_size} answers are marked: {named}{more} (the true one is: {chance})"
@@ -217,12 +217,11 @@ def _cell(campaign: Campaign, question: Question, cell: int) -> str:
     value, class_index = divmod(cell, len(classes))
     if question.kind == SCORE:
         return f"{_place(campaign, value)}, {classes[class_index]}"
-    feature: Any = campaign.feature(question.feature)
     if question.encoding == "sign":
         class_index, end = divmod(cell, signs_of(question, len(classes)))
         named = ("the lower end", "the upper end", "missing")[end]
         return named if question.kind == PRODUCT else f"{named}, {classes[class_index]}"
-    return f"{_value(feature, value)}, {classes[class_index]}"
+    return f"{campaign.feature(question.feature).cell_names[value]}, {classes[class_index]}"
 
 
 def _place(campaign: Campaign, place: int) -> str:
@@ -232,10 +231,3 @@ def _place(campaign: Campaign, place: int) -> str:
         return f"the model says {campaign.label.classes[place]}"
     ends = ("-infinity", *(f"{edge:g}" for edge in edges), "infinity")
     return f"log odds from {ends[place]} to {ends[place + 1]}"
-
-
-def _value(feature: Any, value: int) -> str:
-    if hasattr(feature, "values") and value < len(feature.values):
-        return str(feature.values[value])
-    edges = (float(feature.low), *feature.inner_edges, float(feature.high)) if hasattr(feature, "inner_edges") else ()
-    return f"{edges[value]:.6g} to {edges[value + 1]:.6g}" if value + 1 < len(edges) else "missing"

@@ -15,7 +15,6 @@ from ldp_client import Classifier
 from ldp_protocols import Campaign, Question, decode_upload
 from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json, warn
 from ldp_protocols.document.questions import INDEX, LABEL, PRODUCT, RIGHT, SCORE, SIGN, signs_of
-from ldp_protocols.document.schema import ContinuousFeature
 from ldp_simulations.fleet.devices import Network
 from ldp_simulations.fleet.experiment import MARKS, Aggregator, Plan, Result, Watcher, run, temporary_aggregator
 from ldp_simulations.tables.benchmarks import demonstration_source
@@ -238,17 +237,7 @@ def cell_name(campaign: Campaign, question: Question, cell: int) -> str:
     ending = f" and {campaign.label.name} is {classes[class_index]}"
     if question.kind == SCORE:
         return f"the model's score is {score_names(campaign)[value]}{ending}"
-    return _value_name(campaign, question.feature, value) + ending
-
-
-def _value_name(campaign: Campaign, name: str | None, value: int) -> str:
-    feature = campaign.feature(name)
-    if value == feature.size:
-        return f"{feature.name} is missing"
-    if not isinstance(feature, ContinuousFeature):
-        return f"{feature.name} is {feature.values[value]}"
-    edges = (float(feature.low), *feature.inner_edges, float(feature.high))
-    return f"{feature.name} is from {edges[value]:.6g} to {edges[value + 1]:.6g}"
+    return f"{question.feature} is {campaign.feature(question.feature).cell_names[value]}{ending}"
 
 
 def _print(figures: dict[str, Any]) -> None:

@@ -15,8 +15,9 @@ from ldp_protocols import Campaign, encode_upload
 from ldp_protocols.document.questions import MOMENT
 from ldp_protocols.mechanisms import DISCRETE, Moment
 from ldp_simulations import SeededCoins, simulate
+from ldp_simulations.columns import Columns
 from ldp_simulations.commands.demo import cell_name, read_report
-from ldp_simulations.fidelities import Columns, relayed_upload
+from ldp_simulations.fidelities import relayed_upload
 from ldp_simulations.fleet.devices import Network, lying_reports
 from ldp_simulations.fleet.experiment import Plan, Watcher, run, temporary_aggregator
 from ldp_simulations.tables.benchmarks import demonstration_source
@@ -147,7 +148,7 @@ def test_an_index_is_named_with_its_class_and_its_chance_of_being_true_and_a_set
     said = read_report(campaign, colour, bytes([3]))
     assert said == f"colour is green and outcome is no (true with probability {float(colour.mechanism.p):.2f})"
     age = question_about(campaign, "age")
-    assert read_report(campaign, age, bytes([2])).startswith("age is from 25 to 50 and outcome is yes")
+    assert read_report(campaign, age, bytes([2])).startswith("age is [25, 50) and outcome is yes")
     assert read_report(campaign, question_about(campaign, None), bytes([1])).startswith("outcome is no (true")
     campaign = make_everything(discrete="oue")
     said = read_report(campaign, question_about(campaign, "colour"), bytes([0b101]))
