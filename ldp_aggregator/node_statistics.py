@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ldp_protocols.campaign import Campaign
 from ldp_protocols.document.schema import Label
 from ldp_protocols.errors import DocumentError
-from ldp_protocols.features import Feature, NumericFeature
+from ldp_protocols.features import Feature
 
 Integers = NDArray[np.int64]
 
@@ -52,11 +52,6 @@ class Part:
         if self.feature is None:
             return "class counts"
         return self.feature.name if self.kind == TABLE else f"{self.feature.name}: sum and square"
-
-    @property
-    def number(self) -> NumericFeature | None:
-        """The feature whose moments it is about."""
-        return None if self.feature is None else self.feature.moments
 
 
 def parts_of(label: Label, features: Sequence[Feature]) -> tuple[Part, ...]:

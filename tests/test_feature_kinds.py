@@ -49,7 +49,6 @@ class Cyclic(Feature):
 
     kind: ClassVar[str] = "cyclic"
     sized_by: ClassVar[str] = "parts"
-    ordered: ClassVar[bool] = False  # The last part is beside the first.
 
     name: str
     period: float
@@ -106,11 +105,9 @@ class AskedCycle(audited.AskedFeature):
     """The same, as an audit asks about it."""
 
     def __init__(self, declared: Mapping[str, Any]) -> None:
-        super().__init__(declared)
-        self.period, self.cells = declared["period"], declared["parts"]
-
-    ends = property(lambda self: (0, self.period * (self.cells - 0.5) / self.cells))
-    cells = 0
+        self.name, self.period = declared["name"], declared["period"]
+        self.cells = self.size = declared["parts"]
+        self.ends = 0, self.drawn(self.cells - 1, np.random.default_rng())
 
     def between(self, rng: np.random.Generator) -> list[object]:
         return [self.drawn(cell, rng) for cell in range(1, self.cells - 1)]

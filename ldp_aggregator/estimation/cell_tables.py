@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -46,18 +45,6 @@ def cell_names(campaign: Campaign, question: Question) -> list[str] | None:
     """Return the names of the values of a question's cells; of a model whether it is right, or where its score lies."""
     if question.kind == RIGHT:
         return ["wrong", "right"]
-    if question.kind == SCORE:
-        return score_names(campaign)
+    if question.kind == SCORE and campaign.evaluation is not None:
+        return [*campaign.evaluation.names]
     return [*campaign.feature(question.feature).cell_names] if question.kind == PAIR else None
-
-
-def score_names(campaign: Campaign) -> list[str]:
-    """Return the names of the places of the score of an evaluation round's model: its bins, or the class it says."""
-    evaluation, classes = campaign.evaluation, campaign.label.classes
-    if evaluation is None:
-        raise ValueError(f"campaign {campaign.id} is no evaluation round")
-    if evaluation.edges is None:
-        return [f"says {name}" for name in classes]
-    edges = [f"{edge:g}" for edge in evaluation.edges]
-    inner = [f"({low}, {high}]" for low, high in pairwise(edges)]
-    return [f"up to {edges[0]}", *inner, f"above {edges[-1]}"]

@@ -19,7 +19,7 @@ import pandas as pd
 from ldp_aggregator.estimation.moments import VARIANCE_PRIOR, shrink
 from ldp_aggregator.learning.naive_bayes import discrete_likelihood
 from ldp_aggregator.learning.published import Guarantee
-from ldp_aggregator.node_statistics import CLASSES, SQUARE, SUM, TABLE
+from ldp_aggregator.node_statistics import SQUARE, SUM, TABLE
 from ldp_aggregator.trainers import statistics
 from ldp_aggregator.trainers.base import SOUND, PrivateNaiveBayes, Training
 from ldp_aggregator.trainers.noise.accountant import Accountant
@@ -74,21 +74,22 @@ def rebuild(
     likelihoods: list[Likelihood] = []
     for position, plan in enumerate(plans):
         part = plan.part
-        if part.kind == CLASSES or part.feature is None:
+        if part.feature is None:
             continue
-        if part.kind == TABLE:
+        number = part.feature.moments
+        if number is None:
             table = np.maximum(pieces[position].reshape(-1, k), 0.0) + options.smoothing
             likelihoods.append(discrete_likelihood(part.feature, table))
-        elif part.kind == SUM and part.number is not None:
+        elif part.kind == SUM:
             if released is not None:
-                likelihoods.append(_likelihood(part.number, *released[part.number.name], options.variance_floor))
+                likelihoods.append(_likelihood(number, *released[number.name], options.variance_floor))
                 continue
             if plans[position + 1].part.kind != SQUARE:
                 raise AssertionError("the squares of a feature follow its sums")
             sums, squares = (piece / GRID for piece in pieces[position : position + 2])
             of_sums, of_squares = (variance / GRID**2 for variance in variances[position : position + 2])
             moments = _Moments(counts, count_variance, sums, of_sums, squares, of_squares)
-            likelihoods.append(_gaussian(part.number, moments, options))
+            likelihoods.append(_gaussian(number, moments, options))
     prior = (counts / counts.sum()).tolist()
     return Model(schema.label.name, schema.label.classes, tuple(prior), tuple(likelihoods), schema.projection)
 

@@ -81,16 +81,15 @@ def statistics_of(schema: Schema, frame: pd.DataFrame, classes: Integers) -> Int
         place = slice(part.start, part.stop)
         if part.feature is None:
             vector[place] = np.bincount(classes, minlength=k)
-        elif part.number is None:
+        elif (number := part.feature.moments) is None:
             values = feature_indices(part.feature, column_of(table, part.feature))
             known = values >= 0
             cells = values[known] * k + classes[known]
             vector[place] = np.bincount(cells, minlength=part.stop - part.start)
         else:
-            name = part.feature.name
             if part.kind == SUM:
-                moments[name] = iter(_moments(part.number, column_of(table, part.number), classes, k))
-            vector[place] = next(moments[name])
+                moments[number.name] = iter(_moments(number, column_of(table, number), classes, k))
+            vector[place] = next(moments[number.name])
     return vector
 
 

@@ -40,8 +40,7 @@ EXAMPLE: Final = '[{"name": "age", "kind": "categorical", "values": ["young", "o
 
 class Feature(ABC):
     """What a campaign knows of people by a ``name`` of their records; ``weight`` says how often it is asked, beside the
-    others. A record may be without a value where it may be ``missing``. ``ordered`` says that the values are in their
-    order, from either end: an estimator may take what a value says of the class to be like what its neighbours say.
+    others. A record may be without a value where it may be ``missing``.
     """
 
     kind: ClassVar[str]
@@ -96,9 +95,11 @@ class Feature(ABC):
         return *self.names, *[MISSING] * self.missing
 
     @property
-    @abstractmethod
     def ordered(self) -> bool:
-        """See the class."""
+        """True where the values are in their order, from either end: an estimator may take what a value says of the
+        class to be like what its neighbours say. Nothing that a device answers depends on it.
+        """
+        return False
 
     @abstractmethod
     def index_of(self, value: object) -> int | None:
@@ -154,8 +155,9 @@ class CategoricalFeature(Feature):
         return cls(name, values, missing=MISSING not in values)
 
     def to_json(self) -> dict[str, Any]:
-        said = {"weight": self.weight, "missing": self.missing, **({"ordered": True} if self.ordered else {})}
-        return describe_values(self.name, self.values, **said)
+        ordered = {"ordered": True} if self.ordered else {}
+        said = {"weight": self.weight, "missing": self.missing, **ordered}
+        return describe_values(self.name, self.values, kind=self.kind, **said)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -216,7 +218,7 @@ class NumericFeature(Feature):
 
     def to_json(self) -> dict[str, Any]:
         said = {"bins": self.bins, "weight": self.weight, "missing": self.missing}
-        return describe_number(self.name, self.low, self.high, **said)
+        return describe_number(self.name, self.low, self.high, kind=self.kind, **said)
 
     def to_model_json(self) -> dict[str, Any]:
         if self.moments is None:

@@ -32,7 +32,7 @@ from ldp_protocols import Campaign, Question, RecordError
 from ldp_protocols.document.authored import Evaluation
 from ldp_protocols.document.questions import INDEX, LABEL, MOMENT, PRODUCT, RIGHT, SCORE, VALUE, signs_of
 from ldp_protocols.document.schema import Label
-from ldp_protocols.features import Feature, NumericFeature
+from ldp_protocols.features import Feature
 from ldp_protocols.mechanisms import VALUE_BITS
 
 Integers = NDArray[np.int64]
@@ -66,7 +66,7 @@ class Columns:
 
     @property
     def class_count(self) -> int:
-        """K."""
+        """Number of classes, `k`."""
         return len(self.campaign.label.classes)
 
     def items(self, question: Question, rows: Integers, rng: np.random.Generator) -> Items:
@@ -165,10 +165,7 @@ class Columns:
     def value_indices(self, name: str | None) -> Integers:
         """The value or bin index of every row for a declared discrete feature, -1 where it is missing."""
         feature = self.campaign.feature(name)
-        column = self.features[feature.name]
-        if feature.number is not None:
-            return binned(feature.number, column.astype(np.float64))
-        return column.astype(np.int64)
+        return _cells_of(feature, self.features[feature.name])
 
     def _sources(self, name: str) -> tuple[Feature, ...]:
         """The declared features behind an asked one: a projection's inputs, or itself."""
@@ -179,10 +176,7 @@ class Columns:
 
     def _indices(self, feature: Feature, rows: Integers, rng: np.random.Generator) -> Integers:
         """Value or bin indices; missing ones after the last, or at random where there are to be none."""
-        if feature.number is not None:
-            indices = binned(feature.number, self._numbers(feature.number, rows, rng))
-        else:
-            indices = self.features[feature.name][rows].astype(np.int64)
+        indices = _cells_of(feature, self._held(feature, rows, rng))
         missing = indices == MISSING_INDEX
         indices[missing] = feature.size if feature.missing else rng.integers(0, feature.size, size=int(missing.sum()))
         return indices
@@ -191,19 +185,19 @@ class Columns:
         """T in [-1, 1]; missing ones NaN, or at random where there are to be none."""
         if feature.number is None:
             raise TypeError(f"the values of feature {feature.name} are no numbers")
-        t = rescaled(feature.number, self._numbers(feature.number, rows, rng))
+        t = rescaled(feature.number, self._held(feature, rows, rng).astype(np.float64))
         if not feature.missing:
             missing = np.isnan(t)
             t[missing] = _random_t(int(missing.sum()), rng)
         return t
 
-    def _numbers(self, feature: NumericFeature, rows: Integers, rng: np.random.Generator) -> Floats:
-        """The feature's numbers, NaN where missing. A projection's output is computed; a missing input is at its mean,
-        or at random where there is to be none.
+    def _held(self, feature: Feature, rows: Integers, rng: np.random.Generator) -> Integers | Floats:
+        """The feature's column in these rows. A projection's output is computed; a missing input is at its mean, or at
+        random where there is to be none.
         """
         projection = self.campaign.projection
         if projection is None or not self.is_projected(feature.name):
-            return self.features[feature.name][rows].astype(np.float64)
+            return self.features[feature.name][rows]
         inputs = [self.features[one.name][rows].astype(np.float64) for one in projection.inputs]
         absent = np.isnan(inputs).all(axis=0)
         for one, mean, values in zip(projection.inputs, projection.mean, inputs, strict=True):
@@ -223,6 +217,10 @@ def class_indices(label: Label, labels: pd.Series[Any]) -> Integers:
         known = ", ".join(label.classes)
         raise RecordError(f"row {row + 1}: {label.name} is {labels.iloc[row]!r}; it must be one of {known}")
     return indices
+
+
+def _cells_of(feature: Feature, held: Integers | Floats) -> Integers:
+    return held.astype(np.int64) if feature.number is None else binned(feature.number, held.astype(np.float64))
 
 
 def _column(feature: Feature, values: pd.Series[Any]) -> Integers | Floats:

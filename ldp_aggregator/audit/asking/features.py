@@ -6,7 +6,6 @@ says, where that needs no convention, takes the index of a declared text, and of
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
@@ -22,42 +21,38 @@ _FAR: Final = 20
 """A number far outside lies so many ranges beyond the bounds."""
 
 
-class AskedFeature(ABC):
-    """A feature as a document, or a model, ``declared`` it."""
+class AskedFeature:
+    """A feature as a document, or a model, declares it: a list of texts, or what its own kind makes of that.
+
+    ``ends`` are its first and its last value; in ``cells``, values or ranges of them, people are drawn; ``size`` values
+    are answered, None where it is asked as moments.
+    """
+
+    ends: tuple[Any, Any]
+    cells: int
+    size: int | None
 
     def __init__(self, declared: Mapping[str, Any]) -> None:
         self.name: str = declared["name"]
+        self._values: list[str] = declared["values"]
+        self.ends = self._values[0], self._values[-1]
+        self.cells = self.size = len(self._values)
 
-    @property
-    @abstractmethod
-    def ends(self) -> tuple[object, object]:
-        """The first and the last value."""
-
-    @abstractmethod
     def between(self, rng: np.random.Generator) -> list[object]:
         """Up to 14 values between the ends. Where there are more, a lot draws which."""
+        return _some(self._values[1:-1], rng)
 
-    @abstractmethod
     def far(self, sign: int) -> object:
         """A value far outside on one side, which no declared one is."""
+        return sign * 1e300
 
-    @property
-    @abstractmethod
-    def cells(self) -> int:
-        """Cells in which people are drawn: values, or ranges of them."""
-
-    @abstractmethod
     def cell_of(self, value: object) -> int | None:
         """The cell of a value; None where it is odd."""
+        return self._values.index(value) if isinstance(value, str) and value in self._values else None
 
-    @abstractmethod
     def drawn(self, cell: int, rng: np.random.Generator) -> object:
         """A value of a cell."""
-
-    @property
-    def size(self) -> int | None:
-        """Number of values that are answered; None where it is asked as moments."""
-        return self.cells
+        return self._values[cell]
 
     def index_of(self, value: object) -> int | None:
         """The place of a value among those that are answered; None where that is a convention."""
@@ -68,52 +63,18 @@ class AskedFeature(ABC):
         return None
 
 
-class Values(AskedFeature):
-    """Declared texts."""
-
-    def __init__(self, declared: Mapping[str, Any]) -> None:
-        super().__init__(declared)
-        self._values: list[str] = declared["values"]
-
-    @property
-    def ends(self) -> tuple[object, object]:
-        return self._values[0], self._values[-1]
-
-    def between(self, rng: np.random.Generator) -> list[object]:
-        return _some(self._values[1:-1], rng)
-
-    def far(self, sign: int) -> object:
-        return sign * 1e300
-
-    @property
-    def cells(self) -> int:
-        return len(self._values)
-
-    def cell_of(self, value: object) -> int | None:
-        return self._values.index(value) if isinstance(value, str) and value in self._values else None
-
-    def drawn(self, cell: int, rng: np.random.Generator) -> object:
-        return self._values[cell]
-
-
 class Numbers(AskedFeature):
     """Numbers between bounds, asked in bins or as they are."""
 
-    low: float
-    high: float
-    bins: int | None
+    cells = RANGES
 
     def __init__(self, declared: Mapping[str, Any]) -> None:
-        super().__init__(declared)
-        self.low, self.high, self.bins = declared["low"], declared["high"], declared.get("bins")
-
-    @property
-    def ends(self) -> tuple[object, object]:
-        return self.low, self.high
+        self.name, self.size = declared["name"], declared.get("bins")
+        self.ends = self.low, self.high = declared["low"], declared["high"]
 
     def between(self, rng: np.random.Generator) -> list[object]:
         """The middles of bins, or three numbers."""
-        bins, shares = self.bins, [0.25, 0.5, 0.75]
+        bins, shares = self.size, [0.25, 0.5, 0.75]
         if bins is not None:
             shares = [(cell + 0.5) / bins for cell in _some(range(1, bins - 1), rng)]
         return [self.low + (self.high - self.low) * share for share in shares]
@@ -121,10 +82,6 @@ class Numbers(AskedFeature):
     def far(self, sign: int) -> object:
         width = self.high - self.low
         return self.high + _FAR * width if sign > 0 else self.low - _FAR * width
-
-    @property
-    def cells(self) -> int:
-        return RANGES
 
     def cell_of(self, value: object) -> int | None:
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not self.low <= value <= self.high:
@@ -134,19 +91,19 @@ class Numbers(AskedFeature):
     def drawn(self, cell: int, rng: np.random.Generator) -> object:
         return float(self.low + (self.high - self.low) * (cell + rng.random()) / RANGES)
 
-    @property
-    def size(self) -> int | None:
-        return self.bins
-
     def index_of(self, value: object) -> int | None:
         end = self.end_of(value)
-        return None if end is None or self.bins is None else end * (self.bins - 1)
+        return None if end is None or self.size is None else end * (self.size - 1)
 
     def end_of(self, value: object) -> int | None:
         return None if isinstance(value, bool) or value not in self.ends else int(value == self.high)
 
 
-KINDS: Final[dict[str, type[AskedFeature]]] = {"categorical": Values, "continuous": Numbers, "gaussian": Numbers}
+KINDS: Final[dict[str, type[AskedFeature]]] = {
+    "categorical": AskedFeature,
+    "continuous": Numbers,
+    "gaussian": Numbers,
+}
 """By the names in documents and in models."""
 
 

@@ -347,7 +347,7 @@ def _published_noise(
     counts = noise[:, :k].astype(np.float64)
     result = noise.copy()
     for plan in plans:
-        number = plan.part.number
+        number = plan.part.feature.moments if plan.part.feature else None
         if plan.part.kind == SUM and number is not None:
             u = (statistics.grid_values(number, column_of(table, number)) / GRID + 1) / 2
             largest, known = np.zeros((nodes, k)), classes >= 0

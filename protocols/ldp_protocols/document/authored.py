@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from ldp_protocols.document import schema
@@ -231,6 +232,15 @@ class Evaluation:
     def places(self) -> int:
         """Bins of the score, or the classes that the model can say."""
         return len(self.model.classes) if self.edges is None else len(self.edges) + 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The places in words: bins of the log odds, or what the model says."""
+        if self.edges is None:
+            return tuple(f"says {name}" for name in self.model.classes)
+        edges = [f"{edge:g}" for edge in self.edges]
+        inner = (f"({low}, {high}]" for low, high in pairwise(edges))
+        return f"up to {edges[0]}", *inner, f"above {edges[-1]}"
 
     def place_of(self, scores: Sequence[float]) -> int:
         """Return the place of a record whose joint log likelihoods are ``scores``, one a class: with edges, the number

@@ -40,8 +40,6 @@ from ldp_aggregator.trainers import (
 )
 from ldp_aggregator.trainers.base import PUBLISHED, SOUND, PrivateNaiveBayes
 from ldp_aggregator.trainers.schemas import TableError
-from ldp_protocols import DraftError
-from ldp_protocols.features import read_feature
 from ldp_simulations.figures.figure import Execution, Figure, Plot, mean_accuracies
 from ldp_simulations.studies.trials import accuracy, majority
 from ldp_simulations.tables.benchmarks import draft_of, people_of
@@ -75,12 +73,12 @@ class Data:
     @property
     def is_numeric(self) -> bool:
         """Tell whether all features are numbers."""
-        return all(map(_is_number, self.schema["features"]))
+        return all("low" in feature for feature in self.schema["features"])
 
     @property
     def has_numbers(self) -> bool:
         """Tell whether any feature is a number."""
-        return any(map(_is_number, self.schema["features"]))
+        return any("low" in feature for feature in self.schema["features"])
 
 
 @dataclass(frozen=True)
@@ -120,20 +118,16 @@ class Split:
         ]
 
 
-def _is_number(described: Mapping[str, Any]) -> bool:
-    return read_feature(described, "features", 1, DraftError).number is not None
-
-
 @cache
 def data_of(name: str) -> Data:
     """A benchmark table, read once in each process; its name may end in :data:`NUMERIC`."""
     source = name.removesuffix(NUMERIC)
     draft = draft_of(source)
     if name != source:
-        draft["features"] = [feature for feature in draft["features"] if _is_number(feature)]
+        draft["features"] = [feature for feature in draft["features"] if "low" in feature]
     people = people_of(source, draft)
     # As categories, a fit looks every text up once, not once for each row; what comes out is the same.
-    texts = {feature["name"]: "category" for feature in draft["features"] if not _is_number(feature)}
+    texts = {feature["name"]: "category" for feature in draft["features"] if "low" not in feature}
     schema = {"label": draft["label"], "features": draft["features"]}
     return Data(name, schema, Table(people.frame.astype(texts), people.labels))
 

@@ -84,11 +84,9 @@ def check_declared(table: Table, features: Sequence[Feature], label: Label, sour
     A device would answer an undeclared value as a missing one, which is right in the field and a mistake in an
     experiment; an empty text is missing where that may be. Numbers beyond the bounds are clipped, as on the device.
     """
-    declared: list[tuple[pd.Series, Label | Feature, tuple[str, ...], bool]] = [
-        (table.labels, label, label.classes, False)
-    ]
-    declared += [(table.frame[f.name], f, f.names, f.missing) for f in features if f.number is None]
-    for column, schema, known, may_be_missing in declared:
+    columns: list[tuple[pd.Series, Label | Feature, tuple[str, ...], bool]]
+    columns = [(table.frame[f.name], f, f.names, f.missing) for f in features if f.number is None]
+    for column, schema, known, may_be_missing in [(table.labels, label, label.classes, False), *columns]:
         for value in column.unique().tolist():
             if schema.index_of(value) is None and not (may_be_missing and value == ""):
                 row = int(np.flatnonzero((column == value).to_numpy())[0]) + 1
