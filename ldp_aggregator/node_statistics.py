@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_protocols.campaign import Campaign
-from ldp_protocols.document.schema import ContinuousFeature, Feature, Label
+from ldp_protocols.document.schema import Label
 from ldp_protocols.errors import DocumentError
+from ldp_protocols.features import Feature
 
 Integers = NDArray[np.int64]
 
@@ -59,7 +60,7 @@ def parts_of(label: Label, features: Sequence[Feature]) -> tuple[Part, ...]:
     parts = [Part(CLASSES, None, 0, k)]
     for feature in features:
         start = parts[-1].stop
-        if isinstance(feature, ContinuousFeature) and feature.bins is None:
+        if feature.moments:
             parts += [Part(SUM, feature, start, start + k), Part(SQUARE, feature, start + k, start + 2 * k)]
         else:
             parts.append(Part(TABLE, feature, start, start + feature.size * k))

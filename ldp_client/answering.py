@@ -13,8 +13,9 @@ from typing import Final
 from ldp_client.draw import draw_questions, draw_window
 from ldp_protocols import SYSTEM_COINS, Campaign, Coins, Question, RecordError, Report
 from ldp_protocols.document.questions import INDEX, LABEL, MOMENT, PRODUCT, RIGHT, SCORE, SQUARE, VALUE, signs_of
-from ldp_protocols.document.schema import ContinuousFeature, Feature, Projection, value_of
+from ldp_protocols.document.schema import Projection, value_of
 from ldp_protocols.exact import WORD_BITS
+from ldp_protocols.features import Feature
 from ldp_protocols.mechanisms import VALUE_BITS, Moment
 from ldp_protocols.values import number_of
 from ldp_protocols.wire import check_secret, make_secret, report_id
@@ -94,15 +95,13 @@ def item_of(
 
 def _of_the_model(campaign: Campaign, question: Question, record: Mapping[str, object], class_index: int) -> int:
     """Return whether the evaluation's model says the record's class; or where its score lies, with the class."""
-    from ldp_client.classifier import Classifier
-
     evaluation = campaign.evaluation
     if evaluation is None:
         raise AssertionError("read_question gives such questions to evaluation rounds only")
-    classifier = Classifier(evaluation.model)
+    scores = evaluation.model.scores(record)
     if question.kind == RIGHT:
-        return int(classifier.predict(record) == campaign.label.classes[class_index])
-    return evaluation.place_of(classifier.scores(record)) * len(campaign.label.classes) + class_index
+        return int(scores.index(max(scores)) == class_index)
+    return evaluation.place_of(scores) * len(campaign.label.classes) + class_index
 
 
 def encode(
@@ -141,8 +140,8 @@ def _bit(fixed: int, coins: Coins) -> bool:
 
 
 def _index(campaign: Campaign, feature: Feature, record: Mapping[str, object], coins: Coins) -> int:
-    """The index of a discrete feature's value; where it is missing that after the last, or uniformly random if the
-    feature is called complete.
+    """The index of a feature's value; where it is missing that after the last, or uniformly random if the feature is
+    called complete.
     """
     index = feature.index_of(_value(campaign, feature, record, coins))
     if index is not None:
@@ -154,11 +153,11 @@ def _scaled(campaign: Campaign, feature: Feature, record: Mapping[str, object], 
     """T = 2 (x - low) / (high - low) - 1 after clipping, in double arithmetic. Where x is missing None, or uniformly
     random if the feature is called complete.
     """
-    if not isinstance(feature, ContinuousFeature):
-        raise AssertionError("read_question gives moment questions to continuous features only")
+    if feature.number is None:
+        raise AssertionError("read_question gives questions about moments to numbers only")
     number = number_of(_value(campaign, feature, record, coins))
     if number is not None:
-        return feature.scaled(number)
+        return feature.number.scaled(number)
     return None if feature.missing else _random_t(coins)
 
 

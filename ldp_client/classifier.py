@@ -8,10 +8,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from ldp_client.errors import StorageError, TransportError
-from ldp_protocols.document.model import DiscreteLikelihood, Likelihood, Model
-from ldp_protocols.document.schema import Label, value_of
+from ldp_protocols.document.model import Model
+from ldp_protocols.document.schema import Label
 from ldp_protocols.errors import DocumentError, LdpError
-from ldp_protocols.values import number_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -101,8 +100,7 @@ class Classifier:
 
     def scores(self, record: Mapping[str, object]) -> list[float]:
         """Return :meth:`joint_log_likelihood`; where every class is impossible under the model, ln P(class)."""
-        scores = self.joint_log_likelihood(record)
-        return [_log(prior) for prior in self.model.prior] if max(scores) == -math.inf else scores
+        return self.model.scores(record)
 
     def predict_proba(self, record: Mapping[str, object]) -> dict[str, float]:
         """P(class | record). Where every class is impossible under the model, its prior."""
@@ -114,32 +112,7 @@ class Classifier:
 
     def joint_log_likelihood(self, record: Mapping[str, object]) -> list[float]:
         """Return ln P(class) + the sum of ln P(value | class) over the features, per class."""
-        scores = [_log(prior) for prior in self.model.prior]
-        for likelihood in self.model.likelihoods:
-            # Of a projection's inputs a missing one stands at its mean.
-            value = value_of(record, likelihood.feature.name, self.model.projection, lambda of, place: of.mean[place])
-            terms = _log_likelihood(likelihood, value)
-            if terms is not None:
-                scores = [score + term for score, term in zip(scores, terms, strict=True)]
-        return scores
-
-
-def _log_likelihood(likelihood: Likelihood, value: object) -> list[float] | None:
-    if isinstance(likelihood, DiscreteLikelihood):
-        index = likelihood.feature.index_of(value)
-        return None if index is None else [_log(share) for share in likelihood.table[index]]
-    number = number_of(value)
-    if number is None:
-        return None
-    x = min(max(number, likelihood.feature.low), likelihood.feature.high)
-    return [
-        -0.5 * math.log(2 * math.pi * variance) - (x - mean) * (x - mean) / (2 * variance)
-        for mean, variance in zip(likelihood.mean, likelihood.variance, strict=True)
-    ]
-
-
-def _log(probability: float) -> float:
-    return math.log(probability) if probability > 0 else -math.inf
+        return self.model.joint_log_likelihood(record)
 
 
 def stored_model(aggregator: Aggregator, cache: Cache, label: Label | None) -> Model | None:

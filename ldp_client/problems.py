@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ldp_protocols import Campaign
-from ldp_protocols.document.schema import MISSING, CategoricalFeature, Feature
+from ldp_protocols.features import Feature
 from ldp_protocols.fields import describe, shorten
-from ldp_protocols.values import number_of, positions_of, text_of
 
 _NOT_GIVEN: Final = object()
 
@@ -59,12 +58,8 @@ def record_problems(
 
 def _of_feature(feature: Feature, record: Mapping[str, object]) -> Problem | None:
     """Tell what is wrong with the record's value of a declared feature, if anything is."""
-    may_be_missing = feature.missing
-    if isinstance(feature, CategoricalFeature):
-        right = f"must be one of {_listed(feature.values)}"
-        may_be_missing |= MISSING in feature.values
-    else:
-        right = f"must be a number, from {feature.low} to {feature.high}"
+    right = f"must be {feature.wanted(_MOST_NAMED)}"
+    may_be_missing = feature.missing or feature.index_of(None) is not None
     try:
         if feature.name not in record:
             return None if may_be_missing else Problem(feature.name, "the record does not hold it", right)
@@ -73,15 +68,8 @@ def _of_feature(feature: Feature, record: Mapping[str, object]) -> Problem | Non
         return Problem(feature.name, f"reading it raises {type(error).__name__}", right)
     if _is_nothing(value):
         return None if may_be_missing else Problem(feature.name, f"{_shown(value)} is no value", right)
-    if isinstance(feature, CategoricalFeature):
-        text = text_of(value)
-        if text is None:
-            return Problem(feature.name, f"{_kind(value)} is neither a text nor a number", right)
-        if text in positions_of(feature.values):
-            return None
-        read = "" if isinstance(value, str) else f", which reads as {_shown(text)},"
-        return Problem(feature.name, f"{_shown(value)}{read} is not declared", right)
-    return None if number_of(value) is not None else Problem(feature.name, f"{_shown(value)} is no number", right)
+    wrong = feature.wrong_with(value)
+    return None if wrong is None else Problem(feature.name, f"{_shown(value)} {wrong}", right)
 
 
 def _unknown(campaign: Campaign, name: object) -> Problem:

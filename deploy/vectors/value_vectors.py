@@ -7,7 +7,9 @@ one member, which names the type.
 from decimal import Decimal
 from fractions import Fraction
 
-from ldp_protocols.document.schema import CategoricalFeature, ContinuousFeature, Label
+from ldp_protocols.document.schema import Label
+from ldp_protocols.errors import DraftError
+from ldp_protocols.features import CategoricalFeature, NumericFeature, read_feature
 from ldp_protocols.values import number_of, text_of
 
 COMPOSED, DECOMPOSED = "Caf\u00e9", "Cafe\u0301"
@@ -35,7 +37,7 @@ FLAG = CategoricalFeature("flag", ("0", "1", "0.5", "0.00000025"))
 SMOKER = CategoricalFeature("smoker", ("True", "false", "1e3"))
 ODD = CategoricalFeature("odd", ("true", "1", "True"))
 DRINK = CategoricalFeature("drink", (DECOMPOSED, "1.0", "9007199254740993", "missing"), missing=False)
-SIZE = ContinuousFeature("size", 0, 2, 4)
+SIZE = NumericFeature("size", 0, 2, 4)
 ANSWER = Label("answer", ("true", "false", COMPOSED))
 
 
@@ -69,9 +71,8 @@ def values():
 
 def feature_of(case):
     """The feature that a case describes."""
-    if case["kind"] == "categorical":
-        return CategoricalFeature(case["name"], tuple(case["values"]))
-    return ContinuousFeature(case["name"], case["low"], case["high"], case["bins"])
+    described = {key: said for key, said in case.items() if key != "indices"}
+    return read_feature(described, case["name"], 2, DraftError)
 
 
 def _number(number):

@@ -1,11 +1,12 @@
 // What a question may look like, and what a record answers: ldp_client/answering.py.
 import { best, scoresOf } from "./classifier/scores.js";
-import type { Campaign, Feature, Question } from "./document/types.js";
+import type { Campaign, Question } from "./document/types.js";
 import { placesOf } from "./document/evaluation.js";
-import { cellsOf, isGaussian, isOpen, sizeOf, span } from "./document/schema.js";
+import { cellsOf, isGaussian, isOpen } from "./document/schema.js";
 import type { Coins } from "./exact/coins.js";
+import { sizeOf, span, valueIndex, type Feature } from "./features.js";
 import { UNIT, type Moment } from "./mechanisms/mechanism.js";
-import { clip, numberOf, valueIndex, valueOf, type Bounds, type Discrete } from "./values.js";
+import { clip, numberOf, valueOf, type Bounds } from "./values.js";
 
 export const featureOf = ({ asked }: Pick<Campaign, "asked">, name: string | null | undefined): Feature | undefined =>
   asked.find((feature) => feature.name === name);
@@ -49,7 +50,7 @@ export function itemOf(
     valueOf(record, name, campaign.projection, campaign.features, (input) =>
       isOpen(input) ? undefined : input.low + (randomT() + 1) * (span(input) / 2),
     );
-  /** T = 2 (x - low) / (high - low) - 1 of a continuous feature, x clipped; where it is missing NaN, or random if none may be. */
+  /** T = 2 (x - low) / (high - low) - 1 of a number, x clipped; where it is missing NaN, or random if none may be. */
   const scaled = (name: string): number => {
     const found = featureOf(campaign, name) as Feature & Bounds;
     const { low, high } = found;
@@ -69,7 +70,7 @@ export function itemOf(
   if (!feature) return label;
   if (encoding === "index") {
     // The index of a missing value comes last, or is random where none may be.
-    const found = featureOf(campaign, feature) as Feature & Discrete;
+    const found = featureOf(campaign, feature)!;
     const index = valueIndex(found, read(feature));
     const size = sizeOf(found);
     return (index >= 0 ? index : isOpen(found) ? size : coins.index(size)) * k + label;

@@ -7,10 +7,7 @@ export { parseCampaign } from "./document/campaign.js";
 export type {
   Campaign,
   CampaignDocument,
-  CategoricalFeature,
-  ContinuousFeature,
   Evaluation,
-  Feature,
   Gateway,
   Issuer,
   LabelOf,
@@ -21,9 +18,11 @@ export type {
   Windows,
 } from "./document/types.js";
 export { LdpError } from "./errors.js";
+export { valueIndex } from "./features.js";
+export type * from "./features.js";
 export { Coins, randomBytes, systemCoins, type Words } from "./exact/coins.js";
 export { readDirectory, type Directory } from "./publisher/directory.js";
 export { drawQuestions, drawWindow, oneStream, perturb, type Answer, type CoinSource } from "./perturb.js";
 export { problems, type Problem } from "./problems.js";
-export { held, numberOf, position, textOf, valueIndex } from "./values.js";
+export { held, numberOf, position, textOf } from "./values.js";
 export { encodeUpload, MEDIA_TYPE, uploadLength, type Report } from "./wire.js";

@@ -1,8 +1,8 @@
 // What is wrong with a record, told to the developer on the device and to nobody else: it shows values of the record.
-import type { Campaign, Feature } from "./document/types.js";
+import type { Campaign } from "./document/types.js";
 import { isObject } from "./document/checks.js";
 import { isOpen } from "./document/schema.js";
-import { numberOf, position, textOf } from "./values.js";
+import { listed, valueIndex, WORDS, type Feature } from "./features.js";
 
 /** One thing that is wrong; `feature` is its name in the record, empty where it is the record as a whole. */
 export interface Problem {
@@ -10,11 +10,6 @@ export interface Problem {
   readonly wrong: string;
   readonly right: string;
 }
-
-const MOST_NAMED = 12;
-
-const listed = (texts: readonly string[]): string =>
-  texts.slice(0, MOST_NAMED).join(", ") + (texts.length > MOST_NAMED ? ", ..." : "");
 
 function shown(value: unknown): string {
   const text =
@@ -26,20 +21,17 @@ function shown(value: unknown): string {
   return text.slice(0, 60);
 }
 
-function wrongWith(feature: Feature, record: Record<string, unknown>): string | undefined {
+function wrongWith(feature: Feature, record: Record<string, unknown>): string | undefined | false {
   let value: unknown;
   try {
     value = record[feature.name];
   } catch {
     return "reading it throws";
   }
-  const categorical = feature.kind === "categorical";
-  if (value === undefined || value === null || Number.isNaN(value)) {
-    return isOpen(feature) || (categorical && feature.values.includes("missing")) ? undefined : "it holds no value";
-  }
-  if (!categorical) return Number.isNaN(numberOf(value)) ? `${shown(value)} is no number` : undefined;
-  if (textOf(value) === null) return `${shown(value)} is neither a text nor a number`;
-  return position(value, feature.values) < 0 ? `${shown(value)} is not declared` : undefined;
+  if (value === undefined || value === null || Number.isNaN(value))
+    return !isOpen(feature) && Number.isNaN(valueIndex(feature, null)) && "it holds no value";
+  const wrong = WORDS[feature.kind]!.wrong(feature, value);
+  return wrong && `${shown(value)} ${wrong}`;
 }
 
 /**
@@ -51,11 +43,7 @@ export function problems(campaign: Campaign<any>, record: unknown): Problem[] {
   const found: Problem[] = [];
   for (const feature of campaign.features) {
     const wrong = wrongWith(feature, record);
-    const right =
-      feature.kind === "categorical"
-        ? `one of ${listed(feature.values)}`
-        : `a number, from ${feature.low} to ${feature.high}`;
-    if (wrong) found.push({ feature: feature.name, wrong, right });
+    if (wrong) found.push({ feature: feature.name, wrong, right: WORDS[feature.kind]!.wanted(feature) });
   }
   const known = campaign.features.map(({ name }) => name);
   try {

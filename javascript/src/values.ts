@@ -10,9 +10,6 @@ export interface Bounds {
   readonly high: number;
 }
 
-/** What the index of a value is found in: declared texts, or bins of equal width. */
-export type Discrete = { readonly values: readonly string[] } | (Bounds & { readonly bins: number });
-
 export const clip = (x: number, low: number, high: number): number => Math.min(Math.max(x, low), high);
 export const add = (a: number, b: number): number => a + b;
 export const composed = (text: string): string => text.normalize("NFC");
@@ -46,28 +43,13 @@ export function textOf(value: unknown): string | null {
   return text.replace(whole ? "-" : "", "").length > LONGEST_TEXT ? null : text;
 }
 
-const either = (one: number, other: number): number => (one < 0 ? other : one);
-
 /** The position of the declared text that a value means; -1 for anything else. */
 export function position(value: unknown, texts: readonly string[]): number {
   const text = textOf(value);
   const find = (name: string | null): number => texts.findIndex((declared) => composed(declared) === name);
   // The digits have other names, where they are not declared themselves.
   const others = text === "1" ? ["true", "True"] : text === "0" ? ["false", "False"] : [];
-  return [text, ...others].map(find).reduce(either);
-}
-
-/** The index of a discrete feature's value: NaN where the record holds none and `missing` is not declared. */
-export function valueIndex(feature: Discrete, value: unknown): number {
-  let index = 0;
-  if ("values" in feature) index = either(position(value, feature.values), feature.values.indexOf("missing"));
-  else {
-    const number = numberOf(value);
-    const { low, high, bins } = feature; // equal widths, half-open
-    while (index + 1 < bins && number >= low + ((high - low) * (index + 1)) / bins) index++;
-    if (isNaN(number)) return number;
-  }
-  return index < 0 ? NaN : index;
+  return [text, ...others].map(find).reduce((one, other) => (one < 0 ? other : one));
 }
 
 type Input = Bounds & { readonly name: string };

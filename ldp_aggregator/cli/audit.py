@@ -17,6 +17,7 @@ from ldp_aggregator.cli.common import CommandError, add_command, read_file, say_
 from ldp_protocols import Campaign
 from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json
 from ldp_protocols.document.authored import continuous_choices, discrete_choices
+from ldp_protocols.features import describe_number
 
 TRIALS: Final = 20_000
 REFERENCE: Final = (sys.executable, "-m", "ldp_client.lines")
@@ -36,7 +37,7 @@ def add_commands(groups: Groups) -> None:
         store=False,
     )
     parser.add_argument("--mechanism", choices=_MECHANISMS, default="auto", help="default: %(default)s")
-    parser.add_argument("--domain", type=int, default=8, metavar="D", help="cells, for continuous mechanisms classes")
+    parser.add_argument("--domain", type=int, default=8, metavar="D", help="cells, for mechanisms of values classes")
     parser.add_argument("--epsilon", type=between(0, math.inf), default=1.0, metavar="E", help="default: %(default)s")
     parser.add_argument("--document", type=Path, metavar="DOC", help="audit this campaign document instead")
     parser.add_argument(
@@ -72,16 +73,16 @@ def _audit(options: argparse.Namespace) -> int:
 
 def single_question(mechanism: str, domain: int, epsilon: float) -> str:
     """The document of a campaign that asks one question: a label of ``domain`` classes, or a value with that label."""
-    continuous = mechanism not in discrete_choices()
+    of_values = mechanism not in discrete_choices()
     draft = {
         "version": 1,
         "title": f"Audit of {mechanism}",
         "label": {"name": "label", "classes": [f"c{number}" for number in range(domain)]},
-        "features": [{"name": "value", "kind": "continuous", "low": 0, "high": 1, "missing": False}],
-        "privacy": {"epsilon": epsilon, "continuous" if continuous else "discrete": mechanism},
+        "features": [describe_number("value", 0, 1, missing=False)],
+        "privacy": {"epsilon": epsilon, "continuous" if of_values else "discrete": mechanism},
     }
     document = json.loads(Campaign.compile(draft).document)
-    kind = "value" if continuous else "label"
+    kind = "value" if of_values else "label"
     document["questions"] = [question for question in document["questions"] if question["kind"] == kind]
     return json.dumps(document, separators=(",", ":"))
 

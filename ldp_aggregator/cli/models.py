@@ -219,7 +219,7 @@ def _tell_estimates(estimates: Estimates, tally: Tally, arrivals: Arrivals) -> N
             ],
         )
     if told["moments"]:
-        say("\nmean and variance of the continuous features without bins")
+        say("\nmean and variance of the numbers without bins")
         say_table(
             ("feature", "class", "mean", "per_liar", "variance"),
             [

@@ -55,14 +55,14 @@ from ldp_aggregator.trainers.share_delivery import Aggregator, send_share, withd
 from ldp_aggregator.trainers.statistics import SilentFeatureWarning
 from ldp_protocols import Campaign, DocumentError
 from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json
-from ldp_protocols.document.schema import METHODS, ContinuousFeature
+from ldp_protocols.document.schema import METHODS
 
 _METHODS: Final = {
     "sums": (SufficientStatisticsNB, "Naive Bayes from noisy counts and sums; the most accurate, reads in pieces"),
     "global": (GlobalSensitivityNB, "Naive Bayes with noise for the global sensitivity (Vaidya et al. 2013)"),
     "smooth": (SmoothSensitivityNB, "Naive Bayes with noise for the smooth sensitivity (Zafarani, Clifton 2020)"),
     "federated": (FederatedNB, "Naive Bayes from the noisy sums of several nodes (Marchioro et al. 2022)"),
-    "kmeans": (PrivateKMeans, "k-means on the continuous features, from noisy counts and sums"),
+    "kmeans": (PrivateKMeans, "k-means on the numbers without bins, from noisy counts and sums"),
 }
 _DEFAULT: Final = "sums"
 
@@ -151,7 +151,7 @@ def add_commands(groups: Groups) -> None:
     project.add_argument("--output", type=Path, metavar="FILE", help="write the new draft, JSON, here; DRAFT stays")
     project.add_argument("--method", choices=METHODS, required=True)
     project.add_argument("--components", type=int, required=True, metavar="K", help="number of outputs")
-    project.add_argument("--inputs", metavar="A,B,...", help="features to project (default: every continuous one)")
+    project.add_argument("--inputs", metavar="A,B,...", help="features to project (default: all that are numbers)")
     project.add_argument("--bins", type=int, metavar="N", help="discretise the outputs (default: Gaussian)")
 
 
@@ -325,16 +325,16 @@ def _project(options: argparse.Namespace) -> None:
 
 def _moments_of_public(options: argparse.Namespace, draft: dict[str, Any]) -> InputMoments:
     campaign = Campaign.compile({**draft, "projection": None})
-    continuous = {f.name: f for f in campaign.features if isinstance(f, ContinuousFeature)}
-    names = options.inputs.split(",") if options.inputs else list(continuous)
-    unknown = [name for name in names if name not in continuous]
+    numbers = {f.name: f.number for f in campaign.features if f.number}
+    names = options.inputs.split(",") if options.inputs else list(numbers)
+    unknown = [name for name in names if name not in numbers]
     if unknown or not names:
-        raise ValueError(f"{', '.join(unknown) or 'no feature'} is not a continuous feature of the draft")
+        raise ValueError(f"{', '.join(unknown) or 'no feature'} is not a number of the draft")
     try:
         frame = pd.read_csv(options.table, keep_default_na=False, na_values=[""])
     except (OSError, ValueError) as error:
         raise CommandError(f"cannot read {options.table}: {error}") from None
-    return moments_of_table([continuous[name] for name in names], campaign.label, frame)
+    return moments_of_table([numbers[name] for name in names], campaign.label, frame)
 
 
 def _moments_of_round(options: argparse.Namespace) -> tuple[InputMoments, str | None]:

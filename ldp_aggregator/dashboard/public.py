@@ -15,7 +15,7 @@ from ldp_aggregator.dashboard.session import Visit
 from ldp_aggregator.store.contract import CampaignState
 from ldp_protocols import Campaign
 from ldp_protocols.document.authored import MODEL, SCORE
-from ldp_protocols.document.schema import CategoricalFeature, Feature
+from ldp_protocols.features import Feature
 
 MOST_KEPT: Final = 32
 """Pages in memory; one of a large campaign has 300 KB."""
@@ -84,12 +84,12 @@ def _draw(state: CampaignState, status: str, campaign: Campaign, sources: Source
 
 
 def _asked(feature: Feature) -> FeatureForm:
-    if isinstance(feature, CategoricalFeature):
+    number = feature.number
+    if number is None:
         in_order = ", in this order" if feature.ordered else ""
-        return FeatureForm(feature.name, "one of " + ", ".join(feature.values) + in_order, feature.values, None, None)
-    binned = f", in {feature.bins} steps" if feature.bins else ""
-    low, high = float(feature.low), float(feature.high)
-    return FeatureForm(feature.name, f"a number from {low:g} to {high:g}{binned}", (), low, high)
+        return FeatureForm(feature.name, feature.wanted() + in_order, feature.names, None, None)
+    steps = "" if number.moments else f", in {number.size} steps"
+    return FeatureForm(feature.name, number.wanted() + steps, (), float(number.low), float(number.high))
 
 
 def _learns(campaign: Campaign, of: str) -> str:

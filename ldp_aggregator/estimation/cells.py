@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 
 from ldp_protocols import Campaign, Question
 from ldp_protocols.document.questions import PAIR, RIGHT, SCORE
-from ldp_protocols.document.schema import MISSING, CategoricalFeature, Feature
 from ldp_protocols.errors import LdpError
 
 if TYPE_CHECKING:
@@ -84,31 +82,9 @@ def cell_names(campaign: Campaign, question: Question) -> list[str] | None:
     """Return the names of the values of a question's cells; of a model whether it is right, or where its score lies."""
     if question.kind == RIGHT:
         return ["wrong", "right"]
-    if question.kind == SCORE:
-        return score_names(campaign)
-    return value_names(campaign.feature(question.feature)) if question.kind == PAIR else None
-
-
-def score_names(campaign: Campaign) -> list[str]:
-    """Return the names of the places of the score of an evaluation round's model: its bins, or the class it says."""
-    evaluation, classes = campaign.evaluation, campaign.label.classes
-    if evaluation is None:
-        raise ValueError(f"campaign {campaign.id} is no evaluation round")
-    if evaluation.edges is None:
-        return [f"says {name}" for name in classes]
-    edges = [f"{edge:g}" for edge in evaluation.edges]
-    inner = [f"({low}, {high}]" for low, high in pairwise(edges)]
-    return [f"up to {edges[0]}", *inner, f"above {edges[-1]}"]
-
-
-def value_names(feature: Feature) -> list[str]:
-    """Names of what there is to answer about a discrete feature, bins as intervals."""
-    if isinstance(feature, CategoricalFeature):
-        return [*feature.values, *[MISSING] * feature.missing]
-    edges = [feature.low, *feature.inner_edges, feature.high]
-    closing = [")"] * (feature.size - 1) + ["]"]
-    bins = [f"[{low:g}, {high:g}{close}" for low, high, close in zip(edges, edges[1:], closing, strict=False)]
-    return [*bins, *[MISSING] * feature.missing]
+    if question.kind == SCORE and campaign.evaluation is not None:
+        return [*campaign.evaluation.names]
+    return [*campaign.feature(question.feature).cell_names] if question.kind == PAIR else None
 
 
 def axes_or_new(axes: Axes | None) -> Axes:

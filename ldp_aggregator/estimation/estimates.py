@@ -22,7 +22,6 @@ from ldp_aggregator.estimation.cells import (
     finite_rows,
     named_rows,
     plot_intervals,
-    value_names,
 )
 from ldp_aggregator.estimation.estimators import CampaignEstimates, QuestionEstimate, estimate_question, pool_classes
 from ldp_aggregator.estimation.moments import Moments, add_record_spread, finite, present_shares, rebuild_moments
@@ -31,7 +30,7 @@ from ldp_aggregator.estimation.ratios import ShareEstimates, among_present, cond
 from ldp_aggregator.estimation.simplex import NORM_SUB
 from ldp_protocols import Campaign
 from ldp_protocols.document.questions import PAIR, PRODUCT, RIGHT, SQUARE, VALUE
-from ldp_protocols.document.schema import ContinuousFeature, is_gaussian
+from ldp_protocols.features import NumericFeature
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,19 +68,19 @@ class Estimates(CampaignEstimates):
         """
         asked, classes = self.campaign.feature(feature), self.campaign.label.classes
         axes, shape = axes_or_new(axes), (-1, len(classes))
-        if is_gaussian(asked):
+        if asked.moments is not None:
             moments = self.moments[feature]
             reach = Z_95 * np.sqrt(moments.mean_variance)
             value, low, high = (
                 ends.reshape(shape) for ends in (moments.mean, moments.mean - reach, moments.mean + reach)
             )
             plot_intervals(axes, ["mean"], classes, value, low, high)
-            axes.set(xlabel=feature, xlim=(asked.low, asked.high))
+            axes.set(xlabel=feature, xlim=(asked.moments.low, asked.moments.high))
         else:
             cells = conditional_table(self, feature).cells
             value, low, high = (ends.reshape(shape) for ends in (cells.value, cells.low, cells.high))
             value = np.where(np.isfinite(cells.variance).reshape(shape), value, np.nan)
-            plot_intervals(axes, value_names(asked), classes, value, low, high)
+            plot_intervals(axes, asked.cell_names, classes, value, low, high)
             axes.set(xlabel="share of the class", ylabel=feature)
         axes.legend(title=self.campaign.label.name)
         return axes
@@ -140,8 +139,8 @@ class Estimates(CampaignEstimates):
         return {str(e.question.feature): among_present(e, reach[e.question.index], self.campaign) for e in pairs}
 
     @cached_property
-    def _gaussian(self) -> Mapping[str, ContinuousFeature]:
-        return {f.name: f for f in self.campaign.asked if is_gaussian(f) and (SQUARE, f.name) in self._asking}
+    def _gaussian(self) -> Mapping[str, NumericFeature]:
+        return {f.name: f.moments for f in self.campaign.asked if f.moments and (SQUARE, f.name) in self._asking}
 
     def mean_reach(self, feature: str, liars: int) -> Array:
         """Return the most that so many liars move a Gaussian feature's mean in every class, shape (k,)."""
@@ -161,7 +160,7 @@ class Estimates(CampaignEstimates):
         if processed is not None:
             processed = processed[: part.cells.value.size]
             processed = processed / (processed.sum() or 1.0)
-        names = value_names(self.campaign.feature(feature))[:-1]
+        names = self.campaign.feature(feature).names
         return named_rows(names, self.campaign.label.classes, cell_rows(part.cells, part.per_liar), processed)
 
 

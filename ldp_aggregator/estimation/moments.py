@@ -25,7 +25,7 @@ from ldp_aggregator.estimation.cells import Array, Cells
 from ldp_aggregator.estimation.estimators import QuestionEstimate, pool_shares, weighted
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols.document.questions import SQUARE, VALUE
-from ldp_protocols.document.schema import ContinuousFeature
+from ldp_protocols.features import NumericFeature
 
 DEFAULT_VARIANCE_FLOOR: Final = 1e-3
 """Least variance, relative to (high - low)^2: a standard deviation of about 3 % of the range."""
@@ -87,7 +87,7 @@ def present_shares(prior: Cells, questions: Sequence[QuestionEstimate]) -> Prese
 
 
 def rebuild_moments(
-    feature: ContinuousFeature,
+    feature: NumericFeature,
     value: Cells,
     square: Cells,
     present: Present,
@@ -177,7 +177,7 @@ skin, accelerometer, seeds). It was better on most of their settings, worse on a
 
 def shrink_moments(
     moments: Moments,
-    feature: ContinuousFeature,
+    feature: NumericFeature,
     value: Cells,
     square: Cells,
     present: Present,

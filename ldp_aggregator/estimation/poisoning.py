@@ -42,7 +42,7 @@ from ldp_aggregator.estimation.moments import SIGNIFICANT, present_shares
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols import Question
 from ldp_protocols.document.questions import MOMENT, SIGN, SQUARE, VALUE
-from ldp_protocols.document.schema import ContinuousFeature
+from ldp_protocols.features import NumericFeature
 
 
 def per_liar(question: Question, n: int, counts: NDArray[np.int64], cells: int) -> Array:
@@ -104,7 +104,7 @@ def quotient_reach(quotient: Array, moved: Array, whole: Array, of_whole: float)
     return reach
 
 
-def mean_reach(found: CampaignEstimates, feature: ContinuousFeature, liars: int) -> Array:
+def mean_reach(found: CampaignEstimates, feature: NumericFeature, liars: int) -> Array:
     """Return the most that so many liars, one at least, move a Gaussian feature's mean in every class, shape (k,).
 
     Unbounded where the class is insufficient, or where lies can make it so: its mean is that of all classes then. (A

@@ -51,7 +51,7 @@ from ldp_aggregator.estimation.evidence import (
 )
 from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_protocols.document.questions import PAIR
-from ldp_protocols.document.schema import Feature
+from ldp_protocols.features import Feature
 
 Stack = TypeVar("Stack", Statistics, "FeaturePosterior")
 

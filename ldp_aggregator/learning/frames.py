@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_protocols.document.schema import CategoricalFeature, ContinuousFeature, Feature, Label, Projection
+from ldp_protocols.document.schema import Label, Projection
+from ldp_protocols.features import CategoricalFeature, Feature, NumericFeature
 from ldp_protocols.fields import LONGEST_TEXT
 from ldp_protocols.values import number_of, text_of
 
@@ -33,7 +34,7 @@ _NUMERIC: Final = frozenset("0123456789+-.eE \t")
 """Among texts of these characters alone, Python's float reads those that ``ldp_protocols.values.NUMERAL`` describes."""
 
 
-def declared_indices(domain: Label | CategoricalFeature, column: pd.Series[Any]) -> NDArray[np.int64]:
+def declared_indices(domain: Label | Feature, column: pd.Series[Any]) -> NDArray[np.int64]:
     """The index of every cell's class or value; -1 where it is not declared."""
     codes, different = _different(column)
     found = [domain.index_of(value) for value in [*different, None]]
@@ -78,7 +79,7 @@ def without_sparse_columns(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def texts_of(column: pd.Series[Any]) -> set[str]:
-    """The texts by which the cells are compared: the values of a categorical feature, where the column is public."""
+    """The texts by which the cells are compared: classes, or the values of a feature, where the column is public."""
     found = map(text_of, _different(column)[1])
     return {text for text in found if text is not None}
 
@@ -141,12 +142,11 @@ def _cell(column: pd.Series[Any], row: int) -> Any:
 
 def feature_indices(feature: Feature, column: pd.Series[Any]) -> NDArray[np.int64]:
     """Value or bin index per row; -1 where a device would have no declared value."""
-    if isinstance(feature, CategoricalFeature):
-        return declared_indices(feature, column)
-    return binned(feature, numbers(column))
+    number = feature.number
+    return declared_indices(feature, column) if number is None else binned(number, numbers(column))
 
 
-def clipped(feature: ContinuousFeature, column: pd.Series[Any]) -> NDArray[np.float64]:
+def clipped(feature: NumericFeature, column: pd.Series[Any]) -> NDArray[np.float64]:
     """The column's numbers, clipped to the feature's bounds; NaN where missing."""
     return np.clip(numbers(column), float(feature.low), float(feature.high))
 
@@ -179,14 +179,14 @@ def project(projection: Projection, position: int, inputs: Sequence[NDArray[np.f
     return total
 
 
-def rescaled(feature: ContinuousFeature, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """``ContinuousFeature.scaled`` on arrays: t = 2 (x - low) / (high - low) - 1, x clipped first; NaN stays."""
+def rescaled(feature: NumericFeature, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``NumericFeature.scaled`` on arrays: t = 2 (x - low) / (high - low) - 1, x clipped first; NaN stays."""
     low, high = float(feature.low), float(feature.high)
     return np.clip(2 * ((np.clip(values, low, high) - low) / (high - low)) - 1, -1.0, 1.0)
 
 
-def binned(feature: ContinuousFeature, values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """``ContinuousFeature.index_of`` on arrays; -1 for NaN."""
+def binned(feature: NumericFeature, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """``NumericFeature.index_of`` on arrays; -1 for NaN."""
     bins = np.searchsorted(np.array(feature.inner_edges), values, side="right")
     return np.where(np.isnan(values), MISSING_INDEX, bins)
 
@@ -199,3 +199,16 @@ def column_of(frame: pd.DataFrame, feature: Feature) -> pd.Series[Any]:
     if not isinstance(column, pd.Series):
         raise ValueError(f"the table has {column.shape[1]} columns {feature.name!r}; names must be different")
     return column
+
+
+def features_of(frame: pd.DataFrame) -> tuple[Feature, ...]:
+    """The columns of a public table as features, with the values and bounds that they have; numbers without bins."""
+    return tuple(_feature_of(str(name), frame[name]) for name in frame.columns)
+
+
+def _feature_of(name: str, column: pd.Series[Any]) -> Feature:
+    if not pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
+        return CategoricalFeature(name, tuple(sorted(texts_of(column))))
+    known = column[np.isfinite(column)]
+    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    return NumericFeature(name, low, high if high > low else low + max(1.0, abs(low)))

@@ -1,4 +1,4 @@
-"""Naive Bayes over categorical, discretised and Gaussian features: the one model that every training path produces.
+"""Naive Bayes over discrete and Gaussian features: the one model that every training path produces.
 
 ``fit`` learns it from a table without any privacy (the baseline); ``train`` in :mod:`ldp_aggregator.learning.training`
 builds it from a tally. ``to_json`` is what devices download.
@@ -16,24 +16,14 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ldp_aggregator.estimation.cells import axes_or_new, plot_normals, plot_shares, value_names
+from ldp_aggregator.estimation.cells import axes_or_new, plot_normals, plot_shares
 from ldp_aggregator.learning import frames
 from ldp_aggregator.learning.published import NO_PRIVACY_RELATION, Guarantee
 from ldp_protocols.document.authored import asked_features
 from ldp_protocols.document.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
-from ldp_protocols.document.schema import (
-    MOST_FEATURES,
-    CategoricalFeature,
-    ContinuousFeature,
-    Feature,
-    Label,
-    Projection,
-    is_gaussian,
-    read_features,
-    read_label,
-    read_projection,
-)
+from ldp_protocols.document.schema import MOST_FEATURES, Label, Projection, read_features, read_label, read_projection
 from ldp_protocols.errors import DraftError
+from ldp_protocols.features import Feature, NumericFeature
 from ldp_protocols.fields import Fields
 
 if TYPE_CHECKING:
@@ -52,7 +42,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
     ----------
     schema
         A draft (or a campaign document) as a mapping, of which ``label`` and ``features`` are used. None takes text
-        columns as categorical and numeric columns as Gaussian, with the values and bounds of the training table: fine
+        columns value by value and numeric columns as Gaussian, with the values and bounds of the training table: fine
         for a table of your own, never for private data.
     smoothing
         Pseudo-count added to every (value, class) cell of ``fit``; 0 keeps exact shares.
@@ -136,7 +126,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
             axes.set(xlabel=feature, ylabel="density in each class")
         else:
             shares = np.asarray(likelihood.table)
-            plot_shares(axes, value_names(likelihood.feature)[: len(shares)], classes, shares)
+            plot_shares(axes, likelihood.feature.names, classes, shares)
             axes.set(xlabel="P(value | class)", ylabel=feature)
         axes.legend(title=self.model_.label)
         return axes
@@ -181,8 +171,8 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         self.guarantee_ = guarantee
 
     def _fit_feature(self, feature: Feature, column: pd.Series[Any], classes: NDArray[np.int64], k: int) -> Likelihood:
-        if is_gaussian(feature):
-            return self._fit_gaussian(feature, frames.clipped(feature, column), classes, k)
+        if feature.moments is not None:
+            return self._fit_gaussian(feature.moments, frames.clipped(feature.moments, column), classes, k)
         values = frames.feature_indices(feature, column)
         known = values >= 0
         cells = values[known] * k + classes[known]
@@ -190,7 +180,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         return discrete_likelihood(feature, table + self.smoothing)
 
     def _fit_gaussian(
-        self, feature: ContinuousFeature, values: Array, classes: NDArray[np.int64], k: int
+        self, feature: NumericFeature, values: Array, classes: NDArray[np.int64], k: int
     ) -> GaussianLikelihood:
         """Maximum-likelihood moments; a class without values gets those of all classes together."""
         known = ~np.isnan(values)
@@ -243,12 +233,4 @@ def read_schema(draft: Mapping[str, Any]) -> Schema:
 
 def _schema_from_table(frame: pd.DataFrame, labels: pd.Series[Any]) -> Schema:
     label = Label("class", tuple(sorted(frames.texts_of(labels))))
-    features: list[Feature] = []
-    for name in frame.columns:
-        column = frame[name]
-        if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_bool_dtype(column.dtype):
-            low, high = float(column.min()), float(column.max())
-            features.append(ContinuousFeature(str(name), low, high if high > low else low + 1.0))
-        else:
-            features.append(CategoricalFeature(str(name), tuple(sorted(frames.texts_of(column)))))
-    return label, tuple(features), None
+    return label, frames.features_of(frame), None

@@ -28,7 +28,8 @@ from ldp_aggregator.learning.frames import column_of, declared_indices, numbers,
 from ldp_protocols import Campaign
 from ldp_protocols.document.authored import MOMENTS
 from ldp_protocols.document.questions import PRODUCT, VALUE
-from ldp_protocols.document.schema import METHODS, PUBLIC, ContinuousFeature, Label
+from ldp_protocols.document.schema import METHODS, PUBLIC, Label
+from ldp_protocols.features import NumericFeature, describe_number
 
 DEFAULT_RIDGE: Final = 1e-3
 """rho for exact moments, in squared units of t; a private round's noise asks for more (see
@@ -56,7 +57,7 @@ class InputMoments:
         The private round's study, and what it cost a device in all; None for public data.
     """
 
-    features: tuple[ContinuousFeature, ...]
+    features: tuple[NumericFeature, ...]
     mean: Array
     covariance: Array
     between: Array
@@ -66,7 +67,7 @@ class InputMoments:
     fitted_epsilon: float | None = None
 
 
-def moments_of_table(features: Sequence[ContinuousFeature], label: Label, frame: pd.DataFrame) -> InputMoments:
+def moments_of_table(features: Sequence[NumericFeature], label: Label, frame: pd.DataFrame) -> InputMoments:
     """Moments of a *public* table; rows with a missing input or an undeclared class are left out."""
     t = np.column_stack([rescaled(feature, numbers(column_of(frame, feature))) for feature in features])
     if label.name not in frame.columns:
@@ -99,7 +100,7 @@ def moments_of_round(campaign: Campaign, tally: Tally) -> InputMoments:
         raise ValueError(
             f"{len(silent)} of {len(found.questions)} questions have no reports yet; let more devices answer"
         )
-    features = tuple(f for f in campaign.asked if isinstance(f, ContinuousFeature))
+    features = tuple(f.number for f in campaign.asked if f.number)
     asked = [found.asking(feature.name, VALUE) for feature in features]
     present = [present_shares(found.class_prior, [one]) for one in asked]
     values, shares = np.array([one.cells.value for one in asked]), np.array([one.of_class.value for one in present])
@@ -159,8 +160,7 @@ def fit_projection(
         low, high = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
         if spread is not None and deviation > 0:
             low, high = max(low, -spread * deviation), min(high, spread * deviation)
-        name = f"{method}{position}"
-        outputs.append({"name": name, "kind": "continuous", "low": low, "high": high, "bins": bins, "missing": missing})
+        outputs.append(describe_number(f"{method}{position}", low, high, bins=bins, missing=missing))
     private = {"fitted_study": moments.fitted_study, "fitted_epsilon": moments.fitted_epsilon}
     return {
         "method": method,
@@ -199,7 +199,7 @@ def _directions(moments: InputMoments, method: str, ridge: float | None, signal_
     return np.asarray(vectors * np.sign(largest))
 
 
-def _second_moments(features: Sequence[ContinuousFeature], found: Estimates) -> tuple[Array, float]:
+def _second_moments(features: Sequence[NumericFeature], found: Estimates) -> tuple[Array, float]:
     """E[t t^T] from the product questions, and the standard error of an entry."""
     position = {feature.name: index for index, feature in enumerate(features)}
     second = np.zeros((len(features), len(features)))

@@ -44,7 +44,8 @@ from ldp_protocols import Campaign, Question
 from ldp_protocols.document.authored import MODEL
 from ldp_protocols.document.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
 from ldp_protocols.document.questions import LABEL, PAIR, SIGN, SQUARE, VALUE, signs_of
-from ldp_protocols.document.schema import ContinuousFeature, Feature, Projection, is_gaussian
+from ldp_protocols.document.schema import Projection
+from ldp_protocols.features import Feature, NumericFeature
 
 Pairs = Sequence[tuple[Campaign, Tally]]
 
@@ -151,7 +152,7 @@ def learn(pairs: Pairs, how: Decoding, telling: Sequence[QuestionEstimate] | Non
     questions = [question for one in estimates for question in one.questions]
     if telling is None:
         telling = [one for one in questions if how.prior == POOLED or one.question.kind == LABEL]
-    discrete = [feature for feature in first.asked if not is_gaussian(feature)]
+    discrete = [feature for feature in first.asked if feature.moments is None]
     posterior = posterior_of(discrete, len(classes), questions, telling)
     shares = pool_classes(telling, len(classes), shared_records=any(one.privacy.answers == "all" for one, _ in pairs))
     tables, prior = posterior.tables, posterior.classes.value
@@ -162,10 +163,10 @@ def learn(pairs: Pairs, how: Decoding, telling: Sequence[QuestionEstimate] | Non
     likelihoods: list[Likelihood] = []
     insufficient: dict[str, list[str]] = {}
     for feature in first.asked:
-        if is_gaussian(feature):
-            moments = _moments(estimates, feature, shares, how)
+        if feature.moments is not None:
+            moments = _moments(estimates, feature.moments, shares, how)
             mean, variance = (tuple(numbers.tolist()) for numbers in (moments.mean, moments.variance))
-            likelihoods.append(GaussianLikelihood(feature, mean, variance))
+            likelihoods.append(GaussianLikelihood(feature.moments, mean, variance))
             if moments.insufficient.any():
                 insufficient[feature.name] = [classes[place] for place in np.flatnonzero(moments.insufficient)]
         else:  # Where a value is missing the model looks at the others: it needs P(value | class, present).
@@ -208,7 +209,7 @@ def _unweighted(projection: Projection | None) -> Projection | None:
     return replace(projection, outputs=tuple(replace(output, weight=1) for output in projection.outputs))
 
 
-def _moments(estimates: Sequence[Estimates], feature: ContinuousFeature, shares: Cells, how: Decoding) -> Moments:
+def _moments(estimates: Sequence[Estimates], feature: NumericFeature, shares: Cells, how: Decoding) -> Moments:
     """Return mean and variance of every class, pooled over the campaigns, shrunk where ``how`` says so."""
     asked = [[one.asking(feature.name, kind) for one in estimates] for kind in (VALUE, SQUARE)]
     value, square = map(pool, asked)

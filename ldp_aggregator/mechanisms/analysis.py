@@ -122,10 +122,6 @@ class Analysis(ABC, Generic[M]):
         """Say why ``n`` reports cannot have left such counts, as far as that is known."""
         return iter(())
 
-    def numbers(self, payload: bytes) -> str | None:
-        """A payload's numbers in words; None where it supports cells (``PureMechanism.support``)."""
-        return None
-
     # Laws.
 
     @property

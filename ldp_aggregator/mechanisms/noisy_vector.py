@@ -50,9 +50,6 @@ class NoisyVectorFacts(Analysis[N]):
     def sums(cls, rows: Rows, starts: Integers, cells: Integers, limits: Sequence[Limit]) -> list[Integers]:
         return add_columns(rows.view("<i4"), starts, cells)
 
-    def numbers(self, payload: bytes) -> str:
-        return ", ".join(map(str, struct.unpack(f"<{self.mechanism.domain_size}i", payload)))
-
     @property
     def unit(self) -> int:  # type: ignore[override]
         return 1 << self.mechanism.grid

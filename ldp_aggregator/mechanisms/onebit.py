@@ -56,9 +56,6 @@ class OneBitFacts(Analysis[OneBit]):
         drawn, bits = _cells_and_bits(rows, limits[1])
         return count_positions(2 * drawn + bits, starts, cells)
 
-    def numbers(self, payload: bytes) -> str:
-        return f"bit {payload[-1]} of cell {int.from_bytes(payload[:-1], 'little')}"
-
     @property
     def law_size(self) -> int:
         return 6 * self.mechanism.domain_size**2

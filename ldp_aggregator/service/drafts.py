@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from ldp_protocols import Campaign, DraftError
 from ldp_protocols.document.authored import MODEL
+from ldp_protocols.features import describe_number, describe_values
 from ldp_protocols.fields import parse_json
 
 if sys.version_info >= (3, 11):
@@ -102,7 +103,7 @@ def draft_of(columns: str, label: str, title: str, epsilon: str) -> str:
 
 
 def draft_from(columns: Mapping[str, Mapping[str, Any]], label: str, title: str, epsilon: float) -> str:
-    """Return the draft of columns that are read already, each without its name. Raises ValueError."""
+    """Return the draft of columns that are read already, by their names. Raises ValueError."""
     found = dict(columns)
     if not label.strip():
         raise ValueError(f"name the column to learn, one of {_names(found)}")
@@ -122,7 +123,7 @@ def draft_from(columns: Mapping[str, Mapping[str, Any]], label: str, title: str,
             "version": 1,
             "title": title.strip() or f"What tells {label.strip()}?",
             "label": {"name": label.strip(), "classes": classes["values"]},
-            "features": [{"name": name, **what} for name, what in found.items()],
+            "features": [*found.values()],
             "privacy": {"epsilon": epsilon},
         },
         indent=2,
@@ -140,17 +141,12 @@ def read_column(line: str) -> tuple[str, dict[str, Any]]:
     if len(values) > 1:
         if not all(values):
             raise ValueError(f"{name} has an empty value between two others")
-        return name, {"kind": "categorical", "values": values, **ordered}
+        return name, describe_values(name, values, **ordered)
     found = _RANGE.fullmatch(what)
     if found is None:
         raise ValueError(f"{name} does not say what it can be; {_HINT.format(name)}")
     bins = {} if found["bins"] is None else {"bins": int(found["bins"])}
-    return name, {
-        "kind": "continuous",
-        "low": _number(found["low"], name),
-        "high": _number(found["high"], name),
-        **bins,
-    }
+    return name, describe_number(name, _number(found["low"], name), _number(found["high"], name), **bins)
 
 
 def _number(text: str, name: str) -> float | int:

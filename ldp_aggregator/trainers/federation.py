@@ -39,7 +39,6 @@ from ldp_aggregator.trainers.sensitivities import ADD_REMOVE, checked_relation
 from ldp_aggregator.trainers.statistics import GRID, Integers, QueryNoise
 from ldp_protocols.campaign import Campaign
 from ldp_protocols.document.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
-from ldp_protocols.document.schema import ContinuousFeature
 from ldp_protocols.exact import Coins
 
 DEFAULTS: Final = Options()
@@ -354,8 +353,9 @@ def _published_noise(
     counts = noise[:, :k].astype(np.float64)
     result = noise.copy()
     for plan in plans:
-        if plan.part.kind == SUM and isinstance(plan.part.feature, ContinuousFeature):
-            u = (statistics.grid_values(plan.part.feature, column_of(table, plan.part.feature)) / GRID + 1) / 2
+        number = plan.part.feature.moments if plan.part.feature else None
+        if plan.part.kind == SUM and number is not None:
+            u = (statistics.grid_values(number, column_of(table, number)) / GRID + 1) / 2
             largest, known = np.zeros((nodes, k)), classes >= 0
             np.maximum.at(largest, (owners[known], classes[known]), u[known])
             unit = 2 * STEPS / plan.epsilon  # its epsilon is for two queries here

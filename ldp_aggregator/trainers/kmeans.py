@@ -30,9 +30,9 @@ from ldp_aggregator.trainers.randomness import RandomState, coins_of, discrete_l
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.statistics import GRID, Integers, grid_values
-from ldp_protocols.document.schema import ContinuousFeature, read_feature
 from ldp_protocols.errors import DocumentError
 from ldp_protocols.exact import Coins
+from ldp_protocols.features import NumericFeature, read_feature
 from ldp_protocols.fields import Fields, describe, parse_json
 
 VERSION: Final = 1
@@ -43,7 +43,7 @@ _MOST: Final = 1000
 
 @dataclass(frozen=True)
 class Clusters:
-    features: tuple[ContinuousFeature, ...]
+    features: tuple[NumericFeature, ...]
     centres: Integers
     """In steps of 1 / GRID of half a range, shape (clusters, features)."""
     guarantee: Guarantee
@@ -71,10 +71,10 @@ def _refuse(field: str, problem: str) -> DocumentError:
     return DocumentError("invalid-model", f"{field}: {problem}")
 
 
-def _feature(value: Any, place: str) -> ContinuousFeature:
-    feature = read_feature(value, place, 1, _refuse)
-    if not isinstance(feature, ContinuousFeature) or feature.bins is not None:
-        raise _refuse(place, "must be continuous, without bins")
+def _feature(value: Any, place: str) -> NumericFeature:
+    feature = read_feature(value, place, 1, _refuse).moments
+    if feature is None:
+        raise _refuse(place, "must be a number without bins")
     return feature
 
 
@@ -107,12 +107,12 @@ _STARTS: Final = 64
 
 
 class PrivateKMeans(ClusterMixin, BaseEstimator):
-    """Lloyd's algorithm with noise, on the continuous features of a schema.
+    """Lloyd's algorithm with noise, on the features of a schema that are numbers without bins.
 
     Parameters
     ----------
     schema
-        A draft (or campaign document); its continuous features and their bounds are used, and public.
+        A draft (or campaign document); those of its features and their bounds are used, and public.
     n_clusters, iterations
         Both fixed beforehand; each iteration spends epsilon / iterations.
     split
@@ -158,7 +158,7 @@ class PrivateKMeans(ClusterMixin, BaseEstimator):
             raise ValueError("n_clusters and iterations must be at least 1")
         schema = Schema.read(self.schema)
         if not schema.gaussians:
-            raise ValueError("the schema has no continuous feature without bins; k-means needs at least one")
+            raise ValueError("the schema has no number without bins; k-means needs at least one")
         accountant = FitAccountant(self.epsilon, self.accountant, type(self).__name__, ADD_REMOVE)
         coins = coins_of(self.random_state)
         points = _points(schema.gaussians, schema.prepare(X))
@@ -224,7 +224,7 @@ class PrivateKMeans(ClusterMixin, BaseEstimator):
         return counts, each - counts
 
 
-def _points(features: Sequence[ContinuousFeature], table: pd.DataFrame) -> Integers:
+def _points(features: Sequence[NumericFeature], table: pd.DataFrame) -> Integers:
     """Rows in [-1, 1]^d, in steps of 1/:data:`GRID`; shape (d, rows), so that each feature is contiguous."""
     return np.stack([grid_values(feature, column_of(table, feature)).astype(np.int64) for feature in features])
 

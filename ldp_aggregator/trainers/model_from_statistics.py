@@ -19,7 +19,7 @@ import pandas as pd
 from ldp_aggregator.estimation.moments import VARIANCE_PRIOR, shrink
 from ldp_aggregator.learning.naive_bayes import discrete_likelihood
 from ldp_aggregator.learning.published import Guarantee
-from ldp_aggregator.node_statistics import CLASSES, SQUARE, SUM, TABLE
+from ldp_aggregator.node_statistics import SQUARE, SUM, TABLE
 from ldp_aggregator.trainers import statistics
 from ldp_aggregator.trainers.accountant import Accountant
 from ldp_aggregator.trainers.base import SOUND, PrivateNaiveBayes, Training
@@ -28,7 +28,7 @@ from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.statistics import GRID, Array, Integers, QueryNoise
 from ldp_protocols.document.model import GaussianLikelihood, Likelihood, Model
-from ldp_protocols.document.schema import ContinuousFeature
+from ldp_protocols.features import NumericFeature
 
 DEFAULT_VARIANCE_FLOOR: Final = 1e-4
 """Relative to (high - low)^2."""
@@ -74,21 +74,22 @@ def rebuild(
     likelihoods: list[Likelihood] = []
     for position, plan in enumerate(plans):
         part = plan.part
-        if part.kind == CLASSES or part.feature is None:
+        if part.feature is None:
             continue
-        if part.kind == TABLE:
+        number = part.feature.moments
+        if number is None:
             table = np.maximum(pieces[position].reshape(-1, k), 0.0) + options.smoothing
             likelihoods.append(discrete_likelihood(part.feature, table))
-        elif part.kind == SUM and isinstance(part.feature, ContinuousFeature):
+        elif part.kind == SUM:
             if released is not None:
-                likelihoods.append(_likelihood(part.feature, *released[part.feature.name], options.variance_floor))
+                likelihoods.append(_likelihood(number, *released[number.name], options.variance_floor))
                 continue
             if plans[position + 1].part.kind != SQUARE:
                 raise AssertionError("the squares of a feature follow its sums")
             sums, squares = (piece / GRID for piece in pieces[position : position + 2])
             of_sums, of_squares = (variance / GRID**2 for variance in variances[position : position + 2])
             moments = _Moments(counts, count_variance, sums, of_sums, squares, of_squares)
-            likelihoods.append(_gaussian(part.feature, moments, options))
+            likelihoods.append(_gaussian(number, moments, options))
     prior = (counts / counts.sum()).tolist()
     return Model(schema.label.name, schema.label.classes, tuple(prior), tuple(likelihoods), schema.projection)
 
@@ -124,7 +125,7 @@ class _Moments(NamedTuple):
     square_variance: float
 
 
-def _gaussian(feature: ContinuousFeature, m: _Moments, options: Options) -> GaussianLikelihood:
+def _gaussian(feature: NumericFeature, m: _Moments, options: Options) -> GaussianLikelihood:
     mean = np.clip(m.sums / m.counts, -1.0, 1.0)
     second = np.clip(1.0 - m.squares / m.counts, 0.0, 1.0)
     variance = second - mean**2
@@ -142,7 +143,7 @@ def _gaussian(feature: ContinuousFeature, m: _Moments, options: Options) -> Gaus
     return _likelihood(feature, (mean + 1) / 2, variance / 4, options.variance_floor)
 
 
-def _likelihood(feature: ContinuousFeature, mean: Array, variance: Array, floor: float) -> GaussianLikelihood:
+def _likelihood(feature: NumericFeature, mean: Array, variance: Array, floor: float) -> GaussianLikelihood:
     """From the unit interval to the feature's own units: a mean within the bounds, a variance that they allow."""
     low, span = float(feature.low), float(feature.high) - float(feature.low)
     mean = np.clip(mean, 0.0, 1.0)

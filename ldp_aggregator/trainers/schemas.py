@@ -20,10 +20,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.learning.frames import as_column, declared_indices, texts_of, with_outputs
+from ldp_aggregator.learning.frames import as_column, declared_indices, features_of, with_outputs
 from ldp_aggregator.learning.naive_bayes import read_schema
 from ldp_protocols.campaign import Campaign
-from ldp_protocols.document.schema import CategoricalFeature, ContinuousFeature, Feature, Label, Projection, is_gaussian
+from ldp_protocols.document.schema import Label, Projection
+from ldp_protocols.features import Feature, NumericFeature
 
 
 @dataclass(frozen=True)
@@ -48,14 +49,14 @@ class Schema:
         return len(self.label.classes)
 
     @property
-    def gaussians(self) -> tuple[ContinuousFeature, ...]:
+    def gaussians(self) -> tuple[NumericFeature, ...]:
         """The features that are modelled by a mean and a variance."""
-        return tuple(f for f in self.features if is_gaussian(f))
+        return tuple(f.moments for f in self.features if f.moments)
 
     @property
     def tables(self) -> tuple[Feature, ...]:
         """The features that are counted value by value."""
-        return tuple(feature for feature in self.features if feature not in self.gaussians)
+        return tuple(feature for feature in self.features if feature.moments is None)
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -83,16 +84,7 @@ class Schema:
 
 def schema_of_table(frame: pd.DataFrame, class_count: int) -> Schema:
     """Bounds and values as the table has them: convenient for tables that are public, a leak for all others."""
-    features: list[Feature] = []
-    for name in frame.columns:
-        column = frame[name]
-        if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_bool_dtype(column.dtype):
-            known = column[np.isfinite(column)]
-            low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
-            features.append(ContinuousFeature(str(name), low, high if high > low else low + max(1.0, abs(low))))
-        else:
-            features.append(CategoricalFeature(str(name), tuple(sorted(texts_of(column)))))
-    return Schema(Label("class", tuple(map(str, range(class_count)))), tuple(features))
+    return Schema(Label("class", tuple(map(str, range(class_count)))), features_of(frame))
 
 
 CHUNK_ROWS: Final = 100_000

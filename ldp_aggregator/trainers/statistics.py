@@ -32,8 +32,8 @@ from ldp_aggregator.trainers.accountant import Accountant, allocate
 from ldp_aggregator.trainers.randomness import discrete_laplace, drawable
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.sensitivities import REPLACE
-from ldp_protocols.document.schema import ContinuousFeature, Feature
 from ldp_protocols.exact import Coins, discrete_laplace_variance
+from ldp_protocols.features import NumericFeature
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -81,16 +81,15 @@ def statistics_of(schema: Schema, frame: pd.DataFrame, classes: Integers) -> Int
         place = slice(part.start, part.stop)
         if part.feature is None:
             vector[place] = np.bincount(classes, minlength=k)
-        elif part.kind == TABLE:
+        elif (number := part.feature.moments) is None:
             values = feature_indices(part.feature, column_of(table, part.feature))
             known = values >= 0
             cells = values[known] * k + classes[known]
             vector[place] = np.bincount(cells, minlength=part.stop - part.start)
         else:
-            name = part.feature.name
             if part.kind == SUM:
-                moments[name] = iter(_moments(part.feature, column_of(table, part.feature), classes, k))
-            vector[place] = next(moments[name])
+                moments[number.name] = iter(_moments(number, column_of(table, number), classes, k))
+            vector[place] = next(moments[number.name])
     return vector
 
 
@@ -153,7 +152,7 @@ def book(plans: Iterable[QueryNoise], accountant: Accountant) -> None:
         accountant.spend(query, epsilon)
 
 
-def grid_values(feature: ContinuousFeature, column: pd.Series[Any]) -> Array:
+def grid_values(feature: NumericFeature, column: pd.Series[Any]) -> Array:
     """T in [-1, 1] in whole steps of 1/:data:`GRID`, as doubles; 0 where missing."""
     low, high = float(feature.low), float(feature.high)
     values = numbers(column)
@@ -167,10 +166,8 @@ def grid_values(feature: ContinuousFeature, column: pd.Series[Any]) -> Array:
     return values
 
 
-def _moments(feature: Feature, column: pd.Series[Any], classes: Integers, k: int) -> tuple[Integers, Integers]:
+def _moments(feature: NumericFeature, column: pd.Series[Any], classes: Integers, k: int) -> tuple[Integers, Integers]:
     """Sums of t and of 1 - t^2 per class, in steps."""
-    if not isinstance(feature, ContinuousFeature):
-        raise AssertionError("parts_of gives moments to continuous features only")
     sums: Array = np.zeros(k)
     squares: Array = np.zeros(k)
     for start in range(0, len(classes), _CHUNK):

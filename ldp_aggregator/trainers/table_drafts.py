@@ -16,7 +16,7 @@ from typing import Any, Final
 import pandas as pd
 
 from ldp_aggregator.trainers.schemas import TableError
-from ldp_protocols.document.schema import MISSING
+from ldp_protocols.features import MISSING, describe_number, describe_values
 from ldp_protocols.fields import LONGEST_TEXT
 
 MOST_DRAFTED_VALUES: Final = 50
@@ -24,7 +24,7 @@ MOST_DRAFTED_VALUES: Final = 50
 
 MOST_DRAFTED_CLASSES: Final = 20
 FEWEST_NUMBERS: Final = 12
-"""A column of whole numbers with fewer different values is taken as codes, that is, as categorical."""
+"""A column of whole numbers with fewer different values is taken as codes, that is, value by value."""
 
 DEFAULT_BINS: Final = 8
 
@@ -54,12 +54,12 @@ def draft_from_table(
     for name in map(str, table.columns):
         if name == label:
             continue
-        feature, note = _feature(table[name], bins)
+        feature, note = _feature(name, table[name], bins)
         notes.append(f"{name}: {note}")
         if feature is None:
             left_out.append(name)
         else:
-            features.append({"name": name, **feature})
+            features.append(feature)
     if not features:
         raise TableError(f"{source}: no column beside {label!r} can be asked about; see: {'; '.join(notes[1:])}")
     draft = {
@@ -86,8 +86,8 @@ def _classes(column: pd.Series[str], source: str) -> list[str]:
     return classes
 
 
-def _feature(column: pd.Series[str], bins: int) -> tuple[Mapping[str, Any] | None, str]:
-    """The feature without its name (None where the column is left out), and what to note about it."""
+def _feature(name: str, column: pd.Series[str], bins: int) -> tuple[Mapping[str, Any] | None, str]:
+    """The feature (None where the column is left out), and what to note about it."""
     present = column[column.str.strip() != ""]
     different = present.nunique()
     order = [text for text in map(str, categories_in_order(column)) if text.strip()]  # The empty one is missing.
@@ -103,7 +103,7 @@ def _feature(column: pd.Series[str], bins: int) -> tuple[Mapping[str, Any] | Non
     if numbers is not None and (different >= FEWEST_NUMBERS or any(not number.is_integer() for number in numbers)):
         low, high = round_bounds(min(numbers), max(numbers))
         note = f"the bounds {low:g} to {high:g} were read off the data; replace them by what the measurement can be"
-        return {"kind": "continuous", "low": low, "high": high, "bins": bins, "missing": holes}, note + told
+        return describe_number(name, low, high, bins=bins, missing=holes), note + told
     if not order and (different > MOST_DRAFTED_VALUES or different == len(column)):
         return None, f"left out: {different} different texts in {len(column)} rows, too many for a list of values"
     values = order or _sorted_values(present)
@@ -115,7 +115,7 @@ def _feature(column: pd.Series[str], bins: int) -> tuple[Mapping[str, Any] | Non
         note = f"the {len(values)} values and their order are those of an ordered column; list those that can occur"
     ordered = {"ordered": True} if order and MISSING not in values else {}
     missing = holes and MISSING not in values
-    return {"kind": "categorical", "values": values, "missing": missing, **ordered}, note + told
+    return describe_values(name, values, missing=missing, **ordered), note + told
 
 
 def round_bounds(low: float, high: float) -> tuple[float, float]:

@@ -75,7 +75,7 @@ def sent_reports(install: Install, scope: str) -> tuple[SentReport, ...]:
                 url="" if receipt is None else receipt.url,
                 at=kept.at,
                 asked="" if campaign is None or question is None else _asked(campaign, question),
-                said=payload.hex() if campaign is None or question is None else _said(campaign, question, payload),
+                said=payload.hex() if campaign is None or question is None else said_by(campaign, question, payload),
                 payload=payload,
                 reply=kept.code or None,
                 way=DIRECT if consent is None or not consent.gateway else SEALED,
@@ -194,18 +194,19 @@ def _asked(campaign: Campaign, question: Question) -> str:
     return f"{question.feature} and {question.other or label}"
 
 
-def _said(campaign: Campaign, question: Question, payload: bytes) -> str:
+def said_by(campaign: Campaign, question: Question, payload: bytes) -> str:
     """Tell what a payload claims."""
     mechanism: Any = question.mechanism
     if not hasattr(mechanism, "support"):
         return f"{len(payload)} bytes of numbers, of which noise is the most"
     cells = sorted(mechanism.support(payload))
     named = "; ".join(_cell(campaign, question, cell) for cell in cells[:_MOST_NAMED])
-    chance = f"true with probability {float(mechanism.p):.2f}"
+    chance = f"with probability {float(mechanism.p):.2f}"
     if not any(mechanism.joint_support):  # It never marks two, so that the one it marks is its answer.
-        return f"{named} ({chance})"
+        return f"{named} (true {chance})"
     more = "; ..." if len(cells) > _MOST_NAMED else ""
-    return f"{len(cells)} of {question.domain_size} answers are marked: {named}{more} (the true one is: {chance})"
+    marked = f"{len(cells)} of {question.domain_size} answers are marked{': ' if cells else ''}{named}{more}"
+    return f"{marked} (the true one is among them {chance})"
 
 
 def _cell(campaign: Campaign, question: Question, cell: int) -> str:
@@ -215,27 +216,11 @@ def _cell(campaign: Campaign, question: Question, cell: int) -> str:
     if question.kind == RIGHT:
         return ("wrong", "right")[cell]
     value, class_index = divmod(cell, len(classes))
-    if question.kind == SCORE:
-        return f"{_place(campaign, value)}, {classes[class_index]}"
-    feature: Any = campaign.feature(question.feature)
+    if campaign.evaluation is not None:
+        about = "the model" if campaign.evaluation.edges is None else "log odds"
+        return f"{about} {campaign.evaluation.names[value]}, {classes[class_index]}"
     if question.encoding == "sign":
         class_index, end = divmod(cell, signs_of(question, len(classes)))
         named = ("the lower end", "the upper end", "missing")[end]
         return named if question.kind == PRODUCT else f"{named}, {classes[class_index]}"
-    return f"{_value(feature, value)}, {classes[class_index]}"
-
-
-def _place(campaign: Campaign, place: int) -> str:
-    """Return a class that the model says, or a bin of its log odds."""
-    edges = campaign.evaluation.edges if campaign.evaluation else None
-    if edges is None:
-        return f"the model says {campaign.label.classes[place]}"
-    ends = ("-infinity", *(f"{edge:g}" for edge in edges), "infinity")
-    return f"log odds from {ends[place]} to {ends[place + 1]}"
-
-
-def _value(feature: Any, value: int) -> str:
-    if hasattr(feature, "values") and value < len(feature.values):
-        return str(feature.values[value])
-    edges = (float(feature.low), *feature.inner_edges, float(feature.high)) if hasattr(feature, "inner_edges") else ()
-    return f"{edges[value]:.6g} to {edges[value + 1]:.6g}" if value + 1 < len(edges) else "missing"
+    return f"{campaign.feature(question.feature).cell_names[value]}, {classes[class_index]}"

@@ -18,10 +18,11 @@ from ldp_protocols.document.authored import MOMENTS, Evaluation, Privacy, asked_
 from ldp_protocols.document.gateway import Gateway
 from ldp_protocols.document.issuer import Issuer
 from ldp_protocols.document.questions import MOST_PRODUCTS, Question, read_question
-from ldp_protocols.document.schema import MOST_FEATURES, CategoricalFeature, Feature, Label, Projection
+from ldp_protocols.document.schema import MOST_FEATURES, Label, Projection
 from ldp_protocols.document.windows import Windows
 from ldp_protocols.errors import DocumentError, DraftError
 from ldp_protocols.exact import exact_epsilon, float_up
+from ldp_protocols.features import Feature
 from ldp_protocols.fields import Fields, parse_json
 from ldp_protocols.framing import MOST_PADDED, longest
 
@@ -132,12 +133,8 @@ class Campaign:
     def _repr_html_(self) -> str:
         from html import escape
 
-        rows = [(self.label.name, " | ".join(self.label.classes), "learned")]
-        for one in self.features:
-            if isinstance(one, CategoricalFeature):
-                rows.append((one.name, (" < " if one.ordered else " | ").join(one.values), "asked"))
-            else:
-                rows.append((one.name, f"{one.low:g} to {one.high:g}", "asked"))
+        rows = [(self.label.name, f"one of {', '.join(self.label.classes)}", "learned")]
+        rows += [(one.name, one.wanted(), "asked") for one in self.features]
         cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
         heading = f"<b>{escape(self.title)}</b>, epsilon {self.realised_epsilon:.6g}, {len(self.questions)} questions"
         return f"<p>{heading}<br><code>{self.id}</code></p><table><tr>{'</tr><tr>'.join(cells)}</tr></table>"

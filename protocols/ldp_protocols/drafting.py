@@ -39,9 +39,10 @@ from ldp_protocols.document.questions import (
     VALUE,
     Question,
 )
-from ldp_protocols.document.schema import ContinuousFeature, Feature, Label, is_gaussian
+from ldp_protocols.document.schema import Label
 from ldp_protocols.errors import DraftError
 from ldp_protocols.exact import divide_down, exact_epsilon
+from ldp_protocols.features import Feature
 from ldp_protocols.fields import Fields, parse_json
 from ldp_protocols.mechanisms import (
     DISCRETE,
@@ -136,10 +137,10 @@ def _check_round(asks: str, label: Label, features: Sequence[Feature], privacy: 
     if asks != MOMENTS:
         return
     for position, feature in enumerate(features):
-        if isinstance(feature, ContinuousFeature) and feature.bins is not None:
+        if feature.number and not feature.moments:
             raise DraftError(
-                f"features[{position}].bins",
-                f"is {feature.bins}, and a round of moments asks for the number itself. Leave it out here; the round "
+                f"features[{position}].{feature.sized_by}",
+                f"is {feature.size}, and a round of moments asks for the number itself. Leave it out here; the round "
                 "that follows may have bins",
             )
     said = {"discrete": None if privacy.discrete == AUTO else privacy.discrete, "theta": privacy.theta}
@@ -178,7 +179,7 @@ def compile_questions(
     epsilon = divide_down(privacy.epsilon, groups) if privacy.answers == "all" else privacy.epsilon
     _check_epsilon(epsilon)
     exact = exact_epsilon(epsilon)
-    _check_complete([one for one in features if moments or is_gaussian(one)], privacy)
+    _check_complete([one for one in features if moments or one.moments], privacy)
     theta = _threshold(privacy)
     asked = _all_asked(label, features, privacy, moments=moments)
     indexed = {one: make_discrete(privacy.discrete, one.cells, exact, theta) for one in asked if one.cells}
@@ -241,7 +242,7 @@ def _check_complete(features: Sequence[Feature], privacy: Privacy) -> None:
             raise DraftError(
                 "privacy.continuous",
                 f"{privacy.continuous} cannot tell that a value of {feature.name} is missing; take sign or auto, or "
-                'declare "missing": false for every continuous feature without bins',
+                'declare "missing": false for every number without bins',
             )
 
 
@@ -259,7 +260,7 @@ def _all_asked(label: Label, features: Sequence[Feature], privacy: Privacy, *, m
     and every pair tells the class as well: more devices there are lost to the features.
     """
     open_label = label.weight is None and privacy.answers == "one"
-    classes, seldom = len(label.classes), not moments and open_label and not any(map(is_gaussian, features))
+    classes, seldom = len(label.classes), not moments and open_label and not any(one.moments for one in features)
     whole = _WHOLE - _LABEL_WEIGHT if seldom else 1
     alone = 1 if label.weight is None else label.weight
     if seldom:
@@ -267,7 +268,7 @@ def _all_asked(label: Label, features: Sequence[Feature], privacy: Privacy, *, m
     asked = [_Asked(LABEL, 0, alone, cells=classes)] if alone else []
     for group, feature in enumerate(features, start=1):
         weight = whole * feature.weight
-        if moments or is_gaussian(feature):
+        if moments or feature.moments:
             kinds = (VALUE,) if moments else (VALUE, SQUARE)
             asked += [_Asked(kind, group, weight, feature.name) for kind in kinds]
         else:

@@ -64,6 +64,12 @@ def positions_of(texts: Sequence[str]) -> Mapping[str, int]:
     return positions
 
 
+def position_of(value: object, positions: Mapping[str, int]) -> int | None:
+    """The position of the declared text that a value means; None where it means none."""
+    text = text_of(value)
+    return None if text is None else positions.get(text)
+
+
 def number_of(value: object) -> float | None:
     """The double nearest to a number, or None where there is none: nothing, NaN, a text that is no number.
 

@@ -28,7 +28,6 @@ from ldp_aggregator.node_statistics import campaign_of, decode_share, encode_sha
 from ldp_client import Classifier, perturb
 from ldp_protocols import Campaign, DocumentError, decode_upload, encode_upload
 from ldp_protocols.document.model import DiscreteLikelihood, Model
-from ldp_protocols.document.schema import CategoricalFeature
 from ldp_protocols.errors import PAYLOAD_CODES
 from ldp_protocols.exact import exact_epsilon
 from ldp_protocols.wire import Block, encode_blocks
@@ -84,7 +83,7 @@ def read_document(data: bytes) -> bool:
 
 
 def _value_of(feature: Any) -> object:
-    return feature.values[0] if isinstance(feature, CategoricalFeature) else feature.low
+    return feature.number.low if feature.number else feature.names[0]
 
 
 def _documents() -> list[bytes]:

@@ -72,7 +72,7 @@ def test_a_device_says_in_words_what_it_sent_and_where_there_are_three_classes_w
         return report.asked, report.said
 
     of_two = server.publish(evaluation(edges=[-1, 0]))
-    bins = ("log odds from -infinity to -1", "log odds from -1 to 0", "log odds from 0 to infinity")
+    bins = ("log odds up to -1", "log odds (-1, 0]", "log odds above 0")
     for asked, said in (sent(of_two, RECORD) for _ in range(40)):
         if asked == "whether the model is right about y":
             assert said.split(" (true")[0] in {"right", "wrong"}

@@ -17,7 +17,8 @@ from records import Watched
 
 from ldp_client.problems import record_problems
 from ldp_protocols import Campaign
-from ldp_protocols.document.schema import CategoricalFeature, Label
+from ldp_protocols.document.schema import Label
+from ldp_protocols.features import CategoricalFeature
 from ldp_protocols.values import composed, held, number_of, text_of
 
 numpy = pytest.importorskip("numpy")

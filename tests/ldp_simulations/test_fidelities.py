@@ -7,7 +7,8 @@ from scipy.stats import ks_2samp
 
 from ldp_protocols import Campaign, RecordError
 from ldp_simulations import FIDELITIES, simulate
-from ldp_simulations.fidelities import Columns, simulate_counts, simulate_vector
+from ldp_simulations.columns import Columns
+from ldp_simulations.fidelities import simulate_counts, simulate_vector
 
 FALSE_ALARM = 1e-6
 ROUNDS = {"device": 30, "vector": 120, "counts": 200}

@@ -12,7 +12,7 @@ from ldp_aggregator.counting.payloads import cells as tally_length
 from ldp_aggregator.counting.payloads import count, refusals
 from ldp_aggregator.learning.series import series_of
 from ldp_aggregator.mechanisms import analysis_of
-from ldp_aggregator.mechanisms.analysis import Rows
+from ldp_aggregator.mechanisms.analysis import MomentBatch, Rows
 from ldp_aggregator.mechanisms.noisy_vector import noise_sums
 from ldp_aggregator.mechanisms.onebit import multiply_shift
 from ldp_aggregator.mechanisms.sampling import bernoulli, bernoulli_bits, bernoulli_each, discrete_laplace
@@ -21,7 +21,8 @@ from ldp_protocols.document.questions import INDEX, LABEL, MOMENT, VALUE
 from ldp_protocols.exact import ONE
 from ldp_protocols.mechanisms import DISCRETE, MOMENTS, VALUE_BITS, AnyMechanism, Moment, NoisyVector, SubsetSelection
 from ldp_simulations import SeededCoins
-from ldp_simulations.fidelities import UNIT, Columns, Items, MomentBatch, simulate
+from ldp_simulations.columns import UNIT, Columns, Items
+from ldp_simulations.fidelities import simulate
 
 DEVICES, SIMULATED = 6_000, 60_000
 DRAWN, COUNTED = 2_000, 10_000

@@ -1,5 +1,6 @@
 // A published model, as strictly as its numbers need it.
 import { LdpError } from "../errors.js";
+import { ROWS, type Modelled } from "../features.js";
 import { add, type Bounds, type Linear } from "../values.js";
 
 interface Named {
@@ -8,8 +9,7 @@ interface Named {
 type Table = readonly (readonly number[])[]; // [value][class]
 export type ModelFeature = Named &
   (
-    | { readonly kind: "categorical"; readonly values: readonly string[]; readonly likelihood: Table }
-    | (Bounds & { readonly kind: "continuous"; readonly bins: number; readonly likelihood: Table })
+    | (Modelled & { readonly likelihood: Table })
     | (Bounds & { readonly kind: "gaussian"; readonly mean: readonly number[]; readonly variance: readonly number[] })
   );
 
@@ -42,9 +42,8 @@ function isFeature(feature: ModelFeature, k: number): boolean {
     return isRange(feature) && isRow(mean, k) && isRow(variance, k, LEAST);
   }
   const { likelihood } = feature;
-  const size = feature.kind === "categorical" ? new Set(feature.values).size : isRange(feature) && feature.bins;
   return (
-    likelihood.length === size &&
+    likelihood.length === ROWS[feature.kind]!(feature) &&
     likelihood.every((row) => isRow(row, k, 0)) &&
     likelihood[0]!.every((_, c) => adds(likelihood.map((row) => row[c]!)))
   );

@@ -1,16 +1,8 @@
 export type { Classifier } from "../classifier/classifier.js";
 export type { Model, ModelFeature } from "../classifier/model.js";
-export type {
-  Campaign,
-  CampaignDocument,
-  CategoricalFeature,
-  ContinuousFeature,
-  Feature,
-  LabelOf,
-  RecordOf,
-  ValueOf,
-} from "../document/types.js";
+export type { Campaign, CampaignDocument, LabelOf, RecordOf, ValueOf } from "../document/types.js";
 export { LdpError } from "../errors.js";
+export type * from "../features.js";
 export type { DeviceCampaign, Status, Withdrawal } from "./campaign.js";
 export { Device, type DeviceOptions } from "./device.js";
 export type { Ledger, Per, SentReport } from "./ledger.js";

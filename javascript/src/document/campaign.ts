@@ -3,6 +3,7 @@ import { base64url, utf8 } from "../bytes.js";
 import { ensure } from "../errors.js";
 import { floatUp, larger, sum, within, type Ratio } from "../exact/rationals.js";
 import { sha256 } from "../exact/sha256.js";
+import type { Feature } from "../features.js";
 import {
   among,
   areDeclared,
@@ -24,8 +25,17 @@ import { isIssuer } from "./issuer.js";
 import { strictJson } from "./json.js";
 import { checkProjection } from "./projection.js";
 import { readQuestion, MOST_PRODUCTS } from "./questions.js";
-import { cellsOf, isFeature, isGaussian, MOST_CLASSES, MOST_FEATURES, MOST_WEIGHT, nameOf } from "./schema.js";
-import type { Campaign, CampaignDocument, ContinuousFeature, Feature, Question } from "./types.js";
+import {
+  cellsOf,
+  isFeature,
+  isGaussian,
+  isNumber,
+  MOST_CLASSES,
+  MOST_FEATURES,
+  MOST_WEIGHT,
+  nameOf,
+} from "./schema.js";
+import type { Campaign, CampaignDocument, Question } from "./types.js";
 import { areWindows, opensAt, WINDOW_GRACE } from "./windows.js";
 
 const LARGEST_DOCUMENT = 4 << 20; // bytes
@@ -39,7 +49,7 @@ function checkAuthored(document: any): Feature[] {
   const score = asks === "score";
   const plain = !moments && !score;
   const k = label?.classes?.length;
-  let inputs: ContinuousFeature[] | undefined;
+  let inputs: Feature[] | undefined;
   // In this order: what comes later looks at what came before.
   check(document, {
     version: (version) => version === 1,
@@ -52,7 +62,8 @@ function checkAuthored(document: any): Feature[] {
         weight: optional(whole(0, MOST_WEIGHT)),
       }),
     features: (list) =>
-      isList(list, 1, MOST_FEATURES, isFeature(k, moments ? "continuous" : undefined)) &&
+      isList(list, 1, MOST_FEATURES, isFeature(k)) &&
+      (!moments || list.every(isNumber)) &&
       distinct([label, ...list].map(nameOf)),
     privacy: (value) =>
       check(value, {

@@ -19,17 +19,8 @@ import {
   whole,
   type Rule,
 } from "./checks.js";
-import {
-  boundsOf,
-  isFeature,
-  MOST_CELLS,
-  MOST_CLASSES,
-  MOST_FEATURES,
-  MOST_VALUES,
-  MOST_WEIGHT,
-  nameOf,
-  sizeOf,
-} from "./schema.js";
+import { boundsOf, described, names, RULES, sizeOf } from "../features.js";
+import { isFeature, MOST_CELLS, MOST_CLASSES, MOST_FEATURES, MOST_WEIGHT, nameOf } from "./schema.js";
 import { strictJson } from "./json.js";
 import { checkProjection } from "./projection.js";
 import type { CampaignDocument, Evaluation } from "./types.js";
@@ -44,29 +35,23 @@ const isShares = (row: number[]): boolean =>
 const isLikelihood =
   (k: number): Rule =>
   (feature) => {
-    const { kind } = feature ?? {};
     return check(feature, {
       name: isName,
-      kind: among("categorical continuous gaussian"),
-      ...(kind === "categorical"
-        ? { values: (values) => areTexts(values, 1, MOST_VALUES) }
-        : { ...boundsOf(feature), ...(kind === "continuous" && { bins: whole(2, MOST_VALUES) }) }),
-      ...(kind === "gaussian"
+      kind: among(`${names()} gaussian`),
+      ...(feature?.kind === "gaussian"
         ? {
+            ...boundsOf(feature),
             mean: (row) => isRow(row, k),
             variance: (row) => isRow(row, k, (v) => v > 0 && v <= LARGEST_VARIANCE),
           }
         : {
+            ...RULES[feature?.kind]?.(feature, true),
             likelihood: (rows) =>
               isList(rows, sizeOf(feature), sizeOf(feature), (row) => isRow(row, k)) &&
               rows[0]?.every((_: number, c: number) => isShares(rows.map((row) => row[c]))),
           }),
     } as Record<string, Rule>);
   };
-
-/** What two features with one name must have in common. */
-const described = ({ name, kind, values, low, high, bins }: any): string =>
-  JSON.stringify([name, kind === "gaussian" ? "continuous" : kind, values, low, high, bins]);
 
 /**
  * Checks a model, as it was read from JSON: of the campaign's label, where that is known, and about nothing but its features, where

@@ -1,10 +1,10 @@
 // The check of a projection.
 import { among, areTexts, check, distinct, isAbsent, isList, isName, isPositive, isRow, like } from "./checks.js";
-import { isFeature, MOST_FEATURES, nameOf } from "./schema.js";
-import type { ContinuousFeature, Feature } from "./types.js";
+import type { Feature } from "../features.js";
+import { isFeature, isNumber, MOST_FEATURES, nameOf } from "./schema.js";
 
 /** The input features of the projection, in its order. */
-export function checkProjection(projection: any, { features, label, study }: any): ContinuousFeature[] {
+export function checkProjection(projection: any, { features, label, study }: any): Feature[] {
   const { fitted_on, inputs: names, mean, scale, outputs } = projection;
   const fitted = fitted_on !== "public";
   const m = names?.length;
@@ -19,13 +19,12 @@ export function checkProjection(projection: any, { features, label, study }: any
     method: among("pca dca"),
     inputs: (list) =>
       areTexts(list, 1, MOST_FEATURES) &&
-      (inputs = list.map((name) => features.find((feature: Feature) => feature.name === name))).every(
-        (input) => input?.kind === "continuous",
-      ),
+      (inputs = list.map((name) => features.find((feature: Feature) => feature.name === name))).every(isNumber),
     mean: (row) => isRow(row, m),
     scale: (row) => isRow(row, m, isPositive),
     outputs: (list) =>
-      isList(list, 1, m, isFeature(label.classes.length, "continuous")) &&
+      isList(list, 1, m, isFeature(label.classes.length)) &&
+      list.every(isNumber) &&
       distinct([label, ...features, ...list].map(nameOf)),
     matrix: (rows) =>
       isList(

@@ -2,29 +2,8 @@
 import type { Model } from "../classifier/model.js";
 import type { Coins } from "../exact/coins.js";
 import type { Ratio } from "../exact/rationals.js";
+import type { Feature, Numeric } from "../features.js";
 import type { Moment, Parameters } from "../mechanisms/mechanism.js";
-
-export interface CategoricalFeature {
-  readonly name: string;
-  readonly kind: "categorical";
-  readonly values: readonly string[];
-  readonly weight?: number | null;
-  readonly missing?: boolean | null;
-  /** Whether the values are listed in their order. No answer depends on it. */
-  readonly ordered?: boolean | null;
-}
-
-export interface ContinuousFeature {
-  readonly name: string;
-  readonly kind: "continuous";
-  readonly low: number;
-  readonly high: number;
-  readonly bins?: number | null;
-  readonly weight?: number | null;
-  readonly missing?: boolean | null;
-}
-
-export type Feature = CategoricalFeature | ContinuousFeature;
 
 export interface Projection {
   readonly method: string;
@@ -32,7 +11,7 @@ export interface Projection {
   readonly mean: readonly number[];
   readonly scale: readonly number[];
   readonly matrix: readonly (readonly number[])[];
-  readonly outputs: readonly ContinuousFeature[];
+  readonly outputs: readonly Numeric[];
   readonly fitted_on: string;
   readonly fitted_study?: string | null;
   readonly fitted_epsilon?: number | null;
@@ -101,7 +80,7 @@ export type ValueOf<V extends string> =
   | (V extends `${infer N extends number}` ? N : never)
   | (V extends "0" | "1" | "true" | "True" | "false" | "False" ? boolean : never);
 
-type Answer<F> = F extends { readonly kind: "categorical"; readonly values: readonly (infer V extends string)[] }
+type Answer<F> = F extends { readonly values: readonly (infer V extends string)[] }
   ? ValueOf<V>
   : number | bigint | boolean | `${number}`;
 

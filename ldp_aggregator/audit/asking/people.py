@@ -22,6 +22,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from ldp_aggregator.audit.asking.black_box import Person, UnreadableRecord
+from ldp_aggregator.audit.asking.features import AskedFeature, feature_of
 
 Document = Mapping[str, Any]
 T = TypeVar("T")
@@ -30,13 +31,10 @@ MOST_PEOPLE: Final = 72
 """With more to ask, every feature has its share of them."""
 
 _CLASSES: Final = 32
-_BETWEEN: Final = 14
 _BOTH_ENDS: Final = 16
 """Classes of which both ends of the features are asked; of further ones one end each, in turn."""
 
 _ODD: Final = (None, "", "a text that nobody declared", True, 7, -0.0, [1], {"a": 1}, math.nan, math.inf, -math.inf)
-_FAR: Final = 20
-"""A number far outside lies so many ranges beyond the bounds."""
 
 
 def key_of(person: Person) -> str:
@@ -45,8 +43,8 @@ def key_of(person: Person) -> str:
 
 def people_of(document: Document, rng: np.random.Generator) -> tuple[Person, ...]:
     """List the people to ask about a document, the most telling first; all different."""
-    features, classes = document["features"], spread(document["label"]["classes"], _CLASSES)
-    ends = [{f["name"]: ends_of(f)[end] for f in features} for end in (0, 1)]
+    features, classes = _features(document), spread(document["label"]["classes"], _CLASSES)
+    ends = [{feature.name: feature.ends[end] for feature in features} for end in (0, 1)]
     main = [
         Person(ends[end], name)
         for number, name in enumerate(classes)
@@ -65,43 +63,24 @@ def spread(values: Sequence[T], most: int) -> list[T]:
     return [values[round(place * (len(values) - 1) / (most - 1))] for place in range(most)]
 
 
-def ends_of(feature: Mapping[str, Any]) -> tuple[object, object]:
-    """The first and the last value of a feature."""
-    if feature["kind"] == "categorical":
-        return feature["values"][0], feature["values"][-1]
-    return feature["low"], feature["high"]
+def _features(document: Document) -> list[AskedFeature]:
+    return [feature_of(declared) for declared in document["features"]]
 
 
-def between(feature: Mapping[str, Any], rng: np.random.Generator) -> list[object]:
-    """Up to 14 values between the ends of a feature: its own, or the middles of its bins, or three numbers. Where there
-    are more, a lot draws which.
-    """
-    if feature["kind"] == "categorical":
-        return _some(feature["values"][1:-1], rng)
-    low, high = feature["low"], feature["high"]
-    bins = feature.get("bins")
-    shares = [0.25, 0.5, 0.75] if bins is None else [(cell + 0.5) / bins for cell in _some(range(1, bins - 1), rng)]
-    return [low + (high - low) * share for share in shares]
-
-
-def _some(values: Sequence[T], rng: np.random.Generator) -> list[T]:
-    return [values[place] for place in sorted(rng.permutation(len(values))[:_BETWEEN])]
-
-
-def _all_at_once(features: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, object]]:
+def _all_at_once(features: Sequence[AskedFeature]) -> Iterator[Mapping[str, object]]:
     """Records in which every feature is odd in the same way, and one that has more than was asked for."""
-    names = [feature["name"] for feature in features]
+    names = [feature.name for feature in features]
     yield {}
     yield UnreadableRecord({}, names)
     for odd in _ODD:
         yield dict.fromkeys(names, odd)
     for sign in (1, -1):
-        yield {feature["name"]: _far(feature, sign) for feature in features}
-    yield {feature["name"]: ends_of(feature)[0] for feature in features} | {"a feature that nobody declared": 1}
+        yield {feature.name: feature.far(sign) for feature in features}
+    yield {feature.name: feature.ends[0] for feature in features} | {"a feature that nobody declared": 1}
 
 
 def _in_turn(
-    features: Sequence[Mapping[str, Any]], ends: Sequence[Mapping[str, object]], rng: np.random.Generator
+    features: Sequence[AskedFeature], ends: Sequence[Mapping[str, object]], rng: np.random.Generator
 ) -> Iterator[Mapping[str, object]]:
     """Records of which one feature differs from the first person's, one of each feature after the other."""
     for row in zip_longest(*(list(_alone(feature, ends, rng)) for feature in features)):
@@ -109,27 +88,19 @@ def _in_turn(
 
 
 def _alone(
-    feature: Mapping[str, Any], ends: Sequence[Mapping[str, object]], rng: np.random.Generator
+    feature: AskedFeature, ends: Sequence[Mapping[str, object]], rng: np.random.Generator
 ) -> Iterator[Mapping[str, object]]:
     first, last = ends
-    name = feature["name"]
+    name = feature.name
     yield {other: value for other, value in first.items() if other != name}
     yield {name: last[name]}
-    yield {**last, name: _far(feature, 1)}
+    yield {**last, name: feature.far(1)}
     yield UnreadableRecord({other: value for other, value in last.items() if other != name}, [name])
-    for number, value in enumerate(between(feature, rng)):
+    for number, value in enumerate(feature.between(rng)):
         yield {**ends[number % 2], name: value}
     yield {**first, name: "a text that nobody declared"}
     yield {**last, name: math.nan}
-    yield {**first, name: _far(feature, -1)}
-
-
-def _far(feature: Mapping[str, Any], sign: int) -> object:
-    """A number far outside; of a category, one that no list of values can hold."""
-    if feature["kind"] == "categorical":
-        return sign * 1e300
-    width = feature["high"] - feature["low"]
-    return feature["high"] + _FAR * width if sign > 0 else feature["low"] - _FAR * width
+    yield {**first, name: feature.far(-1)}
 
 
 Pair = tuple[int, int, int, int]
@@ -140,9 +111,6 @@ DRAWN: Final = 24
 
 DRAWN_SHARE: Final = 8
 """They are asked an eighth as often as the others."""
-
-RANGES: Final = 8
-"""Equal parts of a number's range, of which each is a value."""
 
 _TRIES: Final = 32
 """Records of which the one with the most new pairs is taken."""
@@ -157,13 +125,12 @@ def drawn_people(
     """At most so many people with a value for every feature, all different from each other and from who is ``asked``
     in any case.
     """
-    features, classes = document["features"], document["label"]["classes"]
-    values = (len(of["values"]) if of["kind"] == "categorical" else RANGES for of in features)
+    features, classes = _features(document), document["label"]["classes"]
     covered: set[Pair] = set()
     for person in asked:
         cells = [classes.index(person.label), *(_cell(feature, person) for feature in features)]
         covered |= _pairs(cells, range(len(cells))[:_PLACES])
-    met = [np.zeros(size, dtype=np.int64) for size in (len(classes), *values)]
+    met = [np.zeros(size, dtype=np.int64) for size in (len(classes), *(of.cells for of in features))]
     people: dict[str, Person] = {}
     for _ in range(count):
         places = np.sort(rng.permutation(len(met))[:_PLACES])
@@ -175,33 +142,18 @@ def drawn_people(
         for times, cell in zip(met, tries[best], strict=True):
             times[cell] += 1
         label, *cells = tries[best]
-        record = {of["name"]: _value(of, cell, rng) for of, cell in zip(features, cells, strict=True)}
+        record = {of.name: of.drawn(cell, rng) for of, cell in zip(features, cells, strict=True)}
         person = Person(record, classes[label])
         people[key_of(person)] = person
     keys = {key_of(person) for person in asked}
     return tuple(person for key, person in people.items() if key not in keys)
 
 
-def _cell(feature: Mapping[str, Any], person: Person) -> int | None:
-    """The number of a person's value, or of its range; None where it is odd."""
-    if isinstance(person.record, UnreadableRecord):
-        return None
-    value = person.record.get(feature["name"])
-    if feature["kind"] == "categorical":
-        return feature["values"].index(value) if isinstance(value, str) and value in feature["values"] else None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not feature["low"] <= value <= feature["high"]:
-        return None
-    share = (value - feature["low"]) / (feature["high"] - feature["low"])
-    return min(RANGES - 1, int(RANGES * share))
+def _cell(feature: AskedFeature, person: Person) -> int | None:
+    """The cell of a person's value; None where it is odd."""
+    return None if isinstance(person.record, UnreadableRecord) else feature.cell_of(person.record.get(feature.name))
 
 
 def _pairs(cells: Sequence[int | None], places: Sequence[int] | Any) -> set[Pair]:
     known = [(int(place), cell) for place in places if (cell := cells[place]) is not None]
     return {(*one, *other) for one, other in combinations(known, 2)}
-
-
-def _value(feature: Mapping[str, Any], cell: int, rng: np.random.Generator) -> object:
-    if feature["kind"] == "categorical":
-        return feature["values"][cell]
-    low, high = feature["low"], feature["high"]
-    return float(low + (high - low) * (cell + rng.random()) / RANGES)

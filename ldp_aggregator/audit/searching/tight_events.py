@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.audit.asking.black_box import Person
+from ldp_aggregator.audit.asking.features import AskedFeature, feature_of
 from ldp_aggregator.audit.asking.people import Document
 
 _CLEAR: Final = 1e-6
@@ -65,18 +66,19 @@ def _sums(model: Mapping[str, Any], person: Person) -> list[float] | None:
     return None if max(sums) == -math.inf else sums
 
 
-def _terms(feature: Mapping[str, Any], value: object) -> Sequence[float] | None:
+def _terms(declared: Mapping[str, Any], value: object) -> Sequence[float] | None:
     """Ln P(value | class) of every class."""
-    if feature["kind"] == "categorical":
-        known = isinstance(value, str) and value in feature["values"]
-        return [_log(share) for share in feature["likelihood"][feature["values"].index(value)]] if known else None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value not in (feature["low"], feature["high"]):
+    feature = feature_of(declared)
+    if "likelihood" in declared:
+        index = feature.index_of(value)
+        return None if index is None else [_log(share) for share in declared["likelihood"][index]]
+    end = feature.end_of(value)
+    if end is None:
         return None
-    if feature["kind"] == "continuous":
-        return [_log(share) for share in feature["likelihood"][-1 if value == feature["high"] else 0]]
+    x = declared[("low", "high")[end]]
     return [
-        -0.5 * math.log(2 * math.pi * variance) - (value - mean) ** 2 / (2 * variance)
-        for mean, variance in zip(feature["mean"], feature["variance"], strict=True)
+        -0.5 * math.log(2 * math.pi * variance) - (x - mean) ** 2 / (2 * variance)
+        for mean, variance in zip(declared["mean"], declared["variance"], strict=True)
     ]
 
 
@@ -192,35 +194,32 @@ def item_of(document: Document, question: Question, person: Person) -> Item | No
         return int(label)
     if question["kind"] in ("right", "score"):
         return answer_of(document, question, person)
-    declared = {feature["name"]: feature for feature in document["features"]}
-    feature = declared.get(question["feature"])
-    kind = question["kind"]
-    if feature is None or kind == "product":
+    kind, declared = question["kind"], {feature["name"]: feature for feature in document["features"]}
+    if question["feature"] not in declared or kind == "product":
         return None
-    places = question["domain_size"] // len(classes)
+    feature = feature_of(declared[question["feature"]])
     try:
-        value = person.record[feature["name"]]
+        value = person.record[feature.name]
     except (KeyError, RuntimeError):
         return _missing_of(feature, question, label, len(classes))
-    if feature["kind"] == "categorical":
-        known = kind == "pair" and isinstance(value, str) and value in feature["values"]
-        return int(feature["values"].index(value) * len(classes) + label) if known else None
-    if isinstance(value, bool) or value not in (feature["low"], feature["high"]):
-        return None
-    at_top = value == feature["high"]
     if kind == "pair":
-        return int(at_top * (feature["bins"] - 1) * len(classes) + label)
-    at_top = at_top or kind == "square"
+        index = feature.index_of(value)
+        return None if index is None else index * len(classes) + label
+    end = feature.end_of(value)
+    if end is None:
+        return None
+    at_top = end == 1 or kind == "square"
+    places = question["domain_size"] // len(classes)
     return places * label + at_top if question["encoding"] == "sign" else Moment(1.0 if at_top else -1.0, label)
 
 
-def _missing_of(feature: Mapping[str, Any], question: Question, label: int, classes: int) -> int | None:
+def _missing_of(feature: AskedFeature, question: Question, label: int, classes: int) -> int | None:
     """The item of a record without the value: the last place, of the class or of all; None where it has none."""
     places = question["domain_size"] // classes
     if question["encoding"] == "sign" and places % 2:
         return int(places * label + places - 1)
-    size = len(feature["values"]) if feature["kind"] == "categorical" else feature["bins"]
-    return (places - 1) * classes + label if question["kind"] == "pair" and places == size + 1 else None
+    asked = question["kind"] == "pair" and feature.size is not None and places == feature.size + 1
+    return (places - 1) * classes + label if asked else None
 
 
 def as_wide(question: Question, width: int) -> bool:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from ldp_aggregator.audit.asking.black_box import Person, Stopwatch, UnreadableRecord
+from ldp_aggregator.audit.asking.features import feature_of
 from ldp_aggregator.audit.asking.observations import Flags, Numbers
 from ldp_aggregator.audit.asking.people import Document, key_of
 
@@ -70,13 +71,8 @@ def _is_plain(value: Document, person: Person) -> bool:
     """Tell whether nothing is missing or odd: what a client does then may well take another time."""
     if isinstance(person.record, UnreadableRecord) or len(person.record) != len(value["features"]):
         return False
-    return all(_is_declared(feature, person.record.get(feature["name"])) for feature in value["features"])
-
-
-def _is_declared(feature: Document, told: object) -> bool:
-    if feature["kind"] == "categorical":
-        return told in feature["values"]
-    return isinstance(told, (int, float)) and not isinstance(told, bool) and feature["low"] <= told <= feature["high"]
+    features = map(feature_of, value["features"])
+    return all(feature.cell_of(person.record.get(feature.name)) is not None for feature in features)
 
 
 def slow_answers(times: Times, alpha: float) -> str | None:

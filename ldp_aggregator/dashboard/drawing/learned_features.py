@@ -20,12 +20,12 @@ from ldp_aggregator.dashboard.drawing.evaluations import ModelRow
 from ldp_aggregator.dashboard.drawing.plots import Bar, interval_plot
 from ldp_aggregator.dashboard.drawing.words import counted, percent
 from ldp_aggregator.dashboard.page_sources import Refused
-from ldp_aggregator.estimation.cells import Z_95, value_names
+from ldp_aggregator.estimation.cells import Z_95
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.posterior import Posterior, posterior_of
 from ldp_aggregator.estimation.ratios import conditional_reach, conditional_table
 from ldp_protocols.document.questions import PAIR
-from ldp_protocols.document.schema import ContinuousFeature, Feature, is_gaussian
+from ldp_protocols.features import Feature, NumericFeature
 
 Array = NDArray[np.float64]
 
@@ -74,7 +74,7 @@ class FeatureFigure:
 def believed(estimates: Estimates) -> Posterior:
     """Return what a model would believe of the campaign's discrete features and classes now."""
     campaign = estimates.campaign
-    discrete = [feature for feature in campaign.asked if not is_gaussian(feature)]
+    discrete = [feature for feature in campaign.asked if feature.moments is None]
     return posterior_of(discrete, len(campaign.label.classes), estimates.questions, estimates.questions)
 
 
@@ -100,8 +100,8 @@ def of_features(estimates: Estimates, posterior: Posterior, liars: int) -> list[
     for place, feature in enumerate(estimates.campaign.asked):
         if feature.name in discrete:
             found.append(_distribution(estimates, posterior, feature, liars, place))
-        elif isinstance(feature, ContinuousFeature) and feature.name in estimates.moments:
-            found.append(_gaussian(estimates, posterior, feature, liars, place))
+        elif feature.moments is not None and feature.name in estimates.moments:
+            found.append(_gaussian(estimates, posterior, feature.moments, liars, place))
     return sorted(found, key=lambda one: -one.told)
 
 
@@ -112,7 +112,7 @@ def _distribution(
     belief = posterior.features[feature.name]
     shares = belief.cells_of(belief.mean[None])[0]
     table, classes = conditional_table(estimates, feature.name), estimates.campaign.label.classes
-    names = value_names(feature)
+    names = feature.cell_names
     cells, known = table.cells, np.isfinite(table.cells.variance)
     columns = (
         shares.ravel(),
@@ -134,7 +134,7 @@ def _distribution(
 
 
 def _gaussian(
-    estimates: Estimates, posterior: Posterior, feature: ContinuousFeature, liars: int, place: int
+    estimates: Estimates, posterior: Posterior, feature: NumericFeature, liars: int, place: int
 ) -> FeatureFigure:
     moments, classes = estimates.moments[feature.name], estimates.campaign.label.classes
     reach = Z_95 * np.sqrt(moments.mean_variance)

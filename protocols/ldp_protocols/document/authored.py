@@ -12,23 +12,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from ldp_protocols.document import schema
 from ldp_protocols.document.gateway import read_gateway
 from ldp_protocols.document.issuer import read_issuer
-from ldp_protocols.document.schema import (
-    ContinuousFeature,
-    Feature,
-    Label,
-    Projection,
-    is_gaussian,
-    read_features,
-    read_label,
-    read_projection,
-)
+from ldp_protocols.document.schema import Label, Projection, read_features, read_label, read_projection
 from ldp_protocols.document.windows import WINDOW_GRACE, Windows, read_windows
 from ldp_protocols.errors import DocumentError
+from ldp_protocols.features import EXAMPLE, MOST_CELLS, MOST_WEIGHT, Feature
 from ldp_protocols.fields import Fields, Refusal, integral
 from ldp_protocols.mechanisms import DISCRETE
 from ldp_protocols.mechanisms import MOMENTS as OF_VALUES
@@ -44,9 +37,6 @@ SCORE: Final = "score"
 MOST_RELEASE: Final = 1 << 40
 
 ANSWERS: Final = ("one", "all")
-
-_FEATURES: Final = '[{"name": "age", "kind": "categorical", "values": ["young", "old"]}]'
-"""The answer to an author who declared none."""
 
 MOST_BINS: Final = 8
 _LIKE: Final = '{"model": {...}, "edges": [-1, 0, 1]}; the model is one that train prints'
@@ -108,7 +98,7 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
     title = fields.text("title")
     purpose = fields.text("purpose", default="", longest=2000)
     label = read_label(fields.raw("label"), refuse)
-    described = fields.sequence("features", least=1, most=schema.MOST_FEATURES, like=_FEATURES)
+    described = fields.sequence("features", least=1, most=schema.MOST_FEATURES, like=EXAMPLE)
     features = read_features(described, label, refuse)
     privacy = read_privacy(fields.raw("privacy"), refuse)
     study = fields.optional_text("study")
@@ -172,10 +162,8 @@ def asked_features(features: Sequence[Feature], projection: Projection | None) -
 
 
 def _check_cells(asked: Sequence[Feature], label: Label, windows: Windows | None, fields: Fields) -> None:
-    """A Gaussian feature has two questions, each of up to two cells a class, or three where it may be missing. Windows
-    are counted apart.
-    """
-    values = sum(4 + 2 * feature.missing if is_gaussian(feature) else feature.cells for feature in asked)
+    """Moments are two questions, a value and its square. Windows are counted apart."""
+    values = sum(feature.cells * (2 if feature.moments else 1) for feature in asked)
     cells = (values + 1) * len(label.classes)
     if cells > schema.MOST_CAMPAIGN_CELLS:
         raise fields.error(
@@ -203,8 +191,8 @@ def _check_moments_round(
 ) -> None:
     """Refuse a round that asks for second moments and does not look like one."""
     for position, feature in enumerate(features):
-        if not isinstance(feature, ContinuousFeature):
-            raise fields.error(f"features[{position}].kind", "a moments round asks about continuous features only")
+        if feature.number is None:
+            raise fields.error(f"features[{position}].kind", f"is {feature.kind}; such a round asks about numbers")
     if privacy.answers != "one":
         raise fields.error("privacy.answers", "must be one in a moments round: it has a question for every pair")
     if privacy.release_every is not None:
@@ -245,6 +233,15 @@ class Evaluation:
         """Bins of the score, or the classes that the model can say."""
         return len(self.model.classes) if self.edges is None else len(self.edges) + 1
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The places in words: bins of the log odds, or what the model says."""
+        if self.edges is None:
+            return tuple(f"says {name}" for name in self.model.classes)
+        edges = [f"{edge:g}" for edge in self.edges]
+        inner = (f"({low}, {high}]" for low, high in pairwise(edges))
+        return f"up to {edges[0]}", *inner, f"above {edges[-1]}"
+
     def place_of(self, scores: Sequence[float]) -> int:
         """Return the place of a record whose joint log likelihoods are ``scores``, one a class: with edges, the number
         of those that its log odds are above; else the class of the largest, the first of equals.
@@ -275,12 +272,12 @@ def read_evaluation(value: Any, label: Label, features: Sequence[Feature], refus
         raise fields.error("model", str(error)) from None
     if (model.label, model.classes) != (label.name, label.classes):
         raise fields.error("model", "must be of the campaign's label and classes, in their order")
-    declared = {feature.name: _described(feature) for feature in features}
+    declared = {feature.name: feature.to_model_json() for feature in features}
     projection = model.projection
     outputs = projection.output_positions if projection else {}
     used = [one.feature for one in model.likelihoods if one.feature.name not in outputs]
     for feature in (*used, *(projection.inputs if projection else ())):
-        if declared.get(feature.name) != _described(feature):
+        if declared.get(feature.name) != feature.to_model_json():
             raise fields.error("model", f"feature {feature.name} is not declared so in the campaign")
     edges = _read_edges(fields, len(label.classes))
     weights = _read_weights(fields)
@@ -292,10 +289,8 @@ def _read_edges(fields: Fields, classes: int) -> tuple[float, ...] | None:
     if classes > 2:
         if fields.has("edges"):
             raise fields.error("edges", "are of the log odds of two classes; leave them out where there are more")
-        if classes**2 > schema.MOST_CELLS:
-            raise fields.error(
-                "model", f"has {classes} classes; at most {math.isqrt(schema.MOST_CELLS)} can be evaluated"
-            )
+        if classes**2 > MOST_CELLS:
+            raise fields.error("model", f"has {classes} classes; at most {math.isqrt(MOST_CELLS)} can be evaluated")
         return None
     if not fields.has("edges"):
         return None
@@ -310,15 +305,8 @@ def _read_weights(fields: Fields) -> tuple[int, int]:
     if not fields.has("weights"):
         return 1, 1
     right, score = map(integral, fields.sequence("weights", least=2, most=2))
-    if right is None or score is None or not 0 <= min(right, score) <= max(right, score) <= schema.MOST_WEIGHT:
-        raise fields.error("weights", f"must be two whole numbers from 0 to {schema.MOST_WEIGHT}")
+    if right is None or score is None or not 0 <= min(right, score) <= max(right, score) <= MOST_WEIGHT:
+        raise fields.error("weights", f"must be two whole numbers from 0 to {MOST_WEIGHT}")
     if right == score == 0:
         raise fields.error("weights", "are both 0; one of the two questions has to be asked")
     return right, score
-
-
-def _described(feature: Feature) -> dict[str, Any]:
-    """Describe a feature without what a model does not say: how often it is asked about, whether it may be missing, and
-    whether its values are in their order.
-    """
-    return {**feature.to_json(), "weight": 1, "missing": None, "ordered": None}

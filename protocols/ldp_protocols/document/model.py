@@ -24,16 +24,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ldp_protocols.document import schema
-from ldp_protocols.document.schema import (
-    CategoricalFeature,
-    ContinuousFeature,
-    Label,
-    Projection,
-    read_features,
-    read_projection,
-)
+from ldp_protocols.document.schema import Label, Projection, read_features, read_projection, value_of
 from ldp_protocols.errors import DocumentError
+from ldp_protocols.features import GAUSSIAN, KINDS, Feature, NumericFeature
 from ldp_protocols.fields import Fields, describe, parse_json, read_bounds
+from ldp_protocols.values import number_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -48,19 +43,41 @@ Table = tuple[tuple[float, ...], ...]
 
 @dataclass(frozen=True)
 class DiscreteLikelihood:
-    """P(value | class) of a categorical or discretised feature."""
+    """P(value | class) of a feature that is asked as cells."""
 
-    feature: CategoricalFeature | ContinuousFeature
+    feature: Feature
     table: Table
+
+    def logarithms(self, value: object) -> list[float] | None:
+        """Return ln P(value | class), per class; None for what is no value."""
+        index = self.feature.index_of(value)
+        return None if index is None else [_log(share) for share in self.table[index]]
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self.feature.to_model_json(), "likelihood": [list(row) for row in self.table]}
 
 
 @dataclass(frozen=True)
 class GaussianLikelihood:
-    """Mean and variance of a continuous feature in every class; values are clipped to [low, high] first."""
+    """Mean and variance of a number in every class; values are clipped to [low, high] first."""
 
-    feature: ContinuousFeature
+    feature: NumericFeature
     mean: tuple[float, ...]
     variance: tuple[float, ...]
+
+    def logarithms(self, value: object) -> list[float] | None:
+        """Return the logarithm of the density at a value, per class; None for what is no number."""
+        number = number_of(value)
+        if number is None:
+            return None
+        x = min(max(number, self.feature.low), self.feature.high)
+        return [
+            -0.5 * math.log(2 * math.pi * variance) - (x - mean) * (x - mean) / (2 * variance)
+            for mean, variance in zip(self.mean, self.variance, strict=True)
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self.feature.to_model_json(), "mean": list(self.mean), "variance": list(self.variance)}
 
 
 Likelihood = DiscreteLikelihood | GaussianLikelihood
@@ -76,6 +93,24 @@ class Model:
     likelihoods: tuple[Likelihood, ...]
     projection: Projection | None = None
     training: Mapping[str, Any] = field(default_factory=dict)
+
+    def scores(self, record: Mapping[str, object]) -> list[float]:
+        """Return :meth:`joint_log_likelihood`; where every class is impossible under the model, ln P(class)."""
+        scores = self.joint_log_likelihood(record)
+        return [_log(prior) for prior in self.prior] if max(scores) == -math.inf else scores
+
+    def joint_log_likelihood(self, record: Mapping[str, object]) -> list[float]:
+        """Return ln P(class) + the sum of ln P(value | class) over the features, per class. One without a usable value
+        does not take part.
+        """
+        scores = [_log(prior) for prior in self.prior]
+        for likelihood in self.likelihoods:
+            # Of a projection's inputs a missing one stands at its mean.
+            value = value_of(record, likelihood.feature.name, self.projection, lambda of, place: of.mean[place])
+            terms = likelihood.logarithms(value)
+            if terms is not None:
+                scores = [score + term for score, term in zip(scores, terms, strict=True)]
+        return scores
 
     @classmethod
     def from_json(cls, text: bytes | str) -> Self:
@@ -110,7 +145,7 @@ class Model:
             "label": self.label,
             "classes": list(self.classes),
             "prior": list(self.prior),
-            "features": [_likelihood_to_json(likelihood) for likelihood in self.likelihoods],
+            "features": [likelihood.to_json() for likelihood in self.likelihoods],
             "projection": made and {"features": [feature.to_json() for feature in made.inputs], **made.to_json()},
             "training": dict(self.training),
         }
@@ -132,37 +167,20 @@ def _read_projection(fields: Fields, label: Label) -> Projection | None:
     return read_projection({key: v for key, v in value.items() if key != "features"}, inputs, label, _refuse)
 
 
-def _likelihood_to_json(likelihood: Likelihood) -> dict[str, Any]:
-    described = likelihood.feature.to_json()
-    # How often the feature is asked about, whether it may be missing (then it takes no part in any case), and whether
-    # its values are in their order: no classification depends on these.
-    del described["weight"], described["missing"]
-    described.pop("ordered", None)
-    if isinstance(likelihood, DiscreteLikelihood):
-        return {**described, "likelihood": [list(row) for row in likelihood.table]}
-    del described["bins"]
-    return {**described, "kind": "gaussian", "mean": list(likelihood.mean), "variance": list(likelihood.variance)}
-
-
 def _read_likelihood(value: Any, path: str, classes: int) -> Likelihood:
     fields = Fields(value, path, _refuse)
     name = fields.text("name")
-    kind = fields.choice("kind", ("categorical", "continuous", "gaussian"))
+    kind = fields.choice("kind", (*KINDS, GAUSSIAN))
     likelihood: Likelihood
-    if kind == "categorical":
-        values = fields.texts("values", least=1, most=schema.MOST_VALUES)
-        categorical = CategoricalFeature(name, values, missing=schema.MISSING not in values)
-        likelihood = DiscreteLikelihood(categorical, _read_table(fields, categorical.size, classes))
+    if kind == GAUSSIAN:
+        number = NumericFeature(name, *read_bounds(fields))
+        mean, variance = fields.numbers("mean", classes), fields.numbers("variance", classes)
+        if not 0 < min(variance) <= max(variance) <= _LARGEST_VARIANCE:
+            raise fields.error("variance", f"every variance must be above 0 and at most {_LARGEST_VARIANCE}")
+        likelihood = GaussianLikelihood(number, mean, variance)
     else:
-        low, high = read_bounds(fields)
-        if kind == "continuous":
-            binned = ContinuousFeature(name, low, high, fields.integer("bins", least=2, most=schema.MOST_VALUES))
-            likelihood = DiscreteLikelihood(binned, _read_table(fields, binned.size, classes))
-        else:
-            mean, variance = fields.numbers("mean", classes), fields.numbers("variance", classes)
-            if not 0 < min(variance) <= max(variance) <= _LARGEST_VARIANCE:
-                raise fields.error("variance", f"every variance must be above 0 and at most {_LARGEST_VARIANCE}")
-            likelihood = GaussianLikelihood(ContinuousFeature(name, low, high), mean, variance)
+        feature = KINDS[kind].read_modelled(fields, name)
+        likelihood = DiscreteLikelihood(feature, _read_table(fields, feature.size, classes))
     fields.finish()
     return likelihood
 
@@ -178,3 +196,7 @@ def _read_table(fields: Fields, size: int, classes: int) -> Table:
 def _check_distribution(fields: Fields, name: str, values: tuple[float, ...]) -> None:
     if min(values) < 0 or abs(math.fsum(values) - 1) > _SUM_TOLERANCE:
         raise fields.error(name, "the probabilities of one class must be at least 0 and add up to 1")
+
+
+def _log(probability: float) -> float:
+    return math.log(probability) if probability > 0 else -math.inf

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-from ldp_protocols.document.schema import MOST_CELLS, Feature, Label, is_gaussian
+from ldp_protocols.document.schema import Label
 from ldp_protocols.errors import DocumentError
 from ldp_protocols.exact import Coins, exact_epsilon
+from ldp_protocols.features import MOST_CELLS, Feature
 from ldp_protocols.fields import Fields, Refusal
 from ldp_protocols.mechanisms import DISCRETE, MOMENTS, PURE, AnyMechanism, Moment, from_parameters
 
@@ -186,7 +187,7 @@ def _cells(
         return classes if (kind, encoding) == (LABEL, INDEX) else None
     if moments:
         size = {VALUE: classes, PRODUCT: 1}.get(kind)
-    elif is_gaussian(feature):
+    elif feature.moments:
         size = classes if kind in (VALUE, SQUARE) else None
     else:
         return feature.cells * classes if (kind, encoding) == (PAIR, INDEX) else None

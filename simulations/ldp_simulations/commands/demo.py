@@ -9,13 +9,10 @@ import threading
 import time
 from typing import Any, Final
 
-from ldp_aggregator.estimation.cells import score_names
-from ldp_aggregator.mechanisms import analysis_of
 from ldp_client import Classifier
-from ldp_protocols import Campaign, Question, decode_upload
+from ldp_client.delivery.rights import said_by
+from ldp_protocols import Campaign, decode_upload
 from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json, warn
-from ldp_protocols.document.questions import INDEX, LABEL, PRODUCT, RIGHT, SCORE, SIGN, signs_of
-from ldp_protocols.document.schema import ContinuousFeature
 from ldp_simulations.fleet.devices import Network
 from ldp_simulations.fleet.experiment import MARKS, Aggregator, Plan, Result, Watcher, run, temporary_aggregator
 from ldp_simulations.tables.benchmarks import demonstration_source
@@ -28,8 +25,6 @@ CLIENTS: Final = 2_000
 DERIVED_EPSILON: Final = 2.0
 DERIVED_BINS: Final = 4
 SHOWN: Final = 4
-_MOST_NAMED: Final = 3
-"""Of the cells that a report marks."""
 PAGE: Final = "http://localhost:5173"
 """Where examples/javascript/serve.mjs serves its page."""
 
@@ -199,56 +194,8 @@ def _first_report(campaign: Campaign, network: Network) -> dict[str, Any]:
         "question": question.feature or campaign.label.name,
         "mechanism": question.mechanism.name,
         "payload_hexadecimal": block.payloads.hex(),
-        "says": read_report(campaign, question, block.payloads),
+        "says": said_by(campaign, question, block.payloads),
     }
-
-
-def read_report(campaign: Campaign, question: Question, payload: bytes) -> str:
-    """Say what a payload says, and with what probability it is true where it says something definite."""
-    mechanism: Any = question.mechanism
-    numbers = analysis_of(mechanism).numbers(payload)
-    if numbers is not None:
-        return f"{question.feature or campaign.label.name}: {numbers}, of which noise is the most"
-    cells = list(mechanism.support(payload))
-    named = "; ".join(cell_name(campaign, question, cell) for cell in cells[:_MOST_NAMED])
-    if len(cells) == 1 and mechanism.joint_support[0] == 0:
-        return f"{named} (true with probability {float(mechanism.p):.2f})"
-    more = "; ..." if len(cells) > _MOST_NAMED else ""
-    return (
-        f"{len(cells)} of {question.domain_size} answers are marked{': ' if cells else ''}{named}{more} "
-        f"(the true one is among them with probability {float(mechanism.p):.2f})"
-    )
-
-
-def cell_name(campaign: Campaign, question: Question, cell: int) -> str:
-    """Say what a cell of a question about an index, or about a sign, stands for."""
-    classes = campaign.label.classes
-    if question.kind == LABEL:
-        return f"{campaign.label.name} is {classes[cell]}"
-    if question.encoding == SIGN:
-        class_index, end = divmod(cell, signs_of(question, len(classes)))
-        said = ("leans to the lower end", "leans to the upper end", "is missing")[end]
-        place = f"{question.feature} ({question.kind}) {said}"
-        return place if question.kind == PRODUCT else f"{place} and {campaign.label.name} is {classes[class_index]}"
-    if question.encoding != INDEX:
-        raise ValueError(f"question {question.index} has noisy numbers, not cells with a meaning")
-    if question.kind == RIGHT:
-        return f"the model is {'right' if cell else 'wrong'}"
-    value, class_index = divmod(cell, len(classes))
-    ending = f" and {campaign.label.name} is {classes[class_index]}"
-    if question.kind == SCORE:
-        return f"the model's score is {score_names(campaign)[value]}{ending}"
-    return _value_name(campaign, question.feature, value) + ending
-
-
-def _value_name(campaign: Campaign, name: str | None, value: int) -> str:
-    feature = campaign.feature(name)
-    if value == feature.size:
-        return f"{feature.name} is missing"
-    if not isinstance(feature, ContinuousFeature):
-        return f"{feature.name} is {feature.values[value]}"
-    edges = (float(feature.low), *feature.inner_edges, float(feature.high))
-    return f"{feature.name} is from {edges[value]:.6g} to {edges[value + 1]:.6g}"
 
 
 def _print(figures: dict[str, Any]) -> None:

@@ -10,12 +10,12 @@ from typing import Final
 from ldp_protocols.command_line import Groups, at_least, say, say_json
 from ldp_simulations.figures.figure import Execution, Figure
 from ldp_simulations.figures.honest_accuracy import HONEST_ACCURACY
-from ldp_simulations.figures.ldp_naive_bayes import CONTINUOUS, DISCRETE
+from ldp_simulations.figures.ldp_naive_bayes import DISCRETE, NUMERIC
 from ldp_simulations.figures.series import SERIES
 from ldp_simulations.figures.trainers import CENTRAL, FEDERATED
 
 FIGURES: Final[Mapping[str, Figure]] = {
-    figure.name: figure for figure in (DISCRETE, CONTINUOUS, CENTRAL, FEDERATED, HONEST_ACCURACY, SERIES)
+    figure.name: figure for figure in (DISCRETE, NUMERIC, CENTRAL, FEDERATED, HONEST_ACCURACY, SERIES)
 }
 """Experiments that reproduce the papers' figures: each writes a table, plots and a page."""
 

@@ -30,7 +30,6 @@ from ldp_aggregator.learning.projections import add_to_draft, fit_projection, mo
 from ldp_aggregator.learning.training import LABEL_ONLY
 from ldp_protocols import Campaign
 from ldp_protocols.document.authored import asked_features
-from ldp_protocols.document.schema import ContinuousFeature
 from ldp_simulations import simulate
 from ldp_simulations.figures.figure import Execution, Figure, Plot, mean_accuracies
 from ldp_simulations.studies.trials import Design, Setting, accuracy, describe, learned, majority, run_trial, summarise
@@ -38,7 +37,7 @@ from ldp_simulations.tables.benchmarks import draft_of, people_of
 from ldp_simulations.tables.frames import Table
 from ldp_simulations.tables.sources import Source
 
-CATEGORICAL_DATA: Final = ("car", "chess_krvkp", "mushroom", "connect4")
+DISCRETE_DATA: Final = ("car", "chess_krvkp", "mushroom", "connect4")
 DISCRETE_EPSILONS: Final = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
 MECHANISMS: Final = ("de", "sue", "oue", "she", "the")
 THETA: Final = 0.25
@@ -86,7 +85,7 @@ CHECKED: Final = tuple(setting for setting in SETTINGS if setting.epsilon == CHE
 
 def measure_discrete(execution: Execution) -> pd.DataFrame:
     """The summary of the trials of every data set, mechanism, epsilon and accounting, and of the other choices."""
-    drawn = [(name, AS_DRAWN, SETTINGS) for name in CATEGORICAL_DATA]
+    drawn = [(name, AS_DRAWN, SETTINGS) for name in DISCRETE_DATA]
     others = [(CHECKED_DATA, choice, CHECKED) for choice in CHOICES]
     return pd.concat([_measure(*each, execution) for each in (*drawn, *others)], ignore_index=True)
 
@@ -110,7 +109,7 @@ def _measure(name: str, choice: Choice, settings: Sequence[Setting], execution: 
 
 DISCRETE: Final = Figure(
     name="ldp-figure-2",
-    about="LDP Naive Bayes, figure 2: categorical features, five mechanisms",
+    about="LDP Naive Bayes, figure 2: discrete features, five mechanisms",
     runs=RUNS,
     of_runs="splits",
     measure=measure_discrete,
@@ -132,7 +131,7 @@ DISCRETE: Final = Figure(
 
 
 NUMERIC_DATA: Final = ("australian", "diabetes")
-CONTINUOUS_EPSILONS: Final = (0.5, 1.0, 2.0, 4.0)
+NUMERIC_EPSILONS: Final = (0.5, 1.0, 2.0, 4.0)
 BINS: Final = 4
 """Bins of a discretised feature or output: few, because a few hundred devices answer."""
 
@@ -162,12 +161,12 @@ METHODS: Final = (
 )
 
 
-def measure_continuous(execution: Execution) -> pd.DataFrame:
+def measure_numeric(execution: Execution) -> pd.DataFrame:
     """The summary of the runs on every data set."""
     rows = []
     for name in NUMERIC_DATA:
         draft = draft_of(name, numeric=True)
-        described = [draft, [repr(method) for method in METHODS], CONTINUOUS_EPSILONS, INPUTS, COMPONENTS]
+        described = [draft, [repr(method) for method in METHODS], NUMERIC_EPSILONS, INPUTS, COMPONENTS]
         rows += execution.trials(
             partial(run_once, name), execution.runs, people_of(name, draft), *described, description=name
         )
@@ -188,7 +187,7 @@ def run_once(dataset: str, seed: int) -> list[dict[str, Any]]:
         rows.append((inputs, "non-private Gaussian", "", 0.0, 0.0, accuracy(model, held_out)))
         for method in METHODS:
             base = _with_projection(numeric, inputs, public, method.bins)
-            for epsilon in CONTINUOUS_EPSILONS:
+            for epsilon in NUMERIC_EPSILONS:
                 for accounting in ("total", "per question") if method.per_question else ("total",):
                     draft = _priced(base, method, epsilon, accounting)
                     campaign = Campaign.compile(draft)
@@ -204,7 +203,7 @@ def _with_projection(draft: Mapping[str, Any], inputs: str, public: Table, bins:
     if inputs == "raw":
         return {**draft, "features": [{**feature, "bins": bins} for feature in draft["features"]]}
     campaign = Campaign.compile(draft)
-    features = [feature for feature in campaign.features if isinstance(feature, ContinuousFeature)]
+    features = [feature.number for feature in campaign.features if feature.number]
     table = public.frame.assign(**{campaign.label.name: public.labels})
     moments = moments_of_table(features, campaign.label, table)
     return add_to_draft(draft, fit_projection(moments, inputs, COMPONENTS, bins=bins))
@@ -224,12 +223,12 @@ def _of_dataset(summary: pd.DataFrame, dataset: str) -> pd.DataFrame:
     return summary[summary["dataset"] == dataset]
 
 
-CONTINUOUS: Final = Figure(
+NUMERIC: Final = Figure(
     name="ldp-figures-3-and-4",
-    about="LDP Naive Bayes, figures 3 and 4: continuous features, raw or projected",
+    about="LDP Naive Bayes, figures 3 and 4: numeric features, raw or projected",
     runs=RUNS,
     of_runs="splits",
-    measure=measure_continuous,
+    measure=measure_numeric,
     plots=tuple(
         Plot(
             name=f"-{dataset}",

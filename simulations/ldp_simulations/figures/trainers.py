@@ -48,7 +48,7 @@ from ldp_simulations.tables.frames import Table
 FOLDS: Final = 10
 REPEATS: Final = 5
 NUMERIC: Final = "-numeric"
-"""Behind the name of a table: without its categorical features."""
+"""Behind the name of a table: without its features that are no numbers."""
 
 NON_PRIVATE: Final = "non-private"
 MAJORITY: Final = "majority"
@@ -73,12 +73,12 @@ class Data:
     @property
     def is_numeric(self) -> bool:
         """Tell whether all features are numbers."""
-        return all(feature["kind"] == "continuous" for feature in self.schema["features"])
+        return all("low" in feature for feature in self.schema["features"])
 
     @property
     def has_numbers(self) -> bool:
         """Tell whether any feature is a number."""
-        return any(feature["kind"] == "continuous" for feature in self.schema["features"])
+        return any("low" in feature for feature in self.schema["features"])
 
 
 @dataclass(frozen=True)
@@ -124,10 +124,10 @@ def data_of(name: str) -> Data:
     source = name.removesuffix(NUMERIC)
     draft = draft_of(source)
     if name != source:
-        draft["features"] = [feature for feature in draft["features"] if feature["kind"] == "continuous"]
+        draft["features"] = [feature for feature in draft["features"] if "low" in feature]
     people = people_of(source, draft)
     # As categories, a fit looks every text up once, not once for each row; what comes out is the same.
-    texts = {feature["name"]: "category" for feature in draft["features"] if feature["kind"] == "categorical"}
+    texts = {feature["name"]: "category" for feature in draft["features"] if "low" not in feature}
     schema = {"label": draft["label"], "features": draft["features"]}
     return Data(name, schema, Table(people.frame.astype(texts), people.labels))
 

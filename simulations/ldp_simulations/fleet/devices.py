@@ -29,7 +29,8 @@ from ldp_protocols.exact import ONE
 from ldp_protocols.framing import ID_BYTES
 from ldp_protocols.mechanisms import Moment
 from ldp_protocols.wire import MEDIA_TYPE, make_secret
-from ldp_simulations.fidelities import UNIT, SeededCoins
+from ldp_simulations.columns import UNIT
+from ldp_simulations.fidelities import SeededCoins
 from ldp_simulations.tables.frames import Table, python_values, records
 
 

@@ -30,7 +30,8 @@ from ldp_aggregator.trainers.schemas import TableError
 from ldp_client import TransportError
 from ldp_protocols import Campaign
 from ldp_protocols.wire import MEDIA_TYPE
-from ldp_simulations.fidelities import Columns, relayed_upload
+from ldp_simulations.columns import Columns
+from ldp_simulations.fidelities import relayed_upload
 from ldp_simulations.fleet.devices import HONEST, Behaviour, Delivery, Network, run_devices
 from ldp_simulations.studies.trials import Accuracies, accuracy, majority, non_private
 from ldp_simulations.tables.frames import Table

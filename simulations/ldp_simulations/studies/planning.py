@@ -37,7 +37,8 @@ from ldp_protocols.document.questions import INDEX, PRODUCT, SIGN, signs_of
 from ldp_protocols.drafting import make_sign
 from ldp_protocols.exact import exact_epsilon
 from ldp_protocols.mechanisms import DISCRETE, MOMENTS
-from ldp_simulations.fidelities import UNIT, Columns, simulate_counts
+from ldp_simulations.columns import UNIT, Columns
+from ldp_simulations.fidelities import simulate_counts
 from ldp_simulations.studies.trials import accuracy, learned, majority, non_private
 from ldp_simulations.tables.frames import Table
 from ldp_simulations.tables.sources import with_epsilon

@@ -30,7 +30,7 @@ from ldp_protocols.drafting import AUTO, make_discrete
 from ldp_protocols.exact import exact_epsilon, exp_bounds, probability_down
 from ldp_protocols.mechanisms import AnyMechanism
 from ldp_protocols.mechanisms.pure import DirectEncoding
-from ldp_simulations.fidelities import Integers
+from ldp_simulations.columns import Integers
 
 CELLS: Final = 8
 FASHIONS: Final = 8

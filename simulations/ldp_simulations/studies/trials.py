@@ -29,7 +29,8 @@ from ldp_aggregator.learning.evaluation_round import evaluate, evaluated_model, 
 from ldp_aggregator.learning.training import POOLED, Decoding, learn
 from ldp_aggregator.trainers.schemas import TableError
 from ldp_protocols import Campaign
-from ldp_simulations.fidelities import Columns, simulate_counts, simulate_vector
+from ldp_simulations.columns import Columns
+from ldp_simulations.fidelities import simulate_counts, simulate_vector
 from ldp_simulations.tables.frames import Table
 from ldp_simulations.tables.sources import Source
 

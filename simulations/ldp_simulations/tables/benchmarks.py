@@ -21,6 +21,7 @@ from sklearn.datasets import load_breast_cancer
 from ldp_aggregator.service.drafts import compile_draft
 from ldp_aggregator.trainers.schemas import TableError
 from ldp_aggregator.trainers.table_drafts import read_csv
+from ldp_protocols.features import describe_number, describe_values
 from ldp_simulations.tables.frames import Table, typed
 from ldp_simulations.tables.sources import Source
 
@@ -38,7 +39,7 @@ ORDERED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     },
     "mushroom": {"ring-number": ("n", "o", "t")},
 }
-"""The categorical columns whose values the documentation of the table orders, by data set: prices, numbers of doors and
+"""The columns whose values the documentation of the table orders, by data set: prices, numbers of doors and
 persons, sizes, and of rings (none, one, two). A draft calls a feature ordered where it lists its values so, from either
 end; Adult's ``education``, which ``education-num`` orders, is listed in no order.
 """
@@ -77,8 +78,8 @@ def draft_of(
     complete: where the tables lack a value they say so by one of the documented ones. Those of :data:`ORDERED` are
     ``ordered``.
 
-    ``bins`` discretises the continuous features. ``numeric`` takes categorical columns whose documented values are
-    numbers for continuous ones, from the least to the largest value. ``observed`` lists only the values that occur in
+    ``bins`` discretises the numbers. ``numeric`` takes columns whose documented values are whole numbers for numbers,
+    from the least to the largest value. ``observed`` lists only the values that occur in
     the table, as the papers do; a campaign lists those that can occur.
     """
     described, orders = description_of(name), ORDERED.get(name, {})
@@ -100,7 +101,7 @@ def _feature(
     column: Mapping[str, Any], bins: int | None, numeric: bool, observed: bool, order: Sequence[str]
 ) -> dict[str, Any]:
     values = [str(value) for value in column.get("values", ())]
-    if column["kind"] == "continuous":
+    if "domain" in column:
         low, high = column["domain"]
     elif numeric and all(value.isdigit() for value in values):
         low, high = min(map(int, values)), max(map(int, values))
@@ -110,8 +111,8 @@ def _feature(
         listed = seen if observed and len(seen) > 1 else values
         held = [value for value in order if value in listed]
         ordered = {"ordered": True} if order and listed in (held, held[::-1]) else {}
-        return {"name": column["name"], "kind": "categorical", "values": listed, "missing": False, **ordered}
-    return {"name": column["name"], "kind": "continuous", "low": low, "high": high, "bins": bins, "missing": False}
+        return describe_values(column["name"], listed, missing=False, **ordered)
+    return describe_number(column["name"], low, high, bins=bins, missing=False)
 
 
 LABEL: Final = "diagnosis"
@@ -149,8 +150,7 @@ def demonstration_source() -> Source:
         "purpose": "a demonstration with public measurements of cell nuclei",
         "label": {"name": LABEL, "classes": ["malignant", "benign"], "weight": 0},
         "features": [
-            {"name": name, "kind": "continuous", "low": low, "high": high, "bins": BINS, "missing": False}
-            for name, (low, high) in BOUNDS.items()
+            describe_number(name, low, high, bins=BINS, missing=False) for name, (low, high) in BOUNDS.items()
         ],
         "privacy": {"epsilon": EPSILON},
     }

@@ -1,8 +1,8 @@
 """Tables by name: CSV, CSV.gz and Parquet files, scikit-learn's bundled data sets, and OpenML where there is a network.
 
 Whatever the source, the result is a table of texts, as a CSV file would hold it: a campaign sees the same values. For a
-schema, categorical columns stay the text in the file and continuous ones become numbers. ``?`` and an empty text stay
-values like any other in a categorical column; an empty field of a continuous column is missing (NaN).
+schema, columns of numbers become numbers, and all others stay the text in the file. ``?`` and an empty text stay values
+like any other in a column of texts; an empty field of a column of numbers is missing (NaN).
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from sklearn import datasets
 from ldp_aggregator.learning.frames import numbers
 from ldp_aggregator.trainers.schemas import TableError
 from ldp_aggregator.trainers.table_drafts import categories_in_order, first_line, read_csv, require_column
-from ldp_protocols.document.schema import CategoricalFeature, ContinuousFeature, Feature, Label
+from ldp_protocols.document.schema import Label
 from ldp_protocols.errors import LdpError
+from ldp_protocols.features import Feature
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,7 @@ def typed(table: pd.DataFrame, features: Sequence[Feature], label: Label, source
     for name in (label.name, *(feature.name for feature in features)):
         require_column(table, name, source)
     columns = {
-        feature.name: table[feature.name]
-        if isinstance(feature, CategoricalFeature)
-        else as_numbers(table[feature.name], source)
+        feature.name: as_numbers(table[feature.name], source) if feature.number else table[feature.name]
         for feature in features
     }
     return Table(pd.DataFrame(columns), table[label.name])
@@ -74,23 +73,20 @@ def as_numbers(column: pd.Series, source: str) -> pd.Series:
         row = int(wrong[0])
         raise TableError(
             f"{source}: column {column.name!r}, row {row + 1}: {texts[row]!r} is not a number; "
-            "declare the feature categorical or correct the row"
+            "declare its values as texts or correct the row"
         )
     return pd.Series(parsed, index=column.index, name=column.name, dtype=np.float64)
 
 
 def check_declared(table: Table, features: Sequence[Feature], label: Label, source: str) -> None:
-    """Raise TableError for the first label or categorical value that the schema does not declare.
+    """Raise TableError for the first label or value that the schema does not declare.
 
     A device would answer an undeclared value as a missing one, which is right in the field and a mistake in an
     experiment; an empty text is missing where that may be. Numbers beyond the bounds are clipped, as on the device.
     """
-    declared: list[tuple[pd.Series, Label | CategoricalFeature, tuple[str, ...]]] = [
-        (table.labels, label, label.classes)
-    ]
-    declared += [(table.frame[f.name], f, f.values) for f in features if isinstance(f, CategoricalFeature)]
-    for column, schema, known in declared:
-        may_be_missing = isinstance(schema, CategoricalFeature) and schema.missing
+    columns: list[tuple[pd.Series, Label | Feature, tuple[str, ...], bool]]
+    columns = [(table.frame[f.name], f, f.names, f.missing) for f in features if f.number is None]
+    for column, schema, known, may_be_missing in [(table.labels, label, label.classes, False), *columns]:
         for value in column.unique().tolist():
             if schema.index_of(value) is None and not (may_be_missing and value == ""):
                 row = int(np.flatnonzero((column == value).to_numpy())[0]) + 1
@@ -103,9 +99,8 @@ def check_declared(table: Table, features: Sequence[Feature], label: Label, sour
 def clipped_share(frame: pd.DataFrame, features: Sequence[Feature]) -> dict[str, float]:
     """Feature name to the share of its numbers beyond the declared bounds, for the features that have any."""
     shares = {
-        feature.name: float(((frame[feature.name] < feature.low) | (frame[feature.name] > feature.high)).mean())
-        for feature in features
-        if isinstance(feature, ContinuousFeature)
+        one.name: float(((frame[one.name] < one.low) | (frame[one.name] > one.high)).mean())
+        for one in [feature.number for feature in features if feature.number]
     }
     return {name: share for name, share in shares.items() if share}
 

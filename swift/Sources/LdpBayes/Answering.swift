@@ -54,7 +54,8 @@ private struct Reading {
     }
     private func feature(_ name: String?) -> Feature { campaign.asked.first { ExactText($0.name) == ExactText(name!) }! }
     private func scaled(_ feature: Feature) throws -> Double? {
-        if let number = try value(feature).number { return feature.scaled(number) }
+        // No other features have questions about moments.
+        if let number = try value(feature).number { return feature.numbers!.scaled(number) }
         return feature.missing ? nil : try randomT()
     }
     /// The index of a value: where it is missing that after the last, or random if none may be.
@@ -66,8 +67,8 @@ private struct Reading {
     /// A projection's missing input stands at its mean, or is random if none may be.
     private func value(_ feature: Feature) throws -> Meaning {
         try Projection.value(record, feature.name, campaign.projection) { projection, i in
-            let (low, high) = projection.inputs[i].bounds
-            return projection.inputs[i].missing ? projection.mean[i] : low + (try randomT() + 1) * ((high - low) / 2)
+            let numbers = projection.numbers[i]
+            return projection.inputs[i].missing ? projection.mean[i] : numbers.low + (try randomT() + 1) * (numbers.span / 2)
         }
     }
     /// A uniformly random multiple of 2^-52 in [-1, 1].

@@ -4,14 +4,14 @@ private let (largestVariance, mostEdges) = (1e300, 7)
 
 /// P(value | class) of one feature.
 struct Likelihood {
-    enum Form { case table([[Double]]), gaussian(mean: [Double], variance: [Double]) }
+    enum Form { case table([[Double]]), gaussian(Numbers, mean: [Double], variance: [Double]) }
     let feature: Feature, form: Form
     /// ln P(value | class) by class, nil for a value that takes no part.
     func logarithms(_ value: Meaning) -> [Double]? {
         switch form {
         case .table(let shares): return feature.index(of: value).map { shares[$0].map { log($0) } }
-        case .gaussian(let mean, let variance):
-            return value.number.map(feature.clipped).map { x in
+        case .gaussian(let numbers, let mean, let variance):
+            return value.number.map(numbers.clipped).map { x in
                 mean.indices.map { c in (log(2 * Double.pi * variance[c]) + (x - mean[c]) * (x - mean[c]) / variance[c]) / -2 }
             }
         }
@@ -77,7 +77,7 @@ struct Evaluation {
 }
 
 private enum ModelKind: String, CaseIterable { case naiveBayes = "naive-bayes" }
-private enum LikelihoodKind: String, CaseIterable { case categorical, continuous, gaussian }
+/** The kind of a model's feature that is asked as moments. */ private let gaussian = "gaussian"
 
 extension Model {
     /// A model: of the campaign's `label`, where that is known, and about nothing but the `declared` features, where they are.
@@ -113,15 +113,13 @@ extension Model {
 extension Fields {
     fileprivate func likelihood(_ classes: Int) throws -> Likelihood {
         let name = try name("name")
-        switch try choice("kind") as LikelihoodKind {
-        case .categorical:
-            return try table(Feature(name: name, kind: .categorical(texts("values", 1...mostValues)), missing: true), classes)
-        case .continuous: return try table(continuous(name, missing: true, bins: whole("bins", 2...mostValues)), classes)
-        case .gaussian:
-            let (mean, variance) = (try row("mean", classes), try row("variance", classes))
-            try require(variance.allSatisfy { $0 > 0 && $0 <= largestVariance }, "variance", "must be above 0 and at most 1e300")
-            return Likelihood(feature: try continuous(name, missing: true, bins: nil), form: .gaussian(mean: mean, variance: variance))
+        if let kind = Feature.kinds[try word("kind", Feature.kinds.keys.sorted() + [gaussian])] {
+            return try table(kind.modelled(self, name), classes)
         }
+        let (mean, variance) = (try row("mean", classes), try row("variance", classes))
+        try require(variance.allSatisfy { $0 > 0 && $0 <= largestVariance }, "variance", "must be above 0 and at most 1e300")
+        let feature = try numbers(name, missing: true, bins: nil)
+        return Likelihood(feature: feature, form: .gaussian(feature.numbers!, mean: mean, variance: variance))
     }
     private func table(_ feature: Feature, _ classes: Int) throws -> Likelihood {
         let shares = try list("likelihood", feature.size...feature.size).map { try row("likelihood", $0, classes) }

@@ -73,7 +73,7 @@ public struct Authored {
         }
         let classes = label.classes.count
         let features = try fields.features("features", 1...mostFeatures, classes: classes, others: [label.name])
-        try fields.require(asks != .moments || features.allSatisfy(\.isContinuous), "features", "must be continuous")
+        try fields.require(asks != .moments || features.allSatisfy { $0.numbers != nil }, "features", "must be numbers")
         let study = isPlain ? try fields.optionalName("study") : try fields.name("study")
         let windows = try fields.raw("windows").map { value in
             try fields.require(isPlain, "windows", "must be absent here")
@@ -103,7 +103,7 @@ public struct Authored {
         if let opens, let closes { try fields.require(opens < closes, "closes", "must be after it opens") }
         let inputs = Set((projection?.inputs ?? []).map { ExactText($0.name) })
         let asked = features.filter { !inputs.contains(ExactText($0.name)) } + (projection?.outputs ?? [])
-        let cells = (asked.reduce(0) { $0 + $1.cells * ($1.isGaussian ? 2 : 1) } + 1) * classes
+        let cells = (asked.reduce(0) { $0 + $1.cells * ($1.moments == nil ? 1 : 2) } + 1) * classes
         try fields.require(cells <= mostCampaignCells, "features", "have too many values together")
         try fields.require(cells * (windows?.count ?? 1) <= mostCampaignCells, "windows", "have too many cells together")
         (self.asks, self.label, self.features, self.study) = (asks, label, features, study)

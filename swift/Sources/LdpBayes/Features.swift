@@ -15,75 +15,118 @@ extension Array where Element == String { var exact: [ExactText] { map { ExactTe
 
 /// Something that a campaign knows of people, by the name that it has in records.
 public struct Feature {
-    /// Its values: some texts, or numbers, clipped to `low` and `high`; with `bins` they are discretised.
-    public enum Kind: Equatable { case categorical([String]), continuous(low: Double, high: Double, bins: Int?) }
     /** The key in a record. */ public let name: String
-    public let kind: Kind
     /** Whether a record may be without a value, which then has a cell of its own. */ public let missing: Bool
-    private let declared: Declared?
-    init(name: String, kind: Kind, missing: Bool) {
-        (self.name, self.kind, self.missing) = (name, kind, missing)
-        if case .categorical(let values) = kind { declared = Declared(values) } else { declared = nil }
-    }
-    /// Values of a discrete feature, ends of one that is not.
-    var size: Int { if case .categorical(let values) = kind { values.count } else { bins ?? 2 } }
-    private var bins: Int? { if case .continuous(_, _, let bins) = kind { bins } else { nil } }
+    let values: any Values
+    /** The values, where they are some texts. */ public var texts: [String]? { values.texts }
+    /** The bounds, where the values are numbers. */ public var bounds: ClosedRange<Double>? { numbers.map { $0.low...$0.high } }
+    var size: Int { values.size }
     /// What there is to answer: the values, and after them that there is none where that may be.
     var cells: Int { missing ? size + 1 : size }
-    var isContinuous: Bool { declared == nil }
-    var isGaussian: Bool { isContinuous && bins == nil }
-    /** Whether `missing` is one of the values. */ var listsMissing: Bool { declared?[missingValue] != nil }
-    /// The index of a value or the bin of a number, of equal width and half-open; of a missing or undeclared value that of `missing`
-    /// where it is declared, else nil.
-    func index(of value: Meaning) -> Int? {
-        if let declared { return declared[value] ?? declared[missingValue] }
-        guard let number = value.number else { return nil }
-        let (low, span) = (bounds.low, bounds.high - bounds.low)
-        return (1..<size).first { number < low + span * Double($0) / Double(size) }.map { $0 - 1 } ?? size - 1
-    }
-    var bounds: (low: Double, high: Double) { if case .continuous(let low, let high, _) = kind { (low, high) } else { (0, 0) } }
-    func clipped(_ number: Double) -> Double { min(max(number, bounds.low), bounds.high) }
-    /// T = 2 (x - low) / (high - low) - 1 in [-1, 1], x clipped first.
-    func scaled(_ number: Double) -> Double { min(max(2 * ((clipped(number) - bounds.low) / (bounds.high - bounds.low)) - 1, -1), 1) }
+    var numbers: Numbers? { values.numbers }
+    /// Its numbers where it is asked as moments: by value and square, and modelled as Gaussian.
+    var moments: Numbers? { numbers.flatMap { $0.bins == nil ? $0 : nil } }
+    func index(of value: Meaning) -> Int? { values.index(of: value) }
     /// Whether two features with one name mean the same values.
-    func isLike(_ other: Feature) -> Bool {
-        guard ExactText(name) == ExactText(other.name) else { return false }
-        if case .categorical(let values) = kind, case .categorical(let others) = other.kind { return values.exact == others.exact }
-        return kind == other.kind
-    }
+    func isLike(_ other: Feature) -> Bool { ExactText(name) == ExactText(other.name) && values.isLike(other.values) }
 }
 
-enum FeatureKind: String, CaseIterable { case categorical, continuous }
+/// What the values of a feature are: all that is asked of its kind, which nobody else knows by its name.
+protocol Values {
+    /** Their number, of those that are asked as cells; 2, the ends, of others. */ var size: Int { get }
+    /** Themselves, where they are numbers. */ var numbers: Numbers? { get }
+    /** Themselves, where they are texts. */ var texts: [String]? { get }
+    /// The index of what a record holds; nil for what is no value.
+    func index(of value: Meaning) -> Int?
+    func isLike(_ other: any Values) -> Bool
+    /// What a value is, for people; and what is wrong with one that is there, behind the value itself, nil where nothing is.
+    var wanted: String { get }
+    func wrong(with value: Meaning) -> String?
+}
+
+extension Values {
+    var numbers: Numbers? { nil }
+    var texts: [String]? { nil }
+}
+
+/// Some texts.
+struct Categories: Values {
+    let texts: [String]?
+    private let names: [String], declared: Declared
+    init(_ texts: [String]) { (self.texts, names, declared) = (texts, texts, Declared(texts)) }
+    var size: Int { names.count }
+    /// Of a missing or undeclared value the index of `missing` where it is declared.
+    func index(of value: Meaning) -> Int? { declared[value] ?? declared[missingValue] }
+    func isLike(_ other: any Values) -> Bool { other.texts?.exact == names.exact }
+    var wanted: String { "one of \(listed(names))" }
+    func wrong(with value: Meaning) -> String? { declared[value] == nil ? "is not declared" : nil }
+}
+
+/// Numbers, clipped to `low` and `high`; with `bins` they are discretised.
+struct Numbers: Values, Equatable {
+    let low: Double, high: Double, bins: Int?
+    var size: Int { bins ?? 2 }
+    var numbers: Numbers? { self }
+    var span: Double { high - low }
+    /// The bin of a number, of equal width and half-open.
+    func index(of value: Meaning) -> Int? {
+        guard let number = value.number else { return nil }
+        return (1..<size).first { number < low + span * Double($0) / Double(size) }.map { $0 - 1 } ?? size - 1
+    }
+    func isLike(_ other: any Values) -> Bool { other.numbers == self }
+    func clipped(_ number: Double) -> Double { min(max(number, low), high) }
+    /// T = 2 (x - low) / (high - low) - 1 in [-1, 1], x clipped first.
+    func scaled(_ number: Double) -> Double { min(max(2 * ((clipped(number) - low) / span) - 1, -1), 1) }
+    var wanted: String { "a number from \(low) to \(high)" }
+    func wrong(with value: Meaning) -> String? { value.number == nil ? "is no number" : nil }
+}
+
+/// Reads a feature by its name, as a document declares it, and as a model that has a table of it says it.
+typealias FeatureKind = (declared: (Fields, String) throws -> Feature, modelled: (Fields, String) throws -> Feature)
+
+extension Feature {
+    /// The kinds that documents may declare: the one table.
+    static let kinds: [String: FeatureKind] = [
+        "categorical": (
+            { try $0.categories($1) },
+            { Feature(name: $1, missing: true, values: Categories(try $0.texts("values", 1...mostValues))) }
+        ),
+        "continuous": (
+            { fields, name in
+                let missing = try fields.truth("missing") != false
+                return try fields.numbers(name, missing: missing, bins: try fields.optionalWhole("bins", 2...mostValues))
+            },
+            { try $0.numbers($1, missing: true, bins: try $0.whole("bins", 2...mostValues)) }
+        ),
+    ]
+}
 
 extension Fields {
     /// A declared feature, in a campaign of `classes` classes.
     static func feature(_ value: Json?, _ place: String, classes: Int) throws -> Feature {
         try read(value, place) { fields in
             let name = try fields.name("name")
-            let kind = try fields.choice("kind") as FeatureKind
+            let kind = Feature.kinds[try fields.word("kind", Feature.kinds.keys.sorted())]!
             _ = try fields.optionalWhole("weight", 1...mostWeight)
-            let said = try fields.truth("missing")
-            let feature: Feature
-            if kind == .categorical {
-                let values = try fields.declared("values", most: mostValues)
-                let listed = values.exact.contains(ExactText(missingValue))
-                try fields.require(!(listed && said == true), "missing", "is one of the values; leave this out")
-                try fields.require(!(try fields.truth("ordered") == true && listed), "ordered", "'missing' has no place in an order")
-                feature = Feature(name: name, kind: .categorical(values), missing: said != false && !listed)
-            } else {
-                feature = try fields.continuous(name, missing: said != false, bins: try fields.optionalWhole("bins", 2...mostValues))
-            }
+            let feature = try kind.declared(fields, name)
             try fields.require(feature.cells * classes <= mostCells, "values", "are too many for one question")
             return feature
         }
     }
-    func continuous(_ name: String, missing: Bool, bins: Int?) throws -> Feature {
-        let (low, high) = (try number("low"), try number("high"))
+    fileprivate func categories(_ name: String) throws -> Feature {
+        let (values, said) = (try declared("values", most: mostValues), try truth("missing"))
+        let listed = values.exact.contains(ExactText(missingValue))
+        try require(!(listed && said == true), "missing", "is one of the values; leave this out")
+        try require(!(try truth("ordered") == true && listed), "ordered", "'missing' has no place in an order")
+        return Feature(name: name, missing: said != false && !listed, values: Categories(values))
+    }
+    func numbers(_ name: String, missing: Bool, bins: Int?) throws -> Feature {
+        let numbers = Numbers(low: try number("low"), high: try number("high"), bins: bins)
         // Squares of their distance, which variances are made of, are still doubles.
-        try require(1e-150...1e150 ~= high - low, "high", "must be above low, by 1e-150 to 1e150")
-        let step = max(abs(low), abs(high)).ulp
-        try require(bins.map { (high - low) / Double($0) >= 4 * step } ?? true, "bins", "are narrower than a double resolves")
-        return Feature(name: name, kind: .continuous(low: low, high: high, bins: bins), missing: missing)
+        try require(1e-150...1e150 ~= numbers.span, "high", "must be above low, by 1e-150 to 1e150")
+        let step = max(abs(numbers.low), abs(numbers.high)).ulp
+        try require(bins.map { numbers.span / Double($0) >= 4 * step } ?? true, "bins", "are narrower than a double resolves")
+        return Feature(name: name, missing: missing, values: numbers)
     }
     /// A list of declared features whose names, with `others`, are all different.
     func features(_ name: String, _ sizes: ClosedRange<Int>, classes: Int, others: [String]) throws -> [Feature] {

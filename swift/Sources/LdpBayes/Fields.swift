@@ -38,10 +38,12 @@ final class Fields {
     /// One of the words of an enumeration, or of some of them; the `other` where none is said.
     func choice<W: RawRepresentable<String> & CaseIterable>(_ name: String, among some: [W]? = nil, else other: W? = nil) throws -> W {
         let known = some ?? Array(W.allCases)
-        let said = try converted(name, "must be one of \(known.map(\.rawValue).joined(separator: ", "))") { value in
-            known.first { value.text == ExactText($0.rawValue) }
-        }
-        return try present(said ?? other, name)
+        return try present(optionalWord(name, known.map(\.rawValue)).flatMap { W(rawValue: $0) } ?? other, name)
+    }
+    /// One of some words.
+    func word(_ name: String, _ known: [String]) throws -> String { try present(optionalWord(name, known), name) }
+    private func optionalWord(_ name: String, _ known: [String]) throws -> String? {
+        try converted(name, "must be one of \(known.joined(separator: ", "))") { value in known.first { value.text == ExactText($0) } }
     }
     func truth(_ name: String) throws -> Bool? {
         try converted(name, "must be true or false") { if case .truth(let truth) = $0 { truth } else { nil } }

@@ -7,22 +7,19 @@ private let (mostNamed, longestShown) = (12, 60)
 /// number beyond its bounds is none: it is clipped.
 public func problems(_ campaign: Campaign, _ record: Record) -> [Problem] {
     let unusable = campaign.features.compactMap { feature in
-        wrong(with: feature, record[feature.name]).map { Problem(feature: feature.name, wrong: $0, right: wanted(feature)) }
+        wrong(with: feature, record[feature.name]).map { Problem(feature: feature.name, wrong: $0, right: feature.values.wanted) }
     }
     let known = campaign.features.map(\.name)
     let unknown = record.names.filter { !known.exact.contains(ExactText($0)) }
     return unusable + unknown.map { Problem(feature: $0, wrong: "is no feature of the campaign", right: "one of \(listed(known))") }
 }
 private func wrong(with feature: Feature, _ value: Meaning) -> String? {
-    if value.text == nil && value.number == nil { return feature.missing || feature.listsMissing ? nil : "it holds no value" }
-    guard case .categorical(let values) = feature.kind else { return value.number == nil ? "\(value.shown) is no number" : nil }
-    return Declared(values)[value] == nil ? "\(value.shown) is not declared" : nil
+    if value.text == nil && value.number == nil {
+        return feature.missing || feature.index(of: .nothing) != nil ? nil : "it holds no value"
+    }
+    return feature.values.wrong(with: value).map { "\(value.shown) \($0)" }
 }
-private func wanted(_ feature: Feature) -> String {
-    if case .categorical(let values) = feature.kind { return "one of \(listed(values))" }
-    return "a number, from \(feature.bounds.low) to \(feature.bounds.high)"
-}
-private func listed(_ texts: [String]) -> String {
+func listed(_ texts: [String]) -> String {
     texts.prefix(mostNamed).joined(separator: ", ") + (texts.count > mostNamed ? ", ..." : "")
 }
 

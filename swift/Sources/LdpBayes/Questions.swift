@@ -79,7 +79,7 @@ extension Authored {
     /// The cells of a question of this shape; nil for a shape that does not exist.
     fileprivate func cells(_ kind: QuestionKind, _ encoding: Encoding, _ feature: Feature?, _ other: Feature?) -> Int? {
         let classes = label.classes.count
-        let isNumber = feature.map { asks == .moments || $0.isGaussian } ?? false
+        let isNumber = feature.map { asks == .moments || $0.moments != nil } ?? false
         let size: Int
         switch (kind, encoding) {
         case (.right, .index): return evaluation == nil ? nil : 2

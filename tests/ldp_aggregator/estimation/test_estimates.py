@@ -21,7 +21,8 @@ from ldp_protocols.document.questions import INDEX, PAIR, SQUARE, VALUE
 from ldp_protocols.drafting import make_discrete
 from ldp_protocols.mechanisms import DISCRETE
 from ldp_simulations import simulate
-from ldp_simulations.fidelities import Columns, draw_questions
+from ldp_simulations.columns import Columns
+from ldp_simulations.fidelities import draw_questions
 
 CLASSES = 2
 FREQUENCIES = np.array([0.02, 0.08, 0.30, 0.05, 0.25, 0.10, 0.0, 0.20])

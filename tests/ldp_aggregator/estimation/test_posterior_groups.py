@@ -16,7 +16,8 @@ from ldp_aggregator.estimation.posterior import posterior_of
 from ldp_aggregator.learning.frames import as_column, column_of, declared_indices, numbers, texts_of
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols import Campaign
-from ldp_protocols.document.schema import CategoricalFeature, ContinuousFeature, Label
+from ldp_protocols.document.schema import Label
+from ldp_protocols.features import CategoricalFeature, NumericFeature
 from ldp_protocols.values import number_of, text_of
 
 shapes = st.lists(st.tuples(st.integers(2, 4), st.booleans()), min_size=1, max_size=6)
@@ -141,7 +142,7 @@ def test_labels_of_a_list_keep_their_values_and_two_columns_are_no_column():
     with pytest.raises(ValueError, match="one column"):
         as_column(pd.DataFrame({"a": [1]}))
     with pytest.raises(ValueError, match="2 columns 'x'"):
-        column_of(pd.DataFrame([[1, 2]], columns=["x", "x"]), ContinuousFeature("x", 0, 1))
+        column_of(pd.DataFrame([[1, 2]], columns=["x", "x"]), NumericFeature("x", 0, 1))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from ldp_aggregator.estimation.cells import Z_95
 from ldp_aggregator.estimation.ratios import among_present, conditional_reach, conditional_table
 from ldp_protocols import Campaign
 from ldp_simulations import simulate
-from ldp_simulations.fidelities import Columns, simulate_counts
+from ldp_simulations.columns import Columns
+from ldp_simulations.fidelities import simulate_counts
 
 FALSE_ALARM = 1e-5
 RUNS = 1_000

@@ -13,10 +13,10 @@ from ldp_aggregator import estimate, train
 from ldp_aggregator.estimation.cells import Cells
 from ldp_aggregator.estimation.moments import Present, rebuild_moments, shrink_moments
 from ldp_aggregator.estimation.simplex import floor, norm_sub, post_process
-from ldp_protocols.document.schema import ContinuousFeature
+from ldp_protocols.features import NumericFeature
 from ldp_simulations import simulate
 
-FEATURE = ContinuousFeature("x", 0, 100)
+FEATURE = NumericFeature("x", 0, 100)
 ASKED = {"kind": "continuous", "missing": False, "low": 0, "high": 100}
 PRIOR = Cells.normal(np.array([0.5, 0.5]), np.full(2, 1e-9))
 

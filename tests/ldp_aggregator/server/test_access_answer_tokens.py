@@ -24,7 +24,8 @@ from ldp_client.tokens import finished_token, token_request
 from ldp_protocols import Campaign, DocumentError, DraftError, Report, decode_upload, encode_upload
 from ldp_protocols.exact import SYSTEM_COINS
 from ldp_protocols.tokens import challenge, credentials
-from ldp_simulations.fidelities import Columns, simulate_counts
+from ldp_simulations.columns import Columns
+from ldp_simulations.fidelities import simulate_counts
 
 FRAME = pd.DataFrame({"u": ["1", "2"] * 5, "v": np.linspace(0, 1, 10), "w": ["1", "2", "3", None, None] * 2})
 LABELS = ["a", "b", "b", "a", "a"] * 2

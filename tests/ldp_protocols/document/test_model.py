@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ldp_protocols import DocumentError
 from ldp_protocols.document.model import DiscreteLikelihood, GaussianLikelihood, Model
-from ldp_protocols.document.schema import CategoricalFeature, ContinuousFeature
+from ldp_protocols.features import CategoricalFeature, NumericFeature
 
 DOCUMENT = {
     "version": 1,
@@ -61,8 +61,8 @@ def test_a_model_document_reads_as_plain_probabilities_and_its_text_is_stable():
     assert (model.label, model.classes, model.prior) == ("missed_payment", ("yes", "no"), (0.4, 0.6))
     assert model.likelihoods == (
         DiscreteLikelihood(CategoricalFeature("age", ("young", "old")), ((0.5, 0.0), (0.5, 1.0))),
-        DiscreteLikelihood(ContinuousFeature("wage", 0, 9, 2), ((0.3, 0.9), (0.7, 0.1))),
-        GaussianLikelihood(ContinuousFeature("hours", 0, 100), (40.0, 38.5), (90.0, 81.0)),
+        DiscreteLikelihood(NumericFeature("wage", 0, 9, 2), ((0.3, 0.9), (0.7, 0.1))),
+        GaussianLikelihood(NumericFeature("hours", 0, 100), (40.0, 38.5), (90.0, 81.0)),
     )
     assert model.training == {"reports": 10}
     assert json.loads(model.to_json()) == DOCUMENT

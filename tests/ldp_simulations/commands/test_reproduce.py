@@ -64,11 +64,11 @@ def test_what_a_figure_cannot_do_is_refused_before_anything_is_measured(tmp_path
         (Execution(2, peer="python"), "leave --peer out"),
     ):
         with pytest.raises(TableError, match=problem):
-            replace(ldp_naive_bayes.CONTINUOUS, measure=None).run(execution, tmp_path)
+            replace(ldp_naive_bayes.NUMERIC, measure=None).run(execution, tmp_path)
 
 
 def test_one_run_of_the_experiment_has_every_combination(uci_folder, monkeypatch):
-    monkeypatch.setattr(ldp_naive_bayes, "CONTINUOUS_EPSILONS", (2.0,))
+    monkeypatch.setattr(ldp_naive_bayes, "NUMERIC_EPSILONS", (2.0,))
     rows = pd.DataFrame(ldp_naive_bayes.run_once("diabetes", 1))
     assert rows["accuracy"].between(0, 1).all()
     private = rows[rows["epsilon"] > 0]
@@ -83,5 +83,5 @@ def test_an_unknown_figure_is_told_in_one_line_and_there_is_nothing_to_draw_agai
         main(["reproduce", "figure-99"])
     assert stopped.value.code == 2
     assert capsys.readouterr().err.count("\n") == 1
-    assert main(["reproduce", ldp_naive_bayes.CONTINUOUS.name, "--redraw", "--output", str(tmp_path)]) == 1
+    assert main(["reproduce", ldp_naive_bayes.NUMERIC.name, "--redraw", "--output", str(tmp_path)]) == 1
     assert "ldp-figures-3-and-4.csv: cannot be read" in capsys.readouterr().err

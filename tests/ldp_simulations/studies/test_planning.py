@@ -13,7 +13,8 @@ from ldp_aggregator.estimation.simplex import NONE
 from ldp_aggregator.learning.published import published_guarantee
 from ldp_protocols import Campaign
 from ldp_simulations import simulate
-from ldp_simulations.fidelities import Columns, simulate_counts
+from ldp_simulations.columns import Columns
+from ldp_simulations.fidelities import simulate_counts
 from ldp_simulations.studies.planning import (
     MOST_EPSILON,
     Curve,

@@ -59,7 +59,7 @@ private class Reading(
 
     private fun feature(name: String?): Feature = campaign.asked.first { it.name == name }
     private fun scaled(name: String?): Double? {
-        val feature = feature(name) as Continuous
+        val feature = feature(name).number!! // no other has questions about moments
         return numberOf(value(feature))?.let(feature::scaled) ?: if (feature.missing) null else randomT()
     }
 

@@ -2,6 +2,8 @@ package ldpbayes
 
 private const val LARGEST_VARIANCE = 1e300
 private const val MOST_EDGES = 7
+/** The kind of a model's feature that is asked as moments. */
+private const val GAUSSIAN = "gaussian"
 /** P(value | class) of one feature. */
 internal sealed interface Likelihood {
     val feature: Feature
@@ -11,7 +13,7 @@ internal sealed interface Likelihood {
         override fun logarithm(value: Any?) = feature.indexOf(value)?.let { index -> { c: Int -> StrictMath.log(shares[index][c]) } }
     }
 
-    data class Gaussian(override val feature: Continuous, val mean: List<Double>, val variance: List<Double>) : Likelihood {
+    data class Gaussian(override val feature: Numeric, val mean: List<Double>, val variance: List<Double>) : Likelihood {
         override fun logarithm(value: Any?) = numberOf(value)?.let(feature::clip)?.let { x ->
             { c: Int -> (StrictMath.log(2 * Math.PI * variance[c]) + (x - mean[c]) * (x - mean[c]) / variance[c]) / -2 }
         }
@@ -98,27 +100,19 @@ private fun readModel(value: Any?, place: String, label: Label?, declared: List<
     if (declared != null) {
         val outputs = projection?.outputs.orEmpty().map { it.name }
         val used = likelihoods.map { it.feature }.filter { it.name !in outputs } + projection?.inputs.orEmpty()
-        require(declared.map(::described).containsAll(used.map(::described)), "features", "must be the campaign's")
+        require(declared.map { it.described() }.containsAll(used.map { it.described() }), "features", "must be the campaign's")
     }
     Model(own, prior, likelihoods, projection)
 }
 
-/** What two features with one name must have in common. */
-private fun described(feature: Feature): Feature = when (feature) {
-    is Categorical -> feature.copy(missing = false)
-    is Continuous -> feature.copy(missing = false)
-}
-
 private fun readLikelihood(value: Any?, place: String, classes: Int): Likelihood = readObject(value, place) {
     val name = name("name")
-    when (choice("kind", listOf("categorical", "continuous", "gaussian"))) {
-        "categorical" -> readTable(Categorical(name, texts("values", 1..MOST_VALUES), missing = true), classes)
-        "continuous" -> readTable(readContinuous(name, missing = true, whole("bins", 2..MOST_VALUES)), classes)
-        else -> {
-            val variance = row("variance", classes)
-            require(variance.all { it > 0 && it <= LARGEST_VARIANCE }, "variance", "must be above 0 and at most $LARGEST_VARIANCE")
-            Likelihood.Gaussian(readContinuous(name, missing = true, null), row("mean", classes), variance)
-        }
+    val kind = Feature.KINDS[choice("kind", Feature.KINDS.keys + GAUSSIAN)]
+    if (kind != null) readTable(kind.modelled(this, name), classes)
+    else {
+        val variance = row("variance", classes)
+        require(variance.all { it > 0 && it <= LARGEST_VARIANCE }, "variance", "must be above 0 and at most $LARGEST_VARIANCE")
+        Likelihood.Gaussian(readNumeric(name, missing = true, null), row("mean", classes), variance)
     }
 }
 

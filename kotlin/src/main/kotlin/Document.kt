@@ -97,7 +97,7 @@ internal class Authored(fields: Fields) {
             }
             val classes = label.classes.size
             features = readFeatures("features", 1..MOST_FEATURES, classes, listOf(label.name))
-            require(asks != Asks.MOMENTS || features.all { it is Continuous }, "features", "must be continuous")
+            require(asks != Asks.MOMENTS || features.all { it.number != null }, "features", "must be numbers")
             val plain = asks == Asks.MODEL
             study = if (plain) optionalName("study") else name("study")
             windows = raw("windows")?.let {
@@ -123,7 +123,7 @@ internal class Authored(fields: Fields) {
             closes = windows?.run { opens(count).plusMillis(CLOSING_GRACE.inWholeMilliseconds) } ?: instant("closes")
             require(opens == null || closes == null || opens < closes, "closes", "must be after it opens")
             asked = features - projection?.inputs.orEmpty().toSet() + projection?.outputs.orEmpty()
-            val values = asked.sumOf { it.cells * if (it.isGaussian()) 2 else 1 }
+            val values = asked.sumOf { it.cells * if (it.moments != null) 2 else 1 }
             val cells = (values + 1) * classes
             require(cells <= MOST_CAMPAIGN_CELLS, "features", "have too many values together")
             require(cells * (windows?.count ?: 1) <= MOST_CAMPAIGN_CELLS, "windows", "have too many cells together")

@@ -13,25 +13,16 @@ private const val LONGEST_SHOWN = 60
 fun problems(campaign: Campaign, record: Map<String, Any?>): List<Problem> {
     val known = campaign.features.map { it.name }
     val unusable = campaign.features.mapNotNull { feature ->
-        wrongWith(feature, held(record, feature.name))?.let { Problem(feature.name, it, wanted(feature)) }
+        wrongWith(feature, held(record, feature.name))?.let { Problem(feature.name, it, feature.wanted()) }
     }
     return unusable + (record.keys - known.toSet()).map { Problem(it, "is no feature of the campaign", "one of ${listed(known)}") }
 }
 
 private fun wrongWith(feature: Feature, value: Any?): String? {
     val nothing = value == null || value is Double && value.isNaN() || value is Float && value.isNaN()
-    return when {
-        nothing -> "it holds no value".takeUnless { feature.missing || feature is Categorical && "missing" in feature.values }
-        feature !is Categorical -> "${shown(value)} is no number".takeIf { numberOf(value) == null }
-        textOf(value) == null -> "${shown(value)} is neither a text nor a number"
-        else -> "${shown(value)} is not declared".takeIf { Declared(feature.values)[value] == null }
-    }
+    return if (nothing) "it holds no value".takeUnless { feature.missing || feature.indexOf(null) != null }
+    else feature.wrong(value)?.let { "${shown(value)} $it" }
 }
 
-private fun wanted(feature: Feature): String = when (feature) {
-    is Categorical -> "one of ${listed(feature.values)}"
-    is Continuous -> "a number, from ${feature.low} to ${feature.high}"
-}
-
-private fun listed(texts: List<String>): String = texts.joinToString(limit = MOST_NAMED)
+internal fun listed(texts: List<String>): String = texts.joinToString(limit = MOST_NAMED)
 private fun shown(value: Any?): String = (if (value is String) "\"$value\"" else "$value").take(LONGEST_SHOWN)

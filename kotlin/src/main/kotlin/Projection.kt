@@ -2,10 +2,10 @@ package ldpbayes
 
 private val CAMPAIGN_ID = Regex("[A-Za-z0-9_-]{43}")
 internal fun isCampaignId(text: String): Boolean = CAMPAIGN_ID.matches(text)
-/** A linear function of [inputs], applied on the device: the outputs are then continuous features with public bounds of their own. */
+/** A linear function of [inputs], applied on the device: the outputs are then numbers with public bounds of their own. */
 internal data class Projection(
-    val inputs: List<Continuous>, val mean: List<Double>, val scale: List<Double>,
-    val matrix: List<List<Double>>, val outputs: List<Continuous>,
+    val inputs: List<Numeric>, val mean: List<Double>, val scale: List<Double>,
+    val matrix: List<List<Double>>, val outputs: List<Numeric>,
 ) {
     /** Output number [row] of the inputs' values, which are clipped first: a sum from left to right. */
     private fun output(row: Int, values: List<Double>): Double =
@@ -27,14 +27,14 @@ internal data class Projection(
 internal fun Fields.readProjection(features: List<Feature>, label: Label, inStudy: Boolean): Projection {
     choice("method", listOf("pca", "dca"))
     val inputs = texts("inputs", 1..MOST_FEATURES).map { name ->
-        features.find { it.name == name } as? Continuous ?: refuse("inputs", "must name continuous features")
+        features.find { it.name == name }?.number ?: refuse("inputs", "must name features that are numbers")
     }
     val mean = row("mean", inputs.size)
     val scale = row("scale", inputs.size)
     require(scale.all { it > 0 }, "scale", "must be above 0")
     val others = listOf(label.name) + features.map { it.name }
     val outputs = readFeatures("outputs", 1..inputs.size, label.classes.size, others).map {
-        it as? Continuous ?: refuse("outputs", "must be continuous")
+        it.number ?: refuse("outputs", "must be numbers")
     }
     val matrix = list("matrix", outputs.size..outputs.size).map { row("matrix", it, inputs.size) }
     for (row in matrix) {

@@ -69,7 +69,7 @@ internal fun readQuestion(value: Any?, index: Int, authored: Authored, losses: M
 private fun cellsOf(kind: QuestionKind, encoding: Encoding, authored: Authored, feature: Feature?, other: Feature?): Int? {
     val classes = authored.label.classes.size
     val moments = authored.asks == Asks.MOMENTS
-    val number = feature != null && (moments || feature.isGaussian())
+    val number = feature != null && (moments || feature.moments != null)
     if (encoding == Encoding.INDEX) return when (kind) {
         QuestionKind.RIGHT -> 2.takeIf { authored.evaluation != null }
         QuestionKind.SCORE -> authored.evaluation?.let { it.places * classes }

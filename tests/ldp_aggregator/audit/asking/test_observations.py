@@ -18,8 +18,9 @@ from evaluated import U, V, draft, evaluation, model
 from exact_coins import SeededCoins
 
 from ldp_aggregator.audit import Person, UnreadableRecord
+from ldp_aggregator.audit.asking.features import RANGES
 from ldp_aggregator.audit.asking.observations import Seen, hashed, read_tables
-from ldp_aggregator.audit.asking.people import DRAWN, MOST_PEOPLE, RANGES, drawn_people, key_of, people_of
+from ldp_aggregator.audit.asking.people import DRAWN, MOST_PEOPLE, drawn_people, key_of, people_of
 from ldp_aggregator.audit.rules.seeds import followed
 from ldp_aggregator.audit.searching.comparisons import Chosen, Claims, columns_of, search
 from ldp_aggregator.audit.searching.events import SIDE, WHOLE

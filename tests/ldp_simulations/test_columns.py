@@ -8,11 +8,13 @@ import pytest
 from drafts import draft, number, text
 
 from ldp_aggregator.learning.frames import feature_indices
+from ldp_aggregator.mechanisms.analysis import MomentBatch
 from ldp_client.answering import encode
 from ldp_protocols import Campaign, RecordError, ScriptedCoins
 from ldp_protocols.document.questions import LABEL, PAIR, PRODUCT, SIGN, VALUE
-from ldp_protocols.document.schema import ContinuousFeature, Label
-from ldp_simulations.fidelities import UNIT, Columns, MomentBatch, class_indices
+from ldp_protocols.document.schema import Label
+from ldp_protocols.features import NumericFeature
+from ldp_simulations.columns import UNIT, Columns, class_indices
 
 AWKWARD = [0, -0.0, 1e-320, 1e308, -1e308, math.inf, -math.inf, math.nan]
 AWKWARD += [None, "3", True, 10**400, 7, 6.999999999999999]
@@ -24,7 +26,7 @@ def device_indices(feature, values):
 
 @pytest.mark.parametrize(("low", "high", "bins"), [(0, 1, 10), (-3.3, 7.7, 7), (0, 200000, 8), (0.1, 0.7, 3)])
 def test_bins_agree_with_the_device_at_and_beside_every_edge(low, high, bins):
-    feature = ContinuousFeature("x", low, high, bins)
+    feature = NumericFeature("x", low, high, bins)
     edges = np.array([low, high, *feature.inner_edges], dtype=float)
     values = np.concatenate([edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf)])
     assert feature_indices(feature, pd.Series(values)).tolist() == device_indices(feature, values.tolist())
