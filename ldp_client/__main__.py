@@ -319,6 +319,7 @@ def _relay(options: argparse.Namespace) -> int:
         publisher=options.publisher,
         mixing=mixing,
     )
+    relay.gathering()  # A storage that is not for it is told of now, and not to every device.
     relay.campaign()
     try:
         opened = Gateway(relay, options.host, options.port, admission=_check(options.admission))
