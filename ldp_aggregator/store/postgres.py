@@ -289,7 +289,7 @@ class PostgresStore(Store):
         for name, batch in batches.items():
             try:
                 answers |= await self._sessions.run(partial(_count_together, batches={name: batch}), "count")
-            except StoreError as error:  # noqa: PERF203 - whatever is wrong with one, the next gets its turn
+            except StoreError as error:  # Whatever is wrong with one, the next gets its turn.
                 if error.code != contract.STATEMENT:
                     raise
                 LOG.error("a campaign was not counted", extra={"campaign": name, "reason": str(error)})

@@ -125,7 +125,7 @@ class Connections:
         for connection in (*self._open, *self._refused):
             try:
                 connection.look(now)
-            except Exception as error:  # noqa: PERF203 - one socket's failure is not the others'
+            except Exception as error:  # One socket's failure is not the others'.
                 LOG.warning("a connection was cut", extra={"reason": type(error).__name__})
                 connection.cut()
         self._look_timer = self.loop.call_later(WATCH_SECONDS, self._look) if self._open or self._refused else None

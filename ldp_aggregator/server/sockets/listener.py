@@ -202,7 +202,7 @@ class TlsListener:
             await self._loop.connect_accepted_socket(
                 self._connect, accepted, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_SECONDS
             )
-        except (OSError, EOFError, asyncio.TimeoutError):
+        except (OSError, EOFError):
             accepted.close()  # Not TLS, hung up, or too slow: nobody of ours to tell.
 
 

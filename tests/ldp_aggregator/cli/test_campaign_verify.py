@@ -2,10 +2,10 @@
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
-import tomllib
 from drafts import draft, number, text
 
 from ldp_aggregator.mechanisms import verify_thoroughly
