@@ -234,7 +234,7 @@ class ArchivedCounts:
             try:
                 number += await self._read_pending(campaign)
             except StoreError as error:  # What is strange in one stops no other.
-                LOG.error("archived reports wait", extra={"campaign": campaign.id, "reason": str(error)})
+                LOG.error("archived reports wait", extra={"campaign": campaign.id, "reason": kind_of(error)})
         await self._settle(set(self._unsettled))
         return number
 
@@ -273,7 +273,7 @@ class ArchivedCounts:
                 if campaign_id in self._unsettled:
                     await self._settle_campaign(campaign_id)
             except StoreError as error:  # The next one may be sound.
-                LOG.error("archived reports wait", extra={"campaign": campaign_id, "reason": str(error)})
+                LOG.error("archived reports wait", extra={"campaign": campaign_id, "reason": kind_of(error)})
                 failed[campaign_id] = error
         return failed
 

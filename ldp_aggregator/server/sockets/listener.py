@@ -165,7 +165,7 @@ class TlsListener:
             try:
                 accepted, _ = await self._loop.sock_accept(self._bound)
             except Exception as error:
-                LOG.warning("cannot accept", extra={"reason": type(error).__name__})
+                LOG.warning("cannot accept", extra={"reason": kind_of(error)})
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
             accepted.setblocking(False)

@@ -154,7 +154,7 @@ async def test_no_text_of_an_exception_is_logged_not_even_the_stores_or_a_librar
     await server.ask("GET", f"{server.public}/v1/campaigns/{cell_campaign(title='x').id}")
     await server.ask("GET", "/admin/v1/campaigns", "admin")
     lines = [JsonFormatter().format(record) for record in caplog.records]
-    assert any(json.loads(line)["reason"] == "StoreError from OSError ENOSPC" for line in lines)
+    assert any(json.loads(line)["reason"] == "StoreError store-unavailable from OSError ENOSPC" for line in lines)
     assert not any("secret" in line or "192.0.2.7" in line for line in lines)
     for name, said, arguments, told in (
         ("asyncio", "Task exception was never retrieved: ValueError('secret')", (), "a message of asyncio"),

@@ -80,7 +80,7 @@ async def test_a_campaign_that_cannot_be_closed_or_deleted_is_logged_and_keeps_n
     errors = [record for record in caplog.records if record.levelname == "ERROR"]
     assert {(record.message, record.campaign, record.reason) for record in errors} == {
         ("campaign not closed", unclosed, "ValueError"),
-        ("campaign not deleted", undeleted, "StoreError"),
+        ("campaign not deleted", undeleted, "StoreError store-unavailable"),
     }
 
 
