@@ -11,12 +11,15 @@ from cells import cell_campaign, publish
 from drafts import draft, text
 
 from ldp_aggregator.server import apps
-from ldp_aggregator.server.access import KEPT_SECONDS, UploadAccess
+from ldp_aggregator.server.access import UploadAccess
 from ldp_aggregator.server.log import JsonFormatter
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_aggregator.store import StoreError
 from ldp_aggregator.store.contract import utc_now
+
+KEPT_SECONDS = 2.0
+
 
 HOUR = timedelta(hours=1)
 DRAFT = draft(text("f", "a", "b"), title="A third one")

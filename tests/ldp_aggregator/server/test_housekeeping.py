@@ -17,8 +17,10 @@ from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_aggregator.store import SqliteStore, StoreError
 from ldp_aggregator.store.contract import unknown_campaign
-from ldp_aggregator.store.decisions import GRACE
 from ldp_protocols import LdpError
+
+GRACE = timedelta(days=1)
+
 
 KEPT = timedelta(days=30)
 DAY = 86400

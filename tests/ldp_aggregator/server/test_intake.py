@@ -10,11 +10,15 @@ from issuing import issuer, shown_for
 from raw_http import ELSEWHERE
 
 from ldp_aggregator.server import intake as intake_module
-from ldp_aggregator.server.intake import BURST_SECONDS, MOST_KEPT, Admission, admission_of
+from ldp_aggregator.server.intake import Admission, admission_of
 from ldp_aggregator.server.problems import ProblemError
-from ldp_aggregator.server.upload_queue import LEAST_BYTES, for_a_device
+from ldp_aggregator.server.upload_queue import for_a_device
 from ldp_aggregator.service.settings import Limits, Settings
 from ldp_protocols import Campaign, LdpError, Report, decode_upload, encode_upload
+
+BURST_SECONDS = 5.0
+MOST_KEPT = 1024
+LEAST_BYTES = 8 << 10
 
 
 def draft(values=3, features=4):

@@ -17,7 +17,8 @@ from ldp_aggregator.store.decisions import (
     gather_by_campaign,
     vouched_part,
 )
-from ldp_protocols.framing import ID_BYTES
+
+ID_BYTES = 16
 
 
 def test_a_group_is_taken_apart_in_the_order_in_which_everybody_locks_campaigns():
