@@ -189,7 +189,7 @@ def _fetch(campaign: DeviceCampaign, options: argparse.Namespace) -> None:
         try:
             campaign.fetch(timeout=options.timeout)
             return
-        except TransportError as error:  # noqa: PERF203 - a try, and a wait
+        except TransportError as error:  # A try, and a wait.
             if error.code != "unreachable":
                 raise
             time.sleep(START_SECONDS / 20)

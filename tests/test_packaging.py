@@ -4,13 +4,13 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import grimp
 import pytest
-import tomllib
 from drafts import draft, number, text
 from installing import REPOSITORY, SMALL, build_wheel, copy_of_sources, install, printed, run
 

@@ -162,7 +162,7 @@ class Archive:
                 level = 0
                 while self._compact(campaign, slot, level):
                     level += 1
-            except StoreError as error:  # noqa: PERF203 - nothing is lost: the small files are there
+            except StoreError as error:  # Nothing is lost: the small files are there.
                 about = {"campaign": campaign.id, "reason": kind_of(error)}
                 LOG.warning("archived files were not put together", extra=about)
 
@@ -233,8 +233,8 @@ class ArchivedCounts:
         for campaign in campaigns:
             try:
                 number += await self._read_pending(campaign)
-            except StoreError as error:  # noqa: PERF203 - what is strange in one stops no other
-                LOG.error("archived reports wait", extra={"campaign": campaign.id, "reason": str(error)})
+            except StoreError as error:  # What is strange in one stops no other.
+                LOG.error("archived reports wait", extra={"campaign": campaign.id, "reason": kind_of(error)})
         await self._settle(set(self._unsettled))
         return number
 
@@ -272,8 +272,8 @@ class ArchivedCounts:
                     await self._read_pending(self._unread[campaign_id])
                 if campaign_id in self._unsettled:
                     await self._settle_campaign(campaign_id)
-            except StoreError as error:  # noqa: PERF203 - the next one may be sound
-                LOG.error("archived reports wait", extra={"campaign": campaign_id, "reason": str(error)})
+            except StoreError as error:  # The next one may be sound.
+                LOG.error("archived reports wait", extra={"campaign": campaign_id, "reason": kind_of(error)})
                 failed[campaign_id] = error
         return failed
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
@@ -17,10 +16,8 @@ from ldp_aggregator.dashboard import campaigns, creation, overview, public
 from ldp_aggregator.dashboard.page_sources import Sources, sample
 from ldp_aggregator.dashboard.pages import HEADERS, PageError, page
 from ldp_aggregator.dashboard.session import Visit, enter, get_login, post_login, post_logout
-from ldp_aggregator.store.contract import UNKNOWN, StoreError
+from ldp_aggregator.store.contract import LOG, UNKNOWN, StoreError, kind_of
 from ldp_protocols.errors import LdpError
-
-LOG: Final = logging.getLogger("ldp_aggregator")
 
 Handler = Callable[[Visit, Sources], Awaitable[web.Response]]
 
@@ -141,7 +138,7 @@ def _explained(error: Exception) -> PageError:
     if isinstance(error, LdpError) and error.code == "not-installed":
         return PageError(501, "Not installed here", f"{error}.")
     if isinstance(error, StoreError):
-        LOG.error("store error", extra={"reason": str(error)})
+        LOG.error("store error", extra={"reason": kind_of(error)})
         return PageError(503, "The store does not answer", "Nothing was changed. Try again in a moment.")
-    LOG.error("internal error", extra={"reason": type(error).__name__}, exc_info=error)
+    LOG.error("internal error", extra={"reason": kind_of(error)}, exc_info=error)
     return PageError(500, "The server failed", "Nothing was counted or published by this request; its log says why.")

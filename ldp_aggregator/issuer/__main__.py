@@ -64,8 +64,11 @@ def _issue(options: argparse.Namespace) -> None:
         if options.people is not None:
             from ldp_aggregator.issuer.issuing import TokenIssuer
             from ldp_aggregator.issuer.service import serve
+            from ldp_aggregator.server.log import logged_to_standard_error
 
-            asyncio.run(serve(TokenIssuer(key, options.people, options.tokens), public_key(key), options))
+            issuer = TokenIssuer(key, options.people, options.tokens)
+            with logged_to_standard_error("warning"):
+                asyncio.run(serve(issuer, public_key(key), options))
     except ModuleNotFoundError as error:
         raise NotInstalledError("not-installed", f"needs {error.name}: pip install 'ldp-bayes[issuer]'") from None
 

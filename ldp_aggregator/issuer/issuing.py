@@ -91,8 +91,11 @@ class TokenIssuer:
         self._key_id = hashlib.sha256(key_bytes(self._modulus)).digest()
         self._secret = hashlib.sha256(b"ldp-bayes people 1\n" + numbers.d.to_bytes(MODULUS_BYTES, "big")).digest()
         self._people, self._tokens = people, tokens
-        with self._transaction() as database:
-            database.execute(_TABLE)
+        try:
+            with self._transaction() as database:
+                database.execute(_TABLE)
+        except LdpError as error:
+            raise LdpError(error.code, f"{people} cannot be written: {error.__cause__}") from error
 
     def sign(self, person: str, request: bytes) -> bytes:
         """Answer the TokenRequest of a person who is known by this name: 256 bytes, for the app that asked. The count
@@ -137,4 +140,5 @@ class TokenIssuer:
             finally:
                 database.close()
         except sqlite3.Error as error:
-            raise LdpError("people-unavailable", f"what was signed cannot be kept in {self._people}: {error}") from None
+            problem = "what was signed cannot be kept now, so nothing is; send the same request again later"
+            raise LdpError("people-unavailable", problem) from error

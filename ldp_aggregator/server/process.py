@@ -89,7 +89,7 @@ async def serve(settings: Settings, listeners: Listeners, ready: Callable[[], No
         leaving.set()
         if culprit is None and settings.pause_seconds > 0:
             LOG.info("leaving")
-            with suppress(asyncio.TimeoutError):
+            with suppress(TimeoutError):
                 await asyncio.wait_for(hurry.wait(), settings.pause_seconds)
         LOG.info("stopping")
     LOG.info("stopped")

@@ -335,7 +335,7 @@ class Ingest:
             self._metrics.told.note_failing(failing)
             self._metrics.observe_commit(sum(members.submission.reports for members in bundles), seconds, numbers)
         except Exception as error:
-            LOG.error("metrics failed", extra={"reason": type(error).__name__}, exc_info=error)
+            LOG.error("metrics failed", extra={"reason": kind_of(error)}, exc_info=error)
 
 
 def _fail(group: Iterable[Upload], code: str) -> None:

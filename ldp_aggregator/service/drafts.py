@@ -12,7 +12,7 @@ import csv
 import json
 import math
 import re
-import sys
+import tomllib
 from collections.abc import Mapping
 from datetime import date, datetime, timezone
 from typing import Any, Final
@@ -21,11 +21,6 @@ from ldp_protocols import Campaign, DraftError
 from ldp_protocols.document.authored import MODEL
 from ldp_protocols.features import describe_number, describe_values
 from ldp_protocols.fields import parse_json
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 ANOTHER_KIND: Final = "this draft was published before and not as federated; change its title to publish another"
 

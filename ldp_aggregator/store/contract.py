@@ -102,6 +102,7 @@ def kind_of(error: BaseException) -> str:
     seen: BaseException | None = error
     while seen is not None and len(kinds) < _MOST_CAUSES:
         words = [type(seen).__name__]
+        words += [seen.code] if isinstance(seen, LdpError) else []
         words += filter(None, (_code(getattr(seen, name, None)) for name in _NAMES))
         if isinstance(seen, OSError) and seen.errno is not None:
             words += filter(None, [errno.errorcode.get(seen.errno)])

@@ -289,10 +289,10 @@ class PostgresStore(Store):
         for name, batch in batches.items():
             try:
                 answers |= await self._sessions.run(partial(_count_together, batches={name: batch}), "count")
-            except StoreError as error:  # noqa: PERF203 - whatever is wrong with one, the next gets its turn
+            except StoreError as error:  # Whatever is wrong with one, the next gets its turn.
                 if error.code != contract.STATEMENT:
                     raise
-                LOG.error("a campaign was not counted", extra={"campaign": name, "reason": str(error)})
+                LOG.error("a campaign was not counted", extra={"campaign": name, "reason": kind_of(error)})
                 answers[name] = batch.refused(contract.UNAVAILABLE)
         if all(outcomes[0].refused == contract.UNAVAILABLE for outcomes in answers.values()):
             await self.beat()  # Where that fails too, it is the database, and no campaign.

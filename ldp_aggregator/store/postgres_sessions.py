@@ -44,7 +44,7 @@ _PASSING: Final = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,  # The connection was lost while the pool took it back.
     OSError,
-    asyncio.TimeoutError,
+    TimeoutError,
 )
 """Failures that another try may not meet; BlockingIOError: somebody is about to have a campaign for himself."""
 
@@ -107,7 +107,7 @@ class Sessions:
                     **({"default_transaction_read_only": "on"} if read_only else {}),
                 },
             )
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, asyncio.TimeoutError, ValueError) as error:
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
             # The message of a wrong address may hold the address, and that a password.
             raise StoreError(f"the database cannot be reached ({type(error).__name__})") from None
         sessions = cls(pool, clock)
@@ -139,7 +139,7 @@ class Sessions:
                     nullcontext() if isolation is None else raw.transaction(isolation=isolation),
                 ):
                     return await work(PostgresConnection(raw, name, None if self._clock is None else self._clock()))
-            except (*_PASSING, *passing) as error:  # noqa: PERF203 - trying again is the point
+            except (*_PASSING, *passing) as error:  # Trying again is the point.
                 if attempt + 1 == attempts or time.monotonic() > give_up:
                     code = STATEMENT if isinstance(error, BlockingIOError) else UNAVAILABLE
                     raise StoreError(f"the database answered: {type(error).__name__}", code) from error
@@ -152,7 +152,7 @@ class Sessions:
         """Let whoever still works end first, for so long as a command may take."""
         try:
             await asyncio.wait_for(self._pool.close(), COMMAND_SECONDS)
-        except asyncio.TimeoutError:  # A connection was lost in a way that the pool did not notice.
+        except TimeoutError:  # A connection was lost in a way that the pool did not notice.
             self._pool.terminate()
 
 

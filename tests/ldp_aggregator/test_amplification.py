@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from ldp_aggregator.amplification import (
-    INFLATION,
-    MOST_REPORTS,
     blanket_of,
     delta_bound,
     epsilon_bound,
@@ -39,6 +37,10 @@ from ldp_protocols.mechanisms import (
     ThresholdingHistogramEncoding,
 )
 from ldp_protocols.mechanisms.noisy_vector import least_scale
+
+INFLATION = 1 + 1e-6
+MOST_REPORTS = 2**40
+
 
 Array = NDArray[np.float64]
 

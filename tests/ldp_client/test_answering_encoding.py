@@ -16,7 +16,9 @@ from records import Watched
 
 from ldp_client.answering import encode
 from ldp_protocols import Campaign, DraftError, ScriptedCoins
-from ldp_protocols.exact import ONE
+
+ONE = 2**64
+
 
 UNIT = 1 << 52
 HUGE = 10**5000

@@ -9,7 +9,10 @@ import pytest
 
 from ldp_client.__main__ import main
 from ldp_client.testing import Answer
-from ldp_protocols.command_line import FAILED, WRONG_USAGE
+
+FAILED = 1
+WRONG_USAGE = 2
+
 
 WRONG = ("must be https", "campaign_id must be", "max_total_epsilon must be")
 """What the command line itself says wrong; everything else failed."""

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from ldp_protocols import SYSTEM_COINS, ScriptedCoins, exact
 from ldp_protocols.exact import (
-    ONE,
     divide_down,
     exact_epsilon,
     exp_bounds,
@@ -24,6 +23,8 @@ from ldp_protocols.exact import (
     probability_down,
     probability_up,
 )
+
+ONE = 2**64
 
 
 @given(

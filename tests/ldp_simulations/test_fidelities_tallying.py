@@ -18,11 +18,14 @@ from ldp_aggregator.mechanisms.onebit import multiply_shift
 from ldp_aggregator.mechanisms.sampling import bernoulli, bernoulli_bits, bernoulli_each, discrete_laplace
 from ldp_protocols import Campaign, Question, exact
 from ldp_protocols.document.questions import INDEX, LABEL, MOMENT, VALUE
-from ldp_protocols.exact import ONE
-from ldp_protocols.mechanisms import DISCRETE, MOMENTS, VALUE_BITS, AnyMechanism, Moment, NoisyVector, SubsetSelection
+from ldp_protocols.mechanisms import DISCRETE, MOMENTS, AnyMechanism, Moment, NoisyVector, SubsetSelection
 from ldp_simulations import SeededCoins
-from ldp_simulations.columns import UNIT, Columns, Items
+from ldp_simulations.columns import Columns, Items
 from ldp_simulations.fidelities import simulate
+
+ONE = 2**64
+VALUE_BITS = 52
+UNIT = 2**52
 
 DEVICES, SIMULATED = 6_000, 60_000
 DRAWN, COUNTED = 2_000, 10_000

@@ -141,7 +141,7 @@ def _open_all(keys: GatewayKeys, body: bytes, length: int) -> list[_Upload]:
     for place in range(0, len(body), length):
         try:
             uploads.append(_read(decode_request(keys.open(body[place : place + length]).message)))
-        except (ProblemError, DocumentError):  # noqa: PERF203 - one by one
+        except (ProblemError, DocumentError):  # One by one.
             continue
     return uploads
 

@@ -20,7 +20,7 @@ from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import SECURITY_HEADERS, ProblemError, retry_later
 from ldp_aggregator.service.rights import ON_USE
 from ldp_aggregator.service.settings import Limits
-from ldp_aggregator.store.contract import LOG
+from ldp_aggregator.store.contract import LOG, kind_of
 
 PUBLIC: Final = "public"
 """The listener of devices; the others are for operators."""
@@ -125,8 +125,8 @@ class Connections:
         for connection in (*self._open, *self._refused):
             try:
                 connection.look(now)
-            except Exception as error:  # noqa: PERF203 - one socket's failure is not the others'
-                LOG.warning("a connection was cut", extra={"reason": type(error).__name__})
+            except Exception as error:  # One socket's failure is not the others'.
+                LOG.warning("a connection was cut", extra={"reason": kind_of(error)})
                 connection.cut()
         self._look_timer = self.loop.call_later(WATCH_SECONDS, self._look) if self._open or self._refused else None
 

@@ -165,7 +165,7 @@ class TlsListener:
             try:
                 accepted, _ = await self._loop.sock_accept(self._bound)
             except Exception as error:
-                LOG.warning("cannot accept", extra={"reason": type(error).__name__})
+                LOG.warning("cannot accept", extra={"reason": kind_of(error)})
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
             accepted.setblocking(False)
@@ -202,7 +202,7 @@ class TlsListener:
             await self._loop.connect_accepted_socket(
                 self._connect, accepted, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_SECONDS
             )
-        except (OSError, EOFError, asyncio.TimeoutError):
+        except (OSError, EOFError):
             accepted.close()  # Not TLS, hung up, or too slow: nobody of ours to tell.
 
 

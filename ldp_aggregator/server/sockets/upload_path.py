@@ -26,7 +26,7 @@ from ldp_aggregator.server.intake import Intake
 from ldp_aggregator.server.problems import JSON, ProblemError, as_problem, encode_answer, encode_problem, retry_later
 from ldp_aggregator.server.sockets.connections import LINGER_SECONDS, Connection, Connections, HandedOver, MakeHandler
 from ldp_aggregator.server.upload_queue import UploadBounds, answer_to
-from ldp_aggregator.store.contract import LOG, Outcome
+from ldp_aggregator.store.contract import LOG, Outcome, kind_of
 from ldp_protocols.wire import MEDIA_TYPE
 
 UNSENT_BYTES: Final = 1 << 14
@@ -379,7 +379,7 @@ class ClientConnection(Connection):
             self._done()
         except Exception as error:
             # The writer and its other clients are not to suffer from what this one's socket does.
-            LOG.warning("an answer was not written", extra={"reason": type(error).__name__})
+            LOG.warning("an answer was not written", extra={"reason": kind_of(error)})
             self.cut()
 
     def _done(self) -> None:

@@ -111,15 +111,19 @@ def open_connection(path: Path, *, read_only: bool = False) -> sqlite3.Connectio
     try:
         types = sqlite3.PARSE_DECLTYPES
         db = sqlite3.connect(
-            address, BUSY_SECONDS, uri=True, isolation_level=None, check_same_thread=False, detect_types=types
+            address, timeout=BUSY_SECONDS, uri=True, isolation_level=None, check_same_thread=False, detect_types=types
         )
-        db.row_factory = sqlite3.Row
-        db.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA foreign_keys = ON")
-        # Debian's SQLite writes zeros over whatever is deleted: ids that have become a run would be written once more.
-        db.execute("PRAGMA secure_delete = FAST")
-        db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        try:
+            db.row_factory = sqlite3.Row
+            db.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
+            db.execute("PRAGMA synchronous = FULL")
+            db.execute("PRAGMA foreign_keys = ON")
+            # Debian's SQLite writes zeros over what is deleted: ids that have become a run would be written once more.
+            db.execute("PRAGMA secure_delete = FAST")
+            db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        except sqlite3.Error:
+            db.close()
+            raise
     except sqlite3.Error as error:
         raise StoreError(f"{path} cannot be opened as a store: {error}") from error
     return db

@@ -158,7 +158,7 @@ class SqliteStore(Store):
 
     def _refused(self, campaign_id: str, batch: Batch, error: Exception) -> Sequence[Outcome]:
         """Tell what is wrong with one campaign; it fails no other."""
-        LOG.error("a campaign was not counted", extra={"campaign": campaign_id, "reason": str(error)})
+        LOG.error("a campaign was not counted", extra={"campaign": campaign_id, "reason": kind_of(error)})
         return batch.refused(contract.UNAVAILABLE)
 
     async def _count_batch(self, db: SqliteConnection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:

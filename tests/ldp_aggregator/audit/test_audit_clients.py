@@ -22,10 +22,13 @@ from leaking_answers import cells_of, index_bytes, packed, sample, true_cells, w
 
 from ldp_aggregator.audit import Audit, audit
 from ldp_aggregator.audit.asking.black_box import Person, command_client
-from ldp_aggregator.audit.asking.lives import WINDOWS, Lives
+from ldp_aggregator.audit.asking.lives import Lives
 from ldp_aggregator.audit.verdict import ID_UNEVEN, IMPOSSIBLE, LOSS
 from ldp_protocols import encode_upload
-from ldp_protocols.exact import ONE
+
+WINDOWS = 4
+ONE = 2**64
+
 
 SOUND = {}
 """Clients that look odd and keep the promise: an auditor that reports one of them is wrong. Each says what is odd and

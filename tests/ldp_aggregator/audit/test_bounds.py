@@ -19,9 +19,11 @@ from ldp_aggregator.audit.bounds import guess_bound, loss_bound, share_bound
 from ldp_aggregator.audit.rules import seeds
 from ldp_aggregator.audit.rules.repeats import Alike, ids_of, repeated_ids
 from ldp_aggregator.audit.searching.comparisons import columns_of
-from ldp_aggregator.audit.searching.events import CONFIDENCE, fair_rounds
+from ldp_aggregator.audit.searching.events import fair_rounds
 from ldp_aggregator.audit.searching.guesses import Guesser, fixed_guesses, games
 from ldp_aggregator.audit.verdict import SHARES
+
+CONFIDENCE = 0.999
 
 
 def upload(number, payload):

@@ -2,16 +2,19 @@
 
 import json
 import re
+import tomllib
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
-import tomllib
 from drafts import draft, number, text
 
 from ldp_aggregator.mechanisms import verify_thoroughly
 from ldp_aggregator.service.drafts import compile_draft
 from ldp_protocols import Campaign
-from ldp_protocols.verification import NEGLIGIBLE_GAP
+
+NEGLIGIBLE_GAP = Fraction(1, 10**9)
+
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "campaign.toml"
 

@@ -14,7 +14,9 @@ from drafts import draft, number
 from ldp_aggregator.cli import tables
 from ldp_aggregator.trainers import FederatedState
 from ldp_protocols import Campaign
-from ldp_protocols.command_line import INTERRUPTED
+
+INTERRUPTED = 130
+
 
 ILL = {"name": "ill", "classes": ["yes", "no"]}
 DRAFT = draft(number("age", 0, 100, missing=True), label=ILL, privacy={"epsilon": 2})

@@ -20,7 +20,6 @@ from ldp_aggregator.estimation.effects import (
 )
 from ldp_aggregator.estimation.estimators import estimate_question
 from ldp_aggregator.estimation.evidence import (
-    MOST_MISSING,
     FeatureGroup,
     Statistics,
     absences,
@@ -38,6 +37,8 @@ from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols import Campaign
 from ldp_protocols.mechanisms import DISCRETE
+
+MOST_MISSING = 0.98
 
 
 def campaign_of(values=(2, 3), classes=2, epsilon=1.0, discrete="ss", *, missing=False):

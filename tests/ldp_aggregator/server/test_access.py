@@ -11,12 +11,15 @@ from cells import cell_campaign, publish
 from drafts import draft, text
 
 from ldp_aggregator.server import apps
-from ldp_aggregator.server.access import KEPT_SECONDS, UploadAccess
+from ldp_aggregator.server.access import UploadAccess
 from ldp_aggregator.server.log import JsonFormatter
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_aggregator.store import StoreError
 from ldp_aggregator.store.contract import utc_now
+
+KEPT_SECONDS = 2.0
+
 
 HOUR = timedelta(hours=1)
 DRAFT = draft(text("f", "a", "b"), title="A third one")
@@ -154,7 +157,7 @@ async def test_no_text_of_an_exception_is_logged_not_even_the_stores_or_a_librar
     await server.ask("GET", f"{server.public}/v1/campaigns/{cell_campaign(title='x').id}")
     await server.ask("GET", "/admin/v1/campaigns", "admin")
     lines = [JsonFormatter().format(record) for record in caplog.records]
-    assert any(json.loads(line)["reason"] == "StoreError from OSError ENOSPC" for line in lines)
+    assert any(json.loads(line)["reason"] == "StoreError store-unavailable from OSError ENOSPC" for line in lines)
     assert not any("secret" in line or "192.0.2.7" in line for line in lines)
     for name, said, arguments, told in (
         ("asyncio", "Task exception was never retrieved: ValueError('secret')", (), "a message of asyncio"),

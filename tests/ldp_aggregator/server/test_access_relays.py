@@ -1,8 +1,11 @@
 """A relay's word: believed from a relay's token, and stated where it holds for every report."""
 
 import json
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 
 import pytest
+from cells import cell_report
 
 from ldp_aggregator.learning.published import relay_guarantee
 
@@ -57,6 +60,25 @@ async def test_a_batch_is_a_number_and_hides_no_more_than_answered_or_than_an_up
     assert (await told())["guarantee"]["reports"] == 50
     assert await vouch(campaign, [50], 10_000_000) == (200, None)
     assert (await told())["least_batch"] == 1
+
+
+async def test_in_a_series_a_device_of_a_batch_hides_among_those_of_its_own_window(server, vouch):
+    """Each says in the open which window it is of."""
+    today = datetime.now(timezone.utc).replace(hour=0, minute=0, second=0, microsecond=0)
+    first = (today - timedelta(days=1)).isoformat().replace("+00:00", "Z")
+    series = await server.publish(1024, windows={"from": first, "length": "P1D", "count": 3})
+    reports = [replace(cell_report(series, number), question=int(number >= 30)) for number in range(40)]
+    assert await vouch(series, reports, 40) == (200, None)
+    assert (await server.store.state(series.id)).arrivals.least_batch == 10
+
+
+async def test_two_campaigns_each_have_the_least_batch_of_their_own(server, campaign, vouch):
+    other = await server.publish(1024, title="another")
+    assert await vouch(campaign, range(200), 200) == (200, None)
+    assert await vouch(other, range(20), 20) == (200, None)
+    assert (await server.upload(other, [900]))[0] == 200
+    states = [(await server.store.state(one.id)).arrivals for one in (campaign, other)]
+    assert [(one.reports, one.vouched, one.least_batch) for one in states] == [(200, 200, 200), (21, 20, 20)]
 
 
 async def test_without_a_relays_token_the_header_is_nobodys_word_and_with_another_one_nothing_is_counted(

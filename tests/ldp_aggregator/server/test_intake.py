@@ -4,16 +4,21 @@ import asyncio
 
 import drafts
 import pytest
-from cells import cells_of
+from cells import cells_of, reports_of
 from drafts import text
+from issuing import issuer, shown_for
 from raw_http import ELSEWHERE
 
 from ldp_aggregator.server import intake as intake_module
-from ldp_aggregator.server.intake import BURST_SECONDS, MOST_KEPT, Admission, admission_of
+from ldp_aggregator.server.intake import Admission, admission_of
 from ldp_aggregator.server.problems import ProblemError
-from ldp_aggregator.server.upload_queue import LEAST_BYTES, for_a_device
+from ldp_aggregator.server.upload_queue import for_a_device
 from ldp_aggregator.service.settings import Limits, Settings
 from ldp_protocols import Campaign, LdpError, Report, decode_upload, encode_upload
+
+BURST_SECONDS = 5.0
+MOST_KEPT = 1024
+LEAST_BYTES = 8 << 10
 
 
 def draft(values=3, features=4):
@@ -98,6 +103,31 @@ async def test_a_check_of_the_operators_own_is_asked_before_every_upload(serving
         assert asked == [campaign.id] * 6
         assert (await server.upload(campaign, [4], **server.bearer("relay")))[0] == 200
         assert len(asked) == 6, "who has shown a relay's token is admitted"
+
+
+async def test_the_check_is_asked_of_answers_with_a_token_too_and_of_each_campaign_by_its_id(serving, monkeypatch):
+    """An issuer says who may answer a campaign, the operator's check who may come at all."""
+    shut, asked = set(), []
+
+    async def check(campaign_id, headers):
+        asked.append(campaign_id)
+        return campaign_id not in shut
+
+    monkeypatch.setattr(intake_module, "_load", lambda name: check if name == "my.module:check" else None)
+    async with serving(admission="my.module:check") as server:
+        signed = [await server.publish(title=title, issuer=issuer()) for title in ("first", "second")]
+        plain = await server.publish(title="third")
+        shut |= {signed[0].id}
+        for headers in ({}, ELSEWHERE):
+            for campaign in signed:
+                (report,) = reports_of(campaign, [1])
+                shown = {"Authorization": shown_for(campaign, report)}
+                status, told = await server.upload(campaign, [1], **headers, **shown)
+                assert (status, told.get("code")) == ((403, "not-admitted") if campaign.id in shut else (200, None))
+            assert (await server.upload(plain, [1], **headers))[0] == 200
+        assert not any(await cells_of(server.store, signed[0]))
+        assert await cells_of(server.store, signed[1], 2) == [0, 1]
+        assert asked == [*(one.id for one in signed), plain.id] * 2
 
 
 def test_a_check_is_loaded_by_its_name_and_one_that_cannot_be_is_a_wrong_setting():

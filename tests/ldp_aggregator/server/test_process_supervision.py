@@ -15,9 +15,11 @@ from ldp_aggregator.server import upload_queue as ingest_module
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.process import end_connections, running, serve
 from ldp_aggregator.server.sockets.listener import Listeners
-from ldp_aggregator.server.upload_queue import STALE_SECONDS, Ingest
+from ldp_aggregator.server.upload_queue import Ingest
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Outcome, StoreError
+
+STALE_SECONDS = 30.0
 
 
 async def readiness(server):

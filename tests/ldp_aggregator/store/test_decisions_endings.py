@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from datetime import timedelta
 
 import asyncpg
 import pytest
@@ -9,7 +10,9 @@ from cells import SteppedClock, count, publish, submission
 
 from ldp_aggregator.server.housekeeping import close_due
 from ldp_aggregator.store import Outcome, StoreError
-from ldp_aggregator.store.decisions import GRACE
+
+GRACE = timedelta(days=1)
+
 
 DAY = GRACE.total_seconds()
 

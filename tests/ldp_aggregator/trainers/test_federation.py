@@ -25,10 +25,13 @@ from ldp_aggregator.trainers import (
 )
 from ldp_aggregator.trainers.model_from_statistics import Options, rebuild
 from ldp_aggregator.trainers.sensitivities import ADD_REMOVE
-from ldp_aggregator.trainers.share_delivery import ATTEMPTS, Aggregator, send_share, withdraw_share
+from ldp_aggregator.trainers.share_delivery import Aggregator, send_share, withdraw_share
 from ldp_aggregator.trainers.statistics import plan_noise
 from ldp_protocols import Campaign, DocumentError
 from ldp_protocols.document.model import Model
+
+ATTEMPTS = 5
+
 
 pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.randomness.PrivacyWarning")
 

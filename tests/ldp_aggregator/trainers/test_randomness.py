@@ -10,7 +10,6 @@ from scipy import stats
 
 from ldp_aggregator.trainers import sensitivities, smoothness
 from ldp_aggregator.trainers.randomness import (
-    STEPS,
     PrivacyWarning,
     SeededCoins,
     coins_of,
@@ -21,6 +20,9 @@ from ldp_aggregator.trainers.randomness import (
 )
 from ldp_aggregator.trainers.smoothness import calibrate, largest_beta, rounded_draw
 from ldp_protocols.exact import SYSTEM_COINS, ScriptedCoins
+
+STEPS = 2**20
+
 
 GRID = tuple(i / 4 for i in range(5))
 FINE = np.linspace(0, 1, 21)

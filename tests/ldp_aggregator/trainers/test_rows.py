@@ -292,7 +292,9 @@ def test_no_rows_and_rows_without_a_declared_label_are_trained_on_as_nothing(tra
     assert trainer.predict(strangers[0]).shape == (2,)
 
 
-@pytest.mark.filterwarnings("ignore:Concatenating sparse arrays", "ignore:Allowing arbitrary scalar fill_value")
+@pytest.mark.filterwarnings(
+    "ignore:Concatenating sparse arrays", "ignore:Allowing arbitrary scalar fill_value", "ignore:The .generic. unit"
+)
 def test_a_sparse_column_of_time_spans_is_missing_like_any_other():
     """Of such a column pandas takes no rows: ``frame.loc`` raises."""
     spans = pd.concat([pd.Series(pd.arrays.SparseArray([0])), pd.Series([pd.Timedelta(1)])], ignore_index=True)

@@ -19,12 +19,16 @@ from ldp_aggregator.trainers import (
 )
 from ldp_aggregator.trainers.accountant import Accountant
 from ldp_aggregator.trainers.model_from_statistics import Options, rebuild
-from ldp_aggregator.trainers.moment_training import SPAN, MomentColumn, published_sensitivities
+from ldp_aggregator.trainers.moment_training import MomentColumn, published_sensitivities
 from ldp_aggregator.trainers.randomness import PrivacyWarning, SeededCoins
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.statistics import GRID, add_noise, plan_noise, statistics_of
+from ldp_aggregator.trainers.statistics import add_noise, plan_noise, statistics_of
 from ldp_protocols.document.model import GaussianLikelihood, Model
 from ldp_protocols.exact import exact_epsilon
+
+SPAN = 2**21
+GRID = 2**20
+
 
 pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.randomness.PrivacyWarning")
 

@@ -12,8 +12,6 @@ from ldp_client.network.transport import Response
 from ldp_protocols import Campaign, LdpError
 from ldp_protocols.document.gateway import Gateway
 from ldp_protocols.oblivious import (
-    ENC_BYTES,
-    HEADER_BYTES,
     REQUEST_TYPE,
     RESPONSE_TYPE,
     BinaryResponse,
@@ -25,6 +23,10 @@ from ldp_protocols.oblivious import (
     suite,
 )
 from ldp_protocols.wire import MEDIA_TYPE
+
+ENC_BYTES = 32
+HEADER_BYTES = 7
+
 
 pytest.importorskip("pyhpke")
 

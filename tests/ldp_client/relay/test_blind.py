@@ -12,10 +12,13 @@ from holding import Failing
 from ldp_client import MemoryStorage, StorageError
 from ldp_client.network.transport import PROBLEM_TYPE, Response
 from ldp_client.relay import BATCH_HEADER, RELAY_POLICY, Mixing, Relay
-from ldp_client.relay.blind import MOST_LENGTHS
 from ldp_protocols import Campaign, DocumentError, Report, encode_upload
 from ldp_protocols.document.gateway import Gateway
-from ldp_protocols.oblivious import BATCH_TYPE, LEAST_SEALED, LENGTH_HEADER, REQUEST_TYPE, seal_header
+from ldp_protocols.oblivious import BATCH_TYPE, LENGTH_HEADER, REQUEST_TYPE, seal_header
+
+MOST_LENGTHS = 64
+LEAST_SEALED = 55
+
 
 URL = "http://127.0.0.1:1"
 GATEWAY = Gateway(5, bytes([9] + [0] * 31))

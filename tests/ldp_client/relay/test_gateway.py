@@ -13,12 +13,14 @@ from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_client import Device, MemoryStorage, TransportError, perturb
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Request
-from ldp_client.policy import LARGEST_UPLOAD
 from ldp_client.relay import RELAY_POLICY, Mixing, Relay
-from ldp_client.relay.gateway import LARGEST_REQUEST_HEAD
 from ldp_protocols import encode_upload
 from ldp_protocols.oblivious import REQUEST_TYPE
 from ldp_protocols.wire import MEDIA_TYPE
+
+LARGEST_UPLOAD = 1 << 20
+LARGEST_REQUEST_HEAD = 16 << 10
+
 
 LENGTHS = {
     (413, "body-too-large"): [

@@ -12,10 +12,7 @@ from ldp_aggregator.service.signing import public_key, sign
 from ldp_protocols import DocumentError
 from ldp_protocols.document.directory import (
     BASE,
-    LARGEST_DIRECTORY,
     NEUTRAL,
-    L,
-    P,
     decoded,
     encoded,
     equal,
@@ -24,6 +21,11 @@ from ldp_protocols.document.directory import (
     read_key,
     verify,
 )
+
+LARGEST_DIRECTORY = 64 << 10
+L = 2**252 + 27742317777372353535851937790883648493
+P = 2**255 - 19
+
 
 VECTORS = [
     (

@@ -8,10 +8,13 @@ import pytest
 from mechanism_grid import ALL
 
 from ldp_protocols import DocumentError
-from ldp_protocols.exact import ONE, exp_bounds
+from ldp_protocols.exact import exp_bounds
 from ldp_protocols.mechanisms import MOMENTS, from_parameters
 from ldp_protocols.mechanisms.base import WorstCase
-from ldp_protocols.mechanisms.noisy_vector import SCALE_BITS
+
+ONE = 2**64
+SCALE_BITS = 40
+
 
 LARGEST_INT32 = 2**31 - 1
 RATIO, REST = exp_bounds(Fraction(1))

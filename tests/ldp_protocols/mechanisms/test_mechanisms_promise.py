@@ -12,7 +12,7 @@ from exact_coins import enumerate_outcomes
 from mechanism_grid import ALL, DOMAINS, EPSILONS, NOISY, UNIT, exact_distributions
 
 from ldp_protocols import ScriptedCoins, exact
-from ldp_protocols.exact import ONE, exact_epsilon, exp_bounds, log_upper
+from ldp_protocols.exact import exact_epsilon, exp_bounds, log_upper
 from ldp_protocols.mechanisms import (
     DISCRETE,
     PURE,
@@ -24,6 +24,8 @@ from ldp_protocols.mechanisms import (
     from_parameters,
 )
 from ldp_protocols.mechanisms.pure import pack_indices
+
+ONE = 2**64
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

@@ -7,12 +7,15 @@ from fractions import Fraction
 import pytest
 from mechanism_grid import SMALL, exact_distributions
 
-from ldp_protocols.exact import ONE, exact_epsilon, exp_bounds
+from ldp_protocols.exact import exact_epsilon, exp_bounds
 from ldp_protocols.mechanisms import (
     DISCRETE,
     PURE,
     SubsetSelection,
 )
+
+ONE = 2**64
+
 
 FREQUENCIES = {
     2: (Fraction(3, 4), Fraction(1, 4)),

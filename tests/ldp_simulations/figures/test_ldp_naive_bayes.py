@@ -12,11 +12,12 @@ from ldp_simulations.figures.ldp_naive_bayes import (
     DISCRETE,
     DISCRETE_EPSILONS,
     MECHANISMS,
-    THETA,
 )
 from ldp_simulations.studies.trials import Setting, run_trial, summarise
 from ldp_simulations.tables.benchmarks import draft_of, people_of
 from ldp_simulations.tables.sources import Source
+
+THETA = 0.25
 
 
 def test_each_choice_asks_another_campaign_or_reads_it_otherwise(uci_folder):

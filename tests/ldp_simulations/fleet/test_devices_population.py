@@ -13,9 +13,11 @@ from buyers import run, write_draft, write_table
 from drafts import number
 
 import ldp_simulations.fleet.experiment
-from ldp_protocols.command_line import FAILED
 from ldp_simulations.commands.tables import TOKEN_VARIABLE
 from ldp_simulations.fleet.experiment import serving
+
+FAILED = 1
+
 
 DRAFT = {**buyers.DRAFT, "features": [buyers.DRAFT["features"][0], number("size", high=60, bins=3, missing=True)]}
 

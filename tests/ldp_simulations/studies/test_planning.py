@@ -16,7 +16,6 @@ from ldp_simulations import simulate
 from ldp_simulations.columns import Columns
 from ldp_simulations.fidelities import simulate_counts
 from ldp_simulations.studies.planning import (
-    MOST_EPSILON,
     Curve,
     accuracy_curve,
     alternatives,
@@ -29,6 +28,9 @@ from ldp_simulations.studies.planning import (
 from ldp_simulations.studies.trials import accuracy, learned, non_private
 from ldp_simulations.tables.frames import Table
 from ldp_simulations.tables.sources import source_without_schema
+
+MOST_EPSILON = 16.0
+
 
 RUNS = 1_000
 DEVICES = 4_000

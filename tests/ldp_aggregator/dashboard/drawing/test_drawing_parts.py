@@ -10,13 +10,17 @@ from cells import SteppedClock
 from ldp_aggregator.dashboard.drawing import words
 from ldp_aggregator.dashboard.drawing.evaluations import model_row
 from ldp_aggregator.dashboard.drawing.plots import Bar, curve, interval_plot, nice_ticks
-from ldp_aggregator.dashboard.page_sources import MOST_SAMPLES, History
-from ldp_aggregator.dashboard.session import LIFETIME, open_session, read_session
+from ldp_aggregator.dashboard.page_sources import History
+from ldp_aggregator.dashboard.session import open_session, read_session
 from ldp_aggregator.learning.published import LOCAL_RELATION, Guarantee
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.service.drafts import draft_of, spread_header
 from ldp_aggregator.store.contract import PublishedModel
 from ldp_protocols import Campaign
+
+MOST_SAMPLES = 240
+LIFETIME = timedelta(hours=12)
+
 
 KEY, OTHER_KEY = b"k" * 32, b"l" * 32
 DIGEST = bytes(range(32))

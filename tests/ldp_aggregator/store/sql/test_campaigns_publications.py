@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 from cells import cell_campaign, cell_report, cells_of, count, publish, submission
 
-from ldp_aggregator.counting.parts import COMPACT_AT
 from ldp_aggregator.counting.tally import Arrivals
 from ldp_aggregator.service.publishing import UntrainableError, publish_trained, tally_to_publish
 from ldp_protocols import Report
+
+COMPACT_AT = 64
 
 
 def every(reports, **more):

@@ -15,10 +15,6 @@ from hypothesis import strategies as st
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.sqlite.keys import Filter, Hashes, Keys, Recent, keys_of, merged
 from ldp_aggregator.store.sqlite.run_files import (
-    FAN_IN,
-    HEADER_BYTES,
-    LEAST_RUN,
-    PAGE,
     Draft,
     copy_runs,
     crowded,
@@ -28,6 +24,12 @@ from ldp_aggregator.store.sqlite.run_files import (
     remove_leftovers,
     write_run,
 )
+
+FAN_IN = 8
+HEADER_BYTES = 4096
+LEAST_RUN = 16_384
+PAGE = 128
+
 
 # Few different halves, so that ids share them: only somebody who makes ids up does that.
 HALVES = st.sampled_from([0, 1, 2, 255, 1 << 63, (1 << 64) - 1])
