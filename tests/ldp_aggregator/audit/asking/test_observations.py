@@ -18,7 +18,6 @@ from evaluated import U, V, draft, evaluation, model
 from exact_coins import SeededCoins
 
 from ldp_aggregator.audit import Person, UnreadableRecord
-from ldp_aggregator.audit.asking.features import RANGES
 from ldp_aggregator.audit.asking.observations import Seen, hashed, read_tables
 from ldp_aggregator.audit.asking.people import drawn_people, key_of, people_of
 from ldp_aggregator.audit.rules.seeds import followed
