@@ -11,6 +11,7 @@ from forking import holds_in_a_child, needs_fork
 from records import RECORD
 
 from ldp_client import ConsentError, Device, MemoryStorage, RefusedError, StorageError
+from ldp_client.delivery.schedule import Send
 from ldp_client.ledger import read_installation
 from ldp_client.testing import Answer
 from ldp_protocols import LdpError, decode_upload
@@ -260,6 +261,7 @@ def test_what_a_server_would_not_take_is_listed_and_can_be_tried_again(join, ser
     assert [(one.campaign_id, one.code) for one in device.quarantined()] == [(campaign.id, "malformed-upload")]
     server.answer_with = lambda _: None
     assert part.requeue() == 1
+    assert isinstance(device.next_task(600.0), Send), "what was tried already waits for no first delay"
     assert device.run_once(5)
     assert (device.quarantined(), part.status().quarantined) == ((), {})
     assert (server.counted(campaign.id), part.fate) == (1, "arrived")

@@ -134,6 +134,38 @@ def test_only_the_signed_model_classifies_and_another_does_not_replace_it(server
     assert part.classifier().model.prior == (0.9, 0.1), "nor one that was signed before"
 
 
+def test_a_model_that_is_signed_for_another_campaign_is_none_of_this_one(
+    server, pinned, sign, campaign, model, code_of
+):
+    """Of all that the publisher signed the server could otherwise choose."""
+    swapped = json.dumps(json.loads(model) | {"prior": [0.9, 0.1]})
+    sign(campaigns={campaign.id: digest(model), "A" * 43: digest(swapped)})
+    part = pinned()
+    part.grant()
+    server.publish_model(campaign.id, swapped)
+    assert code_of(DocumentError, part.classifier) == "invalid-model"
+    server.publish_model(campaign.id, model)
+    assert part.classifier().model.prior == (0.4, 0.6)
+    server.publish_model(campaign.id, swapped)
+    assert part.classifier().model.prior == (0.4, 0.6)
+
+
+def test_each_of_two_publishers_speaks_for_the_campaigns_that_it_names_and_for_its_own_model(
+    server, pinned, sign, campaign, model, code_of
+):
+    following = public_key(OTHER)
+    swapped = json.dumps(json.loads(model) | {"prior": [0.9, 0.1]})
+    sign(campaigns={campaign.id: digest(model)})
+    sign(seed=OTHER, key=following, campaigns={"A" * 43: digest(swapped)})
+    part = pinned(publisher=(KEY, following))
+    part.grant()
+    server.publish_model(campaign.id, swapped)
+    assert code_of(DocumentError, part.classifier) == "invalid-model"
+    server.publish_model(campaign.id, model)
+    assert part.classifier().model.prior == (0.4, 0.6)
+    assert pinned(publisher=following).refusal().code == "not-in-directory"
+
+
 def test_a_model_that_was_stored_unsigned_is_not_taken_for_a_signed_one(server, pinned, sign, campaign, model):
     storage = MemoryStorage()
     server.publish_model(campaign.id, model)

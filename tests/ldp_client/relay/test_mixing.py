@@ -124,6 +124,39 @@ def test_a_batch_that_was_tried_never_grows(build, server, network):
     assert set(network.batches) == {"10"}
 
 
+class SharedStorage(MemoryStorage):
+    """A storage on which another process is faster: it runs before the next transaction that writes."""
+
+    faster = None
+
+    def transaction(self, *, write, **options):
+        if write and self.faster is not None:
+            other, self.faster = self.faster, None
+            other()
+        return super().transaction(write=write, **options)
+
+
+def test_of_two_processes_that_find_a_pool_full_one_makes_the_batch_and_it_never_grows(build, server, network):
+    storage = SharedStorage()
+    mine, theirs = build(10, storage=storage), build(10, storage=storage)
+    campaign = mine.campaign()
+    first = set().union(*(ids_of(body, campaign) for body in collect(mine, 10)))
+    server.answer_with = lambda _: Answer(drop=True, commit=True)
+
+    def other_process():
+        assert not theirs.run_once(5)
+        collect(theirs, 3)
+
+    storage.faster = other_process
+    assert not mine.run_once(5)
+    assert mine.gathering() == 3
+    server.answer_with = lambda _: None
+    assert not mine.run_once(1e4)
+    assert {frozenset(ids_of(body, campaign)) for body in server.uploads} == {frozenset(first)}
+    assert set(network.batches) == {"10"}
+    assert server.counted(campaign.id) == 10
+
+
 def test_neither_order_nor_time_of_arrival_is_kept_or_sent(build, server, clock):
     """Two relays that met the same devices in opposite orders, and at other times, keep and send the same bytes."""
     storages = [MemoryStorage(), MemoryStorage()]
