@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Final
 
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.contract import Clock, StoreError, utc_now
+from ldp_aggregator.store.contract import Clock, StoreError, kind_of, utc_now
 from ldp_protocols import Campaign
 
 LOG: Final = logging.getLogger("ldp_aggregator")
@@ -70,7 +70,7 @@ async def sample(store: Store, history: History, clock: Clock, seconds: float = 
             states = (await store.campaigns())[-MOST_CAMPAIGNS:]
             history.note(clock(), {state.id: state.reports for state in states})
         except StoreError as error:
-            LOG.warning("no sample of the numbers of reports", extra={"reason": str(error)})
+            LOG.warning("no sample of the numbers of reports", extra={"reason": kind_of(error)})
         await asyncio.sleep(seconds)
 
 

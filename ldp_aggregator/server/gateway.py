@@ -63,6 +63,11 @@ class GatewayKeys:
             raise setting_error("setting gateway_key: needs the library pyhpke; pip install 'ldp-bayes[ohttp]' has it")
         return cls(read_gateway_seeds(settings.gateway_key))
 
+    def check_open(self) -> None:
+        """Raises ProblemError where nothing that is sealed can be opened."""
+        if not self._known:
+            raise ProblemError("unknown-gateway-key", "this server is no gateway")
+
     def open(self, sealed: bytes) -> Opened:
         """RFC 9458, section 4.3. Raises ProblemError, of which the answer is not sealed: section 5.2."""
         header, enc = sealed[:HEADER_BYTES], sealed[HEADER_BYTES : HEADER_BYTES + ENC_BYTES]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ldp_protocols.document.gateway import AES_128_GCM, HKDF_SHA256, X25519_HKDF_SHA256
 from ldp_protocols.errors import DocumentError
+from ldp_protocols.framing import MOST_PADDED
 
 if TYPE_CHECKING:
     from pyhpke import AEADKeyInterface, CipherSuite, ContextInterface
@@ -27,6 +28,8 @@ ENC_BYTES: Final = 32
 """Of the encapsulated secret: Nenc of DHKEM(X25519, HKDF-SHA256)."""
 TAG_BYTES: Final = 16
 LEAST_SEALED: Final = HEADER_BYTES + ENC_BYTES + TAG_BYTES
+LONGEST_SEALED: Final = LEAST_SEALED + (1 << 12) + MOST_PADDED
+"""A device's longest upload, with its method, path and headers, sealed."""
 
 _NAME: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
 _VALUE: Final = re.compile(r"(?:[!-~\x80-\xff](?:[ -~\t\x80-\xff]*[!-~\x80-\xff])?)?")

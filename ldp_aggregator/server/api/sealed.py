@@ -29,6 +29,7 @@ from ldp_protocols.oblivious import (
     BATCH_TYPE,
     LEAST_SEALED,
     LENGTH_HEADER,
+    LONGEST_SEALED,
     REQUEST_TYPE,
     RESPONSE_TYPE,
     BinaryRequest,
@@ -60,6 +61,7 @@ class _Upload:
 
 async def post_sealed(asked: AdmittedRequest) -> web.Response:
     """Open a sealed upload, count it, and seal the answer; answered after the commit that holds it is on disk."""
+    asked.context.gateway.check_open()
     opened = asked.context.gateway.open(await asked.body())
     answer = await _answer(opened.message, asked.context)
     return web.Response(body=opened.seal(encode_response(answer, multiple=ANSWER_MULTIPLE)), content_type=RESPONSE_TYPE)
@@ -71,6 +73,7 @@ async def post_sealed_batch(asked: AdmittedRequest) -> web.Response:
     """
     context, headers = asked.context, asked.request.headers
     await shown_token(headers, context.store, "relay")
+    context.gateway.check_open()
     vouched_batch(headers)
     length = _length(headers)
     body = await asked.body()
@@ -221,6 +224,7 @@ OPERATIONS: Final = (
         query=None,
         for_pages=True,
         bodies={REQUEST_TYPE: _BINARY},
+        longest=LONGEST_SEALED,
         answers={200: (RESPONSE_TYPE, _BINARY)},
         codes=("unknown-gateway-key", "malformed-sealed", *STORED),
     ),

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_aggregator.server.problems import ProblemError
-from ldp_aggregator.server.sockets import upload_path
-from ldp_aggregator.server.sockets.upload_path import LONGEST_KNOWN, MOST_KNOWN, read_head
+from ldp_aggregator.server.sockets import heads
+from ldp_aggregator.server.sockets.heads import LONGEST_KNOWN, MOST_KNOWN, UploadHead, read_head
 from ldp_protocols.wire import MEDIA_TYPE
 
 ID = "A" * 43
@@ -75,13 +75,13 @@ UNCLEAR = {
 
 @pytest.mark.parametrize("name", ELSEWHERE)
 def test_what_asks_for_more_is_left_to_aiohttp(name):
-    assert read_head(ELSEWHERE[name]) is None
+    assert not isinstance(read_head(ELSEWHERE[name]), UploadHead)
 
 
 @pytest.mark.parametrize("name", UNCLEAR)
 def test_what_can_be_understood_in_two_ways_is_no_upload(name):
     with suppress(ProblemError):
-        assert read_head(UNCLEAR[name]) is None
+        assert not isinstance(read_head(UNCLEAR[name]), UploadHead)
 
 
 def test_heads_are_remembered_within_bounds():
@@ -90,8 +90,8 @@ def test_heads_are_remembered_within_bounds():
         read_head(head(*HEADERS, f"User-Agent: {number}", "Cookie: secret"))
         read_head(head(*HEADERS, "X-Forwarded-For: secret"))
     read_head(head(*HEADERS, "X: " + "x" * LONGEST_KNOWN))
-    assert 0 < len(upload_path._known) <= MOST_KNOWN
-    assert all(len(known) <= LONGEST_KNOWN and b"secret" not in known for known in upload_path._known)
+    assert 0 < len(heads._known) <= MOST_KNOWN
+    assert all(len(known) <= LONGEST_KNOWN and b"secret" not in known for known in heads._known)
 
 
 PIECES = st.sampled_from(
@@ -124,7 +124,7 @@ def test_aiohttp_understands_every_upload_of_the_short_way_as_the_same_request(e
         found = read_head(bytes(data))
     except ProblemError:
         return
-    if found is None or b"\r\n\r\n" in data[:-4]:
+    if not isinstance(found, UploadHead) or b"\r\n\r\n" in data[:-4]:
         return
     with closing(asyncio.new_event_loop()) as loop:
         parser = HttpRequestParser(Mock(_reading_paused=False), loop, 2**16, max_line_size=8190, max_field_size=8190)
