@@ -277,7 +277,7 @@ async def get_health(_: AdmittedRequest) -> web.Response:
 async def get_metrics(asked: AdmittedRequest) -> web.Response:
     """Counts and times in Prometheus' exposition format."""
     asked.context.metrics.queue_age.set(asked.context.ingest.queue_age)
-    body = await asyncio.to_thread(asked.context.metrics.render)
+    body = await asked.context.metrics.exposition()
     return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 

@@ -102,7 +102,9 @@ async def test_where_all_wait_for_the_rest_the_one_that_has_waited_longest_is_to
             line.send(BEGUN[begun](campaign))
             await becomes(lambda number=number: sum(not one.is_idle for one in public.open), number + 1)
         for number in range(2, 5):
-            assert (await exchange(server, request_of(campaign, number, Connection="close"))).startswith(b"HTTP/1.1 200")
+            assert (await exchange(server, request_of(campaign, number, Connection="close"))).startswith(
+                b"HTTP/1.1 200"
+            )
         told = (await slow[0].rest()).rpartition(b"HTTP/1.1 ")[2]
         assert told.startswith(b"503 ")
         assert b'"overloaded"' in told
