@@ -35,6 +35,10 @@ _NAME: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
 _VALUE: Final = re.compile(r"(?:[!-~\x80-\xff](?:[ -~\t\x80-\xff]*[!-~\x80-\xff])?)?")
 """RFC 9113, section 8.2.1, and no control characters."""
 _MOST_FIELDS: Final = 64
+_MOST_CHUNKS: Final = 64
+"""Fields of a section, chunks of a body, and informational responses before the final one: no sender of ours has nearly
+as many, and work is bounded by them.
+"""
 
 _REQUEST: Final = 0
 _RESPONSE: Final = 1
@@ -88,7 +92,9 @@ def decode_response(message: bytes) -> BinaryResponse:
     """The final response in either form; informational ones before it are left out. Raises DocumentError."""
     reader = _Reader(message)
     known = reader.framing(_RESPONSE)
-    while 100 <= (status := reader.number()) < 200:
+    for _ in range(_MOST_CHUNKS):
+        if not 100 <= (status := reader.number()) < 200:
+            break
         reader.fields(known=known)
     if not 200 <= status < 600:
         raise _invalid()
@@ -159,8 +165,10 @@ class _Reader:
     def content(self, *, known: bool) -> bytes:
         if self.is_done or known:
             return b"" if self.is_done else self.block()
-        chunks = []
+        chunks: list[bytes] = []
         while length := self.number():
+            if len(chunks) == _MOST_CHUNKS:
+                raise _invalid()
             chunks.append(self.take(length))
         return b"".join(chunks)
 

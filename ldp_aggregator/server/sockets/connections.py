@@ -303,7 +303,7 @@ class Connection(asyncio.Protocol):
     def _leave(self, *, unread: bool = False) -> None:
         """Close. Where more may come than was looked at, it is read until the client has heard the answer."""
         self._is_leaving, self._deadline = True, math.inf
-        unread = unread or bool(self._ahead) or self._paused
+        unread = not self._heard_all and (unread or bool(self._ahead) or self._paused)
         self._drop()
         if self._transport is None or self._transport.is_closing():
             return

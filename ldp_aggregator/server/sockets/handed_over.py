@@ -46,7 +46,7 @@ class RequestHandler(web.RequestHandler):
         connection = _listener_to(self.transport)
         if connection is None or request.writer.output_size > 0:
             raise ConnectionError("nobody hears what is wrong")
-        return connection.refusal(ProblemError("malformed-request" if status < 500 else "internal-error"))
+        return connection.refuse_unread(ProblemError("malformed-request" if status < 500 else "internal-error"))
 
 
 def make_runner(app: web.Application, limits: Limits) -> web.AppRunner:
@@ -162,7 +162,7 @@ class HandedOver(Connection):
     def eof_received(self) -> bool:
         """Give his answer to who has said all he wants to say. (TLS has no such state.)"""
         self._heard_all = True
-        if not self._asked or self._transport.get_extra_info("sslcontext") is not None:
+        if self._is_leaving or not self._asked or self._transport.get_extra_info("sslcontext") is not None:
             return False
         if not self._is_complete:
             self._refuse(ProblemError("body-timeout"))
@@ -201,11 +201,14 @@ class HandedOver(Connection):
         """aiohttp has said its last word."""
         if not self._is_leaving:
             self._leave(unread=self._problem is not None or not self._is_complete)
+            self._read_or_not()
 
     def read_or_not(self) -> None:
-        """Read, unless aiohttp is to have no more, or what has come has to be answered first."""
+        """Read, unless aiohttp is to have no more, or what has come has to be answered first. What is not looked at any
+        more is read in any case.
+        """
         if not self._transport.is_closing():
-            reads = self._line.is_reading_for_handler and not self._paused
+            reads = self._is_leaving or (self._line.is_reading_for_handler and not self._paused)
             (self._transport.resume_reading if reads else self._transport.pause_reading)()
 
     def refusal(self, problem: ProblemError) -> web.Response:
@@ -215,6 +218,13 @@ class HandedOver(Connection):
         response.headers.update(SECURITY_HEADERS | {"Cache-Control": "no-store"})
         response.force_close()
         return response
+
+    def refuse_unread(self, problem: ProblemError) -> web.Response:
+        """The answer to what aiohttp did not read as a request."""
+        self._problem, self._last, self._asked = problem, True, False
+        self._release()
+        self._drop()
+        return self.refusal(problem)
 
     async def answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Have ``handler`` answer, for as long as the body takes to arrive and has its room."""

@@ -103,6 +103,8 @@ def read_head(head: bytes) -> UploadHead | Head:
         raise ProblemError("malformed-request") from None
     if not reader.complete or reader.body or reader.requests > 1:
         raise ProblemError("malformed-request", "the head does not end where its first empty line is")
+    if parser.get_http_version() != "1.0" and sum(name == b"host" for name, _ in reader.headers) != 1:
+        raise ProblemError("malformed-request", "a request has one Host")
     if len(reader.headers) > MOST_HEADERS:
         raise ProblemError("headers-too-large", f"at most {MOST_HEADERS} headers are accepted")
     line = _LINE.match(head)

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.server.sockets import heads
-from ldp_aggregator.server.sockets.heads import LONGEST_KNOWN, MOST_KNOWN, UploadHead, read_head
+from ldp_aggregator.server.sockets.heads import LONGEST_KNOWN, MOST_HEADERS, MOST_KNOWN, Head, UploadHead, read_head
 from ldp_protocols.wire import MEDIA_TYPE
 
 ID = "A" * 43
 LINE = f"POST /v1/campaigns/{ID}/reports HTTP/1.1"
+OTHER = "PUT /x HTTP/1.1"
 HEADERS = ("Host: x", f"Content-Type: {MEDIA_TYPE}", "Content-Length: 44")
 
 
@@ -39,7 +40,6 @@ ELSEWHERE = {
     "a whole URL": head(*HEADERS, line=LINE.replace("/v1", "http://x/v1")),
     "a short id": head(*HEADERS, line=LINE.replace(ID, ID[1:])),
     "two blanks": head(*HEADERS, line=LINE.replace("POST", "POST ")),
-    "no host": head(*HEADERS[1:]),
     "no media type": head(HEADERS[0], HEADERS[2]),
     "another media type": head(HEADERS[0], "Content-Type: application/json", HEADERS[2]),
     "nothing to read": head(*HEADERS[:2]),
@@ -51,11 +51,12 @@ ELSEWHERE = {
     "a long length": head(*HEADERS[:2], "Content-Length: 0044"),
     "an upgrade": head(*HEADERS, "Connection: upgrade", "Upgrade: h2c"),
     "a tunnel": head("Host: x", line="CONNECT x:1 HTTP/1.1"),
-    "two hosts": head(*HEADERS, "Host: y"),
 }
 
 
 UNCLEAR = {
+    "no host": head(*HEADERS[1:]),
+    "two hosts": head(*HEADERS, "Host: y"),
     "an end before the end": b"\n".join((LINE.encode(), b"Host: x", b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")),
     "two lengths": head(*HEADERS, "Content-Length: 45"),
     "the same length twice": head(*HEADERS, "content-length: 44"),
@@ -82,6 +83,29 @@ def test_what_asks_for_more_is_left_to_aiohttp(name):
 def test_what_can_be_understood_in_two_ways_is_no_upload(name):
     with suppress(ProblemError):
         assert not isinstance(read_head(UNCLEAR[name]), UploadHead)
+
+
+def test_the_body_behind_any_other_head_is_framed_in_one_way_or_refused():
+    for length in (0, 5, 10**17):
+        assert read_head(head("Host: x", f"Content-Length: {length}", line=OTHER)) == Head(length, keeps_open=True)
+    assert read_head(head("Host: x", line=OTHER)) == Head(0, keeps_open=True)
+    assert read_head(head("Host: x", "Transfer-Encoding: chunked", line=OTHER)) == Head(None, keeps_open=False)
+    assert read_head(head("Host: x", "Upgrade: h2c", "Content-Length: 5", line=OTHER)) == Head(5, keeps_open=False)
+    assert read_head(head("Host: x", line="CONNECT x:1 HTTP/1.1")) == Head(0, keeps_open=False)
+    refused = {
+        "malformed-request": [
+            ("Content-Length: 5", "Transfer-Encoding: chunked"),
+            ("Content-Length: x",),
+            ("Host: y",),
+        ],
+        "unmet-expectation": [("Expect: tea",)],
+        "headers-too-large": [[f"X-{number}: y" for number in range(MOST_HEADERS)]],
+    }
+    for code, cases in refused.items():
+        for lines in cases:
+            with pytest.raises(ProblemError) as caught:
+                read_head(head("Host: x", *lines, line=OTHER))
+            assert caught.value.code == code
 
 
 def test_heads_are_remembered_within_bounds():
