@@ -29,7 +29,8 @@ class Connections:
     """The open connections of one listener, the one whose last request began longest ago first.
 
     Where all places are taken the first goes who has us wait: for a request, for the rest of one, or to read his
-    answer; of these a stranger before somebody who has shown a token. A request that is all there is answered.
+    answer; of these a stranger before somebody who has shown a token. Whoever waits for us stays, but for strangers on
+    a listener of operators, who always get in.
     """
 
     def __init__(self, limits: Limits, metrics: Metrics, listener: str) -> None:
@@ -58,11 +59,12 @@ class Connections:
 
     def _make_room(self) -> bool:
         waiting = [one for one in self._open if one.is_waiting]
-        leaving = next((one for one in waiting if one.is_stranger), next(iter(waiting), None))
+        strangers = waiting if self._is_public else [*waiting, *self._open]
+        leaving = next((one for one in strangers if one.is_stranger), None) or next(iter(waiting), None)
         if leaving is None:
             return False
         del self._open[leaving]
-        if leaving.is_idle or len(self._refused) >= MOST_REFUSALS:
+        if leaving.is_idle or leaving.is_answering or len(self._refused) >= MOST_REFUSALS:
             leaving.cut()
         else:
             self._refused.add(leaving)
