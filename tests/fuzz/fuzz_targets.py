@@ -29,7 +29,7 @@ from random_campaigns import campaign, document
 from ldp_aggregator.counting.payloads import lay_out
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.node_statistics import campaign_of, decode_share, encode_share, has_other_rows, parts_of
-from ldp_aggregator.server.answer_tokens import check_answer_token
+from ldp_aggregator.server.access import check_answer_token
 from ldp_aggregator.server.problems import ProblemError
 from ldp_client import Classifier, perturb
 from ldp_protocols import Campaign, DocumentError, decode_upload, encode_upload

@@ -22,7 +22,7 @@ from raw_http import ELSEWHERE, dial, request_of
 from strangers import LONGEST_BODY, SHARE, Ask, Crowd, good_of, head_of
 
 from ldp_aggregator.dashboard import routes
-from ldp_aggregator.server.process import ADMIN, OPERATIONS, PUBLIC
+from ldp_aggregator.server.apps import ADMIN, OPERATIONS, PUBLIC
 from ldp_aggregator.server.sockets.heads import HEAD_LINES
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.settings import Limits

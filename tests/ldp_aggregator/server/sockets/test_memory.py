@@ -10,7 +10,7 @@ import pytest
 from cells import cells_of
 from raw_http import SECONDS, becomes, document_of, exchange, problem_of, request_head, request_of
 
-from ldp_aggregator.server.sockets.connections import Memory
+from ldp_aggregator.server.sockets.memory import Memory
 
 BUDGET = 1 << 20
 
