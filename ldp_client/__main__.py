@@ -11,8 +11,11 @@ import dataclasses
 import json
 import signal
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -27,6 +30,7 @@ from ldp_protocols.command_line import FAILED, Groups, Parser, add_completion, a
 from ldp_protocols.errors import LdpError, RecordError
 
 if TYPE_CHECKING:
+    from ldp_client.relay.door import Door
     from ldp_client.relay.gateway import Admission
 
 PROGRAM: Final = "ldp-client"
@@ -282,6 +286,20 @@ def _add_relay(commands: Groups) -> None:
         default=10.0,
         help="a complete batch leaves at a random time within so many seconds (default: %(default)g)",
     )
+    relay.add_argument(
+        "--sealed-length",
+        type=int,
+        action="append",
+        default=[],
+        metavar="BYTES",
+        help="take sealed uploads of this length, too: of an app whose headers are longer than usual; repeatable",
+    )
+    relay.add_argument(
+        "--operations-port",
+        type=int,
+        metavar="PORT",
+        help="answer /healthz, /readyz and /metrics there, on 127.0.0.1; 0 takes a free one (default: nowhere)",
+    )
     relay.add_argument("--token-file", metavar="FILE", help="a token of scope relay, where the aggregator asks for one")
     relay.add_argument(
         "--publisher", metavar="KEY", action="append", help="hand on what this publisher's key has signed; repeatable"
@@ -307,7 +325,8 @@ def _check(name: str | None) -> Admission | None:
 def _relay(options: argparse.Namespace) -> int:
     # Imported here: the other commands do not pay for a server.
     from ldp_client.relay import Mixing, Relay
-    from ldp_client.relay.gateway import Gateway
+    from ldp_client.relay.door import Door
+    from ldp_client.relay.gateway import Gateway, watching_routes
 
     token = None if options.token_file is None else Path(options.token_file).read_text(encoding="ascii").strip()
     mixing = Mixing(options.least_batch, options.longest_wait)
@@ -317,28 +336,41 @@ def _relay(options: argparse.Namespace) -> int:
         storage=options.storage,
         token=token,
         publisher=options.publisher,
+        sealed_lengths=options.sealed_length,
         mixing=mixing,
     )
     relay.gathering()  # A storage that is not for it is told of now, and not to every device.
     relay.campaign()
-    try:
-        opened = Gateway(relay, options.host, options.port, admission=_check(options.admission))
-    except OSError as error:
-        raise OSError(
-            f"cannot listen on {options.host} port {options.port}: {error.strerror}; --port takes another"
-        ) from None
-    with opened as gateway:
+    with ExitStack() as stack:
+        listen = partial(Gateway, relay, admission=_check(options.admission))
+        gateway = stack.enter_context(_listening(listen, options.host, options.port))
+        watched = ""
+        if options.operations_port is not None:
+            routes = watching_routes(relay, gateway.counts)
+            watching = stack.enter_context(_listening(partial(Door, routes), "127.0.0.1", options.operations_port))
+            threading.Thread(target=watching.serve_forever, daemon=True).start()
+            stack.callback(watching.shutdown)
+            watched = f", watched on 127.0.0.1:{watching.server_port}"
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         relay.start(first_delay=options.gather)
         together = f"reports of at least {options.least_batch} devices together"
-        print(f"forwarding {together}, relaying on {options.host}:{gateway.server_port}", flush=True)
+        print(f"forwarding {together}, relaying on {options.host}:{gateway.server_port}{watched}", flush=True)
         try:
             gateway.serve_forever()
         except KeyboardInterrupt:
             return 0
         finally:
+            gateway.socket.close()
+            gateway.finish()
             relay.close()
     return 0
+
+
+def _listening(listen: Callable[[str, int], Door], host: str, port: int) -> Door:
+    try:
+        return listen(host, port)
+    except OSError as error:
+        raise OSError(f"cannot listen on {host} port {port}: {error.strerror}; another port may be free") from None
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from ldp_aggregator.archive.locations import (
 )
 from ldp_aggregator.archive.recount import DOCUMENT, REPORTS, SUFFIX, check_slots, file_name, slot_of
 from ldp_aggregator.counting.payloads import payload_rows
-from ldp_aggregator.store.contract import LOG, UNAVAILABLE, Counting, Outcome, StoreError, Submission, kind_of
+from ldp_aggregator.store.contract import LOG, UNAVAILABLE, Counting, Outcome, StoreError, Submission, told_of
 from ldp_protocols import Campaign
 from ldp_protocols.framing import ID_BYTES
 from ldp_protocols.wire import Block
@@ -163,7 +163,7 @@ class Archive:
                 while self._compact(campaign, slot, level):
                     level += 1
             except StoreError as error:  # Nothing is lost: the small files are there.
-                about = {"campaign": campaign.id, "reason": kind_of(error)}
+                about = {"campaign": campaign.id, **told_of(error)}
                 LOG.warning("archived files were not put together", extra=about)
 
     def _compact(self, campaign: Campaign, slot: int, level: int) -> bool:
@@ -234,7 +234,7 @@ class ArchivedCounts:
             try:
                 number += await self._read_pending(campaign)
             except StoreError as error:  # What is strange in one stops no other.
-                LOG.error("archived reports wait", extra={"campaign": campaign.id, "reason": kind_of(error)})
+                LOG.error("archived reports wait", extra={"campaign": campaign.id, **told_of(error)})
         await self._settle(set(self._unsettled))
         return number
 
@@ -273,7 +273,7 @@ class ArchivedCounts:
                 if campaign_id in self._unsettled:
                     await self._settle_campaign(campaign_id)
             except StoreError as error:  # The next one may be sound.
-                LOG.error("archived reports wait", extra={"campaign": campaign_id, "reason": kind_of(error)})
+                LOG.error("archived reports wait", extra={"campaign": campaign_id, **told_of(error)})
                 failed[campaign_id] = error
         return failed
 

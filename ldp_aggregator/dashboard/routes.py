@@ -15,21 +15,25 @@ from aiohttp import web
 from ldp_aggregator.dashboard import campaigns, creation, overview, public
 from ldp_aggregator.dashboard.page_sources import Sources, sample
 from ldp_aggregator.dashboard.pages import HEADERS, PageError, page
-from ldp_aggregator.dashboard.session import Visit, enter, get_login, post_login, post_logout
+from ldp_aggregator.dashboard.session import FORM_BYTES, Visit, enter, get_login, post_login, post_logout
 from ldp_aggregator.store.contract import LOG, UNKNOWN, StoreError, kind_of
 from ldp_protocols.errors import LdpError
 
 Handler = Callable[[Visit, Sources], Awaitable[web.Response]]
 
+DRAFT_BYTES: Final = 1 << 20
+"""The longest form with a draft, or the header of a table."""
+
 
 @dataclass(frozen=True)
 class Route:
-    """An ``is_open`` route needs no session."""
+    """An ``is_open`` route needs no session; ``longest`` is the longest form that it takes."""
 
     method: str
     path: str
     handler: Handler
     is_open: bool = False
+    longest: int = FORM_BYTES
 
 
 ASSET: Final = Route("GET", "/assets/{name}", public.get_asset, is_open=True)
@@ -42,8 +46,8 @@ ADMIN: Final = (
     Route("GET", "/", overview.get_overview),
     Route("GET", "/live", overview.get_live),
     Route("GET", "/campaigns/new", creation.get_form),
-    Route("POST", "/campaigns/new", creation.post_form),
-    Route("POST", "/campaigns/check", creation.post_check),
+    Route("POST", "/campaigns/new", creation.post_form, longest=DRAFT_BYTES),
+    Route("POST", "/campaigns/check", creation.post_check, longest=DRAFT_BYTES),
     Route("GET", "/campaigns/{id}", campaigns.campaign_page),
     Route("GET", "/campaigns/{id}/live", campaigns.get_live),
     Route("GET", "/campaigns/{id}/model", campaigns.get_model),
@@ -111,7 +115,7 @@ def _answering(route: Route, sources: Sources, home: str) -> Callable[[web.Reque
     async def answer(request: web.Request) -> web.Response:
         started = time.perf_counter()
         try:
-            visit = Visit(request) if route.is_open else await enter(request, sources)
+            visit = Visit(request) if route.is_open else await enter(request, sources, route.longest)
             response = visit if isinstance(visit, web.Response) else await route.handler(visit, sources)
         except Exception as error:  # Whatever it is, a person gets a page and not a traceback.
             response = error_page(_explained(error), home)

@@ -19,7 +19,7 @@ from ldp_aggregator.dashboard.routes import add_admin_pages, add_public_pages
 from ldp_aggregator.server.api import admin, public, sealed
 from ldp_aggregator.server.api.routing import Context, Handler, Operation, openapi_operation
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES, SECURITY_HEADERS, ProblemError, as_problem
-from ldp_aggregator.server.sockets.connections import watched
+from ldp_aggregator.server.sockets.handed_over import watched
 from ldp_protocols import Campaign
 
 PUBLIC: Final = (

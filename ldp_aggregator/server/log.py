@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Any, Final
 
-FIELDS: Final = ("campaign", "reason", "kind", "address")
-"""What a message may carry beside its text; anything else is left out. ``address`` is one of our own."""
+FIELDS: Final = ("campaign", "reason", "kind", "file", "address")
+"""What a message may carry beside its text; anything else is left out. ``file`` and ``address`` are ones of our own."""
 
 _OURS: Final = "ldp_aggregator"
 

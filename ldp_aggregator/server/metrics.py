@@ -5,8 +5,11 @@ Campaigns are, by their id, which is public: those that are open or refuse somet
 
 from __future__ import annotations
 
+import asyncio
+import math
 import platform
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping
 from functools import partial
 from importlib.metadata import version
@@ -23,6 +26,8 @@ COMMIT_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 REQUEST_BUCKETS: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 MOST_CAMPAIGNS: Final = 1000
 """That are told of one by one."""
+RENDER_SECONDS: Final = 0.1
+"""From one rendering to the next: it takes some milliseconds, and anybody may ask for it."""
 UPLOAD: Final = "upload"
 """The other kind of refusal, beside :data:`REPORT`: an upload as a whole."""
 GROUP_BUCKETS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
@@ -84,6 +89,8 @@ class Metrics:
         self.mutations = counter("ldp_mutations", "Changes that an operator asked for", ["kind"])
         self.store_errors = counter("ldp_store_errors", "Failures of the store")
         self.told = Told()
+        self._due: asyncio.Task[bytes] | None = None
+        self._rendered_at = -math.inf
         self.registry.register(self.told)
         ProcessCollector(registry=self.registry)
 
@@ -115,6 +122,17 @@ class Metrics:
     def render(self) -> bytes:
         """The exposition format."""
         return generate_latest(self.registry)
+
+    async def exposition(self) -> bytes:
+        """The same, made in a thread once it is asked for, for all who ask meanwhile."""
+        if self._due is None:
+            self._due = asyncio.create_task(self._render_soon())
+        return await asyncio.shield(self._due)
+
+    async def _render_soon(self) -> bytes:
+        await asyncio.sleep(self._rendered_at + RENDER_SECONDS - time.monotonic())
+        self._due, self._rendered_at = None, time.monotonic()
+        return await asyncio.to_thread(self.render)
 
     def readings(self) -> Readings:
         """The numbers that pages show."""

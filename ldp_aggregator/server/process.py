@@ -21,7 +21,8 @@ from ldp_aggregator.server.housekeeping import keep
 from ldp_aggregator.server.intake import Intake
 from ldp_aggregator.server.log import logged_to_standard_error
 from ldp_aggregator.server.metrics import Metrics
-from ldp_aggregator.server.sockets.connections import Connections, make_runner
+from ldp_aggregator.server.sockets.connections import Connections
+from ldp_aggregator.server.sockets.handed_over import make_runner
 from ldp_aggregator.server.sockets.listener import Addresses, Listeners, listen, load_tls, raise_limit, reload_tls
 from ldp_aggregator.server.upload_queue import Ingest
 from ldp_aggregator.service.archives import counts_of

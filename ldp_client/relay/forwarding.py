@@ -30,7 +30,7 @@ from ldp_client.relay.blind import (
     Arrivals,
     Batches,
     is_sealed,
-    may_gather,
+    lengths_of,
     sealed_name,
     sealed_names,
     sealed_report,
@@ -81,6 +81,8 @@ class Relay:
         A token of scope ``relay``, where the aggregator asks for one.
     publisher
         The public key, or keys, whose directories are handed on to devices that pin them.
+    sealed_lengths
+        Lengths of sealed uploads that are taken beside the campaign's own: of apps whose headers are longer than usual.
 
     Raises LdpError for an address, an id or a batch that cannot be.
     """
@@ -97,9 +99,11 @@ class Relay:
         policy: Policy = RELAY_POLICY,
         token: str | None = None,
         publisher: str | Collection[str] | None = None,
+        sealed_lengths: Collection[int] = (),
         on_event: OnEvent | None = None,
     ) -> None:
         self.policy = policy
+        self.sealed_lengths = frozenset(sealed_lengths)
         self.mixing = Mixing() if mixing is None else mixing
         if self.mixing.least_batch > policy.most_queued_reports:
             raise LdpError("bad-batch", "least_batch must not be above the policy's most_queued_reports")
@@ -193,14 +197,15 @@ class Relay:
         return refused
 
     def collect_sealed(self, sealed: bytes, *, timeout: float = 30.0) -> None:
-        """Keep an upload that is sealed to the campaign's gateway, durably, and unread. One that comes twice is kept
-        twice: nobody can tell here, and the aggregator counts it once.
+        """Keep an upload that is sealed to the campaign's gateway, durably, and unread. The same bytes are kept once; a
+        device that tries again has sealed anew, and the aggregator counts it once.
 
-        Raises DocumentError for what cannot have been sealed, or where the campaign has no gateway; StorageError, and
-        what :meth:`campaign` raises.
+        Raises DocumentError for what cannot have been sealed by a device of the campaign, or where that has no gateway;
+        StorageError, and what :meth:`campaign` raises.
         """
         with within(timeout):
-            arrival = Arrival(sealed_report(sealed, self.campaign(timeout=timeout).gateway))
+            campaign = self.campaign(timeout=timeout)
+            arrival = Arrival(sealed_report(sealed, campaign.gateway, lengths_of(campaign, self.sealed_lengths)))
             self._arrivals.keep(arrival, timeout)
         if arrival.refused is not None:
             raise arrival.refused
@@ -239,6 +244,14 @@ class Relay:
         with within(timeout), self._storage.transaction(write=False) as transaction:
             return self._clear.outbox.delivery(transaction)
 
+    def room(self, *, timeout: float = STORAGE_WAIT) -> int:
+        """Reports that may be kept beside those that wait; 0 where their bytes are as many as may be. Raises
+        StorageError.
+        """
+        with within(timeout), self._storage.transaction(write=False) as transaction:
+            count, size = self._room(transaction)
+        return max(0, count) if size > 0 else 0
+
     @property
     def problem(self) -> str | None:
         """The code of the last failure to forward, None once it went well again."""
@@ -260,12 +273,14 @@ class Relay:
         with self._storage.transaction(write=True) as transaction:
             count, size = self._room(transaction)
             for arrival in arrivals:
+                mixer = self._mixer(sealed_name(len(arrival.report.payload)))
+                if any(held.find(transaction, arrival.report.id) for held in (mixer.pool, mixer.outbox)):
+                    continue
                 count, size = count - 1, size - size_of(arrival.report)
-                name = sealed_name(len(arrival.report.payload))
-                if count < 0 or size < 0 or not may_gather(transaction, name):
+                if count < 0 or size < 0:
                     arrival.refused = _full()
                 else:
-                    self._mixer(name).pool.put(transaction, [arrival.report], [1], self._clock.time())
+                    mixer.pool.put(transaction, [arrival.report], [1], self._clock.time())
         if self._driver is not None:
             self._driver.wake()
 

@@ -130,7 +130,7 @@ async def delete_campaign(asked: AdmittedRequest) -> web.Response:
 async def put_directory(asked: AdmittedRequest) -> web.Response:
     """Keep a directory in place of an older one, if the key's holder has signed it."""
     key = publisher_key(asked)
-    body = await asked.body(LARGEST_DIRECTORY)
+    body = await asked.body()
     try:
         directory = await asyncio.to_thread(read_directory, body, key)
     except DocumentError as error:
@@ -239,6 +239,7 @@ OPERATIONS: Final = (
         "/admin/v1/directories/{key}",
         put_directory,
         bodies={JSON: {"type": "object"}},
+        longest=LARGEST_DIRECTORY,
         answers={200: (JSON, {"type": "object", "required": ["version"]})},
         codes=("no-directory", "invalid-directory", contract.OLDER, *STORED),
     ),
@@ -276,7 +277,7 @@ async def get_health(_: AdmittedRequest) -> web.Response:
 async def get_metrics(asked: AdmittedRequest) -> web.Response:
     """Counts and times in Prometheus' exposition format."""
     asked.context.metrics.queue_age.set(asked.context.ingest.queue_age)
-    body = await asyncio.to_thread(asked.context.metrics.render)
+    body = await asked.context.metrics.exposition()
     return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 

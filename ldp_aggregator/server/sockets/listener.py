@@ -12,12 +12,14 @@ import socket
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Final, cast
 
 from aiohttp import web
 
 from ldp_aggregator.server.intake import Intake
-from ldp_aggregator.server.sockets.connections import MOST_REFUSALS, Connections, MakeHandler
+from ldp_aggregator.server.sockets.connections import MOST_REFUSALS, Connections
+from ldp_aggregator.server.sockets.handed_over import make_handler
 from ldp_aggregator.server.sockets.upload_path import ClientConnection
 from ldp_aggregator.service.settings import Settings, host_and_port, setting_error
 from ldp_aggregator.store.contract import LOG, kind_of
@@ -78,7 +80,7 @@ async def listen(
     """
 
     def connect() -> ClientConnection:
-        return ClientConnection(connections, cast("MakeHandler", runner.server), intake)
+        return ClientConnection(connections, partial(make_handler, runner, connections.limits), intake)
 
     if tls is not None:
         connections.server = door = TlsListener(bound, tls, connect)

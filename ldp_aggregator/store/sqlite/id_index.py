@@ -21,7 +21,7 @@ from typing import Final
 
 import numpy as np
 
-from ldp_aggregator.store.contract import DAMAGED, LOG, StoreError, kind_of
+from ldp_aggregator.store.contract import DAMAGED, LOG, StoreError, told_of
 from ldp_aggregator.store.decisions import Batch, Settlement
 from ldp_aggregator.store.sqlite import database, run_files
 from ldp_aggregator.store.sqlite.database import transaction
@@ -258,7 +258,7 @@ class Tidier:
     def _finish(self, db: sqlite3.Connection, job: _Job) -> None:
         error = job.draft.exception()
         if error is not None:
-            LOG.error("a run of ids could not be written", extra={"reason": kind_of(error)}, exc_info=error)
+            LOG.error("a run of ids could not be written", extra=told_of(error), exc_info=error)
             if isinstance(error, StoreError) and error.code == DAMAGED:
                 self._damaged[job.campaign] = job.merged
             self._sets.reload(job.campaign)
@@ -309,7 +309,7 @@ def _remove(runs: Sequence[Path]) -> None:
         for run in runs:
             run.unlink(missing_ok=True)
     except OSError as error:
-        LOG.error("merged runs of ids could not be removed", extra={"reason": kind_of(error)}, exc_info=error)
+        LOG.error("merged runs of ids could not be removed", extra=told_of(error), exc_info=error)
 
 
 def _tidily(work: Callable[[], Draft]) -> Draft:

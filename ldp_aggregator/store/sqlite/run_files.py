@@ -137,7 +137,7 @@ class Draft:
             self.path.rename(self.path.with_name(self.name))
             sync_folder(self.path.parent)
         except OSError as error:
-            raise StoreError(f"{self.path} cannot be renamed: {error.strerror}") from error
+            raise StoreError(f"{self.path} cannot be renamed: {error.strerror}", file=self.path.name) from error
         finally:
             self._close()
         return self.name
@@ -215,12 +215,12 @@ def open_run(path: Path, campaign: str) -> Run:
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror}") from error
+        raise StoreError(f"{path} cannot be read: {error.strerror}", file=path.name) from error
     try:
         head = bytearray(_HEADER.size + 4)
         _read_into(path, handle, 0, memoryview(head))
         if not head.startswith(MAGIC):
-            raise StoreError(f"{path} is no run of ids of this version")
+            raise StoreError(f"{path} is no run of ids of this version", file=path.name)
         if struct.unpack_from("<I", head, _HEADER.size)[0] != zlib.crc32(head[: _HEADER.size]):
             raise _damaged(path, "its header does not agree with its check")
         _, owner, name, ids, secret, words, check = _HEADER.unpack_from(head)
@@ -303,7 +303,8 @@ def _is_locked(file: Path) -> bool:
 
 
 def _damaged(path: Path, why: str) -> StoreError:
-    return StoreError(f"{path} is damaged: {why}; 'ldp-aggregator fsck --take-out-damaged' takes it out", DAMAGED)
+    text = f"{path} is damaged: {why}; 'ldp-aggregator fsck --take-out-damaged' takes it out"
+    return StoreError(text, DAMAGED, file=path.name)
 
 
 def private(path: str, flags: int) -> int:
@@ -323,7 +324,7 @@ def _read_into(path: Path, handle: int, offset: int, view: memoryview[int]) -> N
         while view and (done := os.preadv(handle, [view], offset)):
             view, offset = view[done:], offset + done
     except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror}") from error
+        raise StoreError(f"{path} cannot be read: {error.strerror}", file=path.name) from error
     if view:
         raise _damaged(path, "it ends early")
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from ldp_aggregator.counting.parts import COMPACT_AT, encode_part
 from ldp_aggregator.store import contract, decisions
-from ldp_aggregator.store.contract import LOG, Clock, Outcome, StoreError, Submission, kind_of, utc_now
+from ldp_aggregator.store.contract import LOG, Clock, Outcome, StoreError, Submission, kind_of, told_of, utc_now
 from ldp_aggregator.store.decisions import Batch, CampaignRow, in_order
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.published import origin
@@ -158,7 +158,7 @@ class SqliteStore(Store):
 
     def _refused(self, campaign_id: str, batch: Batch, error: Exception) -> Sequence[Outcome]:
         """Tell what is wrong with one campaign; it fails no other."""
-        LOG.error("a campaign was not counted", extra={"campaign": campaign_id, "reason": kind_of(error)})
+        LOG.error("a campaign was not counted", extra={"campaign": campaign_id, **told_of(error)})
         return batch.refused(contract.UNAVAILABLE)
 
     async def _count_batch(self, db: SqliteConnection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:

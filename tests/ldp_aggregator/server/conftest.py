@@ -21,8 +21,8 @@ from ldp_aggregator.server import apps
 from ldp_aggregator.server.api.routing import JSON, PROBLEM, Operation
 from ldp_aggregator.server.process import running
 from ldp_aggregator.server.sockets import connections
-from ldp_aggregator.server.sockets.connections import Memory
 from ldp_aggregator.server.sockets.listener import Listeners, load_tls
+from ldp_aggregator.server.sockets.memory import Memory
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import SCOPES, Outcome, SqliteStore, Store, Submission

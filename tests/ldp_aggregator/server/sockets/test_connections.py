@@ -12,29 +12,53 @@ import time
 import pytest
 from cells import cells_of
 from forking import holds_in_a_child, needs_fork
-from raw_http import NOWHERE, becomes, dial, exchange, problem_of, request_head, request_of
+from raw_http import ELSEWHERE, NOWHERE, becomes, dial, exchange, problem_of, request_head, request_of
 
 from ldp_aggregator.server.sockets import connections as connections_module
 from ldp_aggregator.server.sockets import listener as tls_door
+from ldp_aggregator.server.sockets.connections import Connections
 
 resource = pytest.importorskip("resource")
 
 ONCE = NOWHERE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
 
 
-async def busy(server, number):
-    """Open connections that are in the middle of a request, ``number`` of them."""
+@pytest.fixture
+def public(monkeypatch):
+    """The connections of the public listener, of the server that is made next."""
+    made = []
+    make = Connections.__init__
+
+    def noted(self, *given):
+        make(self, *given)
+        made.append(self)
+
+    monkeypatch.setattr(Connections, "__init__", noted)
+
+    class Public:
+        @property
+        def open(self):
+            return list(made[0]._open)
+
+    return Public()
+
+
+async def busy(server, gated, public, number):
+    """Connections whose uploads are all there and wait for their commit, ``number`` of them."""
     campaign = await server.publish()
     opened = await server.dials(number)
-    for line in opened:
-        # The head has arrived once the server asks for the rest, which never comes.
-        assert (await line.ask(request_head(campaign, 100, Expect="100-continue"))).status == 100
+    for count, line in enumerate(opened):
+        line.send(request_of(campaign, count))
+    await gated.begun.wait()
+    await becomes(lambda: [one.is_waiting for one in public.open], [False] * number)
     return opened
 
 
-async def test_one_connection_too_many_reads_that_it_is_and_other_listeners_never_notice(serving, monkeypatch):
-    async with serving(limits={"connections": 3}) as server:
-        await busy(server, 3)
+async def test_one_connection_too_many_reads_that_it_is_and_other_listeners_never_notice(
+    serving, gated, public, monkeypatch
+):
+    async with serving(gated, limits={"connections": 3}) as server:
+        opened = await busy(server, gated, public, 3)
         answers = [await exchange(server, NOWHERE) for _ in range(20)]
         assert {problem_of(answer) for answer in answers} == {(429, "too-many-connections")}
         assert all(b"Retry-After: " in answer for answer in answers)
@@ -45,11 +69,12 @@ async def test_one_connection_too_many_reads_that_it_is_and_other_listeners_neve
         monkeypatch.setattr(connections_module, "MOST_REFUSALS", 2)
         for line in (await server.dials(10))[2:]:
             assert await line.rest() == b"", "refusals are bounded, too"
+        gated.gate.set()
+        assert [(await line.reply()).status for line in opened] == [200] * 3
 
 
 async def test_at_the_limit_the_longest_idle_connection_makes_room(serving):
-    async with serving(limits={"connections": 3}) as server:
-        await busy(server, 1)
+    async with serving(limits={"connections": 2}) as server:
         first, second = await server.dials(2)
         for idle in (first, second, first):  # The first one was used last.
             assert (await idle.ask(NOWHERE)).status == 404
@@ -60,15 +85,40 @@ async def test_at_the_limit_the_longest_idle_connection_makes_room(serving):
             assert (await line.ask(NOWHERE)).status == 404
 
 
-async def test_room_comes_back_when_a_connection_ends_and_those_that_say_nothing_take_none(serving):
-    async with serving(limits={"connections": 1}) as server:
-        [line] = await busy(server, 1)
+BEGUN = {
+    "head": lambda campaign: NOWHERE[:-2],
+    "body": lambda campaign: request_of(campaign, 1)[:-1],
+    "body for aiohttp": lambda campaign: request_of(campaign, 1, **ELSEWHERE)[:-1],
+    "head for aiohttp": lambda campaign: NOWHERE + NOWHERE[:-2],
+}
+
+
+@pytest.mark.parametrize("begun", BEGUN)
+async def test_where_all_wait_for_the_rest_the_one_that_has_waited_longest_is_told_to_come_back(serving, public, begun):
+    async with serving(limits={"connections": 3}) as server:
+        campaign = await server.publish()
+        slow = await server.dials(3)
+        for number, line in enumerate(slow):
+            line.send(BEGUN[begun](campaign))
+            await becomes(lambda number=number: sum(not one.is_idle for one in public.open), number + 1)
+        for number in range(2, 5):
+            assert (await exchange(server, request_of(campaign, number, Connection="close"))).startswith(
+                b"HTTP/1.1 200"
+            )
+        told = (await slow[0].rest()).rpartition(b"HTTP/1.1 ")[2]
+        assert told.startswith(b"503 ")
+        assert b'"overloaded"' in told
+        assert b"\r\nRetry-After: " in told
+        assert [line.has_ended for line in slow[1:]] == [False, False], "one place is enough for who goes again"
+
+
+async def test_room_comes_back_when_a_connection_ends_and_those_that_say_nothing_take_none(serving, gated, public):
+    async with serving(gated, limits={"connections": 1}) as server:
+        [line] = await busy(server, gated, public, 1)
         assert problem_of(await exchange(server, NOWHERE))[0] == 429
-        line.writer.close()
-        codes = []
-        while 404 not in codes:  # The server learns of it a little later.
-            codes.append(problem_of(await exchange(server, ONCE))[0])
-            assert len(codes) < 100
+        gated.gate.set()
+        assert (await line.reply()).status == 200
+        assert problem_of(await exchange(server, ONCE))[0] == 404
         await server.dials(40)
         assert problem_of(await exchange(server, ONCE))[0] == 404
 

