@@ -3,19 +3,24 @@
 import ast
 import json
 import logging
+import sqlite3
 from pathlib import Path
 
 import pytest
+from cells import cell_campaign, submission
 from discretion import strange
 
-from ldp_aggregator.server.log import JsonFormatter
+from ldp_aggregator.server.log import JsonFormatter, logged_to_standard_error
+from ldp_aggregator.store import SqliteStore
+from ldp_aggregator.store.contract import StoreError, told_of
+from ldp_aggregator.store.sql import campaigns
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGES = ("protocols/ldp_protocols", "ldp_client", "ldp_aggregator", "simulations/ldp_simulations")
 LEVELS = {"debug", "info", "warning", "warn", "error", "critical", "exception", "log"}
 ABOUT_A_CONFIGURATION = ("ldp_aggregator/flower/client.py", "error")
 """A node's own settings, told on the node: there is no record in them."""
-WITHOUT_A_TEXT = {"kind_of", "type", "_kinds"}
+WITHOUT_A_TEXT = {"kind_of", "told_of", "type", "_kinds"}
 """What makes of an exception something that a log may hold."""
 
 
@@ -144,3 +149,33 @@ def test_a_line_that_tells_what_happened_and_of_which_kind_is_none():
         "ldp_aggregator", logging.ERROR, "file", 1, "internal error", (), (ValueError, error, None)
     )
     assert "value" not in JsonFormatter().format(record)
+
+
+async def test_a_row_that_a_database_quotes_is_not_written_down(tmp_path, monkeypatch, capsys):
+    add_part = campaigns.add_part
+
+    async def quoting(db, number, *rest):
+        if number == 1:
+            raise sqlite3.IntegrityError("Key (id)=(8f3a) already exists")
+        return await add_part(db, number, *rest)
+
+    monkeypatch.setattr(campaigns, "add_part", quoting)
+    store = SqliteStore(tmp_path / "store.sqlite3")
+    both = [cell_campaign(64), cell_campaign(64, title="sound")]
+    with logged_to_standard_error("info"):
+        for one in both:
+            await store.create_campaign(one)
+        outcomes = await store.count([submission(one, [1]) for one in both])
+    await store.close()
+    assert [outcome.refused for outcome in outcomes] == ["store-unavailable", None]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert json.loads(line)["reason"] == "IntegrityError"
+    assert "8f3a" not in line
+
+
+def test_the_file_that_a_failure_is_about_is_told_by_its_name():
+    missing = OSError(2, "No such file or directory", "/srv/data/ids-1-2.run")
+    assert told_of(missing) == {"reason": "FileNotFoundError ENOENT", "file": "ids-1-2.run"}
+    damaged = StoreError("/srv/data/ids-1-2.run is damaged: it ends early", "damaged-run", file="ids-1-2.run")
+    assert told_of(damaged) == {"reason": "StoreError damaged-run", "file": "ids-1-2.run"}
+    assert told_of(ValueError("a secret")) == {"reason": "ValueError"}
