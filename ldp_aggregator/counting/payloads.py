@@ -30,6 +30,12 @@ _STEP: Final = np.uint64(0x9E3779B97F4A7C15)
 _FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND: Final = np.uint64(0x94D049BB133111EB)
 
+Sums = dict[int, tuple[int, Integers]]
+"""Question index to (n, counts)."""
+
+WORD_BYTES: Final = 8
+MOST_LAYOUTS: Final = 64
+
 
 def digests(question: int | Integers, rows: Rows, words: Integers | None = None) -> NDArray[np.uint64]:
     """One number per payload of a question, or of a question for each; another question or another payload gives
@@ -56,13 +62,6 @@ def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     values = (values ^ (values >> np.uint64(30))) * _FIRST
     values = (values ^ (values >> np.uint64(27))) * _SECOND
     return values ^ (values >> np.uint64(31))
-
-
-Sums = dict[int, tuple[int, Integers]]
-"""Question index to (n, counts)."""
-
-WORD_BYTES: Final = 8
-MOST_LAYOUTS: Final = 64
 
 
 def payload_rows(question: Question, payloads: bytes) -> Rows:

@@ -45,6 +45,32 @@ from ldp_protocols.exact import exact_epsilon
 NODE_KEYS: Final = ("table", "ledger", "campaign-id", "max-epsilon")
 """Of ``flower-supernode --node-config "table='north.csv' ..."``."""
 
+QUERY: Final = "nb_share"
+MESSAGE_TYPE: Final = f"query.{QUERY}"
+RECORD: Final = "ldp-bayes"
+"""The name of the record that holds the values."""
+
+OTHER_CAMPAIGN: Final = "other-campaign"
+UNREADABLE: Final = "unreadable-document"
+ABOVE_CAP: Final = "above-cap"
+OTHER_SCHEMA: Final = "other-schema"
+NOT_READY: Final = "not-ready"
+CODES: Final = {
+    OTHER_CAMPAIGN: "the document is not the one of the campaign that this node agreed to",
+    UNREADABLE: "the document is none that this version can trust",
+    ABOVE_CAP: "the campaign would cost more epsilon than this node has left",
+    OTHER_SCHEMA: "the node's table lacks a column that the campaign asks for",
+    NOT_READY: "the node cannot answer now; its own log says why",
+}
+"""Why a node refuses. All but the last are for good: asking again changes nothing."""
+
+_LONGEST_TEXT: Final = 300
+_BUSY_SECONDS: Final = 30.0
+_TABLE: Final = (
+    "CREATE TABLE IF NOT EXISTS answers "
+    "(campaign TEXT PRIMARY KEY, epsilon TEXT NOT NULL, share BLOB NOT NULL) STRICT, WITHOUT ROWID"
+)
+
 
 @dataclass(frozen=True)
 class NodeSettings:
@@ -115,29 +141,6 @@ def _count(config: Mapping[str, object], key: str) -> int:
     if type(value) is not int:
         raise ValueError(f"run configuration: {key} must be a whole number, not {value!r}")
     return value
-
-
-QUERY: Final = "nb_share"
-MESSAGE_TYPE: Final = f"query.{QUERY}"
-RECORD: Final = "ldp-bayes"
-"""The name of the record that holds the values."""
-
-OTHER_CAMPAIGN: Final = "other-campaign"
-UNREADABLE: Final = "unreadable-document"
-ABOVE_CAP: Final = "above-cap"
-OTHER_SCHEMA: Final = "other-schema"
-NOT_READY: Final = "not-ready"
-
-CODES: Final = {
-    OTHER_CAMPAIGN: "the document is not the one of the campaign that this node agreed to",
-    UNREADABLE: "the document is none that this version can trust",
-    ABOVE_CAP: "the campaign would cost more epsilon than this node has left",
-    OTHER_SCHEMA: "the node's table lacks a column that the campaign asks for",
-    NOT_READY: "the node cannot answer now; its own log says why",
-}
-"""Why a node refuses. All but the last are for good: asking again changes nothing."""
-
-_LONGEST_TEXT: Final = 300
 
 
 def refused(code: str, why: str = "") -> LdpError:
@@ -218,13 +221,6 @@ def _drawn_share(settings: NodeSettings, campaign: Campaign) -> bytes:
         return node_statistics(campaign, *read_table(settings.table, schema))
     except (OSError, ValueError) as error:
         raise refused(NOT_READY) from error
-
-
-_BUSY_SECONDS: Final = 30.0
-_TABLE: Final = (
-    "CREATE TABLE IF NOT EXISTS answers "
-    "(campaign TEXT PRIMARY KEY, epsilon TEXT NOT NULL, share BLOB NOT NULL) STRICT, WITHOUT ROWID"
-)
 
 
 class Ledger:

@@ -23,6 +23,14 @@ from ldp_protocols import LdpError
 from ldp_protocols.document.issuer import EXPONENT, MODULUS_BYTES, key_bytes
 from ldp_protocols.tokens import REQUEST_BYTES, TOKEN_TYPE
 
+_TABLE: Final = """
+CREATE TABLE IF NOT EXISTS signed (
+    key BLOB, person BLOB, request BLOB, PRIMARY KEY (key, person, request)
+) WITHOUT ROWID
+"""
+
+_BUSY_SECONDS: Final = 20.0
+
 
 def make_issuer_key(path: Path) -> RSAPrivateKey:
     """A fresh key in a new file. Raises FileExistsError where there is one, and LdpError."""
@@ -61,14 +69,6 @@ def read_issuer_key(path: Path) -> RSAPrivateKey:
 def public_key(key: RSAPrivateKey) -> str:
     """Return what a draft's ``issuer.key`` says."""
     return urlsafe_b64encode(key_bytes(key.public_key().public_numbers().n)).rstrip(b"=").decode()
-
-
-_TABLE: Final = """
-CREATE TABLE IF NOT EXISTS signed (
-    key BLOB, person BLOB, request BLOB, PRIMARY KEY (key, person, request)
-) WITHOUT ROWID
-"""
-_BUSY_SECONDS: Final = 20.0
 
 
 class TokenIssuer:

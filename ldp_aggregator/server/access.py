@@ -33,6 +33,12 @@ KEPT_SECONDS: Final = 2.0
 MOST_KEPT: Final = 1024
 """Campaigns of which that is kept."""
 
+CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
+"""The scheme that a 401 says would be right."""
+
+_HASH: Final = SHA384()
+_PADDING: Final = PSS(MGF1(_HASH), SALT_BYTES)
+
 
 class UploadAccess:
     """The campaigns that take uploads with a token only: kept for a moment, because every upload asks.
@@ -72,10 +78,6 @@ class UploadAccess:
         self._kept.pop(campaign_id, None)
 
 
-CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
-"""The scheme that a 401 says would be right."""
-
-
 async def authorised(
     headers: Mapping[str, str], store: Store, *scopes: str, campaign_id: str | None = None
 ) -> StoredToken:
@@ -99,10 +101,6 @@ async def shown_token(headers: Mapping[str, str], store: Store, *scopes: str) ->
     if token.scope not in scopes:
         raise ProblemError("wrong-scope", f"this takes the scope {' or '.join(scopes)}; the token has {token.scope}")
     return token
-
-
-_HASH: Final = SHA384()
-_PADDING: Final = PSS(MGF1(_HASH), SALT_BYTES)
 
 
 def check_answer_token(campaign: Campaign, blocks: Sequence[Block], shown: str | None) -> None:

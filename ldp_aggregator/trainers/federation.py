@@ -43,6 +43,9 @@ from ldp_protocols.exact import Coins
 
 DEFAULTS: Final = Options()
 
+_LOCAL: Final = "none: the noise follows each node's own largest value, and is absent where that is zero"
+Array = NDArray[np.float64]
+
 
 def node_statistics(
     campaign: Campaign,
@@ -243,9 +246,6 @@ def _median(models: Sequence[Model]) -> Model:
     return replace(first, prior=tuple(shares.tolist()), likelihoods=tuple(likelihoods))
 
 
-_LOCAL: Final = "none: the noise follows each node's own largest value, and is absent where that is zero"
-
-
 class FederatedNB(PrivateNaiveBayes):
     """Naive Bayes from the merged noisy statistics of ``nodes`` nodes; ``epsilon`` protects the rows of each.
 
@@ -368,9 +368,6 @@ def _published_noise(
             result[:, start:middle] = np.rint(GRID * (2 * sums - counts))
             result[:, middle:stop] = np.rint(GRID * 4 * (sums - squares))
     return result
-
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
