@@ -7,7 +7,7 @@
 # make engines the recount of an archive on Dask, and the example on Apache Beam, with both in an environment of their own
 # make packages   builds wheels and sources of both distributions, and tests them in empty environments
 # make oldest  trainers' and learning tests with the oldest numpy, pandas, scikit-learn and scipy that pyproject.toml promises
-# make pythons the device's tests on every Python from 3.10 on that is found here
+# make pythons the tests of device and aggregator on every Python that pyproject.toml promises; on the image's, with the image's libraries
 # make lock    the image's dependencies, each with the hashes of its files, into deploy/image
 # make sbom    what is in the image, and what each wheel brings along, as CycloneDX, into build/sbom*.json
 # make reproducible   builds a release from two clones, and fails where a byte differs
@@ -39,10 +39,17 @@ FUZZ := .venv-fuzz
 AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 VITE := $(VENV)/vite/node_modules/vite/package.json
 
+OPTIONS ?=
 DATA ?=
 LABEL ?=
 KEEP ?=
 DEVICES ?= 20000
+
+# What takes environments of its own, each with a target below.
+APART := tests/browser tests/engines tests/flower tests/swift tests/pages/test_site.py
+
+# Each run of tests says how many pass at least: one that finds fewer has lost some.
+PYTEST := -m pytest --fewest
 
 .PHONY: setup demo test check nightly fuzz packages oldest engines browser screenshots flower javascript kotlin swift browsers differential pythons peers lock manifests sbom reproducible image docs clean
 .DELETE_ON_ERROR:
@@ -72,7 +79,7 @@ demo: $(SIMULATIONS)
 # With bytecode, whatever the environment says: interpreters that tests start compile nothing, and asserts are rewritten once.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10 --ignore=tests/browser
+	$(BIN)/python $(PYTEST) 5500 -n auto --dist worksteal --durations=10 $(APART:%=--ignore=%) $(OPTIONS)
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -82,23 +89,23 @@ check: $(INSTALLED)
 
 $(ENGINES)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml
 	$(PYTHON) -m venv $(ENGINES)
-	$(ENGINES)/bin/python -m pip install -qq --no-compile $(EDITABLE) '.[dask]' 'apache-beam>=2.60,<3' hypothesis pytest pytest-asyncio
+	$(ENGINES)/bin/python -m pip install -qq --no-compile $(EDITABLE) '.[dask,tests]' 'apache-beam>=2.60,<3'
 	@touch $@
 
 engines: $(ENGINES)/.installed
-	$(ENGINES)/bin/python -m pytest tests/engines
+	$(ENGINES)/bin/python $(PYTEST) 13 tests/engines
 
 packages: $(INSTALLED)
-	$(BIN)/python -m pytest -m install tests/test_packaging.py tests/test_source_distributions.py
+	$(BIN)/python $(PYTEST) 16 -m install tests/test_packaging.py tests/test_source_distributions.py
 
 $(OLDEST)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml .ci/lowest
 	$(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python .ci/lowest pyproject.toml numpy pandas scikit-learn scipy > $(OLDEST)/lowest.txt
-	$(OLDEST)/bin/python -m pip install -qq --no-compile --constraint $(OLDEST)/lowest.txt $(EDITABLE) '.[simulations]' hypothesis pytest pytest-asyncio
+	$(OLDEST)/bin/python -m pip install -qq --no-compile --constraint $(OLDEST)/lowest.txt $(EDITABLE) '.[simulations,tests]'
 	@touch $@
 
 oldest: $(OLDEST)/.installed
-	$(OLDEST)/bin/python -m pytest -p no:cacheprovider tests/ldp_aggregator/trainers tests/ldp_aggregator/learning
+	$(OLDEST)/bin/python $(PYTEST) 450 -p no:cacheprovider tests/ldp_aggregator/trainers tests/ldp_aggregator/learning
 
 $(PEERS)/.installed: benchmarks/peers/requirements.txt
 	$(PYTHON) -m venv $(PEERS)
@@ -107,17 +114,18 @@ $(PEERS)/.installed: benchmarks/peers/requirements.txt
 
 $(FLOWER)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml
 	$(PYTHON) -m venv $(FLOWER)
-	$(FLOWER)/bin/python -m pip install -qq --no-compile $(EDITABLE) '.[flower]' \
-	  'flwr[simulation]>=1.41,<1.42' hypothesis pytest pytest-asyncio
+	$(FLOWER)/bin/python -m pip install -qq --no-compile $(EDITABLE) '.[flower,tests]' \
+	  'flwr[simulation]>=1.41,<1.42'
 	@touch $@
 
 flower: $(FLOWER)/.installed
-	$(FLOWER)/bin/python -m pytest tests/flower
+	$(FLOWER)/bin/python $(PYTEST) 29 tests/flower
 
-PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
+PYTHONS ?=
 
 pythons: $(INSTALLED)
 	.ci/pythons $(PYTHONS)
+
 $(TOOLS)/.installed: deploy/tools.in
 	$(PYTHON) -m venv $(TOOLS)
 	$(TOOLS)/bin/python -m pip install -qq --requirement deploy/tools.in
@@ -163,37 +171,38 @@ BUNDLE := ldp-bayes-client.min.js
 SERVED := ldp_aggregator/dashboard/static/$(BUNDLE)
 
 javascript: $(JAVASCRIPT)
-	cd javascript && npm run build && npm test
+	cd javascript && npm run build && FEWEST=170 npm test
 	@cmp -s javascript/dist/$(BUNDLE) $(SERVED) || { cp javascript/dist/$(BUNDLE) $(SERVED); \
 	  echo "$(SERVED) was older than the package: it is built anew, commit it and run this again"; exit 1; }
 
 kotlin: $(INSTALLED)
 	$(BIN)/python kotlin/build.py
-	LDP_BAYES_KOTLIN=required $(BIN)/python -m pytest tests/phones -k kotlin
+	$(BIN)/python $(PYTEST) 14 tests/phones -k kotlin
 	$(BIN)/python benchmarks/phones.py kotlin
 
 swift: $(INSTALLED)
 	$(BIN)/python swift/build.py
-	LDP_BAYES_SWIFT=required $(BIN)/python -m pytest tests/phones tests/swift -k swift
+	$(BIN)/python $(PYTEST) 24 tests/phones tests/swift -k swift
 	$(BIN)/python benchmarks/phones.py swift
 
 BROWSER_TESTS ?= test/browsers/*.test.mjs
+BROWSERS_FEWEST := 20
 
 $(VITE): # beside the package, whose lock need not name a bundler's binaries of every platform
 	npm install --silent --no-save --prefix $(VENV)/vite vite@7
 
 browsers: $(INSTALLED) $(JAVASCRIPT) $(VITE)
 	cd javascript && npm run build
-	cd javascript && node --test $(BROWSER_TESTS)
+	cd javascript && FEWEST=$(BROWSERS_FEWEST) npm run tested -- $(BROWSER_TESTS)
 
 differential: $(INSTALLED) javascript
-	$(BIN)/python -m pytest -n auto -m long tests/javascript/test_differential.py
+	$(BIN)/python $(PYTEST) 1 -n auto -m long tests/javascript/test_differential.py
 
 $(AXE):
 	npm install --silent --no-save --prefix $(VENV)/axe axe-core@4.10
 
 browser: $(INSTALLED) $(AXE)
-	$(BIN)/python -m pytest tests/browser
+	$(BIN)/python $(PYTEST) 9 tests/browser
 
 SCREENSHOTS := PYTHONPATH=tests/support:tests/support/learning $(BIN)/python docs/pictures/screenshots.py
 
@@ -211,7 +220,7 @@ docs: $(INSTALLED) $(DOCS)/.installed
 	@mkdir -p build
 	$(BIN)/python docs/site/commands.py > build/commands.md
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
-	$(BIN)/python -m pytest -q tests/pages/test_site.py
+	$(BIN)/python $(PYTEST) 6 -q tests/pages/test_site.py
 
 PEER_TRIALS ?= 2000
 
@@ -220,7 +229,7 @@ peers: $(INSTALLED) $(PEERS)/.installed
 
 $(FUZZ)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml
 	$(PYTHON) -m venv $(FUZZ)
-	$(FUZZ)/bin/python -m pip install -qq --no-compile $(EDITABLE) '.[serve]' 'atheris>=3,<4' pytest
+	$(FUZZ)/bin/python -m pip install -qq --no-compile $(EDITABLE) '.[serve,tests]' 'atheris>=3,<4'
 	@touch $@
 
 SEED ?=

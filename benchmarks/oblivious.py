@@ -31,7 +31,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA384
 from uploading import Server
 
-from ldp_aggregator.server.answer_tokens import check_answer_token
+from ldp_aggregator.server.access import check_answer_token
 from ldp_aggregator.server.gateway import GatewayKeys
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.signing import make_gateway_key, read_gateway_seeds

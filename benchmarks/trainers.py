@@ -18,8 +18,7 @@ import numpy as np
 import pandas as pd
 from sklearn.naive_bayes import GaussianNB
 
-from ldp_aggregator.trainers import FederatedNB, SmoothSensitivityNB, SufficientStatisticsNB
-from ldp_aggregator.trainers.noise import smoothness
+from ldp_aggregator.trainers import FederatedNB, SmoothSensitivityNB, SufficientStatisticsNB, smoothness
 
 ROWS = 1_700_000
 FEATURES = 13

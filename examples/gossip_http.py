@@ -24,7 +24,7 @@ from ldp_aggregator.trainers import (
     model_of_totals,
     node_statistics,
 )
-from ldp_aggregator.trainers.federation.gossip import Push
+from ldp_aggregator.trainers.federation import Push
 from ldp_protocols import Campaign
 
 TOLERANCE = 1e-3

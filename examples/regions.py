@@ -23,7 +23,7 @@ from ldp_client import perturb
 from ldp_protocols import Campaign, encode_upload
 from ldp_protocols.wire import MEDIA_TYPE
 
-AGGREGATOR = [sys.executable, "-m", "ldp_aggregator"]
+AGGREGATOR = ["ldp-aggregator"]
 DRAFT = Path(__file__).with_name("campaign.toml")
 REGIONS = ("north", "south", "west")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ldp_aggregator.server.process import run_server
 from ldp_aggregator.server.sockets.listener import Addresses
-from ldp_aggregator.service.publishing import compile_draft
+from ldp_aggregator.service.drafts import compile_draft
 from ldp_aggregator.service.settings import read_settings
 from ldp_aggregator.store import open_store
 from ldp_protocols import Campaign

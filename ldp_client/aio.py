@@ -39,7 +39,7 @@ class AsyncDriver:
         """
         return await _in_daemon_thread(lambda: function(*arguments, **options))
 
-    async def run_once(self, timeout: float, *, first_delay: float = 0.0) -> bool:
+    async def run_once(self, timeout: float, *, first_delay: float = 0.0) -> bool:  # noqa: ASYNC109 - as Device.run_once
         """See :meth:`Device.run_once`; given up when the task is cancelled or the driver closed."""
         given_up = threading.Event()
 

@@ -173,7 +173,8 @@ class Device:
             return sent_reports(self._install, self._scope)
 
     def quarantined(self, *, timeout: float = STORAGE_WAIT) -> tuple[QuarantinedReport, ...]:
-        """Reports that a server would not take, set apart; :meth:`DeviceCampaign.requeue` tries them again.
+        """Reports that a server would not take, set apart.
+        :meth:`~ldp_client.campaign.DeviceCampaign.requeue` tries them again.
 
         Raises StorageError.
         """
@@ -193,7 +194,8 @@ class Device:
 
     def erase(self, *, timeout: float | None = None) -> None:
         """Delete everything: secret, ledger, consents, queue and log; on the device itself, of all scopes and with what
-        was fetched. What is under way is stopped, or waited for like in :meth:`DeviceCampaign.withdraw`.
+        was fetched. What is under way is stopped, or waited for like in
+        :meth:`~ldp_client.campaign.DeviceCampaign.withdraw`.
 
         What follows is a new device, to every server and to its own caps. What was sent stays sent. Raises StorageError
         where nothing was deleted, or all but what was fetched: erase again.

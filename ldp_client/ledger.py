@@ -172,6 +172,11 @@ class Installation:
         return replace(self, receipts=tuple(one for one in self.receipts if one.campaign_id != campaign_id))
 
 
+def has_devices(transaction: Transaction) -> bool:
+    """Return true where a device, or a scope of one, has its ledger in this storage."""
+    return transaction.get(_KEY) is not None or bool(transaction.items(SCOPES, 1))
+
+
 def read_installation(transaction: Transaction, scope: str = "") -> Installation:
     """The device as it is stored, an empty one for a new install. Raises StorageError for damage."""
     prefix = scope_prefix(scope)

@@ -13,6 +13,8 @@ from ldp_protocols import LdpError
 
 DATA_VARIABLE = "LDP_BAYES_DATA"
 
+pytest_plugins = ["gate"]
+
 # A busy machine must not fail a test: how long an example took says nothing about what it checked. The same examples at
 # every run: a change is judged by what it changes. --hypothesis-profile=fresh looks for new ones, and for many more;
 # --hypothesis-seed=N with it looks at the same ones again.

@@ -13,7 +13,7 @@ from ldp_aggregator.cli import program
 from ldp_aggregator.cli.program import make_parser as aggregator_parser
 from ldp_aggregator.cli.program import run as run_aggregator
 from ldp_aggregator.issuer import __main__ as issuer
-from ldp_client import command as client
+from ldp_client import __main__ as client
 from ldp_protocols import command_line
 from ldp_protocols.command_line import EXAMPLES, EXIT_CODES, Parser, parsers_under
 from ldp_simulations import __main__ as simulate

@@ -8,8 +8,12 @@ import sys
 import pytest
 
 from ldp_aggregator.cli.program import run as run_aggregator
-from ldp_client import command as client
-from ldp_protocols.command_line import DONE, SHELLS, WRONG_USAGE
+from ldp_client import __main__ as client
+from ldp_protocols.command_line import SHELLS
+
+DONE = 0
+WRONG_USAGE = 2
+
 
 ASK = """
 source {script}

@@ -23,7 +23,7 @@ from ldp_aggregator.audit import audit
 from ldp_aggregator.audit.asking import features as audited
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.dashboard.drawing.learned_features import believed, of_features
-from ldp_aggregator.dashboard.handlers.public import _asked
+from ldp_aggregator.dashboard.public import _asked
 from ldp_aggregator.learning.evaluation_round import evaluation_draft
 from ldp_aggregator.learning.projections import add_to_draft, fit_projection, moments_of_table
 from ldp_aggregator.trainers import FederatedNB, PrivateKMeans, SufficientStatisticsNB
@@ -279,7 +279,7 @@ def test_an_audit_of_a_kind_that_it_does_not_know_says_so(monkeypatch: pytest.Mo
         audit(Campaign.compile(DRAFT).document.decode(), Client(), 5)
 
 
-@pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.noise.randomness.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.randomness.PrivacyWarning")
 def test_trainers_and_projections_take_them() -> None:
     frame, labels = people(2000)
     schema = {"label": DRAFT["label"], "features": DRAFT["features"]}

@@ -46,7 +46,7 @@ def test_a_failure_is_told_and_stops_nothing(nightly, monkeypatch, capsys):
         "first passed        fine",
         "second FAILED (2)    3 failed",
         "third skipped",
-        "fourth FAILED (took too long)",
+        "fourth FAILED (took too long)  KeyboardInterrupt",
         "fifth passed        fine, too",
         "2 of 5 steps failed; what they said is in logs",
     ]

@@ -12,7 +12,9 @@ from forwarding import forwarding
 from served import SECONDS, WAY, Served
 
 from ldp_client import Device
-from ldp_protocols.oblivious import HEADER_BYTES
+
+HEADER_BYTES = 7
+
 
 pytestmark = pytest.mark.usefixtures("forked_programs")
 

@@ -4,13 +4,13 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import grimp
 import pytest
-import tomllib
 from drafts import draft, number, text
 from installing import REPOSITORY, SMALL, build_wheel, copy_of_sources, install, printed, run
 
@@ -254,12 +254,21 @@ def test_the_citation_file_names_the_five_sources_that_the_documentation_builds_
     assert f'\nversion = "{version}"\n' in (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("package", sorted(PLACES))
-def test_modules_of_a_package_need_no_other_in_a_circle(package):
-    graph = grimp.build_graph(package)
+def test_modules_of_the_house_need_no_other_in_a_circle():
+    """Imports at the top of a module, in its functions and for types alone count, and what a stub hands on."""
+    graph = grimp.build_graph(*PLACES, exclude_type_checking_imports=False, cache_dir=None)
     needs = {module: set(graph.find_modules_directly_imported_by(module)) for module in graph.modules}
-    # Raises CycleError where there is no order. Types, and what functions import, count too.
-    assert package in list(TopologicalSorter(needs).static_order())
+    handed_on = 0
+    for package, place in PLACES.items():
+        for stub in (REPOSITORY / place / package).rglob("__init__.pyi"):
+            name = ".".join(stub.parent.relative_to(REPOSITORY / place).parts)
+            homes = re.findall(r"^from (\S+) import", stub.read_text(encoding="utf-8"), re.MULTILINE)
+            needs[name] |= set(homes)
+            handed_on += len(homes)
+    assert handed_on
+    assert {need.partition(".")[0] for others in needs.values() for need in others} == set(PLACES)
+    order = list(TopologicalSorter(needs).static_order())  # Raises CycleError where there is none.
+    assert set(order) == set(needs)
 
 
 def test_typescript_modules_need_no_other_in_a_circle():

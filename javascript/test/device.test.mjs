@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { problems } from "../dist/index.js";
 import "fake-indexeddb/auto";
+import { Ledger } from "../dist/device/ledger.js";
 import { browserStorage } from "../dist/browser/index.js";
 import { Device, fileStorage } from "../dist/node/index.js";
 import { keyValueStorage } from "../dist/react-native/index.js";
@@ -211,6 +212,23 @@ test("a campaign that costs more than a cap is refused, and the cap of all campa
   assert.equal(ledger.receipts.length, 2);
 });
 
+test("a person is told no less than was spent", async () => {
+  const receipt = (epsilon) => ({ title: "t", at: 0, epsilon, fate: "arrived", questions: [0] });
+  for (const [spent, told] of [
+    [0.12341, "0.1235"],
+    [0.1234, "0.1234"],
+    [1e-9, "0.0001"],
+    [3.299999999996, "3.3"],
+    [2.00001, "2.0001"],
+  ]) {
+    const said = String(new Ledger([receipt(spent)], 5, "installation"));
+    assert.match(said, new RegExp(`^Privacy loss of this installation: epsilon ${told} of at most 5;`), said);
+    assert.match(said, new RegExp(`noisy answers: 1; epsilon ${told}; handed over`), said);
+  }
+  const two = new Ledger([receipt(0.1), receipt(0.2)], 5, "installation");
+  assert.equal(two.totalEpsilon, 0.30000000000000004, "the next double above three tenths");
+});
+
 test("an answer that another tab gives at any moment is this campaign's own, not one too many", async () => {
   let moments = 0;
   for (let reached = true; reached; moments++) {
@@ -243,6 +261,8 @@ test("campaigns that are not open, of an answered study, or of another recipient
   const code = async (device, id) => (await device.campaign(URL_OF_TESTS, id, { maxEpsilon: 5 }).refusal())?.code;
   assert.equal(await code(at("2025-12-30T00:00:00Z"), wide), "campaign-not-open");
   assert.equal(await code(at("2025-12-31T12:00:00Z"), wide), undefined);
+  assert.equal(await code(at("2026-12-31T23:59:59Z"), wide), undefined);
+  assert.equal(await code(at("2027-01-01T23:59:59Z"), wide), undefined, "a clock may be a day ahead");
   assert.equal(await code(at("2027-01-02T00:00:01Z"), wide), "campaign-closed");
   const device = deviceOn(memoryStorage(), server, { maxTotalEpsilon: 50 });
   const first = device.campaign(URL_OF_TESTS, ALL, { maxEpsilon: 5 });

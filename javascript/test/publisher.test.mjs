@@ -142,6 +142,42 @@ test("only the signed model classifies, and another does not replace it", async 
   assert.deepEqual((await part.classifier()).model, JSON.parse(swapped), "nor one that was signed before");
 });
 
+test("a model that is signed for another campaign is none of this one", async () => {
+  const world = made();
+  const { model } = models[NAME];
+  const swapped = JSON.stringify({ ...JSON.parse(model), prior: JSON.parse(model).prior.reverse() });
+  world.serve(1, {
+    campaigns: [
+      { id, model: digest(model) },
+      { id: OTHER, model: digest(swapped) },
+    ],
+  });
+  const part = world.part();
+  await part.grant();
+  world.server.models.set(id, swapped);
+  await refuses("invalid-model", part.classifier());
+  world.server.models.set(id, model);
+  assert.deepEqual((await part.classifier()).model, JSON.parse(model));
+  world.server.models.set(id, swapped);
+  assert.deepEqual((await part.classifier()).model, JSON.parse(model));
+});
+
+test("each of two publishers speaks for the campaigns that it names, and for its own model", async () => {
+  const { key: NEXT } = keyOf(2);
+  const world = made();
+  const { model } = models[NAME];
+  const swapped = JSON.stringify({ ...JSON.parse(model), prior: JSON.parse(model).prior.reverse() });
+  world.serve(1, { campaigns: [{ id, model: digest(model) }] });
+  world.serve(1, { campaigns: [{ id: OTHER, model: digest(swapped) }], seed: 2, key: NEXT });
+  const part = world.part(memoryStorage(), signedBy(KEY, NEXT));
+  await part.grant();
+  world.server.models.set(id, swapped);
+  await refuses("invalid-model", part.classifier());
+  world.server.models.set(id, model);
+  assert.deepEqual((await part.classifier()).model, JSON.parse(model));
+  assert.equal((await world.part(memoryStorage(), signedBy(NEXT)).refusal()).code, "not-in-directory");
+});
+
 test("a model that was stored unsigned is not taken for a signed one", async () => {
   const world = made();
   const storage = memoryStorage();

@@ -56,7 +56,8 @@ function readRequest(message) {
   assert.equal(number(), 0);
   const control = [block(), block(), block(), block()].map(text);
   const [fields, body] = [block(), block()];
-  assert.equal(at, message.length);
+  assert.equal((message.length - body.length) % 1024, 0);
+  assert.ok(message.slice(at).every((byte) => !byte));
   const headers = {};
   [message, at] = [fields, 0];
   while (at < fields.length) headers[text(block())] = text(block());
@@ -158,6 +159,7 @@ for (const aeads of [[AES, CHACHA], [CHACHA, AES], [AES]]) {
     ]);
     assert.deepEqual(inside, { "content-type": MEDIA_TYPE });
     assert.equal(upload.length, uploadLength(parseCampaign(life.campaign.document)));
+    assert.equal(body.length, 55 + upload.length + 1024);
     assert.equal(life.gate.requests.length, 1);
   });
 }

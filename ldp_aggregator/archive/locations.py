@@ -21,10 +21,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ldp_aggregator.counting.tally import refusals
+from ldp_aggregator.counting.payloads import refusals
 from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.runs.run_files import private, sync_folder
+from ldp_aggregator.store.sqlite.run_files import private, sync_folder
 from ldp_protocols import Campaign
 from ldp_protocols.framing import ID_BYTES
 
@@ -81,6 +81,10 @@ def encode_file(kept: Mapping[int, Kept]) -> bytes:
     return data
 
 
+def _strange(name: str, why: str) -> StoreError:
+    return StoreError(f"{name} {why}", file=name)
+
+
 def decode_file(data: bytes, campaign: Campaign, name: str = "the file") -> dict[int, Kept]:
     """The reports of a file by question. Raises StoreError where it is no file of this campaign."""
     try:
@@ -88,27 +92,27 @@ def decode_file(data: bytes, campaign: Campaign, name: str = "the file") -> dict
         file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False)
         size = sum(file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups))
         if file.metadata.num_rows > MOST_ROWS or size > MOST_BYTES:
-            raise StoreError(f"{name} has {file.metadata.num_rows} rows of {size} bytes; the archive writes fewer")
+            raise _strange(name, f"has {file.metadata.num_rows} rows of {size} bytes; the archive writes fewer")
         table = file.read(use_threads=False).select(SCHEMA.names)
         if any(column.null_count for column in table.columns):
-            raise StoreError(f"{name} has empty cells; the archive writes none")
+            raise _strange(name, "has empty cells; the archive writes none")
         table = table.cast(SCHEMA)
     except (pa.ArrowException, KeyError, ValueError, OSError) as error:
-        raise StoreError(f"{name} is no Parquet file of reports ({type(error).__name__})") from None
+        raise _strange(name, f"is no Parquet file of reports ({type(error).__name__})") from None
     question, ids, payload = (column.combine_chunks() for column in table.columns)
     numbers = np.asarray(question, dtype=np.int64)
     if (np.diff(numbers) < 0).any():
-        raise StoreError(f"{name} is not in the order of its questions; the archive writes no such file")
+        raise _strange(name, "is not in the order of its questions; the archive writes no such file")
     joined = np.frombuffer(ids.buffers()[1] or b"", dtype=np.uint8)
     joined = joined[ids.offset * ID_BYTES : (ids.offset + len(ids)) * ID_BYTES].reshape(-1, ID_BYTES)
     ends = np.frombuffer(payload.buffers()[1], dtype=np.int64)[payload.offset : payload.offset + len(payload) + 1]
     content = np.frombuffer(payload.buffers()[2] or b"", dtype=np.uint8)
     if len(numbers) and numbers[-1] >= len(campaign.counted):
-        raise StoreError(f"{name} names question {numbers[-1]}; the campaign has {len(campaign.counted)}")
+        raise _strange(name, f"names question {numbers[-1]}; the campaign has {len(campaign.counted)}")
     widths = np.array([one.mechanism.width for one in campaign.counted], dtype=np.int64)
     wrong = numbers[np.diff(ends) != widths[numbers]]
     if len(wrong):
-        raise StoreError(f"{name} has payloads of question {wrong[0]} that are not {widths[wrong[0]]} bytes long")
+        raise _strange(name, f"has payloads of question {wrong[0]} that are not {widths[wrong[0]]} bytes long")
     starts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
     kept = {}
     for start, stop in zip(starts, [*starts, len(numbers)][1:], strict=True):
@@ -165,7 +169,7 @@ def _told(what: str, missing: Callable[[], Any] | None = None) -> Callable[[Meth
                 if missing is not None and isinstance(error, FileNotFoundError):
                     return missing()
                 reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-                raise StoreError(f"{self.url}/{name} cannot be {what}: {reason}") from error
+                raise StoreError(f"{self.url}/{name} cannot be {what}: {reason}", file=name) from error
 
         return cast("Method", told)
 

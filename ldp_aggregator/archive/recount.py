@@ -28,7 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.archive.locations import Kept, Place, decode_file, joined, open_place, without_refused
-from ldp_aggregator.counting.tally import Sums, Tally, add_part, count, digests, encode_part, part_of_tally
+from ldp_aggregator.counting.parts import add_part, encode_part, part_of_tally
+from ldp_aggregator.counting.payloads import Sums, count, digests
+from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.store.contract import StoreError
 from ldp_protocols import Campaign, DocumentError

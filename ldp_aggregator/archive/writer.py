@@ -32,8 +32,8 @@ from ldp_aggregator.archive.locations import (
     without_refused,
 )
 from ldp_aggregator.archive.recount import DOCUMENT, REPORTS, SUFFIX, check_slots, file_name, slot_of
-from ldp_aggregator.counting.tally import payload_rows
-from ldp_aggregator.store.contract import LOG, UNAVAILABLE, Counting, Outcome, StoreError, Submission, kind_of
+from ldp_aggregator.counting.payloads import payload_rows
+from ldp_aggregator.store.contract import LOG, UNAVAILABLE, Counting, Outcome, StoreError, Submission, told_of
 from ldp_protocols import Campaign
 from ldp_protocols.framing import ID_BYTES
 from ldp_protocols.wire import Block
@@ -162,8 +162,8 @@ class Archive:
                 level = 0
                 while self._compact(campaign, slot, level):
                     level += 1
-            except StoreError as error:  # noqa: PERF203 - nothing is lost: the small files are there
-                about = {"campaign": campaign.id, "reason": kind_of(error)}
+            except StoreError as error:  # Nothing is lost: the small files are there.
+                about = {"campaign": campaign.id, **told_of(error)}
                 LOG.warning("archived files were not put together", extra=about)
 
     def _compact(self, campaign: Campaign, slot: int, level: int) -> bool:
@@ -233,8 +233,8 @@ class ArchivedCounts:
         for campaign in campaigns:
             try:
                 number += await self._read_pending(campaign)
-            except StoreError as error:  # noqa: PERF203 - what is strange in one stops no other
-                LOG.error("archived reports wait", extra={"campaign": campaign.id, "reason": str(error)})
+            except StoreError as error:  # What is strange in one stops no other.
+                LOG.error("archived reports wait", extra={"campaign": campaign.id, **told_of(error)})
         await self._settle(set(self._unsettled))
         return number
 
@@ -272,8 +272,8 @@ class ArchivedCounts:
                     await self._read_pending(self._unread[campaign_id])
                 if campaign_id in self._unsettled:
                     await self._settle_campaign(campaign_id)
-            except StoreError as error:  # noqa: PERF203 - the next one may be sound
-                LOG.error("archived reports wait", extra={"campaign": campaign_id, "reason": str(error)})
+            except StoreError as error:  # The next one may be sound.
+                LOG.error("archived reports wait", extra={"campaign": campaign_id, **told_of(error)})
                 failed[campaign_id] = error
         return failed
 

@@ -20,7 +20,7 @@ from ldp_protocols.document.authored import continuous_choices, discrete_choices
 from ldp_protocols.features import describe_number
 
 TRIALS: Final = 20_000
-REFERENCE: Final = (sys.executable, "-m", "ldp_client.testing.lines")
+REFERENCE: Final = (sys.executable, "-m", "ldp_client.lines")
 """The client of this distribution, in a process of its own."""
 
 _MECHANISMS: Final = tuple(dict.fromkeys((*discrete_choices(), *continuous_choices())))

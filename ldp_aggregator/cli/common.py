@@ -183,7 +183,7 @@ def write_file(path: Path, text: str) -> None:
 
 def read_draft(path: Path) -> dict[str, Any]:
     """A draft as its author wrote it, in TOML or JSON. Raises CommandError, which names the file."""
-    from ldp_aggregator.service.publishing import parse_draft
+    from ldp_aggregator.service.drafts import parse_draft
 
     try:
         return parse_draft(read_file(path), toml=path.suffix.lower() == ".toml")

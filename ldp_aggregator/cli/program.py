@@ -16,13 +16,12 @@ from ldp_protocols.command_line import Parser, add_completion, add_version, pars
 NAME: Final = "ldp-aggregator"
 
 MODULES: Final = {
-    "operation.quickstart": ("quickstart",),
-    "operation.serve": ("serve",),
-    "campaigns.campaign": ("campaign",),
-    "campaigns.models": ("estimates", "train", "evaluate"),
+    "serving": ("quickstart", "serve"),
+    "campaign": ("campaign",),
+    "models": ("estimates", "train", "evaluate"),
     "tables": ("fit", "node", "project"),
-    "operation.rights": ("token", "key"),
-    "operation.maintenance": ("status", "fsck", "merge", "backup", "restore"),
+    "rights": ("token", "key"),
+    "maintenance": ("status", "fsck", "merge", "backup", "restore"),
     "audit": ("audit",),
 }
 """The modules in this package, each with its commands. Only the module of the one that is asked for is imported: some

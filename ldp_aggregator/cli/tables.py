@@ -38,7 +38,7 @@ from ldp_aggregator.learning.projections import (
 )
 from ldp_aggregator.node_statistics import decode_share, has_other_rows
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.runs.run_files import sync_folder
+from ldp_aggregator.store.sqlite.run_files import sync_folder
 from ldp_aggregator.trainers import (
     FederatedNB,
     GlobalSensitivityNB,
@@ -48,10 +48,10 @@ from ldp_aggregator.trainers import (
     SufficientStatisticsNB,
 )
 from ldp_aggregator.trainers.base import PrivateNaiveBayes, sound_guarantee
-from ldp_aggregator.trainers.federation.delivery import Aggregator, send_share, withdraw_share
-from ldp_aggregator.trainers.federation.state import node_statistics
-from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS
+from ldp_aggregator.trainers.federation import node_statistics
 from ldp_aggregator.trainers.schemas import Schema, read_chunks, read_table
+from ldp_aggregator.trainers.sensitivities import ADD_REMOVE, RELATIONS
+from ldp_aggregator.trainers.share_delivery import Aggregator, send_share, withdraw_share
 from ldp_aggregator.trainers.statistics import SilentFeatureWarning
 from ldp_protocols import Campaign, DocumentError
 from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json

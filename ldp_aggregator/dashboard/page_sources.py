@@ -1,25 +1,21 @@
-"""Sources of the pages: the server hands them over; nothing here is on an upload's way.
+"""Sources of the pages, which the server hands over: its store, its numbers since it started, and how many reports
+there were when. Nothing here is on an upload's way.
 
-How many reports there were when: samples that one process keeps in memory, fewer the further they reach back.
-
-The store keeps sums and no times, so that nothing tells when a device answered. What is kept here is as coarse as its
-samples, is lost with the process, and says from when on it knows.
+The store keeps sums and no times, so that nothing tells when a device answered. The samples that are kept here in
+memory, fewer the further they reach back, are coarse, are lost with the process, and say from when on they know.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.contract import Clock, StoreError, utc_now
+from ldp_aggregator.store.contract import LOG, Clock, StoreError, kind_of, utc_now
 from ldp_protocols import Campaign
-
-LOG: Final = logging.getLogger("ldp_aggregator")
 
 SAMPLE_SECONDS: Final = 30.0
 MOST_SAMPLES: Final = 240
@@ -71,8 +67,86 @@ async def sample(store: Store, history: History, clock: Clock, seconds: float = 
             states = (await store.campaigns())[-MOST_CAMPAIGNS:]
             history.note(clock(), {state.id: state.reports for state in states})
         except StoreError as error:
-            LOG.warning("no sample of the numbers of reports", extra={"reason": str(error)})
+            LOG.warning("no sample of the numbers of reports", extra={"reason": kind_of(error)})
         await asyncio.sleep(seconds)
+
+
+REPORT: Final = "report"
+"""What was refused where the rest of its upload was counted; anything else is an upload, or a request."""
+
+
+@dataclass(frozen=True)
+class Readings:
+    """Numbers of a process since it started: reports ``counted``, sent again and ``refused`` by code; commits by how
+    long they took (upper bound in seconds to number up to it); requests by route, method and status; what was refused
+    by code, and of each campaign by what it was and code; campaigns that are ``failing`` where others can be counted.
+    """
+
+    counted: int
+    duplicates: int
+    refused: Mapping[str, int]
+    commits: Mapping[float, int]
+    commit_seconds: float
+    commit_count: int
+    queue_bytes: int
+    queue_seconds: float
+    store_errors: int
+    requests: Mapping[tuple[str, str, str], int]
+    refusals: Mapping[str, int]
+    campaigns: Mapping[str, Mapping[tuple[str, str], int]]
+    failing: Collection[str]
+
+    @property
+    def mean_commit_seconds(self) -> float | None:
+        return self.commit_seconds / self.commit_count if self.commit_count else None
+
+    def commit_quantile(self, share: float) -> float | None:
+        """The upper bound of the bucket in which this share of the commits ends; None without commits."""
+        wanted = share * self.commit_count
+        reached = [bound for bound, number in sorted(self.commits.items()) if number >= wanted]
+        return reached[0] if self.commit_count and reached else None
+
+
+UNEXPLAINED: Final = "no explanation of this code is known"
+
+
+@dataclass(frozen=True)
+class Refused:
+    """So many of ``what`` (a report, an upload, a request) with this code."""
+
+    what: str
+    code: str
+    number: int
+    sentence: str
+
+
+def refused_reports(readings: Readings, sentences: Mapping[str, str]) -> list[Refused]:
+    """Reports of all campaigns whose upload's rest was counted."""
+    return _sorted(
+        Refused(REPORT, code, number, sentences.get(code, UNEXPLAINED)) for code, number in readings.refused.items()
+    )
+
+
+def refused_requests(readings: Readings, sentences: Mapping[str, str]) -> list[Refused]:
+    """Requests and connections, whatever they were about."""
+    return _sorted(
+        Refused("request", code, number, sentences.get(code, UNEXPLAINED)) for code, number in readings.refusals.items()
+    )
+
+
+def refused_by(
+    readings: Readings, campaign_id: str, reports: Mapping[str, str], uploads: Mapping[str, str]
+) -> list[Refused]:
+    """List what one campaign refused: single reports, and uploads as a whole; the sentences of both."""
+    return _sorted(
+        Refused(what, code, number, (reports if what == REPORT else uploads).get(code, UNEXPLAINED))
+        for (what, code), number in readings.campaigns.get(campaign_id, {}).items()
+    )
+
+
+def _sorted(found: Iterable[Refused]) -> list[Refused]:
+    """The most frequent first."""
+    return sorted(found, key=lambda one: (-one.number, one.what, one.code))
 
 
 @dataclass(frozen=True)
@@ -80,18 +154,18 @@ class Sources:
     """Passed to every page's handler.
 
     ``campaign`` gives a parsed campaign by its id, ``federated_model`` the model of the shares there are now (None
-    before there is one), ``exposition`` the metrics of all processes in Prometheus' format, ``is_well`` whether the
-    last write to the store worked, ``queue_age`` for how many seconds an upload waits here. ``count`` takes (path,
-    method, status, seconds) of an answer, ``mutated`` the kind of a change that an operator made. ``report_codes`` and
-    ``upload_codes`` explain the codes that refuse reports, and whole uploads; ``body_bytes`` is the longest form that
-    is read. ``is_archived`` says whether accepted reports are kept one by one; ``behind_tls`` whether operators come
-    through a proxy that speaks TLS; ``public_pages`` holds pages for everybody as they were drawn.
+    before there is one), ``readings`` the numbers of this process, ``is_well`` whether the last write to the store
+    worked, ``queue_age`` for how many seconds an upload waits here. ``count`` takes (path, method, status, seconds) of
+    an answer, ``mutated`` the kind of a change that an operator made. ``report_codes`` and ``upload_codes`` explain the
+    codes that refuse reports, and whole uploads; ``body_bytes`` is the longest form that is read. ``is_archived`` says
+    whether accepted reports are kept one by one; ``behind_tls`` whether operators come through a proxy that speaks TLS;
+    ``public_pages`` holds pages for everybody as they were drawn.
     """
 
     store: Store
     campaign: Callable[[str], Awaitable[Campaign]]
     federated_model: Callable[[Campaign], Awaitable[bytes | None]]
-    exposition: Callable[[], bytes]
+    readings: Callable[[], Readings]
     is_well: Callable[[], bool]
     queue_age: Callable[[], float]
     count: Callable[[str, str, int, float], None]

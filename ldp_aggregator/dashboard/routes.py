@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
@@ -13,26 +12,28 @@ from typing import Final
 
 from aiohttp import web
 
-from ldp_aggregator.dashboard.handlers import campaigns, creation, overview, public
+from ldp_aggregator.dashboard import campaigns, creation, overview, public
 from ldp_aggregator.dashboard.page_sources import Sources, sample
 from ldp_aggregator.dashboard.pages import HEADERS, PageError, page
-from ldp_aggregator.dashboard.session import Visit, enter, get_login, post_login, post_logout
-from ldp_aggregator.store.contract import UNKNOWN, StoreError
+from ldp_aggregator.dashboard.session import FORM_BYTES, Visit, enter, get_login, post_login, post_logout
+from ldp_aggregator.store.contract import LOG, UNKNOWN, StoreError, kind_of
 from ldp_protocols.errors import LdpError
 
-LOG: Final = logging.getLogger("ldp_aggregator")
-
 Handler = Callable[[Visit, Sources], Awaitable[web.Response]]
+
+DRAFT_BYTES: Final = 1 << 20
+"""The longest form with a draft, or the header of a table."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """An ``is_open`` route needs no session."""
+    """An ``is_open`` route needs no session; ``longest`` is the longest form that it takes."""
 
     method: str
     path: str
     handler: Handler
     is_open: bool = False
+    longest: int = FORM_BYTES
 
 
 ASSET: Final = Route("GET", "/assets/{name}", public.get_asset, is_open=True)
@@ -45,8 +46,8 @@ ADMIN: Final = (
     Route("GET", "/", overview.get_overview),
     Route("GET", "/live", overview.get_live),
     Route("GET", "/campaigns/new", creation.get_form),
-    Route("POST", "/campaigns/new", creation.post_form),
-    Route("POST", "/campaigns/check", creation.post_check),
+    Route("POST", "/campaigns/new", creation.post_form, longest=DRAFT_BYTES),
+    Route("POST", "/campaigns/check", creation.post_check, longest=DRAFT_BYTES),
     Route("GET", "/campaigns/{id}", campaigns.campaign_page),
     Route("GET", "/campaigns/{id}/live", campaigns.get_live),
     Route("GET", "/campaigns/{id}/model", campaigns.get_model),
@@ -114,7 +115,7 @@ def _answering(route: Route, sources: Sources, home: str) -> Callable[[web.Reque
     async def answer(request: web.Request) -> web.Response:
         started = time.perf_counter()
         try:
-            visit = Visit(request) if route.is_open else await enter(request, sources)
+            visit = Visit(request) if route.is_open else await enter(request, sources, route.longest)
             response = visit if isinstance(visit, web.Response) else await route.handler(visit, sources)
         except Exception as error:  # Whatever it is, a person gets a page and not a traceback.
             response = error_page(_explained(error), home)
@@ -141,7 +142,7 @@ def _explained(error: Exception) -> PageError:
     if isinstance(error, LdpError) and error.code == "not-installed":
         return PageError(501, "Not installed here", f"{error}.")
     if isinstance(error, StoreError):
-        LOG.error("store error", extra={"reason": str(error)})
+        LOG.error("store error", extra={"reason": kind_of(error)})
         return PageError(503, "The store does not answer", "Nothing was changed. Try again in a moment.")
-    LOG.error("internal error", extra={"reason": type(error).__name__}, exc_info=error)
+    LOG.error("internal error", extra={"reason": kind_of(error)}, exc_info=error)
     return PageError(500, "The server failed", "Nothing was counted or published by this request; its log says why.")

@@ -109,6 +109,8 @@ class Visit:
 
 
 FORM: Final = "application/x-www-form-urlencoded"
+FORM_BYTES: Final = 1 << 12
+"""The longest form but those that hold a draft. Whoever has no session yet can make a server hold no more."""
 FORM_TOKEN: Final = "form_token"  # noqa: S105 - the name of a field
 SCOPE: Final = "admin"
 
@@ -123,7 +125,7 @@ async def post_login(visit: Visit, sources: Sources) -> web.Response:
     """Open a session for an admin token. Nothing is said about why another one does not open it, but its scope."""
     request = visit.request
     check_origin(request)
-    form = await read_form(request, sources)
+    form = await read_form(request, FORM_BYTES)
     token = await find_token(form.get("token", "").strip(), sources.store, sources.clock())
     onward = _next(form.get("next"))
     if token is None:
@@ -153,8 +155,10 @@ async def post_logout(_visit: Visit, _sources: Sources) -> web.Response:
     return answer
 
 
-async def enter(request: web.Request, sources: Sources) -> Visit | web.Response:
-    """The visit of a session, or where a request without one is sent. Refuses forms that are not its session's."""
+async def enter(request: web.Request, sources: Sources, longest: int) -> Visit | web.Response:
+    """The visit of a session, or where a request without one is sent. Refuses forms that are not its session's, or
+    longer than so many bytes.
+    """
     entered = await _entered(request, sources)
     if entered is None:
         if request.method not in ("GET", "HEAD") or request.path.endswith("/live"):
@@ -164,7 +168,7 @@ async def enter(request: web.Request, sources: Sources) -> Visit | web.Response:
     if request.method in ("GET", "HEAD"):
         return Visit(request, session)
     check_origin(request)
-    form = await read_form(request, sources)
+    form = await read_form(request, min(longest, sources.body_bytes))
     if not session.sent_by(form.get(FORM_TOKEN, ""), server_key()):
         raise PageError(403, "This form is not from here", "Go back, load the page again and send it once more.")
     return Visit(request, session, form, actor_of(token))
@@ -182,11 +186,11 @@ async def _entered(request: web.Request, sources: Sources) -> tuple[Session, Sto
     return session, token
 
 
-async def read_form(request: web.Request, sources: Sources) -> dict[str, str]:
-    """The fields of a form, each once; refuses other bodies, and ones that are too long."""
+async def read_form(request: web.Request, longest: int) -> dict[str, str]:
+    """The fields of a form, each once; refuses other bodies, and by their head those that are too long."""
     if request.content_type != FORM:
         raise PageError(415, "Not a form", f"Send {FORM}.")
-    if request.content_length is None or request.content_length > min(sources.body_bytes, request.client_max_size or 0):
+    if request.content_length is None or request.content_length > longest:
         raise PageError(413, "Too long", "The form is longer than this server accepts.")
     try:
         fields = await request.post()

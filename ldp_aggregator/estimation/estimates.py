@@ -11,14 +11,20 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.estimation.cell_tables import cell_names, cell_rows, finite_rows, named_rows
-from ldp_aggregator.estimation.estimators import QuestionEstimate, estimate_question, pool_classes
-from ldp_aggregator.estimation.intervals import Z_95, Cells
+from ldp_aggregator.estimation.cells import (
+    Z_95,
+    Array,
+    axes_or_new,
+    cell_names,
+    cell_rows,
+    finite_rows,
+    named_rows,
+    plot_intervals,
+)
+from ldp_aggregator.estimation.estimators import CampaignEstimates, QuestionEstimate, estimate_question, pool_classes
 from ldp_aggregator.estimation.moments import Moments, add_record_spread, finite, present_shares, rebuild_moments
-from ldp_aggregator.estimation.plotting import axes_or_new, plot_intervals
 from ldp_aggregator.estimation.poisoning import class_prior_per_liar, mean_reach, per_liar
 from ldp_aggregator.estimation.ratios import ShareEstimates, among_present, conditional_table, missing_shares
 from ldp_aggregator.estimation.simplex import NORM_SUB
@@ -32,22 +38,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Estimates:
-    """The estimates of all questions of a campaign.
-
-    ``class_prior`` is P(class), unbiased, pooled over every question that carries the class. ``per_liar`` has, for
-    every question's cells, the most that one made-up report moves them; see
-    ``ldp_aggregator.estimation.poisoning``.
+class Estimates(CampaignEstimates):
+    """The estimates of all questions of a campaign, and what follows from several of them: moments, shares of those who
+    hold a value, and what liars do to these.
     """
-
-    campaign: Campaign
-    questions: tuple[QuestionEstimate, ...]
-    class_prior: Cells
-    post: str
-    per_liar: tuple[NDArray[np.float64], ...]
-
-    def __getitem__(self, question: int) -> QuestionEstimate:
-        return self.questions[question]
 
     def to_frame(self) -> pd.DataFrame:
         """One row per cell: question, kind, feature, mechanism, n, value, class, estimate, variance, low, high,
@@ -148,24 +142,9 @@ class Estimates:
     def _gaussian(self) -> Mapping[str, NumericFeature]:
         return {f.name: f.moments for f in self.campaign.asked if f.moments and (SQUARE, f.name) in self._asking}
 
-    @cached_property
-    def class_prior_per_liar(self) -> float:
-        """The most that one liar moves a class's share."""
-        classes, answers = len(self.campaign.label.classes), self.campaign.privacy.answers
-        of_an_answer = class_prior_per_liar(self.questions, classes, answers_all=answers == "all")
-        return self.campaign.answers_of_a_person * of_an_answer
-
-    def mean_reach(self, feature: str, liars: int) -> NDArray[np.float64]:
+    def mean_reach(self, feature: str, liars: int) -> Array:
         """Return the most that so many liars move a Gaussian feature's mean in every class, shape (k,)."""
         return mean_reach(self, self._gaussian[feature], liars)
-
-    def asking(self, feature: str, kind: str) -> QuestionEstimate:
-        """Return the estimate of the one question of a kind about a feature."""
-        return self._asking[kind, feature]
-
-    @cached_property
-    def _asking(self) -> Mapping[tuple[str, str | None], QuestionEstimate]:
-        return {(one.question.kind, one.question.feature): one for one in self.questions}
 
     def _rows(self, one: QuestionEstimate) -> list[dict[str, Any]]:
         """The cells of a question by the names of value and class."""
@@ -208,4 +187,6 @@ def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estim
     liars = tuple(
         answers * per_liar(one.question, one.n, tally.counts[one.question.index], one.cells.value.size) for one in found
     )
-    return Estimates(campaign, add_record_spread(found, prior), prior, post, liars)
+    questions = add_record_spread(found, prior)
+    moved = answers * class_prior_per_liar(questions, classes, answers_all=campaign.privacy.answers == "all")
+    return Estimates(campaign, questions, prior, post, liars, moved)

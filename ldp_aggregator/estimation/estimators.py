@@ -1,4 +1,5 @@
-"""Unbiased estimators, one per family of mechanisms: from counts to values, variances and 95 % intervals.
+"""Unbiased estimators, one per family of mechanisms: from counts to values, variances and 95 % intervals; and the
+variances to expect before anyone is asked.
 
 A variance is that of the whole procedure: the records are a random sample of the population, and the mechanism adds its
 noise. Intervals of pure protocols are Wilson's on the support count, which is binomial with success q + (p - q) f,
@@ -7,22 +8,26 @@ mapped affinely; sums get a normal interval.
 Independent estimates of the same thing are combined by inverse variance. The weights come from the *predicted*
 variances (number of reports and mechanism only), not from the estimated ones, so that a weight never depends on the
 noise it weighs and the pooled estimate stays unbiased.
+
+A variance is expected at given frequencies or at even ones, before any post-processing: the noise of the mechanism at
+the frequency of the cell, the spread of the records, and the chance in how many devices draw a question.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 
-from ldp_aggregator.estimation.intervals import Array, Cells, Counts, wilson
+from ldp_aggregator.estimation.cells import Array, Cells, Counts, wilson
 from ldp_aggregator.estimation.simplex import post_process
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.analysis import Analysis, noise_variance, sum_variance
-from ldp_protocols import Question
-from ldp_protocols.document.questions import INDEX, MOMENT, PRODUCT, RIGHT, SIGN
+from ldp_protocols import Campaign, Question
+from ldp_protocols.document.questions import INDEX, MOMENT, PAIR, PRODUCT, RIGHT, SIGN, VALUE
 
 SIGNS: Final = np.array([-1.0, 1.0])
 """The signs that the cells of one class stand for, where a question is asked as ``sign``. A place for what is missing
@@ -60,6 +65,34 @@ class QuestionEstimate:
     classes: Cells | None
     missing: Cells | None = None
     missing_share: Cells | None = None
+
+
+@dataclass(frozen=True)
+class CampaignEstimates:
+    """The estimates of all questions of a campaign.
+
+    ``class_prior`` is P(class), unbiased, pooled over every question that carries the class. ``per_liar`` has, for
+    every question's cells, the most that one made-up report moves them, ``class_prior_per_liar`` the most that one liar
+    moves a class's share; see :mod:`ldp_aggregator.estimation.poisoning`.
+    """
+
+    campaign: Campaign
+    questions: tuple[QuestionEstimate, ...]
+    class_prior: Cells
+    post: str
+    per_liar: tuple[Array, ...]
+    class_prior_per_liar: float
+
+    def __getitem__(self, question: int) -> QuestionEstimate:
+        return self.questions[question]
+
+    def asking(self, feature: str, kind: str) -> QuestionEstimate:
+        """The estimate of the one question of a kind about a feature."""
+        return self._asking[kind, feature]
+
+    @cached_property
+    def _asking(self) -> Mapping[tuple[str, str | None], QuestionEstimate]:
+        return {(one.question.kind, one.question.feature): one for one in self.questions}
 
 
 def estimate_question(
@@ -258,3 +291,76 @@ def covariance_with_sum(question: Question, frequencies: Array, total: Array, me
     either = (others - inside) * frequencies + total
     together = others * none_true + (one_true - none_true) * either + inside * supported
     return (together - supported * (members * q + (p - q) * total)) / (p - q) ** 2 + inside * noise
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """First and second moment, per estimated cell, of what one record adds to it before the noise."""
+
+    mean: Array
+    second: Array
+
+
+def even_expectation(campaign: Campaign, question: Question) -> Expectation:
+    """Equal classes and values, none of them missing; a quantity is t or 2 t^2 - 1 with t uniform on [-1, 1]."""
+    if question.encoding == INDEX:
+        feature = campaign.feature_of(question)
+        missing = (
+            len(campaign.label.classes) if question.kind == PAIR and feature is not None and feature.missing else 0
+        )
+        present = question.domain_size - missing
+        share = np.concatenate([np.full(present, 1 / present), np.zeros(missing)])
+        return Expectation(share, share)
+    k = 1 if question.kind == PRODUCT else len(campaign.label.classes)
+    if question.kind == VALUE:
+        mean, second = 0.0, 1 / 3
+    elif question.kind == PRODUCT and question.other != question.feature:
+        mean, second = 0.0, 1 / 9
+    else:
+        mean, second = -1 / 3, 7 / 15
+    return expectation_of(question, np.full(k, mean / k), np.full(k, second / k), np.full(k, 1 / k))
+
+
+def expectation_of(question: Question, mean: Array, second: Array, share: Array) -> Expectation:
+    """With ``sign`` the value travels as a bit of +1 or -1, whose square is 1 wherever there is one."""
+    return Expectation(mean, share if question.encoding == SIGN else second)
+
+
+def variance_per_answer(question: Question, expected: Expectation) -> Array:
+    """N times the variance of each estimated cell of a question with n answers."""
+    analysis, mean, second = analysis_of(question.mechanism), expected.mean, expected.second
+    if question.encoding == INDEX:
+        p, q, *_, noise = analysis.support
+        supported = q + (p - q) * mean
+        return supported * (1 - supported) / (p - q) ** 2 + noise
+    if question.encoding == SIGN:
+        signs = np.array([question.mechanism.signs_variance(SIGNS.size, share) for share in second.tolist()])
+        return signs + second - mean**2
+    return analysis.moment_variance(mean, second)
+
+
+def answers(campaign: Campaign, devices: int) -> list[float]:
+    """Return the number of answers that each question can expect."""
+    totals = {question.index: sum(one.weight for one in pool) for pool in campaign.pools for question in pool}
+    return [devices * question.weight / totals[question.index] for question in campaign.questions]
+
+
+def even_variances(campaign: Campaign) -> list[Array]:
+    """:func:`variance_per_answer` of every question, every value and class being as likely as any other."""
+    return [variance_per_answer(one, even_expectation(campaign, one)) for one in campaign.questions]
+
+
+def expected_errors(campaign: Campaign, devices: int, variances: Sequence[Array]) -> list[Array]:
+    """The standard error of every estimated cell of every question when ``devices`` >= 1 answer, from the variances of
+    one answer to each.
+    """
+    return [
+        np.sqrt(variance / number * chance_of_number(question, number, devices))
+        for question, variance, number in zip(campaign.questions, variances, answers(campaign, devices), strict=True)
+    ]
+
+
+def chance_of_number(question: Question, number: float, devices: int) -> float:
+    """Return E[1 / n] E[n], the number n of reports about a cell being binomial."""
+    about = number * analysis_of(question.mechanism).cell_share
+    return 1 + (1 - about / devices) / about

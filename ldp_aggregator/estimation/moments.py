@@ -21,8 +21,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ldp_aggregator.estimation.cells import Array, Cells
 from ldp_aggregator.estimation.estimators import QuestionEstimate, pool_shares, weighted
-from ldp_aggregator.estimation.intervals import Array, Cells
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols.document.questions import SQUARE, VALUE
 from ldp_protocols.features import NumericFeature

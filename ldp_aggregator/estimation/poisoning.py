@@ -30,15 +30,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.counting.tally import count, payload_rows
+from ldp_aggregator.counting.payloads import count, payload_rows
 from ldp_aggregator.estimation import estimators
-from ldp_aggregator.estimation.estimators import QuestionEstimate
-from ldp_aggregator.estimation.intervals import Array, Cells
+from ldp_aggregator.estimation.cells import Array, Cells
+from ldp_aggregator.estimation.estimators import CampaignEstimates, QuestionEstimate
 from ldp_aggregator.estimation.moments import SIGNIFICANT, present_shares
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols import Question
@@ -96,10 +95,6 @@ def sum_range(question: Question, members: int) -> float:
     return analysis_of(question.mechanism).reach(members)
 
 
-if TYPE_CHECKING:
-    from ldp_aggregator.estimation.estimates import Estimates
-
-
 def quotient_reach(quotient: Array, moved: Array, whole: Array, of_whole: float) -> Array:
     """Return the most that a quotient moves when its numerator moves by ``moved`` and its denominator ``whole`` by
     ``of_whole`` at most; infinite where nothing bounds it.
@@ -109,7 +104,7 @@ def quotient_reach(quotient: Array, moved: Array, whole: Array, of_whole: float)
     return reach
 
 
-def mean_reach(found: Estimates, feature: NumericFeature, liars: int) -> Array:
+def mean_reach(found: CampaignEstimates, feature: NumericFeature, liars: int) -> Array:
     """Return the most that so many liars, one at least, move a Gaussian feature's mean in every class, shape (k,).
 
     Unbounded where the class is insufficient, or where lies can make it so: its mean is that of all classes then. (A
@@ -143,7 +138,7 @@ def mean_reach(found: Estimates, feature: NumericFeature, liars: int) -> Array:
     return np.where(sure, reach, np.inf) * (float(feature.high) - float(feature.low)) / 2
 
 
-def _highest_noise(found: Estimates, liars: int) -> Array:
+def _highest_noise(found: CampaignEstimates, liars: int) -> Array:
     """Return the most that the variance of the pooled P(class) can become: every question's the highest, and shares as
     near to one half as lies can bring them, where the records' own spread is the largest.
     """

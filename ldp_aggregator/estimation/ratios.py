@@ -15,20 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ldp_aggregator.estimation import estimators
-from ldp_aggregator.estimation.estimators import QuestionEstimate
-from ldp_aggregator.estimation.intervals import Z_95, Array, Cells
+from ldp_aggregator.estimation.cells import Z_95, Array, Cells
+from ldp_aggregator.estimation.estimators import CampaignEstimates, QuestionEstimate
 from ldp_aggregator.estimation.poisoning import quotient_reach, sum_range
 from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_protocols import Campaign
 from ldp_protocols.document.questions import PAIR
-
-if TYPE_CHECKING:
-    from ldp_aggregator.estimation.estimates import Estimates
 
 
 @dataclass(frozen=True)
@@ -97,7 +93,7 @@ class ConditionalTable:
     per_liar: Array
 
 
-def conditional_table(estimates: Estimates, feature: str) -> ConditionalTable:
+def conditional_table(estimates: CampaignEstimates, feature: str) -> ConditionalTable:
     """Return P(value | class) of a discrete feature that the campaign asked about."""
     pair, classes = estimates.asking(feature, PAIR), estimates.class_prior
     members = pair.cells.value.size // classes.value.size
@@ -106,7 +102,7 @@ def conditional_table(estimates: Estimates, feature: str) -> ConditionalTable:
     return ConditionalTable(cells, pair, estimates.per_liar[pair.question.index])
 
 
-def conditional_reach(estimates: Estimates, table: ConditionalTable, liars: int) -> Array:
+def conditional_reach(estimates: CampaignEstimates, table: ConditionalTable, liars: int) -> Array:
     """The most that so many liars can have moved each cell: a share, so by no more than 1."""
     if liars == 0:
         return np.zeros_like(table.cells.value)
@@ -134,7 +130,7 @@ def ratio_of(share: Cells, whole: Cells, covariance: Array, untold: float) -> Ce
     return Cells(value, variance, low, high)
 
 
-def _covariance(estimates: Estimates, pair: QuestionEstimate) -> Array:
+def _covariance(estimates: CampaignEstimates, pair: QuestionEstimate) -> Array:
     """Return that of every cell with the pooled share of its class; never beyond what their variances allow.
 
     The pooled share moves with the question's own sum by as much as the question weighs in it.

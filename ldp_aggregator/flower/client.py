@@ -1,20 +1,30 @@
 """The client app of a node: one query, one answer (needs flwr).
 
 Safety: Flower sends the text of an exception to the server, and a text about a table may quote it. So none leaves the
-handler: a refusal says what :mod:`ldp_aggregator.flower.messages` allows, and the node's log has the rest.
+handler: a refusal says what :mod:`ldp_aggregator.flower.round` allows, and the node's log of which kind it was and
+where.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable, Iterator, Mapping
 
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
-from ldp_aggregator.flower.answering import answer
-from ldp_aggregator.flower.messages import CODES, NOT_READY, QUERY, RECORD, refusal, refused
-from ldp_aggregator.flower.settings import NodeSettings, node_settings
+from ldp_aggregator.flower.round import (
+    CODES,
+    NOT_READY,
+    QUERY,
+    RECORD,
+    NodeSettings,
+    answer,
+    node_settings,
+    refusal,
+    refused,
+)
 from ldp_protocols.errors import LdpError
 
 _LOG = logging.getLogger(__name__)
@@ -44,10 +54,23 @@ def values_of(message: Message) -> dict[str, object]:
 
 def _answer(settings: Callable[[], NodeSettings], values: Mapping[str, object]) -> dict[str, bytes] | dict[str, str]:
     try:
-        return dict(answer(settings(), values))
-    except Exception as error:
-        if type(error) is LdpError and error.code in CODES:
-            _LOG.warning("refused (%s): %s %s", error.code, error, error.__cause__ or "")
-            return refusal(error)
-        _LOG.exception("no answer: %s", NOT_READY)
+        given = settings()
+    except ValueError as error:
+        _LOG.error("no answer: %s", error)  # Its text is about the configuration, in which there is no record.
         return refusal(refused(NOT_READY))
+    try:
+        return dict(answer(given, values))
+    except Exception as error:
+        _LOG.warning("no answer: %s", " from ".join(_kinds(error)))
+        if type(error) is LdpError and error.code in CODES:
+            return refusal(error)
+        return refusal(refused(NOT_READY))
+
+
+def _kinds(error: BaseException | None) -> Iterator[str]:
+    """Class, code and place of an exception and of what caused it."""
+    while error is not None:
+        words = [type(error).__name__, *([error.code] if isinstance(error, LdpError) else [])]
+        words += [f"at {one.filename}:{one.lineno}" for one in traceback.extract_tb(error.__traceback__)[-1:]]
+        yield " ".join(words)
+        error = error.__cause__

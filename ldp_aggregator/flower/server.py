@@ -12,9 +12,7 @@ from collections.abc import Callable, Sequence
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.serverapp import Grid, ServerApp
 
-from ldp_aggregator.flower.collecting import Collection
-from ldp_aggregator.flower.messages import MESSAGE_TYPE, RECORD, Reply
-from ldp_aggregator.flower.settings import RoundSettings, round_settings
+from ldp_aggregator.flower.round import MESSAGE_TYPE, RECORD, Collection, Reply, RoundSettings, round_settings
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_protocols.campaign import Campaign
 

@@ -57,15 +57,18 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _issue(options: argparse.Namespace) -> None:
     try:
-        from ldp_aggregator.issuer.keys import make_issuer_key, public_key, read_issuer_key
+        from ldp_aggregator.issuer.issuing import make_issuer_key, public_key, read_issuer_key
 
         key = read_issuer_key(options.key) if options.key.exists() else make_issuer_key(options.key)
         say(f'issuer = {{ name = "YOUR.HOST", key = "{public_key(key)}", tokens = {options.tokens} }}')
         if options.people is not None:
             from ldp_aggregator.issuer.issuing import TokenIssuer
             from ldp_aggregator.issuer.service import serve
+            from ldp_aggregator.server.log import logged_to_standard_error
 
-            asyncio.run(serve(TokenIssuer(key, options.people, options.tokens), public_key(key), options))
+            issuer = TokenIssuer(key, options.people, options.tokens)
+            with logged_to_standard_error("warning"):
+                asyncio.run(serve(issuer, public_key(key), options))
     except ModuleNotFoundError as error:
         raise NotInstalledError("not-installed", f"needs {error.name}: pip install 'ldp-bayes[issuer]'") from None
 

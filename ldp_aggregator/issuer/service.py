@@ -10,6 +10,7 @@ from typing import Final
 from aiohttp import web
 
 from ldp_aggregator.issuer.issuing import TokenIssuer
+from ldp_aggregator.store.contract import LOG, kind_of
 from ldp_protocols import LdpError
 from ldp_protocols.command_line import say
 from ldp_protocols.tokens import REQUEST_BYTES, REQUEST_TYPE, RESPONSE_TYPE
@@ -37,7 +38,10 @@ def make_app(issuer: TokenIssuer, key: str, person_header: str) -> web.Applicati
         try:
             signed = await asyncio.to_thread(issuer.sign, person, body)
         except LdpError as error:
-            return _problem(STATUSES.get(error.code, 500), error.code, str(error))
+            status = STATUSES.get(error.code, 500)
+            if status >= 500:
+                LOG.error("nothing was signed", extra={"reason": kind_of(error)})
+            return _problem(status, error.code, str(error))
         return web.Response(body=signed, content_type=RESPONSE_TYPE, headers={"Cache-Control": "no-store"})
 
     async def show(_request: web.Request) -> web.Response:

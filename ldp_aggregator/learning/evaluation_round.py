@@ -27,11 +27,10 @@ from scipy.special import expit
 from scipy.stats import truncnorm
 
 from ldp_aggregator.counting.tally import Arrivals, Tally
+from ldp_aggregator.estimation.cells import Array, Cells
 from ldp_aggregator.estimation.estimates import estimate
-from ldp_aggregator.estimation.estimators import QuestionEstimate
-from ldp_aggregator.estimation.expected import answers
-from ldp_aggregator.estimation.intervals import Array, Cells
-from ldp_aggregator.estimation.posterior.evidence import covariance_of_cells
+from ldp_aggregator.estimation.estimators import QuestionEstimate, answers
+from ldp_aggregator.estimation.evidence import covariance_of_cells
 from ldp_aggregator.estimation.ratios import ratio_of
 from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_aggregator.learning.expected_accuracy import draw_scores

@@ -14,7 +14,7 @@ Nothing in the reports says how features go together. Told are numbers with a me
 Whether the features tell anything of the class is tested against features that tell nothing. A model and what it is
 judged by must not share their noise: tables that are made of noise look as if they told the class, and a posterior of
 the same reports agrees. So the reports themselves are tested. Of a discrete feature whose reports have the information
-L and the linear part h (:mod:`ldp_aggregator.estimation.posterior.evidence`), taken at the frequencies q = m (x) pi
+L and the linear part h (:mod:`ldp_aggregator.estimation.evidence`), taken at the frequencies q = m (x) pi
 that it has if it tells nothing, the score u = h - L q has mean 0 and covariance L. With D the directions in which value
 and class depend on each other, F(m) (x) F(pi), and A those in which q itself was estimated (the shares of values and of
 classes, and who holds no value), the efficient score (Cox and Hinkley 1974, section 9.3)
@@ -32,19 +32,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 from scipy.stats import chi2
 
+from ldp_aggregator.estimation.cells import Z_95, Array, Cells
+from ldp_aggregator.estimation.effects import USUAL, gains, scale_logarithms
 from ldp_aggregator.estimation.estimates import Estimates
-from ldp_aggregator.estimation.estimators import pool
-from ldp_aggregator.estimation.intervals import Z_95, Array, Cells
-from ldp_aggregator.estimation.moments import present_shares
-from ldp_aggregator.estimation.posterior.effects import USUAL, gains, scale_logarithms
-from ldp_aggregator.estimation.posterior.evidence import (
+from ldp_aggregator.estimation.estimators import QuestionEstimate, pool
+from ldp_aggregator.estimation.evidence import (
     Statistics,
     believed_classes,
     contrasts,
@@ -54,10 +53,27 @@ from ldp_aggregator.estimation.posterior.evidence import (
     times,
     told_of_classes,
 )
-from ldp_aggregator.estimation.posterior.tables import FeaturePosterior, Posterior, rows
+from ldp_aggregator.estimation.moments import present_shares
+from ldp_aggregator.estimation.posterior import FeaturePosterior, Posterior, rows
 from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_protocols.document.model import GaussianLikelihood, Model
 from ldp_protocols.document.questions import SQUARE, VALUE
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A model and what it was made of: the ``estimates`` of each campaign, the questions among theirs that tell the
+    classes, P(class) as these say it, unbiased (``shares``), and what is believed given all of them. ``insufficient``
+    has the classes of Gaussian features of which too little is known.
+    """
+
+    estimates: Sequence[Estimates]
+    telling: Sequence[QuestionEstimate]
+    shares: Cells
+    posterior: Posterior
+    model: Model
+    insufficient: Mapping[str, Sequence[str]]
+
 
 FALSE_ALARMS: Final = 0.015
 """The p-value below which features are said to tell something. Where they tell nothing they are said to in so many
@@ -126,9 +142,6 @@ def _of_sums(sums: Cells, shares: Cells) -> float:
     left = sums.value - mean * shares.value
     return float(weights @ left**2)
 
-
-if TYPE_CHECKING:
-    from ldp_aggregator.learning.training import Learned
 
 Integers = NDArray[np.int64]
 

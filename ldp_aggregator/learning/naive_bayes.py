@@ -16,7 +16,7 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ldp_aggregator.estimation.plotting import axes_or_new, plot_normals, plot_shares
+from ldp_aggregator.estimation.cells import axes_or_new, plot_normals, plot_shares
 from ldp_aggregator.learning import frames
 from ldp_aggregator.learning.published import NO_PRIVACY_RELATION, Guarantee
 from ldp_protocols.document.authored import asked_features

@@ -21,8 +21,8 @@ import pandas as pd
 from scipy.linalg import eigh
 
 from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.estimation.cells import Array, Cells
 from ldp_aggregator.estimation.estimates import Estimates, estimate
-from ldp_aggregator.estimation.intervals import Array, Cells
 from ldp_aggregator.estimation.moments import SIGNIFICANT, present_shares
 from ldp_aggregator.learning.frames import column_of, declared_indices, numbers, rescaled
 from ldp_protocols import Campaign

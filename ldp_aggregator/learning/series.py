@@ -1,30 +1,59 @@
-"""A campaign with windows over time: every question's estimates window by window, smoothed, and what a model of the
-present is made of.
+"""A campaign with windows over time: every question's estimates window by window, the levels of the population behind
+them, with intervals, and what a model of the present is made of.
 
-Everything here is computed from what was counted, and costs no device anything.
+In window t = 1 .. T, n_t devices that were drawn by lot answer a question, each once in its life. The estimates y_t of
+its cells are unbiased and independent from window to window, and the levels x_t of the population move between windows:
+
+    y_t = x_t + e_t,   Var e_t = R_t = r_t + f (1 - f) / n_t,       x_t = x_{t-1} + d_t,   Var d_t = q + j_t,
+
+r_t being the variance of the mechanism's noise. Who is asked in a window is a sample of the population: without
+f (1 - f) / n_t the smoother takes that sampling for drift, and at a large epsilon, where it is most of the noise, gains
+hardly anything (still population, 100,000 devices in 52 windows, epsilon 4: root mean squared error of .0059 in place
+of .0005). f is the level itself: pooled over all windows first, then as smoothed with that.
+
+*Drift.* q is one for all cells of a question, and seldom well known. It is not fixed at its most likely value: every q
+of a grid, 0 among them, smooths, and the results are mixed by likelihood, so that intervals hold what is not known of
+q. The likelihood is that of the innovations; of k cells, whose levels add up to a constant, k - 1 tell something.
+
+*Jumps.* For each window the shock u_t that would best explain it (de Jong and Penzer 1998) is compared with its
+standard error; u_t looks at all windows on both sides, and the innovation of its own window alone would see only large
+jumps. Over the cells the squares add up to a chi-square of k - 1 degrees. Where the largest is less probable than
+:data:`ALARM` over all windows (Bonferroni), j_t becomes what it exceeds its expectation by, and so on.
+
+All of this is a function of reports, and so post-processing: for any two lives of a device it adds nothing to what its
+one report gives away.
+
+Harvey 1989, Forecasting, Structural Time Series Models and the Kalman Filter, sections 3.2 to 3.6.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.estimation.cell_tables import cell_names
+from ldp_aggregator.estimation.cells import Array, Cells, cell_names
 from ldp_aggregator.estimation.estimates import estimate
-from ldp_aggregator.estimation.estimators import QuestionEstimate
-from ldp_aggregator.estimation.expected import Expectation, variance_per_answer
-from ldp_aggregator.estimation.intervals import Array, Cells
+from ldp_aggregator.estimation.estimators import Expectation, QuestionEstimate, variance_per_answer
 from ldp_aggregator.estimation.simplex import NONE
-from ldp_aggregator.estimation.smoothing import Series, smooth
 from ldp_protocols import Campaign, Question
 from ldp_protocols.document.questions import INDEX, PRODUCT
 
 ALL_WINDOWS: Final = "all"
 NOW: Final = "now"
+
+ALARM: Final = 0.01
+"""The chance of finding a jump in a series without one."""
+
+_MOST_JUMPS: Final = 4
+_STEP: Final = 1.5
+"""The ratio of a drift variance of the grid to the one before."""
+_VAGUE: Final = 1e4
+"""The variance of a level before the first answers; levels are 1 at most."""
 
 
 @dataclass(frozen=True)
@@ -143,3 +172,172 @@ def _told(one: QuestionSeries, window: int, cell: int) -> dict[str, Any]:
         for part, numbers in (("", cells.value), ("_low", cells.low), ("_high", cells.high)):
             told[name + part] = float(numbers[window, cell]) if known else None
     return told
+
+
+@dataclass(frozen=True)
+class Series:
+    """The levels of a question's cells, arrays of shape (windows, cells), variances infinite where nothing is known.
+
+    Attributes
+    ----------
+    filtered
+        What is known of a window from it and those before, given the jumps; the last is the present.
+    smoothed
+        What is known of a window from all of them.
+    drift
+        The most likely variance of a level's change from one window to the next, beside jumps.
+    jumps
+        The windows before which the levels jumped, ascending.
+    """
+
+    filtered: Cells
+    smoothed: Cells
+    drift: float
+    jumps: tuple[int, ...]
+
+
+def smooth(estimates: Array, noise: Array, answers: Array) -> Series:
+    """Filter and smooth the estimates of a question's cells, shape (windows, cells).
+
+    ``noise`` is the variance that the mechanism adds to each, ``answers`` the number of reports of each window, shape
+    (windows,). A window without any tells nothing. Infinitely many answers are those of the whole population (or of
+    something that is no frequency and has its sampling in ``noise``).
+    """
+    asked = answers > 0
+    if not asked.any():
+        unknown = Cells.normal(np.zeros(estimates.shape), np.full(estimates.shape, np.inf))
+        return Series(unknown, unknown, 0.0, ())
+    values, counts = np.where(asked[:, None], estimates, 0.0), np.where(asked, answers, np.inf)[:, None]
+    own_noise = np.where(asked[:, None], noise, np.inf)
+
+    def with_sampling(levels: Array) -> Array:
+        inside = np.clip(levels, 0.0, 1.0)
+        return np.asarray(own_noise + inside * (1 - inside) / counts)
+
+    pooled = (values / own_noise).sum(axis=0) / (1 / own_noise).sum(axis=0)
+    first = with_sampling(pooled)
+    drift = _drifts(values[asked], first[asked])
+    still = np.zeros(len(values))
+    plug_in = _mix(_backward(_forward(values, first, drift, still), drift, still)).value
+    variance, jumps = with_sampling(plug_in), still
+    found = _forward(values, variance, drift, jumps)
+    for _ in range(_MOST_JUMPS):
+        window, size = _jump(found)
+        if not size:
+            break
+        jumps = jumps + size * (np.arange(len(values)) == window)
+        found = _forward(values, variance, drift, jumps)
+    filtered, smoothed = _mix(found), _mix(_backward(found, drift, jumps))
+    nothing = np.cumsum(asked)[:, None] == 0
+    return Series(
+        Cells.normal(filtered.value, np.where(nothing, np.inf, filtered.variance)),
+        smoothed,
+        float(drift[found.best]),
+        tuple(np.flatnonzero(jumps).tolist()),
+    )
+
+
+def foreseen_variances(drift: float, variance: float, windows: int) -> tuple[float, float]:
+    """Return the variances to expect of a filtered and of a smoothed level, for planning.
+
+    With q the drift and R the variance of one window's estimate (with its sampling), a long series has
+
+        filtered (-q + sqrt(q^2 + 4 q R)) / 2,   smoothed q R / sqrt(q^2 + 4 q R),
+
+    and none less than R / T, that of T windows without drift. Filtered is of the last window, smoothed of the middle.
+    The standard errors are right without drift and with much of it, and between the two up to 15 % too small.
+    """
+    root = math.sqrt(drift * drift + 4 * drift * variance)
+    least = variance / windows
+    return max((root - drift) / 2, least), max(drift * variance / root if root else 0.0, least)
+
+
+class _Passed(NamedTuple):
+    """The levels under every drift variance of the grid, shape (windows, drifts, cells), and the filter's steps."""
+
+    levels: Array
+    variances: Array
+    innovations: Array
+    totals: Array
+    gains: Array
+    likelihoods: Array
+    """Logarithms for the windows so far, shape (windows, drifts)."""
+
+    @property
+    def best(self) -> int:
+        return int(self.likelihoods[-1].argmax())
+
+
+def _drifts(values: Array, variance: Array) -> Array:
+    """Return drift variances: 0, and from where the drift of the whole series has the variance of its mean, R / T, to
+    more than its steps have.
+    """
+    typical = 1 / float(np.mean(1 / variance))
+    steps = float(np.mean(np.diff(values, axis=0) ** 2)) if len(values) > 1 else 0.0
+    low, high = typical / len(values) ** 2, max(10 * typical, 4 * steps)
+    return np.concatenate([[0.0], np.geomspace(low, high, math.ceil(math.log(high / low, _STEP)))])
+
+
+def _forward(values: Array, variance: Array, drift: Array, jumps: Array) -> _Passed:
+    """Filter (Kalman), where an infinite ``variance`` is that of a window without answers."""
+    cells = values.shape[1]
+    level, spread = np.zeros((len(drift), cells)), np.full((len(drift), cells), _VAGUE)
+    telling = max(cells - 1, 1) / cells
+    likelihood, kept = np.zeros(len(drift)), []
+    for value, own, jump in zip(values, variance, jumps, strict=True):
+        spread = spread + drift[:, None] + jump
+        total, innovation = spread + own, value - level
+        gain = spread / total
+        level, spread = level + gain * innovation, spread * (1 - gain)
+        if np.isfinite(own).all():
+            likelihood = likelihood - 0.5 * telling * (np.log(total) + innovation**2 / total).sum(axis=1)
+        kept.append((level, spread, innovation, total, gain, likelihood))
+    return _Passed(*map(np.stack, zip(*kept, strict=True)))
+
+
+def _backward(passed: _Passed, drift: Array, jumps: Array) -> _Passed:
+    """Smooth (Rauch, Tung and Striebel 1965); every window has the likelihood of them all."""
+    levels, variances = passed.levels.copy(), passed.variances.copy()
+    for t in range(len(levels) - 2, -1, -1):
+        ahead = variances[t] + drift[:, None] + jumps[t + 1]
+        gain = variances[t] / ahead
+        levels[t] += gain * (levels[t + 1] - levels[t])
+        variances[t] += gain**2 * (variances[t + 1] - ahead)
+    all_windows = np.broadcast_to(passed.likelihoods[-1], passed.likelihoods.shape)
+    return passed._replace(levels=levels, variances=variances, likelihoods=all_windows)
+
+
+def _mix(passed: _Passed) -> Cells:
+    """Mix the levels under every drift variance by likelihood, all being equally likely at first."""
+    weights = np.exp(passed.likelihoods - passed.likelihoods.max(axis=1, keepdims=True))
+    weights = (weights / weights.sum(axis=1, keepdims=True))[:, :, None]
+    value = (weights * passed.levels).sum(axis=1)
+    apart = (passed.levels - value[:, None]) ** 2
+    return Cells.normal(value, (weights * (passed.variances + apart)).sum(axis=1))
+
+
+def _jump(passed: _Passed) -> tuple[int, float]:
+    """Return the window before which the levels most likely jumped, and the jump's variance; 0 where none did.
+
+    At the most likely drift, backward from r = N = 0: r <- i / F + (1 - g) r and N <- 1 / F + (1 - g)^2 N, with
+    innovation i of variance F and gain g. The shock before a window is r / N with variance 1 / N.
+    """
+    cells = passed.levels.shape[2]
+    r = information = np.zeros(cells)
+    most, found, size = 0.0, 0, 0.0
+    for t in range(len(passed.levels) - 1, 0, -1):
+        innovation, total, gain = (part[t, passed.best] for part in (passed.innovations, passed.totals, passed.gains))
+        r = innovation / total + (1 - gain) * r
+        information = 1 / total + (1 - gain) ** 2 * information
+        squares = float((r**2 / np.maximum(information, 1 / _VAGUE)).sum())
+        if squares > most:
+            most, found, size = squares, t, (squares - cells) / float(information.sum())
+    degrees = max(cells - 1, 1)
+    improbable = _chi_square_tail(most * degrees / cells, degrees) * (len(passed.levels) - 1) < ALARM
+    return found, size if improbable else 0.0
+
+
+def _chi_square_tail(value: float, degrees: int) -> float:
+    """Return the chance of a chi-square beyond ``value``, by Wilson and Hilferty's cube root."""
+    spread = 2 / (9 * degrees)
+    return math.erfc(((value / degrees) ** (1 / 3) - (1 - spread)) / math.sqrt(2 * spread)) / 2

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.counting.tally import Arrivals, Tally, devices_counted
+from ldp_aggregator.estimation.cells import Array, Cells
 from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.estimators import QuestionEstimate, pool, pool_classes
-from ldp_aggregator.estimation.intervals import Array, Cells
 from ldp_aggregator.estimation.moments import (
     DEFAULT_VARIANCE_FLOOR,
     Moments,
@@ -34,9 +34,9 @@ from ldp_aggregator.estimation.moments import (
     shrink_moments,
 )
 from ldp_aggregator.estimation.poisoning import report_that_names
-from ldp_aggregator.estimation.posterior.tables import Posterior, posterior_of
+from ldp_aggregator.estimation.posterior import posterior_of
 from ldp_aggregator.estimation.simplex import FLOOR, NONE, POSTERIOR, TRAINING_MODES, floor, norm_sub
-from ldp_aggregator.learning.expected_accuracy import predict_accuracy
+from ldp_aggregator.learning.expected_accuracy import Learned, predict_accuracy
 from ldp_aggregator.learning.naive_bayes import NaiveBayes, discrete_likelihood
 from ldp_aggregator.learning.published import counted_twice, local_guarantee, published_by, relayed, studies_of
 from ldp_aggregator.learning.series import ALL_WINDOWS, NOW, present
@@ -140,21 +140,6 @@ class Decoding:
     smoothing: float = 1.0
     variance_floor: float = DEFAULT_VARIANCE_FLOOR
     shrinkage: bool = True
-
-
-@dataclass(frozen=True)
-class Learned:
-    """A model and what it was made of: the ``estimates`` of each campaign, the questions among theirs that tell the
-    classes, P(class) as these say it, unbiased (``shares``), and what is believed given all of them. ``insufficient``
-    has the classes of Gaussian features of which too little is known.
-    """
-
-    estimates: Sequence[Estimates]
-    telling: Sequence[QuestionEstimate]
-    shares: Cells
-    posterior: Posterior
-    model: Model
-    insufficient: Mapping[str, Sequence[str]]
 
 
 def learn(pairs: Pairs, how: Decoding, telling: Sequence[QuestionEstimate] | None = None) -> Learned:

@@ -199,13 +199,15 @@ class Analysis(ABC, Generic[M]):
 
 @lru_cache(maxsize=4096)
 def noise_variance(mechanism: AnyMechanism, frequency: float) -> float:
-    """:meth:`Mechanism.noise_variance`, once: features are asked alike, and fractions take their time."""
+    """:meth:`~ldp_protocols.mechanisms.Mechanism.noise_variance`, once: features are asked alike, and fractions take
+    their time.
+    """
     return mechanism.noise_variance(frequency)
 
 
 @lru_cache(maxsize=4096)
 def sum_variance(mechanism: AnyMechanism, members: int, frequency: float) -> float:
-    """:meth:`Mechanism.sum_variance`, once."""
+    """:meth:`~ldp_protocols.mechanisms.Mechanism.sum_variance`, once."""
     return mechanism.sum_variance(members, frequency)
 
 

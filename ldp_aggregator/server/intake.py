@@ -13,9 +13,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from ldp_aggregator.server.access import CHALLENGE, UploadAccess, authorised
+from ldp_aggregator.server.caches import CampaignCache
 from ldp_aggregator.server.metrics import UPLOAD, Metrics
 from ldp_aggregator.server.problems import JSON, ProblemError, encode_answer, retry_later
 from ldp_aggregator.server.upload_queue import ALL_COUNTED, Ingest, UploadBounds, for_a_device, for_a_relay
@@ -26,9 +27,6 @@ from ldp_aggregator.store.contract import (
     UPLOADING,
     Outcome,
 )
-
-if TYPE_CHECKING:
-    from ldp_aggregator.server.context import CampaignCache
 
 Check = Callable[[str, Mapping[str, str]], Awaitable[bool]]
 """Campaign id and headers of an upload to whether it is admitted. Called before the body is read."""
@@ -103,7 +101,7 @@ MOST_TERMS: Final = 1024
 
 @dataclass(slots=True)
 class Waiting:
-    """An upload of which aiohttp's handler waits for the answer; see :class:`Upload`."""
+    """An :class:`~ldp_aggregator.server.upload_queue.Upload` of which aiohttp's handler waits for the answer."""
 
     terms: UploadBounds
     body: bytes

@@ -5,8 +5,11 @@ Campaigns are, by their id, which is public: those that are open or refuse somet
 
 from __future__ import annotations
 
+import asyncio
+import math
 import platform
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping
 from functools import partial
 from importlib.metadata import version
@@ -16,13 +19,17 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metr
 from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from ldp_aggregator.dashboard.page_sources import REPORT as REPORT
+from ldp_aggregator.dashboard.page_sources import Readings
+
 COMMIT_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 REQUEST_BUCKETS: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 MOST_CAMPAIGNS: Final = 1000
 """That are told of one by one."""
-REPORT: Final = "report"
+RENDER_SECONDS: Final = 0.1
+"""From one rendering to the next: it takes some milliseconds, and anybody may ask for it."""
 UPLOAD: Final = "upload"
-"""The kinds of refusal: a report of an upload whose rest was counted, or an upload as a whole."""
+"""The other kind of refusal, beside :data:`REPORT`: an upload as a whole."""
 GROUP_BUCKETS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
 
 OBSERVED: Final[Mapping[str, tuple[str, str]]] = {
@@ -82,6 +89,8 @@ class Metrics:
         self.mutations = counter("ldp_mutations", "Changes that an operator asked for", ["kind"])
         self.store_errors = counter("ldp_store_errors", "Failures of the store")
         self.told = Told()
+        self._due: asyncio.Task[bytes] | None = None
+        self._rendered_at = -math.inf
         self.registry.register(self.told)
         ProcessCollector(registry=self.registry)
 
@@ -114,6 +123,53 @@ class Metrics:
         """The exposition format."""
         return generate_latest(self.registry)
 
+    async def exposition(self) -> bytes:
+        """The same, made in a thread once it is asked for, for all who ask meanwhile."""
+        if self._due is None:
+            self._due = asyncio.create_task(self._render_soon())
+        return await asyncio.shield(self._due)
+
+    async def _render_soon(self) -> bytes:
+        await asyncio.sleep(self._rendered_at + RENDER_SECONDS - time.monotonic())
+        self._due, self._rendered_at = None, time.monotonic()
+        return await asyncio.to_thread(self.render)
+
+    def readings(self) -> Readings:
+        """The numbers that pages show."""
+        reports = {outcome: int(number) for (outcome,), number in _numbers(self.reports, "_total")}
+        campaigns: dict[str, dict[tuple[str, str], int]] = {}
+        for (campaign_id, what, code), number in _numbers(self.campaign_refusals, "_total"):
+            campaigns.setdefault(campaign_id, {})[what, code] = int(number)
+        return Readings(
+            counted=reports.pop("counted", 0),
+            duplicates=reports.pop("duplicate", 0),
+            refused=reports,
+            commits={float(bound): int(number) for (bound,), number in _numbers(self.commit_seconds, "_bucket")},
+            commit_seconds=_number(self.commit_seconds, "_sum"),
+            commit_count=int(_number(self.commit_seconds, "_count")),
+            queue_bytes=int(_number(self.queue_bytes)),
+            queue_seconds=_number(self.queue_age),
+            store_errors=int(_number(self.store_errors, "_total")),
+            requests={(r, m, status): int(number) for (r, m, status), number in _numbers(self.requests, "_total")},
+            refusals={code: int(number) for (code,), number in _numbers(self.refusals, "_total")},
+            campaigns=campaigns,
+            failing=self.told.failing(),
+        )
+
+
+def _numbers(instrument: Counter | Gauge | Histogram, suffix: str = "") -> Iterator[tuple[tuple[str, ...], float]]:
+    """Each number of an instrument, behind the values of its labels; ``suffix`` says which of its series."""
+    for family in instrument.collect():
+        for sample in family.samples:
+            if sample.name == family.name + suffix:
+                yield tuple(sample.labels.values()), sample.value
+
+
+def _number(instrument: Counter | Gauge | Histogram, suffix: str = "") -> float:
+    """The number of an instrument without labels."""
+    ((_, number),) = _numbers(instrument, suffix)
+    return number
+
 
 class Told(Collector):
     """Metrics of what no request tells: what is running, what the store said last, what housekeeping has seen."""
@@ -135,6 +191,10 @@ class Told(Collector):
                 self._failing.add(campaign_id)
             elif self._failing and not fails:
                 self._failing.discard(campaign_id)
+
+    def failing(self) -> frozenset[str]:
+        """The campaigns whose last commit failed for them alone."""
+        return frozenset(self._failing)
 
     def collect(self) -> Iterator[Metric]:
         """Asked by Prometheus' library at every scrape."""

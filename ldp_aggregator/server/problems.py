@@ -79,6 +79,7 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     "too-many-reports": Kind(413, "The upload holds more reports than this server accepts at once; split it"),
     "wrong-media-type": Kind(415, "The body is not of the media type this path takes"),
     "compressed-body": Kind(415, "No Content-Encoding is accepted; send the body as it is"),
+    "unmet-expectation": Kind(417, "The only expectation that is met is 100-continue"),
     "too-many-connections": Kind(429, "Too many connections are open; come back later"),
     "too-many-uploads": Kind(429, "The campaign gets more uploads than it takes; come back later"),
     "unknown-host": Kind(421, "This listener is not asked under this name; use its address, or set operations_names"),

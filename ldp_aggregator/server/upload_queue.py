@@ -1,6 +1,6 @@
-"""From uploads to commits: how much an upload may hold and how it is read, a queue (its bound is in
-:mod:`ldp_aggregator.server.sockets.memory`), one writer that groups whatever waits while the last commit runs, and what
-every sender is told. The same for every way on which one comes.
+"""From uploads to commits: how much an upload may hold and how it is read, a queue (its bound is
+:class:`ldp_aggregator.server.sockets.connections.Memory`), one writer that groups whatever waits while the last commit
+runs, and what every sender is told. The same for every way on which one comes.
 
 There is no fixed delay: an idle server commits a single report at once, a busy one hundreds together. Every waiter
 gets its own outcome, after the commit that holds its reports is on disk.
@@ -18,7 +18,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final, Protocol
 
-from ldp_aggregator.server.answer_tokens import check_answer_token
+from ldp_aggregator.server.access import check_answer_token
 from ldp_aggregator.server.metrics import REPORT, Metrics
 from ldp_aggregator.server.problems import ProblemError, retry_later
 from ldp_aggregator.service.settings import Limits
@@ -335,7 +335,7 @@ class Ingest:
             self._metrics.told.note_failing(failing)
             self._metrics.observe_commit(sum(members.submission.reports for members in bundles), seconds, numbers)
         except Exception as error:
-            LOG.error("metrics failed", extra={"reason": type(error).__name__}, exc_info=error)
+            LOG.error("metrics failed", extra={"reason": kind_of(error)}, exc_info=error)
 
 
 def _fail(group: Iterable[Upload], code: str) -> None:

@@ -1,15 +1,11 @@
-"""What the server and the command line both do: from drafts to campaigns, from what a store holds to published models;
-and archives beside stores: the one that a server writes to, and what goes along where a campaign is deleted.
-"""
+"""From what a store holds to estimates and published models: what the server and the command line both do."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from ldp_aggregator.counting.tally import Arrivals, Tally
@@ -17,69 +13,15 @@ from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.simplex import POSTERIOR
 from ldp_aggregator.learning.published import counted_twice, published_by, relayed
 from ldp_aggregator.learning.series import ALL_WINDOWS
-from ldp_aggregator.service.settings import Settings, setting_error
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.contract import Counting, PublishedModel, Shares
-from ldp_protocols import Campaign, DraftError, LdpError
-from ldp_protocols.document.authored import MODEL, MOST_BINS
+from ldp_aggregator.store.contract import PublishedModel, Shares
+from ldp_protocols import Campaign, LdpError
+from ldp_protocols.document.authored import MOST_BINS
 from ldp_protocols.document.model import Model
-from ldp_protocols.fields import parse_json
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 if TYPE_CHECKING:
-    from ldp_aggregator.archive.writer import Archive
     from ldp_aggregator.learning.evaluation_round import Evaluated
     from ldp_aggregator.learning.naive_bayes import NaiveBayes
-
-
-ANOTHER_KIND: Final = "this draft was published before and not as federated; change its title to publish another"
-
-
-def compile_draft(text: bytes, *, toml: bool) -> Campaign:
-    """Raises DraftError, which names the field and says what would be right."""
-    return Campaign.compile(_parse_toml(text) if toml else text)
-
-
-def parse_draft(text: bytes, *, toml: bool) -> dict[str, Any]:
-    """Return a draft as its author wrote it, not checked yet. Raises DraftError."""
-    draft = _parse_toml(text) if toml else parse_json(text, DraftError)
-    if not isinstance(draft, dict):
-        raise DraftError("draft", "must be an object, with label and features")
-    return draft
-
-
-def check_kind(campaign: Campaign, *, federated: bool, max_reports: int | None) -> None:
-    """Refuse what a federated campaign cannot be. Raises DraftError."""
-    if federated and campaign.asks != MODEL:
-        raise DraftError("asks", f'a federated campaign asks for a "{MODEL}", not for "{campaign.asks}"')
-    if federated and campaign.windows is not None:
-        raise DraftError("windows", "are for devices, each of which answers in one; a federated campaign has none")
-    if federated and campaign.issuer is not None:
-        raise DraftError("issuer", "is of answers of devices; a federated campaign has none, its nodes have tokens")
-    if federated and max_reports is not None:
-        raise DraftError("max_reports", "a federated campaign takes shares of nodes and no reports; leave it out")
-
-
-def _parse_toml(text: bytes) -> dict[str, Any]:
-    try:
-        draft: dict[str, Any] = tomllib.loads(text.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise DraftError("draft", f"not TOML in UTF-8 ({error})") from None
-    return {name: _plain(value) for name, value in draft.items()}
-
-
-def _plain(value: Any) -> Any:
-    """TOML has times of its own; a draft has them as text in UTC. A time without zone stays as it is and is refused."""
-    if isinstance(value, dict):
-        return {name: _plain(member) for name, member in value.items()}
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
-    return value.isoformat() if isinstance(value, (date, datetime)) else value
-
 
 USELESS: Final = "useless-model"
 
@@ -201,7 +143,7 @@ def derive_model(campaign: Campaign, shares: Shares, groups: int = 1) -> str:
     Raises LdpError where a library is missing.
     """
     with needing_trainers():
-        from ldp_aggregator.trainers.federation.state import FederatedState
+        from ldp_aggregator.trainers.federation import FederatedState
 
     kept = {member.node: member.share for member in shares.members}
     state = FederatedState(campaign, kept, dict(shares.releases))
@@ -293,54 +235,3 @@ def _draft(campaigns: Sequence[Campaign], model: Model, bins: int) -> dict[str, 
         from ldp_aggregator.learning.evaluation_round import evaluation_draft
 
         return evaluation_draft(campaigns, model, bins=bins)
-
-
-async def counts_of(store: Store, settings: Settings) -> Counting:
-    """Open what counts reports: the store alone, or with an archive that first gets what an earlier process left over.
-
-    Raises LdpError where the archive cannot be written to here, StoreError where it does not answer.
-    """
-    archive = await archive_of(store, settings)
-    if archive is not None:
-        goes_along(store, archive)
-    if settings.archive is None or archive is None:
-        return store
-    await store.note_archive(archive.url)
-    open_ones = [
-        Campaign.parse(await store.document(state.id), state.id)
-        for state in await store.campaigns()
-        if not state.federated and state.life.sealed is None
-    ]
-    from ldp_aggregator.archive.writer import ArchivedCounts
-
-    counts = ArchivedCounts(store, archive)
-    await counts.recover(open_ones)
-    return counts
-
-
-async def archive_of(store: Store, settings: Settings) -> Archive | None:
-    """The archive that is set, else the one that a server of this store wrote to last; None where there never was one.
-
-    Raises LdpError, StoreError.
-    """
-    address = settings.archive or await store.archived_at()
-    if address is None:
-        return None
-    try:
-        # pyarrow takes a while to import, and who does not archive need not have it.
-        from ldp_aggregator.archive.locations import open_place
-        from ldp_aggregator.archive.writer import Archive
-    except ModuleNotFoundError as error:
-        raise setting_error(
-            f"setting archive: {error.name} is not installed; archives need pip install 'ldp-bayes[archive]'"
-        ) from None
-    return Archive(open_place(address))
-
-
-def goes_along(store: Store, archive: Archive) -> None:
-    """Have whoever deletes a campaign of the store remove its archived reports first."""
-
-    async def forget(campaign_id: str) -> None:
-        await asyncio.to_thread(archive.forget, campaign_id)
-
-    store.when_deleting(forget)

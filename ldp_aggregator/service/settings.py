@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-import sys
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +24,6 @@ from pydantic_settings import (
 )
 
 from ldp_protocols.errors import LdpError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 PREFIX: Final = "LDP_AGGREGATOR_"
 DATABASE: Final = PREFIX + "DATABASE"

@@ -31,7 +31,7 @@ async def open_store(
     """
     if database is not None:
         check_driver()
-        from ldp_aggregator.store.postgres.store import PostgresStore
+        from ldp_aggregator.store.postgres import PostgresStore
 
         return await PostgresStore.open(database, clock=clock, read_only=read_only)
     path = data / FILE_NAME  # Local files, before anything is served: blocking here blocks nobody.

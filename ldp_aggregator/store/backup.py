@@ -20,12 +20,13 @@ from typing import Final
 
 from ldp_aggregator.store.contract import DONE, UPLOADING, Act, Restored, StoreError, to_text, utc_now
 from ldp_aggregator.store.decisions import takes_reports
-from ldp_aggregator.store.runs.run_files import copy_runs, sync_folder
 from ldp_aggregator.store.sql import campaigns
-from ldp_aggregator.store.sql.store import begin_act, forget_rights, highest_version, renew
+from ldp_aggregator.store.sql.published import highest_version, renew
+from ldp_aggregator.store.sql.rights import begin_act, forget_rights
 from ldp_aggregator.store.sql.tables import Row
 from ldp_aggregator.store.sqlite import database
 from ldp_aggregator.store.sqlite.database import FILE_NAME, SqliteConnection, finish, open_connection, transaction
+from ldp_aggregator.store.sqlite.run_files import copy_runs, sync_folder
 from ldp_protocols import Campaign
 
 _MADE: Final = ("campaigns", "models", "tokens")

@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 from ldp_aggregator.counting.tally import Arrivals
@@ -77,11 +79,13 @@ SALT_BYTES: Final = 32
 
 class StoreError(LdpError):
     """The store, or its archive, could not do what was asked; nothing was changed. ``str`` says what to look at,
-    ``code`` whether it is :data:`UNKNOWN`, one of :data:`REFUSED`, or a failure that may pass.
+    ``code`` whether it is :data:`UNKNOWN`, one of :data:`REFUSED`, or a failure that may pass; ``file`` is the name of
+    the file of ours that it is about.
     """
 
-    def __init__(self, problem: str, code: str = UNAVAILABLE) -> None:
+    def __init__(self, problem: str, code: str = UNAVAILABLE, *, file: str | None = None) -> None:
         super().__init__(code, problem)
+        self.file = file
 
 
 def unknown_campaign(campaign_id: str) -> StoreError:
@@ -102,12 +106,21 @@ def kind_of(error: BaseException) -> str:
     seen: BaseException | None = error
     while seen is not None and len(kinds) < _MOST_CAUSES:
         words = [type(seen).__name__]
+        words += [seen.code] if isinstance(seen, LdpError) else []
         words += filter(None, (_code(getattr(seen, name, None)) for name in _NAMES))
         if isinstance(seen, OSError) and seen.errno is not None:
             words += filter(None, [errno.errorcode.get(seen.errno)])
         kinds.append(" ".join(words))
         seen = seen.__cause__
     return " from ".join(kinds)
+
+
+def told_of(error: BaseException) -> dict[str, str]:
+    """The fields of a log's line about a failure: its kind, and the file of ours that it is about."""
+    file = getattr(error, "file", None)
+    if isinstance(error, OSError) and isinstance(error.filename, str | os.PathLike):
+        file = Path(error.filename).name
+    return {"reason": kind_of(error)} | ({} if file is None else {"file": file})
 
 
 def _code(value: object) -> str:

@@ -18,7 +18,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.counting.tally import DIGEST_BYTES, Arrivals, Sheet, Sums, lay_out
+from ldp_aggregator.counting.payloads import DIGEST_BYTES, Sheet, Sums, lay_out
+from ldp_aggregator.counting.tally import Arrivals
 from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.store import contract
 from ldp_aggregator.store.contract import Life, Outcome, StoreError, Submission, to_text

@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.learning.published import Guarantee
-from ldp_aggregator.trainers.noise.accountant import Accountant, FitAccountant, checked_epsilon
-from ldp_aggregator.trainers.noise.randomness import PrivacyWarning, RandomState, coins_of, warn_of_second_fit
-from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS, REPLACE, checked_relation
+from ldp_aggregator.trainers.accountant import Accountant, FitAccountant, checked_epsilon
+from ldp_aggregator.trainers.randomness import PrivacyWarning, RandomState, coins_of, warn_of_second_fit
 from ldp_aggregator.trainers.schemas import Schema, schema_of_table
+from ldp_aggregator.trainers.sensitivities import ADD_REMOVE, RELATIONS, REPLACE, checked_relation
 from ldp_aggregator.trainers.statistics import Array, Integers
 from ldp_protocols.document.model import Model
 from ldp_protocols.document.schema import Label

@@ -24,11 +24,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from ldp_aggregator.learning.frames import column_of
 from ldp_aggregator.learning.published import Guarantee
+from ldp_aggregator.trainers.accountant import Accountant, FitAccountant
 from ldp_aggregator.trainers.base import sound_guarantee
-from ldp_aggregator.trainers.noise.accountant import Accountant, FitAccountant
-from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of, discrete_laplace, warn_of_second_fit
-from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
+from ldp_aggregator.trainers.randomness import RandomState, coins_of, discrete_laplace, warn_of_second_fit
 from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.statistics import GRID, Integers, grid_values
 from ldp_protocols.errors import DocumentError
 from ldp_protocols.exact import Coins

@@ -21,11 +21,11 @@ from ldp_aggregator.learning.naive_bayes import discrete_likelihood
 from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.node_statistics import SQUARE, SUM, TABLE
 from ldp_aggregator.trainers import statistics
+from ldp_aggregator.trainers.accountant import Accountant
 from ldp_aggregator.trainers.base import SOUND, PrivateNaiveBayes, Training
-from ldp_aggregator.trainers.noise.accountant import Accountant
-from ldp_aggregator.trainers.noise.randomness import RandomState
-from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
+from ldp_aggregator.trainers.randomness import RandomState
 from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.statistics import GRID, Array, Integers, QueryNoise
 from ldp_protocols.document.model import GaussianLikelihood, Likelihood, Model
 from ldp_protocols.features import NumericFeature

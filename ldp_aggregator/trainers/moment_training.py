@@ -8,7 +8,7 @@ which is free, and class counts get their share.
 
 Smooth sensitivity (Zafarani, Clifton 2020), sound: the variance instead of the deviation, the exact smooth sensitivity
 by its definition, the tight calibration with the largest beta that costs nothing (see
-:mod:`ldp_aggregator.trainers.noise.smoothness`). Published: the largest change of mean and deviation within k
+:mod:`ldp_aggregator.trainers.smoothness`). Published: the largest change of mean and deviation within k
 replacements instead of the local sensitivity there, and noise sqrt(2) S / epsilon with the reading beta = epsilon /
 sqrt(2), which is the one that would be sound for a smooth S.
 """
@@ -27,13 +27,12 @@ import pandas as pd
 from ldp_aggregator.learning.frames import column_of
 from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.node_statistics import CLASSES, SUM, TABLE
-from ldp_aggregator.trainers import statistics
+from ldp_aggregator.trainers import sensitivities, smoothness, statistics
 from ldp_aggregator.trainers.base import PUBLISHED, PrivateNaiveBayes, Training
 from ldp_aggregator.trainers.model_from_statistics import Options, rebuild
-from ldp_aggregator.trainers.noise import sensitivities, smoothness
-from ldp_aggregator.trainers.noise.randomness import discrete_laplace, release
-from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS, REPLACE
+from ldp_aggregator.trainers.randomness import discrete_laplace, release
 from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.sensitivities import ADD_REMOVE, RELATIONS, REPLACE
 from ldp_aggregator.trainers.statistics import GRID, Array, Integers, QueryNoise
 from ldp_protocols.document.model import Model
 from ldp_protocols.exact import Coins

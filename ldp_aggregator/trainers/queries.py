@@ -9,10 +9,10 @@ from typing import Final
 
 import numpy as np
 
-from ldp_aggregator.trainers.noise import sensitivities
-from ldp_aggregator.trainers.noise.accountant import Accountant
-from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of, discrete_laplace, release
-from ldp_aggregator.trainers.noise.sensitivities import REPLACE
+from ldp_aggregator.trainers import sensitivities
+from ldp_aggregator.trainers.accountant import Accountant
+from ldp_aggregator.trainers.randomness import RandomState, coins_of, discrete_laplace, release
+from ldp_aggregator.trainers.sensitivities import REPLACE
 from ldp_aggregator.trainers.statistics import GRID
 from ldp_protocols.values import number_of
 

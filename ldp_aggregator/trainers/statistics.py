@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.learning.frames import column_of, feature_indices, numbers, without_sparse_columns
 from ldp_aggregator.node_statistics import CLASSES, SUM, TABLE, Part, parts_of
-from ldp_aggregator.trainers.noise import sensitivities
-from ldp_aggregator.trainers.noise.accountant import Accountant, allocate
-from ldp_aggregator.trainers.noise.randomness import discrete_laplace, drawable
-from ldp_aggregator.trainers.noise.sensitivities import REPLACE
+from ldp_aggregator.trainers import sensitivities
+from ldp_aggregator.trainers.accountant import Accountant, allocate
+from ldp_aggregator.trainers.randomness import discrete_laplace, drawable
 from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.sensitivities import REPLACE
 from ldp_protocols.exact import Coins, discrete_laplace_variance
 from ldp_protocols.features import NumericFeature
 
@@ -107,7 +107,7 @@ def plan_noise(
 ) -> tuple[QueryNoise, ...]:
     """Divide ``epsilon`` among the queries; under ``replace`` the class counts are public and cost nothing.
 
-    ``even``: as in the papers, see :func:`ldp_aggregator.trainers.noise.accountant.allocate`. The plans for the sum
+    ``even``: as in the papers, see :func:`ldp_aggregator.trainers.accountant.allocate`. The plans for the sum
     and for the square of a feature are one query's, whose epsilon both name.
     """
     public_counts = sensitivities.checked_relation(relation) == REPLACE

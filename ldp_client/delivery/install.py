@@ -142,15 +142,15 @@ class DevicePermits:
         return None if find_spec("pyhpke") else "not-installed"
 
     def asleep(self, transaction: Transaction) -> bool:
-        """See :class:`Permits`."""
+        """See :class:`~ldp_client.delivery.sender.Permits`."""
         return not read_installation(transaction).enabled
 
     def may_leave(self, transaction: Transaction, place: Place) -> bool:
-        """See :class:`Permits`."""
+        """See :class:`~ldp_client.delivery.sender.Permits`."""
         return self._agreed(transaction, place) is not None
 
     def aggregator(self, transaction: Transaction, place: Place) -> Aggregator | None:
-        """See :class:`Permits`."""
+        """See :class:`~ldp_client.delivery.sender.Permits`."""
         from ldp_client.network.aggregator import Aggregator
 
         consent = self._agreed(transaction, place)
@@ -171,11 +171,11 @@ class DevicePermits:
             raise TransportError(error.code) from None
 
     def token(self, transaction: Transaction, place: Place) -> bytes | None:
-        """See :class:`Permits`."""
+        """See :class:`~ldp_client.delivery.sender.Permits`."""
         return stored_token(transaction, place)
 
     def begin(self, task: Send) -> bool:
-        """See :class:`Permits`.
+        """See :class:`~ldp_client.delivery.sender.Permits`.
 
         Safety: it must be this very answer that is queued. After a withdrawal that was refunded, and a new consent,
         another one is, under the same id.
@@ -200,12 +200,12 @@ class DevicePermits:
         return known or task.attempt == 1 or self.begin(task._replace(attempt=1))
 
     def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
-        """See :class:`Permits`."""
+        """See :class:`~ldp_client.delivery.sender.Permits`."""
         receipt = read_installation(transaction, place.scope).receipt(place.campaign_id)
         return receipt is not None and receipt.fate == ledger.DELETED
 
     def settle(self, transaction: Transaction, place: Place, outcome: Outcome) -> None:
-        """See :class:`Permits`."""
+        """See :class:`~ldp_client.delivery.sender.Permits`."""
         device = read_installation(transaction, place.scope)
         receipt = device.receipt(place.campaign_id)
         if receipt is None:

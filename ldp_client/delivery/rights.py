@@ -202,7 +202,7 @@ def said_by(campaign: Campaign, question: Question, payload: bytes) -> str:
     cells = sorted(mechanism.support(payload))
     named = "; ".join(_cell(campaign, question, cell) for cell in cells[:_MOST_NAMED])
     chance = f"with probability {float(mechanism.p):.2f}"
-    if len(cells) == 1 and mechanism.joint_support[0] == 0:  # It marks one answer, whatever it says.
+    if not any(mechanism.joint_support):  # It never marks two, so that the one it marks is its answer.
         return f"{named} (true {chance})"
     more = "; ..." if len(cells) > _MOST_NAMED else ""
     marked = f"{len(cells)} of {question.domain_size} answers are marked{': ' if cells else ''}{named}{more}"

@@ -85,7 +85,7 @@ class SignedAggregator(Aggregator):
         for key in self._keys:
             try:
                 self._renew_one(key)
-            except (DocumentError, TransportError) as error:  # noqa: PERF203 - the other key may do
+            except (DocumentError, TransportError) as error:  # The other key may do.
                 if isinstance(error, TransportError) and error.status is None:
                     raise  # Nobody answered.
                 failures.append(error)

@@ -17,6 +17,7 @@ from ldp_client.policy import LARGEST_ANSWER, RETRYABLE_STATUSES
 from ldp_protocols.document.gateway import Gateway, read_configuration
 from ldp_protocols.errors import DocumentError, LdpError
 from ldp_protocols.oblivious import (
+    BESIDE_BODY,
     REQUEST_TYPE,
     RESPONSE_TYPE,
     BinaryRequest,
@@ -78,7 +79,8 @@ class SealedAggregator(Aggregator):
         url = urlsplit(inner.url)
         headers = tuple((name.lower(), value) for name, value in inner.headers.items())
         try:
-            message = encode_request(BinaryRequest("POST", "https", url.netloc, url.path, headers, body))
+            inside = BinaryRequest("POST", "https", url.netloc, url.path, headers, body)
+            message = encode_request(inside, beside=BESIDE_BODY)
         except (DocumentError, TypeError, ValueError):
             raise TransportError("bad-request") from None
         self._sealed = Sealed(self._gateway, message)

@@ -1,7 +1,4 @@
-"""A gateway at the edge: ``Relay`` mixes and forwards, ``relay.gateway`` is the door for devices.
-
-Not in the small wheel ``ldp-bayes-client``: a device does not relay.
-"""
+"""A gateway at the edge: ``Relay`` mixes and forwards, ``relay.gateway`` is the door for devices."""
 
 from ldp_protocols.names import lazy_names
 

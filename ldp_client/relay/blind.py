@@ -1,13 +1,18 @@
 """Sealed uploads on their way through a relay (RFC 9458, section 6.2): kept, mixed and forwarded, and never read.
 
-A sealed upload waits in the relay's queue as a report does, under an id that is drawn here: batches are in the order of
-their ids, so this one's order is the lot's. Nothing of it is sent but the bytes that a device sealed.
+A sealed upload waits in the relay's queue as a report does, under an id that is a hash of it. What was sealed looks
+like what was drawn by lot, and so does the order of a batch, which is that of the ids; and what somebody has seen and
+sends again is the same upload. Nothing of it is sent but the bytes that a device sealed.
+
+All of a campaign's have one length, which the document tells: what has another was sent to fill the relay, or by an app
+whose length it was not told. Else as many lengths as may be gathered at a time were soon taken, each by one piece of
+garbage that waits for others for ever.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,18 +24,13 @@ from ldp_client.errors import StorageError, TransportError
 from ldp_client.network.aggregator import Aggregator
 from ldp_client.network.transport import Request, Response
 from ldp_client.policy import LARGEST_ANSWER, RETRYABLE_STATUSES, SPLIT_STATUSES
+from ldp_client.relay.mixing import GATHERING
 from ldp_client.runtime import ForkSafeLock
 from ldp_client.storage.contract import Transaction
-from ldp_protocols import DocumentError, LdpError, Report
+from ldp_protocols import Campaign, DocumentError, LdpError, Report
 from ldp_protocols.document.gateway import Gateway
 from ldp_protocols.framing import ID_BYTES
-from ldp_protocols.oblivious import BATCH_TYPE, HEADER_BYTES, LEAST_SEALED, LENGTH_HEADER, seal_header
-
-GATHERING: Final = "gathering/"
-"""Keys of what waits."""
-
-MOST_LENGTHS: Final = 64
-"""Lengths of sealed uploads that are gathered at a time; more are sent by nobody but to fill the relay."""
+from ldp_protocols.oblivious import BATCH_TYPE, HEADER_BYTES, LEAST_SEALED, LENGTH_HEADER, seal_header, sealed_bytes
 
 _SEALED: Final = "sealed."
 _ANSWER: Final = b'{"rejected": []}'
@@ -56,21 +56,24 @@ def sealed_names(transaction: Transaction) -> list[str]:
     return sorted({key.removeprefix(prefix) for prefix in prefixes for key, _ in transaction.items(prefix + _SEALED)})
 
 
-def may_gather(transaction: Transaction, name: str) -> bool:
-    """Return false where uploads of as many other lengths wait as may."""
-    if transaction.get(GATHERING + name) is not None:
-        return True
-    return len(transaction.items(GATHERING + _SEALED, MOST_LENGTHS)) < MOST_LENGTHS
+def lengths_of(campaign: Campaign, named: Collection[int] = ()) -> frozenset[int]:
+    """The lengths of the campaign's sealed uploads: every device's, and those that were ``named`` beside it."""
+    return frozenset({sealed_bytes(campaign.upload_bytes), *named})
 
 
-def sealed_report(sealed: bytes, gateway: Gateway | None) -> Report:
-    """A sealed upload as it is queued. Raises DocumentError for what the gateway cannot open by its head alone."""
+def sealed_report(sealed: bytes, gateway: Gateway | None, lengths: Collection[int]) -> Report:
+    """A sealed upload as it is queued. Raises DocumentError for what the gateway cannot open by its head alone, or has
+    a length that no device's has.
+    """
     if gateway is None:
         raise DocumentError("no-gateway", "the campaign has no gateway; its uploads come as they are")
     heads = [seal_header(gateway.key_id, aead) for aead in gateway.aeads]
     if len(sealed) < LEAST_SEALED or sealed[:HEADER_BYTES] not in heads:
         raise DocumentError("malformed-sealed", "this is not sealed to the campaign's gateway")
-    return Report(0, os.urandom(ID_BYTES), sealed)
+    if len(sealed) not in lengths:
+        right = " or ".join(map(str, sorted(lengths)))
+        raise DocumentError("wrong-length", f"this has {len(sealed)} bytes; the campaign's sealed uploads have {right}")
+    return Report(0, hashlib.sha256(sealed).digest()[:ID_BYTES], sealed)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""A gateway at the edge: gathers the uploads of many devices, mixes them, and forwards them in large batches.
+"""The relay: gathers the uploads of many devices, mixes them, and forwards them in large batches.
 
 It keeps what it forwards, until the aggregator has it, and nothing else; ids and payloads pass through unchanged, so a
 report that arrives twice (from the device, from the relay, or both) is counted once. An upload is acknowledged when it
@@ -14,32 +14,30 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from operator import add
+from dataclasses import replace
 from typing import Any, Final
 
-from ldp_client.delivery.queue import Outbox
 from ldp_client.delivery.schedule import Delivery, Idle, OnEvent, Outcome, Place, Send, Task, Wait, size_of
 from ldp_client.delivery.sender import BackgroundDriver, Sender
 from ldp_client.errors import StorageError, TransportError
+from ldp_client.ledger import has_devices
 from ldp_client.network import SHARED_TRANSPORT
 from ldp_client.network.aggregator import Aggregator, Document, check_campaign_id
 from ldp_client.network.transport import Transport
 from ldp_client.policy import CLOSE_TIMEOUT, DEFAULT_POLICY, STORAGE_WAIT, Policy
 from ldp_client.relay.blind import (
-    GATHERING,
     Arrival,
     Arrivals,
     Batches,
     is_sealed,
-    may_gather,
+    lengths_of,
     sealed_name,
     sealed_names,
     sealed_report,
 )
+from ldp_client.relay.mixing import Mixer, Mixing
 from ldp_client.runtime import SYSTEM_CLOCK, Clock, ForkSafeLock, within
-from ldp_client.storage.contract import Cache, Storage, Transaction, pack, scope_prefix, unpack
+from ldp_client.storage.contract import Cache, Storage, Transaction
 from ldp_client.storage.location import open_storage
 from ldp_protocols import Campaign, DocumentError, LdpError, Report, decode_upload
 from ldp_protocols.framing import ID_BYTES
@@ -63,177 +61,6 @@ BATCH_HEADER: Final = "LDP-Relay-Batch"
 """Sent with an upload whose reports were mixed in a batch of at least so many devices, and with no other."""
 
 
-@dataclass(frozen=True)
-class Mixing:
-    """The rule by which a batch is large enough to be forwarded. Sizes count devices.
-
-    least_batch
-        Fewer wait for more.
-    longest_wait
-        Seconds since the first of them came after which fewer are forwarded, without the header that vouches for a
-        batch; None waits on, for as long as it takes.
-    least_late_batch
-        Even then at least so many; 1 would forward a report alone.
-    """
-
-    least_batch: int = 1000
-    longest_wait: float | None = None
-    least_late_batch: int = 2
-
-    def __post_init__(self) -> None:
-        if self.least_batch < 1 or self.least_late_batch < 1:
-            raise LdpError("bad-batch", "least_batch and least_late_batch must be at least 1")
-        if self.longest_wait is not None and not self.longest_wait >= 0:
-            raise LdpError("bad-batch", "longest_wait must be at least 0 seconds, or None")
-
-
-@dataclass(frozen=True)
-class Gathering:
-    """Waiting reports (of each group, where a device answers all groups), their bytes, and when the first came."""
-
-    reports: tuple[int, ...] = ()
-    size: int = 0
-    since: float = 0.0
-
-    @property
-    def devices(self) -> int:
-        """Devices that these reports are of. One that answers all groups has a report in each: the scarcest group
-        counts, since every group is mixed on its own.
-        """
-        return min(self.reports, default=0)
-
-
-class Pool:
-    """The reports of one campaign, or sealed uploads of one length: they wait until there are enough of them, and leave
-    together. Every method runs inside a transaction of the caller's.
-
-    What leaves says nothing of when a report came, in which order, or together with which others: the pool keeps
-    neither times nor senders, a batch is a set, and its order is that of the ids. That is a function of the set: an
-    order drawn by lot would tell the operator no less, who can sort, and no device can choose an id that tells of
-    another's. (Of honest devices, whose ids are pseudorandom, it is a uniform order too.) The shuffle model's bound
-    holds for the operator with n = the size of the batch, less the devices in it whose answers the operator knows.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._state = GATHERING + name
-        self._reports = f"pool/{name}/"
-
-    def gathering(self, transaction: Transaction) -> Gathering:
-        """Return what waits."""
-        stored = transaction.get(self._state)
-        if stored is None:
-            return Gathering()
-        try:
-            reports, size, since = unpack(self._state, stored)
-            return Gathering(tuple(reports), size, since)
-        except (TypeError, ValueError):
-            raise StorageError("storage-corrupt") from None
-
-    def find(self, transaction: Transaction, identifier: bytes) -> Report | None:
-        """The waiting report with this id."""
-        key = self._reports + identifier.hex()
-        stored = transaction.get(key)
-        return None if stored is None else _report(key, stored)
-
-    def put(self, transaction: Transaction, reports: Sequence[Report], groups: Sequence[int], now: float) -> None:
-        """Add reports, so many of each group, to those that wait; room has been checked."""
-        before = self.gathering(transaction)
-        counts = tuple(map(add, before.reports or [0] * len(groups), groups))
-        for report in reports:
-            key = self._reports + report.id.hex()
-            transaction.put(key, pack(key, [report.question, report.payload]))
-        size = before.size + sum(map(size_of, reports))
-        self._set(transaction, Gathering(counts, size, before.since if any(before.reports) else now))
-
-    def take(self, transaction: Transaction) -> tuple[Report, ...]:
-        """Everything that waits, in the order of the ids; the pool is then empty."""
-        taken = []
-        for key, stored in transaction.items(self._reports):
-            taken.append(_report(key, stored))
-            transaction.delete(key)
-        transaction.delete(self._state)
-        return tuple(taken)
-
-    def restart(self, transaction: Transaction, now: float) -> None:
-        """The clock was set back behind the first arrival: the wait begins now."""
-        self._set(transaction, replace(self.gathering(transaction), since=now))
-
-    def _set(self, transaction: Transaction, gathering: Gathering) -> None:
-        value = [list(gathering.reports), gathering.size, gathering.since]
-        transaction.put(self._state, pack(self._state, value))
-
-
-def _report(key: str, stored: bytes) -> Report:
-    try:
-        question, payload = unpack(key, stored)
-        return Report(question, bytes.fromhex(key.rpartition("/")[2]), payload)
-    except (TypeError, ValueError):
-        raise StorageError("storage-corrupt") from None
-
-
-class Mixer:
-    """The batches of one pool: one at a time is on its way, the next one gathers. Every method but :meth:`form` runs
-    inside a transaction of the caller's.
-    """
-
-    def __init__(self, name: str, storage: Storage, mixing: Mixing, clock: Clock) -> None:
-        self.pool, self.outbox = Pool(name), Outbox(name)
-        self._batch = f"batch/{name}"
-        self._storage, self._mixing, self._clock = storage, mixing, clock
-
-    def form(self) -> float | None:
-        """Make a batch of the pool once it is due and the last one is settled; the seconds until it is due, where that
-        is a matter of time.
-
-        Safety: a batch that has been tried never grows. The aggregator may hold it already, and a second try would tell
-        it who is new.
-        """
-        with self._storage.transaction(write=False) as transaction:
-            wait, _ = self._due(transaction)
-        if wait == 0.0:
-            with self._storage.transaction(write=True) as transaction:
-                wait, vouched = self._due(transaction)
-                if wait == 0.0:
-                    self.outbox.put(transaction, self.pool.take(transaction))
-                    transaction.put(self._batch, pack(self._batch, vouched))
-        elif wait is not None and wait > (self._mixing.longest_wait or 0.0):
-            with self._storage.transaction(write=True) as transaction:
-                self.pool.restart(transaction, self._clock.time())
-        return wait or None
-
-    def vouched(self, transaction: Transaction, ids: Collection[bytes]) -> int:
-        """Return the number of devices that what has these ids was mixed with, 0 where nobody says.
-
-        Another process may have gone on to its next batch: what is said is about these very ones, or not said.
-        """
-        stored = transaction.get(self._batch)
-        vouched: int = 0 if stored is None else unpack(self._batch, stored)
-        return vouched if vouched and all(self.outbox.find(transaction, identifier) for identifier in ids) else 0
-
-    def held(self, transaction: Transaction) -> tuple[int, int]:
-        """Count what is kept, and its bytes."""
-        waiting, leaving = self.pool.gathering(transaction), self.outbox.delivery(transaction)
-        return sum(waiting.reports) + leaving.queued, waiting.size + leaving.queued_bytes
-
-    def forget(self, transaction: Transaction) -> None:
-        """Keep nothing further of what is empty: anybody may send sealed uploads of any length."""
-        if not any(self.held(transaction)):
-            for key in (self._batch, f"delivery/{self.outbox.place.campaign_id}"):
-                transaction.delete(key)
-
-    def _due(self, transaction: Transaction) -> tuple[float | None, int]:
-        """Seconds until the pool may leave (None: when more have come), and the size that may be vouched for, or 0."""
-        waiting = self.pool.gathering(transaction)
-        if not any(waiting.reports) or self.outbox.delivery(transaction).queued:
-            return None, 0
-        mixing = self._mixing
-        if waiting.devices >= mixing.least_batch:
-            return 0.0, mixing.least_batch
-        if mixing.longest_wait is None or waiting.devices < mixing.least_late_batch:
-            return None, 0
-        return max(0.0, waiting.since + mixing.longest_wait - self._clock.time()), 0
-
-
 class Relay:
     """Mixes and forwards the reports of one campaign. Safe with several threads and processes on one storage.
 
@@ -245,7 +72,7 @@ class Relay:
     url, campaign_id, transport, clock, on_event
         As for a :class:`ldp_client.Device` and its campaigns.
     storage
-        As for a Device; the relay keeps to a scope of its own.
+        As for a Device, and of the relay's own: a device's is refused.
     mixing
         How many devices' reports leave together at least.
     policy
@@ -254,6 +81,8 @@ class Relay:
         A token of scope ``relay``, where the aggregator asks for one.
     publisher
         The public key, or keys, whose directories are handed on to devices that pin them.
+    sealed_lengths
+        Lengths of sealed uploads that are taken beside the campaign's own: of apps whose headers are longer than usual.
 
     Raises LdpError for an address, an id or a batch that cannot be.
     """
@@ -270,9 +99,11 @@ class Relay:
         policy: Policy = RELAY_POLICY,
         token: str | None = None,
         publisher: str | Collection[str] | None = None,
+        sealed_lengths: Collection[int] = (),
         on_event: OnEvent | None = None,
     ) -> None:
         self.policy = policy
+        self.sealed_lengths = frozenset(sealed_lengths)
         self.mixing = Mixing() if mixing is None else mixing
         if self.mixing.least_batch > policy.most_queued_reports:
             raise LdpError("bad-batch", "least_batch must not be above the policy's most_queued_reports")
@@ -282,7 +113,7 @@ class Relay:
         self.publishers = (publisher,) if isinstance(publisher, str) else tuple(publisher or ())
         where = (url, campaign_id, transport or SHARED_TRANSPORT, clock, policy)
         self._aggregator = Aggregator(*where, headers=self._headers)
-        self._storage = ScopedStorage(open_storage(storage), "relay")
+        self._storage = open_storage(storage)
         self._clear = self._mixer(campaign_id)
         self._arrivals = Arrivals(self._keep_sealed)
         permits = RelayPermits(self._aggregator, Batches(*where, vouch=self._vouch))
@@ -366,14 +197,15 @@ class Relay:
         return refused
 
     def collect_sealed(self, sealed: bytes, *, timeout: float = 30.0) -> None:
-        """Keep an upload that is sealed to the campaign's gateway, durably, and unread. One that comes twice is kept
-        twice: nobody can tell here, and the aggregator counts it once.
+        """Keep an upload that is sealed to the campaign's gateway, durably, and unread. The same bytes are kept once; a
+        device that tries again has sealed anew, and the aggregator counts it once.
 
-        Raises DocumentError for what cannot have been sealed, or where the campaign has no gateway; StorageError, and
-        what :meth:`campaign` raises.
+        Raises DocumentError for what cannot have been sealed by a device of the campaign, or where that has no gateway;
+        StorageError, and what :meth:`campaign` raises.
         """
         with within(timeout):
-            arrival = Arrival(sealed_report(sealed, self.campaign(timeout=timeout).gateway))
+            campaign = self.campaign(timeout=timeout)
+            arrival = Arrival(sealed_report(sealed, campaign.gateway, lengths_of(campaign, self.sealed_lengths)))
             self._arrivals.keep(arrival, timeout)
         if arrival.refused is not None:
             raise arrival.refused
@@ -412,6 +244,14 @@ class Relay:
         with within(timeout), self._storage.transaction(write=False) as transaction:
             return self._clear.outbox.delivery(transaction)
 
+    def room(self, *, timeout: float = STORAGE_WAIT) -> int:
+        """Reports that may be kept beside those that wait; 0 where their bytes are as many as may be. Raises
+        StorageError.
+        """
+        with within(timeout), self._storage.transaction(write=False) as transaction:
+            count, size = self._room(transaction)
+        return max(0, count) if size > 0 else 0
+
     @property
     def problem(self) -> str | None:
         """The code of the last failure to forward, None once it went well again."""
@@ -433,12 +273,14 @@ class Relay:
         with self._storage.transaction(write=True) as transaction:
             count, size = self._room(transaction)
             for arrival in arrivals:
+                mixer = self._mixer(sealed_name(len(arrival.report.payload)))
+                if any(held.find(transaction, arrival.report.id) for held in (mixer.pool, mixer.outbox)):
+                    continue
                 count, size = count - 1, size - size_of(arrival.report)
-                name = sealed_name(len(arrival.report.payload))
-                if count < 0 or size < 0 or not may_gather(transaction, name):
+                if count < 0 or size < 0:
                     arrival.refused = _full()
                 else:
-                    self._mixer(name).pool.put(transaction, [arrival.report], [1], self._clock.time())
+                    mixer.pool.put(transaction, [arrival.report], [1], self._clock.time())
         if self._driver is not None:
             self._driver.wake()
 
@@ -451,6 +293,8 @@ class Relay:
 
     def _mixers(self, transaction: Transaction) -> list[Mixer]:
         """Those of the campaign and of every length of which something sealed is here."""
+        if has_devices(transaction):  # Their reports would be forwarded as what others brought.
+            raise LdpError("bad-storage", "a device answers from this storage; a relay needs one of its own")
         return [self._clear, *map(self._mixer, sealed_names(transaction))]
 
     def _form(self) -> float | None:
@@ -470,49 +314,6 @@ class Relay:
         with self._storage.transaction(write=False) as transaction:
             vouched = self._mixer(name).vouched(transaction, ids)
         return {**headers, BATCH_HEADER: str(vouched)} if vouched else headers
-
-
-class ScopedStorage:
-    """One person's part of a storage that many share: a backend gives every user a scope, and so a ledger, a secret
-    and a consent of their own. Raises LdpError for a name that could reach into another's.
-    """
-
-    __slots__ = ("_prefix", "_storage")
-
-    def __init__(self, storage: Storage, scope: str) -> None:
-        if not scope:
-            raise LdpError("bad-scope", "a scope has a name")
-        self._storage = storage
-        self._prefix = scope_prefix(scope)
-
-    @contextmanager
-    def transaction(self, *, write: bool) -> Iterator[Transaction]:
-        """See :class:`Storage`."""
-        with self._storage.transaction(write=write) as inner:
-            yield ScopedTransaction(inner, self._prefix)
-
-
-class ScopedTransaction:
-    """The part of a transaction whose keys start with a prefix."""
-
-    __slots__ = ("_inner", "_prefix")
-
-    def __init__(self, inner: Transaction, prefix: str) -> None:
-        self._inner = inner
-        self._prefix = prefix
-
-    def get(self, key: str) -> bytes | None:
-        return self._inner.get(self._prefix + key)
-
-    def put(self, key: str, value: bytes) -> None:
-        self._inner.put(self._prefix + key, value)
-
-    def delete(self, key: str) -> None:
-        self._inner.delete(self._prefix + key)
-
-    def items(self, prefix: str, limit: int | None = None) -> list[tuple[str, bytes]]:
-        skipped = len(self._prefix)
-        return [(key[skipped:], value) for key, value in self._inner.items(self._prefix + prefix, limit)]
 
 
 class RelayPermits:

@@ -31,7 +31,7 @@ class MemoryStorage:
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Transaction]:
-        """See :class:`Storage`."""
+        """See :class:`~ldp_client.storage.contract.Storage`."""
         if self._forked:
             raise StorageError("storage-forked")
         if not write:

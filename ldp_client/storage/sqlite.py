@@ -31,7 +31,7 @@ _PROBLEMS: Final = (
     ("no such table", "storage-corrupt"),
     ("locked", "storage-busy"),
 )
-"""Part of SQLite's message, and our code. Python 3.10 does not give SQLite's error numbers."""
+"""Part of SQLite's message, and our code."""
 
 
 _SHORTEST_PAUSE: Final = 0.001

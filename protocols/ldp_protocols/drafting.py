@@ -48,6 +48,7 @@ from ldp_protocols.mechanisms import (
     DISCRETE,
     PURE,
     AnyMechanism,
+    DirectEncoding,
     Mechanism,
     PureMechanism,
     ThresholdingHistogramEncoding,
@@ -218,7 +219,7 @@ def _evaluation_questions(evaluation: Evaluation, privacy: Privacy) -> tuple[Que
     exact = exact_epsilon(privacy.epsilon)
     cells = evaluation.places * len(evaluation.model.classes)
     made = (
-        (RIGHT, make_discrete("de", 2, exact)),
+        (RIGHT, DirectEncoding.make(2, exact)),
         (SCORE, make_discrete(privacy.discrete, cells, exact, _threshold(privacy))),
     )
     asked = [(*one, weight) for one, weight in zip(made, evaluation.weights, strict=True) if weight]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ldp_protocols.document.gateway import AES_128_GCM, HKDF_SHA256, X25519_HKDF_SHA256
 from ldp_protocols.errors import DocumentError
+from ldp_protocols.framing import MOST_PADDED
 
 if TYPE_CHECKING:
     from pyhpke import AEADKeyInterface, CipherSuite, ContextInterface
@@ -27,11 +28,21 @@ ENC_BYTES: Final = 32
 """Of the encapsulated secret: Nenc of DHKEM(X25519, HKDF-SHA256)."""
 TAG_BYTES: Final = 16
 LEAST_SEALED: Final = HEADER_BYTES + ENC_BYTES + TAG_BYTES
+BESIDE_BODY: Final = 1 << 10
+"""Zeros fill what stands beside the body of a device's message up to so many bytes, or a multiple of them: its length
+tells nothing of an address, a token or a platform, and a relay knows it beforehand.
+"""
+LONGEST_SEALED: Final = LEAST_SEALED + MOST_PADDED + 4 * BESIDE_BODY
+"""A device's longest upload, with its method, path and headers, sealed."""
 
 _NAME: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
 _VALUE: Final = re.compile(r"(?:[!-~\x80-\xff](?:[ -~\t\x80-\xff]*[!-~\x80-\xff])?)?")
 """RFC 9113, section 8.2.1, and no control characters."""
 _MOST_FIELDS: Final = 64
+_MOST_CHUNKS: Final = 64
+"""Fields of a section, chunks of a body, and informational responses before the final one: no sender of ours has nearly
+as many, and work is bounded by them.
+"""
 
 _REQUEST: Final = 0
 _RESPONSE: Final = 1
@@ -59,18 +70,28 @@ class BinaryResponse(NamedTuple):
     body: bytes = b""
 
 
-def encode_request(request: BinaryRequest) -> bytes:
-    """The known-length form (RFC 9292, section 3.1), cut off where what follows is empty (section 3.8). Raises
-    DocumentError for headers that HTTP does not allow.
+def sealed_bytes(upload_bytes: int) -> int:
+    """Length of a device's sealed upload, whose body has so many bytes; but for headers that are longer than usual."""
+    return LEAST_SEALED + upload_bytes + BESIDE_BODY
+
+
+def encode_request(request: BinaryRequest, *, beside: int = 1) -> bytes:
+    """The known-length form (RFC 9292, section 3.1), cut off where what follows is empty (section 3.8), and padded with
+    zeros to a multiple of ``beside`` bytes and the body. Raises DocumentError for headers that HTTP does not allow.
     """
     control = b"".join(_block(text.encode("latin-1")) for text in request[:4])
-    return _number(_REQUEST) + control + _sections(request.headers, request.body)
+    message = _number(_REQUEST) + control + _sections(request.headers, request.body)
+    return _padded(message, len(request.body), beside)
 
 
 def encode_response(response: BinaryResponse, *, multiple: int = 1) -> bytes:
     """The same of a response, padded with zeros to a ``multiple`` of bytes."""
     message = _number(_RESPONSE) + _number(response.status) + _sections(response.headers, response.body)
-    return message.ljust(-(-len(message) // multiple) * multiple, b"\0")
+    return _padded(message, 0, multiple)
+
+
+def _padded(message: bytes, body: int, multiple: int) -> bytes:
+    return message.ljust(body + -(-(len(message) - body) // multiple) * multiple, b"\0")
 
 
 def decode_request(message: bytes) -> BinaryRequest:
@@ -85,7 +106,9 @@ def decode_response(message: bytes) -> BinaryResponse:
     """The final response in either form; informational ones before it are left out. Raises DocumentError."""
     reader = _Reader(message)
     known = reader.framing(_RESPONSE)
-    while 100 <= (status := reader.number()) < 200:
+    for _ in range(_MOST_CHUNKS):
+        if not 100 <= (status := reader.number()) < 200:
+            break
         reader.fields(known=known)
     if not 200 <= status < 600:
         raise _invalid()
@@ -156,8 +179,10 @@ class _Reader:
     def content(self, *, known: bool) -> bytes:
         if self.is_done or known:
             return b"" if self.is_done else self.block()
-        chunks = []
+        chunks: list[bytes] = []
         while length := self.number():
+            if len(chunks) == _MOST_CHUNKS:
+                raise _invalid()
             chunks.append(self.take(length))
         return b"".join(chunks)
 

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.counting.tally import Tally, count
+from ldp_aggregator.counting.payloads import count
+from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.learning.frames import MISSING_INDEX
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.analysis import Rows

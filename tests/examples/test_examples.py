@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,6 @@ import aiohttp
 import matplotlib as mpl
 import numpy as np
 import pytest
-import tomllib
 from exact_coins import SeededCoins
 from matplotlib import pyplot
 from served import shell

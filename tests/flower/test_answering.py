@@ -8,9 +8,7 @@ import pytest
 from drafts import draft, number
 from flower_nodes import CAMPAIGN, LABEL, OTHER, node, rows, write_table
 
-from ldp_aggregator.flower.answering import Ledger, answer
-from ldp_aggregator.flower.messages import refusal
-from ldp_aggregator.flower.settings import NODE_KEYS, node_settings, round_settings
+from ldp_aggregator.flower.round import NODE_KEYS, Ledger, answer, node_settings, refusal, round_settings
 from ldp_aggregator.node_statistics import decode_share
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import statistics_of

@@ -17,7 +17,7 @@ pytest.importorskip("flwr", reason="Flower, for Python 3.11, is not installed; m
 from flower_nodes import node
 from session import free_ports
 
-from ldp_aggregator.flower.answering import answer
+from ldp_aggregator.flower.round import answer
 from ldp_aggregator.trainers import FederatedState
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,12 +11,9 @@ from flower_nodes import CAMPAIGN, OTHER, Loop, node
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
-from ldp_aggregator.flower.answering import answer
 from ldp_aggregator.flower.client import client_app
-from ldp_aggregator.flower.collecting import Collection
-from ldp_aggregator.flower.messages import MESSAGE_TYPE, QUERY, RECORD, Reply
+from ldp_aggregator.flower.round import MESSAGE_TYPE, QUERY, RECORD, Collection, Reply, RoundSettings, answer
 from ldp_aggregator.flower.server import collect, finish, publish, server_app
-from ldp_aggregator.flower.settings import RoundSettings
 from ldp_aggregator.trainers import FederatedState
 from ldp_client.testing import FakeClock
 

@@ -20,11 +20,9 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
 from flwr.simulation import run_simulation
 
-from ldp_aggregator.flower.answering import answer
 from ldp_aggregator.flower.client import client_app
-from ldp_aggregator.flower.messages import QUERY
+from ldp_aggregator.flower.round import QUERY, RoundSettings, answer
 from ldp_aggregator.flower.server import collect
-from ldp_aggregator.flower.settings import RoundSettings
 from ldp_aggregator.trainers import FederatedState
 from ldp_client.testing import FakeClock
 

@@ -40,8 +40,9 @@ def fuzz(target: Target, arguments: list[str]) -> None:
         return atheris.Mutate(data, most) if rng.random() < BYTES_ALONE else changed(data, rng)[:most]
 
     def check(data: bytes) -> None:
-        bounded(target.check, data)
+        bounded(target, data)
 
+    target.check(target.seeds()[0])  # What it takes to begin is done before anything is counted.
     atheris.Setup([sys.argv[0], *arguments], check, custom_mutator=mutated)
     atheris.Fuzz()
 

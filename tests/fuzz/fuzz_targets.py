@@ -1,40 +1,49 @@
 """What reads strangers' bytes, each as a function of bytes that fails where a promise about it is broken.
 
 The promise is everywhere the same: bytes are taken or refused with the documented error, nothing else is raised, what
-was taken is written back to the same, and none of it takes long or much memory. A target returns whether its bytes were
-taken.
+was taken is written back to the same, and none of it takes long or much memory: work is in proportion to what has come.
+A target returns whether its bytes were taken.
 """
 
 import json
 import math
 import random
+import sys
 import time
 import tracemalloc
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
+from types import FrameType
 from typing import Any, Final
 
 import drafts
 import numpy as np
+from cells import cell_campaign, cell_report
 from exact_coins import SeededCoins
 from fuzz_door import ask_the_door, door_seeds
+from issuing import issuer, shown_for
 from random_campaigns import campaign, document
 
-from ldp_aggregator.counting.tally import Tally, lay_out
+from ldp_aggregator.counting.payloads import lay_out
+from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.node_statistics import campaign_of, decode_share, encode_share, has_other_rows, parts_of
+from ldp_aggregator.server.access import check_answer_token
+from ldp_aggregator.server.problems import ProblemError
 from ldp_client import Classifier, perturb
 from ldp_protocols import Campaign, DocumentError, decode_upload, encode_upload
 from ldp_protocols.document.model import DiscreteLikelihood, Model
 from ldp_protocols.errors import PAYLOAD_CODES
 from ldp_protocols.exact import exact_epsilon
+from ldp_protocols.oblivious import BinaryRequest, decode_request, encode_request
 from ldp_protocols.wire import Block, encode_blocks
 
 SECONDS: Final = 2.0
 """Processor time that no input takes."""
 MEBIBYTES: Final = 64
 """Memory of Python's that no input takes."""
+OURS: Final = ("ldp_protocols", "ldp_client", "ldp_aggregator")
 
 DOCUMENT_CODES: Final = {"invalid-document", "invalid-parameters", "unknown-mechanism", "loss-above-epsilon"}
 SECRET: Final = bytes(range(32))
@@ -42,23 +51,50 @@ SECRET: Final = bytes(range(32))
 
 @dataclass(frozen=True)
 class Target:
-    """``check`` takes bytes, of which ``seeds`` has some to begin with; no input has more than ``longest``."""
+    """``check`` takes bytes, of which ``seeds`` has some to begin with; no input has more than ``longest``, and none
+    makes more than ``least`` lines of ours run, and ``steps`` more for each of its bytes.
+    """
 
     check: Callable[[bytes], bool]
     seeds: Callable[[], list[bytes]]
     longest: int = 1 << 14
+    least: int = 2_000
+    steps: int = 1
 
 
-def bounded(check: Callable[[bytes], bool], data: bytes) -> bool:
-    """Hold a target to its time, and where memory is being traced to its memory."""
+def bounded(target: Target, data: bytes) -> bool:
+    """Have a target check, in its time, in proportion to what came, and where memory is being traced in its memory."""
     if tracemalloc.is_tracing():
         tracemalloc.reset_peak()
     before, begun = tracemalloc.get_traced_memory()[0], time.process_time()
-    taken = check(data)
+    with counted() as steps:
+        taken = target.check(data)
     seconds, held = time.process_time() - begun, tracemalloc.get_traced_memory()[1] - before
     assert seconds < SECONDS, f"{seconds:.1f} seconds"
     assert held < MEBIBYTES << 20, f"{held >> 20} MiB"
+    assert steps[0] < target.least + target.steps * len(data), f"{steps[0]} steps for {len(data)} bytes"
     return taken
+
+
+@contextmanager
+def counted() -> Iterator[list[int]]:
+    """Count the lines of ours that run in the block: the first number of what is given."""
+    steps = [0]
+
+    def count(_frame: FrameType, event: str, _about: Any) -> Any:
+        if event == "line":
+            steps[0] += 1
+        return count
+
+    def enter(frame: FrameType, _event: str, _about: Any) -> Any:
+        return count if frame.f_globals.get("__name__", "").partition(".")[0] in OURS else None
+
+    before = sys.gettrace()
+    sys.settrace(enter)
+    try:
+        yield steps
+    finally:
+        sys.settrace(before)
 
 
 # --- a campaign's document, as a device reads it ----------------------------------------------------------------------
@@ -213,10 +249,58 @@ def _shares() -> list[bytes]:
     return seeds
 
 
+# --- what was sealed, and the token of an answer ----------------------------------------------------------------------
+
+
+def read_sealed(data: bytes) -> bool:
+    """A binary HTTP message that is taken is written in the form of known lengths, and read back to the same."""
+    try:
+        request = decode_request(data)
+    except DocumentError:
+        return False
+    assert decode_request(encode_request(request)) == request
+    return True
+
+
+def _sealed() -> list[bytes]:
+    path, headers = "/v1/campaigns/x/reports", (("content-type", "a/b"), ("authorization", "Bearer x"))
+    known = encode_request(BinaryRequest("POST", "https", "x", path, headers, b"reports"))
+    texts = ("POST", "https", "x", path)
+    lines = (*chain(*headers), "", "reports", "more", "", "")
+    chunked = b"\2" + b"".join(bytes([len(text)]) + text.encode() for text in (*texts, *lines))
+    return [known, known + bytes(100), known[:-8], chunked, chunked[:-1], chunked[:40] + b"\1x" * 200]
+
+
+OF_PEOPLE: Final = cell_campaign(64, issuer=issuer())
+ANSWER: Final = decode_upload(encode_upload([cell_report(OF_PEOPLE, 3)], OF_PEOPLE), OF_PEOPLE)
+TOKEN: Final = shown_for(OF_PEOPLE, cell_report(OF_PEOPLE, 3)).encode()
+SIGNED: Final = TOKEN.split(b'"')[1][:128]
+"""The beginning of a token is of its answer; there are many signatures."""
+
+
+def read_token(data: bytes) -> bool:
+    """A header that is taken for the token of an answer shows just this one, however it is written."""
+    try:
+        check_answer_token(OF_PEOPLE, ANSWER, data.decode("latin-1"))
+    except ProblemError as refused:
+        if refused.code not in ("missing-answer-token", "wrong-answer-token"):
+            raise
+        return False
+    assert SIGNED in data
+    return True
+
+
+def _tokens() -> list[bytes]:
+    other = shown_for(OF_PEOPLE, cell_report(OF_PEOPLE, 4)).encode()
+    return [TOKEN, TOKEN.replace(b'"', b""), TOKEN.lower(), other, TOKEN[:-9], b"PrivateToken " * 300 + TOKEN]
+
+
 TARGETS: Final = {
-    "document": Target(read_document, _documents),
-    "model": Target(read_model, _models),
+    "document": Target(read_document, _documents, steps=10),
+    "model": Target(read_model, _models, steps=5),
     "upload": Target(read_upload, _uploads, longest=1 << 12),
     "share": Target(read_share, _shares, longest=1 << 12),
+    "sealed": Target(read_sealed, _sealed, longest=1 << 12, least=10_000),
+    "token": Target(read_token, _tokens, longest=1 << 12),
     "door": Target(ask_the_door, door_seeds, longest=1 << 14),
 }

@@ -28,8 +28,9 @@ def _traced():
 @pytest.mark.usefixtures("_traced")
 @pytest.mark.parametrize("name", TARGETS)
 def test_every_input_of_the_corpus_finds_the_promise_kept(name):
+    TARGETS[name].check(TARGETS[name].seeds()[0])  # What it takes to begin is done before anything is counted.
     inputs = [*TARGETS[name].seeds(), *(path.read_bytes() for path in sorted((CORPUS / name).iterdir()))]
-    assert {bounded(TARGETS[name].check, data) for data in inputs} == {True, False}, "some are taken, and not all"
+    assert {bounded(TARGETS[name], data) for data in inputs} == {True, False}, "some are taken, and not all"
 
 
 def test_the_corpus_is_small_and_each_of_its_folders_has_a_target():

@@ -16,7 +16,7 @@ from drafts import draft, text
 from issuing import SIGNER
 
 from ldp_aggregator.issuer import TokenIssuer, public_key
-from ldp_aggregator.server.answer_tokens import check_answer_token
+from ldp_aggregator.server.access import check_answer_token
 from ldp_aggregator.server.problems import ProblemError
 from ldp_client.errors import TransportError
 from ldp_client.network.sealed import Sealed

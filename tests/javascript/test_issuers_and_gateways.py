@@ -13,7 +13,10 @@ from issuing import PUBLISHED, issuer, sign
 
 from ldp_client.tokens import finished_token, token_request
 from ldp_protocols import Campaign, LdpError
-from ldp_protocols.document.gateway import _FIELD, _SMALL
+from ldp_protocols.document.gateway import _SMALL
+
+_FIELD = 2**255 - 19
+
 
 PROGRAM = Path(__file__).resolve().parents[2] / "javascript" / "test" / "differential_tokens.mjs"
 COLOUR, AGE = text("colour", "red", "green"), text("age", "young", "old")

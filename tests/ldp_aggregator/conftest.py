@@ -1,14 +1,26 @@
 """Campaigns and populations that the estimator tests share; certificates of servers."""
 
+import logging
 import shutil
 import subprocess
 
 import numpy as np
 import pandas as pd
 import pytest
+from discretion import OURS, Listening
 from paper_table import PEOPLE
 
 from ldp_protocols import Campaign
+
+
+@pytest.fixture(autouse=True)
+def discreet_log():
+    """Whatever fault a test plants, nothing about clients gets into the log."""
+    listening = Listening()
+    logging.getLogger(OURS).addHandler(listening)
+    yield listening
+    logging.getLogger(OURS).removeHandler(listening)
+    assert listening.found == []
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from forking import holds_in_a_child, needs_fork
 from records import RECORD
 
 from ldp_client import ConsentError, Device, MemoryStorage, RefusedError, StorageError
+from ldp_client.delivery.schedule import Send
 from ldp_client.ledger import read_installation
 from ldp_client.testing import Answer
 from ldp_protocols import LdpError, decode_upload
@@ -146,6 +147,21 @@ def test_the_log_says_of_every_kind_of_answer_what_was_asked_what_was_said_when_
 
 
 @pytest.mark.parametrize(
+    ("discrete", "says"), [("de", "(true with"), ("ss", "(true with"), ("oue", "answers are marked")]
+)
+def test_a_mechanism_that_never_marks_two_cells_names_its_answer_and_any_other_says_how_many(
+    join, server, draft, discrete, says
+):
+    """At this epsilon ``ss`` marks one."""
+    (age,) = (feature for feature in draft["features"] if feature["name"] == "age")
+    asks = {"features": [age], "privacy": {"epsilon": 4.0, "discrete": discrete}}
+    device, _ = join(of=server.publish({**draft, **asks}), answered=True)
+    assert device.run_once(5)
+    (one,) = device.sent()
+    assert says in one.said
+
+
+@pytest.mark.parametrize(
     ("answer", "reply"),
     [
         (Answer(410, "gone", commit=True), "gone"),
@@ -245,6 +261,7 @@ def test_what_a_server_would_not_take_is_listed_and_can_be_tried_again(join, ser
     assert [(one.campaign_id, one.code) for one in device.quarantined()] == [(campaign.id, "malformed-upload")]
     server.answer_with = lambda _: None
     assert part.requeue() == 1
+    assert isinstance(device.next_task(600.0), Send), "what was tried already waits for no first delay"
     assert device.run_once(5)
     assert (device.quarantined(), part.status().quarantined) == ((), {})
     assert (server.counted(campaign.id), part.fate) == (1, "arrived")

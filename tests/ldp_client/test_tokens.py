@@ -15,8 +15,11 @@ from ldp_client.relay import Relay
 from ldp_client.testing import Answer
 from ldp_client.tokens import finished_token, token_request
 from ldp_protocols import LdpError
-from ldp_protocols.tokens import TOKEN_BYTES, read_credentials, token_input
+from ldp_protocols.tokens import read_credentials, token_input
 from ldp_protocols.wire import decode_upload, report_id
+
+TOKEN_BYTES = 354
+
 
 SECRETS = [hashlib.sha256(bytes([n])).digest() for n in range(8)]
 

@@ -8,7 +8,10 @@ from drafts import draft, text
 from issuing import MODULUS, PUBLISHED, issuer, sign
 
 from ldp_protocols import Campaign, DocumentError, DraftError, LdpError
-from ldp_protocols.tokens import TOKEN_BYTES, challenge, credentials, padded, read_credentials, token_input
+from ldp_protocols.tokens import challenge, credentials, padded, read_credentials, token_input
+
+TOKEN_BYTES = 354
+
 
 VECTOR = {name: bytes.fromhex(value) for name, value in PUBLISHED.items() if name != "source"}
 COLOUR = text("colour", "red", "green")

@@ -14,7 +14,9 @@ from ldp_protocols import Campaign, RecordError, ScriptedCoins
 from ldp_protocols.document.questions import LABEL, PAIR, PRODUCT, SIGN, VALUE
 from ldp_protocols.document.schema import Label
 from ldp_protocols.features import NumericFeature
-from ldp_simulations.columns import UNIT, Columns, class_indices
+from ldp_simulations.columns import Columns, class_indices
+
+UNIT = 2**52
 
 AWKWARD = [0, -0.0, 1e-320, 1e308, -1e308, math.inf, -math.inf, math.nan]
 AWKWARD += [None, "3", True, 10**400, 7, 6.999999999999999]

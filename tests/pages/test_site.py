@@ -58,7 +58,7 @@ def test_every_command_is_in_the_reference(pages):
 
     html = (SITE / "reference" / "commands.html").read_text(encoding="utf-8")
     assert [name for name in ABOUT if f"usage: ldp-aggregator {name} " not in html] == []
-    for command in ("python -m ldp_client contribute", "ldp-simulate plan"):
+    for command in ("ldp-client contribute", "ldp-simulate plan", "ldp-issuer"):
         assert f"usage: {command} " in html
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from discretion import strange
 from forked import programs
 
 WITHOUT_UVLOOP = str(Path(__file__).with_name("without_uvloop.py"))
@@ -21,7 +22,8 @@ class Daemon:
     """
 
     def __init__(self, data, *arguments, uvloop=True, new=False, **environment):
-        self._log = (data / "daemon.log").open("ab")
+        self._path = data / "daemon.log"
+        self._log = self._path.open("ab")
         self._kills = signal.SIGKILL if new else signal.SIGQUIT
         program = ["-m", "ldp_aggregator"] if uvloop else [WITHOUT_UVLOOP]
         command = [sys.executable if new else str(programs() / "python"), *program, "serve", "--listen", "127.0.0.1:0"]
@@ -36,7 +38,7 @@ class Daemon:
         match = READY.search(line)
         if match is None:
             self.stop()
-            raise RuntimeError(f"the server did not start: {line!r} {(data / 'daemon.log').read_text()}")
+            raise RuntimeError(f"the server did not start: {line!r} {self._path.read_text()}")
         self.public, self.admin, self.operations = match.groups()
 
     def kill(self):
@@ -59,7 +61,14 @@ class Daemon:
         code = self.process.wait()
         self.process.stdout.close()
         self._log.close()
+        self._check_log()
         return code
+
+    def _check_log(self):
+        """Whatever was done to it, it wrote nothing down about its clients; a line that a kill cut short is none."""
+        for line in self._path.read_text(encoding="utf-8").splitlines(keepends=True):
+            if line.startswith("{") and line.endswith("\n"):
+                assert strange(line) == []
 
     def __enter__(self):
         return self

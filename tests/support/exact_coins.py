@@ -6,7 +6,9 @@ from contextlib import suppress
 from fractions import Fraction
 from itertools import pairwise
 
-from ldp_protocols.exact import ONE, Coins
+from ldp_protocols.exact import Coins
+
+ONE = 2**64
 
 
 class SeededCoins(Coins):

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from drafts import draft, number, text
 
-from ldp_aggregator.flower.settings import NodeSettings
+from ldp_aggregator.flower.round import NodeSettings
 from ldp_protocols import Campaign
 
 LABEL = {"name": "readmitted", "classes": ["yes", "no"]}

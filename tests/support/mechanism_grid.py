@@ -6,7 +6,10 @@ from functools import partial
 import pytest
 from exact_coins import enumerate_outcomes
 
-from ldp_protocols.mechanisms import DISCRETE, MOMENTS, PURE, VALUE_BITS, NoisyVector, UnaryEncoding
+from ldp_protocols.mechanisms import DISCRETE, MOMENTS, PURE, NoisyVector, UnaryEncoding
+
+VALUE_BITS = 52
+
 
 DOMAINS = (2, 3, 4, 7, 8, 9, 16, 33, 64, 100, 255, 256, 257, 1000, 1024)
 EPSILONS = (0.01, 0.05, 0.1, 0.3, 0.5, math.log(2), 1.0, 1.5, 2.0, 3.0, 4.0, 7.5, 10.0)

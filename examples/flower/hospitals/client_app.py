@@ -7,7 +7,7 @@ from flwr.app import Context
 
 from hospitals.made_up import simulated_node
 from ldp_aggregator.flower.client import client_app, settings_of_node
-from ldp_aggregator.flower.settings import NodeSettings
+from ldp_aggregator.flower.round import NodeSettings
 
 
 def settings_of(context: Context) -> NodeSettings:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from hospitals.campaign import CAMPAIGN
-from ldp_aggregator.flower.settings import NodeSettings
+from ldp_aggregator.flower.round import NodeSettings
 
 
 def simulated_node(run_id: int, partition: int) -> NodeSettings:

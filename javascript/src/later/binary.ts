@@ -38,16 +38,25 @@ function numeral(value: number): number[] {
 
 const block = (content: Uint8Array): Uint8Array => concat(numeral(content.length), content);
 
-/** The known-length form (section 3.1), cut off where what follows is empty (section 3.8). */
-export function encodeRequest({ method, scheme, authority, path, headers, body }: BinaryRequest): Uint8Array {
+/**
+ * The known-length form (section 3.1), cut off where what follows is empty (section 3.8); padded with zeros to a multiple
+ * of `beside` bytes and the body.
+ */
+export function encodeRequest(
+  { method, scheme, authority, path, headers, body }: BinaryRequest,
+  beside = 1,
+): Uint8Array {
   const control = [method, scheme, authority, path].map((text) => block(utf8(text)));
   const lines = concat(...headers.flat().map((text) => block(utf8(text))));
-  return concat(
+  const message = concat(
     [REQUEST],
     ...control,
     ...(lines.length || body.length ? [block(lines)] : []),
     ...(body.length ? [block(body)] : []),
   );
+  const padded = new Uint8Array(body.length + Math.ceil((message.length - body.length) / beside) * beside);
+  padded.set(message);
+  return padded;
 }
 
 /** Takes a message apart from its beginning. What ends too early is no message. */

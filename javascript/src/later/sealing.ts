@@ -9,6 +9,7 @@ import { decodeResponse, encodeRequest } from "./binary.js";
 const REQUEST_TYPE = "message/ohttp-req";
 const RESPONSE_TYPE = /^message\/ohttp-res *(;|$)/i;
 const AES_128_GCM = 1;
+const BESIDE_BODY = 1024; // bytes, or a multiple of them: the length tells nothing of an address, a token or a platform
 const LARGEST_ANSWER = (16 << 20) + 4096; // bytes; what sealing adds at most: nonce, tag, headers, padding
 const RETRYABLE = [401, 403, 407, 408, 425, 429, 500, 502, 503, 504, 507];
 const TAKEN = '{"rejected":[]}'; // an aggregator's answer to an upload of which it refuses nothing
@@ -91,7 +92,7 @@ export async function seal(
   const [, authority, path] = /^\w+:\/\/([^/]+)(.*)$/.exec(url) as unknown as [string, string, string];
   const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
   const request = { method: "POST", scheme: "https", authority, path, headers: lower, body: content };
-  const { body, open } = await encapsulate(gateway, encodeRequest(request));
+  const { body, open } = await encapsulate(gateway, encodeRequest(request, BESIDE_BODY));
   return {
     headers: { "Content-Type": REQUEST_TYPE },
     body,

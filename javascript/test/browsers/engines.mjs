@@ -18,7 +18,7 @@ export const CHROMIUM_FLAGS = [
 
 /** Whether a browser is there; where it must be, its absence is an error. */
 export function installed(path) {
-  if (!existsSync(path) && process.env.LDP_BAYES_JAVASCRIPT) throw new Error(`${path} is missing`);
+  if (!existsSync(path) && process.env.LDP_BAYES_REQUIRED) throw new Error(`${path} is missing`);
   return existsSync(path);
 }
 

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.dashboard.drawing.evaluations import ModelRow
 from ldp_aggregator.dashboard.drawing.plots import Bar, interval_plot
-from ldp_aggregator.dashboard.drawing.server_metrics import Refused
 from ldp_aggregator.dashboard.drawing.words import counted, percent
+from ldp_aggregator.dashboard.page_sources import Refused
+from ldp_aggregator.estimation.cells import Z_95
 from ldp_aggregator.estimation.estimates import Estimates
-from ldp_aggregator.estimation.intervals import Z_95
-from ldp_aggregator.estimation.posterior.tables import Posterior, posterior_of
+from ldp_aggregator.estimation.posterior import Posterior, posterior_of
 from ldp_aggregator.estimation.ratios import conditional_reach, conditional_table
 from ldp_protocols.document.questions import PAIR
 from ldp_protocols.features import Feature, NumericFeature

@@ -10,7 +10,7 @@ import numpy as np
 
 from ldp_aggregator.counting.tally import Tally, devices_counted
 from ldp_aggregator.dashboard.drawing.plots import MARKS, Drawn, Line, series_plot
-from ldp_aggregator.estimation.cell_tables import cell_names
+from ldp_aggregator.estimation.cells import cell_names
 from ldp_aggregator.learning.series import QuestionSeries, series_of
 from ldp_protocols import Campaign
 from ldp_protocols.document.questions import LABEL, PAIR

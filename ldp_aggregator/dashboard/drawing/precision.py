@@ -12,9 +12,9 @@ from typing import Final
 import numpy as np
 
 from ldp_aggregator.counting.tally import Arrivals, Tally
+from ldp_aggregator.estimation.cells import Z_95, Array
 from ldp_aggregator.estimation.estimates import Estimates
-from ldp_aggregator.estimation.expected import answers, even_variances, expected_errors
-from ldp_aggregator.estimation.intervals import Z_95, Array
+from ldp_aggregator.estimation.estimators import answers, even_variances, expected_errors
 from ldp_aggregator.learning.published import PublishedGuarantee, Relayed, published_by, relay_guarantee, relayed
 from ldp_protocols import Campaign, Question
 from ldp_protocols.document.questions import INDEX, LABEL, PAIR, RIGHT, SCORE, SQUARE

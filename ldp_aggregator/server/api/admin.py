@@ -20,14 +20,8 @@ from ldp_aggregator.estimation.simplex import MODES, POSTERIOR, TRAINING_MODES
 from ldp_aggregator.server.api.public import answer_estimates, publisher_key
 from ldp_aggregator.server.api.routing import JSON, STORED, AdmittedRequest, Operation, object_of
 from ldp_aggregator.server.problems import ProblemError, retry_later
-from ldp_aggregator.service.publishing import (
-    ANOTHER_KIND,
-    USELESS,
-    UntrainableError,
-    check_kind,
-    compile_draft,
-    publish_trained,
-)
+from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
+from ldp_aggregator.service.publishing import USELESS, UntrainableError, publish_trained
 from ldp_aggregator.service.rights import uploads_act
 from ldp_aggregator.service.signing import described
 from ldp_aggregator.store import contract
@@ -136,7 +130,7 @@ async def delete_campaign(asked: AdmittedRequest) -> web.Response:
 async def put_directory(asked: AdmittedRequest) -> web.Response:
     """Keep a directory in place of an older one, if the key's holder has signed it."""
     key = publisher_key(asked)
-    body = await asked.body(LARGEST_DIRECTORY)
+    body = await asked.body()
     try:
         directory = await asyncio.to_thread(read_directory, body, key)
     except DocumentError as error:
@@ -245,6 +239,7 @@ OPERATIONS: Final = (
         "/admin/v1/directories/{key}",
         put_directory,
         bodies={JSON: {"type": "object"}},
+        longest=LARGEST_DIRECTORY,
         answers={200: (JSON, {"type": "object", "required": ["version"]})},
         codes=("no-directory", "invalid-directory", contract.OLDER, *STORED),
     ),
@@ -282,7 +277,7 @@ async def get_health(_: AdmittedRequest) -> web.Response:
 async def get_metrics(asked: AdmittedRequest) -> web.Response:
     """Counts and times in Prometheus' exposition format."""
     asked.context.metrics.queue_age.set(asked.context.ingest.queue_age)
-    body = await asyncio.to_thread(asked.context.metrics.render)
+    body = await asked.context.metrics.exposition()
     return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 

@@ -17,7 +17,7 @@ from ldp_aggregator.node_statistics import MEDIA_TYPE as SHARE
 from ldp_aggregator.node_statistics import decode_share, most_bytes
 from ldp_aggregator.server.access import CHALLENGE
 from ldp_aggregator.server.api.routing import JSON, STORED, AdmittedRequest, Operation, object_of
-from ldp_aggregator.server.context import ID_PATTERN
+from ldp_aggregator.server.caches import ID_PATTERN
 from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
 from ldp_aggregator.server.upload_queue import answer_to
 from ldp_aggregator.service.publishing import counts_to_publish, told_estimates

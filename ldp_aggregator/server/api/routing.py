@@ -4,6 +4,7 @@ these. Every refusal is a ProblemError.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import re
@@ -18,33 +19,60 @@ from typing import Any, Final
 from aiohttp import ETag, web
 
 from ldp_aggregator.server.access import authorised
-from ldp_aggregator.server.context import ID_PATTERN, Context
+from ldp_aggregator.server.caches import ID_PATTERN, CampaignCache, FederatedModels
+from ldp_aggregator.server.gateway import GatewayKeys
+from ldp_aggregator.server.intake import Intake
+from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM_TYPE
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES, ProblemError, retry_later
+from ldp_aggregator.server.upload_queue import Ingest
 from ldp_aggregator.service.rights import actor_of, recorded
+from ldp_aggregator.service.settings import Limits, Settings
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import UNKNOWN, StoredToken
 
 JSON: Final = "application/json"
 
-EVERYWHERE: Final = ("malformed-request", "headers-too-large", "too-many-connections", "internal-error")
+EVERYWHERE: Final = (
+    *("malformed-request", "headers-too-large", "unmet-expectation", "too-many-connections", "overloaded"),
+    "internal-error",
+)
 """Codes that any request may meet."""
 STORED: Final = ("store-unavailable",)
 GUARDED: Final = ("missing-token", "wrong-token", "wrong-scope", "wrong-campaign")
 WITH_BODY: Final = (
     *("body-timeout", "body-too-large", "compressed-body", "length-required"),
-    *("overloaded", "stopping", "wrong-media-type"),
+    *("stopping", "wrong-media-type"),
 )
 LARGEST_NUMBER: Final = 2**53
 _CHUNK: Final = 1 << 16
 
 Schema = Mapping[str, Any]
-Handler = Callable[[web.Request, Context], Awaitable[web.Response]]
 
 
 def object_of(**properties: Schema) -> Schema:
     """The schema of an object that has all of these."""
     return {"type": "object", "required": list(properties), "properties": properties}
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Passed to every handler."""
+
+    store: Store
+    ingest: Ingest
+    metrics: Metrics
+    settings: Settings
+    limits: Limits
+    campaigns: CampaignCache
+    federated_models: FederatedModels
+    intake: Intake
+    leaving: asyncio.Event
+    """Set once this instance wants no more requests."""
+    gateway: GatewayKeys = field(default_factory=GatewayKeys)
+
+
+Handler = Callable[[web.Request, Context], Awaitable[web.Response]]
 
 
 @dataclass(frozen=True)
@@ -86,9 +114,9 @@ class AdmittedRequest:
         return self.request.content_length
 
     async def body(self, most: int | None = None) -> bytes:
-        """The body, for which the connection has made room and set a time. ``most`` is a limit below the server's."""
+        """The body, for which the connection has set a time. ``most`` is a limit below the operation's."""
         limit = self.context.limits.body_bytes
-        limit = min(limit, most or limit)
+        limit = min(limit, self.operation.longest or limit, most or limit)
         length = self.check_head()
         if length > limit:
             raise ProblemError("body-too-large", f"at most {limit} bytes are accepted, not {length}")
@@ -116,7 +144,8 @@ class Operation:
     """``query`` and ``bodies`` map names and media types to JSON schemas, ``answers`` statuses to (media type, schema).
 
     ``scopes`` are those of which a token must have one; ``codes`` the problems of this operation beyond the usual.
-    Where ``query`` is None it is not looked at.
+    Where ``query`` is None it is not looked at. A body of more than ``longest`` bytes is refused by its head (None: of
+    more than the server takes).
     """
 
     method: str
@@ -127,6 +156,7 @@ class Operation:
     bodies: Mapping[str, Schema] = field(default_factory=dict)
     answers: Mapping[int, tuple[str, Schema] | None] = field(default_factory=dict)
     codes: tuple[str, ...] = STORED
+    longest: int | None = None
     optional_scopes: bool = False
     """True where a setting decides if the token is needed."""
     for_pages: bool = False

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,8 +18,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from ldp_aggregator.server.access import shown_token
-from ldp_aggregator.server.api.routing import JSON, STORED, AdmittedRequest, Operation, object_of
-from ldp_aggregator.server.context import Context
+from ldp_aggregator.server.api.routing import JSON, STORED, AdmittedRequest, Context, Operation, object_of
 from ldp_aggregator.server.gateway import GatewayKeys
 from ldp_aggregator.server.intake import vouched_batch
 from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM_TYPE
@@ -30,11 +30,11 @@ from ldp_protocols.oblivious import (
     BATCH_TYPE,
     LEAST_SEALED,
     LENGTH_HEADER,
+    LONGEST_SEALED,
     REQUEST_TYPE,
     RESPONSE_TYPE,
     BinaryRequest,
     BinaryResponse,
-    decode_request,
     encode_response,
 )
 from ldp_protocols.wire import MEDIA_TYPE, Block, encode_blocks
@@ -61,8 +61,9 @@ class _Upload:
 
 async def post_sealed(asked: AdmittedRequest) -> web.Response:
     """Open a sealed upload, count it, and seal the answer; answered after the commit that holds it is on disk."""
-    opened = asked.context.gateway.open(await asked.body())
-    answer = await _answer(opened.message, asked.context)
+    asked.context.gateway.check_open()
+    opened = await asked.context.gateway.open_in_turn(await asked.body())
+    answer = await _answer(opened.request, asked.context)
     return web.Response(body=opened.seal(encode_response(answer, multiple=ANSWER_MULTIPLE)), content_type=RESPONSE_TYPE)
 
 
@@ -72,12 +73,13 @@ async def post_sealed_batch(asked: AdmittedRequest) -> web.Response:
     """
     context, headers = asked.context, asked.request.headers
     await shown_token(headers, context.store, "relay")
+    context.gateway.check_open()
     vouched_batch(headers)
     length = _length(headers)
     body = await asked.body()
     if not body or len(body) % length:
         raise ProblemError("malformed-request", f"a batch is one or more requests of {length} bytes each")
-    uploads = await asyncio.to_thread(_open_all, context.gateway, body, length)
+    uploads = await _uploads(context.gateway, body, length)
     of_campaigns: dict[str, list[_Upload]] = {}
     for upload in uploads:
         of_campaigns.setdefault(upload.campaign_id, []).append(upload)
@@ -96,19 +98,18 @@ def _length(headers: Mapping[str, str]) -> int:
     return int(text)
 
 
-async def _answer(message: bytes, context: Context) -> BinaryResponse:
+async def _answer(request: BinaryRequest | DocumentError, context: Context) -> BinaryResponse:
     """Answer what was inside; every failure is for the device's eyes only (RFC 9458, section 5.2)."""
     campaign_id, intake = UNKNOWN, context.intake
     try:
-        upload = _read(decode_request(message))
+        upload = _read(request)
         campaign_id = upload.campaign_id
         terms = await intake.terms(campaign_id, upload.headers)
         intake.begin(terms, len(upload.body))
         outcome = await intake.counted(terms, upload.body, upload.headers.get("Authorization"))
         return BinaryResponse(200, (("content-type", JSON),), answer_to(outcome))
     except Exception as error:  # Whatever it is, the client gets a document.
-        told = ProblemError("malformed-request", str(error)) if isinstance(error, DocumentError) else error
-        problem = as_problem(told, context.metrics)
+        problem = as_problem(error, context.metrics)
         context.metrics.refusals.labels(problem.code).inc()
         intake.note_refused(campaign_id, problem.code)
         headers = {"Content-Type": PROBLEM_TYPE, **problem.headers}
@@ -117,8 +118,10 @@ async def _answer(message: bytes, context: Context) -> BinaryResponse:
         )
 
 
-def _read(request: BinaryRequest) -> _Upload:
+def _read(request: BinaryRequest | DocumentError) -> _Upload:
     """The upload that a request is. Raises ProblemError."""
+    if isinstance(request, DocumentError):
+        raise ProblemError("malformed-request", str(request))
     path = _PATH.fullmatch(request.path)
     if path is None:
         raise ProblemError("not-found", "the gateway takes uploads, and nothing else")
@@ -136,14 +139,14 @@ def _read(request: BinaryRequest) -> _Upload:
     return _Upload(path[1], headers, request.body)
 
 
-def _open_all(keys: GatewayKeys, body: bytes, length: int) -> list[_Upload]:
+async def _uploads(keys: GatewayKeys, body: bytes, length: int) -> list[_Upload]:
     """The uploads of a batch. What is none hurts nobody but itself: a relay cannot tell, and must not be stopped."""
+    sealed = [body[place : place + length] for place in range(0, len(body), length)]
     uploads = []
-    for place in range(0, len(body), length):
-        try:
-            uploads.append(_read(decode_request(keys.open(body[place : place + length]).message)))
-        except (ProblemError, DocumentError):  # noqa: PERF203 - one by one
-            continue
+    for opened in await keys.open_all(sealed):
+        with suppress(ProblemError):
+            if not isinstance(opened, ProblemError):
+                uploads.append(_read(opened.request))
     return uploads
 
 
@@ -222,6 +225,7 @@ OPERATIONS: Final = (
         query=None,
         for_pages=True,
         bodies={REQUEST_TYPE: _BINARY},
+        longest=LONGEST_SEALED,
         answers={200: (RESPONSE_TYPE, _BINARY)},
         codes=("unknown-gateway-key", "malformed-sealed", *STORED),
     ),

@@ -1,27 +1,19 @@
 """A connection's times and its share of a budget; and the connections of a listener together: how many there are, who
 has to go, who has run out of time, and the one budget for what a process holds of its clients' bytes.
-
-A connection that is not for uploads is handed over to aiohttp once, for good, so that nothing has to be known of what
-aiohttp has read or written: its documented handler answers, and the times and the budget stay with us. What is asked of
-it are a handler, which a :class:`aiohttp.web.Server` makes, and one middleware.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
-from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from aiohttp import web
-
 from ldp_aggregator.server.metrics import Metrics
-from ldp_aggregator.server.problems import SECURITY_HEADERS, ProblemError, retry_later
+from ldp_aggregator.server.problems import ProblemError, encode_problem, retry_later
+from ldp_aggregator.server.sockets.heads import END, HEAD_LINES
 from ldp_aggregator.server.sockets.memory import Memory
-from ldp_aggregator.service.rights import ON_USE
 from ldp_aggregator.service.settings import Limits
-from ldp_aggregator.store.contract import LOG
+from ldp_aggregator.store.contract import LOG, kind_of
 
 PUBLIC: Final = "public"
 """The listener of devices; the others are for operators."""
@@ -34,10 +26,11 @@ WATCH_SECONDS: Final = 0.1
 
 
 class Connections:
-    """The open connections of one listener, the one that was silent longest first.
+    """The open connections of one listener, the one whose last request began longest ago first.
 
-    Where all places are taken the longest idle connection goes. Where a ``listener`` is not the public one it is the
-    oldest on which nobody has shown a token, whatever it does: whoever has one gets in, and stays.
+    Where all places are taken the first goes who has us wait: for a request, for the rest of one, or to read his
+    answer; of these a stranger before somebody who has shown a token. Whoever waits for us stays, but for strangers on
+    a listener of operators, who always get in.
     """
 
     def __init__(self, limits: Limits, metrics: Metrics, listener: str) -> None:
@@ -49,43 +42,46 @@ class Connections:
         self.loop = asyncio.get_running_loop()
         self.server: Any = None
         """The socket that accepts them, once it does."""
-        self._open: dict[Connection, int] = {}
-        """Each with its number: the oldest has the least."""
-        self._number = 0
+        self._open: dict[Connection, None] = {}
         self._refused: set[Connection] = set()
         self._look_timer: asyncio.TimerHandle | None = None
         self._empty: asyncio.Future[None] | None = None
 
     def admit(self, connection: Connection) -> bool:
         """Take a place, if need be of somebody who goes; False where there is none."""
-        if len(self._open) >= self.limits.connections:
-            leaving = None
-            if not self._is_public:  # By age alone: whoever has just come is idle, too, until he is heard.
-                strangers = (other for other in self._open if other.is_stranger)
-                leaving = min(strangers, key=self._open.__getitem__, default=None)
-            leaving = leaving or next((other for other in self._open if other.is_idle), None)
-            if leaving is None:
-                return False
-            self.remove(leaving)
-            leaving.cut()
-        self._number += 1
-        self._open[connection] = self._number
+        if len(self._open) >= self.limits.connections and not self._make_room():
+            return False
+        self._open[connection] = None
         self._number_open.set(len(self._open))
         if self._look_timer is None:
             self._look_timer = self.loop.call_later(WATCH_SECONDS, self._look)
         return True
 
-    def heard(self, connection: Connection) -> None:
-        """The connection has sent something."""
-        number = self._open.pop(connection, None)
-        if number is not None:
-            self._open[connection] = number
+    def _make_room(self) -> bool:
+        waiting = [one for one in self._open if one.is_waiting]
+        strangers = waiting if self._is_public else [*waiting, *self._open]
+        leaving = next((one for one in strangers if one.is_stranger), None) or next(iter(waiting), None)
+        if leaving is None:
+            return False
+        del self._open[leaving]
+        if leaving.is_idle or leaving.is_answering or len(self._refused) >= MOST_REFUSALS:
+            leaving.cut()
+        else:
+            self._refused.add(leaving)
+            leaving.give_way()
+        return True
+
+    def begins(self, connection: Connection) -> None:
+        """A request of this connection begins."""
+        if connection in self._open:
+            del self._open[connection]
+            self._open[connection] = None
 
     def replace(self, connection: Connection, by: Connection) -> None:
         """The same client, and somebody else who listens to it."""
-        number = self._open.pop(connection, None)
-        if number is not None:
-            self._open[by] = number
+        if connection in self._open:
+            del self._open[connection]
+            self._open[by] = None
 
     def remove(self, connection: Connection) -> None:
         self._open.pop(connection, None)
@@ -126,38 +122,79 @@ class Connections:
         for connection in (*self._open, *self._refused):
             try:
                 connection.look(now)
-            except Exception as error:  # noqa: PERF203 - one socket's failure is not the others'
-                LOG.warning("a connection was cut", extra={"reason": type(error).__name__})
+            except Exception as error:  # One socket's failure is not the others'.
+                LOG.warning("a connection was cut", extra={"reason": kind_of(error)})
                 connection.cut()
         self._look_timer = self.loop.call_later(WATCH_SECONDS, self._look) if self._open or self._refused else None
 
 
 class Connection(asyncio.Protocol):
-    """All deadlines are here: a subclass sets ``_deadline`` to when what it waits for has to be there."""
+    """A client of whom bytes come. All deadlines are here: a subclass sets ``_deadline`` to when what it waits for has
+    to be there.
+
+    Requests are answered one after another, and what a client sends ahead stays here until its turn has come: the next
+    one begins when the last one was answered and the client reads.
+    """
 
     def __init__(self, others: Connections) -> None:
         self._others, self._loop, self._limits = others, others.loop, others.limits
         self._transport: Any = None
         self._deadline = self._unread_deadline = math.inf
+        self._ahead = b""
+        """The bytes that arrived and nobody has taken."""
+        self._looked = 0
+        """So many of them hold no end of a head."""
+        self._head_is_timed = True
+        """The time runs that the next request's head may take: from the start, or from its first byte."""
+        self._arrived = 0
+        """Bytes of a request that is not complete, beside those."""
+        self._unfinished = 0
+        """Bytes in the budget: of requests that are not complete."""
         self._held = 0
         """Bytes in the budget: of the request that is being answered."""
         self._last = False
         """True where the connection closes with the current answer."""
+        self._heard_all = False
+        """True where the client has said all he wants to say."""
+        self._is_leaving = False
+        """The last answer was given, or somebody else listens; what still comes is not looked at."""
+        self._paused = False
         self.is_stranger = True
         """No token in use was shown."""
 
     @property
+    def is_between(self) -> bool:
+        """No request has begun that was not answered, but for what is there of its head."""
+        raise NotImplementedError
+
+    @property
+    def is_answering(self) -> bool:
+        """A request is all there, and its answer is up to us."""
+        raise NotImplementedError
+
+    @property
     def is_idle(self) -> bool:
-        """No complete request has arrived that was not answered."""
+        """Nothing has come of a request that was not answered."""
+        return self.is_between and not self._ahead
+
+    @property
+    def is_waiting(self) -> bool:
+        """It is the client's turn to say something, or to read."""
+        return not self.is_answering or self._unread_deadline < math.inf
+
+    def give_way(self) -> None:
+        """Drop what has come of requests that are not complete, and say so; see :class:`Memory`."""
         raise NotImplementedError
 
     def finish(self) -> None:
         """Answer what has arrived, and then close."""
-        raise NotImplementedError
+        self._last = True
+        if self.is_between:
+            self._leave()
 
     def pause_writing(self) -> None:
         self._unread_deadline = self._loop.time() + self._limits.answer_seconds
-        self._others.memory.wait_for(self, self._transport.get_write_buffer_size())
+        self._others.memory.note_unread(self, self._transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         self._others.memory.read(self)
@@ -166,7 +203,8 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: BaseException | None) -> None:
         self._others.remove(self)
         self._others.memory.read(self)
-        self._transport = None
+        self._transport, self._is_leaving = None, True
+        self._drop()
 
     def look(self, now: float) -> None:
         """End what has taken too long; ``now`` is the loop's time."""
@@ -188,8 +226,42 @@ class Connection(asyncio.Protocol):
     def _time_is_up(self) -> None:
         self.cut()
 
+    def _hear(self, data: bytes) -> None:
+        """Add what has come to what is there."""
+        if self.is_idle:
+            self._others.begins(self)
+        self._ahead = self._ahead + data if self._ahead else data
+
+    def _next_head(self) -> bytes | None:
+        """Take the head of the next request, None where it is not all there. Raises ProblemError."""
+        if self._ahead.startswith(b"\r\n"):
+            self._ahead = self._ahead[2:]  # RFC 9112, 2.2: some clients end a body with a line of its own.
+        at = self._ahead.find(END, self._looked)
+        most = self._limits.header_bytes
+        if at < 0:
+            line = len(self._ahead) - 1 - self._ahead.rfind(b"\n")
+            if line > most or len(self._ahead) > HEAD_LINES * most:
+                raise ProblemError("headers-too-large")
+            begins = not self._ahead or self._ahead[:1].isupper() or self._ahead == b"\r"
+            if not begins or self._ahead.find(b"\n\n", self._looked) >= 0:
+                raise ProblemError("malformed-request")
+            if self._ahead and not self._head_is_timed:
+                self._head_is_timed = True
+                self._wait(self._limits.header_seconds)
+            self._looked = max(1, len(self._ahead) - len(END) + 1) if self._ahead else 0
+            return None
+        self._looked, end = 0, at + len(END)
+        if end > most and (end > HEAD_LINES * most or max(map(len, self._ahead[:end].split(b"\r\n"))) > most):
+            raise ProblemError("headers-too-large")
+        head, self._ahead = self._ahead[:end], self._ahead[end:]
+        return head
+
     def _hold(self, size: int) -> bool:
-        """Hold so many bytes of a request until :meth:`_release`; False where the budget has no room."""
+        """Hold so many bytes of a request that is complete until :meth:`_release`; False where there is no room."""
+        if self._unfinished:
+            self._unfinished = 0
+            self._others.memory.note_unfinished(self, 0)
+        self._arrived = 0
         if not self._others.memory.take(size):
             return False
         self._held += size
@@ -199,153 +271,56 @@ class Connection(asyncio.Protocol):
         self._others.memory.give(self._held)
         self._held = 0
 
+    def _drop(self) -> None:
+        """Forget what has come and nobody has taken."""
+        self._ahead, self._looked, self._arrived = b"", 0, 0
+        self._balance()
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-MakeHandler = Callable[[], asyncio.Protocol]
+    def _balance(self) -> None:
+        """Account for what stays for later; where that waits for an answer, nothing more is read."""
+        unfinished = len(self._ahead) + self._arrived
+        if unfinished != self._unfinished:
+            self._unfinished = unfinished
+            self._others.memory.note_unfinished(self, unfinished)
+        waits = bool(self._ahead) and (not self.is_between or self._unread_deadline < math.inf)
+        if waits is not self._paused:
+            self._paused = waits
+            self._read_or_not()
 
-READ_BYTES: Final = 1 << 14
-"""Bytes that a body may be ahead of its handler before reading pauses."""
-NEVER: Final = 3650 * 86400.0
-"""Seconds after which aiohttp would close an idle connection; ours are closed by who watches them."""
+    def _rest(self) -> None:
+        """An answer was given: the next request may take its time."""
+        self._head_is_timed = False
+        self._wait(self._limits.idle_seconds)
 
-_SILENT: Final = logging.getLogger("ldp_aggregator.http")
-_SILENT.addHandler(logging.NullHandler())
-_SILENT.propagate = False  # aiohttp's messages carry the client's address.
+    def _read_or_not(self) -> None:
+        """Have the transport read, unless what has come has to be answered first."""
+        if self._transport is not None and not self._transport.is_closing():
+            (self._transport.pause_reading if self._paused else self._transport.resume_reading)()
 
+    def _turn_away(self, problem: ProblemError) -> None:
+        """Answer what nobody handles, and close."""
+        self._transport.write(encode_problem(problem, close=True))
+        self._leave(unread=True)
 
-def make_runner(app: web.Application, limits: Limits) -> web.AppRunner:
-    """A runner whose ``server`` makes the handlers of connections."""
-    return web.AppRunner(
-        app,
-        handle_signals=False,
-        shutdown_timeout=limits.drain_seconds,
-        access_log=None,
-        logger=_SILENT,
-        keepalive_timeout=NEVER,
-        max_line_size=limits.header_bytes,
-        max_field_size=limits.header_bytes,
-        lingering_time=LINGER_SECONDS,
-        read_bufsize=READ_BYTES,
-        auto_decompress=False,
-    )
-
-
-class HandedOver(Connection):
-    """``handler`` has what the client sends from here on."""
-
-    def __init__(self, others: Connections, handler: Any) -> None:
-        super().__init__(others)
-        self._handler = handler
-        self._request: web.Request | None = None
-        self._task: asyncio.Task[Any] | None = None
-        self._head_begun = self._too_slow = self._heard_all = False
-
-    @property
-    def is_idle(self) -> bool:
-        return self._request is None and not self._head_begun and self._unread_deadline == math.inf
-
-    def take_over(self, before: Connection, transport: asyncio.Transport, data: bytes, *, last: bool) -> None:
-        """Take the place of the connection that was heard ``before``, and what it has read."""
-        self._transport, self._last = transport, last
-        self._others.replace(before, self)
-        transport.set_protocol(self)
-        self._handler.connection_made(transport)
-        self.data_received(data)
-
-    def data_received(self, data: bytes) -> None:
-        self._others.heard(self)
-        if self._request is None and not self._head_begun:
-            self._head_begun = True
-            self._wait(self._limits.header_seconds)
-        self._handler.data_received(data)
-
-    def eof_received(self) -> bool:
-        """Give his answer to who has said all he wants to say. (TLS has no such state.)"""
-        if self._request is None:
-            self._heard_all = self._head_begun
-            self._wait(0)  # A request that has arrived already begins before the next look.
+    def _leave(self, *, unread: bool = False) -> None:
+        """Close. Where more may come than was looked at, it is read until the client has heard the answer."""
+        self._is_leaving, self._deadline = True, math.inf
+        unread = not self._heard_all and (unread or bool(self._ahead) or self._paused)
+        self._drop()
+        if self._transport is None or self._transport.is_closing():
+            return
+        if unread:
+            self._wait(LINGER_SECONDS)
+            try:
+                if self._transport.can_write_eof():
+                    self._transport.write_eof()
+            except OSError:
+                self.cut()  # It is not connected any more.
         else:
-            self._heard_all = self._request.content.is_eof()
-        return self._heard_all and self._transport.get_extra_info("sslcontext") is None
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._handler.pause_writing()
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self._handler.resume_writing()
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        super().connection_lost(exc)
-        # Not at once: the handler's task, which may have been made a moment ago, has to begin before it can end.
-        self._loop.call_soon(self._handler.connection_lost, exc)
-
-    def finish(self) -> None:
-        self._last = True
-        if self._request is None:
-            self._wait(0)  # A request that has arrived already begins before the next look.
-
-    def look(self, now: float) -> None:
-        if self._request is not None and self._request.content.is_eof():
-            self._deadline = math.inf  # The rest is up to us.
-        super().look(now)
-
-    def _time_is_up(self) -> None:
-        if self._request is None or self._task is None:
-            if (self._heard_all or self._last) and not self._transport.is_closing():
-                self._deadline = math.inf
-                self._transport.close()
-            else:
-                self.cut()
-        else:
-            self._too_slow = True
-            self._deadline = math.inf
-            self._task.cancel()
-
-    async def answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Have ``handler`` answer, once there is room for the body, and for as long as that takes to arrive."""
-        if not self._hold(min(request.content_length or 0, self._limits.body_bytes)):
-            return self._refusal(retry_later("overloaded"))
-        self._request, self._task = request, asyncio.current_task()
-        self._head_begun = False
-        if not request.content.is_eof():
-            # Nothing more comes from who has said all he wants to say, but what has come may still be read.
-            self._wait(0 if self._heard_all else self._limits.body_seconds)
-        else:
-            self._deadline = math.inf
-        ON_USE.set(self._note_token)
-        try:
-            response = await handler(request)
-        except asyncio.CancelledError:
-            if not self._too_slow:
-                raise
-            getattr(self._task, "uncancel", int)()  # Since Python 3.11 a task remembers.
-            response = self._refusal(ProblemError("body-timeout"))
-        finally:
-            self._release()
-            self._request = self._task = None
-            # Another request that has arrived already begins before the next look.
-            self._wait(0 if self._heard_all else self._limits.idle_seconds)
-        if self._last:
-            response.force_close()
-        return response
-
-    def _note_token(self) -> None:
-        self.is_stranger = False
-
-    def _refusal(self, problem: ProblemError) -> web.Response:
-        self._others.refused(problem.code)
-        response = problem.response()
-        response.headers.update(SECURITY_HEADERS | {"Cache-Control": "no-store"})
-        response.force_close()
-        return response
+            self._wait(self._limits.answer_seconds)
+            self._transport.close()
 
 
-@web.middleware
-async def watched(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Has every request answered under the eyes of its connection."""
-    connection = None if request.transport is None else request.transport.get_protocol()
-    if isinstance(connection, HandedOver):
-        return await connection.answer(request, handler)
-    raise ConnectionResetError("the connection ended before its request was handled")
+def overloaded() -> ProblemError:
+    """The refusal of what there is no room for."""
+    return retry_later("overloaded")

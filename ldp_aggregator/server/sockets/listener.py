@@ -12,12 +12,14 @@ import socket
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Final, cast
 
 from aiohttp import web
 
 from ldp_aggregator.server.intake import Intake
-from ldp_aggregator.server.sockets.connections import MOST_REFUSALS, Connections, MakeHandler
+from ldp_aggregator.server.sockets.connections import MOST_REFUSALS, Connections
+from ldp_aggregator.server.sockets.handed_over import make_handler
 from ldp_aggregator.server.sockets.upload_path import ClientConnection
 from ldp_aggregator.service.settings import Settings, host_and_port, setting_error
 from ldp_aggregator.store.contract import LOG, kind_of
@@ -78,7 +80,7 @@ async def listen(
     """
 
     def connect() -> ClientConnection:
-        return ClientConnection(connections, cast("MakeHandler", runner.server), intake)
+        return ClientConnection(connections, partial(make_handler, runner, connections.limits), intake)
 
     if tls is not None:
         connections.server = door = TlsListener(bound, tls, connect)
@@ -165,7 +167,7 @@ class TlsListener:
             try:
                 accepted, _ = await self._loop.sock_accept(self._bound)
             except Exception as error:
-                LOG.warning("cannot accept", extra={"reason": type(error).__name__})
+                LOG.warning("cannot accept", extra={"reason": kind_of(error)})
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
             accepted.setblocking(False)
@@ -202,7 +204,7 @@ class TlsListener:
             await self._loop.connect_accepted_socket(
                 self._connect, accepted, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_SECONDS
             )
-        except (OSError, EOFError, asyncio.TimeoutError):
+        except (OSError, EOFError):
             accepted.close()  # Not TLS, hung up, or too slow: nobody of ours to tell.
 
 

@@ -1,45 +1,75 @@
-"""The bytes that waiting uploads and unread answers may hold: the bound of the queue."""
+"""The bytes that clients make a process hold: what has arrived and waits, and answers that they do not read."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from ldp_aggregator.server.sockets.connections import Connection
+
+class Client(Protocol):
+    """Somebody of whom bytes are held."""
+
+    is_stranger: bool
+    """No token in use was shown."""
+
+    def give_way(self) -> None:
+        """Drop what has come of requests that are not complete, and say so."""
+
+    def cut(self) -> None:
+        """End the connection now."""
 
 
 class Memory:
-    """``most`` bytes for what clients send and what they do not read. Who does not read holds up nobody: where room is
-    needed, the one who has not read for longest loses the connection.
+    """``most`` bytes. What is charged is there: nobody holds room by announcing what he does not send.
+
+    Where room is needed those go whom we wait for, and not those who wait for us: who has not read his answer for
+    longest, then whose request has been incomplete for longest, and of these a stranger before anybody else.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self.held = 0
         """Bytes held now."""
-        self._unread: dict[Connection, int] = {}
+        self._unread: dict[Client, int] = {}
+        self._unfinished: dict[Client, int] = {}
 
     def take(self, size: int) -> bool:
-        """Hold so many more bytes; False where there is no room for them."""
+        """Hold so many more bytes of requests that are being answered; False where there is no room for them."""
         while self.held + size > self._most:
-            if not self._unread:
+            if self._unread:
+                reader = next(iter(self._unread))
+                self.read(reader)
+                reader.cut()
+            elif self._unfinished:
+                strangers = (sender for sender in self._unfinished if sender.is_stranger)
+                sender = next(strangers, None) or next(iter(self._unfinished))
+                self.note_unfinished(sender, 0)
+                sender.give_way()
+            else:
                 return False
-            reader = next(iter(self._unread))
-            self.read(reader)
-            reader.cut()
         self.held += size
         return True
 
     def give(self, size: int) -> None:
-        """Give room back."""
+        """Give back what was taken."""
         self.held -= size
 
-    def wait_for(self, reader: Connection, size: int) -> None:
+    def note_unfinished(self, sender: Client, size: int) -> None:
+        """So many bytes of this sender wait for the rest of their request. They are there already, so it may be this
+        sender who goes.
+        """
+        self.held += size - self._unfinished.get(sender, 0)
+        if size:
+            self._unfinished[sender] = size
+            self.take(0)
+        else:
+            self._unfinished.pop(sender, None)
+
+    def note_unread(self, reader: Client, size: int) -> None:
         """An answer of which so many bytes are not read. They are there already, so it may be this reader who goes."""
         self._unread[reader] = size
         self.held += size
         self.take(0)
 
-    def read(self, reader: Connection) -> None:
+    def read(self, reader: Client) -> None:
         """The answer was read, or never will be."""
         self.held -= self._unread.pop(reader, 0)

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from ldp_aggregator.counting.tally import Arrivals, Tally, compactable, devices_counted, part_of_tally, tally_of_parts
+from ldp_aggregator.counting.parts import compactable, part_of_tally, tally_of_parts
+from ldp_aggregator.counting.tally import Arrivals, Tally, devices_counted
 from ldp_aggregator.store import contract
 from ldp_aggregator.store.contract import CampaignState, Life, StoreError, Terms, unknown_campaign
 from ldp_aggregator.store.decisions import CampaignRow, check_closed, check_reopening, check_sealing, ending

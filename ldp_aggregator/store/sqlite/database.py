@@ -1,7 +1,7 @@
 """The file of an embedded store: connections to it, transactions on them, in whatever thread has them, and the ids of
 reports as its tables list them: recent ones in blobs, one a commit; others in runs.
 
-A blob (``recent_ids``) is part of the commit that counted its reports. Runs (:mod:`ldp_aggregator.store.runs`) are
+A blob (``recent_ids``) is part of the commit that counted its reports. Runs (:mod:`ldp_aggregator.store.sqlite`) are
 files in a folder beside the database, and belong to the store from the commit on that lists them (``runs``).
 """
 
@@ -20,9 +20,9 @@ from urllib.parse import quote
 import numpy as np
 
 from ldp_aggregator.store.contract import Clock, StoreError, from_text, to_text, utc_now
-from ldp_aggregator.store.runs.keys import RECORD_BYTES, Hashes, Keys, Recent, keys_of, new_secret
-from ldp_aggregator.store.runs.run_files import Draft, Run, open_run, remove_leftovers, write_run
 from ldp_aggregator.store.sql.tables import VERSION, Result, Row, check_version, for_sqlite, make_tables
+from ldp_aggregator.store.sqlite.keys import RECORD_BYTES, Hashes, Keys, Recent, keys_of, new_secret
+from ldp_aggregator.store.sqlite.run_files import Draft, Run, open_run, remove_leftovers, write_run
 
 FILE_NAME: Final = "aggregator.sqlite3"
 APPLICATION: Final = 0x6C647062
@@ -45,7 +45,7 @@ sqlite3.register_converter("timestamptz", lambda text: from_text(text.decode()))
 
 
 class SqliteConnection:
-    """See :class:`ldp_aggregator.store.sql.tables.Connection`. No method ever waits: :func:`finish` runs what is
+    """See :class:`ldp_aggregator.store.sql.tables.SqlConnection`. No method ever waits: :func:`finish` runs what is
     written with them to its end, in the thread that it is called in.
     """
 
@@ -111,15 +111,19 @@ def open_connection(path: Path, *, read_only: bool = False) -> sqlite3.Connectio
     try:
         types = sqlite3.PARSE_DECLTYPES
         db = sqlite3.connect(
-            address, BUSY_SECONDS, uri=True, isolation_level=None, check_same_thread=False, detect_types=types
+            address, timeout=BUSY_SECONDS, uri=True, isolation_level=None, check_same_thread=False, detect_types=types
         )
-        db.row_factory = sqlite3.Row
-        db.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA foreign_keys = ON")
-        # Debian's SQLite writes zeros over whatever is deleted: ids that have become a run would be written once more.
-        db.execute("PRAGMA secure_delete = FAST")
-        db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        try:
+            db.row_factory = sqlite3.Row
+            db.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
+            db.execute("PRAGMA synchronous = FULL")
+            db.execute("PRAGMA foreign_keys = ON")
+            # Debian's SQLite writes zeros over what is deleted: ids that have become a run would be written once more.
+            db.execute("PRAGMA secure_delete = FAST")
+            db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        except sqlite3.Error:
+            db.close()
+            raise
     except sqlite3.Error as error:
         raise StoreError(f"{path} cannot be opened as a store: {error}") from error
     return db

@@ -21,13 +21,12 @@ from typing import Final
 
 import numpy as np
 
-from ldp_aggregator.store.contract import DAMAGED, LOG, StoreError
+from ldp_aggregator.store.contract import DAMAGED, LOG, StoreError, told_of
 from ldp_aggregator.store.decisions import Batch, Settlement
-from ldp_aggregator.store.runs import run_files
-from ldp_aggregator.store.runs.keys import RECORD_BYTES, Hashes, Keys, Recent, keys_of, new_secret
-from ldp_aggregator.store.runs.run_files import Draft, Run, merge_runs, open_run, write_run
-from ldp_aggregator.store.sqlite import database
+from ldp_aggregator.store.sqlite import database, run_files
 from ldp_aggregator.store.sqlite.database import transaction
+from ldp_aggregator.store.sqlite.keys import RECORD_BYTES, Hashes, Keys, Recent, keys_of, new_secret
+from ldp_aggregator.store.sqlite.run_files import Draft, Run, merge_runs, open_run, write_run
 
 BEHIND_SECONDS: Final = 1.0
 """How long a commit waits for a run at most."""
@@ -259,7 +258,7 @@ class Tidier:
     def _finish(self, db: sqlite3.Connection, job: _Job) -> None:
         error = job.draft.exception()
         if error is not None:
-            LOG.error("a run of ids could not be written", extra={"reason": str(error)}, exc_info=error)
+            LOG.error("a run of ids could not be written", extra=told_of(error), exc_info=error)
             if isinstance(error, StoreError) and error.code == DAMAGED:
                 self._damaged[job.campaign] = job.merged
             self._sets.reload(job.campaign)
@@ -310,7 +309,7 @@ def _remove(runs: Sequence[Path]) -> None:
         for run in runs:
             run.unlink(missing_ok=True)
     except OSError as error:
-        LOG.error("merged runs of ids could not be removed", extra={"reason": str(error)}, exc_info=error)
+        LOG.error("merged runs of ids could not be removed", extra=told_of(error), exc_info=error)
 
 
 def _tidily(work: Callable[[], Draft]) -> Draft:

@@ -14,12 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from ldp_aggregator.counting.tally import COMPACT_AT, encode_part
+from ldp_aggregator.counting.parts import COMPACT_AT, encode_part
 from ldp_aggregator.store import contract, decisions
-from ldp_aggregator.store.contract import LOG, Clock, Outcome, StoreError, Submission, kind_of, utc_now
+from ldp_aggregator.store.contract import LOG, Clock, Outcome, StoreError, Submission, kind_of, told_of, utc_now
 from ldp_aggregator.store.decisions import Batch, CampaignRow, in_order
 from ldp_aggregator.store.sql import campaigns
-from ldp_aggregator.store.sql.store import Damage, Store, origin
+from ldp_aggregator.store.sql.published import origin
+from ldp_aggregator.store.sql.store import Damage, Store
 from ldp_aggregator.store.sql.tables import Result, SqlConnection, Work, writing
 from ldp_aggregator.store.sqlite import database
 from ldp_aggregator.store.sqlite.database import SqliteConnection, finish, transaction
@@ -157,7 +158,7 @@ class SqliteStore(Store):
 
     def _refused(self, campaign_id: str, batch: Batch, error: Exception) -> Sequence[Outcome]:
         """Tell what is wrong with one campaign; it fails no other."""
-        LOG.error("a campaign was not counted", extra={"campaign": campaign_id, "reason": str(error)})
+        LOG.error("a campaign was not counted", extra={"campaign": campaign_id, **told_of(error)})
         return batch.refused(contract.UNAVAILABLE)
 
     async def _count_batch(self, db: SqliteConnection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:

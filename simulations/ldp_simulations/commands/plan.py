@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from ldp_aggregator.estimation.expected import answers
-from ldp_aggregator.estimation.smoothing import foreseen_variances
+from ldp_aggregator.estimation.estimators import answers
 from ldp_aggregator.learning.evaluation_round import foresee
 from ldp_aggregator.learning.published import DEFAULT_DELTA, PublishedGuarantee, published_together
+from ldp_aggregator.learning.series import foreseen_variances
 from ldp_aggregator.trainers.schemas import TableError
 from ldp_protocols import Campaign, Question
 from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json, warn

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.amplification import MOST_REPORTS
-from ldp_aggregator.estimation.expected import (
+from ldp_aggregator.estimation.estimators import (
     Expectation,
     answers,
     chance_of_number,

@@ -23,8 +23,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from ldp_aggregator.estimation.intervals import Array, Cells
-from ldp_aggregator.estimation.smoothing import smooth
+from ldp_aggregator.estimation.cells import Array, Cells
+from ldp_aggregator.learning.series import smooth
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols.drafting import AUTO, make_discrete
 from ldp_protocols.exact import exact_epsilon, exp_bounds, probability_down

@@ -18,7 +18,7 @@ from typing import Any, Final
 import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
-from ldp_aggregator.service.publishing import compile_draft
+from ldp_aggregator.service.drafts import compile_draft
 from ldp_aggregator.trainers.schemas import TableError
 from ldp_aggregator.trainers.table_drafts import read_csv
 from ldp_protocols.features import describe_number, describe_values

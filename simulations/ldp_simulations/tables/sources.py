@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ldp_aggregator.service.publishing import compile_draft
+from ldp_aggregator.service.drafts import compile_draft
 from ldp_aggregator.trainers.schemas import TableError
 from ldp_aggregator.trainers.table_drafts import DEFAULT_BINS, draft_from_table
 from ldp_protocols import Campaign

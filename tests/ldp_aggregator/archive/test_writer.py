@@ -12,7 +12,7 @@ from cells import cell_campaign, count, publish, submission
 from ldp_aggregator.archive.locations import Kept, open_place
 from ldp_aggregator.archive.recount import REPORTS, add_results, on_processes, recount
 from ldp_aggregator.archive.writer import Archive, ArchivedCounts
-from ldp_aggregator.service.publishing import goes_along
+from ldp_aggregator.service.archives import goes_along
 from ldp_aggregator.store import SqliteStore, StoreError, Submission
 from ldp_aggregator.store.contract import UNAVAILABLE
 from ldp_protocols.wire import Block

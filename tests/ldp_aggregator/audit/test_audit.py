@@ -20,7 +20,7 @@ from ldp_aggregator.audit.rules.repeats import ids_of
 from ldp_aggregator.audit.verdict import CHECKS
 from ldp_aggregator.cli.audit import REFERENCE
 from ldp_aggregator.cli.program import parse, run
-from ldp_client.testing.lines import answers
+from ldp_client.lines import answers
 from ldp_protocols import Campaign
 from ldp_protocols.drafting import make_sign
 from ldp_protocols.mechanisms import DISCRETE, MOMENTS

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ldp_aggregator.cli.program import parse
-from ldp_aggregator.server import process
+from ldp_aggregator.server import apps
 from ldp_aggregator.server.api.public import OPERATIONS
 from ldp_aggregator.server.api.routing import GUARDED
 from ldp_aggregator.server.metrics import Metrics
@@ -70,7 +70,7 @@ def test_the_manifests_name_the_ports_the_paths_and_the_variables_that_there_are
         "operations": settings.listen_operations.rpartition(":")[2],
     }
     probed = set(re.findall(r"path: (/\w+), port: operations", text)) | {"/metrics"}
-    assert probed <= {operation.path for operation in process.OPERATIONS}
+    assert probed <= {operation.path for operation in apps.OPERATIONS}
     files = ("compose.yaml", "Dockerfile", "kubernetes/aggregator.yaml")
     read = [re.findall(r"LDP_AGGREGATOR_\w+", (ROOT / "deploy" / name).read_text()) for name in files]
     assert set() < set().union(*read) <= set(variables())

@@ -18,9 +18,11 @@ import ldp_protocols
 from ldp_aggregator.cli.common import ABOUT
 from ldp_aggregator.cli.program import MODULES, make_parser
 from ldp_protocols import Campaign
-from ldp_protocols.command_line import DONE
 from ldp_protocols.document.model import Model
 from ldp_simulations.__main__ import COMMANDS as EXPERIMENTS
+
+DONE = 0
+
 
 NEVER_FOR_HELP = ("pandas", "scipy", "sklearn", "aiohttp")
 

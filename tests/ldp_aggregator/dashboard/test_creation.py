@@ -11,7 +11,7 @@ import pytest
 from drafts import number, text
 from exact_coins import SeededCoins
 
-from ldp_aggregator.dashboard.handlers import public
+from ldp_aggregator.dashboard import public
 from ldp_aggregator.store import Submission
 from ldp_client import perturb
 from ldp_protocols import Campaign, decode_upload, encode_upload

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import norm
 
 from ldp_aggregator import Tally, estimate
-from ldp_aggregator.counting.tally import count
+from ldp_aggregator.counting.payloads import count
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import QuestionEstimate, estimate_question
 from ldp_aggregator.learning.frames import numbers, rescaled

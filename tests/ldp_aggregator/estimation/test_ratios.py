@@ -9,12 +9,14 @@ from drafts import draft, number, text
 from scipy.stats import norm
 
 from ldp_aggregator import Tally, estimate
-from ldp_aggregator.estimation.intervals import Z_95
 from ldp_aggregator.estimation.ratios import among_present, conditional_reach, conditional_table
 from ldp_protocols import Campaign
 from ldp_simulations import simulate
 from ldp_simulations.columns import Columns
 from ldp_simulations.fidelities import simulate_counts
+
+Z_95 = 1.959963984540054
+
 
 FALSE_ALARM = 1e-5
 RUNS = 1_000

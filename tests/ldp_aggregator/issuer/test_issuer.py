@@ -5,12 +5,12 @@ import os
 import subprocess
 import sys
 import threading
+import tomllib
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-import tomllib
 from drafts import draft, text
 from issuing import MODULUS, PUBLISHED, SIGNER
 

@@ -9,8 +9,14 @@ import pytest
 from drafts import draft, number, text
 from evaluated import U, V, evaluation, model
 
-from ldp_aggregator.counting.tally import devices_counted
-from ldp_aggregator.learning.published import published_guarantee, published_together, relay_guarantee
+from ldp_aggregator.counting.tally import Arrivals, Tally, devices_counted
+from ldp_aggregator.learning.published import (
+    published_by,
+    published_guarantee,
+    published_together,
+    relay_guarantee,
+    relayed,
+)
 from ldp_protocols import Campaign
 
 SMALL = (text("age", "young", "medium", "old"), number("hours", high=100))
@@ -73,6 +79,67 @@ def test_campaigns_of_one_study_do_not_add_up_and_others_do():
     assert 2 * alone < both.epsilon < 2.2 * alone
     assert both.delta == pytest.approx(1e-9)
     assert both.reports == 20_000
+
+
+WINDOWS = {"from": "2026-01-01T00:00:00Z", "length": "P1D", "count": 3}
+
+
+def counted(campaign, *devices):
+    """A tally in which so many devices answered, in each window, the first of its questions."""
+    tally = Tally(campaign)
+    asked = len(campaign.questions)
+    for window, number_of in enumerate(devices):
+        for question in range(asked) if campaign.privacy.answers == "all" else (0,):
+            tally.n[window * asked + question] = number_of
+    return tally
+
+
+@pytest.mark.parametrize("devices", [(1000, 0, 50_000), (50_000, 1000, 1000), (0, 0, 1000), (1000, 1000, 1000)])
+@pytest.mark.parametrize("answers", ["one", "all"])
+def test_in_a_series_a_device_hides_among_those_of_the_smallest_window_that_anybody_answered(devices, answers):
+    privacy = {"discrete": "de", "answers": answers}
+    series, alone = compiled(windows=WINDOWS, privacy=privacy), compiled(privacy=privacy)
+    found = published_by([(series, counted(series, *devices))])
+    assert found.reports == 1000
+    assert found.epsilon == published_guarantee(alone, 1000).epsilon > 3 * published_guarantee(alone, 50_000).epsilon
+
+
+def test_of_a_series_that_nobody_answered_nothing_but_the_local_guarantee_is_said():
+    series = compiled(windows=WINDOWS)
+    found = published_by([(series, counted(series))])
+    assert (found.reports, found.epsilon, found.delta) == (0, series.realised_epsilon, 0.0)
+
+
+def test_two_publications_each_have_the_crowd_of_their_own_campaign():
+    """The smaller one's crowd is not that of both, nor of the larger."""
+    large, small = compiled(title="large"), compiled(title="small")
+    found = published_by([(large, counted(large, 50_000)), (small, counted(small, 1000))])
+    each = [published_guarantee(large, 50_000, 5e-10).epsilon, published_guarantee(small, 1000, 5e-10).epsilon]
+    assert found.epsilon == pytest.approx(sum(each), rel=1e-12)
+    assert (found.reports, found.delta) == (51_000, pytest.approx(1e-9))
+
+
+def test_reports_that_were_counted_twice_in_either_of_two_merged_stores_hide_nobody():
+    campaigns = [compiled(title=title) for title in "ab"]
+    tallies = [(one, counted(one, 20_000)) for one in campaigns]
+    for arrivals in ([Arrivals(overlap=7), Arrivals()], [Arrivals(), Arrivals(overlap=3, unchecked=4)]):
+        found = published_by(tallies, arrivals)
+        assert found.colluding == 14
+        assert "not for the devices, 7 at most, that two merged stores had both counted" in str(found)
+        assert found.epsilon > published_by(tallies).epsilon
+
+
+def test_the_crowd_behind_a_relay_is_that_of_the_smallest_batch_and_a_campaign_without_one_has_none():
+    campaign = compiled()
+    sound = relayed(campaign, Arrivals(reports=3000, vouched=3000, least_batch=1000))
+    assert sound.guarantee.reports == 1000
+    assert sound.guarantee.epsilon == relay_guarantee(campaign, 1000).epsilon
+    assert relayed(campaign, Arrivals(3000, 3000, 1000, overlap=1, unchecked=2)).guarantee.reports == 997
+    for arrivals in (Arrivals(), Arrivals(3000, 2999, 1000), Arrivals(3000, 0, None)):
+        assert relayed(campaign, arrivals).guarantee is None
+    everything = compiled(privacy={"answers": "all", "discrete": "de"})
+    assert len(everything.groups) == 3
+    assert relayed(everything, Arrivals(2700, 2700, 1000)).guarantee.reports == 900
 
 
 def test_a_relay_gives_who_runs_the_server_the_same_with_its_batch_and_the_sentence_names_its_conditions():

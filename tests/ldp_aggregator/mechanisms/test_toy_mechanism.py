@@ -16,20 +16,24 @@ from drafts import draft, number, text
 
 from ldp_aggregator import estimate, train
 from ldp_aggregator.audit import audit
-from ldp_aggregator.counting.tally import Tally, lay_out
+from ldp_aggregator.counting.payloads import lay_out
+from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.learning.published import published_guarantee
 from ldp_aggregator.mechanisms import ENUMERATION, FACTS, analysis_of, verify_thoroughly, worst_case
 from ldp_aggregator.mechanisms.analysis import Blanket, Flags, Integers, Limit, Rows, count_positions
 from ldp_aggregator.mechanisms.pure import PureFacts
 from ldp_client import perturb
 from ldp_protocols import Campaign, Coins, DocumentError, encode_upload
-from ldp_protocols.exact import ONE, exact_epsilon, exp_bounds, probability_down
+from ldp_protocols.exact import exact_epsilon, exp_bounds, probability_down
 from ldp_protocols.mechanisms import DISCRETE, MOMENTS, PURE, DirectEncoding, NoisyVector, PureMechanism, WorstCase
 from ldp_protocols.mechanisms.base import Parameters, read_names, read_probability
 from ldp_protocols.verification import CLOSED_FORM, verify
 from ldp_simulations import simulate
 from ldp_simulations.fleet.devices import lying_reports
 from ldp_simulations.studies.planning import standard_errors
+
+ONE = 2**64
+
 
 DRAFT = draft(
     text("colour", "red", "green", "blue", missing=True),

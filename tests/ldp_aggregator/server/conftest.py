@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import aiohttp
 import pytest
@@ -17,10 +17,12 @@ from cells import clock, publish, reports_of  # noqa: F401 - a fixture
 from raw_http import Line, dial
 from schemas import problems
 
-from ldp_aggregator.server import process
+from ldp_aggregator.server import apps
 from ldp_aggregator.server.api.routing import JSON, PROBLEM, Operation
 from ldp_aggregator.server.process import running
+from ldp_aggregator.server.sockets import connections
 from ldp_aggregator.server.sockets.listener import Listeners, load_tls
+from ldp_aggregator.server.sockets.memory import Memory
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import SCOPES, Outcome, SqliteStore, Store, Submission
@@ -28,15 +30,38 @@ from ldp_aggregator.store.contract import utc_now
 from ldp_protocols import Campaign, encode_upload
 from ldp_protocols.wire import MEDIA_TYPE
 
-ON_BOTH_LOOPS = {f"test_{name}.py" for name in ("connections", "handing_over", "memory", "short_way")}
-
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Try on uvloop, too, what happens to connections: ``serve`` runs on it where it is installed."""
     loops: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop}
-    if item.path.name in ON_BOTH_LOOPS:
+    if item.path.parent.name == "sockets":
         loops["uvloop"] = pytest.importorskip("uvloop").new_event_loop
     return loops
+
+
+class WatchedMemory(Memory):
+    """Remembers the most that was held."""
+
+    made: ClassVar[list[WatchedMemory]] = []
+
+    def __init__(self, most):
+        super().__init__(most)
+        self.peak = 0
+        self.made.append(self)
+
+    def take(self, size):
+        taken = super().take(size)
+        self.peak = max(self.peak, self.held)
+        return taken
+
+
+@pytest.fixture(autouse=True)
+def budgets(monkeypatch):
+    """Nothing is held for clients that are gone, in any test. The first is the public listener's."""
+    monkeypatch.setattr(WatchedMemory, "made", [])
+    monkeypatch.setattr(connections, "Memory", WatchedMemory)
+    yield WatchedMemory.made
+    assert [memory.held for memory in WatchedMemory.made] == [0] * len(WatchedMemory.made)
 
 
 @dataclass
@@ -110,9 +135,9 @@ class Server:
 @pytest.fixture(autouse=True)
 def described_answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Every answer to any test in this folder is one that its operation's row describes."""
-    rows = {(row.method, row.path): row for row in (*process.PUBLIC, *process.ADMIN, *process.OPERATIONS)}
+    rows = {(row.method, row.path): row for row in (*apps.PUBLIC, *apps.ADMIN, *apps.OPERATIONS)}
     wrong: list[str] = []
-    answering = process.answering
+    answering = apps.answering
 
     def watched(handler: Any, context: Any, path: str, method: str) -> Any:
         answer = answering(handler, context, path, method)
@@ -125,7 +150,7 @@ def described_answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
         return watch
 
-    monkeypatch.setattr(process, "answering", watched)
+    monkeypatch.setattr(apps, "answering", watched)
     yield wrong
     assert wrong == []
 

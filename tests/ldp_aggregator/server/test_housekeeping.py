@@ -11,14 +11,16 @@ from ldp_aggregator.archive.recount import recount
 from ldp_aggregator.archive.writer import Archive
 from ldp_aggregator.server.housekeeping import close_once, delete_once, keep, observed
 from ldp_aggregator.server.metrics import Metrics
-from ldp_aggregator.service.publishing import counts_of
+from ldp_aggregator.service.archives import counts_of
 from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_aggregator.store import SqliteStore, StoreError
 from ldp_aggregator.store.contract import unknown_campaign
-from ldp_aggregator.store.decisions import GRACE
 from ldp_protocols import LdpError
+
+GRACE = timedelta(days=1)
+
 
 KEPT = timedelta(days=30)
 DAY = 86400
@@ -80,7 +82,7 @@ async def test_a_campaign_that_cannot_be_closed_or_deleted_is_logged_and_keeps_n
     errors = [record for record in caplog.records if record.levelname == "ERROR"]
     assert {(record.message, record.campaign, record.reason) for record in errors} == {
         ("campaign not closed", unclosed, "ValueError"),
-        ("campaign not deleted", undeleted, "StoreError"),
+        ("campaign not deleted", undeleted, "StoreError store-unavailable"),
     }
 
 

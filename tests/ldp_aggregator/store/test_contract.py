@@ -2,20 +2,22 @@
 
 import asyncio
 import random
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 import drafts
 import pytest
 from cells import cell_campaign, cell_report, cells_of, count, publish, submission
 
 from ldp_aggregator import Tally
-from ldp_aggregator.counting.tally import COMPACT_AT
 from ldp_aggregator.server.housekeeping import Closed, close_due
 from ldp_aggregator.store import Outcome, StoredToken, StoreError
-from ldp_aggregator.store.decisions import GRACE
-from ldp_aggregator.store.postgres.store import SMALL
 from ldp_client.answering import perturb
 from ldp_protocols import Campaign, encode_upload
+
+COMPACT_AT = 64
+GRACE = timedelta(days=1)
+SMALL = 256
+
 
 UNKNOWN_ID = "A" * 43
 

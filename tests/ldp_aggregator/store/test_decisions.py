@@ -17,7 +17,8 @@ from ldp_aggregator.store.decisions import (
     gather_by_campaign,
     vouched_part,
 )
-from ldp_protocols.framing import ID_BYTES
+
+ID_BYTES = 16
 
 
 def test_a_group_is_taken_apart_in_the_order_in_which_everybody_locks_campaigns():
@@ -46,6 +47,7 @@ def with_code(error, **codes):
         (with_code(RuntimeError(SAID), reason="lower_case"), "RuntimeError"),
         (with_code(RuntimeError(SAID), reason="A" * 61), "RuntimeError"),
         (with_code(RuntimeError(SAID), reason=7), "RuntimeError"),
+        (StoreError(SAID, "damaged-run"), "StoreError damaged-run"),
     ],
 )
 def test_a_failure_is_told_by_its_class_and_its_code(error, told):
@@ -57,8 +59,9 @@ def test_so_are_its_causes_up_to_four():
     for _ in range(5):
         outer = StoreError(SAID)
         outer.__cause__, error = error, outer
-    assert kind_of(error) == " from ".join(["StoreError"] * 4)
-    assert kind_of(error.__cause__.__cause__) == "StoreError from StoreError from StoreError from OSError EIO"
+    assert kind_of(error) == " from ".join(["StoreError store-unavailable"] * 4)
+    cut = error.__cause__.__cause__.__cause__.__cause__
+    assert kind_of(cut) == "StoreError store-unavailable from OSError EIO"
 
 
 @pytest.mark.parametrize(

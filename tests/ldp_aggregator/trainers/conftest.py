@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ldp_aggregator.trainers.noise import randomness
+from ldp_aggregator.trainers import randomness
 
 
 @pytest.fixture(autouse=True)

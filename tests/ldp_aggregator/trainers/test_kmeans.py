@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from ldp_aggregator.trainers import PrivateKMeans, kmeans, private_count, private_mean
-from ldp_aggregator.trainers.kmeans import _BLOCK, _improved, _nearest
-from ldp_aggregator.trainers.statistics import GRID
+from ldp_aggregator.trainers.kmeans import _improved, _nearest
 
-pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.noise.randomness.PrivacyWarning")
+_BLOCK = 8192
+GRID = 2**20
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.randomness.PrivacyWarning")
 
 SCHEMA = {
     "label": {"name": "class", "classes": ["a", "b"]},

@@ -31,7 +31,7 @@ from ldp_aggregator.trainers import (
     queries,
     statistics,
 )
-from ldp_aggregator.trainers.federation import state
+from ldp_aggregator.trainers import federation as state
 from ldp_aggregator.trainers.kmeans import _points
 from ldp_aggregator.trainers.schemas import Schema, read_chunks
 from ldp_aggregator.trainers.statistics import (
@@ -71,7 +71,7 @@ TABULAR = {"label": LABEL, "features": FEATURES}
 
 # pandas 2 warns that the dtype of what is put together will be another in pandas 3; both must read alike.
 PANDAS_3 = "ignore:The behavior of (DataFrame|array) concatenation with empty:FutureWarning"
-pytestmark = pytest.mark.filterwarnings(PANDAS_3, "ignore::ldp_aggregator.trainers.noise.randomness.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings(PANDAS_3, "ignore::ldp_aggregator.trainers.randomness.PrivacyWarning")
 
 
 def cell(held, *, boxed):
@@ -292,7 +292,9 @@ def test_no_rows_and_rows_without_a_declared_label_are_trained_on_as_nothing(tra
     assert trainer.predict(strangers[0]).shape == (2,)
 
 
-@pytest.mark.filterwarnings("ignore:Concatenating sparse arrays", "ignore:Allowing arbitrary scalar fill_value")
+@pytest.mark.filterwarnings(
+    "ignore:Concatenating sparse arrays", "ignore:Allowing arbitrary scalar fill_value", "ignore:The .generic. unit"
+)
 def test_a_sparse_column_of_time_spans_is_missing_like_any_other():
     """Of such a column pandas takes no rows: ``frame.loc`` raises."""
     spans = pd.concat([pd.Series(pd.arrays.SparseArray([0])), pd.Series([pd.Timedelta(1)])], ignore_index=True)

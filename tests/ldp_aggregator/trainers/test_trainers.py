@@ -17,16 +17,20 @@ from ldp_aggregator.trainers import (
     SmoothSensitivityNB,
     SufficientStatisticsNB,
 )
+from ldp_aggregator.trainers.accountant import Accountant
 from ldp_aggregator.trainers.model_from_statistics import Options, rebuild
-from ldp_aggregator.trainers.moment_training import SPAN, MomentColumn, published_sensitivities
-from ldp_aggregator.trainers.noise.accountant import Accountant
-from ldp_aggregator.trainers.noise.randomness import PrivacyWarning, SeededCoins
+from ldp_aggregator.trainers.moment_training import MomentColumn, published_sensitivities
+from ldp_aggregator.trainers.randomness import PrivacyWarning, SeededCoins
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.statistics import GRID, add_noise, plan_noise, statistics_of
+from ldp_aggregator.trainers.statistics import add_noise, plan_noise, statistics_of
 from ldp_protocols.document.model import GaussianLikelihood, Model
 from ldp_protocols.exact import exact_epsilon
 
-pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.noise.randomness.PrivacyWarning")
+SPAN = 2**21
+GRID = 2**20
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.randomness.PrivacyWarning")
 
 
 MOMENTS = [

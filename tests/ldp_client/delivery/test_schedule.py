@@ -8,17 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_client import Policy, TransportError
-from ldp_client.delivery.schedule import DUE, Delivery, Outcome, Settled, batch, judge, schedule, size_of, wait
+from ldp_client.delivery.schedule import Delivery, Outcome, Settled, batch, judge, schedule, size_of, wait
 from ldp_client.network.transport import PROBLEM_TYPE, UNREADABLE_CODE, Response
-from ldp_client.policy import (
-    EXPIRY_TRIES,
-    POISON_STATUSES,
-    RETRY_AFTER_LONGEST,
-    RETRYABLE_STATUSES,
-    SPLIT_STATUSES,
-    TERMINAL_STATUSES,
-)
+from ldp_client.policy import POISON_STATUSES, RETRYABLE_STATUSES, SPLIT_STATUSES, TERMINAL_STATUSES
 from ldp_protocols import Report
+
+DUE = 0.0
+EXPIRY_TRIES = 10
+RETRY_AFTER_LONGEST = 6 * 3600.0
+
 
 NOW = 1_800_000_000.0
 POLICY = Policy()

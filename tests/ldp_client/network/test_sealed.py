@@ -12,8 +12,6 @@ from ldp_client.network.transport import Response
 from ldp_protocols import Campaign, LdpError
 from ldp_protocols.document.gateway import Gateway
 from ldp_protocols.oblivious import (
-    ENC_BYTES,
-    HEADER_BYTES,
     REQUEST_TYPE,
     RESPONSE_TYPE,
     BinaryResponse,
@@ -25,6 +23,10 @@ from ldp_protocols.oblivious import (
     suite,
 )
 from ldp_protocols.wire import MEDIA_TYPE
+
+ENC_BYTES = 32
+HEADER_BYTES = 7
+
 
 pytest.importorskip("pyhpke")
 
@@ -107,6 +109,16 @@ def test_an_upload_is_sealed_with_the_first_cipher_of_the_document_and_has_one_h
     told = {"content-type": MEDIA_TYPE, "authorization": "PrivateToken x", "x-length": str(len(message.body))}
     assert told.items() <= dict(message.headers).items()
     assert joined.fate == "arrived"
+
+
+def test_sealed_uploads_to_two_campaigns_share_no_connection_to_the_relay(gate, part, sealing, draft):
+    """A relay, or an app's own transport, would see by the connection that they are one device's."""
+    other = Campaign.compile({**draft, "title": "another", "gateway": gateway().to_json()})
+    device, _ = part(answered=True)
+    part(device=device, of=other, answered=True)
+    assert device.run_once(60)
+    assert {request.url for request in gate.requests} == {RELAY}
+    assert {request.isolate for request in gate.requests} == {sealing.id, other.id}
 
 
 def test_what_was_sent_says_so_also_where_the_document_is_gone(part):

@@ -10,14 +10,19 @@ import pytest
 from holding import Failing
 
 from ldp_client import MemoryStorage, StorageError
+from ldp_client.network.sealed import SealedAggregator
 from ldp_client.network.transport import PROBLEM_TYPE, Response
+from ldp_client.policy import DEFAULT_POLICY
 from ldp_client.relay import BATCH_HEADER, RELAY_POLICY, Mixing, Relay
-from ldp_client.relay.blind import MOST_LENGTHS
+from ldp_client.runtime import SYSTEM_CLOCK
 from ldp_protocols import Campaign, DocumentError, Report, encode_upload
 from ldp_protocols.document.gateway import Gateway
-from ldp_protocols.oblivious import BATCH_TYPE, LEAST_SEALED, LENGTH_HEADER, REQUEST_TYPE, seal_header
+from ldp_protocols.oblivious import BATCH_TYPE, LENGTH_HEADER, REQUEST_TYPE, seal_header, sealed_bytes
+
+LEAST_SEALED = 55
 
 URL = "http://127.0.0.1:1"
+LENGTHS = (100, 120)
 GATEWAY = Gateway(5, bytes([9] + [0] * 31))
 
 
@@ -69,6 +74,7 @@ def build(gate, campaign, clock):
 
     def made(least=10, longest=None, **options):
         options = {"storage": storage, "clock": clock, "transport": gate, "token": "ldp_token", **options}
+        options = {"sealed_lengths": LENGTHS, **options}
         return Relay(URL, campaign.id, mixing=Mixing(least, longest), **options)
 
     return made
@@ -150,7 +156,7 @@ def test_a_batch_that_is_too_large_for_the_gateway_goes_in_halves(relay, gate):
 
 def test_what_was_forwarded_is_not_kept(gate, clock, campaign, tmp_path):
     path = tmp_path / "relay.db"
-    relay = Relay(URL, campaign.id, storage=path, mixing=Mixing(1), clock=clock, transport=gate)
+    relay = Relay(URL, campaign.id, storage=path, mixing=Mixing(1), clock=clock, transport=gate, sealed_lengths=LENGTHS)
     (body,) = collect(relay, 1)
     assert body in path.read_bytes()
     assert relay.run_once(5)
@@ -182,15 +188,40 @@ def test_a_campaign_without_a_gateway_takes_nothing_sealed(draft, clock, code_of
     assert code_of(DocumentError, relay.collect_sealed, sealed()) == "no-gateway"
 
 
-def test_what_is_kept_is_bounded_and_so_are_the_lengths(build, campaign, code_of):
+def test_what_is_kept_is_bounded(build, code_of):
     relay = build(2, policy=replace(RELAY_POLICY, most_queued_reports=3))
     collect(relay, 3)
     assert code_of(StorageError, relay.collect_sealed, sealed()) == "queue-full"
-    relay = build(2, storage=MemoryStorage())
-    for length in range(100, 100 + MOST_LENGTHS):
-        collect(relay, 1, length)
-    assert code_of(StorageError, relay.collect_sealed, sealed(99)) == "queue-full"
-    collect(relay, 1, 100)
+
+
+def test_garbage_of_any_other_length_than_the_campaigns_is_refused_and_fills_nothing(build, campaign):
+    relay, length = build(5, sealed_lengths=()), sealed_bytes(campaign.upload_bytes)
+    for wrong in (*range(LEAST_SEALED, LEAST_SEALED + 100), length - 1, length + 1, 2 * length):
+        with pytest.raises(DocumentError, match=f"this has {wrong} bytes; .* uploads have {length}$"):
+            relay.collect_sealed(sealed(wrong))
+    assert relay.gathering() == 0
+    collect(relay, 5, length)
+    assert relay.run_once(5)
+
+
+def test_a_device_seals_to_the_length_that_the_relay_knows_whatever_its_headers_are(campaign):
+    body, lengths = bytes(campaign.upload_bytes), set()
+    for headers in ({}, {"X-Platform": "a" * 200}, {"Authorization": "PrivateToken " + "x" * 480}):
+        for base in ("https://x", "https://collect.example.org/behind/a/proxy"):
+            where = (base, campaign.id, None, SYSTEM_CLOCK, DEFAULT_POLICY)
+            one = SealedAggregator("https://relay/ohttp", GATEWAY.key, *where, headers=lambda _, more=headers: more)
+            lengths.add(len(one.upload(body, 1).body))
+    assert lengths == {sealed_bytes(campaign.upload_bytes)}
+
+
+def test_the_same_bytes_are_kept_once_and_make_no_crowd(build, gate):
+    relay = build(3)
+    (body,) = collect(relay, 1)
+    for _ in range(5):
+        relay.collect_sealed(body)
+    assert relay.gathering() == 1
+    assert not relay.run_once(1)
+    assert gate.batches == []
 
 
 @pytest.mark.parametrize("error", [RuntimeError("a storage of somebody's own"), StorageError("storage-full")], ids=repr)

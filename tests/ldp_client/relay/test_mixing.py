@@ -9,7 +9,7 @@ import time
 import pytest
 from records import RECORD
 
-from ldp_client import MemoryStorage, perturb
+from ldp_client import MemoryStorage, StorageError, perturb
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.relay import BATCH_HEADER, Mixing, Relay
 from ldp_client.testing import Answer
@@ -124,6 +124,39 @@ def test_a_batch_that_was_tried_never_grows(build, server, network):
     assert set(network.batches) == {"10"}
 
 
+class SharedStorage(MemoryStorage):
+    """A storage on which another process is faster: it runs before the next transaction that writes."""
+
+    faster = None
+
+    def transaction(self, *, write, **options):
+        if write and self.faster is not None:
+            other, self.faster = self.faster, None
+            other()
+        return super().transaction(write=write, **options)
+
+
+def test_of_two_processes_that_find_a_pool_full_one_makes_the_batch_and_it_never_grows(build, server, network):
+    storage = SharedStorage()
+    mine, theirs = build(10, storage=storage), build(10, storage=storage)
+    campaign = mine.campaign()
+    first = set().union(*(ids_of(body, campaign) for body in collect(mine, 10)))
+    server.answer_with = lambda _: Answer(drop=True, commit=True)
+
+    def other_process():
+        assert not theirs.run_once(5)
+        collect(theirs, 3)
+
+    storage.faster = other_process
+    assert not mine.run_once(5)
+    assert mine.gathering() == 3
+    server.answer_with = lambda _: None
+    assert not mine.run_once(1e4)
+    assert {frozenset(ids_of(body, campaign)) for body in server.uploads} == {frozenset(first)}
+    assert set(network.batches) == {"10"}
+    assert server.counted(campaign.id) == 10
+
+
 def test_neither_order_nor_time_of_arrival_is_kept_or_sent(build, server, clock):
     """Two relays that met the same devices in opposite orders, and at other times, keep and send the same bytes."""
     storages = [MemoryStorage(), MemoryStorage()]
@@ -134,7 +167,7 @@ def test_neither_order_nor_time_of_arrival_is_kept_or_sent(build, server, clock)
     kept = []
     for storage in storages:
         with storage.transaction(write=False) as transaction:
-            kept.append([entry for entry in transaction.items("") if "/pool/" in entry[0]])
+            kept.append([entry for entry in transaction.items("") if entry[0].startswith("pool/")])
     assert len(kept[0]) == 40
     assert kept[0] == kept[1]
     for relay in relays:
@@ -268,11 +301,31 @@ def test_another_answer_under_a_queued_id_and_a_payload_that_no_device_sends_are
     assert relay.gathering() == 2
 
 
-def test_a_relay_and_a_device_share_a_file(join, relay, server, campaign, tmp_path):
+def test_a_device_refuses_the_storage_of_a_relay_which_goes_on(join, relay, server, campaign, tmp_path):
     relay.collect(upload(campaign))
-    _, part = join(storage=tmp_path / "relay.db", answered=True)
-    part.withdraw()
+    with pytest.raises(StorageError, match="damaged"):
+        join(storage=tmp_path / "relay.db", answered=True)
     assert relay.run_once(5)
+    assert server.counted(campaign.id) == 1
+
+
+@pytest.mark.parametrize("scope", [None, "user-7"])
+def test_a_relay_refuses_the_storage_of_a_device_whose_answer_leaves_by_the_device_alone(
+    join, build, server, campaign, network, tmp_path, scope
+):
+    device, part = join(storage=tmp_path / "device.db", answered=scope is None)
+    if scope is not None:
+        part = device.scope(scope).campaign(server.url, campaign.id, max_epsilon=1)
+        part.grant()
+        part.contribute(RECORD, "yes")
+    relay = build(1, storage=tmp_path / "device.db")
+    with pytest.raises(LdpError, match="needs one of its own"):
+        relay.collect(upload(campaign))
+    with pytest.raises(LdpError, match="needs one of its own"):
+        relay.gathering()
+    assert not relay.run_once(0.5)
+    assert (relay.problem, network.batches, server.uploads) == ("bad-storage", [], [])
+    assert device.run_once(5)
     assert server.counted(campaign.id) == 1
 
 

@@ -12,17 +12,13 @@ from forking import holds_in_a_child, needs_fork
 
 import ldp_client.storage.sqlite
 from ldp_client import MemoryStorage, StorageError
-from ldp_client.relay.forwarding import ScopedStorage
 from ldp_client.runtime import ForkSafeLock
 from ldp_client.storage.location import open_cache
 from ldp_client.storage.sqlite import SqliteStorage
-from ldp_protocols import LdpError
 
 MAKERS = {
     "memory": lambda _: MemoryStorage(),
     "sqlite": lambda folder: SqliteStorage(folder / "device.db"),
-    "scoped memory": lambda _: ScopedStorage(MemoryStorage(), "user-1"),
-    "scoped sqlite": lambda folder: ScopedStorage(SqliteStorage(folder / "device.db"), "user-1"),
 }
 
 
@@ -76,11 +72,6 @@ def test_writing_transactions_of_many_threads_lose_no_update(storage):
         list(threads.map(add, range(4)))
     with storage.transaction(write=False) as transaction:
         assert transaction.get("count") == b"40"
-
-
-def test_a_scope_without_a_name_is_refused():
-    with pytest.raises(LdpError, match="scope"):
-        ScopedStorage(MemoryStorage(), "")
 
 
 def test_the_file_is_readable_by_its_owner_only(tmp_path):

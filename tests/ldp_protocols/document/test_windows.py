@@ -7,7 +7,10 @@ import credit_draft
 import pytest
 
 from ldp_protocols import Campaign, DraftError
-from ldp_protocols.document.windows import WINDOW_GRACE, Windows
+from ldp_protocols.document.windows import Windows
+
+WINDOW_GRACE = timedelta(days=7)
+
 
 START = datetime(2027, 1, 4, tzinfo=timezone.utc)
 WINDOWS = {"from": "2027-01-04T00:00:00Z", "length": "P7D", "count": 4}

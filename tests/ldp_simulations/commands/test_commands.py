@@ -8,10 +8,13 @@ from buyers import DRAFT, run, write_draft, write_table
 from evaluated import evaluation
 
 from ldp_protocols import Campaign
-from ldp_protocols.command_line import FAILED, WRONG_USAGE
 from ldp_simulations.commands.tables import TOKEN_VARIABLE
 from ldp_simulations.studies.series import BY_LOT, CHANGES, FILTERED, MEMOISED, SMOOTHED, SPLIT, SPLIT_SMOOTHED
 from ldp_simulations.tables.sources import draft_of
+
+FAILED = 1
+WRONG_USAGE = 2
+
 
 FOUND_LATER = ("no column", "cannot be", "not JSON", "not declared", "not a journal", "no number", "1e-5", "not reach")
 """What is wrong with a table, a file or a server; everything else is the command line."""

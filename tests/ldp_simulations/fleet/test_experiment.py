@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ldp_aggregator import Tally, estimate
-from ldp_aggregator.counting.tally import refusals
+from ldp_aggregator.counting.payloads import refusals
 from ldp_client import TransportError
 from ldp_client.network.transport import Request, Response
 from ldp_protocols import Campaign, encode_upload

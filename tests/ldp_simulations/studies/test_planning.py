@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 from drafts import draft, text
 
-from ldp_aggregator.estimation.estimators import estimate_question
-from ldp_aggregator.estimation.expected import answers, variance_per_answer
+from ldp_aggregator.estimation.estimators import answers, estimate_question, variance_per_answer
 from ldp_aggregator.estimation.simplex import NONE
 from ldp_aggregator.learning.published import published_guarantee
 from ldp_protocols import Campaign
@@ -17,7 +16,6 @@ from ldp_simulations import simulate
 from ldp_simulations.columns import Columns
 from ldp_simulations.fidelities import simulate_counts
 from ldp_simulations.studies.planning import (
-    MOST_EPSILON,
     Curve,
     accuracy_curve,
     alternatives,
@@ -30,6 +28,9 @@ from ldp_simulations.studies.planning import (
 from ldp_simulations.studies.trials import accuracy, learned, non_private
 from ldp_simulations.tables.frames import Table
 from ldp_simulations.tables.sources import source_without_schema
+
+MOST_EPSILON = 16.0
+
 
 RUNS = 1_000
 DEVICES = 4_000

@@ -11,7 +11,6 @@ from ldp_protocols.drafting import AUTO, make_discrete
 from ldp_protocols.exact import exact_epsilon
 from ldp_simulations.studies.series import (
     BY_LOT,
-    CELLS,
     CHANGES,
     FAST,
     FILTERED,
@@ -29,6 +28,9 @@ from ldp_simulations.studies.series import (
     summarise,
     true_loss,
 )
+
+CELLS = 8
+
 
 LONG, DEVICES, EPSILONS = 20, 10_000, (1.0, 4.0)
 

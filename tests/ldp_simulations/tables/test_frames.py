@@ -14,9 +14,13 @@ from ldp_aggregator.trainers.table_drafts import read_csv
 from ldp_protocols import Campaign, DraftError
 from ldp_protocols.document.schema import Label
 from ldp_protocols.features import CategoricalFeature, NumericFeature
-from ldp_simulations.tables.benchmarks import BINS, BOUNDS, EPSILON, demonstration_source
+from ldp_simulations.tables.benchmarks import BOUNDS, demonstration_source
 from ldp_simulations.tables.frames import Table, check_declared, records, typed
 from ldp_simulations.tables.sources import draft_of, read_draft, source_with_schema, source_without_schema
+
+BINS = 4
+EPSILON = 2.0
+
 
 LABEL = Label("class", ("yes", "no"))
 FEATURES = (CategoricalFeature("code", ("01", "?", "NA", "missing")), NumericFeature("size", 0, 10))

@@ -13,9 +13,14 @@ from exact_coins import SeededCoins
 
 from ldp_aggregator.audit.verdict import BESIDE, IMPOSSIBLE, LOSS, MALFORMED, SHARE
 from ldp_protocols import Report
-from ldp_protocols.exact import ONE, WORD_BITS, discrete_laplace, discrete_laplace_variance
-from ldp_protocols.mechanisms import VALUE_BITS, DirectEncoding, Moment, NoisyVector, OneBit, SubsetSelection
+from ldp_protocols.exact import discrete_laplace, discrete_laplace_variance
+from ldp_protocols.mechanisms import DirectEncoding, Moment, NoisyVector, OneBit, SubsetSelection
 from ldp_protocols.mechanisms.pure import index_width, pack_flags, pack_indices
+
+ONE = 2**64
+WORD_BITS = 64
+VALUE_BITS = 52
+
 
 LEAKING = {}
 leak, leak_each = planted_in(LEAKING)

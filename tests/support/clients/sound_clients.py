@@ -10,7 +10,8 @@ from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.analysis import MomentBatch
 from ldp_protocols import Campaign
 from ldp_protocols.document.questions import MOMENT
-from ldp_protocols.mechanisms import VALUE_BITS
+
+VALUE_BITS = 52
 
 
 class Vectorised:

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 import pytest
 from drafts import draft, text
 
-from ldp_aggregator.server.process import ADMIN
+from ldp_aggregator.server.apps import ADMIN
 from ldp_aggregator.service.signing import described, public_key, sign_directory
 from ldp_aggregator.store import SCOPES
 from ldp_protocols import Campaign

@@ -13,7 +13,7 @@ from ldp_aggregator.server.problems import OHTTP_KEY
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.signing import gateway_of, read_gateway_seeds
-from ldp_aggregator.store.contract import utc_now
+from ldp_aggregator.store.contract import UNAVAILABLE, Outcome, StoreError, utc_now
 from ldp_client.network.sealed import Sealed
 from ldp_protocols import LdpError, encode_upload
 from ldp_protocols.document.gateway import Gateway
@@ -288,6 +288,69 @@ async def test_a_campaign_that_opens_later_has_the_relay_come_again_and_a_closed
     assert (await batch([sealed(later, [1]).body, sealed(now, [1]).body])).json == {"taken": 1}
     assert (await server.ask("POST", f"/admin/v1/campaigns/{now.id}/close", "admin")).status < 300
     assert (await batch([sealed(now, [2]).body])).json == {"taken": 0}
+
+
+def failing(count, campaign, fault):
+    """A store's counting, in which one campaign has this fault."""
+
+    async def counting(submissions):
+        if all(one.campaign.id != campaign.id for one in submissions):
+            return await count(submissions)
+        if isinstance(fault, Exception):
+            raise fault
+        return [Outcome(refused=fault)] * len(submissions)
+
+    return counting
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (UNAVAILABLE, (503, "store-unavailable")),
+        (StoreError("no space"), (503, "store-unavailable")),
+        (ValueError("a bug"), (500, "internal-error")),
+    ],
+    ids=["refused for one campaign", "no space", "a bug"],
+)
+@pytest.mark.parametrize("failed", [0, 1], ids=["the first", "the second"])
+async def test_where_one_campaign_of_a_batch_fails_the_relay_comes_again_and_nothing_is_lost_or_counted_twice(
+    server, gateway, sealed, batch, monkeypatch, fault, told, failed
+):
+    two = [await server.publish(64, gateway=gateway.to_json(), title=title) for title in "ab"]
+    bodies = [sealed(two[number % 2], [number]).body for number in range(8)]
+    with monkeypatch.context() as planted:
+        planted.setattr(server.store, "count", failing(server.store.count, two[failed], fault))
+        answer = await batch(bodies, **{"LDP-Relay-Batch": "8"})
+        assert answer.refused == told
+        assert told[0] == 500 or 1 <= int(answer.headers["Retry-After"]) <= 8
+        assert not any(await cells_of(server.store, two[failed]))
+    answer = await batch(bodies, **{"LDP-Relay-Batch": "8"})
+    assert (answer.status, answer.json) == (200, {"taken": 8})
+    assert await cells_of(server.store, two[0], 8) == [1, 0] * 4
+    assert await cells_of(server.store, two[1], 8) == [0, 1] * 4
+    assert [(await server.store.state(one.id)).arrivals.least_batch for one in two] == [4, 4]
+
+
+@pytest.mark.parametrize("server", [{"limits": {"reports_per_upload": 3}}], indirect=True)
+async def test_a_batch_with_too_many_uploads_to_one_campaign_is_sent_again_in_halves(server, gateway, sealed, batch):
+    two = [await server.publish(64, gateway=gateway.to_json(), title=title) for title in "ab"]
+    bodies = [sealed(two[number > 0], [number]).body for number in range(5)]
+    assert (await batch(bodies)).refused == (413, "too-many-reports")
+    assert [(await batch(half)).json for half in (bodies[:2], bodies[2:])] == [{"taken": 2}, {"taken": 3}]
+    assert await cells_of(server.store, two[0], 5) == [1, 0, 0, 0, 0]
+    assert await cells_of(server.store, two[1], 5) == [0, 1, 1, 1, 1]
+
+
+async def test_a_key_opens_what_is_sealed_with_a_cipher_that_it_lists_and_nothing_else(server, campaign, gateway, post):
+    """A document that names fewer ciphers than a library knows means it: 2 and 3 are AES-256-GCM and ChaCha20."""
+    listed, others = set(gateway.aeads), {1, 2, 3} - set(gateway.aeads)
+    assert listed
+    assert others
+    for aead in sorted(listed | others):
+        answer = await post(Sealed(Gateway(gateway.key_id, gateway.public_key, (aead,)), b"\x09").body)
+        assert answer.status == (200 if aead in listed else 400), aead
+        if aead in others:
+            assert answer.json["code"] == "unknown-gateway-key"
 
 
 def test_a_key_file_is_its_owners_alone_and_may_hold_older_keys(key):

@@ -9,8 +9,9 @@ import pytest
 from cells import cell_report, count, publish, submission
 from forking import holds_in_a_child, needs_fork
 
-from ldp_aggregator.counting.tally import COMPACT_AT
 from ldp_aggregator.store import Outcome, SqliteStore, StoreError
+
+COMPACT_AT = 64
 
 
 @pytest.fixture

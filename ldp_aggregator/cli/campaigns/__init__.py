@@ -1,1 +1,0 @@
-"""Commands about campaigns: their life, their estimates, their models."""

@@ -1,1 +1,0 @@
-"""Commands that run and keep a store: serve, tokens, checks, merging, backups."""

@@ -1,0 +1,346 @@
+"""The one round of a campaign, without flwr: settings, messages, a node's half and the server's half.
+
+A node's settings are read from the configuration of its SuperNode and from nowhere else: whoever starts a run could
+otherwise name the table, the cap, or a ledger that is still empty. The server's are those of the run.
+
+Messages are records of named values. ``query.nb_share`` carries ``{"campaign": document bytes}`` to the nodes; the
+answer is ``{"share": bytes}`` (:mod:`ldp_aggregator.node_statistics`) or ``{"refused": code, "why": text}``.
+
+A node looks whether it is the campaign that was agreed to, and what its share is. The client app hands in what came
+with the query and its node's settings, and sends what comes back. The answers are in one SQLite file: one share for
+each campaign, and the epsilon of all of them. A share is on disk before it is handed out, and the same bytes are handed
+out ever after. Several processes may use one file; the first of them that writes a share decides, and a share that was
+drawn and not written was seen by nobody.
+
+The server collects who sent a share, who did not and why. The model is that of
+:class:`~ldp_aggregator.trainers.federation.FederatedState` with the same shares, byte for byte, in whatever order the
+answers came.
+
+Safety: a refusal is no noisy answer, so nothing in it may depend on the rows of a table. Of what is wrong with a table
+only names that stand in the document travel; the rest is :data:`NOT_READY`, and the reason stays in the node's log.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+
+from ldp_aggregator.learning.naive_bayes import NaiveBayes
+from ldp_aggregator.node_statistics import most_bytes
+from ldp_aggregator.trainers.federation import FederatedState, node_statistics
+from ldp_aggregator.trainers.schemas import Schema, read_table
+from ldp_protocols.campaign import Campaign
+from ldp_protocols.document.authored import MODEL
+from ldp_protocols.errors import DocumentError, LdpError
+from ldp_protocols.exact import exact_epsilon
+
+NODE_KEYS: Final = ("table", "ledger", "campaign-id", "max-epsilon")
+"""Of ``flower-supernode --node-config "table='north.csv' ..."``."""
+
+
+@dataclass(frozen=True)
+class NodeSettings:
+    """``campaign_id``: the one campaign that this node agreed to. ``max_epsilon``: the most that all campaigns in its
+    ledger, those of other times included, may cost together.
+    """
+
+    table: Path
+    ledger: Path
+    campaign_id: str
+    max_epsilon: float
+
+
+@dataclass(frozen=True)
+class RoundSettings:
+    """``nodes``: how many to wait for; ``least_nodes``: fewer shares give no model; ``groups``: above 1 the median over
+    the models of so many groups; ``seconds``: how long to wait in all; ``output``: where to write the model.
+    """
+
+    nodes: int
+    least_nodes: int
+    groups: int
+    seconds: float
+    output: Path | None
+
+
+def node_settings(config: Mapping[str, object]) -> NodeSettings:
+    """A node's settings from its SuperNode's configuration. Raises ValueError, which says what is right."""
+    table, ledger, campaign_id = (_text(config, key, "node") for key in NODE_KEYS[:3])
+    most = _number(config, NODE_KEYS[3], "node")
+    if not most > 0:
+        raise ValueError(f"node configuration: max-epsilon must be above 0, not {most}")
+    return NodeSettings(Path(table), Path(ledger), campaign_id, most)
+
+
+def round_settings(config: Mapping[str, object]) -> RoundSettings:
+    """The server's settings from the run's configuration. Raises ValueError, which says what is right."""
+    nodes, least, groups = (_count(config, key) for key in ("nodes", "least-nodes", "groups"))
+    seconds = _number(config, "seconds", "run")
+    if not 1 <= least <= nodes:
+        raise ValueError(f"run configuration: least-nodes must be from 1 to nodes ({nodes}), not {least}")
+    if not 1 <= groups <= least:
+        raise ValueError(f"run configuration: groups must be from 1 to least-nodes ({least}), not {groups}")
+    if not seconds > 0:
+        raise ValueError(f"run configuration: seconds must be above 0, not {seconds}")
+    output = config.get("output", "")
+    if type(output) is not str:
+        raise ValueError("run configuration: output must be a file's name, or empty to write none")
+    return RoundSettings(nodes, least, groups, seconds, Path(output) if output else None)
+
+
+def _text(config: Mapping[str, object], key: str, whose: str) -> str:
+    value = config.get(key)
+    if type(value) is not str or not value:
+        raise ValueError(f"{whose} configuration: {key} is missing; it needs {', '.join(NODE_KEYS)}")
+    return value
+
+
+def _number(config: Mapping[str, object], key: str, whose: str) -> float:
+    value = config.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{whose} configuration: {key} must be a finite number, not {value!r}")
+    return float(value)
+
+
+def _count(config: Mapping[str, object], key: str) -> int:
+    value = config.get(key)
+    if type(value) is not int:
+        raise ValueError(f"run configuration: {key} must be a whole number, not {value!r}")
+    return value
+
+
+QUERY: Final = "nb_share"
+MESSAGE_TYPE: Final = f"query.{QUERY}"
+RECORD: Final = "ldp-bayes"
+"""The name of the record that holds the values."""
+
+OTHER_CAMPAIGN: Final = "other-campaign"
+UNREADABLE: Final = "unreadable-document"
+ABOVE_CAP: Final = "above-cap"
+OTHER_SCHEMA: Final = "other-schema"
+NOT_READY: Final = "not-ready"
+
+CODES: Final = {
+    OTHER_CAMPAIGN: "the document is not the one of the campaign that this node agreed to",
+    UNREADABLE: "the document is none that this version can trust",
+    ABOVE_CAP: "the campaign would cost more epsilon than this node has left",
+    OTHER_SCHEMA: "the node's table lacks a column that the campaign asks for",
+    NOT_READY: "the node cannot answer now; its own log says why",
+}
+"""Why a node refuses. All but the last are for good: asking again changes nothing."""
+
+_LONGEST_TEXT: Final = 300
+
+
+def refused(code: str, why: str = "") -> LdpError:
+    """A node does not answer: ``code`` and text travel to the server, what caused it stays at the node."""
+    return LdpError(code, why or CODES[code])
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The answer of a node: named values, or None and the error that there is instead."""
+
+    node: str
+    values: Mapping[str, object] | None
+    error: str = ""
+
+
+def refusal(error: LdpError) -> dict[str, str]:
+    """The values of a refusal."""
+    return {"refused": error.code, "why": str(error)}
+
+
+def document_in(values: Mapping[str, object]) -> bytes:
+    """The document that a query carries. Raises LdpError."""
+    document = values.get("campaign")
+    if set(values) != {"campaign"} or type(document) is not bytes:
+        raise refused(UNREADABLE, 'a query carries "campaign", the document\'s bytes, and nothing else')
+    return document
+
+
+def refusal_in(values: Mapping[str, object]) -> tuple[str, str] | None:
+    """Code and text of a refusal, None where the values are none."""
+    code, why = values.get("refused"), values.get("why")
+    if set(values) != {"refused", "why"} or type(code) is not str or type(why) is not str or code not in CODES:
+        return None
+    return code, printable(why)
+
+
+def printable(text: str) -> str:
+    """Text of somebody else, safe to print: one line, no control characters, not long."""
+    clean = "".join(character if character.isprintable() else " " for character in text)
+    return clean if len(clean) <= _LONGEST_TEXT else clean[:_LONGEST_TEXT] + " ..."
+
+
+def answer(settings: NodeSettings, values: Mapping[str, object]) -> dict[str, bytes]:
+    """The values of the answer to a query: this node's share, the same bytes whenever it is asked.
+
+    Raises LdpError.
+    """
+    campaign = _agreed_campaign(settings, document_in(values))
+    ledger = Ledger(settings.ledger)
+    share = ledger.share(campaign.id)
+    if share is None:
+        drawn = _drawn_share(settings, campaign)
+        share = ledger.keep(campaign.id, campaign.privacy.epsilon, drawn, max_epsilon=settings.max_epsilon)
+    return {"share": share}
+
+
+def _agreed_campaign(settings: NodeSettings, document: bytes) -> Campaign:
+    """The campaign of document bytes whose hash is the id that the node agreed to. Raises LdpError."""
+    try:
+        campaign = Campaign.parse(document, settings.campaign_id)
+    except DocumentError as error:
+        code = OTHER_CAMPAIGN if error.code == "wrong-hash" else UNREADABLE
+        raise refused(code, str(error)) from None
+    if campaign.asks != MODEL:
+        raise refused(UNREADABLE, f'the campaign asks for "{campaign.asks}"; nodes answer for a "{MODEL}"')
+    return campaign
+
+
+def _drawn_share(settings: NodeSettings, campaign: Campaign) -> bytes:
+    """A fresh share of the node's table. Raises LdpError, which tells the server nothing of the rows."""
+    schema = Schema.of_campaign(campaign)
+    try:
+        present = set(pd.read_csv(settings.table, nrows=0).columns)
+        for name in (*schema.input_names, schema.label.name):
+            if name not in present:
+                raise refused(OTHER_SCHEMA, f"the node's table has no column {name!r}")
+        return node_statistics(campaign, *read_table(settings.table, schema))
+    except (OSError, ValueError) as error:
+        raise refused(NOT_READY) from error
+
+
+_BUSY_SECONDS: Final = 30.0
+_TABLE: Final = (
+    "CREATE TABLE IF NOT EXISTS answers "
+    "(campaign TEXT PRIMARY KEY, epsilon TEXT NOT NULL, share BLOB NOT NULL) STRICT, WITHOUT ROWID"
+)
+
+
+class Ledger:
+    """The file at ``path``, in a folder that exists; the file is made where there is none."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def share(self, campaign_id: str) -> bytes | None:
+        """The share that was handed out, None where there is none."""
+        with self._transaction() as connection:
+            return _share(connection, campaign_id)
+
+    def keep(self, campaign_id: str, epsilon: float, share: bytes, *, max_epsilon: float) -> bytes:
+        """Write the share down and return it, or the one that is there. Raises LdpError above the cap."""
+        with self._transaction() as connection:
+            kept = _share(connection, campaign_id)
+            if kept is not None:
+                return kept
+            _book(connection, campaign_id, epsilon, share, max_epsilon)
+        return share
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Everything in it, or nothing; on disk when it is left."""
+        try:
+            with closing(sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)) as connection:
+                connection.execute("PRAGMA synchronous = FULL")
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute(_TABLE)
+                yield connection
+                connection.execute("COMMIT")  # Closing without it rolls back.
+        except sqlite3.Error as error:
+            raise refused(NOT_READY) from OSError(f"the ledger {self._path}: {error}")
+
+
+def _share(connection: sqlite3.Connection, campaign_id: str) -> bytes | None:
+    found: tuple[bytes] | None = connection.execute(
+        "SELECT share FROM answers WHERE campaign = ?", (campaign_id,)
+    ).fetchone()
+    return None if found is None else found[0]
+
+
+def _book(connection: sqlite3.Connection, campaign_id: str, epsilon: float, share: bytes, max_epsilon: float) -> None:
+    cost = exact_epsilon(epsilon)
+    spent = sum((Fraction(text) for (text,) in connection.execute("SELECT epsilon FROM answers")), Fraction(0))
+    if spent + cost > exact_epsilon(max_epsilon):
+        raise refused(
+            ABOVE_CAP,
+            f"the campaign costs epsilon {epsilon:g}; {float(spent):g} of this node's {max_epsilon:g} is spent",
+        )
+    connection.execute("INSERT INTO answers VALUES (?, ?, ?)", (campaign_id, str(cost), share))
+
+
+class Collection:
+    """The answers of one campaign's nodes, as they come. Nodes go by the names that Flower knows them by."""
+
+    def __init__(self, campaign: Campaign) -> None:
+        self.campaign = campaign
+        self.state = FederatedState(campaign)
+        self.problems: dict[str, str] = {}
+        self._senders: dict[bytes, str] = {}
+        self._final: set[str] = set()
+
+    def take(self, reply: Reply) -> None:
+        """Count a share, or note why there is none. Nothing that a node sends raises."""
+        problem, final = self._problem(reply)
+        if problem is None:
+            self.problems.pop(reply.node, None)
+        elif reply.node not in self.state.nodes:
+            self.problems[reply.node] = problem
+        if final:
+            self._final.add(reply.node)
+
+    def to_ask(self, nodes: Iterable[str]) -> tuple[str, ...]:
+        """List the nodes that may still answer otherwise than they did."""
+        return tuple(node for node in nodes if node not in self._final)
+
+    def silent(self, nodes: Iterable[str]) -> None:
+        """Note the nodes that were asked and of which nothing came."""
+        for node in nodes:
+            if node not in self.state.nodes:
+                self.problems.setdefault(node, "no answer")
+
+    def model(self, *, least_nodes: int, groups: int = 1, salt: bytes = b"") -> NaiveBayes:
+        """The model of the shares there are. Raises ValueError where they are fewer than ``least_nodes``."""
+        if len(self.state.nodes) < least_nodes:
+            raise ValueError(
+                "; ".join([f"{len(self.state.nodes)} nodes sent a share, {least_nodes} are needed", *self.told()])
+            )
+        return self.state.model(groups=groups, salt=salt)
+
+    def told(self) -> list[str]:
+        """A line for every node that sent no share."""
+        return [f"node {node}: {problem}" for node, problem in sorted(self.problems.items())]
+
+    def _problem(self, reply: Reply) -> tuple[str | None, bool]:
+        """Say what is wrong with a reply, None where it is counted; and whether asking again is of no use."""
+        if reply.values is None:
+            return f"failed ({printable(reply.error)})", False
+        refused = refusal_in(reply.values)
+        if refused is not None:
+            code, why = refused
+            return f"refused, {code}: {why}", code != NOT_READY
+        share = reply.values.get("share")
+        if set(reply.values) != {"share"} or type(share) is not bytes:
+            return 'sent neither "share", bytes, nor a refusal', True
+        if len(share) > most_bytes(self.campaign):
+            return f"sent {len(share)} bytes; a share of this campaign has at most {most_bytes(self.campaign)}", True
+        sender = self._senders.get(share, reply.node)
+        if sender != reply.node:
+            # The noise of two nodes is not the same: it is one node under two names, and its rows count once.
+            return f"sent the share that node {sender} sent", True
+        try:
+            self.state.put(reply.node, share)
+        except DocumentError as error:
+            return f"sent no share of this campaign: {printable(str(error))}", True
+        self._senders[share] = reply.node
+        return None, True

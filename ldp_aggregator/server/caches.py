@@ -1,0 +1,158 @@
+"""Caches of a process: documents and campaigns, which cannot change; and the models of federated campaigns, which are
+derived from the shares there are when they are read, and kept until one changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import re
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+
+from ldp_aggregator.server.problems import ProblemError
+from ldp_aggregator.service.publishing import derive_model
+from ldp_aggregator.store import Store
+from ldp_aggregator.store.contract import (
+    ShareDigests,
+    Shares,
+    StoreError,
+    unknown_campaign,
+)
+from ldp_protocols import Campaign
+from ldp_protocols.campaign import document_id
+
+DOCUMENT_BYTES: Final = 32 << 20
+"""Documents in memory: as many as fit, whoever asks for however many campaigns."""
+PARSED_BYTES: Final = 4 << 20
+"""Documents whose campaigns are in memory, parsed, which takes several times as much."""
+ID_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+"""A campaign id: 32 bytes in base64url without padding."""
+
+Value = TypeVar("Value")
+
+
+class SizedCache(Generic[Value]):
+    """The values that were asked for last, by key, as long as their sizes add up to at most ``most``; one at least."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._size = 0
+        self._kept: dict[str, tuple[Value, int]] = {}
+
+    def get(self, key: str) -> Value | None:
+        if key not in self._kept:
+            return None
+        self._kept[key] = found = self._kept.pop(key)  # At the end: the one that goes last.
+        return found[0]
+
+    def put(self, key: str, value: Value, size: int) -> None:
+        self._size += size - self._kept.pop(key, (None, 0))[1]
+        self._kept[key] = value, size
+        while self._size > self._most and len(self._kept) > 1:
+            self._size -= self._kept.pop(next(iter(self._kept)))[1]
+
+
+class CampaignCache:
+    """Documents and campaigns by id. They never change, so they may be kept; whether one is open is never asked here.
+
+    Who reads a document gets its bytes; only who counts or estimates has it parsed, in a thread and once for all who
+    wait for it.
+    """
+
+    def __init__(self, store: Store, *, document_bytes: int = DOCUMENT_BYTES, parsed_bytes: int = PARSED_BYTES) -> None:
+        self._store = store
+        self._documents: SizedCache[bytes] = SizedCache(document_bytes)
+        self._parsed: SizedCache[Campaign] = SizedCache(parsed_bytes)
+        self._parsing: dict[str, asyncio.Task[Campaign]] = {}
+
+    async def document(self, campaign_id: str) -> bytes:
+        """The document, byte for byte. Raises StoreError, also where it is damaged."""
+        document = self._documents.get(campaign_id)
+        if document is None:
+            if not ID_PATTERN.fullmatch(campaign_id):
+                raise unknown_campaign(campaign_id)
+            document = await self._store.document(campaign_id)
+            if document_id(document) != campaign_id:  # Caches on the way would keep it for a year.
+                raise StoreError(f"the document of campaign {campaign_id} is damaged; 'ldp-aggregator fsck' tells more")
+            self._documents.put(campaign_id, document, len(document))
+        return document
+
+    async def get(self, campaign_id: str) -> Campaign:
+        """Raises what :meth:`document` raises."""
+        campaign = self._parsed.get(campaign_id)
+        if campaign is not None:
+            return campaign
+        parsing = self._parsing.get(campaign_id)
+        if parsing is None:
+            parsing = self._parsing[campaign_id] = asyncio.create_task(self._parse(campaign_id))
+            parsing.add_done_callback(functools.partial(self._end, campaign_id))
+        return await asyncio.shield(parsing)  # Who hangs up leaves it to the others.
+
+    def _end(self, campaign_id: str, parsing: asyncio.Task[Campaign]) -> None:
+        del self._parsing[campaign_id]
+        if not parsing.cancelled():
+            parsing.exception()  # Whoever waits has it; where all have hung up the log need not have it.
+
+    async def _parse(self, campaign_id: str) -> Campaign:
+        document = await self.document(campaign_id)
+        campaign = await asyncio.to_thread(Campaign.parse, document, campaign_id)
+        self._parsed.put(campaign_id, campaign, len(document))
+        return campaign
+
+    def known(self, campaign_id: str) -> Campaign | None:
+        """A campaign that was asked for before, where it is still kept."""
+        return self._parsed.get(campaign_id)
+
+
+MOST_MODELS: Final = 64
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A model, and of which shares it is. The lock lets one reader derive it while the others wait."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    of: ShareDigests | None = None
+    body: bytes = b""
+
+
+class FederatedModels:
+    """One for a process. Nothing here has to be told of a change: every read asks the store which shares there are.
+
+    ``groups`` above 1 takes the median over so many groups of nodes, drawn by the campaign's salt.
+    """
+
+    def __init__(self, store: Store, groups: int) -> None:
+        self._store, self._groups = store, groups
+        self._kept: dict[str, _Kept] = {}
+
+    async def body(self, campaign: Campaign) -> bytes:
+        """The model document of the shares there are now."""
+        digests = await self._store.share_digests(campaign.id)
+        kept = self._kept.get(campaign.id)
+        if kept is None:
+            if len(self._kept) >= MOST_MODELS:
+                del self._kept[next(iter(self._kept))]
+            kept = self._kept[campaign.id] = _Kept()
+        if kept.of == digests:
+            return kept.body
+        async with kept.lock:
+            if kept.of != digests:
+                await self._derive(campaign, kept)
+            return kept.body
+
+    async def _derive(self, campaign: Campaign, kept: _Kept) -> None:
+        shares = await self._store.shares(campaign.id)
+        members = () if shares is None else shares.members
+        if shares is None or len(members) < self._groups:
+            wanted = f"the {self._groups} that its groups need" if self._groups > 1 else "any"
+            raise ProblemError("no-model", f"{len(members)} nodes have sent their shares, before {wanted}")
+        body = await asyncio.to_thread(derive_model, campaign, shares, self._groups)
+        kept.of, kept.body = _digests(shares), body.encode()
+
+
+def _digests(shares: Shares) -> ShareDigests:
+    found = {member.node: hashlib.sha256(member.share).digest() for member in shares.members}
+    return tuple((node, found.get(node), sent) for node, sent in shares.releases)

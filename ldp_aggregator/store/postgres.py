@@ -1,0 +1,349 @@
+"""The store of several instances: PostgreSQL through asyncpg, nothing kept in the instances themselves.
+
+* Ids go in sorted, so that two instances lock them in the same order. A group of few reports, all of them new, is one
+  statement and one way to the database and back. Each statement carries the condition under which a campaign takes
+  reports, so that nothing has to be asked before; where it does not hold, nothing is done.
+* A commit appends a part to the tally and never touches a row that another instance writes. Parts are compacted by
+  whoever has appended :data:`COMPACT_AT` of them; a part is deleted by exactly one compactor, which adds it up.
+* Counting holds a lock on the campaign's row that others who count share, closing it one that nobody shares, and
+  shortly: nothing is counted once it is closed. A campaign with a greatest number of reports is counted by one at a
+  time.
+* Serialisation failures, deadlocks and lost connections are retried a few times. Retrying a transaction whose commit
+  was lost on the way back is safe: its ids are there or they are not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+import asyncpg
+import numpy as np
+
+from ldp_aggregator.counting.parts import COMPACT_AT, encode_part
+from ldp_aggregator.counting.payloads import DIGEST_BYTES
+from ldp_aggregator.mechanisms.analysis import Rows
+from ldp_aggregator.store import contract, decisions
+from ldp_aggregator.store.contract import (
+    LOG,
+    Clock,
+    Outcome,
+    Restored,
+    StoreError,
+    Submission,
+    kind_of,
+    told_of,
+)
+from ldp_aggregator.store.decisions import RECORD_BYTES, Batch, CampaignRow, Settlement, in_order
+from ldp_aggregator.store.postgres_sessions import PostgresConnection, Sessions
+from ldp_aggregator.store.sql import campaigns
+from ldp_aggregator.store.sql.published import renew
+from ldp_aggregator.store.sql.rights import forget_rights
+from ldp_aggregator.store.sql.store import Damage, Store
+from ldp_aggregator.store.sql.tables import Result, SqlConnection, Work, writing
+from ldp_protocols import Campaign
+from ldp_protocols.framing import ID_BYTES
+
+SMALL: Final = 256
+"""Reports that are looked up and counted in one statement, where all of them are new. Of more some hardly ever are not,
+and looking every one up costs more than asking twice."""
+
+_OPEN: Final = (
+    "salt IS NULL AND max_reports IS NULL AND closed IS NULL "
+    "AND (opens IS NULL OR opens <= coalesce($1::timestamptz, clock_timestamp())) "
+    "AND (closes IS NULL OR closes > coalesce($1::timestamptz, clock_timestamp())) "
+    "AND (held_until IS NULL OR held_until <= clock_timestamp())"
+)
+"""Whether a campaign takes reports at ``$1``, by default now.
+
+Where the lock on its row had to be waited for, it is asked again of the row as it is then.
+"""
+_ID: Final = f"substring(records FROM at + 1 FOR {ID_BYTES})"
+_DIGEST: Final = f"substring(records FROM at + {ID_BYTES + 1} FOR {DIGEST_BYTES})"
+
+_AT_ONCE: Final = f"""
+WITH found AS (
+    SELECT number, id FROM campaigns WHERE id = ANY($2::text[]) AND {_OPEN} ORDER BY id FOR KEY SHARE
+), asked AS (
+    SELECT found.number, records, sums, reports, vouched, least_batch
+    FROM unnest($2::text[], $3::bytea[], $4::bytea[], $5::bigint[], $6::bigint[], $7::bigint[])
+        AS given (name, records, sums, reports, vouched, least_batch) JOIN found ON found.id = given.name
+), keys AS (
+    SELECT number, {_ID} AS id, {_DIGEST} AS digest
+    FROM asked CROSS JOIN LATERAL generate_series(0, length(records) - 1, {RECORD_BYTES}) AS at
+), known AS (
+    SELECT number FROM keys WHERE EXISTS (SELECT 1 FROM ids WHERE ids.campaign = keys.number AND ids.id = keys.id)
+), stored AS (
+    INSERT INTO ids (campaign, id, digest)
+    SELECT number, id, digest FROM keys WHERE number NOT IN (SELECT number FROM known) ORDER BY number, id
+), counted AS (
+    INSERT INTO parts (campaign, reports, sums, vouched, least_batch)
+    SELECT * FROM (SELECT number, reports, sums, vouched, least_batch FROM asked) AS part
+    WHERE number NOT IN (SELECT number FROM known) RETURNING campaign
+)
+SELECT found.id FROM counted JOIN found ON found.number = counted.campaign
+"""
+
+_IN_BULK: Final = f"""
+WITH found AS (SELECT number FROM campaigns WHERE id = $2 AND {_OPEN} FOR KEY SHARE), keys AS (
+    SELECT at / {RECORD_BYTES} AS position, {_ID} AS id, {_DIGEST} AS digest
+    FROM (SELECT $3::bytea AS records) AS given
+    CROSS JOIN LATERAL generate_series(0, length(records) - 1, {RECORD_BYTES}) AS at
+), inserted AS (
+    INSERT INTO ids (campaign, id, digest) SELECT number, id, digest FROM found CROSS JOIN keys
+    ON CONFLICT DO NOTHING RETURNING id
+), old AS (
+    SELECT position, (
+        SELECT digest FROM ids WHERE ids.campaign = (SELECT number FROM found) AND ids.id = keys.id
+    ) AS digest
+    FROM keys LEFT JOIN inserted USING (id)
+    WHERE inserted.id IS NULL AND (SELECT count(*) FROM inserted) * {RECORD_BYTES} < length($3::bytea)
+)
+SELECT number, (SELECT array_agg(position) FROM old) AS positions, (SELECT array_agg(digest) FROM old) AS digests
+FROM found
+"""
+
+_STORE: Final = (
+    f"INSERT INTO ids (campaign, id, digest) SELECT $1, {_ID}, {_DIGEST} FROM (SELECT $2::bytea AS records) AS given "
+    f"CROSS JOIN LATERAL generate_series(0, length(records) - 1, {RECORD_BYTES}) AS at"
+)
+
+
+async def count_at_once(db: PostgresConnection, batches: Mapping[str, Batch]) -> dict[str, Sequence[Outcome]]:
+    """One statement, which is a transaction of its own: the campaigns that take reports and know none of these.
+
+    Of what is not returned nothing was counted. An id that another instance stores meanwhile fails all of it.
+    """
+    settled = {name: batch.settle({}) for name, batch in batches.items()}
+    asked = [name for name, settlement in settled.items() if settlement.counted and not settlement.revealed]
+    if not asked:
+        return {}
+    parts = [settled[name] for name in asked]
+    records, sums = [batches[name].candidates.tobytes() for name in asked], [encode_part(part.sums) for part in parts]
+    numbers = zip(*((part.counted, part.vouched, part.least_batch) for part in parts), strict=True)
+    counted = await db.fetch(_AT_ONCE, db.told, asked, records, sums, *numbers)
+    return {row["id"]: settled[row["id"]].outcomes for row in counted}
+
+
+async def count_locked(db: PostgresConnection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:
+    """Count what is new of a batch, inside a transaction. Waits for another instance that inserts one of its ids.
+
+    Raises BlockingIOError where somebody is about to have the campaign for himself.
+    """
+    records = batch.candidates
+    found = await db.fetchrow(_IN_BULK, db.told, campaign_id, records.tobytes())
+    if found is None:
+        return await _count_alone(db, campaign_id, batch)
+    number, positions, digests = found
+    known = dict(zip(positions or (), digests or (), strict=True))
+    missed = [position for position, digest in known.items() if digest is None]
+    if missed:  # They were stored while this statement ran, and it does not see them.
+        known |= await known_digests(db, number, records, missed)
+    settlement = batch.settle(known)
+    await _add(db, campaign_id, number, settlement)
+    return settlement.outcomes
+
+
+async def _count_alone(db: PostgresConnection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:
+    """Say why a campaign takes nothing, or count where there is a greatest number: nobody else counts meanwhile."""
+    row = await campaigns.find(db, campaign_id)
+    if row is None:
+        return batch.refused(contract.UNKNOWN)
+    moment = await db.now()
+    refused = decisions.refuse_uploads(row, moment)
+    if refused is not None:  # Whoever closes or seals it holds its lock, and is not waited for.
+        return batch.refused(refused)
+    if row.max_reports is None:
+        raise BlockingIOError
+    try:
+        row = await campaigns.row(db, campaign_id, campaigns.ALONE)
+    except StoreError:  # It was being deleted.
+        return batch.refused(contract.UNKNOWN)
+    refused = decisions.refuse_uploads(row, moment)
+    if refused is not None:
+        return batch.refused(refused)
+    records = batch.candidates
+    known = await known_digests(db, row.number, records, range(len(records)))
+    chosen = batch.earliest(known, await campaigns.room(db, row) or 0)
+    if len(chosen):
+        await db.execute(_STORE, row.number, records[chosen].tobytes())
+    settlement = batch.settle(known, chosen)
+    await _add(db, campaign_id, row.number, settlement)
+    return settlement.outcomes
+
+
+async def _add(db: PostgresConnection, campaign_id: str, number: int, settlement: Settlement) -> None:
+    vouched = settlement.vouched
+    if settlement.revealed and settlement.vouched == settlement.counted:  # Else it takes nothing off, whatever was.
+        vouched = decisions.vouched_part(settlement, await campaigns.arrivals(db, await campaigns.row(db, campaign_id)))
+    if settlement.counted or vouched:
+        sums = encode_part(settlement.sums)
+        await campaigns.add_part(db, number, settlement.counted, sums, vouched, settlement.least_batch)
+
+
+PIECE: Final = 20_000
+"""Ids that are dropped in one transaction: nobody waits long for it, and its log stays small."""
+
+
+async def _drop_piece(db: SqlConnection, number: int, after: bytes) -> bytes | None:
+    """Returns the last id that was dropped, None where there are no more."""
+    last = await db.fetchrow(
+        "WITH piece AS (SELECT id FROM ids WHERE campaign = $1 AND id > $2 ORDER BY id LIMIT $3), "
+        "gone AS (DELETE FROM ids USING piece WHERE ids.campaign = $1 AND ids.id = piece.id) "
+        "SELECT id FROM piece ORDER BY id DESC LIMIT 1",
+        *(number, after, PIECE),
+    )
+    return None if last is None else bytes(last[0])
+
+
+async def known_digests(db: SqlConnection, number: int, records: Rows, positions: Sequence[int]) -> dict[int, bytes]:
+    """Position to stored digest of those records whose id is in the store."""
+    if not len(positions):
+        return {}
+    wanted = records[np.asarray(positions, dtype=np.int64), :ID_BYTES].tobytes()
+    rows = await db.fetch(
+        "SELECT wanted.position, ids.digest FROM (SELECT position, "
+        f"substring($1::bytea FROM position * {ID_BYTES} + 1 FOR {ID_BYTES}) AS id "
+        "FROM generate_series(0, $2::integer - 1) AS position) AS wanted "
+        "JOIN ids ON ids.campaign = $3 AND ids.id = wanted.id",
+        *(wanted, len(positions), number),
+    )
+    return {int(positions[position]): digest for position, digest in rows}
+
+
+HOLD_SECONDS: Final = 5
+"""How long a campaign is held for whoever wants it alone, and does not come."""
+
+
+class PostgresStore(Store):
+    """See :class:`ldp_aggregator.store.Store`. :meth:`open` connects and prepares the schema.
+
+    Without a ``clock`` the time is the database's: no instance's clock decides anything for the others.
+    """
+
+    _UNREADABLE = (asyncpg.SyntaxOrAccessError, asyncpg.DataCorruptedError)
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+        self._appended: Counter[str] = Counter()
+        """Parts that this instance has appended to each campaign since it last compacted them."""
+
+    @classmethod
+    async def open(cls, address: str, *, clock: Clock | None = None, read_only: bool = False) -> PostgresStore:
+        """``address`` is a ``postgresql://`` URL; what it leaves out comes from libpq's environment variables."""
+        return cls(await Sessions.open(address, clock=clock, read_only=read_only))
+
+    async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
+        # The database's time, as for everything else; a round trip that only windows need.
+        now = await self._sessions.run(lambda db: db.now(), "now") if decisions.needs_time(submissions) else None
+        batches = decisions.gather_by_campaign(submissions, now)
+        answers: dict[str, Sequence[Outcome]] = {}
+        try:
+            if sum(len(batch.firsts) for batch in batches.values()) <= SMALL:
+                answers = await self._count_at_once(batches)
+            rest = {name: batch for name, batch in batches.items() if name not in answers}
+            if rest:
+                answers |= await self._sessions.run(partial(_count_together, batches=rest), "count")
+        except StoreError as error:
+            if error.code != contract.STATEMENT:
+                raise
+            answers |= await self._count_apart({n: b for n, b in batches.items() if n not in answers})
+        for campaign_id, outcomes in answers.items():
+            if any(outcome.counted for outcome in outcomes):
+                await self._appended_to(batches[campaign_id].campaign)
+        return in_order(submissions, answers)
+
+    async def beat(self) -> None:
+        """A standby refuses, and so does a database that its provider made read-only."""
+        write_a_row = "UPDATE schema_version SET version = version"
+        await self._sessions.run(lambda db: db.execute(write_a_row), "beat", attempts=1)
+
+    async def check(self) -> list[Damage]:
+        return await self._sessions.run(self._findings, "check", isolation="repeatable_read")
+
+    @writing
+    async def renew(self, db: SqlConnection, *, keep_shares: bool = False) -> Restored:
+        """After it was put back as it once was: what ``restore_store`` does to a copy of an embedded store."""
+        now = await db.now()
+        forgotten = await forget_rights(db, now, keep_shares=keep_shares)
+        await renew(db, now)
+        return forgotten
+
+    async def close(self) -> None:
+        await self._sessions.close()
+
+    async def _count_at_once(self, batches: Mapping[str, Batch]) -> dict[str, Sequence[Outcome]]:
+        try:
+            return await self._sessions.run(lambda db: count_at_once(db, batches), "count", isolation=None)
+        except StoreError as error:
+            if isinstance(error.__cause__, asyncpg.UniqueViolationError):
+                return {}
+            raise
+
+    async def _count_apart(self, batches: Mapping[str, Batch]) -> dict[str, Sequence[Outcome]]:
+        """Count the others where the database refuses some campaigns. Each has a transaction of its own: what is
+        counted stays so, whatever becomes of the next.
+        """
+        answers: dict[str, Sequence[Outcome]] = {}
+        for name, batch in batches.items():
+            try:
+                answers |= await self._sessions.run(partial(_count_together, batches={name: batch}), "count")
+            except StoreError as error:  # Whatever is wrong with one, the next gets its turn.
+                if error.code != contract.STATEMENT:
+                    raise
+                LOG.error("a campaign was not counted", extra={"campaign": name, **told_of(error)})
+                answers[name] = batch.refused(contract.UNAVAILABLE)
+        if all(outcomes[0].refused == contract.UNAVAILABLE for outcomes in answers.values()):
+            await self.beat()  # Where that fails too, it is the database, and no campaign.
+        return answers
+
+    @writing
+    async def _claim(self, db: SqlConnection, campaign_id: str) -> None:
+        """Before a transaction that needs a campaign alone: those who count share their lock, and where they come one
+        after the other without a pause nobody else would ever get his. Waits for nobody, and ends by itself.
+        """
+        number = (await campaigns.row(db, campaign_id)).number
+        until = f"clock_timestamp() + interval '{HOLD_SECONDS} s'"
+        await db.execute(f"UPDATE campaigns SET held_until = {until} WHERE number = $1", number)
+
+    async def _forget_ids(self, db: SqlConnection, number: int) -> None:
+        """They are too many for a transaction that others wait for."""
+
+    async def _drop_ids(self, number: int) -> None:
+        last: bytes | None = b""
+        while last is not None:
+            last = await self._sessions.run(lambda db, after=last: _drop_piece(db, number, after), "seal_campaign")  # type: ignore[misc]
+
+    async def _stored_ids(self, db: SqlConnection, number: int) -> int:
+        found = await db.fetchrow("SELECT count(*) FROM ids WHERE campaign = $1", number)
+        return 0 if found is None else int(found[0])
+
+    async def _problems_of_ids(self, db: SqlConnection, row: CampaignRow) -> list[str]:
+        left = 0 if row.life.sealed is None else await self._stored_ids(db, row.number)
+        return [f"it is sealed, and {left} ids are left; 'campaign close --seal' drops them"] if left else []
+
+    async def _read(self, work: Work[Result], name: str = "") -> Result:
+        return await self._sessions.run(work, name)
+
+    _write = _read
+
+    async def _appended_to(self, campaign: Campaign) -> None:
+        """A part was appended and is durable; what goes wrong from here on changes no answer."""
+        self._appended[campaign.id] += 1
+        if self._appended[campaign.id] < COMPACT_AT:
+            return
+        del self._appended[campaign.id]
+        try:
+            await self._compact(campaign)
+        except StoreError as error:  # The reports are counted; compaction only saves readers some work.
+            LOG.warning("a tally was not compacted", extra={"campaign": campaign.id, "reason": kind_of(error)})
+
+    @writing
+    async def _compact(self, db: SqlConnection, campaign: Campaign) -> None:
+        await campaigns.compact(db, campaign, (await campaigns.row(db, campaign.id)).number)
+
+
+async def _count_together(db: PostgresConnection, batches: Mapping[str, Batch]) -> dict[str, Sequence[Outcome]]:
+    return {name: await count_locked(db, name, batch) for name, batch in batches.items()}

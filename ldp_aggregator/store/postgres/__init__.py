@@ -1,1 +1,0 @@
-"""The store on PostgreSQL, for any number of instances."""

@@ -1,0 +1,185 @@
+"""Connections to PostgreSQL and transactions on them, tried again where that may help."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from datetime import datetime
+from typing import Any, Final
+
+import asyncpg
+
+from ldp_aggregator.store.contract import STATEMENT, UNAVAILABLE, Clock, StoreError
+from ldp_aggregator.store.sql.tables import VERSION, Result, Row, check_version, make_tables
+
+SCHEMA: Final = "ldp_aggregator"
+
+ATTEMPTS: Final = 6
+FIRST_DELAY_SECONDS: Final = 0.05
+"""A failed transaction is tried again after a random time below this, doubled each time."""
+GIVE_UP_SECONDS: Final = 10.0
+"""No transaction is tried again after this: whoever waits is better told to come back."""
+MOST_CONNECTIONS: Final = 6
+CONNECT_SECONDS: Final = 5.0
+COMMAND_SECONDS: Final = 30.0
+LOCK_SECONDS: Final = 10
+"""Seconds that a statement waits for what somebody else holds."""
+
+_IDS: Final = """
+CREATE TABLE ids (campaign bigint NOT NULL, id bytea NOT NULL, digest bytea NOT NULL, PRIMARY KEY (campaign, id));
+CREATE TABLE schema_version (version bigint NOT NULL)
+"""
+
+
+_PASSING: Final = (
+    asyncpg.SerializationError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # The connection was lost while the pool took it back.
+    OSError,
+    TimeoutError,
+)
+"""Failures that another try may not meet; BlockingIOError: somebody is about to have a campaign for himself."""
+
+MADE_MEANWHILE: Final = (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateSchemaError)
+
+
+class PostgresConnection:
+    """See :class:`ldp_aggregator.store.sql.tables.SqlConnection`. ``told`` is the time, None for the database's own:
+    no instance's clock decides anything for the others.
+    """
+
+    def __init__(self, raw: Any, name: str, told: datetime | None) -> None:
+        self._raw = raw
+        self._prefix = f"/* {name} */ " if name else ""
+        self.told = told
+
+    async def fetch(self, statement: str, *values: Any) -> Sequence[Row]:
+        rows: Sequence[Row] = await self._raw.fetch(self._prefix + statement, *values)
+        return rows
+
+    async def fetchrow(self, statement: str, *values: Any) -> Row | None:
+        return await self._raw.fetchrow(self._prefix + statement, *values)
+
+    async def execute(self, statement: str, *values: Any) -> int:
+        done = (await self._raw.execute(self._prefix + statement, *values)).rpartition(" ")[2]
+        return int(done) if done.isdigit() else 0
+
+    @asynccontextmanager
+    async def savepoint(self) -> AsyncIterator[None]:
+        async with self._raw.transaction():
+            yield
+
+    async def now(self) -> datetime:
+        now: datetime = self.told or await self._raw.fetchval("SELECT clock_timestamp()")
+        return now
+
+
+class Sessions:
+    """A pool of connections that runs one transaction at a time on each."""
+
+    def __init__(self, pool: Any, clock: Clock | None) -> None:
+        self._pool = pool
+        self._clock = clock
+
+    @classmethod
+    async def open(cls, address: str, *, clock: Clock | None = None, read_only: bool = False) -> Sessions:
+        """Connect, and make the tables or check them. Raises StoreError, also where the database cannot be reached."""
+        try:
+            pool = await asyncpg.create_pool(
+                address,
+                min_size=1,
+                max_size=MOST_CONNECTIONS,
+                command_timeout=COMMAND_SECONDS,
+                timeout=CONNECT_SECONDS,
+                reset=_leave,
+                server_settings={
+                    "synchronous_commit": "on",
+                    "search_path": SCHEMA,
+                    "lock_timeout": f"{LOCK_SECONDS}s",
+                    **({"default_transaction_read_only": "on"} if read_only else {}),
+                },
+            )
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
+            # The message of a wrong address may hold the address, and that a password.
+            raise StoreError(f"the database cannot be reached ({type(error).__name__})") from None
+        sessions = cls(pool, clock)
+        try:
+            await sessions.run(_check_tables if read_only else _prepare_tables, passing=MADE_MEANWHILE)
+        except BaseException:
+            await sessions.close()
+            raise
+        return sessions
+
+    async def run(
+        self,
+        work: Callable[[PostgresConnection], Awaitable[Result]],
+        name: str = "",
+        *,
+        isolation: str | None = "read_committed",
+        attempts: int = ATTEMPTS,
+        passing: tuple[type[Exception], ...] = (),
+    ) -> Result:
+        """One transaction; where ``isolation`` is None each statement is one of its own.
+
+        Raises StoreError where the database fails, and goes on failing. What is ``passing`` is tried again, too.
+        """
+        give_up = time.monotonic() + GIVE_UP_SECONDS
+        for attempt in range(attempts):
+            try:
+                async with (
+                    self._pool.acquire(timeout=CONNECT_SECONDS) as raw,
+                    nullcontext() if isolation is None else raw.transaction(isolation=isolation),
+                ):
+                    return await work(PostgresConnection(raw, name, None if self._clock is None else self._clock()))
+            except (*_PASSING, *passing) as error:  # Trying again is the point.
+                if attempt + 1 == attempts or time.monotonic() > give_up:
+                    code = STATEMENT if isinstance(error, BlockingIOError) else UNAVAILABLE
+                    raise StoreError(f"the database answered: {type(error).__name__}", code) from error
+                await asyncio.sleep(random.uniform(0, FIRST_DELAY_SECONDS * 2**attempt))  # noqa: S311 - only a delay
+            except asyncpg.PostgresError as error:
+                raise StoreError(f"the database answered: {error}", STATEMENT) from error
+        raise AssertionError("the last attempt returns or raises")
+
+    async def close(self) -> None:
+        """Let whoever still works end first, for so long as a command may take."""
+        try:
+            await asyncio.wait_for(self._pool.close(), COMMAND_SECONDS)
+        except TimeoutError:  # A connection was lost in a way that the pool did not notice.
+            self._pool.terminate()
+
+
+async def _check_tables(db: PostgresConnection) -> None:
+    """Refuse what has no tables, or not those of this version; nothing is changed. Raises StoreError."""
+    if not await _has_tables(db):
+        raise StoreError("there is no store in this database; 'ldp-aggregator serve' or 'campaign create' makes one")
+    found = await db.fetchrow("SELECT version FROM schema_version")
+    check_version(0 if found is None else found[0])
+
+
+async def _prepare_tables(db: PostgresConnection) -> None:
+    """Make the tables where there are none; refuse those of another version. Raises StoreError.
+
+    Of two instances that make them at once, one fails with :data:`MADE_MEANWHILE`, and finds them when it tries again.
+    """
+    if not await _has_tables(db):
+        await db.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+        await make_tables(db, "postgres", _IDS)
+        await db.execute("INSERT INTO schema_version VALUES ($1)", VERSION)
+    await _check_tables(db)
+
+
+async def _has_tables(db: PostgresConnection) -> bool:
+    found = await db.fetchrow("SELECT to_regclass($1) IS NOT NULL", f"{SCHEMA}.schema_version")
+    return found is not None and bool(found[0])
+
+
+async def _leave(_: Any) -> None:
+    """Nothing is set on a connection but for a transaction: it goes back as it came, without asking the database."""

@@ -1,1 +1,0 @@
-"""Budgets, sensitivities and exact noise: what the guarantees of all trainers rest on."""

@@ -1,0 +1,140 @@
+"""Uploads and the dashboard: what a campaign refused is on its page by code, and no upload waits for a page."""
+
+import asyncio
+import sys
+import threading
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import ldp_aggregator.dashboard
+from ldp_aggregator.dashboard.drawing import words
+from ldp_aggregator.dashboard.page_sources import UNEXPLAINED, refused_by
+from ldp_aggregator.server.metrics import REPORT, UPLOAD, Metrics
+from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
+from ldp_client import perturb
+from ldp_protocols import encode_upload
+
+MOST_CAMPAIGNS = 1000
+
+
+# The second kind is answered by aiohttp; the first takes the short way once the campaign is known to be open.
+on_both_ways = pytest.mark.parametrize(
+    "headers", [{}, {"Origin": "https://app.example.org"}], ids=["short way", "long way"]
+)
+RECORD = {"age": "young", "income": 3, "hours": 4}
+
+
+def row(code, told, sentence):
+    return f'<td><code>{code}</code></td><td class="num">{told}</td><td class="wide">{words.sentence(sentence)}</td>'
+
+
+def conflicting(campaign):
+    """An answer, and another one under its id."""
+    (first,) = perturb(campaign, RECORD, "yes")
+    second = first
+    while (second.question, second.payload) == (first.question, first.payload):
+        second = replace(perturb(campaign, RECORD, "yes")[0], id=first.id)
+    return encode_upload([first], campaign), encode_upload([second], campaign)
+
+
+@on_both_ways
+async def test_a_campaign_shows_what_it_refused_with_the_sentence_of_each_code(dashboard, headers):
+    campaign, other = await dashboard.publish(), await dashboard.publish(title="Another one")
+    first, second = conflicting(campaign)
+    assert [await dashboard.upload(campaign, body, **headers) for body in (first, second, second)] == [200] * 3
+    assert [await dashboard.upload(campaign, b"no upload", **headers) for _ in range(3)] == [400] * 3
+    assert await dashboard.upload(campaign, encode_upload(perturb(campaign, RECORD, "no"), campaign), **headers) == 200
+    for path in (f"/campaigns/{campaign.id}", "/"):
+        text = (await dashboard.get(path))[1]
+        assert row("conflicting-report", "2\u00a0reports", REPORT_CODES["conflicting-report"]) in text
+        assert row("malformed-upload", "3\u00a0uploads", PROBLEMS["malformed-upload"].title) in text
+    text = await dashboard.page(other)
+    assert "conflicting-report" not in text
+    assert "Nothing was refused." in text
+    await dashboard.store.close_campaign(other.id)
+    late = encode_upload(perturb(other, RECORD, "yes"), campaign)
+    assert [await dashboard.upload(other, late, **headers) for _ in range(2)] == [409, 409]
+    told = row("campaign-closed", "2\u00a0uploads", PROBLEMS["campaign-closed"].title)
+    assert told in await dashboard.page(other), "what comes too late is told of as uploads and not as reports"
+
+
+async def test_what_names_no_campaign_is_counted_for_none_and_so_many_campaigns_at_most_are_told_apart(dashboard):
+    campaign = await dashboard.publish()
+    for name in ("A" * 43, "x"):
+        async with dashboard.session.post(f"{dashboard.public}/v1/campaigns/{name}/reports", data=b"") as answer:
+            assert answer.status == 404
+    async with dashboard.session.get(f"{dashboard.operations}/metrics") as answer:
+        assert "ldp_campaign_refusals_total{" not in await answer.text()
+    assert "Nothing was refused." in await dashboard.page(campaign)
+    metrics = Metrics()
+    for number in range(MOST_CAMPAIGNS + 5):
+        metrics.count_refused(f"campaign {number}", UPLOAD, "malformed-upload")
+    metrics.count_refused("campaign 0", UPLOAD, "malformed-upload")
+    readings = metrics.readings()
+    assert len(readings.campaigns) == MOST_CAMPAIGNS
+    assert readings.campaigns["campaign 0"] == {(UPLOAD, "malformed-upload"): 2}
+
+
+def test_every_code_that_can_refuse_has_a_sentence():
+    metrics = Metrics()
+    for code in REPORT_CODES:
+        metrics.count_refused("c", REPORT, code)
+    for code in PROBLEMS:
+        metrics.count_refused("c", UPLOAD, code)
+    titles = {code: kind.title for code, kind in PROBLEMS.items()}
+    found = refused_by(metrics.readings(), "c", REPORT_CODES, titles)
+    assert len(found) == len(REPORT_CODES) + len(PROBLEMS)
+    assert UNEXPLAINED not in {one.sentence for one in found}
+    same = {one.what: one.sentence for one in found if one.code == "campaign-closed"}
+    assert same == {REPORT: REPORT_CODES["campaign-closed"], UPLOAD: titles["campaign-closed"]}
+
+
+FOLDER = str(Path(ldp_aggregator.dashboard.__file__).parent)
+
+
+@contextmanager
+def traced(ran):
+    """Notes which files' functions are called, here and in threads that begin meanwhile."""
+
+    def note(frame, event, _argument):
+        if event == "call":
+            ran.add(frame.f_code.co_filename)
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+
+@on_both_ways
+async def test_no_line_of_the_dashboard_runs_while_an_upload_is_answered(dashboards, headers):
+    ran: set[str] = set()
+    # From the start on, so that the threads that the store writes in are seen, too.
+    with traced(ran):
+        async with dashboards() as dashboard:
+            campaign = await dashboard.publish(people=3)
+            assert (await dashboard.get(f"/campaigns/{campaign.id}"))[0] == 200
+            assert of_dashboard(ran), "what is looked for below would be found"
+            # Its samples are taken twice a minute, whatever devices send, and could fall among the uploads.
+            (history,) = (task for task in asyncio.all_tasks() if task.get_name() == "history")
+            history.cancel()
+            await asyncio.wait([history])
+            ran.clear()
+            for _ in range(5):
+                body = encode_upload(perturb(campaign, RECORD, "no"), campaign)
+                assert await dashboard.upload(campaign, body, **headers) == 200
+            assert await dashboard.upload(campaign, b"no upload", **headers) == 400
+            seen = set(ran)
+            assert any("/ldp_aggregator/server/" in name for name in seen)
+            assert any("/ldp_aggregator/store/sqlite/" in name for name in seen)
+            assert of_dashboard(seen) == []
+
+
+def of_dashboard(files):
+    return sorted(name for name in files if name.startswith(FOLDER))

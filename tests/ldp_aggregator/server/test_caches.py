@@ -1,0 +1,127 @@
+"""Documents and campaigns in memory: bytes for who reads, a parse for who counts, as many as fit."""
+
+import asyncio
+import gc
+import threading
+from unittest.mock import AsyncMock
+
+import pytest
+from cells import cell_campaign
+
+from ldp_aggregator.server import caches
+from ldp_aggregator.server.caches import CampaignCache, SizedCache
+from ldp_aggregator.store import StoreError
+from ldp_aggregator.store.contract import unknown_campaign
+from ldp_protocols import Campaign
+
+
+class CountedDocuments:
+    """A store of documents that counts how often each is read."""
+
+    def __init__(self, campaigns):
+        self.documents = {campaign.id: campaign.document for campaign in campaigns}
+        self.reads = []
+
+    async def document(self, campaign_id):
+        self.reads.append(campaign_id)
+        await asyncio.sleep(0)
+        if campaign_id not in self.documents:
+            raise unknown_campaign(campaign_id)
+        return self.documents[campaign_id]
+
+
+@pytest.fixture
+def parses(monkeypatch):
+    """Note the campaigns that were parsed, and in which thread."""
+    seen = []
+
+    class Watched(Campaign):
+        @classmethod
+        def parse(cls, document, campaign_id=None):
+            seen.append((campaign_id, threading.current_thread()))
+            return Campaign.parse(document, campaign_id)
+
+    monkeypatch.setattr(caches, "Campaign", Watched)
+    return seen
+
+
+async def test_two_hundred_campaigns_in_turn_are_served_unparsed_and_read_once(server, parses):
+    campaigns = [await server.publish(title=f"number {number}") for number in range(200)]
+    server.store.document = read = AsyncMock(wraps=server.store.document)
+    for _ in range(3):
+        for campaign in campaigns:
+            answer = await server.ask("GET", f"{server.public}/v1/campaigns/{campaign.id}")
+            assert (answer.content, answer.headers["ETag"]) == (campaign.document, f'"{campaign.id}"')
+    assert parses == []
+    assert sorted(call.args[0] for call in read.call_args_list) == sorted(campaign.id for campaign in campaigns)
+
+
+async def test_who_waits_for_a_campaign_waits_for_one_parse_beside_the_loop(parses):
+    campaign = cell_campaign()
+    cache = CampaignCache(CountedDocuments([campaign]))
+    leaving = asyncio.create_task(cache.get(campaign.id))
+    waiting = [asyncio.create_task(cache.get(campaign.id)) for _ in range(20)]
+    await asyncio.sleep(0)
+    leaving.cancel()
+    found = await asyncio.gather(*waiting)
+    assert all(one is found[0] for one in found)
+    assert await cache.get(campaign.id) is found[0]
+    [(parsed, thread)] = parses
+    assert parsed == campaign.id
+    assert thread is not threading.current_thread()
+
+
+async def test_what_does_not_fit_goes_and_the_last_one_asked_for_stays(parses):
+    campaigns = [cell_campaign(title=f"number {number}") for number in range(4)]
+    size = len(campaigns[0].document)
+    store = CountedDocuments(campaigns)
+    cache = CampaignCache(store, document_bytes=3 * size, parsed_bytes=2 * size)
+    for number in (0, 1, 0, 2, 0, 1):
+        assert (await cache.get(campaigns[number].id)).id == campaigns[number].id
+    assert [parsed for parsed, _ in parses] == [campaigns[number].id for number in (0, 1, 2, 1)]
+    assert store.reads == [campaigns[number].id for number in (0, 1, 2)]
+    await cache.document(campaigns[3].id)
+    await cache.document(campaigns[1].id)
+    assert len(store.reads) == 4
+    values = SizedCache(10)
+    values.put("a", 1, 4)
+    values.put("b", 2, 100)
+    assert (values.get("a"), values.get("b")) == (None, 2), "a value larger than the cache is kept alone"
+    values.put("b", 3, 5)
+    values.put("c", 4, 5)
+    assert (values.get("b"), values.get("c")) == (3, 4)
+
+
+async def test_a_campaign_that_is_not_there_is_asked_for_again():
+    campaign = cell_campaign()
+    store = CountedDocuments([])
+    cache = CampaignCache(store)
+    for _ in range(2):
+        with pytest.raises(StoreError, match="no campaign has the id"):
+            await cache.get(campaign.id)
+    store.documents[campaign.id] = campaign.document
+    assert (await cache.get(campaign.id)).id == campaign.id
+    with pytest.raises(StoreError, match="no campaign has the id"):
+        await cache.document("../../etc/passwd")
+
+
+async def test_who_asks_for_no_campaign_and_hangs_up_leaves_nothing_in_the_log():
+    told = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: told.append(what))
+    leaving = asyncio.create_task(CampaignCache(CountedDocuments([])).get(cell_campaign().id))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    del leaving
+    gc.collect()
+    assert told == []
+
+
+async def test_a_damaged_document_is_not_served_for_caches_to_keep(server):
+    campaign, other = await server.publish(), await server.publish(title="Other")
+    await server.store._write(
+        lambda db: db.execute("UPDATE campaigns SET document = $1 WHERE id = $2", other.document, campaign.id)
+    )
+    for one, status in ((campaign, 503), (other, 200)):
+        assert (await server.ask("GET", f"{server.public}/v1/campaigns/{one.id}")).status == status

@@ -1,0 +1,233 @@
+"""The particulars of PostgreSQL: several instances, restarts, how often it is asked, who has a campaign alone."""
+
+import asyncio
+import itertools
+from datetime import timedelta
+
+import asyncpg
+import pytest
+from cells import cell_report, cells_of, count, publish, submission
+
+from ldp_aggregator.store import Outcome, StoreError, open_store
+from ldp_aggregator.store import postgres as postgres_store
+from ldp_aggregator.store.contract import utc_now
+from ldp_aggregator.store.decisions import gather, refuse_uploads
+from ldp_aggregator.store.postgres import PostgresStore
+from ldp_aggregator.store.postgres_sessions import Sessions
+from ldp_aggregator.store.sql import campaigns
+from ldp_aggregator.store.sql.tables import VERSION
+
+
+async def test_what_another_instance_counts_just_before_we_insert_counts_once(instances, monkeypatch):
+    campaign = await publish(instances[0])
+    at_once = postgres_store.count_at_once
+
+    async def too_late(*given):
+        monkeypatch.setattr(postgres_store, "count_at_once", at_once)
+        await count(instances[1], campaign, (1, 2))
+        return {}
+
+    conflict = cell_report(campaign, 2, cell=9)
+    monkeypatch.setattr(postgres_store, "count_at_once", too_late)
+    outcomes = await instances[0].count([submission(campaign, (0, 1)), submission(campaign, [conflict])])
+    assert outcomes == [Outcome(1, 1), Outcome(rejected=((conflict.id, "conflicting-report"),))]
+    assert await cells_of(instances[0], campaign, 10) == [1, 1, 1] + [0] * 7
+
+
+async def test_a_greatest_number_of_reports_holds_exactly_across_instances(instances):
+    campaign = await publish(instances[0], 2048, max_reports=50)
+    groups = [range(start, start + 10) for start in range(0, 200, 10)]
+    outcomes = await asyncio.gather(
+        *(count(instances[place % 2], campaign, group) for place, group in enumerate(groups))
+    )
+    assert sum(outcome.counted for outcome in outcomes) == 50
+    assert (await instances[0].state(campaign.id)).reports == 50
+
+
+async def test_a_database_that_was_made_read_only_fails_its_check(instances, postgres, tmp_path):
+    """Providers do that where the disk is full; what was connected before notices with its next connection."""
+    connection = await asyncpg.connect(postgres.address)
+    name = await connection.fetchval("SELECT current_database()")
+    await connection.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+    store = PostgresStore(await Sessions.open(postgres.address, clock=utc_now))
+    try:
+        with pytest.raises(StoreError, match="read-only transaction"):
+            await store.beat()
+    finally:
+        await store.close()
+        await connection.execute("SET default_transaction_read_only = off")
+        await connection.execute(f'ALTER DATABASE "{name}" RESET default_transaction_read_only')
+        await connection.close()
+
+
+async def test_another_schema_version_is_refused_and_an_address_that_does_not_answer_told_without_its_password(
+    instances, postgres, tmp_path
+):
+    connection = await asyncpg.connect(postgres.address)
+    await connection.execute("UPDATE ldp_aggregator.schema_version SET version = version + 1")
+    await connection.close()
+    with pytest.raises(StoreError, match=f"version {VERSION + 1}, and this program reads version {VERSION}"):
+        await open_store(tmp_path, postgres.address)
+    with pytest.raises(StoreError, match="cannot be reached") as caught:
+        await open_store(tmp_path, "postgresql://someone:geheim@127.0.0.1:1/nothing")
+    assert "geheim" not in str(caught.value)
+
+
+@pytest.fixture
+def store(instances):
+    return instances[0]
+
+
+@pytest.fixture
+async def asked(store):
+    """Every query of the store, transactions' beginnings and ends too."""
+    seen = []
+    async with store._sessions._pool.acquire() as db:
+        # The pool has one connection while nobody needs a second.
+        connection = db._con
+    connection.add_query_logger(lambda record: seen.append(" ".join(record.query.split())[:40]))
+    return seen
+
+
+async def test_a_group_of_new_reports_asks_the_database_once(asked, store):
+    several = [await publish(store, 1024, title=title) for title in ("one", "two", "three")]
+    uploads = [submission(several[number % 3], [number]) for number in range(postgres_store.SMALL + 1)]
+    await store.count(uploads[:1])  # A connection asks once for the types of what it is sent.
+    asked.clear()
+    assert [outcome.counted for outcome in await store.count(uploads[1:])] == [1] * postgres_store.SMALL
+    assert len(asked) == 1, asked
+    for _ in range(2):
+        asked.clear()
+        assert [outcome.duplicates for outcome in await store.count(uploads[:1])] == [1]
+    assert len(asked) == 6, asked  # Whether something was vouched for is asked where it came again.
+
+
+async def test_a_large_upload_asks_the_database_four_times_and_a_statement_names_the_method_that_asks_it(asked, store):
+    campaign = await publish(store, 4096)
+    await count(store, campaign, range(3500, 4000))
+    for start, fresh in ((0, 2000), (1000, 1000)):
+        asked.clear()
+        assert (await count(store, campaign, range(start, start + 2000))).counted == fresh
+        assert len(asked) == 4, asked
+    asked.clear()
+    await store.tally(campaign.id)
+    assert [query.partition(" */")[0] for query in asked if query.startswith("/*")] == ["/* tally"] * 3
+
+
+async def test_the_statements_count_where_the_decisions_do_and_nowhere_else(store, clock):
+    """Every combination of what a campaign's row may say, at every moment around it."""
+    hour = timedelta(hours=1)
+    moments = (None, clock() - hour, clock(), clock() + hour)
+    cases = list(itertools.product(moments, moments, (None, clock()), (None, b"s" * 32), (None, 5)))
+    assert len(cases) == 128
+    campaign = await publish(store)
+    batch = gather(campaign, [submission(campaign, [1])])
+
+    for case in reversed(cases):  # The last leaves it open.
+
+        async def work(db, case=case):
+            await db.execute(
+                "UPDATE campaigns SET opens = $1, closes = $2, closed = $3, salt = $4, max_reports = $5", *case
+            )
+            row = await campaigns.row(db, campaign.id)
+            found = await db.fetch(f"SELECT 1 FROM campaigns WHERE {postgres_store._OPEN}", clock())
+            return bool(found), refuse_uploads(row, clock()) is None and row.max_reports is None
+
+        guard, decided = await store._write(work)
+        assert guard == decided, case
+    assert await store._write(lambda db: postgres_store.count_at_once(db, {campaign.id: batch}))
+
+
+async def test_a_campaign_is_closed_while_uploads_never_pause(database, store, opened, clock, monkeypatch):
+    """Counting shares a lock, and here it is let go only when the next one has come: nobody else would ever get it."""
+    monkeypatch.setattr("ldp_aggregator.store.postgres_sessions.LOCK_SECONDS", 2)
+    campaign = await publish(store, 4096)
+    other = await opened("data", database=database, clock=clock)
+    numbers, entered, over, come = itertools.count(), [], asyncio.Event(), asyncio.Condition()
+
+    async def chained(db):
+        number = next(numbers)
+        batch = gather(campaign, [submission(campaign, [number])])
+        try:
+            outcomes = await postgres_store.count_locked(db, campaign.id, batch)
+        except BlockingIOError:
+            over.set()
+            raise
+        finally:
+            async with come:
+                entered.append(number)
+                come.notify_all()
+        async with come:
+            await come.wait_for(lambda: entered[-1] != number or over.is_set())
+        return outcomes[0]
+
+    async def feed():
+        while not over.is_set() and (await store._write(chained)).refused is None:
+            pass
+
+    feeding = [asyncio.create_task(feed()) for _ in range(3)]
+    async with come:
+        await come.wait_for(lambda: len(entered) > 10)
+    try:
+        state = await other.close_campaign(campaign.id)
+    finally:
+        over.set()
+        async with come:
+            come.notify_all()
+        await asyncio.gather(*feeding, return_exceptions=True)
+    assert (await other.state(campaign.id)).reports == state.reports > 0
+
+
+@pytest.fixture
+async def another(postgres):
+    """A connection of somebody else, in a transaction."""
+    connection = await asyncpg.connect(postgres.address)
+    await connection.execute("SET search_path TO ldp_aggregator; BEGIN")
+    yield connection
+    await connection.close()
+
+
+async def test_who_closes_waits_for_what_is_being_counted(store, another):
+    """Else the number of reports that closing tells is not the last."""
+    campaign = await publish(store)
+    await another.execute("SELECT 1 FROM campaigns FOR KEY SHARE")
+    closing = asyncio.create_task(store.close_campaign(campaign.id))
+    assert not (await asyncio.wait([closing], timeout=0.3))[0]
+    await another.execute("COMMIT")
+    assert (await closing).life.closed is not None
+
+
+@pytest.mark.parametrize("reports", [1, 2000])
+async def test_who_counts_waits_for_who_closes(store, another, reports):
+    campaign = await publish(store, 4096)
+    await another.execute("SELECT 1 FROM campaigns FOR UPDATE; UPDATE campaigns SET closed = clock_timestamp()")
+    counting = asyncio.create_task(count(store, campaign, range(reports)))
+    assert not (await asyncio.wait([counting], timeout=0.3))[0]
+    await another.execute("COMMIT")
+    assert await counting == Outcome(refused="campaign-closed")
+
+
+async def test_who_wanted_a_campaign_alone_and_died_holds_it_for_a_moment_only(store, monkeypatch):
+    monkeypatch.setattr("ldp_aggregator.store.postgres_sessions.FIRST_DELAY_SECONDS", 0.001)
+    campaign = await publish(store)
+    await store._claim(campaign.id)
+    assert await count(store, campaign, [1]) == Outcome(refused="store-unavailable")
+    await store._write(lambda db: db.execute("UPDATE campaigns SET held_until = clock_timestamp() - interval '1 ms'"))
+    assert await count(store, campaign, [1]) == Outcome(counted=1)
+
+
+async def test_ids_that_a_dying_process_left_of_a_sealed_campaign_are_told_and_dropped(store, monkeypatch):
+    campaign = await publish(store, 2048)
+    await count(store, campaign, range(100))
+    await store.close_campaign(campaign.id)
+    await store._seal(campaign.id, at_once=True)  # And it dies here.
+    [finding] = await store.check()
+    assert "100 ids are left" in finding.problem
+    monkeypatch.setattr("ldp_aggregator.store.postgres.PIECE", 7)
+    await store.seal_campaign(campaign.id)
+    assert tuple(await store._read(lambda db: db.fetchrow("SELECT count(*) FROM ids"))) == (0,)
+
+
+async def test_instances_that_start_at_once_on_an_empty_database_make_one_store(database, opened):
+    stores = await asyncio.gather(*(opened("data", database=database) for _ in range(4)))
+    assert len({(await store.origin()).generation for store in stores}) == 1
