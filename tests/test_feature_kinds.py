@@ -22,6 +22,7 @@ from ldp_aggregator import NaiveBayes, estimate, train
 from ldp_aggregator.audit import audit
 from ldp_aggregator.audit.asking import features as audited
 from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.dashboard.drawing.learned_features import believed, of_features
 from ldp_aggregator.dashboard.public import _asked
 from ldp_aggregator.learning.evaluation_round import evaluation_draft
 from ldp_aggregator.learning.projections import add_to_draft, fit_projection, moments_of_table
@@ -313,6 +314,8 @@ def test_pages_and_tables_take_them() -> None:
     assert (forms["hour"].says, forms["hour"].values[:2]) == ("a number, to which 24 may be added", ("0", "4"))
     assert (forms["light"].says, forms["light"].low, forms["light"].high) == ("a number from 0 to 100", 0.0, 100.0)
     assert "a number, to which 24 may be added" in campaign._repr_html_()
+    found = estimate(campaign, simulate(campaign, *people(500), 7))
+    assert {figure.title for figure in of_features(found, believed(found), 1)} == set(forms)
     texts = pd.DataFrame({"colour": ["red"], "hour": ["7"], "light": ["5"], "sound": ["6"], "y": ["a"]})
     table = typed(texts, campaign.features, campaign.label, "t.csv")
     assert (table.frame["hour"][0], table.frame["light"][0]) == ("7", 5.0)
@@ -340,7 +343,13 @@ def production() -> list[str]:
     """Every file of the four clients, the aggregator and the simulator."""
     folders = ["protocols/ldp_protocols", "ldp_client", "ldp_aggregator", "simulations/ldp_simulations"]
     folders += ["javascript/src", "kotlin/src/main", "swift/Sources"]
-    listed = subprocess.run(["git", "ls-files", *folders], cwd=ROOT, capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *folders],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return [path for path in listed.stdout.split() if not path.endswith(".min.js")]
 
 
