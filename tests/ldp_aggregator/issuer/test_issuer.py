@@ -2,6 +2,7 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -9,6 +10,8 @@ import tomllib
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import ClassVar
 
 import pytest
 from drafts import draft, text
@@ -20,7 +23,7 @@ from ldp_protocols.tokens import REQUEST_TYPE, RESPONSE_TYPE
 
 pytest.importorskip("gmpy2")
 
-from ldp_aggregator.issuer import TokenIssuer, make_issuer_key, public_key, read_issuer_key
+from ldp_aggregator.issuer import TokenIssuer, issuing, make_issuer_key, public_key, read_issuer_key
 
 REQUEST, RESPONSE = bytes.fromhex(PUBLISHED["token_request"]), bytes.fromhex(PUBLISHED["token_response"])
 
@@ -93,6 +96,53 @@ def test_many_at_once_get_no_more(people):
     assert ends == ["signed"] * 3 + ["tokens-spent"] * 5
 
 
+class Watched(sqlite3.Connection):
+    """Notes how a connection syncs whenever something is written."""
+
+    synced: ClassVar[list[int]] = []
+
+    def execute(self, statement, *arguments):
+        if statement.startswith("INSERT"):
+            self.synced.append(super().execute("PRAGMA synchronous").fetchone()[0])
+        return super().execute(statement, *arguments)
+
+
+def test_what_was_signed_is_on_disk_before_the_signature_is_told(issuer, monkeypatch):
+    """2 is FULL: each transaction is synced. With less, a power cut would let a person have one more."""
+    real = sqlite3.connect
+    monkeypatch.setattr(Watched, "synced", [])
+    monkeypatch.setattr("sqlite3.connect", lambda *given, **named: real(*given, factory=Watched, **named))
+    issuer.sign("ann", request_of(5))
+    issuer.sign("bob", request_of(6))
+    assert Watched.synced == [2, 2]
+
+
+def test_nothing_is_signed_where_the_count_cannot_be_kept(issuer, people, code_of, monkeypatch):
+    raised = []
+    monkeypatch.setattr("gmpy2.powmod_sec", lambda *_: raised.append(1))
+    with closing(sqlite3.connect(people)) as database, database:
+        database.execute("DROP TABLE signed")
+    assert code_of(LdpError, issuer.sign, "ann", request_of(5)) == "people-unavailable"
+    assert raised == []
+
+
+def test_the_secret_power_is_taken_by_the_function_that_takes_the_same_time_for_every_secret(issuer, monkeypatch):
+    real, secret, taken = issuing.gmpy2.powmod_sec, SIGNER.private_numbers().d, []
+
+    def noted(base, exponent, modulus):
+        taken.append(exponent)
+        return real(base, exponent, modulus)
+
+    def public(base, exponent, modulus=None):
+        assert exponent != secret
+        return pow(base, exponent, modulus)
+
+    monkeypatch.setattr(issuing.gmpy2, "powmod_sec", noted)
+    monkeypatch.setattr(issuing, "pow", public, raising=False)
+    issuer.sign("ann", request_of(5))
+    assert taken == [secret]
+
+
 def test_a_file_that_cannot_be_written_signs_nothing(tmp_path, code_of):
     assert code_of(LdpError, TokenIssuer, SIGNER, tmp_path / "no" / "people.sqlite") == "people-unavailable"
 
@@ -120,6 +170,7 @@ def post(url, body, **headers):
     request = urllib.request.Request(url, body, {"Content-Type": REQUEST_TYPE} | headers)
     try:
         with urllib.request.urlopen(request, timeout=20) as answer:
+            assert answer.headers["Cache-Control"] == "no-store", "no cache on the way keeps somebody's token"
             return answer.status, answer.headers["Content-Type"], answer.read()
     except urllib.error.HTTPError as refused:
         with refused:

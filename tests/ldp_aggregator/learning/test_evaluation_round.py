@@ -62,9 +62,13 @@ def told_nothing(asked):
     return np.full((asked.places, 2), 1 / (2 * asked.places))
 
 
-def test_figures_are_unbiased_and_their_intervals_cover():
+def test_figures_are_unbiased_and_their_intervals_cover_in_93_to_97_of_100_runs():
+    """Of 1,000 runs: intervals that cover 90 % pass with a chance of .004, right ones fail with one of .001 a figure;
+    a mean that is off by a fifth of its spread is found.
+    """
     campaign = evaluation(privacy={"epsilon": 2.0})
     law = truth(campaign, *people(4_000))
+    law = 0.8 * law + 0.2 / law.size  # No bin is of one class alone: an estimate is not cut off at 0 or 1.
     said = said_of(campaign.evaluation)
     first, second = law[:, 0] / law[:, 0].sum(), law[:, 1] / law[:, 1].sum()
     expected = {
@@ -74,14 +78,14 @@ def test_figures_are_unbiased_and_their_intervals_cover():
         "class": law[:, 1].sum(),
         "confusion": law[said == 0, 1].sum(),
         "area": sum(second[i] * (first[:i].sum() + first[i] / 2) for i in range(len(law))),
-        "bin": law[-1, 1] / law[-1].sum(),
+        "bin": law[1, 1] / law[1].sum(),
         "true positive": law[1:, 1].sum() / law[:, 1].sum(),
     }
     found = []
-    for seed in range(RUNS):
+    for seed in range(1_000):
         told = evaluate(campaign, answers(campaign, law, 40_000, seed))
         found.append({"accuracy": told.as_trained, "class": told.classes["b"], "area": told.area})
-        found[-1] |= {"bin": told.calibration[-1]["measured"], "true positive": told.roc[0]["true_positive"]}
+        found[-1] |= {"bin": told.calibration[1]["measured"], "true positive": told.roc[0]["true_positive"]}
         if not told.threshold:  # Those of the published threshold are of another one where it was moved.
             found[-1] |= {"recall": told.recall["b"], "precision": told.precision["b"]}
             found[-1] |= {"confusion": told.confusion[0][1]}
@@ -89,8 +93,8 @@ def test_figures_are_unbiased_and_their_intervals_cover():
         figures = [one[name] for one in found if name in one]
         values = np.array([one.value for one in figures])
         covered = np.mean([one.low <= value <= one.high for one in figures])
-        assert abs(values.mean() - value) < 4 * values.std() / math.sqrt(len(values)) + 0.01, name
-        assert covered > 0.9, name
+        assert abs(values.mean() - value) < 0.2 * values.std(), name
+        assert 0.925 < covered < 0.975, name
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])

@@ -1,6 +1,7 @@
 """Housekeeping: campaigns that need not be kept are deleted in time; room, files, backups and ends are observed."""
 
 import asyncio
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -116,6 +117,43 @@ async def test_room_files_backups_and_ends_are_observed(tmp_path, certificate):
     assert abs(values["ldp_last_backup_timestamp_seconds", ""] - now) < 60
     assert values["ldp_directory_expires_timestamp_seconds", key] == expires.timestamp()
     assert 9 * 86400 < values["ldp_certificate_expires_timestamp_seconds", ""] - now < 11 * 86400
+
+
+async def test_only_a_backup_and_a_signature_that_succeeded_are_told_and_of_several_the_last(store, tmp_path, clock):
+    """An alarm about a backup that is missing must not be put out by one that failed."""
+    settings, keys = Settings(data=tmp_path), [public_key(bytes([number]) * 32) for number in (1, 2)]
+
+    async def ends(act, detail="", *, failed=False):
+        with suppress(StoreError):
+            async with recorded(store, local_actor(), act, None, detail):
+                if failed:
+                    raise StoreError("no space is left")
+
+    async def told():
+        return await observed(store, settings)
+
+    await ends("back up store", failed=True)
+    assert ("ldp_last_backup_timestamp_seconds", "") not in await told()
+    await ends("back up store")
+    first = clock.now.timestamp()
+    clock.step(3600)
+    await ends("back up store", failed=True)
+    await ends("delete campaign")
+    assert (await told())["ldp_last_backup_timestamp_seconds", ""] == first == 1767225600.0
+    clock.step(3600)
+    await ends("back up store")
+    assert (await told())["ldp_last_backup_timestamp_seconds", ""] == first + 7200
+
+    ends_of = dict(zip(keys, (clock.now + timedelta(days=9), clock.now + timedelta(days=2)), strict=True))
+    for number, (key, expires) in enumerate(ends_of.items(), 1):
+        document = sign_directory(bytes([number]) * 32, 1, expires, {})
+        await ends("publish directory", f"{key} version 1", failed=True)
+        assert ("ldp_directory_expires_timestamp_seconds", key) not in await told()
+        await store.put_directory(key, 1, document)
+        await ends("publish directory", f"{key} version 1")
+    found = await told()
+    for key, expires in ends_of.items():
+        assert found["ldp_directory_expires_timestamp_seconds", key] == expires.timestamp()
 
 
 async def test_uploads_of_both_ways_are_archived_before_they_are_answered(serving, tmp_path):

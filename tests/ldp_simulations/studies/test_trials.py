@@ -7,7 +7,17 @@ import pandas as pd
 import pytest
 from buyers import DRAFT
 
-from ldp_simulations.studies.trials import Design, Journal, Setting, fingerprint, run_trial, run_trials, summarise
+from ldp_simulations.studies.trials import (
+    Design,
+    Journal,
+    Setting,
+    Study,
+    fingerprint,
+    run_study,
+    run_trial,
+    run_trials,
+    summarise,
+)
 from ldp_simulations.tables.frames import Table
 from ldp_simulations.tables.sources import Source
 
@@ -74,6 +84,36 @@ def test_an_interrupted_experiment_goes_on_where_it_was_and_another_one_does_not
     }
     assert len(names) == 5
     assert Journal(path, "another").finished() == {}
+
+
+@pytest.fixture
+def uneven() -> Source:
+    """Five of six people are as their colour says; who they are decides how many of a handful."""
+    rng = np.random.default_rng(7)
+    colours = rng.choice(["red", "blue"], 300)
+    as_said = rng.random(300) < 5 / 6
+    labels = pd.Series(np.where((colours == "red") == as_said, "yes", "no"))
+    frame = pd.DataFrame({"colour": colours, "size": rng.uniform(0, 60, 300)})
+    return Source("people", Table(frame, labels), {**DRAFT, "privacy": {"epsilon": 6.0, "discrete": "de"}})
+
+
+def test_a_round_is_held_to_the_accuracy_among_those_whom_it_asked(uneven):
+    """Others are of another accuracy: 24 people evaluate, 60 are held out, and the intervals are far narrower than
+    between these two. Of 40 intervals that cover 95 % fewer than 30 hold with a chance of 4e-6.
+    """
+    rows = [row for seed in range(40) for row in run_study(uneven, Study(devices=1_000_000), seed)]
+    assert max(row["width"] for row in rows) < 0.02
+    apart = [abs(row["published"] - row["told"]) for row in rows]
+    assert np.mean(np.array(apart) > 0.02) > 0.5, "on the people held out hardly any would hold"
+    assert np.mean([row["covered"] for row in rows]) >= 0.75
+    assert {row["majority"] <= 0.7 < row["alone"] for row in rows} == {True}
+    assert np.mean([row["told"] for row in rows]) == pytest.approx(5 / 6, abs=0.05)
+
+
+def test_a_study_is_repeated_by_its_seed_and_its_round_takes_its_share_of_the_devices(uneven):
+    assert run_study(uneven, Study(5_000), 3) == run_study(uneven, Study(5_000), 3)
+    widths = [run_study(uneven, Study(50_000, evaluating=share), 3)[0]["width"] for share in (0.1, 0.4)]
+    assert widths[1] == pytest.approx(widths[0] / 2, rel=0.3), "four times as many evaluate"
 
 
 def test_the_summary_has_means_and_standard_errors():
