@@ -82,7 +82,7 @@ def encode_file(kept: Mapping[int, Kept]) -> bytes:
 
 
 def _strange(name: str, why: str) -> StoreError:
-    return StoreError(f"{name} {why}", file=name)
+    return StoreError(f"{name} {why}", file=name.rpartition("/")[2])
 
 
 def decode_file(data: bytes, campaign: Campaign, name: str = "the file") -> dict[int, Kept]:
@@ -169,7 +169,9 @@ def _told(what: str, missing: Callable[[], Any] | None = None) -> Callable[[Meth
                 if missing is not None and isinstance(error, FileNotFoundError):
                     return missing()
                 reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-                raise StoreError(f"{self.url}/{name} cannot be {what}: {reason}", file=name) from error
+                raise StoreError(
+                    f"{self.url}/{name} cannot be {what}: {reason}", file=name.rpartition("/")[2]
+                ) from error
 
         return cast("Method", told)
 
