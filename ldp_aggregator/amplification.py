@@ -105,9 +105,7 @@ def drawn_blanket(questions: Sequence[Question]) -> Blanket:
 
 
 def mixed(parts: Iterable[tuple[Fraction, Blanket]]) -> Blanket:
-    """The blanket of one of several randomisers by lot, which one being told: ``parts`` are probabilities and
-    blankets.
-    """
+    """Blanket of one randomiser drawn by lot and named in the report; ``parts`` are probabilities and blankets."""
     drawn = list(parts)
     ratio = max(blanket.ratio for _, blanket in drawn)
     parts = [(share, blanket.at_ratio(ratio)) for share, blanket in drawn]
@@ -130,10 +128,8 @@ def delta_bound(blanket: Blanket, reports: int, epsilon: float, tail: float = _L
 
 @lru_cache(maxsize=2048)
 def epsilon_bound(blanket: Blanket, reports: int, delta: float) -> float | None:
-    """An epsilon at which the bound of delta is at most ``delta``, within 1e-4 of the least; None where it is not
-    below the loss of one report, which then is what holds.
-
-    Kept: a server is asked for estimates more often than reports come in, and groups have equal blankets.
+    """The least epsilon, within 1e-4, whose bound of delta is at most ``delta``; None where one report loses less.
+    Cached: estimates are requested more often than reports arrive, and groups have equal blankets.
     """
     if reports < 1:
         return None
@@ -146,9 +142,7 @@ def epsilon_bound(blanket: Blanket, reports: int, delta: float) -> float | None:
 
 def _least_excess(crowd: _Crowd, delta: float, largest: float) -> float:
     """An excess of E over 1, at most ``largest``, whose bound is at most ``delta``; ``largest`` where none below is.
-
-    The root of minus ln delta is nearly linear in the excess, so that lines find it in a few steps; what is returned
-    was evaluated.
+    The root of minus ln delta is nearly linear in the excess; the excess returned was evaluated.
     """
     wanted = math.sqrt(-math.log(delta))
     low, of_low, high, of_high = 0.0, 0.0, largest, math.inf
@@ -296,7 +290,7 @@ def _beyond(trials: int, p: float, q: float, tail: float) -> int:
 
 
 def _deviance(x: Array, mean: Array | float) -> Array:
-    """X ln(x / mean) + mean - x >= 0, for x > 0."""
+    """The deviance `x ln(x / mean) + mean - x >= 0`, for x > 0."""
     part = (x - mean) / (x + mean)
     square = np.minimum(part * part, _NEAR**2)
     series = np.zeros_like(square)

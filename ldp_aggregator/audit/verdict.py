@@ -70,7 +70,7 @@ CHECKS: Final = {
     TWICE: "in a series a device answers once in its life",
     SLOW: "answers take as long for one person as for another, but for a tolerance",
 }
-"""What an audit looks at: the code of a finding, and what must hold."""
+"""Subjects of an audit: the code of a finding, and what must hold."""
 
 FIXED: Final = "fixed guesses"
 GAMES: Final = "games"
@@ -244,9 +244,7 @@ def audit(
 def _ask(
     document: str, client: Client, people: Sequence[Person], trials: Sequence[int], at_once: bool
 ) -> tuple[Seen, tuple[list[Answer], list[Answer]]]:
-    """Two processes, with half of everybody's ``trials`` each, in opposite orders; before them, both have the same
-    twins in the same order.
-    """
+    """Ask two processes in opposite orders, each for half of ``trials``, after the same twins in the same order."""
     count = min(TWINS, trials[0])
     twins = [person for person in people[:2] for _ in range(count)]
     halves = [of - of // 2 for of in trials], [of // 2 for of in trials]

@@ -202,7 +202,7 @@ def _shown(campaign: Campaign, counted: Tally, released: Tally, arrivals: Arriva
 
 
 async def _evaluation(campaign: Campaign, released: Tally) -> dict[str, Any] | None:
-    """Return what the answers tell, where it is an evaluation and what reads them is installed."""
+    """The figures of an evaluation round whose libraries are installed; else None."""
     if campaign.asks != SCORE:
         return None
     try:
@@ -214,7 +214,7 @@ async def _evaluation(campaign: Campaign, released: Tally) -> dict[str, Any] | N
 
 
 async def _guarantee(sources: Sources, campaign: Campaign) -> Mapping[str, Any] | None:
-    """Return what the model of the shares there are says of all that were ever sent."""
+    """The guarantee in the model of today's shares, which counts all that were ever sent."""
     body = await sources.federated_model(campaign)
     found = None if body is None else json.loads(body).get("training", {}).get("guarantee")
     return found if isinstance(found, dict) else None
@@ -284,9 +284,7 @@ ENDS: Final = {"close": "closed", "reopen": "reopened", "seal": "sealed"}
 
 
 async def post_end(act: str, visit: Visit, sources: Sources) -> web.Response:
-    """Once the form says that this is meant: accept no more reports, or take that back for as long as the ids are
-    there, or drop the ids of a closed campaign, for good.
-    """
+    """Once confirmed, stop accepting reports, resume while ids are kept, or drop a closed campaign's ids for good."""
     store = sources.store
     change = {"close": store.close_campaign, "reopen": store.reopen_campaign, "seal": store.seal_campaign}[act]
     state = await store.state(visit.campaign_id)

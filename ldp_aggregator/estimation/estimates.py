@@ -62,10 +62,7 @@ class Estimates(CampaignEstimates):
         return self.to_frame().to_html(max_rows=60, border=0, index=False, float_format="{:.4g}".format)
 
     def plot(self, feature: str, axes: Axes | None = None) -> Axes:
-        """Draw what is known of a feature, with 95 % intervals: P(value | class), or the mean of each class.
-
-        Raises KeyError for a feature that the campaign does not ask about, LdpError without matplotlib.
-        """
+        """Draw P(value | class), or means, with 95 % intervals. Raises KeyError, or LdpError without matplotlib."""
         asked, classes = self.campaign.feature(feature), self.campaign.label.classes
         axes, shape = axes_or_new(axes), (-1, len(classes))
         if asked.moments is not None:
@@ -170,9 +167,7 @@ def _about(one: QuestionEstimate) -> dict[str, Any]:
 
 
 def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estimates:
-    """Estimate every question of ``campaign`` from ``tally``, the windows of a series added up; ``post`` is
-    ``norm_sub``, ``floor`` or ``none``.
-    """
+    """Estimate every question of a tally, windows added up; ``post`` is ``norm_sub``, ``floor`` or ``none``."""
     if tally.campaign.id != campaign.id:
         raise ValueError(f"the tally is of campaign {tally.campaign.id}, not of {campaign.id}")
     tally = tally.pooled()

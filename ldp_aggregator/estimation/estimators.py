@@ -327,7 +327,7 @@ def expectation_of(question: Question, mean: Array, second: Array, share: Array)
 
 
 def variance_per_answer(question: Question, expected: Expectation) -> Array:
-    """N times the variance of each estimated cell of a question with n answers."""
+    """`n` times the variance of each estimated cell of a question with n answers."""
     analysis, mean, second = analysis_of(question.mechanism), expected.mean, expected.second
     if question.encoding == INDEX:
         p, q, *_, noise = analysis.support
@@ -351,9 +351,7 @@ def even_variances(campaign: Campaign) -> list[Array]:
 
 
 def expected_errors(campaign: Campaign, devices: int, variances: Sequence[Array]) -> list[Array]:
-    """The standard error of every estimated cell of every question when ``devices`` >= 1 answer, from the variances of
-    one answer to each.
-    """
+    """Standard errors of all cells of every question when ``devices`` >= 1 answer, from one answer's variances."""
     return [
         np.sqrt(variance / number * chance_of_number(question, number, devices))
         for question, variance, number in zip(campaign.questions, variances, answers(campaign, devices), strict=True)

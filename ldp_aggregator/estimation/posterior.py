@@ -193,7 +193,7 @@ def posterior_of(
     questions: Sequence[QuestionEstimate],
     telling: Sequence[QuestionEstimate],
 ) -> Posterior:
-    """Return what is believed of discrete features given the answers to all questions of all campaigns, of which
+    """Beliefs on discrete features given the answers to all questions of all campaigns, of which
     ``telling`` tell the classes.
 
     First with the noise that equal frequencies have, then with that of the frequencies found, halfway

@@ -95,7 +95,7 @@ def _ask(grid: Grid, collection: Collection, nodes: Sequence[str], seconds: floa
 
 
 def read_reply(message: Message) -> Reply:
-    """Return what a node sent, or the error that Flower reports in its place."""
+    """The message of a node, or the error that Flower reports in its place."""
     node = str(message.metadata.src_node_id)
     if message.has_error():
         return Reply(node, None, str(message.error.reason))

@@ -82,10 +82,9 @@ campaigns, and in no more than 3 % of any 300 (binomial, 98 of 100 times).
 
 
 def p_value(estimates: Sequence[Estimates], posterior: Posterior, gaussian: Sequence[str], shares: Cells) -> float:
-    """Return how likely it is that features which tell nothing of the class look as if they told so much.
+    """Probability that features which tell nothing of the class look as if they told so much; 1 without reports.
 
-    ``posterior`` has the shares of values and classes that the reports to all campaigns, ``estimates``, are tested at;
-    ``shares`` is P(class), unbiased, from all of them. 1 where there is no report.
+    ``posterior``: shares of values and classes to test all campaigns' ``estimates`` at; ``shares``: unbiased P(class).
     """
     squares, freedom = 0.0, 0
     for group, its in posterior.groups:
@@ -193,9 +192,7 @@ class PredictedAccuracy:
 
     @property
     def above_majority(self) -> bool:
-        """True where the model is called better than always saying the most frequent class, as it is in at most 3 % of
-        campaigns whose features tell nothing. One that is not is published only on demand.
-        """
+        """True if better than the most frequent class, which useless features give in at most 3 % of campaigns."""
         return self.p_value <= FALSE_ALARMS and self.gain > STANDARD_DEVIATIONS * self.gain_error
 
     def to_json(self) -> dict[str, Any]:
@@ -287,9 +284,7 @@ def draw_scores(model: Model, records: int, rng: np.random.Generator) -> tuple[A
 def _scores(
     model: Model, absent: Mapping[str, float], tables: Sequence[Array], classes: Integers, rng: np.random.Generator
 ) -> Array:
-    """Return joint log likelihoods, shape (k, populations, records); ``absent`` has the share of records without a
-    value of each Gaussian feature.
-    """
+    """Joint log likelihoods, (k, populations, records); ``absent``: share without a value of each Gaussian feature."""
     prior = np.array(model.prior)
     places = classes + prior.size * np.arange(len(classes))[:, None]
     with np.errstate(divide="ignore"):
@@ -353,9 +348,7 @@ def best_feature(learned: Learned, rng: np.random.Generator) -> BestFeature | No
 
 
 def _classes_without(learned: Learned, features: Sequence[str]) -> Array:
-    """Return P(class) as believed from what was not told about each of these features, whose noise is another then;
-    shape (features, k).
-    """
+    """P(class) as believed from everything but each of these features; shape (features, k)."""
     telling = learned.telling
     told = told_of_classes(telling, len(learned.model.classes))
     others = np.array([[float(one.question.feature != name) for one in telling] for name in features])

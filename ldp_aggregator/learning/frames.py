@@ -53,11 +53,7 @@ def numbers(column: pd.Series[Any]) -> NDArray[np.float64]:
 
 
 def as_column(labels: Any) -> pd.Series[Any]:
-    """Labels as a column. ValueError where they are several columns.
-
-    A column keeps the cells as they are: of objects pandas would make one in which one cell decides how the others
-    read, or which not every text fits into.
-    """
+    """Labels as a column, its cells unchanged (pandas lets one cell decide how others read). ValueError for several."""
     if getattr(labels, "ndim", 1) != 1:
         raise ValueError("y must be one column of labels")
     if not hasattr(labels, "dtype"):
@@ -152,10 +148,7 @@ def clipped(feature: NumericFeature, column: pd.Series[Any]) -> NDArray[np.float
 
 
 def with_outputs(projection: Projection | None, frame: pd.DataFrame) -> pd.DataFrame:
-    """The table with a projection's outputs as columns.
-
-    Where a row has no number for an input, the input's mean stands in; a row without any input has no output.
-    """
+    """The table with a projection's outputs as columns; missing inputs are at their means, without any is no output."""
     if projection is None:
         return frame
     inputs = [numbers(column_of(frame, feature)) for feature in projection.inputs]

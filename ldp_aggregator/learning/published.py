@@ -173,8 +173,7 @@ def published_together(
 def published_by(tallies: Iterable[tuple[Campaign, Tally]], arrivals: Iterable[Arrivals] = ()) -> PublishedGuarantee:
     """The guarantee of one publication of what was counted.
 
-    ``arrivals`` tell of reports that are in the sums twice. Such a device's report weighs twice, and nothing is proved
-    for it; nor does it hide another, in either place.
+    Reports that ``arrivals`` count twice have none, and hide no other device in either place.
     """
     twice = max((one.twice for one in arrivals), default=0)
     parts = [(campaign, _crowd(campaign, tally)) for campaign, tally in tallies]

@@ -73,9 +73,7 @@ class QuestionSeries:
 
 
 def series_of(campaign: Campaign, tally: Tally, most_cells: int | None = None) -> tuple[QuestionSeries, ...]:
-    """Return the series of every question of a campaign with windows (or of those with at most so many cells), up to
-    the last window with answers. Raises ValueError for a campaign without windows.
-    """
+    """Series of a campaign's questions (of at most so many cells), to the last answers. ValueError without windows."""
     if campaign.windows is None:
         raise ValueError(f"campaign {campaign.id} has no windows")
     pooled = estimate(campaign, tally, post=NONE)
@@ -104,10 +102,9 @@ def _series(question: Question, shares: Array, windows: Sequence[QuestionEstimat
 
 
 def present(campaign: Campaign, tally: Tally) -> Tally:
-    """Return the tally of a campaign with windows as of its last answers: every window weighs as much as the filter
-    gives it, and there are as many reports as would be known as well without drift.
+    """The tally of a campaign with windows as of its last answers: each window has the weight that the filter gives it.
 
-    A question's weights are those of its average cell. What a jump lies after counts for nothing.
+    A question's weights are its average cell's, 0 before a jump; reports are as many as tell as much without drift.
     """
     now = Tally(campaign.one_window)
     for place, one in enumerate(series_of(campaign, tally)):
@@ -269,9 +266,7 @@ class _Passed(NamedTuple):
 
 
 def _drifts(values: Array, variance: Array) -> Array:
-    """Return drift variances: 0, and from where the drift of the whole series has the variance of its mean, R / T, to
-    more than its steps have.
-    """
+    """Drift variances to try: 0, and from `R / T`, the variance of the series' mean, to more than its steps have."""
     typical = 1 / float(np.mean(1 / variance))
     steps = float(np.mean(np.diff(values, axis=0) ** 2)) if len(values) > 1 else 0.0
     low, high = typical / len(values) ** 2, max(10 * typical, 4 * steps)

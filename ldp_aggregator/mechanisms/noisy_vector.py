@@ -76,10 +76,9 @@ class NoisyVectorFacts(Analysis[N]):
 
 
 def noise_sums(scale: Fraction, reports: int, size: int, rng: np.random.Generator) -> Integers:
-    """``size`` sums of ``reports`` discrete Laplace variables each: differences of two negative binomial variables,
-    because each variable is the difference of two geometric ones.
+    """``size`` sums of ``reports`` discrete Laplace variables, differences of negative binomial ones.
 
-    Not reproduced is the clamping of noisy cells, which happens with probability below exp(-16) and moves no mean.
+    The clamping of noisy cells is left out: its probability is below exp(-16), and it moves no mean.
     """
     if reports == 0:
         return np.zeros(size, dtype=np.int64)

@@ -28,10 +28,7 @@ ON_USE: Final[ContextVar[Callable[[], None]]] = ContextVar("on_use")
 def make_token(
     name: str, scope: str, now: datetime, *, expires: datetime | None = None, campaigns: Sequence[str] | None = None
 ) -> tuple[str, StoredToken]:
-    """A fresh token: its text, to be shown once, and what is kept of it. Raises ValueError.
-
-    ``campaigns`` are the ids that it is limited to.
-    """
+    """A fresh token for ``campaigns`` (ids): its text, to be shown once, and the record to keep. Raises ValueError."""
     if scope not in SCOPES:
         raise ValueError(f"scope must be one of {', '.join(SCOPES)}, not {scope!r}")
     if not name.strip() or len(name) > 100 or not name.isprintable():

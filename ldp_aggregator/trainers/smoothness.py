@@ -47,7 +47,7 @@ def largest_beta(epsilon: float) -> float:
 
 
 def calibrate(epsilon: float, beta: float) -> float:
-    """Alpha, so that S / alpha times a standard Cauchy variable is epsilon-DP for every beta-smooth S.
+    """`alpha`, so that S / alpha times a standard Cauchy variable is epsilon-DP for every beta-smooth S.
 
     min(2 sinh(epsilon / 2), sqrt(2 exp(beta) (cosh(epsilon) - cosh(beta)))); ValueError unless beta < epsilon.
     """

@@ -79,18 +79,14 @@ class Aggregator:
         return ""
 
     def refresh(self) -> None:
-        """Learn what the publisher says of the campaign now, where one is asked for. Raises DocumentError,
-        TransportError or StorageError.
-        """
+        """Fetch what the publisher says of the campaign now. Raises DocumentError, TransportError or StorageError."""
 
     def refusal(self, transaction: Transaction) -> RefusedError | None:
         """Return the reason why the publisher says no. Raises StorageError where what was signed cannot be read."""
         return None
 
     def upload(self, body: bytes, attempt: int, token: bytes | None = None) -> Request:
-        """The request that sends reports, and shows their token. Raises TransportError where the app's headers are not
-        to be had.
-        """
+        """The request that sends reports with their token. Raises TransportError without the app's headers."""
         headers = {"Content-Type": MEDIA_TYPE, **_ACCEPT}
         if token is not None:
             # Here: few campaigns have an issuer.
@@ -109,9 +105,7 @@ class Aggregator:
         return Request("POST", self._url + "/reports", headers, body, attempt, largest, self._isolate)
 
     def opened(self, answer: Response) -> Response:
-        """The aggregator's answer to :meth:`upload`, out of whatever it came in. Raises TransportError for one that is
-        nobody's whose word counts.
-        """
+        """The aggregator's answer to :meth:`upload`, unsealed. Raises TransportError for anybody else's."""
         return answer
 
     def campaign(self) -> bytes:
@@ -176,10 +170,7 @@ def _is_json(answer: Response) -> bool:
 
 
 def _is_answer(answer: Response, is_expected: Callable[[Response], bool]) -> bool:
-    """Return true where a fetch got what it asked for; False where the aggregator refused.
-
-    Raises TransportError for what no aggregator says: a redirect to a login page, or the page itself.
-    """
+    """True for a fetched document, False for a refusal. Raises TransportError for no aggregator's, as a login page."""
     foreign = answer.status == _LOGIN_NEEDED or 300 <= answer.status < 400
     if foreign or (answer.status == 200 and not is_expected(answer)):
         raise TransportError("not-the-aggregator")

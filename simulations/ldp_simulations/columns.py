@@ -81,9 +81,7 @@ class Columns:
         return signs_of(question, self.class_count) * moments.cells + bits
 
     def indices(self, question: Question, rows: Integers, rng: np.random.Generator) -> Integers:
-        """Return the items of a question about an index: ``value * k + class``, the class alone, or what it says of an
-        evaluation round's model.
-        """
+        """Items of an index question: ``value * k + class``, the class alone, or an evaluation round's answer."""
         classes = self.classes[rows]
         if question.kind == LABEL:
             return classes
@@ -182,7 +180,7 @@ class Columns:
         return indices
 
     def _scaled(self, feature: Feature, rows: Integers, rng: np.random.Generator) -> Floats:
-        """T in [-1, 1]; missing ones NaN, or at random where there are to be none."""
+        """`t` in [-1, 1]; missing ones NaN, or at random where there are to be none."""
         if feature.number is None:
             raise TypeError(f"the values of feature {feature.name} are no numbers")
         t = rescaled(feature.number, self._held(feature, rows, rng).astype(np.float64))
@@ -192,9 +190,7 @@ class Columns:
         return t
 
     def _held(self, feature: Feature, rows: Integers, rng: np.random.Generator) -> Integers | Floats:
-        """The feature's column in these rows. A projection's output is computed; a missing input is at its mean, or at
-        random where there is to be none.
-        """
+        """The feature's column in these rows; a projection's missing input is at its mean, or random if complete."""
         projection = self.campaign.projection
         if projection is None or not self.is_projected(feature.name):
             return self.features[feature.name][rows]

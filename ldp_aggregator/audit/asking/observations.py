@@ -102,14 +102,12 @@ class Seen:
 
     @property
     def several(self) -> bool:
-        """Tell whether some uploads answer several questions."""
+        """True where some uploads answer several questions."""
         return any(len(table.shape.blocks) > 1 for table in self.tables)
 
     @cached_property
     def largest(self) -> tuple[Table, ...]:
-        """The tables that are looked at closely: those with the most answers in the half that chooses, the first of
-        them in any case.
-        """
+        """The tables to look at closely: those with the most answers in the choosing half, and always the first."""
         chosen = [int((~self.tests[table.rows]).sum()) for table in self.tables]
         order = np.argsort(-np.array(chosen, dtype=np.int64), kind="stable")
         blocks = np.cumsum([len(self.tables[number].shape.blocks) for number in order])

@@ -122,9 +122,7 @@ _PLACES: Final = 32
 def drawn_people(
     document: Document, asked: Sequence[Person], rng: np.random.Generator, count: int = DRAWN
 ) -> tuple[Person, ...]:
-    """At most so many people with a value for every feature, all different from each other and from who is ``asked``
-    in any case.
-    """
+    """At most so many people, all different and none among ``asked``, with a value for every feature."""
     features, classes = _features(document), document["label"]["classes"]
     covered: set[Pair] = set()
     for person in asked:

@@ -72,7 +72,7 @@ class FeatureFigure:
 
 
 def believed(estimates: Estimates) -> Posterior:
-    """Return what a model would believe of the campaign's discrete features and classes now."""
+    """Beliefs of a model on the campaign's discrete features and classes now."""
     campaign = estimates.campaign
     discrete = [feature for feature in campaign.asked if feature.moments is None]
     return posterior_of(discrete, len(campaign.label.classes), estimates.questions, estimates.questions)
@@ -236,9 +236,7 @@ class Answer:
 
 
 def health(status: str, reports: int, refused: Sequence[Refused], width: float, *, failing: bool) -> Answer:
-    """Tell whether reports come in and are counted; ``width`` is the half width of the least precise question, and
-    ``failing`` says that the store cannot count this campaign.
-    """
+    """State of a campaign's counting; ``width`` is half that of the worst interval; ``failing``: it cannot be counted."""
     number = sum(one.number for one in refused)
     precision = "too few to tell anything yet" if not width < 1 else f"enough for ± {100 * width:.1f} points at worst"
     says = f"{counted(reports, 'report')}, {precision}."

@@ -128,7 +128,7 @@ def of_campaign(campaign: Campaign, tally: Tally, arrivals: Arrivals, batch: int
 
 
 def reaches(campaign: Campaign, devices: int, multiples: Sequence[int] = FACTORS) -> list[Reach]:
-    """Return what a number of devices can expect, and multiples of it."""
+    """Expected precision of a number of devices, and of multiples of it."""
     numbers = [multiple * (devices or FIRST) for multiple in multiples]
     widths = expected_widths(campaign, numbers)
     return [Reach(n, campaign.privacy.epsilon, width) for n, width in zip(numbers, widths, strict=True)]

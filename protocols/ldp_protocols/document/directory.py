@@ -36,9 +36,7 @@ NEUTRAL: Final[Point] = (0, 1, 1, 0)
 
 @dataclass(frozen=True)
 class Directory:
-    """A statement. ``campaigns`` maps the ids of those that are open to the SHA-256 (hex) of their model, None where
-    there is none yet.
-    """
+    """A statement: ``campaigns`` maps ids of open ones to the SHA-256 (hex) of their model, None without one."""
 
     version: int
     expires: datetime

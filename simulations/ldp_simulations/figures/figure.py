@@ -45,10 +45,7 @@ class Execution:
     def trials(
         self, trial: Trial, count: int, people: Table, *described: Any, description: str
     ) -> list[dict[str, Any]]:
-        """Return the rows of ``count`` trials, those in the journal not run again.
-
-        ``described`` is what makes this experiment another than the next one on the same ``people``, as JSON.
-        """
+        """Rows of ``count`` trials, those in the journal not run again; ``described`` (JSON) names the experiment."""
         journal = Journal(self.journal, experiment_id(people, *described))
         return run_trials(trial, range(count), journal, workers=self.workers, description=description)
 

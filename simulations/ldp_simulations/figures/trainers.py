@@ -144,10 +144,7 @@ def split_of(data: Data, number: int, folds: int = FOLDS) -> Split:
 def cross_validate(
     execution: Execution, names: Sequence[str], measure: Callable[[Split], list[Row]], *described: Any
 ) -> list[Row]:
-    """The rows of ``measure`` on every split of every table; ``execution.runs`` counts the repeats.
-
-    ``measure`` must be picklable; ``described`` says what it does, as JSON.
-    """
+    """Rows of a picklable ``measure`` on every split of every table, repeated; ``described`` identifies it as JSON."""
     rows: list[Row] = []
     for name in names:
         data = data_of(name)

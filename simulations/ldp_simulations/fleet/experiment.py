@@ -68,9 +68,7 @@ class Aggregator:
         return len(answer["rejected"])
 
     def learned(self, campaign: Campaign) -> NaiveBayes | None:
-        """Return the model of what was counted: published, on an aggregator that was started for an experiment; on
-        somebody's, learned here, from its store, or None where the store cannot be read.
-        """
+        """The published model of an experiment's aggregator; of another, learned from its store, None if unreadable."""
         if self.relay_token is not None:
             return self.train(campaign)
         return None if self.data is None else train(campaign, asyncio.run(_tally(self.data, campaign)))
@@ -132,9 +130,7 @@ def make_token(data: Path, scope: str) -> str:
 
 @contextmanager
 def temporary_aggregator(origins: Sequence[str] = ()) -> Iterator[Aggregator]:
-    """An aggregator of its own on the embedded store in a temporary folder; both are gone when the block ends. Pages of
-    ``origins`` may answer its campaigns.
-    """
+    """An aggregator on the embedded store in a temporary folder; ``origins`` of pages may answer its campaigns."""
     with tempfile.TemporaryDirectory(prefix="ldp-bayes-") as folder:
         data = Path(folder) / "data"
         with serving(data, origins) as (url, admin_url):
@@ -143,9 +139,7 @@ def temporary_aggregator(origins: Sequence[str] = ()) -> Iterator[Aggregator]:
 
 @contextmanager
 def serving(data: Path, origins: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
-    """``ldp-aggregator serve`` on free ports of this machine, in a process of its own, for as long as the block lasts:
-    its public and its admin address.
-    """
+    """``ldp-aggregator serve`` in a process on free ports, for the block: its public and its admin address."""
     listeners = ("--listen", "127.0.0.1:0", "--listen-admin", "0", "--listen-operations", "0")
     allowed = [word for origin in origins for word in ("--allow-origin", origin)]
     command = [*_PROGRAM, "serve", "--data", str(data), *listeners, *allowed]

@@ -163,9 +163,7 @@ _trial: Trial
 
 @dataclass(frozen=True)
 class Journal:
-    """The trials of one experiment, a JSON object on a line each, in a file that may hold others, too; ``path`` None
-    keeps nothing.
-    """
+    """The trials of one experiment in a file that others may share, a JSON object a line; ``path`` None keeps none."""
 
     path: Path | None
     experiment: str
@@ -206,10 +204,7 @@ def experiment_id(people: Table, *described: Any) -> str:
 def run_trials(
     trial: Trial, seeds: Sequence[int], journal: Journal, *, workers: int | None = None, description: str = "trials"
 ) -> Rows:
-    """The rows of ``trial(seed)`` for every seed, in the order of the seeds; those in the journal are not run again.
-
-    ``trial`` must be picklable: a function of a module, or a partial of one.
-    """
+    """Rows of picklable ``trial(seed)`` in the order of the seeds; those in the journal are not run again."""
     kept = journal.finished()
     done = {seed: kept[seed] for seed in seeds if seed in kept}
     missing = [seed for seed in seeds if seed not in done]
@@ -298,9 +293,7 @@ def _answers(campaign: Campaign, people: Table, devices: int, rng: np.random.Gen
 
 @dataclass(frozen=True)
 class Summary:
-    """Means over the trials; ``gain`` is that of the round, with the standard error of the paired difference;
-    ``moved`` and ``covered`` are shares of the trials.
-    """
+    """Means over the trials; ``gain`` is paired, with its standard error; ``moved`` and ``covered`` are shares."""
 
     trials: int
     published: float

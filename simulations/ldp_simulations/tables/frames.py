@@ -52,10 +52,7 @@ class Table:
 
 
 def typed(table: pd.DataFrame, features: Sequence[Feature], label: Label, source: str) -> Table:
-    """The feature columns and the label column of a table of texts, typed as the schema says; others are left out.
-
-    Raises TableError for a column that is not there and for text where a number should be.
-    """
+    """Feature and label columns of a table of texts, typed by the schema. TableError for absent columns and texts."""
     for name in (label.name, *(feature.name for feature in features)):
         require_column(table, name, source)
     columns = {
@@ -148,10 +145,7 @@ def read_text_table(place: Path | str) -> pd.DataFrame:
 
 
 def as_texts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Each value as the shortest text that reads back as it; whole numbers without a decimal point.
-
-    An ordered Categorical stays one, of texts; the empty one, where a value is missing, is its last.
-    """
+    """Each value as the shortest text that reads back as it; ordered Categoricals stay, the empty text is last."""
     texts = {str(name): [_text(value) for value in frame[name].tolist()] for name in frame.columns}
     table = pd.DataFrame(texts, dtype=str)
     for name in frame.columns:
