@@ -38,7 +38,7 @@ from ldp_simulations import simulate
 from ldp_simulations.columns import Columns
 from ldp_simulations.commands.plan import make_plan
 from ldp_simulations.studies.planning import standard_errors
-from ldp_simulations.tables.frames import Table, typed
+from ldp_simulations.tables import Table, typed
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -278,7 +278,7 @@ def test_an_audit_of_a_kind_that_it_does_not_know_says_so(monkeypatch: pytest.Mo
         audit(Campaign.compile(DRAFT).document.decode(), Client(), 5)
 
 
-@pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.noise.randomness.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.randomness.PrivacyWarning")
 def test_trainers_and_projections_take_them() -> None:
     frame, labels = people(2000)
     schema = {"label": DRAFT["label"], "features": DRAFT["features"]}

@@ -22,9 +22,8 @@ import numpy as np
 from ldp_aggregator.audit.asking import asked_again
 from ldp_aggregator.audit.asking.asked_again import Again
 from ldp_aggregator.audit.asking.black_box import Answer, Client, Person, Stopwatch, two
-from ldp_aggregator.audit.asking.lives import Lives, answers_twice
 from ldp_aggregator.audit.asking.observations import Seen, read_tables, within
-from ldp_aggregator.audit.asking.people import DRAWN_SHARE, Document, drawn_people, people_of
+from ldp_aggregator.audit.asking.people import DRAWN_SHARE, Document, Lives, answers_twice, drawn_people, people_of
 from ldp_aggregator.audit.power import UNSEEN, Floor, floor_of
 from ldp_aggregator.audit.rules import repeats
 from ldp_aggregator.audit.rules.repeats import Alike

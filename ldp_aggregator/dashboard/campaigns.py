@@ -21,14 +21,15 @@ from ldp_aggregator.dashboard.drawing.evaluations import ModelRow, drawn, figure
 from ldp_aggregator.dashboard.drawing.learned_features import (
     Answer,
     FeatureFigure,
+    OverTime,
     believed,
     class_prior,
     health,
     lies,
     of_features,
+    over_time,
     quality,
 )
-from ldp_aggregator.dashboard.drawing.over_time import OverTime, over_time
 from ldp_aggregator.dashboard.drawing.plots import curve
 from ldp_aggregator.dashboard.drawing.precision import Precision, Promises, Reach, of_campaign, precisions, reaches
 from ldp_aggregator.dashboard.overview import IN_A_TABLE, devices_of, event, nodes_of, points_of

@@ -24,7 +24,7 @@ from ldp_protocols.exact import Coins
 from ldp_protocols.framing import ID_BYTES
 from ldp_protocols.wire import Block, encode_blocks, encode_upload
 from ldp_simulations.columns import UNIT, Columns, Integers
-from ldp_simulations.tables.frames import python_values, records
+from ldp_simulations.tables import python_values, records
 
 
 class SeededCoins(Coins):

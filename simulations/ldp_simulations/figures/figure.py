@@ -12,7 +12,7 @@ import pandas as pd
 
 from ldp_aggregator.trainers.schemas import TableError
 from ldp_simulations.studies.trials import Journal, Trial, experiment_id, run_trials
-from ldp_simulations.tables.frames import Table
+from ldp_simulations.tables import Table
 
 DECIMALS: Final = 4
 """Decimals of the accuracies in a table; plots and page show these, so that they can be made again from it."""

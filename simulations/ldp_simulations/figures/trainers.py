@@ -40,10 +40,10 @@ from ldp_aggregator.trainers import (
 )
 from ldp_aggregator.trainers.base import PUBLISHED, SOUND, PrivateNaiveBayes
 from ldp_aggregator.trainers.schemas import TableError
+from ldp_simulations.benchmarks import draft_of, people_of
 from ldp_simulations.figures.figure import Execution, Figure, Plot, mean_accuracies
 from ldp_simulations.studies.trials import accuracy, majority
-from ldp_simulations.tables.benchmarks import draft_of, people_of
-from ldp_simulations.tables.frames import Table
+from ldp_simulations.tables import Table
 
 FOLDS: Final = 10
 REPEATS: Final = 5

@@ -31,7 +31,7 @@ from ldp_protocols.mechanisms import Moment
 from ldp_protocols.wire import MEDIA_TYPE, make_secret
 from ldp_simulations.columns import UNIT
 from ldp_simulations.fidelities import SeededCoins
-from ldp_simulations.tables.frames import Table, python_values, records
+from ldp_simulations.tables import Table, python_values, records
 
 
 def lying_reports(

@@ -34,8 +34,7 @@ from ldp_simulations.columns import Columns
 from ldp_simulations.fidelities import relayed_upload
 from ldp_simulations.fleet.devices import HONEST, Behaviour, Delivery, Network, run_devices
 from ldp_simulations.studies.trials import Accuracies, accuracy, majority, non_private
-from ldp_simulations.tables.frames import Table
-from ldp_simulations.tables.sources import Source
+from ldp_simulations.tables import Source, Table
 
 _PROGRAM: Final = (sys.executable, "-m", "ldp_aggregator")
 _READY: Final = re.compile(r"ready: public (\S+) admin (\S+)")

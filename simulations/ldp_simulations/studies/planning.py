@@ -40,8 +40,7 @@ from ldp_protocols.mechanisms import DISCRETE, MOMENTS
 from ldp_simulations.columns import UNIT, Columns
 from ldp_simulations.fidelities import simulate_counts
 from ldp_simulations.studies.trials import accuracy, learned, majority, non_private
-from ldp_simulations.tables.frames import Table
-from ldp_simulations.tables.sources import with_epsilon
+from ldp_simulations.tables import Table, with_epsilon
 
 Array = NDArray[np.float64]
 

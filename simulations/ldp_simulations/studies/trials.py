@@ -31,8 +31,7 @@ from ldp_aggregator.trainers.schemas import TableError
 from ldp_protocols import Campaign
 from ldp_simulations.columns import Columns
 from ldp_simulations.fidelities import simulate_counts, simulate_vector
-from ldp_simulations.tables.frames import Table
-from ldp_simulations.tables.sources import Source
+from ldp_simulations.tables import Source, Table
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from ldp_protocols import Campaign
 from ldp_protocols.command_line import FAILED, WRONG_USAGE
 from ldp_simulations.commands.tables import TOKEN_VARIABLE
 from ldp_simulations.studies.series import BY_LOT, CHANGES, FILTERED, MEMOISED, SMOOTHED, SPLIT, SPLIT_SMOOTHED
-from ldp_simulations.tables.sources import draft_of
+from ldp_simulations.tables import draft_of
 
 FOUND_LATER = ("no column", "cannot be", "not JSON", "not declared", "not a journal", "no number", "1e-5", "not reach")
 """What is wrong with a table, a file or a server; everything else is the command line."""

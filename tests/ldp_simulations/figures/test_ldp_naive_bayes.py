@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from ldp_simulations.benchmarks import draft_of, people_of
 from ldp_simulations.figures.ldp_naive_bayes import (
     AS_DRAWN,
     CHECKED_DATA,
@@ -15,8 +16,7 @@ from ldp_simulations.figures.ldp_naive_bayes import (
     THETA,
 )
 from ldp_simulations.studies.trials import Setting, run_trial, summarise
-from ldp_simulations.tables.benchmarks import draft_of, people_of
-from ldp_simulations.tables.sources import Source
+from ldp_simulations.tables import Source
 
 
 def test_each_choice_asks_another_campaign_or_reads_it_otherwise(uci_folder):

@@ -14,9 +14,17 @@ from ldp_aggregator.trainers.table_drafts import read_csv
 from ldp_protocols import Campaign, DraftError
 from ldp_protocols.document.schema import Label
 from ldp_protocols.features import CategoricalFeature, NumericFeature
-from ldp_simulations.tables.benchmarks import BINS, BOUNDS, EPSILON, demonstration_source
-from ldp_simulations.tables.frames import Table, check_declared, records, typed
-from ldp_simulations.tables.sources import draft_of, read_draft, source_with_schema, source_without_schema
+from ldp_simulations.benchmarks import BINS, BOUNDS, EPSILON, demonstration_source
+from ldp_simulations.tables import (
+    Table,
+    check_declared,
+    draft_of,
+    read_draft,
+    records,
+    source_with_schema,
+    source_without_schema,
+    typed,
+)
 
 LABEL = Label("class", ("yes", "no"))
 FEATURES = (CategoricalFeature("code", ("01", "?", "NA", "missing")), NumericFeature("size", 0, 10))
