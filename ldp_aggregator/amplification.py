@@ -126,11 +126,9 @@ def delta_bound(blanket: Blanket, reports: int, epsilon: float, tail: float = _L
     return _Crowd(blanket, reports, tail).delta(math.expm1(epsilon))
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=2048)  # Estimates are requested more often than reports come in, and groups have equal blankets.
 def epsilon_bound(blanket: Blanket, reports: int, delta: float) -> float | None:
-    """The least epsilon, within 1e-4, whose bound of delta is at most ``delta``; None where one report loses less.
-    Cached: estimates are requested more often than reports arrive, and groups have equal blankets.
-    """
+    """The least epsilon, within 1e-4, whose bound of delta is at most ``delta``; None where one report loses less."""
     if reports < 1:
         return None
     crowd = _Crowd(blanket, reports, min(_LARGEST_TAIL, _TAIL_SHARE * delta))
@@ -141,9 +139,7 @@ def epsilon_bound(blanket: Blanket, reports: int, delta: float) -> float | None:
 
 
 def _least_excess(crowd: _Crowd, delta: float, largest: float) -> float:
-    """An excess of E over 1, at most ``largest``, whose bound is at most ``delta``; ``largest`` where none below is.
-    The root of minus ln delta is nearly linear in the excess; the excess returned was evaluated.
-    """
+    """An excess of E over 1, at most ``largest``, with a bound of at most ``delta``; ``largest`` where none has one."""
     wanted = math.sqrt(-math.log(delta))
     low, of_low, high, of_high = 0.0, 0.0, largest, math.inf
     at = min(crowd.typical_excess * wanted, largest / 2)

@@ -83,9 +83,8 @@ def _malformed(problem: str) -> DocumentError:
 
 @dataclass(frozen=True)
 class Releases:
-    """The shares that a node has sent for one campaign, so far as it differs: its first share, ``replacements`` that
-    may be of the same rows, and ``other_rows`` that it declared to be of others. A share that is sent again is none of
-    them.
+    """The distinct shares of a node for one campaign: the first, ``replacements`` that may be of the same rows, and
+    ``other_rows``, declared to be of others.
     """
 
     replacements: int = 0

@@ -72,8 +72,7 @@ def perturb(
     first = draw_window(campaign, secret) * len(campaign.questions)
     reports = []
     for question in draw_questions(campaign, secret):
-        item = item_of(campaign, question, record, class_index, coins)
-        payload = question.perturb(item, coins)
+        payload = question.perturb(item_of(campaign, question, record, class_index, coins), coins)
         reports.append(Report(first + question.index, report_id(secret, campaign, question), payload))
     return tuple(reports)
 

@@ -164,8 +164,7 @@ class Installation:
 
     def with_receipt(self, receipt: Receipt) -> Installation:
         """With a receipt, in place of an earlier one of the same campaign."""
-        others = self.without_receipt(receipt.campaign_id).receipts
-        return replace(self, receipts=(*others, receipt))
+        return replace(self, receipts=(*self.without_receipt(receipt.campaign_id).receipts, receipt))
 
     def without_receipt(self, campaign_id: str) -> Installation:
         """As if that contribution had not been made; for one of which nothing has left."""

@@ -53,8 +53,7 @@ _CALL: Final = _Call()
 
 @contextmanager
 def within(seconds: float | None) -> Iterator[None]:
-    """Bound the block's waits in this thread to ``seconds`` in all; None sets no limit, and outer blocks hold too.
-
+    """Bound the block's waits in this thread to ``seconds`` in all (None: no limit), inside outer blocks' limits.
     Safety: real time, not the app's clock, which may be set or stand still.
     """
     before = _CALL.until

@@ -59,9 +59,8 @@ def add_command(
     store: bool = True,
     note: str = _NOTE,
 ) -> Any:
-    """A command under ``groups``; ``text`` is its help, unless :data:`ABOUT` has it, ``examples`` are what
-    may follow its name. One that opens no ``store`` refuses the options that say where it is, and has no ``note`` about
-    them.
+    """A command under ``groups`` with help ``text`` (or :data:`ABOUT`'s) and ``examples`` of what may follow its name.
+    One that opens no ``store`` refuses the options that say where it is, and has no ``note`` about them.
     """
     text = text or ABOUT[name]
     parser = groups.add_parser(name, help=text, description=text, examples=examples, note=note if store else "")

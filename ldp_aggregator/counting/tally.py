@@ -70,10 +70,7 @@ class Tally:
 
     @classmethod
     def of_uploads(cls, campaign: Campaign, uploads: Iterable[bytes]) -> Tally:
-        """The tally of serialised uploads, every report counted (no deduplication; that is the store's business).
-
-        Raises DocumentError on bytes that are no upload; reports that no device can have sent are left out.
-        """
+        """The tally of all reports of serialised uploads but impossible ones. Raises DocumentError on other bytes."""
         tally = cls(campaign)
         for upload in uploads:
             for block in decode_upload(upload, campaign):

@@ -115,8 +115,7 @@ def download(body: bytes, name: str) -> web.Response:
 async def campaign_page(visit: Visit, sources: Sources, problem: str = "", status: int = 200) -> web.Response:
     """The page of a campaign; with what is wrong, where a form was about something that cannot be done."""
     state = await sources.store.state(visit.campaign_id)
-    campaign = await sources.campaign(state.id)
-    values = await _values(visit, sources, state, campaign)
+    values = await _values(visit, sources, state, await sources.campaign(state.id))
     return page("campaign.html", status, problem=problem, **values, **visit.common())
 
 

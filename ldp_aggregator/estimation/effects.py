@@ -106,8 +106,7 @@ def ordered_factor(shares: Array, effective: Array) -> Array:
     eigenvalues = np.linalg.eigvalsh(prior)
     scale = np.sqrt(eigenvalues[..., -1] * eigenvalues.mean(axis=-1))[..., None, None]
     believed = ((1 - _OWN) * effective / (effective + _KNOWN * size))[..., None, None]
-    root = np.linalg.cholesky(believed * prior / scale + (1 - believed) * np.eye(size - 1))
-    return plain @ root
+    return plain @ np.linalg.cholesky(believed * prior / scale + (1 - believed) * np.eye(size - 1))
 
 
 def rarity(classes: Array) -> Array:
@@ -117,9 +116,7 @@ def rarity(classes: Array) -> Array:
 
 
 def centre(marginal: Array, classes: Array, alike: float) -> Array:
-    """Return P(value | class), shape (..., K, C), as it is believed to be before any effect of the class, for P(value),
-    shape (..., K), and P(class), shape (..., C).
-    """
+    """P(value | class), shape (..., K, C), before effects, from P(value), (..., K), and P(class), (..., C)."""
     pull = (1 - alike) * rarity(classes)
     frequent = 1 - rarity(classes)
     given = (pull * classes).sum(axis=-1, keepdims=True) / (frequent * classes).sum(axis=-1, keepdims=True)

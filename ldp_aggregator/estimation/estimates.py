@@ -39,9 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Estimates(CampaignEstimates):
-    """The estimates of all questions of a campaign, and what follows from several of them: moments, shares of those who
-    hold a value, and what liars do to these.
-    """
+    """The estimates of all questions of a campaign: moments and missing values too, and what liars do to these."""
 
     def to_frame(self) -> pd.DataFrame:
         """One row per cell: question, kind, feature, mechanism, n, value, class, estimate, variance, low, high,

@@ -242,10 +242,7 @@ def shared_scales(logarithms: Sequence[Array], usual: Array) -> list[Array]:
 
 
 def absences(told: Sequence[Statistics], classes: Array) -> list[Array]:
-    """Return P(missing, class) of features, shape (features, C) for those of each shape, at most 98 % of each class.
-
-    Of all cells in ``told`` the last C say that the value is missing; ``classes`` are P(class).
-    """
+    """P(missing, class), shape (features, C), at most 98 % of P(class), from the last C cells of what is ``told``."""
     variances = (
         MISSING[:, None, None] ** 2 * np.outer(classes, classes) * (_ALIKE + (1 - _ALIKE) * np.eye(classes.size))
     )

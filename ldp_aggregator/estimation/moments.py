@@ -176,13 +176,7 @@ skin, accelerometer, seeds). It was better on most of their settings, worse on a
 
 
 def shrink_moments(
-    moments: Moments,
-    feature: NumericFeature,
-    value: Cells,
-    square: Cells,
-    present: Present,
-    *,
-    variance_floor: float,
+    moments: Moments, feature: NumericFeature, value: Cells, square: Cells, present: Present, *, variance_floor: float
 ) -> Moments:
     """``moments`` as rebuilt from ``value`` and ``square`` of those ``present``, shrunk towards the common ones."""
     of_all = Present(present.whole, present.whole)

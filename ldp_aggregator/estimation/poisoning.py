@@ -99,10 +99,8 @@ def quotient_reach(quotient: Array, moved: Array, whole: Array, of_whole: float)
 
 
 def mean_reach(found: CampaignEstimates, feature: NumericFeature, liars: int) -> Array:
-    """Return the most that so many liars, one at least, move a Gaussian feature's mean in every class, shape (k,).
-
-    Unbounded where the class is insufficient, or where lies can make it so: its mean is that of all classes then. (A
-    mean stays in the feature's range: unbounded means anywhere in it.)
+    """The most that ``liars``, one at least, move a Gaussian feature's mean in every class, shape (k,).
+    Infinite, which is anywhere in its range, where the class is insufficient or lies can make it so.
     """
     asked = [found.asking(feature.name, kind) for kind in (VALUE, SQUARE)]
     of_value, of_square = (liars * found.per_liar[one.question.index] for one in asked)
@@ -145,10 +143,7 @@ def _highest_noise(found: CampaignEstimates, liars: int) -> Array:
 
 
 def _highest_variance(one: QuestionEstimate, cells: Cells, members: int, lies: int) -> Array:
-    """Return the most that the variances of the sums of ``members`` cells of a question can become.
-
-    Within what lies make of a sum f: n Var is v + b f + f (1 - f), largest at f = (1 + b) / 2.
-    """
+    """The highest variances of sums of ``members`` cells: n Var is v + b f + f (1 - f), largest at f = (1 + b) / 2."""
     moved = lies * sum_range(one.question, members) / one.n
     none, every = (
         one.n * estimators.sums_of_cells(one.question, one.n, np.full(1, f), members).variance for f in (0.0, 1.0)

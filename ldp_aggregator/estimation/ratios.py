@@ -127,9 +127,7 @@ def ratio_of(share: Cells, whole: Cells, covariance: Array, untold: float) -> Ce
 
 
 def _covariance(estimates: CampaignEstimates, pair: QuestionEstimate) -> Array:
-    """Covariance of each cell with its class's pooled share, clipped to what their variances allow.
-    The pooled share moves with the question's own sum by the question's weight in it.
-    """
+    """Covariance of cells with their classes' pooled shares, by the question's weight, within what variances allow."""
     k = estimates.class_prior.value.size
     limit = np.sqrt(pair.cells.variance) * np.tile(np.sqrt(estimates.class_prior.variance), pair.cells.value.size // k)
     if not np.isfinite(limit).all():

@@ -163,9 +163,7 @@ _SEED: Final = 0
 
 @dataclass(frozen=True)
 class BestFeature:
-    """The accuracy of saying, by the value of one feature, the class that is most frequent with it: unbiased, with a
-    95 % interval. ``feature`` is the one that was chosen most often.
-    """
+    """Accuracy of the most frequent class by the one ``feature`` most often chosen, unbiased, with a 95 % interval."""
 
     feature: str
     accuracy: float
@@ -307,10 +305,7 @@ def _scores(
 
 
 def _values(tables: Array, places: Integers, rng: np.random.Generator) -> Integers:
-    """Draw a value for every record, from its class's column of its population's table; shape (populations, records).
-
-    ``places`` are those of the records' columns among all, ``population * C + class``.
-    """
+    """A value for every record, (populations, records), from its column ``population * C + class`` in ``places``."""
     drawn, found = rng.random(places.shape), np.zeros(places.shape, dtype=np.int64)
     for limits in np.moveaxis(np.cumsum(tables, axis=1)[:, :-1], 1, 0):
         found += drawn > limits.take(places)

@@ -76,8 +76,7 @@ def without_sparse_columns(frame: pd.DataFrame) -> pd.DataFrame:
 
 def texts_of(column: pd.Series[Any]) -> set[str]:
     """The texts by which the cells are compared: classes, or the values of a feature, where the column is public."""
-    found = map(text_of, _different(column)[1])
-    return {text for text in found if text is not None}
+    return {text for text in map(text_of, _different(column)[1]) if text is not None}
 
 
 def _different(column: pd.Series[Any]) -> tuple[NDArray[np.int64], list[Any]]:

@@ -122,16 +122,14 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
             plot_normals(axes, low, high, classes, likelihood.mean, likelihood.variance)
             axes.set(xlabel=feature, ylabel="density in each class")
         else:
-            shares = np.asarray(likelihood.table)
-            plot_shares(axes, likelihood.feature.names, classes, shares)
+            plot_shares(axes, likelihood.feature.names, classes, np.asarray(likelihood.table))
             axes.set(xlabel="P(value | class)", ylabel=feature)
         axes.legend(title=self.model_.label)
         return axes
 
     def predict(self, X: pd.DataFrame) -> NDArray[Any]:
         """The most probable class of every row; by the prior where all are impossible, of equals the first."""
-        scores = self.scores(X)
-        return np.asarray(self.classes_[scores.argmax(axis=1)])
+        return np.asarray(self.classes_[self.scores(X).argmax(axis=1)])
 
     def predict_proba(self, X: pd.DataFrame) -> Array:
         """P(class | row), shape (rows, k). Where every class is impossible under the model, its prior."""
@@ -225,5 +223,4 @@ def read_schema(draft: Mapping[str, Any]) -> Schema:
 
 
 def _schema_from_table(frame: pd.DataFrame, labels: pd.Series[Any]) -> Schema:
-    label = Label("class", tuple(sorted(frames.texts_of(labels))))
-    return label, frames.features_of(frame), None
+    return Label("class", tuple(sorted(frames.texts_of(labels)))), frames.features_of(frame), None

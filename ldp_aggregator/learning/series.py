@@ -135,9 +135,7 @@ def _weights(per_answer: float, one: QuestionSeries) -> tuple[Array, float]:
 
 
 def series_rows(campaign: Campaign, tally: Tally, window: int | None = None) -> list[dict[str, Any]]:
-    """Return one row for every window that has answers (or for the one told, from 0), every question and cell: the
-    estimate of that window alone, as filtered and as smoothed, each with its 95 % interval.
-    """
+    """A row for every window (or the given one), question and cell: alone, filtered and smoothed, with intervals."""
     if campaign.windows is None:
         raise ValueError(f"campaign {campaign.id} has no windows")
     rows = []
@@ -175,16 +173,9 @@ def _told(one: QuestionSeries, window: int, cell: int) -> dict[str, Any]:
 class Series:
     """The levels of a question's cells, arrays of shape (windows, cells), variances infinite where nothing is known.
 
-    Attributes
-    ----------
-    filtered
-        What is known of a window from it and those before, given the jumps; the last is the present.
-    smoothed
-        What is known of a window from all of them.
-    drift
-        The most likely variance of a level's change from one window to the next, beside jumps.
-    jumps
-        The windows before which the levels jumped, ascending.
+    ``filtered`` is known of a window from it and those before, given the jumps, the last is the present; ``smoothed``
+    from all of them. ``drift`` is the most likely variance of a level's change from one window to the next, beside
+    ``jumps``, the windows before which the levels jumped, ascending.
     """
 
     filtered: Cells

@@ -176,9 +176,7 @@ class Analysis(ABC, Generic[M]):
 
     @abstractmethod
     def loudest(self, cells: Sequence[int], *, high: bool = True, against: Sequence[int] = ()) -> bytes:
-        """The payload that speaks for these cells as loudly as the server lets it; of a value for the highest or the
-        lowest. Where a report can speak ``against`` others at the same time, it does.
-        """
+        """The payload that speaks for these cells, and if it can ``against`` others, as loudly as is accepted."""
 
     # Simulating, by the device's own integers.
 

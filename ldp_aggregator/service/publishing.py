@@ -76,8 +76,7 @@ async def tally_to_publish(store: Store, campaign: Campaign) -> Tally:
 
 async def counts_to_publish(store: Store, campaign: Campaign) -> tuple[Tally, Arrivals]:
     """The tally to publish now, and how the reports came: those of the tally at least."""
-    tally = await tally_to_publish(store, campaign)
-    return tally, (await store.state(campaign.id)).arrivals
+    return await tally_to_publish(store, campaign), (await store.state(campaign.id)).arrivals
 
 
 def told_estimates(campaign: Campaign, tally: Tally, arrivals: Arrivals, post: str) -> dict[str, Any]:

@@ -48,10 +48,7 @@ def token_digest(text: str) -> bytes:
 
 
 async def find_token(text: str, store: Store, now: datetime) -> StoredToken | None:
-    """The token in use that has this text; the store looks its digest up.
-
-    Safety: how long that takes may tell something of stored digests, and a digest tells nothing of its secret.
-    """
+    """The token in use with this text. Safety: timing may tell something of digests, and these nothing of secrets."""
     token = await store.token(token_digest(text))
     if token is None or not token.is_in_use(now):
         return None

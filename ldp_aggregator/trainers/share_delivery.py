@@ -60,8 +60,7 @@ class Aggregator:
 
 def send_share(to: Aggregator, share: bytes, *, sleep: Callable[[float], None] = time.sleep) -> str:
     """Deliver a share to its campaign; the node's name there. Raises DocumentError before sending, ConnectionError."""
-    answer = _ask(to, "POST", campaign_of(share), share, sleep)
-    return str(answer.get("node", ""))
+    return str(_ask(to, "POST", campaign_of(share), share, sleep).get("node", ""))
 
 
 def withdraw_share(to: Aggregator, campaign_id: str, *, sleep: Callable[[float], None] = time.sleep) -> None:

@@ -131,9 +131,8 @@ def smooth_mean_of_size(rows: int, beta: float) -> float:
 
 
 def smooth_variance_of_size(rows: int, beta: float) -> float:
-    """Of the population variance under ``add-remove``, whatever the values.
-
-    b(1) = b(2) = 1/4 and b(j) = (j - 1)/j^2; exp(beta j) b(j) has its maximum at an end of [4, rows] or at 2 or 3.
+    """Of the population variance under ``add-remove``: b(1) = b(2) = 1/4, b(j) = (j - 1)/j^2, whatever the values.
+    exp(beta j) b(j) has its maximum at an end of [4, rows] or at 2 or 3.
     """
     if rows == 0:
         return math.exp(-beta) / 4

@@ -327,9 +327,7 @@ class Sender:
             self._tell(before, expired, Outcome.EXPIRED.value, place)
 
     def _part(self, transaction: Transaction, sent: Place, now: float) -> None:
-        """Have the same person's other queues that are due planned anew: an upload that leaves when another ends would
-        tell whose it is, and the server chooses when it answers.
-        """
+        """Plan the person's other due queues anew: an upload that leaves as another ends would tell whose it is."""
         for entry in listed(transaction):
             if entry.place.scope == sent.scope and entry.place != sent and 0 < entry.at <= now:
                 outbox = Outbox(entry.place.campaign_id, entry.place.scope)

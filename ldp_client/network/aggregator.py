@@ -40,16 +40,10 @@ _LOGIN_NEEDED: Final = 511
 
 
 class Aggregator:
-    """The aggregator as one campaign sees it. Making one touches no network.
+    """The aggregator as one campaign sees it. Making one touches no network; raises LdpError for an unsafe address.
 
-    Parameters
-    ----------
-    url, campaign_id
-        Where, and which. Raises LdpError for an address that reports must not be sent to.
-    headers
-        For uploads only: a fetch needs no permission, and a token beside it would tell who fetches.
-    isolate
-        Requests of another key never share a connection with these; None takes the campaign's id.
+    ``headers`` are for uploads only: a fetch needs no permission, and a token beside it would tell who fetches.
+    Requests of another ``isolate`` (None takes the campaign's id) never share a connection with these.
     """
 
     def __init__(
@@ -101,8 +95,7 @@ class Aggregator:
             except Exception:
                 # The app's own code: whatever it is, the report is fine and is tried again.
                 raise TransportError("no-headers") from None
-        largest = LARGEST_ANSWER
-        return Request("POST", self._url + "/reports", headers, body, attempt, largest, self._isolate)
+        return Request("POST", self._url + "/reports", headers, body, attempt, LARGEST_ANSWER, self._isolate)
 
     def opened(self, answer: Response) -> Response:
         """The aggregator's answer to :meth:`upload`, unsealed. Raises TransportError for anybody else's."""
@@ -132,8 +125,7 @@ class Aggregator:
         # Here: an app that pins no key does without what reads signatures.
         from ldp_protocols.document.directory import LARGEST_DIRECTORY
 
-        url = f"{self.base}/v1/directories/{key}"
-        return self._get(url, LARGEST_DIRECTORY, _is_json).body
+        return self._get(f"{self.base}/v1/directories/{key}", LARGEST_DIRECTORY, _is_json).body
 
     def _get(self, url: str, largest: int, is_expected: Callable[[Response], bool]) -> Response:
         failure = TransportError("timeout")

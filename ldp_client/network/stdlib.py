@@ -312,13 +312,9 @@ def read_proxy(address: str) -> Proxy:
 
 
 class Proxies:
-    """Loopback never goes through a proxy.
+    """Proxies by scheme (or ``all``); ``given`` None reads the environment's, ``NO_PROXY`` included, when needed.
 
-    Parameters
-    ----------
-    given
-        Scheme (or ``all``) to address; None takes the environment's, ``NO_PROXY`` included. Raises LdpError
-        for an address that is none; the environment's is read when it is needed.
+    Loopback never goes through a proxy. Raises LdpError for a given address that is none.
     """
 
     def __init__(self, given: Mapping[str, str] | None) -> None:

@@ -276,8 +276,7 @@ def read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Featur
     fields = Fields(value, path, refuse)
     name = fields.text("name")
     kind = KINDS[fields.choice("kind", KINDS)]
-    weight = fields.integer("weight", least=1, most=MOST_WEIGHT, default=1)
-    feature = kind.read(fields, name, weight)
+    feature = kind.read(fields, name, fields.integer("weight", least=1, most=MOST_WEIGHT, default=1))
     fields.finish()
     cells = feature.cells * classes
     if cells > MOST_CELLS:

@@ -154,6 +154,5 @@ def demonstration_source() -> Source:
         "privacy": {"epsilon": EPSILON},
     }
     bunch = load_breast_cancer(as_frame=True)
-    names = bunch.target_names
-    labels = pd.Series([str(names[code]) for code in bunch.target], name=LABEL)
+    labels = pd.Series([str(bunch.target_names[code]) for code in bunch.target], name=LABEL)
     return Source("scikit-learn's breast cancer data, 569 people", Table(bunch.data[list(BOUNDS)], labels), draft)

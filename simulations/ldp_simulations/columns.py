@@ -91,9 +91,7 @@ class Columns:
         return indices * self.class_count + classes
 
     def of_the_model(self, question: Question) -> Integers:
-        """Return, for every row, whether an evaluation round's model is right (0 or 1), or where its score lies, with
-        the class.
-        """
+        """Each row's item about a model under evaluation: right (1), wrong (0), or its score's place with the class."""
         scores, edges = self._scores, self._evaluation.edges
         if question.kind == RIGHT:
             right: Integers = (scores.argmax(axis=1) == self.classes).astype(np.int64)

@@ -92,8 +92,7 @@ def another(document: str) -> str:
 
 
 def _renamed(value: Document, title: str, study: str) -> str:
-    changed = {**value, "title": title, "study": study}
-    return json.dumps(changed, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps({**value, "title": title, "study": study}, ensure_ascii=False, separators=(",", ":"))
 
 
 def _devices(people: Sequence[Person], owners: Sequence[int], turn: int) -> list[Person]:

@@ -51,10 +51,7 @@ class UnreadableRecord(dict[str, object]):
 
 @dataclass(frozen=True)
 class Person:
-    """The person whose answer is asked for: the same ``device`` is the same device again, None a fresh one.
-
-    In a series ``now`` is the device's time, and ``later`` the person in later windows; nobody else if empty.
-    """
+    """The person to ask, ``device`` again or (None) a fresh one; in a series at ``now``, who is ``later`` another."""
 
     record: Mapping[str, object] = field(hash=False)
     label: str
@@ -78,10 +75,7 @@ class Person:
 
 
 class Client(Protocol):
-    """One life of a process: it answers the people in order, and is killed.
-
-    Its devices keep their state for the next life in ``storage`` (empty at first); without one, nobody is asked again.
-    """
+    """One life of a process: it answers people in order, keeps what it must in ``storage`` (if any), and is killed."""
 
     def __call__(self, document: str, people: Sequence[Person], storage: Path | None = None, /) -> list[Answer]: ...
 

@@ -68,16 +68,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Seen:
-    """All answers of fresh devices.
+    """All answers of fresh devices, ``tables`` by shape: of ``people``, in all.
 
-    Attributes
-    ----------
-    people
-        How many people were asked.
-    person, process
-        Whose answer it is, and in which process it was given, shape (n,).
-    tables
-        The answers, by shape.
+    ``person`` and ``process`` say whose an answer is, and in which process it was given, shape (n,).
     """
 
     people: int
@@ -142,10 +135,8 @@ def within(person: Numbers, people: int) -> Numbers:
 
 
 def read_tables(answers: Sequence[Answer], chooses: Flags | None = None) -> tuple[Table, ...]:
-    """The answers by shape. Where there are more shapes than are told apart, the answers that ``chooses`` flags say
-    which (all of them, if it is None): the others may then test whether people differ in their shapes.
-
-    Raises ChildProcessError where there is no upload that can be read.
+    """The answers by shape. Of too many shapes, answers that ``chooses`` flags (None: all) say which count: the others
+    may then test whether people differ in their shapes. Raises ChildProcessError without a readable upload.
     """
     alike: dict[tuple[int, ...], list[int]] = {}
     for number, answer in enumerate(answers):

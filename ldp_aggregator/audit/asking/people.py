@@ -173,11 +173,7 @@ _NOON: Final = "2027-01-{:02d}T12:00:00Z"
 
 @dataclass(frozen=True)
 class Lives:
-    """A series as an audit asks it.
-
-    ``document`` is what clients get, the campaign's with windows of a day; in ``told`` the questions of every window
-    stand one after the other, as reports number them, each with its window.
-    """
+    """A series to audit: clients get the ``document`` with windows of a day, ``told`` has every window's questions."""
 
     document: str
     told: Document

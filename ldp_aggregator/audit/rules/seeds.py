@@ -103,8 +103,7 @@ def _counted(digest_of: Callable[[bytes, bytes], bytes], counts: Sequence[bytes]
 
 
 def _rows(streams: Sequence[bytes]) -> Bytes:
-    width = len(streams[0])
-    return np.frombuffer(b"".join(streams), dtype=np.uint8).reshape(len(streams), width)
+    return np.frombuffer(b"".join(streams), dtype=np.uint8).reshape(len(streams), len(streams[0]))
 
 
 def _twister(seed: int | bytes) -> bytes:

@@ -368,8 +368,7 @@ def _uneven(counts: Counts, shares: NDArray[np.float64]) -> bool:
 def _choose(chosen: Chosen, asked: Asked, counts: Counts, about: About) -> None:
     """Add the comparisons of the highest excess, each with its best set of values.
 
-    Sets of many values promise too much where they were chosen; what they promise is what a set that was chosen in the
-    one part shows in the other.
+    Sets of many values promise too much where they were chosen; their promise is one chosen in the other part.
     """
     sides, trials = asked.sides, asked.trials
     one, other = sides.pairs[:, 0], sides.pairs[:, 1]

@@ -181,9 +181,7 @@ def stated_loss(question: Question) -> float:
 
 
 def item_of(document: Document, question: Question, person: Person) -> Item | None:
-    """Encode the person's record as the mechanism would, an index or a :class:`Moment`; None where coins or conventions
-    take part (numbers inside, outside or missing, what nobody declared, outputs of a projection).
-    """
+    """A record encoded as the mechanism would, an index or :class:`Moment`; None where coins or conventions decide."""
     classes, person = document["label"]["classes"], person.in_window(question.get("window", 0))
     label = classes.index(person.label)
     if question["kind"] == "label":

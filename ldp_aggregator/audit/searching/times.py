@@ -125,9 +125,7 @@ def _groups(people: Sequence[Person]) -> Iterator[tuple[str, Flags]]:
 
 
 def _late(times: Times, groups: Flags, cuts: Seconds, tolerance: float) -> tuple[Numbers, Numbers]:
-    """Count the answers of every group above every cut and the tolerance, and those of the others above the cut; shape
-    (groups, cuts), of groups of people, shape (groups, people).
-    """
+    """Late answers of groups, shape (groups, people), and of the others above every cut; shape (groups, cuts)."""
 
     def above(limit: float) -> Numbers:
         return np.bincount(times.who[times.seconds > limit], minlength=len(times.people))

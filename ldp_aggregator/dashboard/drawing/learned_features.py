@@ -60,9 +60,7 @@ class Row:
 
 @dataclass(frozen=True)
 class FeatureFigure:
-    """A figure and its table. ``unit`` is that of all numbers; ``n`` the reports behind it. ``is_share`` where they
-    are parts of a whole. ``told`` is the information on the class that a feature is believed to hold, in bits.
-    """
+    """A figure and its table, all in ``unit``, of ``n`` reports; ``told``: bits that the feature holds on the class."""
 
     key: str
     title: str

@@ -75,7 +75,6 @@ def interval_plot(
     beyond: tuple[float, float] = (-math.inf, math.inf),
 ) -> Markup:
     """A dot with its interval for every bar, over the band that lies can have moved it in.
-
     The axis spans ``least`` to ``most`` and finite intervals up to ``beyond``; longer ones end there in an arrow.
     """
     ends = [end for bar in bars for end in (bar.low, bar.high, bar.value) if math.isfinite(end)]

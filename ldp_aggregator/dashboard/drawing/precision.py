@@ -100,9 +100,7 @@ FIRST: Final = 1000
 
 @dataclass(frozen=True)
 class Promises:
-    """The local guarantee as recomputed, what a publication of these counts reveals, what relays have vouched for so
-    far, and what who runs the server would learn behind one that mixes ``batch`` devices.
-    """
+    """Losses as recomputed: local, of a publication, by relays' word, and behind one that mixes ``batch`` devices."""
 
     realised: float
     published: PublishedGuarantee

@@ -52,10 +52,7 @@ def read_key(key: str) -> bytes:
 
 
 def read_directory(document: bytes, key: str, *, known: bool = False) -> Directory:
-    """The statement of a document that the holder of ``key`` signed. ``known`` are bytes that were checked before.
-
-    Raises DocumentError; what it holds is not looked at before the signature is.
-    """
+    """The statement of a document signed by ``key``'s holder (``known``: already checked). Raises DocumentError."""
     if len(document) > LARGEST_DIRECTORY:
         raise _refuse("document", f"a directory has at most {LARGEST_DIRECTORY} bytes")
     fields = Fields(parse_json(document, _refuse), "", _refuse)

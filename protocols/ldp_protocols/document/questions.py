@@ -151,9 +151,7 @@ def read_question(
 def _subject(
     kind: str, group: int, names: tuple[str | None, str | None], features: Sequence[Feature], fields: Fields
 ) -> list[Feature | None]:
-    """Return the features that a question names. Refuse one about another thing than its group says: the label (group
-    0) names nothing, a product two features, any other question the feature of its group.
-    """
+    """Features that a question names: none for the label, two for a product, else its group's. Refuses all others."""
     declared: dict[str | None, Feature] = {feature.name: feature for feature in features}
     named = [declared.get(name) for name in names]
     if kind == PRODUCT:

@@ -222,8 +222,7 @@ class UnaryEncoding(PureMechanism):
     def perturb(self, item: int, coins: Coins) -> bytes:
         """One word per bit, in index order."""
         words = coins.words(self.domain_size)
-        q = self.other_bit
-        flags = [word < q for word in words]
+        flags = [word < self.other_bit for word in words]
         flags[item] = words[item] < self.true_bit
         return pack_flags(flags, self.domain_size)
 

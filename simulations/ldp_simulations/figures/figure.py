@@ -157,10 +157,7 @@ class Plot:
 
 @dataclass(frozen=True)
 class Figure:
-    """``measure`` runs the experiment; ``plots`` are drawn from its table alone.
-
-    ``about`` says in a line what is drawn, ``runs`` how often it is run unless told otherwise, and ``of_runs`` of what.
-    """
+    """``measure`` runs the experiment ``runs`` times ``of_runs``; ``plots`` draw its table; ``about`` is a line."""
 
     name: str
     about: str
@@ -197,8 +194,7 @@ class Figure:
             plot.draw(table, picture)
         shown = "\n\n".join(f"![{plot.caption}]({one.name})" for plot, one in zip(self.plots, pictures, strict=True))
         written = page.read_text(encoding="utf-8") if page.exists() else f"# {self.about}\n\n{shown}\n\n{TABLES}"
-        above = written.partition(TABLES)[0]
-        page.write_text(f"{above}{TABLES}\n\n{self.tables(table)}\n", encoding="utf-8")
+        page.write_text(f"{written.partition(TABLES)[0]}{TABLES}\n\n{self.tables(table)}\n", encoding="utf-8")
         return [self.table(folder), *pictures, page]
 
     def tables(self, table: pd.DataFrame) -> str:

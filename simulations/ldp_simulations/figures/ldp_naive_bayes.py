@@ -188,12 +188,10 @@ def run_once(dataset: str, seed: int) -> list[dict[str, Any]]:
             base = _with_projection(numeric, inputs, public, method.bins)
             for epsilon in NUMERIC_EPSILONS:
                 for accounting in ("total", "per question") if method.per_question else ("total",):
-                    draft = _priced(base, method, epsilon, accounting)
-                    campaign = Campaign.compile(draft)
+                    campaign = Campaign.compile(_priced(base, method, epsilon, accounting))
                     tally = simulate(campaign, devices.frame, devices.labels, rng)
                     found = accuracy(learned(campaign, tally, post=NORM_SUB), held_out)
-                    total = campaign.privacy.epsilon
-                    rows.append((inputs, method.name, accounting, epsilon, total, found))
+                    rows.append((inputs, method.name, accounting, epsilon, campaign.privacy.epsilon, found))
     return [dict(zip(COLUMNS, (dataset, *row, seed), strict=True)) for row in rows]
 
 

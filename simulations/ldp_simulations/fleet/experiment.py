@@ -43,10 +43,8 @@ _TIMEOUT: Final = 60.0
 
 @dataclass(frozen=True)
 class Aggregator:
-    """A running aggregator as its operator sees it: the public address, the admin address, and an admin token.
-
-    One that was started for an experiment has a token for relays, too; of another one, ``data`` is the folder of its
-    store where that is known.
+    """A running aggregator as its operator sees it: addresses, and an admin token; a relay's for an experiment's own.
+    ``data`` is another's store folder, where that is known.
     """
 
     url: str
@@ -112,8 +110,7 @@ async def _tally(data: Path, campaign: Campaign) -> Tally:
 
 def make_token(data: Path, scope: str) -> str:
     """Make a token of that scope in the store in the folder ``data``, as ``ldp-aggregator token create`` does."""
-    now = utc_now()
-    text, token = rights.make_token(f"{scope} of a simulation, {secrets.token_hex(4)}", scope, now)
+    text, token = rights.make_token(f"{scope} of a simulation, {secrets.token_hex(4)}", scope, utc_now())
 
     async def add() -> None:
         store = await open_store(data)
@@ -184,10 +181,8 @@ MARKS: Final = (100, 300, 1_000, 3_000, 10_000, 30_000)
 
 @dataclass(frozen=True)
 class Plan:
-    """The number of devices, and how they are drawn. ``devices`` None takes one for each person to learn from.
-
-    ``clients`` of them run the real client, each on its own; the answers of the others are drawn at once, by the same
-    laws, and come in as a relay's uploads. None: all run the client.
+    """Devices (None: one for each person to learn from), of which ``clients`` (None: all) run the real client.
+    The answers of the others are drawn at once, by the same laws, and come in as a relay's uploads.
     """
 
     devices: int | None = None

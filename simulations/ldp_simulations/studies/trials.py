@@ -79,11 +79,7 @@ class Setting:
     continuous: str = "auto"
 
     def campaign(self, draft: Mapping[str, Any]) -> Campaign:
-        """The draft's campaign under this setting, under its true total loss.
-
-        ``per_question`` is the accounting of papers that spend epsilon on every question: the device answers them all,
-        and the total is (groups of questions) x epsilon.
-        """
+        """The draft's campaign under its true total loss; ``per_question`` spends it on each group, as papers do."""
         privacy = {**draft["privacy"], "discrete": self.mechanism, "continuous": self.continuous}
         answers = "all" if self.per_question else privacy.get("answers") or "one"
         groups = len(draft["features"]) + (draft["label"].get("weight") != 0)
