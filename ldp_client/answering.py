@@ -147,7 +147,7 @@ def _index(campaign: Campaign, feature: Feature, record: Mapping[str, object], c
 
 
 def _scaled(campaign: Campaign, feature: Feature, record: Mapping[str, object], coins: Coins) -> float | None:
-    """`t = 2 (x - low) / (high - low) - 1` of the clipped x; missing x: None, or random if it is called complete."""
+    """`t = 2 (x - low) / (high - low) - 1` in doubles, x clipped; missing: None, or random if it is called complete."""
     if feature.number is None:
         raise AssertionError("read_question gives questions about moments to numbers only")
     number = number_of(_value(campaign, feature, record, coins))

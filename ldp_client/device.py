@@ -252,7 +252,7 @@ class Device:
             return self._install.sender.request(task)
 
     def on_result(self, task: Send, answer: Response | TransportError, *, timeout: float = STORAGE_WAIT) -> None:
-        """Settle a task by the answer, or its absence. Never raises; what cannot be stored in time is sent again."""
+        """Settle a task by its answer, or none. Never raises; what cannot be stored in time is sent again, the same."""
         with within(timeout):
             self._install.sender.on_result(task, answer)
 

@@ -65,7 +65,7 @@ class FakeClock:
 
 @dataclass(frozen=True)
 class Answer:
-    """A server's answer to give; ``drop`` hangs up instead, ``commit`` counts the upload before (a broken answer)."""
+    """A server's answer to give. ``drop`` hangs up instead; ``commit`` counts the upload before it answers."""
 
     status: int = 200
     code: str | None = None

@@ -70,7 +70,9 @@ class Tally:
 
     @classmethod
     def of_uploads(cls, campaign: Campaign, uploads: Iterable[bytes]) -> Tally:
-        """The tally of all reports of serialised uploads but impossible ones. Raises DocumentError on other bytes."""
+        """The tally of serialised uploads: every report counts (deduplication is the store's) but those that no device
+        can have sent. Raises DocumentError on bytes that are no upload.
+        """
         tally = cls(campaign)
         for upload in uploads:
             for block in decode_upload(upload, campaign):

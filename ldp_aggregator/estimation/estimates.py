@@ -60,7 +60,9 @@ class Estimates(CampaignEstimates):
         return self.to_frame().to_html(max_rows=60, border=0, index=False, float_format="{:.4g}".format)
 
     def plot(self, feature: str, axes: Axes | None = None) -> Axes:
-        """Draw P(value | class), or means, with 95 % intervals. Raises KeyError, or LdpError without matplotlib."""
+        """Draw what is known of a feature, with 95 % intervals: P(value | class), or the mean of each class.
+        Raises KeyError for a feature that the campaign does not ask about, LdpError without matplotlib.
+        """
         asked, classes = self.campaign.feature(feature), self.campaign.label.classes
         axes, shape = axes_or_new(axes), (-1, len(classes))
         if asked.moments is not None:

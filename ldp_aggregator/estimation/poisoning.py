@@ -143,7 +143,7 @@ def _highest_noise(found: CampaignEstimates, liars: int) -> Array:
 
 
 def _highest_variance(one: QuestionEstimate, cells: Cells, members: int, lies: int) -> Array:
-    """The highest variances of sums of ``members`` cells: n Var is v + b f + f (1 - f), largest at f = (1 + b) / 2."""
+    """Highest variances of sums of ``members`` cells: `n Var = v + b f + f (1 - f)`, largest at `f = (1 + b) / 2`."""
     moved = lies * sum_range(one.question, members) / one.n
     none, every = (
         one.n * estimators.sums_of_cells(one.question, one.n, np.full(1, f), members).variance for f in (0.0, 1.0)

@@ -190,7 +190,7 @@ class PredictedAccuracy:
 
     @property
     def above_majority(self) -> bool:
-        """True if better than the most frequent class, which useless features give in at most 3 % of campaigns."""
+        """True if called better than the most frequent class, as in at most 3 % of campaigns with useless features."""
         return self.p_value <= FALSE_ALARMS and self.gain > STANDARD_DEVIATIONS * self.gain_error
 
     def to_json(self) -> dict[str, Any]:

@@ -147,7 +147,7 @@ def clipped(feature: NumericFeature, column: pd.Series[Any]) -> NDArray[np.float
 
 
 def with_outputs(projection: Projection | None, frame: pd.DataFrame) -> pd.DataFrame:
-    """The table with a projection's outputs as columns; missing inputs are at their means, without any is no output."""
+    """The table with a projection's outputs as columns: missing inputs at their means, no output without any input."""
     if projection is None:
         return frame
     inputs = [numbers(column_of(frame, feature)) for feature in projection.inputs]

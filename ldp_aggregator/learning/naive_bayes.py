@@ -113,7 +113,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         return self.model_.to_json()
 
     def plot(self, feature: str, axes: Axes | None = None) -> Axes:
-        """Draw a feature's P(value | class), or its density. Raises KeyError, and LdpError without matplotlib."""
+        """Draw a feature's P(value | class), or density. KeyError for an unknown one, LdpError without matplotlib."""
         check_is_fitted(self, "model_")
         likelihood = {one.feature.name: one for one in self.model_.likelihoods}[feature]
         axes, classes = axes_or_new(axes), self.model_.classes

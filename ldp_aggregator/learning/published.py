@@ -79,8 +79,8 @@ _RELAY: Final = (
 
 @dataclass(frozen=True)
 class PublishedGuarantee(Guarantee):
-    """(epsilon, delta)-DP of one of ``reports`` devices while all ``conditions`` hold; readers know ``colluding`` ones.
-    Where the crowd hides nothing, epsilon is the local loss and delta 0.
+    """(epsilon, delta)-DP of one of ``reports`` devices, of which readers know the coins of ``colluding`` ones.
+    It holds while all ``conditions`` do. Where the crowd hides nothing, epsilon is the local loss and delta 0.
     """
 
     reports: int

@@ -59,7 +59,7 @@ class Aggregator:
 
 
 def send_share(to: Aggregator, share: bytes, *, sleep: Callable[[float], None] = time.sleep) -> str:
-    """Deliver a share to its campaign; the node's name there. Raises DocumentError before sending, ConnectionError."""
+    """Deliver a share, and return the node's name. Raises DocumentError before sending, or ConnectionError."""
     return str(_ask(to, "POST", campaign_of(share), share, sleep).get("node", ""))
 
 

@@ -49,7 +49,7 @@ class Permits(Protocol):
         """Return the token that is shown with the answer of a place, where there is one."""
 
     def begin(self, task: Send) -> bool:
-        """Record durably that an upload's first byte is leaving: it is on its way. False where it may not begin."""
+        """Record durably, and in the person's log, that an upload's first byte is leaving. False where it may not."""
 
     def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
         """Return true where reports of the place were deleted while they were on their way."""
@@ -193,7 +193,7 @@ class Sender:
         self._tell(before, after, verdict.problem, task.place)
 
     def step(self, timeout: float, first_delay: float = 0.0) -> Task:
-        """Send what is due within ``timeout`` seconds, one thread of a process at a time; the task. Never raises."""
+        """Send what is due within ``timeout`` seconds, in turn with other threads; returns that task. Never raises."""
         until = self.clock.monotonic() + timeout
         if not self._running.acquire(timeout):
             return Wait(self.policy.backoff_base)

@@ -114,7 +114,7 @@ def encode_blocks(blocks: Sequence[Block], campaign: Campaign) -> bytes:
 
 
 def decode_upload(data: bytes, campaign: Campaign) -> tuple[Block, ...]:
-    """Blocks of an upload, their contents unchecked. Raises DocumentError, also for another encoding of the same."""
+    """Blocks of an upload, framing and widths checked, contents not. Raises DocumentError, also for a second form."""
     # Lying lengths are refused before anything of that size is allocated.
     longest = max(3, len(campaign.counted))  # a block's members, or the blocks
     try:

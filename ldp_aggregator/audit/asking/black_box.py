@@ -51,7 +51,10 @@ class UnreadableRecord(dict[str, object]):
 
 @dataclass(frozen=True)
 class Person:
-    """The person to ask, ``device`` again or (None) a fresh one; in a series at ``now``, who is ``later`` another."""
+    """The person whose answer is asked for: the same ``device`` is the same device again, None a fresh one.
+
+    In a series ``now`` is the device's time, and ``later`` the person in later windows; nobody else if empty.
+    """
 
     record: Mapping[str, object] = field(hash=False)
     label: str

@@ -173,7 +173,10 @@ _NOON: Final = "2027-01-{:02d}T12:00:00Z"
 
 @dataclass(frozen=True)
 class Lives:
-    """A series to audit: clients get the ``document`` with windows of a day, ``told`` has every window's questions."""
+    """A series as an audit asks it: clients get ``document``, the campaign's with windows of a day.
+
+    In ``told`` the questions of every window stand one after the other, as reports number them, each with its window.
+    """
 
     document: str
     told: Document

@@ -52,7 +52,7 @@ def read_key(key: str) -> bytes:
 
 
 def read_directory(document: bytes, key: str, *, known: bool = False) -> Directory:
-    """The statement of a document signed by ``key``'s holder (``known``: already checked). Raises DocumentError."""
+    """Statement of a document, read after its signature by ``key`` (``known``: already). Raises DocumentError."""
     if len(document) > LARGEST_DIRECTORY:
         raise _refuse("document", f"a directory has at most {LARGEST_DIRECTORY} bytes")
     fields = Fields(parse_json(document, _refuse), "", _refuse)

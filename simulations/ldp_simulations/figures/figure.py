@@ -157,7 +157,10 @@ class Plot:
 
 @dataclass(frozen=True)
 class Figure:
-    """``measure`` runs the experiment ``runs`` times ``of_runs``; ``plots`` draw its table; ``about`` is a line."""
+    """``measure`` runs the experiment; ``plots`` are drawn from its table alone.
+
+    ``about`` says in a line what is drawn, ``runs`` how often it is run unless told otherwise, and ``of_runs`` of what.
+    """
 
     name: str
     about: str
