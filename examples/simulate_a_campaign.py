@@ -12,7 +12,7 @@ import pandas as pd
 from ldp_aggregator import NaiveBayes, train
 from ldp_protocols import Campaign
 from ldp_simulations import simulate
-from ldp_simulations.tables.sources import read_draft
+from ldp_simulations.tables import read_draft
 
 DEVICES = 50_000
 

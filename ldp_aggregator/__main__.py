@@ -7,10 +7,7 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns its exit code. An installation that has not what the command needs is told so: a plain
-    one is the client alone, ``[serve]`` keeps campaigns and counts, and the libraries that train come with
-    ``[aggregator]``.
-    """
+    """Run a command and return its exit code; where its libraries are missing, name the extra that brings them."""
     try:
         from ldp_aggregator.cli.program import run
 

@@ -105,9 +105,7 @@ def drawn_blanket(questions: Sequence[Question]) -> Blanket:
 
 
 def mixed(parts: Iterable[tuple[Fraction, Blanket]]) -> Blanket:
-    """The blanket of one of several randomisers by lot, which one being told: ``parts`` are probabilities and
-    blankets.
-    """
+    """Blanket of one randomiser drawn by lot and named in the report; ``parts`` are probabilities and blankets."""
     drawn = list(parts)
     ratio = max(blanket.ratio for _, blanket in drawn)
     parts = [(share, blanket.at_ratio(ratio)) for share, blanket in drawn]
@@ -128,13 +126,9 @@ def delta_bound(blanket: Blanket, reports: int, epsilon: float, tail: float = _L
     return _Crowd(blanket, reports, tail).delta(math.expm1(epsilon))
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=2048)  # Estimates are requested more often than reports come in, and groups have equal blankets.
 def epsilon_bound(blanket: Blanket, reports: int, delta: float) -> float | None:
-    """An epsilon at which the bound of delta is at most ``delta``, within 1e-4 of the least; None where it is not
-    below the loss of one report, which then is what holds.
-
-    Kept: a server is asked for estimates more often than reports come in, and groups have equal blankets.
-    """
+    """The least epsilon, within 1e-4, whose bound of delta is at most ``delta``; None where one report loses less."""
     if reports < 1:
         return None
     crowd = _Crowd(blanket, reports, min(_LARGEST_TAIL, _TAIL_SHARE * delta))
@@ -145,11 +139,7 @@ def epsilon_bound(blanket: Blanket, reports: int, delta: float) -> float | None:
 
 
 def _least_excess(crowd: _Crowd, delta: float, largest: float) -> float:
-    """An excess of E over 1, at most ``largest``, whose bound is at most ``delta``; ``largest`` where none below is.
-
-    The root of minus ln delta is nearly linear in the excess, so that lines find it in a few steps; what is returned
-    was evaluated.
-    """
+    """An excess of E over 1, at most ``largest``, with a bound of at most ``delta``; ``largest`` where none has one."""
     wanted = math.sqrt(-math.log(delta))
     low, of_low, high, of_high = 0.0, 0.0, largest, math.inf
     at = min(crowd.typical_excess * wanted, largest / 2)
@@ -296,7 +286,7 @@ def _beyond(trials: int, p: float, q: float, tail: float) -> int:
 
 
 def _deviance(x: Array, mean: Array | float) -> Array:
-    """X ln(x / mean) + mean - x >= 0, for x > 0."""
+    """The deviance `x ln(x / mean) + mean - x >= 0`, for x > 0."""
     part = (x - mean) / (x + mean)
     square = np.minimum(part * part, _NEAR**2)
     series = np.zeros_like(square)

@@ -36,10 +36,7 @@ SQUARE: Final = "square"
 
 @dataclass(frozen=True)
 class Part:
-    """A query, or one half of a query for sum and square: its place in the vector.
-
-    ``feature`` is None for the class counts.
-    """
+    """A query, or half of one for sum and square, by its place in the vector; ``feature`` is None for class counts."""
 
     kind: str
     feature: Feature | None
@@ -86,9 +83,8 @@ def _malformed(problem: str) -> DocumentError:
 
 @dataclass(frozen=True)
 class Releases:
-    """The shares that a node has sent for one campaign, so far as it differs: its first share, ``replacements`` that
-    may be of the same rows, and ``other_rows`` that it declared to be of others. A share that is sent again is none of
-    them.
+    """The distinct shares of a node for one campaign: the first, ``replacements`` that may be of the same rows, and
+    ``other_rows``, declared to be of others.
     """
 
     replacements: int = 0
@@ -127,10 +123,7 @@ def has_other_rows(share: bytes) -> bool:
 
 
 def campaign_of(data: bytes) -> str:
-    """Return the id of the campaign that a share names, for a node that sends it. The rest of it is not looked at.
-
-    Raises DocumentError.
-    """
+    """The campaign id of a share, for the node that sends it; the rest is not read. Raises DocumentError."""
     value = _unpack(data, max(len(data), _FORM))
     plain = value[1:] if value[:1] == [OTHER_ROWS] else value
     if len(plain) != 3 or type(plain[1]) is not str or len(plain[1]) != _ID_LENGTH:

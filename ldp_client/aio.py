@@ -33,10 +33,7 @@ class AsyncDriver:
         self._closed = False
 
     async def call(self, function: Callable[..., Result], *arguments: object, **options: object) -> Result:
-        """Any method of the device or of its campaigns, without blocking: ``await driver.call(campaign.grant)``.
-
-        Raises what it raises. Cancelling the task leaves the call to end by itself.
-        """
+        """Await any method: ``await driver.call(campaign.grant)``. Raises what it raises; a cancelled call goes on."""
         return await _in_daemon_thread(lambda: function(*arguments, **options))
 
     async def run_once(self, timeout: float, *, first_delay: float = 0.0) -> bool:  # noqa: ASYNC109 - as Device.run_once

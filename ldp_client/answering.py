@@ -72,8 +72,7 @@ def perturb(
     first = draw_window(campaign, secret) * len(campaign.questions)
     reports = []
     for question in draw_questions(campaign, secret):
-        item = item_of(campaign, question, record, class_index, coins)
-        payload = question.perturb(item, coins)
+        payload = question.perturb(item_of(campaign, question, record, class_index, coins), coins)
         reports.append(Report(first + question.index, report_id(secret, campaign, question), payload))
     return tuple(reports)
 
@@ -140,9 +139,7 @@ def _bit(fixed: int, coins: Coins) -> bool:
 
 
 def _index(campaign: Campaign, feature: Feature, record: Mapping[str, object], coins: Coins) -> int:
-    """The index of a feature's value; where it is missing that after the last, or uniformly random if the feature is
-    called complete.
-    """
+    """The index of a feature's value; of a missing one that after the last, or random if it is called complete."""
     index = feature.index_of(_value(campaign, feature, record, coins))
     if index is not None:
         return index
@@ -150,9 +147,7 @@ def _index(campaign: Campaign, feature: Feature, record: Mapping[str, object], c
 
 
 def _scaled(campaign: Campaign, feature: Feature, record: Mapping[str, object], coins: Coins) -> float | None:
-    """T = 2 (x - low) / (high - low) - 1 after clipping, in double arithmetic. Where x is missing None, or uniformly
-    random if the feature is called complete.
-    """
+    """`t = 2 (x - low) / (high - low) - 1` in doubles, x clipped; missing: None, or random if it is called complete."""
     if feature.number is None:
         raise AssertionError("read_question gives questions about moments to numbers only")
     number = number_of(_value(campaign, feature, record, coins))
@@ -162,9 +157,7 @@ def _scaled(campaign: Campaign, feature: Feature, record: Mapping[str, object], 
 
 
 def _value(campaign: Campaign, feature: Feature, record: Mapping[str, object], coins: Coins) -> object:
-    """Return the record's value of an asked feature. Of a projection's inputs a missing one stands at its mean, as when
-    a record is classified, or is random if it is called complete.
-    """
+    """The record's value of an asked feature; a projection's missing input is at its mean, or random if complete."""
 
     def missing(projection: Projection, position: int) -> float:
         one = projection.inputs[position]

@@ -116,11 +116,7 @@ class Classifier:
 
 
 def stored_model(aggregator: Aggregator, cache: Cache, label: Label | None) -> Model | None:
-    """The model as it is stored, None where there is none that can be read.
-
-    ``label`` is the campaign's, as whoever asks knows it: a model about another is one that cannot be read; None leaves
-    that unchecked.
-    """
+    """The stored model, None where none can be read or it is about another ``label`` (None: unchecked)."""
     return _usable(cache.get(_model_key(aggregator)), label)
 
 

@@ -164,18 +164,14 @@ class Device:
             return Ledger(read_installation(transaction, self._scope).receipts, self._max_total_epsilon)
 
     def sent(self, *, timeout: float = STORAGE_WAIT) -> tuple[SentReport, ...]:
-        """Every report whose upload began: what was asked, what the randomised answer says, when it left, to whom, and
-        what the server replied. Raises StorageError.
-        """
+        """Every report whose upload began: question, randomised answer, time, address, reply. Raises StorageError."""
         from ldp_client.delivery.rights import sent_reports
 
         with within(timeout):
             return sent_reports(self._install, self._scope)
 
     def quarantined(self, *, timeout: float = STORAGE_WAIT) -> tuple[QuarantinedReport, ...]:
-        """Reports that a server would not take, set apart.
-        :meth:`~ldp_client.campaign.DeviceCampaign.requeue` tries them again.
-
+        """Reports refused by a server and set apart; :meth:`~ldp_client.campaign.DeviceCampaign.requeue` retries them.
         Raises StorageError.
         """
         from ldp_client.delivery.rights import quarantined_reports
@@ -216,9 +212,7 @@ class Device:
     # Delivery
 
     def start(self, *, first_delay: float | None = None) -> None:
-        """Deliver from a background thread from now on, for all campaigns and scopes; ``first_delay`` None takes the
-        policy's.
-        """
+        """Deliver from a background thread for all campaigns and scopes; ``first_delay`` None takes the policy's."""
         self._install.driver.start(self.policy.first_delay if first_delay is None else first_delay)
 
     def run_once(self, timeout: float, *, first_delay: float = 0.0, stop: Callable[[], bool] = lambda: False) -> bool:
@@ -230,9 +224,7 @@ class Device:
         return self._install.sender.run_once(timeout, first_delay=first_delay, stop=stop)
 
     def close(self, timeout: float | None = None) -> None:
-        """Stop the background thread, waiting at most ``timeout`` seconds (None: two) for a send under way. Unsent
-        reports stay queued for the next start.
-        """
+        """Stop the background thread, waiting up to ``timeout`` seconds (None: two); unsent reports stay queued."""
         self._install.driver.close(CLOSE_TIMEOUT if timeout is None else timeout)
 
     def __enter__(self) -> Self:
@@ -260,9 +252,7 @@ class Device:
             return self._install.sender.request(task)
 
     def on_result(self, task: Send, answer: Response | TransportError, *, timeout: float = STORAGE_WAIT) -> None:
-        """Take what came back for a task: the answer, or that none came. Never raises; what cannot be stored in time
-        is sent again, the same bytes.
-        """
+        """Settle a task by its answer, or none. Never raises; what cannot be stored in time is sent again, the same."""
         with within(timeout):
             self._install.sender.on_result(task, answer)
 

@@ -22,10 +22,7 @@ _WORD_BYTES: Final = 8
 
 
 def draw_questions(campaign: Campaign, secret: bytes) -> tuple[Question, ...]:
-    """The questions that the device with this secret answers, by their weights: the same ones at every call.
-
-    Raises LdpError.
-    """
+    """The questions of this secret's device, drawn by their weights, the same at every call. Raises LdpError."""
     check_secret(secret)
     return tuple(
         draw(pool, KeyedWords(secret, _QUESTION, campaign, slot_bytes(campaign, pool[0].group)))
@@ -34,10 +31,7 @@ def draw_questions(campaign: Campaign, secret: bytes) -> tuple[Question, ...]:
 
 
 def draw_window(campaign: Campaign, secret: bytes) -> int:
-    """The one window of a series in which the device with this secret answers, each as likely; 0 where there are none.
-
-    Raises LdpError.
-    """
+    """The window of a series in which this secret's device answers, uniform; 0 without windows. Raises LdpError."""
     check_secret(secret)
     return 0 if campaign.windows is None else KeyedWords(secret, _WINDOW, campaign).below(campaign.windows.count)
 

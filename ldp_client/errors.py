@@ -33,9 +33,7 @@ class StorageError(LdpError):
 
 
 class TransportError(LdpError):
-    """Nothing usable came back; ``code`` is one of :data:`TRANSPORT_PROBLEMS`, or the server's own where it answered
-    and refused: ``status`` is then the HTTP status, else None.
-    """
+    """No usable answer: ``code`` is of :data:`TRANSPORT_PROBLEMS`, or a refusal's own, with its HTTP ``status``."""
 
     def __init__(self, code: str, problem: str | None = None, status: int | None = None) -> None:
         super().__init__(code, problem or TRANSPORT_PROBLEMS[code])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _KEY: Final = "device"
 _SHARED: Final = (SCOPES, QUEUES, MARK, PUBLISHERS)
-"""What a storage may hold although nobody has agreed to anything yet, or only scopes have, devices of their own."""
+"""Keys that a storage may hold although nobody has agreed to anything yet, or only scopes have."""
 
 WAITING: Final = "waiting"
 ON_ITS_WAY: Final = "on-its-way"
@@ -164,8 +164,7 @@ class Installation:
 
     def with_receipt(self, receipt: Receipt) -> Installation:
         """With a receipt, in place of an earlier one of the same campaign."""
-        others = self.without_receipt(receipt.campaign_id).receipts
-        return replace(self, receipts=(*others, receipt))
+        return replace(self, receipts=(*self.without_receipt(receipt.campaign_id).receipts, receipt))
 
     def without_receipt(self, campaign_id: str) -> Installation:
         """As if that contribution had not been made; for one of which nothing has left."""
@@ -210,9 +209,7 @@ def write_installation(transaction: Transaction, device: Installation, scope: st
 
 
 def plain(text: str) -> str:
-    """A text of the server's on one line of its own: what would move the cursor, break the line, turn the direction of
-    writing or close the quotation mark is escaped.
-    """
+    """A server's text on one line: cursor moves, line breaks, writing directions and quotation marks are escaped."""
     return "".join(
         c if c.isprintable() and c != '"' else c.encode("unicode_escape").decode() if c != '"' else "'" for c in text
     )

@@ -112,7 +112,7 @@ class _Device:
         self._campaign.grant()
 
     def send(self, record: Mapping[str, object], label: object, now: float | None) -> bytes:
-        """Return what it sends for the record, now or again."""
+        """The line's upload for the record, now or again."""
         if now is not None:
             self._clock.now = now
         self._campaign.contribute(record, label)

@@ -53,10 +53,8 @@ _CALL: Final = _Call()
 
 @contextmanager
 def within(seconds: float | None) -> Iterator[None]:
-    """Let the block wait in this thread (for another process, another thread, the network) for
-    ``seconds`` in all; None sets no limit. A block inside another is held to both.
-
-    Safety: real time, not the app's clock: a clock that is set, or stands still, must not hold a call up.
+    """Bound the block's waits in this thread to ``seconds`` in all (None: no limit), inside outer blocks' limits.
+    Safety: real time, not the app's clock, which may be set or stand still.
     """
     before = _CALL.until
     if seconds is not None:

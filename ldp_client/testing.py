@@ -65,9 +65,7 @@ class FakeClock:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer to put in the server's mouth. ``drop``: hang up instead of answering. ``commit``: count the upload
-    first, as a server does that breaks between its commit and its answer.
-    """
+    """A server's answer to give. ``drop`` hangs up instead; ``commit`` counts the upload before it answers."""
 
     status: int = 200
     code: str | None = None

@@ -22,19 +22,14 @@ _DIGESTS: Final = 11
 
 
 def token_request(campaign: Campaign, secret: bytes) -> bytes:
-    """The TokenRequest (RFC 9578, 6.1) that this device has its issuer sign: 259 bytes that tell nothing of the device.
-
-    Raises LdpError.
-    """
+    """The TokenRequest (RFC 9578, 6.1) for the issuer: 259 bytes that tell nothing of the device. Raises LdpError."""
     issuer, (_, encoded, factor) = issuer_of(campaign), _prepared(campaign, secret)
     blinded = encoded * pow(factor, EXPONENT, issuer.modulus) % issuer.modulus
     return TOKEN_TYPE + issuer.key_id[-1:] + blinded.to_bytes(MODULUS_BYTES, "big")
 
 
 def finished_token(campaign: Campaign, secret: bytes, response: bytes) -> bytes:
-    """The token of this device's answer, from what the issuer answered. Raises LdpError where that is no signature of
-    it by the key in the campaign's document.
-    """
+    """The token of this device, finished from the issuer's answer. Raises LdpError unless the document's key signed."""
     issuer, (signed, encoded, factor) = issuer_of(campaign), _prepared(campaign, secret)
     blind = int.from_bytes(response, "big")
     signature = blind * pow(factor, -1, issuer.modulus) % issuer.modulus
@@ -44,7 +39,7 @@ def finished_token(campaign: Campaign, secret: bytes, response: bytes) -> bytes:
 
 
 def _prepared(campaign: Campaign, secret: bytes) -> tuple[bytes, int, int]:
-    """What is to be signed, its encoding as a number, and the factor that blinds it."""
+    """The message to sign, its encoding as a number, and the factor that blinds it."""
     modulus = issuer_of(campaign).modulus
     signed = token_input(campaign, [report_id(secret, campaign, one) for one in draw_questions(campaign, secret)])
     message = _BLIND + campaign.id.encode("ascii")

@@ -39,7 +39,7 @@ from ldp_simulations import simulate
 from ldp_simulations.columns import Columns
 from ldp_simulations.commands.plan import make_plan
 from ldp_simulations.studies.planning import standard_errors
-from ldp_simulations.tables.frames import Table, typed
+from ldp_simulations.tables import Table, typed
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -39,9 +39,7 @@ def share_bound(count: int, trials: int, alpha: float) -> float:
 
 
 def guess_bound(right: int, wrong: int, alpha: float, people: int = 2) -> float:
-    """A lower bound of the loss from guesses among so many ``people`` in independent rounds, wrong with probability at
-    most ``alpha``.
-    """
+    """Lower bound of the loss from independent guesses among ``people``; wrong with probability at most ``alpha``."""
     if not right:
         return -math.inf
     least = share_bound(right, right + wrong, alpha)

@@ -27,14 +27,11 @@ _SIGMA: Final = 1.645
 
 @dataclass(frozen=True)
 class Floor:
-    """Attributes
-    ----------
-    loss
-        The least loss above the claim that is found if every answer has it; None where nothing could be guessed.
-    delta_one, delta_all
-        The least probability of an upload that tells everything: of one person's uploads, if nobody else sends the
-        like; of everybody's, if it is the truth without noise and noise is never like it (None where no mechanism of
-        the document has a truth without noise).
+    """The least leaks that the audit finds; ``loss`` is above the claim, in every answer, None if nothing was guessed.
+
+    ``delta_one`` and ``delta_all`` are the least probabilities of an upload that tells everything: of one person's
+    uploads, if nobody else sends the like; of everybody's, if it is the truth without noise and noise is never like it
+    (None where no mechanism of the document has a truth without noise).
     """
 
     loss: float | None
@@ -72,21 +69,11 @@ def floor_of(
     alpha: float,
     delay: float | None = None,
 ) -> Floor:
-    """The leaks that could have been found.
+    """The leaks that could have been found among ``people``, with the document's epsilon as ``claim``.
 
-    Parameters
-    ----------
-    claim, people
-        The document's epsilon, and how many people were asked.
-    guesses, clear
-        Fixed guesses about whole uploads, and guesses by the truth without noise, each with the probability at which
-        its bound may be wrong.
-    trials
-        Of a person, those that test what others chose.
-    alpha
-        The probability of being wrong for an event about one person.
-    delay
-        What was found out about time.
+    ``guesses`` about whole uploads, and ``clear`` ones by the truth without noise, have the probability at which their
+    bound may be wrong; ``alpha`` is that for an event about one person, ``trials`` are a person's that test what others
+    chose, and ``delay`` is what was found out about time.
     """
     losses = [found for event, of in guesses if (found := _least_loss(claim, event, of)) is not None]
 

@@ -22,9 +22,8 @@ import numpy as np
 from ldp_aggregator.audit.asking import asked_again
 from ldp_aggregator.audit.asking.asked_again import Again
 from ldp_aggregator.audit.asking.black_box import Answer, Client, Person, Stopwatch, two
-from ldp_aggregator.audit.asking.lives import Lives, answers_twice
 from ldp_aggregator.audit.asking.observations import Seen, read_tables, within
-from ldp_aggregator.audit.asking.people import DRAWN_SHARE, Document, drawn_people, people_of
+from ldp_aggregator.audit.asking.people import DRAWN_SHARE, Document, Lives, answers_twice, drawn_people, people_of
 from ldp_aggregator.audit.power import UNSEEN, Floor, floor_of
 from ldp_aggregator.audit.rules import repeats
 from ldp_aggregator.audit.rules.repeats import Alike
@@ -70,7 +69,7 @@ CHECKS: Final = {
     TWICE: "in a series a device answers once in its life",
     SLOW: "answers take as long for one person as for another, but for a tolerance",
 }
-"""What an audit looks at: the code of a finding, and what must hold."""
+"""Subjects of an audit: the code of a finding, and what must hold."""
 
 FIXED: Final = "fixed guesses"
 GAMES: Final = "games"
@@ -244,9 +243,7 @@ def audit(
 def _ask(
     document: str, client: Client, people: Sequence[Person], trials: Sequence[int], at_once: bool
 ) -> tuple[Seen, tuple[list[Answer], list[Answer]]]:
-    """Two processes, with half of everybody's ``trials`` each, in opposite orders; before them, both have the same
-    twins in the same order.
-    """
+    """Ask two processes in opposite orders, each for half of ``trials``, after the same twins in the same order."""
     count = min(TWINS, trials[0])
     twins = [person for person in people[:2] for _ in range(count)]
     halves = [of - of // 2 for of in trials], [of // 2 for of in trials]

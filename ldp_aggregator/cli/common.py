@@ -47,7 +47,7 @@ ABOUT: Final = {
     "restore": "make a store of a backup; every token is revoked, and every share of a node dropped",
     "audit": "find a lower bound of a client's true privacy loss in its uploads; exit code 1 where it is above epsilon",
 }
-"""What each command does, as ``--help`` lists them: to list them imports none."""
+"""Each command's purpose, as ``--help`` lists them: to list them imports none."""
 
 
 def add_command(
@@ -59,9 +59,8 @@ def add_command(
     store: bool = True,
     note: str = _NOTE,
 ) -> Any:
-    """A command under ``groups``; ``text`` is its help, unless :data:`ABOUT` has it, ``examples`` are what
-    may follow its name. One that opens no ``store`` refuses the options that say where it is, and has no ``note`` about
-    them.
+    """A command under ``groups`` with help ``text`` (or :data:`ABOUT`'s) and ``examples`` of what may follow its name.
+    One that opens no ``store`` refuses the options that say where it is, and has no ``note`` about them.
     """
     text = text or ABOUT[name]
     parser = groups.add_parser(name, help=text, description=text, examples=examples, note=note if store else "")
@@ -104,10 +103,7 @@ def with_store(
     create: bool = False,
     read_only: bool = False,
 ) -> Result:
-    """Run ``work`` on the store the options name, with or without a server on it.
-
-    A ``read_only`` one is not changed, whatever ``work`` does, and may be a backup.
-    """
+    """Run ``work`` on the store the options name, served or not; ``read_only`` never changes it: it may be a backup."""
 
     async def run() -> Result:
         settings = settings_of(options)
@@ -141,9 +137,7 @@ def with_recorded(
 def act_on(
     options: argparse.Namespace, act: str, campaign_ids: Iterable[str], work: Callable[[Store], Awaitable[Result]]
 ) -> Result:
-    """:func:`with_recorded` for an act on campaigns that are there, which is in the log of each; of another nothing is
-    written down.
-    """
+    """:func:`with_recorded` for an act on campaigns: it stands in the log of each that exists, and in no other."""
 
     async def acted(store: Store) -> Result:
         async with AsyncExitStack() as acts:

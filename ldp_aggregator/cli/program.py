@@ -29,9 +29,7 @@ bring libraries that take seconds and memory, and serving needs neither."""
 
 
 def make_parser(command: str | None = None, *, listed: bool = False) -> Parser:
-    """Return the parser of one command, or of all where it is not one of :data:`ABOUT`; ``listed``: with nothing but
-    their names. :func:`parse` takes the options of the store away before.
-    """
+    """Parser of a command, else of all; ``listed``: by name alone. :func:`parse` takes the store's options before."""
     parser = Parser(
         prog=NAME,
         description="Collects locally private reports, learns Naive Bayes models from them, publishes them.",

@@ -70,9 +70,8 @@ class Tally:
 
     @classmethod
     def of_uploads(cls, campaign: Campaign, uploads: Iterable[bytes]) -> Tally:
-        """The tally of serialised uploads, every report counted (no deduplication; that is the store's business).
-
-        Raises DocumentError on bytes that are no upload; reports that no device can have sent are left out.
+        """The tally of serialised uploads: every report counts (deduplication is the store's) but those that no device
+        can have sent. Raises DocumentError on bytes that are no upload.
         """
         tally = cls(campaign)
         for upload in uploads:

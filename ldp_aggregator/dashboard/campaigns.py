@@ -21,14 +21,15 @@ from ldp_aggregator.dashboard.drawing.evaluations import ModelRow, drawn, figure
 from ldp_aggregator.dashboard.drawing.learned_features import (
     Answer,
     FeatureFigure,
+    OverTime,
     believed,
     class_prior,
     health,
     lies,
     of_features,
+    over_time,
     quality,
 )
-from ldp_aggregator.dashboard.drawing.over_time import OverTime, over_time
 from ldp_aggregator.dashboard.drawing.plots import curve
 from ldp_aggregator.dashboard.drawing.precision import Precision, Promises, Reach, of_campaign, precisions, reaches
 from ldp_aggregator.dashboard.overview import IN_A_TABLE, devices_of, event, nodes_of, points_of
@@ -114,8 +115,7 @@ def download(body: bytes, name: str) -> web.Response:
 async def campaign_page(visit: Visit, sources: Sources, problem: str = "", status: int = 200) -> web.Response:
     """The page of a campaign; with what is wrong, where a form was about something that cannot be done."""
     state = await sources.store.state(visit.campaign_id)
-    campaign = await sources.campaign(state.id)
-    values = await _values(visit, sources, state, campaign)
+    values = await _values(visit, sources, state, await sources.campaign(state.id))
     return page("campaign.html", status, problem=problem, **values, **visit.common())
 
 
@@ -202,7 +202,7 @@ def _shown(campaign: Campaign, counted: Tally, released: Tally, arrivals: Arriva
 
 
 async def _evaluation(campaign: Campaign, released: Tally) -> dict[str, Any] | None:
-    """Return what the answers tell, where it is an evaluation and what reads them is installed."""
+    """The figures of an evaluation round whose libraries are installed; else None."""
     if campaign.asks != SCORE:
         return None
     try:
@@ -214,7 +214,7 @@ async def _evaluation(campaign: Campaign, released: Tally) -> dict[str, Any] | N
 
 
 async def _guarantee(sources: Sources, campaign: Campaign) -> Mapping[str, Any] | None:
-    """Return what the model of the shares there are says of all that were ever sent."""
+    """The guarantee in the model of today's shares, which counts all that were ever sent."""
     body = await sources.federated_model(campaign)
     found = None if body is None else json.loads(body).get("training", {}).get("guarantee")
     return found if isinstance(found, dict) else None
@@ -284,9 +284,7 @@ ENDS: Final = {"close": "closed", "reopen": "reopened", "seal": "sealed"}
 
 
 async def post_end(act: str, visit: Visit, sources: Sources) -> web.Response:
-    """Once the form says that this is meant: accept no more reports, or take that back for as long as the ids are
-    there, or drop the ids of a closed campaign, for good.
-    """
+    """Once confirmed, stop accepting reports, resume while ids are kept, or drop a closed campaign's ids for good."""
     store = sources.store
     change = {"close": store.close_campaign, "reopen": store.reopen_campaign, "seal": store.seal_campaign}[act]
     state = await store.state(visit.campaign_id)

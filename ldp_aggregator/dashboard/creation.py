@@ -113,8 +113,7 @@ def _draft(form: Mapping[str, str]) -> str:
 
 
 def _plan(text: str, devices: int) -> Preview:
-    toml = not text.startswith("{")
-    campaign = compile_draft(text.encode(), toml=toml)
+    campaign = compile_draft(text.encode(), toml=not text.startswith("{"))
     questions = precisions(campaign, devices)
     more = reaches(campaign, devices, MULTIPLES)
     # Its own epsilon is in ``more``.

@@ -103,8 +103,7 @@ async def _entry(state: CampaignState, sources: Sources, readings: Readings) -> 
         return Entry(state, status, Markup(""), [], None, None, [], refused)
     try:
         campaign = await sources.campaign(state.id)
-        tally = await sources.store.tally(state.id)
-        found = await asyncio.to_thread(_precision, campaign, tally)
+        found = await asyncio.to_thread(_precision, campaign, await sources.store.tally(state.id))
     except Exception as error:  # One damaged campaign hides no other.
         return Entry(state, status, plot, [], None, None, told, refused, f"It cannot be read: {error}")
     return Entry(state, status, plot, found, worst(found, reached=False), worst(found, reached=True), told, refused)

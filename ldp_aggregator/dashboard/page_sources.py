@@ -72,7 +72,7 @@ async def sample(store: Store, history: History, clock: Clock, seconds: float = 
 
 
 REPORT: Final = "report"
-"""What was refused where the rest of its upload was counted; anything else is an upload, or a request."""
+"""Kind of what was refused where the rest of its upload was counted; anything else is an upload, or a request."""
 
 
 @dataclass(frozen=True)

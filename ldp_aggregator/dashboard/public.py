@@ -46,10 +46,7 @@ async def get_start(visit: Visit, _sources: Sources) -> web.Response:
 
 
 async def get_page(visit: Visit, sources: Sources) -> web.Response:
-    """For people, without a token; nothing of what was counted is on it but whether answers are still taken.
-
-    Anybody may ask for it, as often as he likes: it is drawn once for each state of its campaign, and not on the loop.
-    """
+    """A page for people, without token or counts, but whether answers are taken; drawn once per state, off the loop."""
     state = await sources.store.state(visit.campaign_id)
     status = state.status(sources.clock())
     key, kept = (state.id, status, state.federated), sources.public_pages

@@ -54,7 +54,7 @@ class Session:
         return hmac.new(key, b"form|" + self.cookie.encode(), hashlib.sha256).hexdigest()
 
     def sent_by(self, form_token: str, key: bytes) -> bool:
-        """Tell whether a form was one of this session's pages."""
+        """True where a form was one of this session's pages."""
         return hmac.compare_digest(self.form_token(key).encode(), form_token.encode("utf-8", "replace"))
 
 
@@ -84,9 +84,7 @@ def _seal(body: str, key: bytes) -> str:
 
 @dataclass(frozen=True)
 class Visit:
-    """Passed to every page's handler. ``session`` is None where a page needs none; ``form`` is that of a session, and
-    ``actor`` who the log of acts says that it was.
-    """
+    """A page's request: its ``session`` (None where none is needed) and ``form``; the log of acts names ``actor``."""
 
     request: web.Request
     session: Session | None = None

@@ -47,7 +47,7 @@ from ldp_aggregator.estimation.cells import Array
 from ldp_aggregator.estimation.evidence import factor
 
 SCALES: Final[Array] = 10.0 ** np.arange(-4.5, 0.75, 0.5)
-"""Tau: the variances that effects may have, of which a feature has one."""
+"""`tau`: the variances that effects may have, of which a feature has one."""
 
 _OFTEN: Final[Array] = np.exp(-0.5 * ((np.log10(SCALES) - np.log10(0.03)) / 0.7) ** 2)
 
@@ -98,9 +98,7 @@ def gains(information: Array) -> Array:
 
 
 def ordered_factor(shares: Array, effective: Array) -> Array:
-    """Return F(m) R, shape (..., K, K - 1), for P(value) in their order, shape (..., K), known as from ``effective``
-    reports without noise, shape (...).
-    """
+    """F(m) R, shape (..., K, K - 1), for P(value) in order, known as from ``effective`` reports without noise."""
     size, plain = shares.shape[-1], factor(shares)
     places = np.arange(size) / max(1.0, size / _REACH)
     alike = np.exp(-0.5 * np.subtract.outer(places, places) ** 2)
@@ -108,8 +106,7 @@ def ordered_factor(shares: Array, effective: Array) -> Array:
     eigenvalues = np.linalg.eigvalsh(prior)
     scale = np.sqrt(eigenvalues[..., -1] * eigenvalues.mean(axis=-1))[..., None, None]
     believed = ((1 - _OWN) * effective / (effective + _KNOWN * size))[..., None, None]
-    root = np.linalg.cholesky(believed * prior / scale + (1 - believed) * np.eye(size - 1))
-    return plain @ root
+    return plain @ np.linalg.cholesky(believed * prior / scale + (1 - believed) * np.eye(size - 1))
 
 
 def rarity(classes: Array) -> Array:
@@ -119,9 +116,7 @@ def rarity(classes: Array) -> Array:
 
 
 def centre(marginal: Array, classes: Array, alike: float) -> Array:
-    """Return P(value | class), shape (..., K, C), as it is believed to be before any effect of the class, for P(value),
-    shape (..., K), and P(class), shape (..., C).
-    """
+    """P(value | class), shape (..., K, C), before effects, from P(value), (..., K), and P(class), (..., C)."""
     pull = (1 - alike) * rarity(classes)
     frequent = 1 - rarity(classes)
     given = (pull * classes).sum(axis=-1, keepdims=True) / (frequent * classes).sum(axis=-1, keepdims=True)

@@ -39,9 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Estimates(CampaignEstimates):
-    """The estimates of all questions of a campaign, and what follows from several of them: moments, shares of those who
-    hold a value, and what liars do to these.
-    """
+    """The estimates of all questions of a campaign: moments and missing values too, and what liars do to these."""
 
     def to_frame(self) -> pd.DataFrame:
         """One row per cell: question, kind, feature, mechanism, n, value, class, estimate, variance, low, high,
@@ -63,7 +61,6 @@ class Estimates(CampaignEstimates):
 
     def plot(self, feature: str, axes: Axes | None = None) -> Axes:
         """Draw what is known of a feature, with 95 % intervals: P(value | class), or the mean of each class.
-
         Raises KeyError for a feature that the campaign does not ask about, LdpError without matplotlib.
         """
         asked, classes = self.campaign.feature(feature), self.campaign.label.classes
@@ -170,9 +167,7 @@ def _about(one: QuestionEstimate) -> dict[str, Any]:
 
 
 def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estimates:
-    """Estimate every question of ``campaign`` from ``tally``, the windows of a series added up; ``post`` is
-    ``norm_sub``, ``floor`` or ``none``.
-    """
+    """Estimate every question of a tally, windows added up; ``post`` is ``norm_sub``, ``floor`` or ``none``."""
     if tally.campaign.id != campaign.id:
         raise ValueError(f"the tally is of campaign {tally.campaign.id}, not of {campaign.id}")
     tally = tally.pooled()

@@ -98,10 +98,7 @@ class CampaignEstimates:
 def estimate_question(
     question: Question, n: int, counts: Counts, classes: int, post: str, *, missing: bool = False
 ) -> QuestionEstimate:
-    """Everything ``n`` reports with these counts tell; ``post`` as in ``ldp_aggregator.estimation.simplex``.
-
-    ``missing`` says whether a value that is asked for may be missing.
-    """
+    """The estimate of a question from ``n`` reports; ``post`` as in :mod:`~ldp_aggregator.estimation.simplex`."""
     if question.kind == PRODUCT:
         of_class, classes = None, 1
     else:
@@ -258,8 +255,7 @@ def weighted(parts: Sequence[Cells], shares: Array) -> Cells:
     """The sum of independent estimates, each times its share."""
     column = shares[:, None]
     value = (column * [part.value for part in parts]).sum(axis=0)
-    variance = (column**2 * [part.variance for part in parts]).sum(axis=0)
-    return Cells.normal(value, variance)
+    return Cells.normal(value, (column**2 * [part.variance for part in parts]).sum(axis=0))
 
 
 def cell_variance(estimate: QuestionEstimate) -> float:
@@ -283,9 +279,7 @@ def class_variance(estimate: QuestionEstimate, classes: int) -> float:
 
 
 def covariance_with_sum(question: Question, frequencies: Array, total: Array, members: int, *, inside: bool) -> Array:
-    """Return n times the covariance of cells at these frequencies with the sum of ``members`` cells, which are together
-    as frequent as ``total``; ``inside`` where the cell is one of them.
-    """
+    """`n` times the covariance of cells with the sum of ``members`` cells at ``total``; ``inside``: cells of it."""
     p, q, one_true, none_true, noise = analysis_of(question.mechanism).support
     supported, others = q + (p - q) * frequencies, members - inside
     either = (others - inside) * frequencies + total
@@ -327,7 +321,7 @@ def expectation_of(question: Question, mean: Array, second: Array, share: Array)
 
 
 def variance_per_answer(question: Question, expected: Expectation) -> Array:
-    """N times the variance of each estimated cell of a question with n answers."""
+    """`n` times the variance of each estimated cell of a question with n answers."""
     analysis, mean, second = analysis_of(question.mechanism), expected.mean, expected.second
     if question.encoding == INDEX:
         p, q, *_, noise = analysis.support
@@ -351,9 +345,7 @@ def even_variances(campaign: Campaign) -> list[Array]:
 
 
 def expected_errors(campaign: Campaign, devices: int, variances: Sequence[Array]) -> list[Array]:
-    """The standard error of every estimated cell of every question when ``devices`` >= 1 answer, from the variances of
-    one answer to each.
-    """
+    """Standard errors of all cells of every question when ``devices`` >= 1 answer, from one answer's variances."""
     return [
         np.sqrt(variance / number * chance_of_number(question, number, devices))
         for question, variance, number in zip(campaign.questions, variances, answers(campaign, devices), strict=True)

@@ -35,7 +35,7 @@ from ldp_protocols.mechanisms import AnyMechanism
 
 @dataclass(frozen=True)
 class Statistics:
-    """L and h of one table of frequencies, or of many."""
+    """`l` and `h` of one table of frequencies, or of many."""
 
     information: Array
     linear: Array
@@ -52,9 +52,7 @@ class FeatureGroup:
     ordered: bool
 
     def told(self, frequencies: Array | None = None) -> Statistics:
-        """Return what the answers tell, with the noise that ``frequencies`` of the cells make, shape (features, cells),
-        or equal ones.
-        """
+        """Evidence of the answers, with the noise at these ``frequencies``, shape (features, cells), or equal ones."""
         shape = len(self.names), self.cells
         information, linear = np.zeros((*shape, self.cells)), np.zeros(shape)
         alike: dict[AnyMechanism, list[tuple[int, QuestionEstimate]]] = {}
@@ -71,10 +69,7 @@ class FeatureGroup:
 
 
 def told_of_classes(telling: Sequence[QuestionEstimate], classes: int) -> Statistics:
-    """Return what each of these questions tells of P(class), a row for each.
-
-    n Var of a unit contrast of class sums is that of as many cells as are in a class.
-    """
+    """Information on P(class) of each question, a row each: `n Var` of a unit contrast sums the cells of a class."""
     information, linear = np.zeros((len(telling), classes, classes)), np.zeros((len(telling), classes))
     contrast = np.eye(classes) - 1 / classes
     for place, one in enumerate(telling):
@@ -87,7 +82,7 @@ def told_of_classes(telling: Sequence[QuestionEstimate], classes: int) -> Statis
 
 
 def information_of_cells(question: Question, n: Array | int, frequencies: Array | None = None) -> Array:
-    """Return what n reports to a question about cells tell of them, (..., d, d), the records' own spread included.
+    """Information of n reports on the cells of their question, (..., d, d), the records' own spread included.
 
     The inverse of the covariance of the unbiased estimate at these frequencies, shape (..., d), among contrasts: that
     cells add up to 1 is known without it. At equal frequencies it is (n / v) (I - J / d), v as in
@@ -103,7 +98,7 @@ def information_of_cells(question: Question, n: Array | int, frequencies: Array 
 
 @lru_cache(maxsize=1024)
 def unit_variance(mechanism: AnyMechanism) -> float:
-    """N Var of a unit contrast of cells that are equally frequent, the records' own spread included."""
+    """`n Var` of a unit contrast of cells that are equally frequent, the records' own spread included."""
     share = 1 / mechanism.domain_size
     return mechanism.contrast_variance(share, share) / 2 + share
 
@@ -188,9 +183,7 @@ MOST_MISSING: Final = 0.98
 
 @dataclass(frozen=True)
 class ClassShares:
-    """P(class), shape (..., C), no class impossible; ``raw`` before :func:`norm_sub`, with the ``covariance`` of it,
-    shape (..., C, C).
-    """
+    """P(class), shape (..., C), all possible; ``raw`` before :func:`norm_sub`, with its ``covariance`` (..., C, C)."""
 
     value: Array
     raw: Array
@@ -249,10 +242,7 @@ def shared_scales(logarithms: Sequence[Array], usual: Array) -> list[Array]:
 
 
 def absences(told: Sequence[Statistics], classes: Array) -> list[Array]:
-    """Return P(missing, class) of features, shape (features, C) for those of each shape, at most 98 % of each class.
-
-    Of all cells in ``told`` the last C say that the value is missing; ``classes`` are P(class).
-    """
+    """P(missing, class), shape (features, C), at most 98 % of P(class), from the last C cells of what is ``told``."""
     variances = (
         MISSING[:, None, None] ** 2 * np.outer(classes, classes) * (_ALIKE + (1 - _ALIKE) * np.eye(classes.size))
     )

@@ -176,17 +176,9 @@ skin, accelerometer, seeds). It was better on most of their settings, worse on a
 
 
 def shrink_moments(
-    moments: Moments,
-    feature: NumericFeature,
-    value: Cells,
-    square: Cells,
-    present: Present,
-    *,
-    variance_floor: float,
+    moments: Moments, feature: NumericFeature, value: Cells, square: Cells, present: Present, *, variance_floor: float
 ) -> Moments:
-    """``moments`` as rebuilt from ``value`` and ``square`` of those ``present``, means and variances shrunk towards the
-    common ones.
-    """
+    """``moments`` as rebuilt from ``value`` and ``square`` of those ``present``, shrunk towards the common ones."""
     of_all = Present(present.whole, present.whole)
     value, square = (
         Cells.normal(one.value.sum(keepdims=True), one.variance.sum(keepdims=True)) for one in (value, square)
@@ -204,9 +196,6 @@ def shrink_moments(
 
 
 def shrink(values: Array, noise: Array, common: Array | float, prior: Array | float) -> Array:
-    """The posterior mean of values that lie around ``common`` with the variance ``prior``.
-
-    Infinite ``noise`` leaves nothing of a value.
-    """
+    """The posterior mean of values around ``common`` with variance ``prior``; infinite ``noise`` gives ``common``."""
     kept = prior / (prior + noise)
     return common + kept * (values - common)

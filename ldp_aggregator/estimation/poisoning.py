@@ -56,18 +56,15 @@ def per_liar(question: Question, n: int, counts: NDArray[np.int64], cells: int) 
 
 
 def class_prior_per_liar(estimates: Sequence[QuestionEstimate], classes: int, *, answers_all: bool) -> float:
-    """The most that one lying device moves the pooled share of a class: it lies to one question, or with
-    ``answers_all`` to all.
-    """
+    """The most that one liar moves a class's pooled share, lying to one question, or with ``answers_all`` to all."""
     moved = share_moves(estimates, classes)
     return float(moved.sum() if answers_all else moved.max())
 
 
 def share_moves(estimates: Sequence[QuestionEstimate], classes: int) -> Array:
-    """The most that one lie to each of these questions moves the share of a class that is pooled from all of them.
+    """The most that one lie to each question moves the share of a class; infinite where nothing tells shares.
 
-    The weight of a question depends on the number of its reports, not on what is reported, so that pooling is linear.
-    Infinite where nothing tells shares.
+    Pooling is linear: a question's weight depends on the number of its reports, not on their contents.
     """
     place = [i for i, e in enumerate(estimates) if e.classes is not None and e.n > 0]
     if not place:
@@ -80,9 +77,8 @@ def share_moves(estimates: Sequence[QuestionEstimate], classes: int) -> Array:
 
 
 def report_that_names(question: Question, item: int) -> NDArray[np.int64]:
-    """Return what one made-up report adds to a question's counts that speaks for an item as loudly as the server lets
-    it: of an index the cell, of a sign the class and its bit, of any other value twice the class, and 1 for the highest
-    value, 0 for the lowest.
+    """Counts of one report that speaks for an item as loudly as the server lets it: of an index the cell, of a sign the
+    class and its bit, of any other value twice the class, and 1 for the highest value, 0 for the lowest.
     """
     analysis = analysis_of(question.mechanism)
     moment = question.encoding == MOMENT
@@ -96,19 +92,15 @@ def sum_range(question: Question, members: int) -> float:
 
 
 def quotient_reach(quotient: Array, moved: Array, whole: Array, of_whole: float) -> Array:
-    """Return the most that a quotient moves when its numerator moves by ``moved`` and its denominator ``whole`` by
-    ``of_whole`` at most; infinite where nothing bounds it.
-    """
+    """The most that a quotient moves with its numerator (``moved``) and ``whole`` (``of_whole``); may be infinite."""
     bounded, reach = whole > of_whole, np.full(quotient.shape, np.inf)
     reach[bounded] = (moved[bounded] + np.abs(quotient[bounded]) * of_whole) / (whole[bounded] - of_whole)
     return reach
 
 
 def mean_reach(found: CampaignEstimates, feature: NumericFeature, liars: int) -> Array:
-    """Return the most that so many liars, one at least, move a Gaussian feature's mean in every class, shape (k,).
-
-    Unbounded where the class is insufficient, or where lies can make it so: its mean is that of all classes then. (A
-    mean stays in the feature's range: unbounded means anywhere in it.)
+    """The most that ``liars``, one at least, move a Gaussian feature's mean in every class, shape (k,).
+    Infinite, which is anywhere in its range, where the class is insufficient or lies can make it so.
     """
     asked = [found.asking(feature.name, kind) for kind in (VALUE, SQUARE)]
     of_value, of_square = (liars * found.per_liar[one.question.index] for one in asked)
@@ -139,9 +131,7 @@ def mean_reach(found: CampaignEstimates, feature: NumericFeature, liars: int) ->
 
 
 def _highest_noise(found: CampaignEstimates, liars: int) -> Array:
-    """Return the most that the variance of the pooled P(class) can become: every question's the highest, and shares as
-    near to one half as lies can bring them, where the records' own spread is the largest.
-    """
+    """The highest variance of the pooled P(class): every question's highest, at the shares nearest to 1/2."""
     classes, moved = found.class_prior.value.size, liars * found.class_prior_per_liar
     middle = np.clip(0.5, *(np.clip(found.class_prior.value + end, 0.0, 1.0) for end in (-moved, moved)))
     lies, lied = liars * found.campaign.answers_of_a_person, []
@@ -153,10 +143,7 @@ def _highest_noise(found: CampaignEstimates, liars: int) -> Array:
 
 
 def _highest_variance(one: QuestionEstimate, cells: Cells, members: int, lies: int) -> Array:
-    """Return the most that the variances of the sums of ``members`` cells of a question can become.
-
-    Within what lies make of a sum f: n Var is v + b f + f (1 - f), largest at f = (1 + b) / 2.
-    """
+    """Highest variances of sums of ``members`` cells: `n Var = v + b f + f (1 - f)`, largest at `f = (1 + b) / 2`."""
     moved = lies * sum_range(one.question, members) / one.n
     none, every = (
         one.n * estimators.sums_of_cells(one.question, one.n, np.full(1, f), members).variance for f in (0.0, 1.0)

@@ -136,9 +136,7 @@ class FeaturePosterior(FeatureEvidence):
         return np.asarray(table / table.sum(axis=-2, keepdims=True))
 
     def cells_of(self, effects: Array) -> Array:
-        """Return P(cell | class), shape (..., populations, cells, C): :meth:`tables_of` and, where features may be
-        missing, that they are.
-        """
+        """P(cell | class), (..., populations, cells, C): :meth:`tables_of`, with missing values where they may be."""
         tables = self.tables_of(effects)
         if self.absence is None:
             return tables
@@ -193,11 +191,8 @@ def posterior_of(
     questions: Sequence[QuestionEstimate],
     telling: Sequence[QuestionEstimate],
 ) -> Posterior:
-    """Return what is believed of discrete features given the answers to all questions of all campaigns, of which
-    ``telling`` tell the classes.
-
-    First with the noise that equal frequencies have, then with that of the frequencies found, halfway
-    (:data:`_TRUST`).
+    """Beliefs on discrete features given the answers of all campaigns, of which those to ``telling`` tell the classes.
+    First with the noise of equal frequencies, then with that of the frequencies found, halfway (:data:`_TRUST`).
     """
     of_classes = told_of_classes(telling, classes)
     shares = believed_classes(

@@ -36,9 +36,7 @@ class ShareEstimates:
 
 
 def missing_shares(campaign: Campaign, questions: Sequence[QuestionEstimate]) -> Mapping[str, ShareEstimates]:
-    """P(missing), shape (1,), by name of every asked feature that may be missing; unbiased, from all questions about
-    the feature alone.
-    """
+    """P(missing), shape (1,), of every asked feature that may be missing; unbiased, from its own questions alone."""
     found = {}
     for feature in campaign.asked:
         about = [one for one in questions if (one.question.feature, one.question.other) == (feature.name, None)]
@@ -113,9 +111,7 @@ def conditional_reach(estimates: CampaignEstimates, table: ConditionalTable, lia
 
 
 def ratio_of(share: Cells, whole: Cells, covariance: Array, untold: float) -> Cells:
-    """Return the ratio of two unbiased shares with Fieller's interval; of a whole that cannot be told from zero
-    ``untold``, from 0 to 1, with infinite variance.
-    """
+    """The ratio of two unbiased shares, by Fieller; a whole ``untold`` from zero gives [0, 1] and infinite variance."""
     pi, pi_variance = whole.value, whole.variance
     known = np.isfinite(share.variance) & np.isfinite(pi_variance) & (pi > 0)
     known[known] = pi[known] ** 2 > Z_95**2 * pi_variance[known]
@@ -131,10 +127,7 @@ def ratio_of(share: Cells, whole: Cells, covariance: Array, untold: float) -> Ce
 
 
 def _covariance(estimates: CampaignEstimates, pair: QuestionEstimate) -> Array:
-    """Return that of every cell with the pooled share of its class; never beyond what their variances allow.
-
-    The pooled share moves with the question's own sum by as much as the question weighs in it.
-    """
+    """Covariance of cells with their classes' pooled shares, by the question's weight, within what variances allow."""
     k = estimates.class_prior.value.size
     limit = np.sqrt(pair.cells.variance) * np.tile(np.sqrt(estimates.class_prior.variance), pair.cells.value.size // k)
     if not np.isfinite(limit).all():

@@ -74,9 +74,7 @@ _TABLE: Final = (
 
 @dataclass(frozen=True)
 class NodeSettings:
-    """``campaign_id``: the one campaign that this node agreed to. ``max_epsilon``: the most that all campaigns in its
-    ledger, those of other times included, may cost together.
-    """
+    """The ``campaign_id`` that a node agreed to, and its cap ``max_epsilon`` on all campaigns ever in its ledger."""
 
     table: Path
     ledger: Path
@@ -185,10 +183,7 @@ def printable(text: str) -> str:
 
 
 def answer(settings: NodeSettings, values: Mapping[str, object]) -> dict[str, bytes]:
-    """The values of the answer to a query: this node's share, the same bytes whenever it is asked.
-
-    Raises LdpError.
-    """
+    """Values of the answer to a query: this node's share, the same bytes every time. Raises LdpError."""
     campaign = _agreed_campaign(settings, document_in(values))
     ledger = Ledger(settings.ledger)
     share = ledger.share(campaign.id)

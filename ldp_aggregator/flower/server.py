@@ -53,8 +53,7 @@ def collect(
     end = clock() + settings.seconds
     while True:
         present = tuple(str(node) for node in grid.get_node_ids())
-        asked = collection.to_ask(present)
-        _ask(grid, collection, asked, min(ATTEMPT_SECONDS, max(0.0, end - clock())))
+        _ask(grid, collection, collection.to_ask(present), min(ATTEMPT_SECONDS, max(0.0, end - clock())))
         if len(present) >= settings.nodes and not collection.to_ask(present):
             return collection
         if clock() >= end:
@@ -73,8 +72,7 @@ def finish(collection: Collection, settings: RoundSettings) -> NaiveBayes:
 
 def publish(model: NaiveBayes, settings: RoundSettings) -> None:
     """Print the guarantee, and write the model where the settings say so."""
-    training = model.model_.training
-    say(f"model of {training['nodes']} nodes; {model.guarantee_}")
+    say(f"model of {model.model_.training['nodes']} nodes; {model.guarantee_}")
     text = model.to_json()
     if settings.output is None:
         say(text)
@@ -95,7 +93,7 @@ def _ask(grid: Grid, collection: Collection, nodes: Sequence[str], seconds: floa
 
 
 def read_reply(message: Message) -> Reply:
-    """Return what a node sent, or the error that Flower reports in its place."""
+    """The message of a node, or the error that Flower reports in its place."""
     node = str(message.metadata.src_node_id)
     if message.has_error():
         return Reply(node, None, str(message.error.reason))

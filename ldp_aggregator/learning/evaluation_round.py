@@ -154,9 +154,7 @@ def evaluate(campaign: Campaign, tally: Tally) -> Evaluated:
 
 @dataclass(frozen=True)
 class Foreseen:
-    """The standard errors to expect, as far as the model's own tables describe the people: of the accuracy, of recall
-    by class, and of the area under the ROC curve; None where the answers would not tell.
-    """
+    """Expected standard errors, by the model's tables, of accuracy, recall by class and ROC area; None if not told."""
 
     devices: int
     accuracy: float
@@ -193,10 +191,7 @@ def foresee(campaign: Campaign, devices: int) -> Foreseen:
 
 
 def evaluation_draft(campaigns: Sequence[Campaign], model: Model, *, bins: int = MOST_BINS) -> dict[str, Any]:
-    """Return the draft of a round of the same study and epsilon that asks how good a model of these campaigns is.
-
-    Raises ValueError for campaigns of no study, whose devices could answer both rounds.
-    """
+    """Draft of a round about a model of these campaigns, of their study and epsilon. ValueError without a study."""
     first, studies = campaigns[0], {campaign.study for campaign in campaigns}
     if None in studies or len(studies) > 1:
         raise ValueError(
@@ -362,9 +357,7 @@ class _Accuracy:
         return figure, edges[best], why
 
     def _given(self, function: Array, bounds: Array, limits: Array) -> Figure:
-        """Return a linear function of what was told, given that bounds @ told <= limits: median-unbiased, with an
-        interval that holds in 95 of 100 rounds in which they hold.
-        """
+        """Median-unbiased linear function given bounds @ told <= limits; its interval holds in 95 % of such rounds."""
         variance, value = self._variance(function), float(function @ self.told)
         slopes = bounds @ self.covariance @ function / variance
         rest = limits - bounds @ (self.told - self.covariance @ function / variance * value)

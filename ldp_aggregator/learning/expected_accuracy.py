@@ -82,10 +82,9 @@ campaigns, and in no more than 3 % of any 300 (binomial, 98 of 100 times).
 
 
 def p_value(estimates: Sequence[Estimates], posterior: Posterior, gaussian: Sequence[str], shares: Cells) -> float:
-    """Return how likely it is that features which tell nothing of the class look as if they told so much.
+    """Probability that features which tell nothing of the class look as if they told so much; 1 without reports.
 
-    ``posterior`` has the shares of values and classes that the reports to all campaigns, ``estimates``, are tested at;
-    ``shares`` is P(class), unbiased, from all of them. 1 where there is no report.
+    ``posterior``: shares of values and classes to test all campaigns' ``estimates`` at; ``shares``: unbiased P(class).
     """
     squares, freedom = 0.0, 0
     for group, its in posterior.groups:
@@ -164,9 +163,7 @@ _SEED: Final = 0
 
 @dataclass(frozen=True)
 class BestFeature:
-    """The accuracy of saying, by the value of one feature, the class that is most frequent with it: unbiased, with a
-    95 % interval. ``feature`` is the one that was chosen most often.
-    """
+    """Accuracy of the most frequent class by the one ``feature`` most often chosen, unbiased, with a 95 % interval."""
 
     feature: str
     accuracy: float
@@ -193,9 +190,7 @@ class PredictedAccuracy:
 
     @property
     def above_majority(self) -> bool:
-        """True where the model is called better than always saying the most frequent class, as it is in at most 3 % of
-        campaigns whose features tell nothing. One that is not is published only on demand.
-        """
+        """True if called better than the most frequent class, as in at most 3 % of campaigns with useless features."""
         return self.p_value <= FALSE_ALARMS and self.gain > STANDARD_DEVIATIONS * self.gain_error
 
     def to_json(self) -> dict[str, Any]:
@@ -287,9 +282,7 @@ def draw_scores(model: Model, records: int, rng: np.random.Generator) -> tuple[A
 def _scores(
     model: Model, absent: Mapping[str, float], tables: Sequence[Array], classes: Integers, rng: np.random.Generator
 ) -> Array:
-    """Return joint log likelihoods, shape (k, populations, records); ``absent`` has the share of records without a
-    value of each Gaussian feature.
-    """
+    """Joint log likelihoods, (k, populations, records); ``absent``: share without a value of each Gaussian feature."""
     prior = np.array(model.prior)
     places = classes + prior.size * np.arange(len(classes))[:, None]
     with np.errstate(divide="ignore"):
@@ -312,10 +305,7 @@ def _scores(
 
 
 def _values(tables: Array, places: Integers, rng: np.random.Generator) -> Integers:
-    """Draw a value for every record, from its class's column of its population's table; shape (populations, records).
-
-    ``places`` are those of the records' columns among all, ``population * C + class``.
-    """
+    """A value for every record, (populations, records), from its column ``population * C + class`` in ``places``."""
     drawn, found = rng.random(places.shape), np.zeros(places.shape, dtype=np.int64)
     for limits in np.moveaxis(np.cumsum(tables, axis=1)[:, :-1], 1, 0):
         found += drawn > limits.take(places)
@@ -353,9 +343,7 @@ def best_feature(learned: Learned, rng: np.random.Generator) -> BestFeature | No
 
 
 def _classes_without(learned: Learned, features: Sequence[str]) -> Array:
-    """Return P(class) as believed from what was not told about each of these features, whose noise is another then;
-    shape (features, k).
-    """
+    """P(class) as believed from everything but each of these features; shape (features, k)."""
     telling = learned.telling
     told = told_of_classes(telling, len(learned.model.classes))
     others = np.array([[float(one.question.feature != name) for one in telling] for name in features])

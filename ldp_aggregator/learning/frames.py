@@ -53,11 +53,7 @@ def numbers(column: pd.Series[Any]) -> NDArray[np.float64]:
 
 
 def as_column(labels: Any) -> pd.Series[Any]:
-    """Labels as a column. ValueError where they are several columns.
-
-    A column keeps the cells as they are: of objects pandas would make one in which one cell decides how the others
-    read, or which not every text fits into.
-    """
+    """Labels as a column, its cells unchanged (pandas lets one cell decide how others read). ValueError for several."""
     if getattr(labels, "ndim", 1) != 1:
         raise ValueError("y must be one column of labels")
     if not hasattr(labels, "dtype"):
@@ -80,8 +76,7 @@ def without_sparse_columns(frame: pd.DataFrame) -> pd.DataFrame:
 
 def texts_of(column: pd.Series[Any]) -> set[str]:
     """The texts by which the cells are compared: classes, or the values of a feature, where the column is public."""
-    found = map(text_of, _different(column)[1])
-    return {text for text in found if text is not None}
+    return {text for text in map(text_of, _different(column)[1]) if text is not None}
 
 
 def _different(column: pd.Series[Any]) -> tuple[NDArray[np.int64], list[Any]]:
@@ -152,10 +147,7 @@ def clipped(feature: NumericFeature, column: pd.Series[Any]) -> NDArray[np.float
 
 
 def with_outputs(projection: Projection | None, frame: pd.DataFrame) -> pd.DataFrame:
-    """The table with a projection's outputs as columns.
-
-    Where a row has no number for an input, the input's mean stands in; a row without any input has no output.
-    """
+    """The table with a projection's outputs as columns: missing inputs at their means, no output without any input."""
     if projection is None:
         return frame
     inputs = [numbers(column_of(frame, feature)) for feature in projection.inputs]

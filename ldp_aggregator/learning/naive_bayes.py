@@ -113,10 +113,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         return self.model_.to_json()
 
     def plot(self, feature: str, axes: Axes | None = None) -> Axes:
-        """Draw P(value | class) of a feature, or its density in each class where it is Gaussian.
-
-        Raises KeyError for a feature that the model does not have, LdpError without matplotlib.
-        """
+        """Draw a feature's P(value | class), or density. KeyError for an unknown one, LdpError without matplotlib."""
         check_is_fitted(self, "model_")
         likelihood = {one.feature.name: one for one in self.model_.likelihoods}[feature]
         axes, classes = axes_or_new(axes), self.model_.classes
@@ -125,25 +122,21 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
             plot_normals(axes, low, high, classes, likelihood.mean, likelihood.variance)
             axes.set(xlabel=feature, ylabel="density in each class")
         else:
-            shares = np.asarray(likelihood.table)
-            plot_shares(axes, likelihood.feature.names, classes, shares)
+            plot_shares(axes, likelihood.feature.names, classes, np.asarray(likelihood.table))
             axes.set(xlabel="P(value | class)", ylabel=feature)
         axes.legend(title=self.model_.label)
         return axes
 
     def predict(self, X: pd.DataFrame) -> NDArray[Any]:
         """The most probable class of every row; by the prior where all are impossible, of equals the first."""
-        scores = self.scores(X)
-        return np.asarray(self.classes_[scores.argmax(axis=1)])
+        return np.asarray(self.classes_[self.scores(X).argmax(axis=1)])
 
     def predict_proba(self, X: pd.DataFrame) -> Array:
         """P(class | row), shape (rows, k). Where every class is impossible under the model, its prior."""
         return np.asarray(softmax(self.scores(X), axis=1))
 
     def predict_joint_log_proba(self, X: pd.DataFrame) -> Array:
-        """Return ln P(class) + the sum of ln P(value | class), shape (rows, k); a feature without a usable value takes
-        no part.
-        """
+        """ln P(class) + the sum of ln P(value | class), shape (rows, k), over the features with a usable value."""
         check_is_fitted(self, "model_")
         table = frames.with_outputs(self.model_.projection, _as_frame(X))
         with np.errstate(divide="ignore"):
@@ -203,7 +196,7 @@ def discrete_likelihood(feature: Feature, table: Array) -> DiscreteLikelihood:
 
 
 def _log_likelihood(likelihood: Likelihood, column: pd.Series[Any]) -> Array:
-    """Ln P(value | class) per row and class; zeros where the row has no usable value."""
+    """ln P(value | class) per row and class; zeros where the row has no usable value."""
     if isinstance(likelihood, DiscreteLikelihood):
         indices = frames.feature_indices(likelihood.feature, column)
         rows = np.vstack([np.log(np.array(likelihood.table)), np.zeros(len(likelihood.table[0]))])
@@ -221,9 +214,7 @@ def _as_frame(X: object) -> pd.DataFrame:
 
 
 def read_schema(draft: Mapping[str, Any]) -> Schema:
-    """Return label, features and projection of a draft; the features are those that a model is about, a projection's
-    inputs being replaced by its outputs. Raises DraftError, which names the field.
-    """
+    """Label, features and projection of a draft, outputs in place of inputs. Raises DraftError, naming the field."""
     fields = Fields(draft, "", DraftError)
     label = read_label(fields.raw("label"), DraftError)
     features = read_features(fields.sequence("features", least=1, most=MOST_FEATURES), label, DraftError)
@@ -232,5 +223,4 @@ def read_schema(draft: Mapping[str, Any]) -> Schema:
 
 
 def _schema_from_table(frame: pd.DataFrame, labels: pd.Series[Any]) -> Schema:
-    label = Label("class", tuple(sorted(frames.texts_of(labels))))
-    return label, frames.features_of(frame), None
+    return Label("class", tuple(sorted(frames.texts_of(labels)))), frames.features_of(frame), None

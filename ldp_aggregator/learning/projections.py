@@ -87,10 +87,9 @@ def moments_of_table(features: Sequence[NumericFeature], label: Label, frame: pd
 
 
 def moments_of_round(campaign: Campaign, tally: Tally) -> InputMoments:
-    """Moments as a private round tells them, without bias but with noise; the covariance is made positive definite.
+    """Moments of a private round, unbiased but noisy; the covariance is made positive definite.
 
-    The noise of the class means would inflate the between-class scatter; its expectation is subtracted. Classes that
-    cannot be told from absent take no part.
+    The expected noise is subtracted from the between-class scatter; classes that may be absent take no part.
     """
     if campaign.asks != MOMENTS:
         raise ValueError(f'campaign {campaign.id} asks for a model; a private round has "asks": "moments"')

@@ -25,10 +25,7 @@ NO_PRIVACY_RELATION = "none: the model is exact, nothing is protected"
 
 @dataclass(frozen=True)
 class Guarantee:
-    """(epsilon, delta)-DP under ``relation``; ``public`` lists what the guarantee assumes to be known to everybody.
-
-    ``epsilon`` is the total; None means that there is no guarantee at all.
-    """
+    """(epsilon, delta)-DP under ``relation``, given what is ``public``; ``epsilon`` None guarantees nothing at all."""
 
     epsilon: float | None
     delta: float
@@ -82,10 +79,8 @@ _RELAY: Final = (
 
 @dataclass(frozen=True)
 class PublishedGuarantee(Guarantee):
-    """(epsilon, delta)-DP of one of ``reports`` devices, as long as all ``conditions`` are met.
-
-    ``colluding`` are those among them whose coins the reader is taken to know. Where
-    the crowd hides nothing, epsilon is the local loss and delta 0.
+    """(epsilon, delta)-DP of one of ``reports`` devices, of which readers know the coins of ``colluding`` ones.
+    It holds while all ``conditions`` do. Where the crowd hides nothing, epsilon is the local loss and delta 0.
     """
 
     reports: int
@@ -171,11 +166,7 @@ def published_together(
 
 
 def published_by(tallies: Iterable[tuple[Campaign, Tally]], arrivals: Iterable[Arrivals] = ()) -> PublishedGuarantee:
-    """The guarantee of one publication of what was counted.
-
-    ``arrivals`` tell of reports that are in the sums twice. Such a device's report weighs twice, and nothing is proved
-    for it; nor does it hide another, in either place.
-    """
+    """The guarantee of one publication of what was counted; what ``arrivals`` count twice has none and hides nobody."""
     twice = max((one.twice for one in arrivals), default=0)
     parts = [(campaign, _crowd(campaign, tally)) for campaign, tally in tallies]
     guarantee = published_together(parts, colluding=2 * twice)
@@ -191,10 +182,8 @@ def _crowd(campaign: Campaign, tally: Tally) -> int:
 
 
 def studies_of(campaigns: Iterable[Campaign]) -> dict[str, float]:
-    """Return the epsilon that a device can have lost at most in each study, or campaign of none, by name.
-
-    A device answers one campaign of a study. The private round that a projection was fitted on is one of them: what was
-    learned there is in the model too.
+    """The epsilon that a device can have lost in each study, or campaign of none, by name. It answers one campaign of
+    a study, and a projection's private round is one: what was learned there is in the model too.
     """
     every = list(campaigns)
     lost = _lost_in_fitting(every)

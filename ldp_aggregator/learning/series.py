@@ -73,9 +73,7 @@ class QuestionSeries:
 
 
 def series_of(campaign: Campaign, tally: Tally, most_cells: int | None = None) -> tuple[QuestionSeries, ...]:
-    """Return the series of every question of a campaign with windows (or of those with at most so many cells), up to
-    the last window with answers. Raises ValueError for a campaign without windows.
-    """
+    """Series of a campaign's questions (of at most so many cells), to the last answers. ValueError without windows."""
     if campaign.windows is None:
         raise ValueError(f"campaign {campaign.id} has no windows")
     pooled = estimate(campaign, tally, post=NONE)
@@ -104,10 +102,9 @@ def _series(question: Question, shares: Array, windows: Sequence[QuestionEstimat
 
 
 def present(campaign: Campaign, tally: Tally) -> Tally:
-    """Return the tally of a campaign with windows as of its last answers: every window weighs as much as the filter
-    gives it, and there are as many reports as would be known as well without drift.
+    """The tally of a campaign with windows as of its last answers: each window has the weight that the filter gives it.
 
-    A question's weights are those of its average cell. What a jump lies after counts for nothing.
+    A question's weights are its average cell's, 0 before a jump; reports are as many as tell as much without drift.
     """
     now = Tally(campaign.one_window)
     for place, one in enumerate(series_of(campaign, tally)):
@@ -138,9 +135,7 @@ def _weights(per_answer: float, one: QuestionSeries) -> tuple[Array, float]:
 
 
 def series_rows(campaign: Campaign, tally: Tally, window: int | None = None) -> list[dict[str, Any]]:
-    """Return one row for every window that has answers (or for the one told, from 0), every question and cell: the
-    estimate of that window alone, as filtered and as smoothed, each with its 95 % interval.
-    """
+    """A row for every window (or the given one), question and cell: alone, filtered and smoothed, with intervals."""
     if campaign.windows is None:
         raise ValueError(f"campaign {campaign.id} has no windows")
     rows = []
@@ -178,16 +173,9 @@ def _told(one: QuestionSeries, window: int, cell: int) -> dict[str, Any]:
 class Series:
     """The levels of a question's cells, arrays of shape (windows, cells), variances infinite where nothing is known.
 
-    Attributes
-    ----------
-    filtered
-        What is known of a window from it and those before, given the jumps; the last is the present.
-    smoothed
-        What is known of a window from all of them.
-    drift
-        The most likely variance of a level's change from one window to the next, beside jumps.
-    jumps
-        The windows before which the levels jumped, ascending.
+    ``filtered`` is known of a window from it and those before, given the jumps, the last is the present; ``smoothed``
+    from all of them. ``drift`` is the most likely variance of a level's change from one window to the next, beside
+    ``jumps``, the windows before which the levels jumped, ascending.
     """
 
     filtered: Cells
@@ -269,9 +257,7 @@ class _Passed(NamedTuple):
 
 
 def _drifts(values: Array, variance: Array) -> Array:
-    """Return drift variances: 0, and from where the drift of the whole series has the variance of its mean, R / T, to
-    more than its steps have.
-    """
+    """Drift variances to try: 0, and from `R / T`, the variance of the series' mean, to more than its steps have."""
     typical = 1 / float(np.mean(1 / variance))
     steps = float(np.mean(np.diff(values, axis=0) ** 2)) if len(values) > 1 else 0.0
     low, high = typical / len(values) ** 2, max(10 * typical, 4 * steps)

@@ -30,9 +30,7 @@ M = TypeVar("M", bound=AnyMechanism)
 
 @dataclass(frozen=True)
 class MomentBatch:
-    """Many :class:`ldp_protocols.mechanisms.Moment`: the cell of each, and its value in units of 2**-52; 0 where it is
-    ``missing`` and may be.
-    """
+    """Many :class:`ldp_protocols.mechanisms.Moment`: cells, and values in units of 2**-52; 0 where ``missing``."""
 
     cells: Integers
     values: Integers
@@ -119,7 +117,7 @@ class Analysis(ABC, Generic[M]):
         """
 
     def impossible(self, n: int, counts: Integers) -> Iterator[str]:
-        """Say why ``n`` reports cannot have left such counts, as far as that is known."""
+        """Reasons why ``n`` reports cannot have left such counts, as far as that is known."""
         return iter(())
 
     # Laws.
@@ -160,7 +158,7 @@ class Analysis(ABC, Generic[M]):
     """True where the variances of :meth:`estimate_moments` count the spread of the records."""
 
     def moment_variance(self, mean: Array, second: Array) -> Array:
-        """N times the variance of each estimated sum, at these first and second moments."""
+        """`n` times the variance of each estimated sum, at these first and second moments."""
         raise TypeError(f"mechanism {self.name} tells no moments")
 
     cell_share: float = 1.0
@@ -178,9 +176,7 @@ class Analysis(ABC, Generic[M]):
 
     @abstractmethod
     def loudest(self, cells: Sequence[int], *, high: bool = True, against: Sequence[int] = ()) -> bytes:
-        """The payload that speaks for these cells as loudly as the server lets it; of a value for the highest or the
-        lowest. Where a report can speak ``against`` others at the same time, it does.
-        """
+        """The payload that speaks for these cells, and if it can ``against`` others, as loudly as is accepted."""
 
     # Simulating, by the device's own integers.
 
@@ -199,9 +195,7 @@ class Analysis(ABC, Generic[M]):
 
 @lru_cache(maxsize=4096)
 def noise_variance(mechanism: AnyMechanism, frequency: float) -> float:
-    """:meth:`~ldp_protocols.mechanisms.Mechanism.noise_variance`, once: features are asked alike, and fractions take
-    their time.
-    """
+    """:meth:`~ldp_protocols.mechanisms.Mechanism.noise_variance`, cached: features share it, and fractions are slow."""
     return mechanism.noise_variance(frequency)
 
 

@@ -76,15 +76,10 @@ class NoisyVectorFacts(Analysis[N]):
 
 
 def noise_sums(scale: Fraction, reports: int, size: int, rng: np.random.Generator) -> Integers:
-    """``size`` sums of ``reports`` discrete Laplace variables each: differences of two negative binomial variables,
-    because each variable is the difference of two geometric ones.
-
-    Not reproduced is the clamping of noisy cells, which happens with probability below exp(-16) and moves no mean.
-    """
+    """``size`` sums of ``reports`` discrete Laplace variables, unclamped: that is rarer than exp(-16), and unbiased."""
     if reports == 0:
         return np.zeros(size, dtype=np.int64)
-    success = -math.expm1(-1 / float(scale))
-    above, below = rng.negative_binomial(reports, success, size=(2, size))
+    above, below = rng.negative_binomial(reports, -math.expm1(-1 / float(scale)), size=(2, size))
     return np.asarray(above - below)
 
 

@@ -154,9 +154,7 @@ def _cells_and_bits(rows: Rows, shift: Limit) -> tuple[Integers, Integers]:
 
 
 def multiply_shift(factor: int, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """``factor * value >> 53`` without losing a bit, for factors below 2**64 and values up to 2**53: schoolbook
-    multiplication in 32-bit halves.
-    """
+    """``factor * value >> 53`` exactly, for factors below 2**64 and values up to 2**53, in 32-bit halves."""
     high, low = np.uint64(factor >> _HALF), np.uint64(factor & _LOW_HALF)
     values_high, values_low = values >> np.uint64(_HALF), values & np.uint64(_LOW_HALF)
     lowest = low * values_low

@@ -84,7 +84,7 @@ class DirectFacts(PureFacts[DirectEncoding]):
         return ([p if item == output else q for item in range(d)] for output in range(d))
 
     def blanket(self) -> Blanket:
-        """Lo is q for each of the d outputs; of one of them the ratio under x is e0, of another that under x'."""
+        """`lo` is q for each of the d outputs; of one of them the ratio under x is e0, of another that under x'."""
         d, p, q = self.mechanism.domain_size, self.mechanism.p, self.mechanism.q
         return Blanket(p / q, d * q, q, Fraction(0))
 
@@ -144,7 +144,7 @@ class SubsetFacts(PureFacts[SubsetSelection]):
             yield [inside if item in members else outside for item in range(d)]
 
     def blanket(self) -> Blanket:
-        """Lo is (1 - p) / C(d - 1, w) for each of the C(d, w) subsets: their sum is (1 - p) d / (d - w). Of all subsets
+        """`lo` is (1 - p) / C(d - 1, w) for each of the C(d, w) subsets, in all (1 - p) d / (d - w). Of all subsets
         w (d - w) / (d (d - 1)) hold x and not x', w (w - 1) / (d (d - 1)) both.
         """
         d, w, p = self.mechanism.domain_size, self.mechanism.subset_size, self.mechanism.p

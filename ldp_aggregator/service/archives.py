@@ -38,10 +38,7 @@ async def counts_of(store: Store, settings: Settings) -> Counting:
 
 
 async def archive_of(store: Store, settings: Settings) -> Archive | None:
-    """The archive that is set, else the one that a server of this store wrote to last; None where there never was one.
-
-    Raises LdpError, StoreError.
-    """
+    """The archive set in the options, else the last that a server wrote to, or None. Raises LdpError, StoreError."""
     address = settings.archive or await store.archived_at()
     if address is None:
         return None

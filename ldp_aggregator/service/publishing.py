@@ -69,15 +69,14 @@ def _useless(reports: int, expected: Mapping[str, Any]) -> UntrainableError:
 
 
 async def tally_to_publish(store: Store, campaign: Campaign) -> Tally:
-    """Return what may be published now: all that was counted, or as of the last release where there are releases."""
+    """The tally to publish now: all that was counted, or as of the last release where there are releases."""
     every = campaign.privacy.release_every
     return await (store.tally(campaign.id) if every is None else store.released_tally(campaign, every))
 
 
 async def counts_to_publish(store: Store, campaign: Campaign) -> tuple[Tally, Arrivals]:
-    """Return what may be published now, and how the reports came: those of the tally at least."""
-    tally = await tally_to_publish(store, campaign)
-    return tally, (await store.state(campaign.id)).arrivals
+    """The tally to publish now, and how the reports came: those of the tally at least."""
+    return await tally_to_publish(store, campaign), (await store.state(campaign.id)).arrivals
 
 
 def told_estimates(campaign: Campaign, tally: Tally, arrivals: Arrivals, post: str) -> dict[str, Any]:
@@ -115,10 +114,7 @@ async def publish_trained(
 async def counts_to_train(
     store: Store, campaign_ids: Sequence[str]
 ) -> tuple[list[tuple[Campaign, Tally]], list[Arrivals]]:
-    """Campaigns with what may be published of them, and how their reports came.
-
-    Raises UntrainableError where there is nothing.
-    """
+    """Campaigns, what may be published of them, and how their reports came. Raises UntrainableError without any."""
     pairs, arrivals = [], []
     for campaign_id in dict.fromkeys(campaign_ids):
         if (await store.state(campaign_id)).federated:
@@ -138,10 +134,7 @@ async def counts_to_train(
 
 
 def derive_model(campaign: Campaign, shares: Shares, groups: int = 1) -> str:
-    """The model document of a federated campaign's shares; the same bytes whatever order they came in.
-
-    Raises LdpError where a library is missing.
-    """
+    """The model of a federated campaign's shares, in the same bytes in any order. Raises LdpError without a library."""
     with needing_trainers():
         from ldp_aggregator.trainers.federation import FederatedState
 
@@ -192,7 +185,7 @@ async def publish_evaluated(
 
 
 async def evaluation_so_far(campaign: Campaign, tally: Tally) -> Evaluated:
-    """Return what the answers to an evaluation round tell. Raises LdpError where a library is missing."""
+    """The figures of an evaluation round. Raises LdpError where a library is missing."""
 
     def look() -> Evaluated:
         with needing_trainers():
@@ -212,9 +205,7 @@ def trained_on(campaign: Campaign) -> list[str]:
 async def draft_evaluation(
     store: Store, campaign_ids: Sequence[str], *, model: Model | None = None, bins: int = MOST_BINS
 ) -> dict[str, Any]:
-    """Return the draft of a round that tells how good a model is: the one that is trained on what campaigns about the
-    same features have counted so far, or ``model``, which may come from elsewhere.
-    """
+    """Draft of a round that evaluates ``model``, or the one trained on campaigns about the same features so far."""
     if model is not None:
         campaigns = [Campaign.parse(await store.document(one), one) for one in dict.fromkeys(campaign_ids)]
     else:

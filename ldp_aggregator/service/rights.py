@@ -28,10 +28,7 @@ ON_USE: Final[ContextVar[Callable[[], None]]] = ContextVar("on_use")
 def make_token(
     name: str, scope: str, now: datetime, *, expires: datetime | None = None, campaigns: Sequence[str] | None = None
 ) -> tuple[str, StoredToken]:
-    """A fresh token: its text, to be shown once, and what is kept of it. Raises ValueError.
-
-    ``campaigns`` are the ids that it is limited to.
-    """
+    """A fresh token for ``campaigns`` (ids): its text, to be shown once, and the record to keep. Raises ValueError."""
     if scope not in SCOPES:
         raise ValueError(f"scope must be one of {', '.join(SCOPES)}, not {scope!r}")
     if not name.strip() or len(name) > 100 or not name.isprintable():
@@ -51,10 +48,7 @@ def token_digest(text: str) -> bytes:
 
 
 async def find_token(text: str, store: Store, now: datetime) -> StoredToken | None:
-    """The token in use that has this text; the store looks its digest up.
-
-    Safety: how long that takes may tell something of stored digests, and a digest tells nothing of its secret.
-    """
+    """The token in use with this text. Safety: timing may tell something of digests, and these nothing of secrets."""
     token = await store.token(token_digest(text))
     if token is None or not token.is_in_use(now):
         return None

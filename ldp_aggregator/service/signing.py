@@ -31,9 +31,7 @@ SEED_BYTES: Final = 32
 
 
 def make_key(path: Path) -> str:
-    """A fresh key in a new file that its owner alone can read; returns the public key. Raises FileExistsError where
-    there is one, and DocumentError.
-    """
+    """Public key of a fresh key in a new file for its owner alone. Raises FileExistsError and DocumentError."""
     return public_key(_make(path, _HEAD))
 
 
@@ -51,9 +49,7 @@ def read_seed(path: Path) -> bytes:
 
 
 def read_gateway_seeds(path: Path) -> tuple[bytes, ...]:
-    """The secrets of a gateway, one a line, the newest last: campaigns of before name an older one. Raises
-    DocumentError.
-    """
+    """The secrets of a gateway, one a line, the newest last; older campaigns name older ones. Raises DocumentError."""
     seeds = _read(path, _GATEWAY_HEAD)
     if len({gateway_of(seed).key_id for seed in seeds}) != len(seeds):
         raise _bad_key(f"two keys in {path} have one identifier; make another in place of the newer one")
@@ -103,7 +99,7 @@ def _read(path: Path, head: str) -> tuple[bytes, ...]:
 
 
 def public_key(seed: bytes) -> str:
-    """Return what an app is shipped with: 43 characters of base64url."""
+    """The public key that an app is shipped with: 43 characters of base64url."""
     return _text_of(_private_key(seed).public_key().public_bytes_raw())
 
 

@@ -35,7 +35,7 @@ class Accountant:
 
     @property
     def spent(self) -> Fraction:
-        """Return what all queries spent together."""
+        """The epsilon of all queries together."""
         with self._lock:
             return sum(self._spent.values(), Fraction(0))
 
@@ -58,10 +58,7 @@ class Accountant:
         return epsilon
 
     def spend_fit(self, trainer: str, epsilon: Fraction, relation: str) -> None:
-        """Book a whole fit. Epsilons add up under one relation only: that of the first fit is that of all.
-
-        Raises BudgetError where the epsilon is not there, or the relation is another.
-        """
+        """Book a whole fit, of the same relation as the first. Raises BudgetError for another, or beyond the total."""
         with self._lock:
             if self._relation not in (None, relation):
                 raise BudgetError(
@@ -112,14 +109,12 @@ def _elsewhere(total: Fraction) -> Accountant:
 
 
 LABEL_SHARE: Final = Fraction(1, 5)
-"""What class counts get at least where nothing else carries the class sizes; see :func:`allocate`."""
+"""Least part of class counts where nothing else carries the class sizes; see :func:`allocate`."""
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """The epsilon that each query of a Naive Bayes training may spend: the class counts, one table, one moment of a
-    number.
-    """
+    """The epsilon of each query of a Naive Bayes training: class counts, one table, one moment of a number."""
 
     label: Fraction
     table: Fraction

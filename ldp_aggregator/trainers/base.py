@@ -112,7 +112,7 @@ class PrivateNaiveBayes(NaiveBayes):
         return self
 
     def predict_joint_log_proba(self, X: pd.DataFrame) -> Array:
-        """Ln P(class) + sum of ln P(value | class), shape (rows, k); a feature without a usable value takes no part."""
+        """ln P(class) + sum of ln P(value | class), shape (rows, k); a feature without a usable value takes no part."""
         check_is_fitted(self, "model_")
         textual = isinstance(X, pd.DataFrame) and not all(pd.api.types.is_numeric_dtype(dtype) for dtype in X.dtypes)
         if self.schema is None and not textual:

@@ -327,10 +327,7 @@ class FederatedNB(PrivateNaiveBayes):
         return model, self._sound_guarantee(ADD_REMOVE)
 
     def _deal(self, rows: int) -> Integers:
-        """The node of every row, at random and each by itself: equal shares would move rows because one is added.
-
-        As published, nodes hold equal shares, and there is no guarantee that this could break.
-        """
+        """Each row's node, drawn by itself: equal shares, as published without a guarantee, would move others' rows."""
         if self.nodes == 1:
             return np.zeros(rows, dtype=np.int64)
         rng = np.random.default_rng(self.random_state if isinstance(self.random_state, int) else None)

@@ -230,10 +230,7 @@ def _points(features: Sequence[NumericFeature], table: pd.DataFrame) -> Integers
 
 
 def _start(clusters: int, dimensions: int, coins: Coins) -> Integers:
-    """Points spread over the box without a look at the data: each is the farthest of some random candidates.
-
-    In steps, shape (clusters, d); all are in the middle half of the box.
-    """
+    """Points spread over the box's middle half without a look at the data, each the farthest of some candidates."""
 
     def draw(count: int) -> Integers:
         cells = [[coins.below(2 * GRID + 1) for _ in range(dimensions)] for _ in range(count)]
@@ -264,9 +261,8 @@ def _improved(
 
 
 def _nearest(points: Integers, centres: Integers) -> Integers:
-    """The nearest centre of each point, of equally near ones the first: a function of the point and the centres alone.
-
-    By |c|^2 - 2 x c, exact: with at most 1000 features its magnitude stays below 2^52.
+    """The nearest centre of each point, of equals the first. |c
+    ^2 - 2 x c is exact: below 2^52 up to 1000 features.
     """
     constants = (centres**2).sum(axis=1).tolist()
     factors = (-2 * centres).tolist()

@@ -63,10 +63,7 @@ def rebuild(
     copies: float = 1,
     released: Released | None = None,
 ) -> Model:
-    """The model of noisy statistics; ``copies`` is how many times the planned noise is in them (nodes).
-
-    ``released`` are means and variances that were asked as such, instead of the vector's sums.
-    """
+    """The model of statistics with ``copies`` of the planned noise, and of ``released`` moments in place of sums."""
     variances = [plan.variance * copies for plan in plans]
     k = schema.class_count
     pieces = [vector[plan.part.start : plan.part.stop].astype(np.float64) for plan in plans]

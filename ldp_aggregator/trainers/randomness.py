@@ -130,10 +130,7 @@ def drawable(scale: Fraction) -> Fraction:
 
 
 def release(value: Fraction, sensitivity: Fraction, epsilon: Fraction, coins: Coins) -> Fraction:
-    """A rational query's value with noise for ``epsilon``, as a multiple of ``sensitivity`` / :data:`STEPS`.
-
-    Rounding to that grid can move two neighbours one step further apart, which the noise is scaled for.
-    """
+    """A rational query's value with noise on a grid of ``sensitivity`` / :data:`STEPS`, whose rounding it covers."""
     if sensitivity == 0:
         return value
     step = sensitivity / STEPS

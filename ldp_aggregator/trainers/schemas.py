@@ -72,10 +72,7 @@ class Schema:
         return with_outputs(self.projection, frame)
 
     def classes_of(self, labels: Sequence[object] | NDArray[Any] | pd.Series[Any], rows: int) -> NDArray[np.int64]:
-        """Class index per row; -1 for a label that is not declared. Raises ValueError where the length is wrong.
-
-        An error about a label would tell of its row, and so does not follow from any.
-        """
+        """Class index per row, -1 for an undeclared label: an error would tell of it. ValueError for a wrong length."""
         column = as_column(labels)
         if len(column) != rows:
             raise ValueError(f"X has {rows} rows and y has {len(column)}; they must be equal")

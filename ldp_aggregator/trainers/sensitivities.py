@@ -28,11 +28,7 @@ def checked_relation(relation: str) -> str:
 
 
 def table_cells(relation: str) -> Fraction:
-    """Counts of one categorical feature, per value and class. Units: rows, L1 over all cells.
-
-    A row fills one cell, and a replaced value leaves one cell for another. Vaidya et al. 2013, section 4.1, for the
-    former.
-    """
+    """Counts of a categorical feature by value and class (Vaidya et al. 2013, 4.1); replacing moves two. L1, rows."""
     return Fraction(2 if checked_relation(relation) == REPLACE else 1)
 
 
@@ -77,9 +73,7 @@ def deviation_adding(rows: int, span: float) -> float:
 
 
 def resampling_loss(epsilon: float) -> float:
-    """Return what "draw again until it is not negative" really loses, for noise calibrated to ``epsilon`` and a query
-    >= 0.
-
-    The normalising constants 1/2 (at 0) and 1 - exp(-epsilon)/2 come on top: ln(2 exp(epsilon) - 1).
+    """The loss of "draw again until not negative" of a query >= 0 with noise for ``epsilon``: ln(2 exp(epsilon) - 1).
+    The normalising constants 1/2 (at 0) and 1 - exp(-epsilon)/2 come on top.
     """
     return epsilon + math.log(2 - math.exp(-epsilon))

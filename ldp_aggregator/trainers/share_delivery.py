@@ -32,9 +32,7 @@ _LARGEST_ANSWER: Final = 1 << 16
 
 @dataclass(frozen=True)
 class Aggregator:
-    """The aggregator that knows a node's token. Plain http is for loopback, unless ``allow_plain_http``: the token is a
-    secret.
-    """
+    """The aggregator that knows a node's secret token; plain http is for loopback, unless ``allow_plain_http``."""
 
     url: str
     token: str
@@ -61,12 +59,8 @@ class Aggregator:
 
 
 def send_share(to: Aggregator, share: bytes, *, sleep: Callable[[float], None] = time.sleep) -> str:
-    """Deliver a share to the campaign it is for; returns the name under which the aggregator knows this node.
-
-    Raises DocumentError, before anything is sent, for bytes that are no share; and ConnectionError.
-    """
-    answer = _ask(to, "POST", campaign_of(share), share, sleep)
-    return str(answer.get("node", ""))
+    """Deliver a share, and return the node's name. Raises DocumentError before sending, or ConnectionError."""
+    return str(_ask(to, "POST", campaign_of(share), share, sleep).get("node", ""))
 
 
 def withdraw_share(to: Aggregator, campaign_id: str, *, sleep: Callable[[float], None] = time.sleep) -> None:

@@ -47,7 +47,7 @@ def largest_beta(epsilon: float) -> float:
 
 
 def calibrate(epsilon: float, beta: float) -> float:
-    """Alpha, so that S / alpha times a standard Cauchy variable is epsilon-DP for every beta-smooth S.
+    """`alpha`, so that S / alpha times a standard Cauchy variable is epsilon-DP for every beta-smooth S.
 
     min(2 sinh(epsilon / 2), sqrt(2 exp(beta) (cosh(epsilon) - cosh(beta)))); ValueError unless beta < epsilon.
     """
@@ -131,9 +131,8 @@ def smooth_mean_of_size(rows: int, beta: float) -> float:
 
 
 def smooth_variance_of_size(rows: int, beta: float) -> float:
-    """Of the population variance under ``add-remove``, whatever the values.
-
-    b(1) = b(2) = 1/4 and b(j) = (j - 1)/j^2; exp(beta j) b(j) has its maximum at an end of [4, rows] or at 2 or 3.
+    """Of the population variance under ``add-remove``: b(1) = b(2) = 1/4, b(j) = (j - 1)/j^2, whatever the values.
+    exp(beta j) b(j) has its maximum at an end of [4, rows] or at 2 or 3.
     """
     if rows == 0:
         return math.exp(-beta) / 4

@@ -153,7 +153,7 @@ def book(plans: Iterable[QueryNoise], accountant: Accountant) -> None:
 
 
 def grid_values(feature: NumericFeature, column: pd.Series[Any]) -> Array:
-    """T in [-1, 1] in whole steps of 1/:data:`GRID`, as doubles; 0 where missing."""
+    """`t` in [-1, 1] in whole steps of 1/:data:`GRID`, as doubles; 0 where missing."""
     low, high = float(feature.low), float(feature.high)
     values = numbers(column)
     np.clip(values, low, high, out=values)

@@ -114,8 +114,7 @@ def _feature(name: str, column: pd.Series[str], bins: int) -> tuple[Mapping[str,
     if order:
         note = f"the {len(values)} values and their order are those of an ordered column; list those that can occur"
     ordered = {"ordered": True} if order and MISSING not in values else {}
-    missing = holes and MISSING not in values
-    return describe_values(name, values, missing=missing, **ordered), note + told
+    return describe_values(name, values, missing=holes and MISSING not in values, **ordered), note + told
 
 
 def round_bounds(low: float, high: float) -> tuple[float, float]:

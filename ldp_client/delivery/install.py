@@ -51,9 +51,7 @@ class Install:
     driver: BackgroundDriver
 
     def aggregator(self, url: str, campaign_id: str, publisher: str | Collection[str] | None) -> Aggregator:
-        """The aggregator of a campaign, believed as far as ``publisher`` signs; None believes it. Raises
-        LdpError.
-        """
+        """The aggregator of a campaign, checked by ``publisher`` unless that is None. Raises LdpError."""
         where = (url, campaign_id, self.transport, self.clock, self.policy)
         if publisher is None:
             from ldp_client.network.aggregator import Aggregator

@@ -43,18 +43,13 @@ class Permits(Protocol):
         """Return true where the reports of a place may be sent at all."""
 
     def aggregator(self, transaction: Transaction, place: Place) -> Aggregator | None:
-        """Return the aggregator that the reports of a place go to; None where they may not leave.
-
-        Raises TransportError where the address cannot be used.
-        """
+        """The aggregator for a place's reports; None where they may not leave. TransportError for a bad address."""
 
     def token(self, transaction: Transaction, place: Place) -> bytes | None:
         """Return the token that is shown with the answer of a place, where there is one."""
 
     def begin(self, task: Send) -> bool:
-        """Called right before the first byte of an upload leaves, and made durable: from now on it counts as on its
-        way, and is in the person's log. False where it may not begin.
-        """
+        """Record durably, and in the person's log, that an upload's first byte is leaving. False where it may not."""
 
     def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
         """Return true where reports of the place were deleted while they were on their way."""
@@ -144,10 +139,7 @@ class Sender:
             self._problems[place] = problem
 
     def next_task(self, first_delay: float = 0.0) -> Task:
-        """Say what to do now: Send, Wait or Idle. ``first_delay`` spreads the first try of a queue at random.
-
-        Never raises: a storage that fails is a reason to wait.
-        """
+        """Send, Wait or Idle; ``first_delay`` spreads a queue's first try. Never raises: failing storage means Wait."""
         self.used = True
         pause = self._storage_pause - self.clock.monotonic()
         if pause > 0:
@@ -162,10 +154,7 @@ class Sender:
         return Wait(0.0)
 
     def request(self, task: Send) -> Request:
-        """The HTTP request that carries out a task, for whoever sends it now: it counts as on its way from here on.
-
-        Raises TransportError where it must not be sent any more, and StorageError.
-        """
+        """The HTTP request of a task to send now, on its way from here on. Raises TransportError, StorageError."""
         aggregator = self._aggregator(task)
         request = aggregator.upload(task.body, task.attempt, task.token)
         if not self._permits.begin(task):
@@ -204,10 +193,7 @@ class Sender:
         self._tell(before, after, verdict.problem, task.place)
 
     def step(self, timeout: float, first_delay: float = 0.0) -> Task:
-        """Look, and send at once what is due within ``timeout`` seconds; returns the task that was due. Never raises.
-
-        Threads of one process take turns.
-        """
+        """Send what is due within ``timeout`` seconds, in turn with other threads; returns that task. Never raises."""
         until = self.clock.monotonic() + timeout
         if not self._running.acquire(timeout):
             return Wait(self.policy.backoff_base)
@@ -224,9 +210,7 @@ class Sender:
             self._running.release()
 
     def run_once(self, timeout: float, *, first_delay: float = 0.0, stop: Callable[[], bool] = lambda: False) -> bool:
-        """Send what is due within ``timeout`` seconds, waiting between tries; True when nothing is left to send.
-        Never raises. ``stop`` is asked between tries.
-        """
+        """Send what is due within ``timeout`` seconds, until ``stop``; True when nothing is left. Never raises."""
         until = self.clock.monotonic() + timeout
         with within(timeout):
             while not stop():
@@ -343,9 +327,7 @@ class Sender:
             self._tell(before, expired, Outcome.EXPIRED.value, place)
 
     def _part(self, transaction: Transaction, sent: Place, now: float) -> None:
-        """Have the same person's other queues that are due planned anew: an upload that leaves when another ends would
-        tell whose it is, and the server chooses when it answers.
-        """
+        """Plan the person's other due queues anew: an upload that leaves as another ends would tell whose it is."""
         for entry in listed(transaction):
             if entry.place.scope == sent.scope and entry.place != sent and 0 < entry.at <= now:
                 outbox = Outbox(entry.place.campaign_id, entry.place.scope)
@@ -382,9 +364,7 @@ class Sender:
 
 
 class BackgroundDriver:
-    """One daemon thread for a sender, however many ask for it. A fork leaves it behind; the child's next wake starts
-    its own.
-    """
+    """One daemon thread for a sender and all who start it; a forked child's next wake starts its own."""
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender

@@ -9,9 +9,7 @@ if TYPE_CHECKING:
 
 
 class SharedTransport:
-    """That of all devices of this process that were given none: makes the standard library's when the first request is
-    due.
-    """
+    """The standard library's transport of all devices of this process without their own, made at the first request."""
 
     begins_body = True
 

@@ -40,16 +40,10 @@ _LOGIN_NEEDED: Final = 511
 
 
 class Aggregator:
-    """The aggregator as one campaign sees it. Making one touches no network.
+    """The aggregator as one campaign sees it. Making one touches no network; raises LdpError for an unsafe address.
 
-    Parameters
-    ----------
-    url, campaign_id
-        Where, and which. Raises LdpError for an address that reports must not be sent to.
-    headers
-        For uploads only: a fetch needs no permission, and a token beside it would tell who fetches.
-    isolate
-        Requests of another key never share a connection with these; None takes the campaign's id.
+    ``headers`` are for uploads only: a fetch needs no permission, and a token beside it would tell who fetches.
+    Requests of another ``isolate`` (None takes the campaign's id) never share a connection with these.
     """
 
     def __init__(
@@ -79,18 +73,14 @@ class Aggregator:
         return ""
 
     def refresh(self) -> None:
-        """Learn what the publisher says of the campaign now, where one is asked for. Raises DocumentError,
-        TransportError or StorageError.
-        """
+        """Fetch what the publisher says of the campaign now. Raises DocumentError, TransportError or StorageError."""
 
     def refusal(self, transaction: Transaction) -> RefusedError | None:
         """Return the reason why the publisher says no. Raises StorageError where what was signed cannot be read."""
         return None
 
     def upload(self, body: bytes, attempt: int, token: bytes | None = None) -> Request:
-        """The request that sends reports, and shows their token. Raises TransportError where the app's headers are not
-        to be had.
-        """
+        """The request that sends reports with their token. Raises TransportError without the app's headers."""
         headers = {"Content-Type": MEDIA_TYPE, **_ACCEPT}
         if token is not None:
             # Here: few campaigns have an issuer.
@@ -105,13 +95,10 @@ class Aggregator:
             except Exception:
                 # The app's own code: whatever it is, the report is fine and is tried again.
                 raise TransportError("no-headers") from None
-        largest = LARGEST_ANSWER
-        return Request("POST", self._url + "/reports", headers, body, attempt, largest, self._isolate)
+        return Request("POST", self._url + "/reports", headers, body, attempt, LARGEST_ANSWER, self._isolate)
 
     def opened(self, answer: Response) -> Response:
-        """The aggregator's answer to :meth:`upload`, out of whatever it came in. Raises TransportError for one that is
-        nobody's whose word counts.
-        """
+        """The aggregator's answer to :meth:`upload`, unsealed. Raises TransportError for anybody else's."""
         return answer
 
     def campaign(self) -> bytes:
@@ -138,8 +125,7 @@ class Aggregator:
         # Here: an app that pins no key does without what reads signatures.
         from ldp_protocols.document.directory import LARGEST_DIRECTORY
 
-        url = f"{self.base}/v1/directories/{key}"
-        return self._get(url, LARGEST_DIRECTORY, _is_json).body
+        return self._get(f"{self.base}/v1/directories/{key}", LARGEST_DIRECTORY, _is_json).body
 
     def _get(self, url: str, largest: int, is_expected: Callable[[Response], bool]) -> Response:
         failure = TransportError("timeout")
@@ -176,10 +162,7 @@ def _is_json(answer: Response) -> bool:
 
 
 def _is_answer(answer: Response, is_expected: Callable[[Response], bool]) -> bool:
-    """Return true where a fetch got what it asked for; False where the aggregator refused.
-
-    Raises TransportError for what no aggregator says: a redirect to a login page, or the page itself.
-    """
+    """True for a fetched document, False for a refusal. Raises TransportError for no aggregator's, as a login page."""
     foreign = answer.status == _LOGIN_NEEDED or 300 <= answer.status < 400
     if foreign or (answer.status == 200 and not is_expected(answer)):
         raise TransportError("not-the-aggregator")

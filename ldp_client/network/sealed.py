@@ -59,10 +59,7 @@ class Sealed:
 
 
 class SealedAggregator(Aggregator):
-    """An aggregator to which uploads go sealed, by ``relay``. One for each try: it holds what opens the answer.
-
-    ``gateway`` is the key configuration as the campaign's document has it. Raises what :class:`Aggregator` raises.
-    """
+    """An aggregator for one sealed upload by ``relay`` to the document's ``gateway``. Raises as :class:`Aggregator`."""
 
     def __init__(self, relay: str, gateway: str, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)

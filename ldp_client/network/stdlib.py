@@ -134,9 +134,7 @@ def _read(answer: http.client.HTTPResponse, largest: int) -> bytes:
 
 
 class _BoundedResponse(http.client.HTTPResponse):
-    """An answer that is complete in time or never, and whose headers end: a socket's timeout alone starts anew with
-    every byte that a slow server drips.
-    """
+    """An answer complete in time, headers bounded: a socket's timeout starts anew with every byte that drips."""
 
     def __init__(self, patience: Patience, sock: socket.socket, *arguments: Any, **options: Any) -> None:
         super().__init__(sock, *arguments, **options)
@@ -168,9 +166,7 @@ def _problem(error: Exception) -> str:
 
 
 class Patience:
-    """The seconds that an exchange may still take, and whether it is still wanted: every step takes from the same
-    seconds, and is stopped by the same word.
-    """
+    """The seconds left for an exchange, which all its steps share, and the cancellation that stops them."""
 
     __slots__ = ("_until", "cancellation")
 
@@ -218,9 +214,7 @@ class Lookups:
         self._under_way: dict[Hashable, _Lookup] = {}
 
     def ask(self, key: Hashable, question: Callable[[], Any], patience: Patience) -> Any:
-        """The answer to ``question``, which ``key`` identifies. Raises what Patience.left raises, and OSError where the
-        question did.
-        """
+        """The answer to ``question``, shared by ``key``. Raises as Patience.left, and the question's OSError."""
         patience.cancellation.on_cancel(self._wake)
         with self._changed:
             while key not in self._under_way and len(self._under_way) >= self._most:
@@ -318,13 +312,9 @@ def read_proxy(address: str) -> Proxy:
 
 
 class Proxies:
-    """Loopback never goes through a proxy.
+    """Proxies by scheme (or ``all``); ``given`` None reads the environment's, ``NO_PROXY`` included, when needed.
 
-    Parameters
-    ----------
-    given
-        Scheme (or ``all``) to address; None takes the environment's, ``NO_PROXY`` included. Raises LdpError
-        for an address that is none; the environment's is read when it is needed.
+    Loopback never goes through a proxy. Raises LdpError for a given address that is none.
     """
 
     def __init__(self, given: Mapping[str, str] | None) -> None:
@@ -379,9 +369,7 @@ def proxy_credentials(proxy: Proxy) -> dict[str, str]:
 
 
 def _connect(host: str, port: int, patience: Patience) -> socket.socket:
-    """The first address that answers. Each gets an even part of what is left, so that a dead one leaves time for the
-    next.
-    """
+    """The first address that answers, each tried for an even part of the time left, so that a dead one leaves some."""
     found = addresses(host, port, patience)
     failure: OSError = OSError("no address")
     for position, (family, address) in enumerate(found):

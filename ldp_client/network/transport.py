@@ -90,10 +90,7 @@ def clean_code(code: str) -> str:
 
 
 class Cancellation:
-    """The means to stop one exchange before anything of it is sent. Thread-safe.
-
-    What has begun is not torn down: the server may have it all, and its answer is worth waiting for.
-    """
+    """Means to stop one exchange, thread-safe. One that has begun goes on: the server may have it all already."""
 
     __slots__ = ("_begun", "_cancelled", "_close", "_lock")
 
@@ -104,9 +101,7 @@ class Cancellation:
         self._close: list[Callable[[], None]] = []
 
     def cancel(self) -> bool:
-        """Stop: close whatever is connecting or waiting. True: no byte of the request has left, nor will any. False: it
-        had begun, and goes on.
-        """
+        """Close whatever is connecting or waiting; True if no byte of the request leaves, False if it had begun."""
         with self._lock:
             if self._begun:
                 return False
@@ -151,9 +146,7 @@ class Transport(Protocol):
     """
 
     def send(self, request: Request, timeout: float, cancellation: Cancellation | None = None) -> Response:
-        """The answer, within ``timeout`` seconds in all: looking up the name, trying its addresses, proxy, TLS and the
-        answer itself. Raises TransportError where there is none.
-        """
+        """The answer, within ``timeout`` seconds from looking up the name to the last byte. Raises TransportError."""
 
 
 def is_loopback(host: str) -> bool:

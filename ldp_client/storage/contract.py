@@ -59,7 +59,7 @@ class Storage(Protocol):
 
 
 def scope_prefix(scope: str) -> str:
-    """Return what a scope's keys start with; nothing for the scope "", the storage's own. Raises LdpError."""
+    """Prefix of a scope's keys; nothing for the scope "", the storage's own. Raises LdpError."""
     if not scope:
         return ""
     if not (scope.isascii() and scope.isprintable()) or "/" in scope:
@@ -68,9 +68,7 @@ def scope_prefix(scope: str) -> str:
 
 
 def pack(key: str, value: Any) -> bytes:
-    """Return the stored form of ``value`` (numbers, texts, bytes, lists and maps of them) under ``key``: msgpack behind
-    a checksum. A database does not notice a flipped bit inside a value; a ledger must.
-    """
+    """``value`` (numbers, texts, bytes, lists, maps) as msgpack under ``key``, with a checksum against flipped bits."""
     import msgpack
 
     body: bytes = msgpack.packb(value, use_bin_type=True)

@@ -42,11 +42,7 @@ def open_marker(storage: str | os.PathLike[str] | Storage) -> Marker | None:
 
 
 def default_path(app: str) -> Path:
-    """Return the path of an app's storage on this platform; makes the folder, for its owner only.
-
-    A folder for the state of one machine, which neither roams nor is synchronised; the guide says how it is kept out of
-    backups.
-    """
+    """An app's storage path on this platform, in a folder made for its owner: of one machine, never synchronised."""
     home = Path.home()
     if sys.platform == "win32":
         folder = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")

@@ -13,9 +13,7 @@ from ldp_client.storage.contract import Transaction
 
 
 class MemoryStorage:
-    """A dictionary. Forgets its ledger with the process, and refuses to work in a child: parent and child would answer
-    as one device, twice.
-    """
+    """A dictionary, forgotten with the process; a forked child is refused: it would answer as the same device."""
 
     __slots__ = ("__weakref__", "_entries", "_forked", "_lock")
 

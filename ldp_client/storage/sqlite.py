@@ -40,10 +40,7 @@ _LONGEST_PAUSE: Final = 0.05
 
 
 class SqliteStorage:
-    """A file, made readable by its owner only. Any number of threads and processes may share it.
-
-    A relative path means the folder that the process is in now, wherever it goes later.
-    """
+    """A file for its owner only, shared by threads and processes; a relative path is fixed to the folder of now."""
 
     __slots__ = ("_checked", "_path")
 

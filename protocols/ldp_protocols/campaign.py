@@ -107,10 +107,7 @@ class Campaign:
 
     @cached_property
     def counted(self) -> tuple[Question, ...]:
-        """The questions whose answers are counted apart: each one, in a series once for each window, window by window.
-
-        The ``question`` of a report or block is a place in this.
-        """
+        """The questions counted apart, window by window in a series; the ``question`` of a report is its place here."""
         return self.questions * (1 if self.windows is None else self.windows.count)
 
     @cached_property

@@ -175,9 +175,7 @@ def add_version(parser: argparse.ArgumentParser) -> None:
 
 
 def add_completion(parser: argparse.ArgumentParser, make_parser: Callable[[], argparse.ArgumentParser]) -> None:
-    """Add ``--completion SHELL``, which prints a script that completes commands and options on TAB: those of the parser
-    that ``make_parser`` gives, whose ``prog`` is what is completed.
-    """
+    """Add ``--completion SHELL``, which prints the TAB completion of the commands and options of ``make_parser``."""
 
     class Completion(argparse.Action):
         def __call__(self, parser: argparse.ArgumentParser, _: object, shell: Any, __: object = None) -> None:

@@ -75,10 +75,7 @@ _SQUARED_MEAN: Final = 1 / 3
 
 
 def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
-    """The document of a draft (a mapping, or JSON text). The same draft gives the same bytes.
-
-    Raises DraftError, which names the field and says what would be right.
-    """
+    """The document of a draft (mapping or JSON), always the same bytes. Raises DraftError, which names the field."""
     if isinstance(draft, (str, bytes)):
         draft = parse_json(draft, DraftError)
     fields = Fields(draft, "", DraftError)
@@ -212,9 +209,7 @@ def compile_questions(
 
 
 def _evaluation_questions(evaluation: Evaluation, privacy: Privacy) -> tuple[Question, ...]:
-    """Return the questions about a model: whether it is right, one bit by ``de``, and where its score lies, with the
-    class; each as often as the evaluation's weights say.
-    """
+    """Questions about a model, by the evaluation's weights: is it right (by ``de``), and its score with the class."""
     _check_epsilon(privacy.epsilon)
     exact = exact_epsilon(privacy.epsilon)
     cells = evaluation.places * len(evaluation.model.classes)
@@ -254,7 +249,7 @@ def _check_epsilon(epsilon: float) -> None:
 
 
 def _all_asked(label: Label, features: Sequence[Feature], privacy: Privacy, *, moments: bool) -> list[_Asked]:
-    """Return what is asked, in the order of the document.
+    """The asked questions, in the order of the document.
 
     A twentieth of the devices answer the class alone, and not as many as for a feature, where the author left it open
     and every pair tells the class as well: more devices there are lost to the features.
@@ -352,10 +347,7 @@ def _odds(first: float, second: float) -> float:
 
 
 def make_discrete(name: str, domain_size: int, epsilon: Fraction, theta: Fraction | None = None) -> Mechanism[int]:
-    """The mechanism ``name`` (or, for ``auto``, the one of least variance at frequency 1/d) for an index below d.
-
-    ``theta`` is the threshold of ``the``; None takes the best.
-    """
+    """The mechanism ``name`` (``auto``: least variance at frequency 1/d) below d; ``theta`` None takes the best."""
     if name == AUTO:
         candidates = [make_discrete(known, domain_size, epsilon, theta) for known in DISCRETE]
         return min(candidates, key=lambda mechanism: mechanism.noise_variance(1 / domain_size))
@@ -365,9 +357,7 @@ def make_discrete(name: str, domain_size: int, epsilon: Fraction, theta: Fractio
 
 
 def make_sign(classes: int, epsilon: Fraction, *, missing: bool = False) -> PureMechanism:
-    """The pure mechanism whose bit contrasts have the least variance on the 2 k cells of (class, bit), or on 3 k where
-    the value may be ``missing``, which it is taken to be rarely.
-    """
+    """The sign mechanism of least variance on the 2 k cells of (class, bit), 3 k where ``missing`` (taken as rare)."""
     made = (mechanism.make((2 + missing) * classes, epsilon) for mechanism in PURE.values())
     return min(made, key=lambda mechanism: contrast_variance(mechanism, classes))
 
@@ -402,18 +392,18 @@ def make_continuous(
 
 
 def share_variance(mechanism: Mechanism[int], classes: int) -> float:
-    """N times the variance of one class's share, told by cells that come in equally many for each class."""
+    """`n` times the variance of one class's share, told by cells that come in equally many for each class."""
     share = 1 / classes
     return mechanism.sum_variance(mechanism.domain_size // classes, share) + share * (1 - share)
 
 
 def contrast_variance(mechanism: Mechanism[int], classes: int) -> float:
-    """N times the noise variance of a class's sum of signs, half of its cells having a minus, at equal classes."""
+    """`n` times the noise variance of a class's sum of signs, half of its cells having a minus, at equal classes."""
     cells = mechanism.domain_size // classes
     # The last of an odd number of cells of a class, where there is no value, has no sign.
     return mechanism.signs_variance(cells - cells % 2, 1 / classes)
 
 
 def _of_mean(of_sum: float, told: float) -> float:
-    """Return what :func:`make_continuous` compares."""
+    """The variance that :func:`make_continuous` compares."""
     return of_sum + (_SQUARED_MEAN / told if told else math.inf)

@@ -10,9 +10,7 @@ from typing import Final
 
 
 class LdpError(Exception):
-    """Base of every error with a ``code``. Raised itself for what a developer or an operator set up wrongly: an
-    argument, a setting, a library that is missing (``not-installed``).
-    """
+    """Base of every error with a ``code``; itself for a wrong argument or setting, or a library ``not-installed``."""
 
     def __init__(self, code: str, problem: str) -> None:
         # Without Exception's own: ``args`` stays as it was given, so that every subclass can be pickled.
@@ -39,10 +37,7 @@ class DocumentError(LdpError, ValueError):
 
 
 class RecordError(LdpError, ValueError):
-    """A record that may not be answered for: the app mends it or its label; nothing was read.
-
-    ``code`` is ``undeclared-label``, or ``not-a-record`` for what is no mapping of names to values.
-    """
+    """A record that may not be answered, and was not read: ``undeclared-label``, or ``not-a-record`` (no mapping)."""
 
     def __init__(self, problem: str, code: str = "undeclared-label") -> None:
         super().__init__(code, problem)

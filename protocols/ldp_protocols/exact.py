@@ -77,10 +77,7 @@ class Coins(ABC):
 
 
 class SystemCoins(Coins):
-    """The operating system's CSPRNG.
-
-    Safety: nothing is buffered, so a fork or a restored process image can never replay coins.
-    """
+    """The operating system's CSPRNG. Safety: unbuffered, so that no fork or restored image replays coins."""
 
     def words(self, count: int) -> Sequence[int]:
         return struct.unpack(f"<{count}Q", os.urandom(8 * count))

@@ -39,9 +39,7 @@ EXAMPLE: Final = '[{"name": "age", "kind": "categorical", "values": ["young", "o
 
 
 class Feature(ABC):
-    """What a campaign knows of people by a ``name`` of their records; ``weight`` says how often it is asked, beside the
-    others. A record may be without a value where it may be ``missing``.
-    """
+    """A feature ``name`` of records, asked by ``weight`` beside the others; a record may lack it where ``missing``."""
 
     kind: ClassVar[str]
     """The kind's name in documents."""
@@ -68,9 +66,7 @@ class Feature(ABC):
         """The description in a document, the inverse of :meth:`read`."""
 
     def to_model_json(self) -> dict[str, Any]:
-        """The description in a model: without how often it is asked, whether it may be missing (then it takes no part
-        in any case), and whether its values are in their order. No classification depends on these.
-        """
+        """The feature in a model, without weight, missing and order, on which no classification depends."""
         left_out = "weight", "missing", "ordered"
         return {key: value for key, value in self.to_json().items() if key not in left_out}
 
@@ -96,9 +92,7 @@ class Feature(ABC):
 
     @property
     def ordered(self) -> bool:
-        """True where the values are in their order, from either end: an estimator may take what a value says of the
-        class to be like what its neighbours say. Nothing that a device answers depends on it.
-        """
+        """True where values are in order: an estimator may liken neighbours. No answer of a device depends on it."""
         return False
 
     @abstractmethod
@@ -188,9 +182,7 @@ class CategoricalFeature(Feature):
 
 @dataclass(frozen=True)
 class NumericFeature(Feature):
-    """A number, clipped to [low, high]; with ``bins`` it is discretised, without it is asked as moments. It may be
-    ``missing`` where the author does not call it complete.
-    """
+    """A number, clipped to [low, high]; discretised by ``bins``, else asked as moments; perhaps ``missing``."""
 
     kind: ClassVar[str] = "continuous"
     sized_by: ClassVar[str] = "bins"
@@ -258,7 +250,7 @@ class NumericFeature(Feature):
         return min(max(number, float(self.low)), float(self.high))
 
     def scaled(self, number: float) -> float:
-        """T = 2 (x - low) / (high - low) - 1 in [-1, 1], x clipped first."""
+        """`t = 2 (x - low) / (high - low) - 1` in [-1, 1], x clipped first."""
         low, high = float(self.low), float(self.high)
         return min(max(2 * ((self.clip(number) - low) / (high - low)) - 1, -1.0), 1.0)
 
@@ -284,8 +276,7 @@ def read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Featur
     fields = Fields(value, path, refuse)
     name = fields.text("name")
     kind = KINDS[fields.choice("kind", KINDS)]
-    weight = fields.integer("weight", least=1, most=MOST_WEIGHT, default=1)
-    feature = kind.read(fields, name, weight)
+    feature = kind.read(fields, name, fields.integer("weight", least=1, most=MOST_WEIGHT, default=1))
     fields.finish()
     cells = feature.cells * classes
     if cells > MOST_CELLS:

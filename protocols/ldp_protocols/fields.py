@@ -78,9 +78,7 @@ def shorten(text: str) -> str:
 
 
 class Fields:
-    """One JSON object, read key by key; :meth:`finish` refuses the keys that nobody asked for. An object that has to be
-    there is told as missing where it is null or absent, and what it looks ``like``.
-    """
+    """One JSON object, read key by key; :meth:`finish` refuses unread keys, ``like`` words a missing object's error."""
 
     def __init__(self, value: Any, path: str, refuse: Refusal, *, like: str | None = None) -> None:
         if value is None and like is not None:
@@ -218,9 +216,7 @@ class Fields:
 
 
 def integral(value: Any) -> int | None:
-    """A JSON number's integer, or None: 1, 1.0 and 1e0 are one number (RFC 8259), and not every language tells them
-    apart. Beyond 2**53 a double is not the number that was written.
-    """
+    """A JSON number's integer, or None beyond 2**53, where a double may differ; 1, 1.0 and 1e0 are one (RFC 8259)."""
     if type(value) is float and value.is_integer():
         value = int(value)
     return value if type(value) is int and abs(value) < 2**53 else None

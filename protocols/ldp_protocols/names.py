@@ -17,9 +17,8 @@ DISTRIBUTION = "ldp-bayes-client"
 
 
 def lazy_names(package: ModuleSpec) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
-    """Return ``__all__``, ``__getattr__`` and ``__dir__`` of a package, whose ``__spec__`` this is.
-
-    The names stand in ``__init__.pyi``, which type checkers read: lines ``from MODULE import NAME as NAME``.
+    """``__all__``, ``__getattr__`` and ``__dir__`` of a package with this ``__spec__``, by its ``__init__.pyi``,
+    which type checkers read: lines ``from MODULE import NAME as NAME``.
     """
     folder = (package.submodule_search_locations or [""])[0]
     stub: bytes = package.loader.get_data(f"{folder}/__init__.pyi")  # type: ignore[union-attr]

@@ -63,9 +63,7 @@ def _ends(campaign_id: str, issuer: Issuer) -> bytes:
 
 
 def token_input(campaign: Campaign, ids: Iterable[bytes]) -> bytes:
-    """What is signed (RFC 9578, 6.1): type, nonce, digest of the challenge, id of the key. ``ids`` are those of all
-    reports of the upload, in any order.
-    """
+    """The message to sign (RFC 9578, 6.1): type, nonce, challenge digest, key id; ``ids`` of all reports, any order."""
     nonce = hashlib.sha256(_NONCE + b"".join(sorted(ids))).digest()
     return TOKEN_TYPE + nonce + _ends(campaign.id, issuer_of(campaign))
 

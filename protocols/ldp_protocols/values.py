@@ -30,7 +30,7 @@ _WRITABLE: Final = 10**LONGEST_TEXT
 
 
 def held(record: Mapping[str, object], name: str) -> object:
-    """Return what a record holds under a name; None where it holds nothing or cannot say."""
+    """A record's value under a name; None where it holds nothing or cannot say."""
     try:
         return record.get(name)
     except Exception:
@@ -132,10 +132,7 @@ def _digits(whole: int) -> str | None:
 
 
 def _plain(value: Any) -> Any:
-    """Truth values of numpy, which are no numbers there, as Python's; complex numbers on the real line as real ones.
-
-    The former are told by their name, since devices have no numpy.
-    """
+    """Truth values of numpy as Python's, found by name (devices have no numpy); real complex numbers as real ones."""
     kind = type(value)
     if kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_"):
         return bool(value)

@@ -87,10 +87,7 @@ class Block:
 
 
 def encode_upload(reports: Iterable[Report], campaign: Campaign) -> bytes:
-    """The one encoding of these reports to ``campaign``; reports to the same question keep their order.
-
-    Raises DocumentError for none at all.
-    """
+    """The one encoding of reports, each question's in order. Raises DocumentError for none at all."""
     return encode_padded(reports, campaign.upload_bytes)
 
 
@@ -117,10 +114,7 @@ def encode_blocks(blocks: Sequence[Block], campaign: Campaign) -> bytes:
 
 
 def decode_upload(data: bytes, campaign: Campaign) -> tuple[Block, ...]:
-    """The blocks of an upload to ``campaign``, framing and widths checked; payload contents are checked when counted.
-
-    Raises DocumentError for everything else, including a second encoding of the same blocks.
-    """
+    """Blocks of an upload, framing and widths checked, contents not. Raises DocumentError, also for a second form."""
     # Lying lengths are refused before anything of that size is allocated.
     longest = max(3, len(campaign.counted))  # a block's members, or the blocks
     try:

@@ -81,9 +81,7 @@ class Columns:
         return signs_of(question, self.class_count) * moments.cells + bits
 
     def indices(self, question: Question, rows: Integers, rng: np.random.Generator) -> Integers:
-        """Return the items of a question about an index: ``value * k + class``, the class alone, or what it says of an
-        evaluation round's model.
-        """
+        """Items of an index question: ``value * k + class``, the class alone, or an evaluation round's answer."""
         classes = self.classes[rows]
         if question.kind == LABEL:
             return classes
@@ -93,9 +91,7 @@ class Columns:
         return indices * self.class_count + classes
 
     def of_the_model(self, question: Question) -> Integers:
-        """Return, for every row, whether an evaluation round's model is right (0 or 1), or where its score lies, with
-        the class.
-        """
+        """Each row's item about a model under evaluation: right (1), wrong (0), or its score's place with the class."""
         scores, edges = self._scores, self._evaluation.edges
         if question.kind == RIGHT:
             right: Integers = (scores.argmax(axis=1) == self.classes).astype(np.int64)
@@ -182,7 +178,7 @@ class Columns:
         return indices
 
     def _scaled(self, feature: Feature, rows: Integers, rng: np.random.Generator) -> Floats:
-        """T in [-1, 1]; missing ones NaN, or at random where there are to be none."""
+        """`t` in [-1, 1]; missing ones NaN, or at random where there are to be none."""
         if feature.number is None:
             raise TypeError(f"the values of feature {feature.name} are no numbers")
         t = rescaled(feature.number, self._held(feature, rows, rng).astype(np.float64))
@@ -192,9 +188,7 @@ class Columns:
         return t
 
     def _held(self, feature: Feature, rows: Integers, rng: np.random.Generator) -> Integers | Floats:
-        """The feature's column in these rows. A projection's output is computed; a missing input is at its mean, or at
-        random where there is to be none.
-        """
+        """The feature's column in these rows; a projection's missing input is at its mean, or random if complete."""
         projection = self.campaign.projection
         if projection is None or not self.is_projected(feature.name):
             return self.features[feature.name][rows]

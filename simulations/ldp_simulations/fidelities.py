@@ -24,7 +24,7 @@ from ldp_protocols.exact import Coins
 from ldp_protocols.framing import ID_BYTES
 from ldp_protocols.wire import Block, encode_blocks, encode_upload
 from ldp_simulations.columns import UNIT, Columns, Integers
-from ldp_simulations.tables.frames import python_values, records
+from ldp_simulations.tables import python_values, records
 
 
 class SeededCoins(Coins):
@@ -106,10 +106,7 @@ def simulate_device(
 
 
 def simulate_vector(columns: Columns, rng: np.random.Generator, devices: int | None = None) -> Tally:
-    """The tally of one report (``answers: "one"``) or one per group (``"all"``) from every device.
-
-    ``devices`` None makes every row a device; a number draws the owner of each device among the rows, independently.
-    """
+    """The tally of one report (one per group if ``"all"``) from each row, or from ``devices`` drawn independently."""
     if columns.campaign.windows is not None:
         return _in_windows(simulate_vector, columns, rng, devices)
     if devices is None:
@@ -136,9 +133,7 @@ def draw_questions(campaign: Campaign, devices: int, rng: np.random.Generator) -
 
 
 def relayed_upload(columns: Columns, owners: Integers, rng: np.random.Generator) -> bytes:
-    """Return one upload with the reports of the devices of ``owners``, as a relay sends them: the payloads that
-    ``vector`` draws, under ids drawn at random.
-    """
+    """One upload of the devices of ``owners`` as from a relay: payloads drawn by ``vector``, under random ids."""
     drawn: dict[int, list[Rows]] = {}
     for question, payloads in _payloads(columns, owners, rng):
         drawn.setdefault(question.index, []).append(payloads)
@@ -267,9 +262,7 @@ def _hold_cells(columns: Columns, question: Question, spread: Spread, rng: np.ra
 
 
 def _listed(columns: Columns, question: Question, spread: Spread) -> tuple[Integers, Integers]:
-    """Rows and how many devices hold each; a row with something missing once for each of its devices, because each of
-    them draws a replacement of its own.
-    """
+    """Rows and their numbers of devices; one with a missing value once per device, which draws its own replacement."""
     numbers = spread(np.arange(len(columns)), len(columns))
     incomplete = columns.incomplete(question)
     whole = np.flatnonzero(~incomplete & (numbers > 0))

@@ -30,9 +30,7 @@ _STUDY_DEVICES: Final = 16
 
 @dataclass(frozen=True)
 class Again:
-    """The answers of devices: ``first``, and every time they were asked ``again``, with what had happened; and what
-    they told the ``other_campaign``.
-    """
+    """Answers of devices: the ``first``, each one given ``again`` and after what, and the ``other_campaign``'s."""
 
     asked: tuple[Person, ...]
     first: list[Answer]
@@ -69,9 +67,7 @@ def ask_again(document: str, client: Client, people: Sequence[Person], at_once: 
 
 
 def answers_to_one_study(document: str, client: Client, people: Sequence[Person], at_once: bool) -> str | None:
-    """Find devices that answer two campaigns of one study, asked at once in two processes of one storage, or one after
-    the other. None where there is none.
-    """
+    """Devices that answer two campaigns of one study, asked at once in two processes or in turn; None without any."""
     value: Document = json.loads(document)
     campaigns = [_renamed(value, title, value.get("study") or "one study") for title in ("The first", "The second")]
     devices = _devices(people, [number % min(2, len(people)) for number in range(_STUDY_DEVICES)], 0)
@@ -96,8 +92,7 @@ def another(document: str) -> str:
 
 
 def _renamed(value: Document, title: str, study: str) -> str:
-    changed = {**value, "title": title, "study": study}
-    return json.dumps(changed, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps({**value, "title": title, "study": study}, ensure_ascii=False, separators=(",", ":"))
 
 
 def _devices(people: Sequence[Person], owners: Sequence[int], turn: int) -> list[Person]:

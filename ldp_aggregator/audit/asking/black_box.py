@@ -51,10 +51,9 @@ class UnreadableRecord(dict[str, object]):
 
 @dataclass(frozen=True)
 class Person:
-    """The person whose answer is asked for. The same ``device`` means the same device again, None a fresh one.
+    """The person whose answer is asked for: the same ``device`` is the same device again, None a fresh one.
 
-    In a series, ``now`` is the time on the device's clock, and ``later`` who the person is in the windows after the
-    first; nobody else, where that is empty.
+    In a series ``now`` is the device's time, and ``later`` the person in later windows; nobody else if empty.
     """
 
     record: Mapping[str, object] = field(hash=False)
@@ -79,11 +78,7 @@ class Person:
 
 
 class Client(Protocol):
-    """One life of a process: it answers the people, in their order, and is killed.
-
-    With a ``storage`` (an empty folder at first) its devices keep there what they must not forget; the next life with
-    the same folder goes on with it. Without one, nobody is asked again.
-    """
+    """One life of a process: it answers people in order, keeps what it must in ``storage`` (if any), and is killed."""
 
     def __call__(self, document: str, people: Sequence[Person], storage: Path | None = None, /) -> list[Answer]: ...
 
@@ -167,9 +162,7 @@ def _started(command: Sequence[str]) -> tuple[subprocess.Popen[bytes], IO[bytes]
 
 @contextmanager
 def _killed_in_the_end(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Kill the process when the block is left, by an error too, and where patience ends before: no timer outlives it,
-    for which the interpreter would wait.
-    """
+    """Kill the process when the block ends or patience does; no timer outlives the block."""
     patience = threading.Timer(_PATIENCE, process.kill)
     patience.start()
     try:

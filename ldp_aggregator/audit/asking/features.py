@@ -99,11 +99,7 @@ class Numbers(AskedFeature):
         return None if isinstance(value, bool) or value not in self.ends else int(value == self.high)
 
 
-KINDS: Final[dict[str, type[AskedFeature]]] = {
-    "categorical": AskedFeature,
-    "continuous": Numbers,
-    "gaussian": Numbers,
-}
+KINDS: Final[dict[str, type[AskedFeature]]] = {"categorical": AskedFeature, "continuous": Numbers, "gaussian": Numbers}
 """By the names in documents and in models."""
 
 

@@ -68,16 +68,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Seen:
-    """All answers of fresh devices.
+    """All answers of fresh devices, ``tables`` by shape: of ``people``, in all.
 
-    Attributes
-    ----------
-    people
-        How many people were asked.
-    person, process
-        Whose answer it is, and in which process it was given, shape (n,).
-    tables
-        The answers, by shape.
+    ``person`` and ``process`` say whose an answer is, and in which process it was given, shape (n,).
     """
 
     people: int
@@ -102,14 +95,12 @@ class Seen:
 
     @property
     def several(self) -> bool:
-        """Tell whether some uploads answer several questions."""
+        """True where some uploads answer several questions."""
         return any(len(table.shape.blocks) > 1 for table in self.tables)
 
     @cached_property
     def largest(self) -> tuple[Table, ...]:
-        """The tables that are looked at closely: those with the most answers in the half that chooses, the first of
-        them in any case.
-        """
+        """The tables to look at closely: those with the most answers in the choosing half, and always the first."""
         chosen = [int((~self.tests[table.rows]).sum()) for table in self.tables]
         order = np.argsort(-np.array(chosen, dtype=np.int64), kind="stable")
         blocks = np.cumsum([len(self.tables[number].shape.blocks) for number in order])
@@ -144,10 +135,8 @@ def within(person: Numbers, people: int) -> Numbers:
 
 
 def read_tables(answers: Sequence[Answer], chooses: Flags | None = None) -> tuple[Table, ...]:
-    """The answers by shape. Where there are more shapes than are told apart, the answers that ``chooses`` flags say
-    which (all of them, if it is None): the others may then test whether people differ in their shapes.
-
-    Raises ChildProcessError where there is no upload that can be read.
+    """The answers by shape. Of too many shapes, answers that ``chooses`` flags (None: all) say which count: the others
+    may then test whether people differ in their shapes. Raises ChildProcessError without a readable upload.
     """
     alike: dict[tuple[int, ...], list[int]] = {}
     for number, answer in enumerate(answers):

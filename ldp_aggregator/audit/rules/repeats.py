@@ -32,9 +32,7 @@ Keys = NDArray[Any]
 
 @dataclass(frozen=True)
 class Alike:
-    """Pairs of answers to the same question that should have nothing to do with one another: how many are equal,
-    beside how many are among pairs that really have not.
-    """
+    """Equal pairs among answers that should be independent, beside those among pairs that are."""
 
     name: str
     equal: int
@@ -42,7 +40,7 @@ class Alike:
     usual: int
     usual_pairs: int
     either_way: bool = True
-    """Whether fewer are wrong too: of whole uploads they are not, because questions may be dealt like cards."""
+    """True where fewer are wrong too: of whole uploads they are not, because questions may be dealt like cards."""
 
     def excessive(self, alpha: float) -> bool:
         """More, or fewer, than coins that are tossed anew allow; wrong with probability at most ``alpha``."""
@@ -62,9 +60,7 @@ class Alike:
 
 
 def keys_of(tables: Sequence[Table], answers: int) -> dict[str, Keys]:
-    """Numbers that are equal where answers are: of whole uploads without their ids, and of the answer to every
-    question; 0 where there is none. Shape (answers,) each.
-    """
+    """Numbers that are equal where uploads without ids, or answers to a question, are; 0 for none; shape (answers,)."""
     whole = np.zeros(answers, dtype=np.uint64)
     found: dict[str, Keys] = {WHOLE: whole}
     for table in tables:
@@ -128,9 +124,7 @@ def ids_of(tables: Sequence[Table]) -> list[bytes]:
 
 
 def repeated_ids(ids: Sequence[bytes], alpha: float) -> str | None:
-    """Find what is wrong about ids of fresh devices that must all differ; None where nothing is, or where there are so
-    many that uniform ones repeat with a probability above ``alpha``.
-    """
+    """A finding about ids of fresh devices that repeat more often than uniform ones; a false one has P <= ``alpha``."""
     pairs = len(ids) * (len(ids) - 1) // 2
     ((most, times),) = Counter(ids).most_common(1) or [(b"", 0)]
     if times < 2 or pairs / 2**_ID_BITS > alpha:
@@ -144,9 +138,7 @@ Candidate = tuple[float, str, int, int, float]
 
 
 def uneven_ids(seen: Seen, alpha: float) -> str | None:
-    """Where ids of fresh devices are not uniform: bits and bytes, of ids and of the difference to the id before; chosen
-    in one half of the trials, tested in the other. Wrong with probability at most ``alpha``.
-    """
+    """Bits and bytes of ids, and of their differences, that are not uniform; wrong with probability <= ``alpha``."""
     single: list[Candidate] = []
     paired: list[Candidate] = []
     for table in seen.tables:

@@ -103,8 +103,7 @@ def _counted(digest_of: Callable[[bytes, bytes], bytes], counts: Sequence[bytes]
 
 
 def _rows(streams: Sequence[bytes]) -> Bytes:
-    width = len(streams[0])
-    return np.frombuffer(b"".join(streams), dtype=np.uint8).reshape(len(streams), width)
+    return np.frombuffer(b"".join(streams), dtype=np.uint8).reshape(len(streams), len(streams[0]))
 
 
 def _twister(seed: int | bytes) -> bytes:
@@ -211,9 +210,7 @@ def _noise_of(uploads: _Uploads, alpha: float) -> str | None:
 
 
 def small_seeds(document: str, ids: Sequence[bytes], alpha: float) -> str | None:
-    """Find what is wrong about ids that a usual generator makes of a small number, or of the time in seconds; None
-    where there is none. Uniform ids are among them with a probability that is far below ``alpha``.
-    """
+    """A finding about ids that a generator makes from a small seed or the time, or None; error far below ``alpha``."""
     message = _campaign_id(document) + bytes(4)
     now = int(time.time())
     every = frozenset(ids)
@@ -324,7 +321,7 @@ def _flags(seen: Seen, table: Table, block: Block, mine: Numbers, person: int) -
 
 
 def _below(stream: NDArray[Any], cut: int) -> Flags:
-    """Tell whether bytes lie below the cut; of a cut at 0, whether they are odd."""
+    """True where bytes lie below the cut; for a cut at 0, where they are odd."""
     return np.asarray(stream < cut if cut else stream & 1 == 1)
 
 
@@ -361,9 +358,7 @@ _BY_CHANCE: Final = 2.0**-32
 
 
 def twisted_ids(seen: Seen, alpha: float) -> str | None:
-    """Find what is wrong about the order of the first ids of uploads; None where nothing is. Wrong with probability at
-    most ``alpha`` where ids are uniform.
-    """
+    """A finding about the order of first ids, or None; wrong with probability <= ``alpha`` where ids are uniform."""
     ids = np.zeros((len(seen.person), 16), dtype=np.uint8)
     for table in seen.tables:
         if table.ids.shape[1] >= ids.shape[1]:

@@ -53,9 +53,7 @@ class Column:
 
 
 def columns_of(table: Table, chooses: Flags) -> Iterator[Column]:
-    """Every column of a table. What a column is depends on the rows that ``chooses`` flags, shape (m,), alone, so that
-    the others may test what these choose.
-    """
+    """Every column of a table, as the rows flagged by ``chooses``, shape (m,), define it: the others may test it."""
     blocks = table.shape.blocks
     for number, block in enumerate(blocks):
         alone = number if len(blocks) > 1 else None
@@ -355,16 +353,12 @@ def search(people: Sequence[Person], seen: Seen, claims: Claims, chosen: Chosen)
 
 
 def _counts(places: NDArray[np.int64], codes: NDArray[np.int64], values: int, people: int) -> Counts:
-    """Count how often everyone has every value; shape (3, people, processes, values): in the two parts that choose, and
-    in the one that tests.
-    """
+    """Counts of every value of everybody, shape (3, people, processes, values): two parts choose, the third tests."""
     return np.bincount(places * values + codes, minlength=6 * people * values).reshape(3, people, 2, values)
 
 
 def _uneven(counts: Counts, shares: NDArray[np.float64]) -> bool:
-    """Tell whether rows differ by more than one expects of a single law, in any value or altogether: a test that saves
-    time, and passes on far more than is ever found.
-    """
+    """A quick test that passes rows which may differ from a single law, in any value or altogether."""
     expected = counts.sum(axis=0) * shares
     excess = (counts - expected) ** 2 / (expected + 1)
     freedom = max(1, (counts.shape[0] - 1) * (counts.shape[1] - 1))
@@ -374,8 +368,7 @@ def _uneven(counts: Counts, shares: NDArray[np.float64]) -> bool:
 def _choose(chosen: Chosen, asked: Asked, counts: Counts, about: About) -> None:
     """Add the comparisons of the highest excess, each with its best set of values.
 
-    Sets of many values promise too much where they were chosen; what they promise is what a set that was chosen in the
-    one part shows in the other.
+    Sets of many values promise too much where they were chosen; their promise is one chosen in the other part.
     """
     sides, trials = asked.sides, asked.trials
     one, other = sides.pairs[:, 0], sides.pairs[:, 1]
@@ -418,9 +411,7 @@ def _in_order(counts: Counts, order: Counts) -> Counts:
 
 
 def prefixes(ones: Counts, others: Counts, one_trials: Any, other_trials: Any) -> tuple[Counts, NDArray[np.float32]]:
-    """Of every row the values in the order of their ratio, and a cautious estimate of the loss that the first of them
-    together prove; both of shape (rows, values).
-    """
+    """Each row's values in order of their ratio, and a cautious loss of every prefix; both of shape (rows, values)."""
     order = np.argsort(-(ones + np.float32(0.5)) / (others + np.float32(0.5)), axis=1)
     a, b = (np.cumsum(_in_order(of, order), axis=1, dtype=np.float32) for of in (ones, others))
     return order, _cautious(a, b, one_trials, other_trials)

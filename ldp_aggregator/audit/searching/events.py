@@ -47,18 +47,12 @@ ALONE: Final = "upload of a device alone"
 class Event:
     """One event under two people: how often it was seen, and the loss that this proves.
 
-    Attributes
-    ----------
-    scope
-        What is compared with which ``claim``: whole uploads with the document's epsilon, the answer to one question
-        with that question's epsilon, or what stands beside the answer (ids, header, which questions, how many
-        uploads) with 0, because it must have one law whoever the person is; and with 0 too what one person sends in
-        two processes, because who was asked before must not matter; and what a device sends that is alone in its
-        process, with the document's epsilon again.
-    one, other
-        Whom it is seen of; None for everybody else, in equal parts.
-    ones, others
-        Counts under either; of guesses (``guessed``, in rounds among so many ``people``) the right and the wrong ones.
+    ``scope`` is what is compared with which ``claim``: whole uploads with the document's epsilon, the answer to one
+    question with that question's epsilon, or what stands beside the answer (ids, header, which questions, how many
+    uploads) with 0, because it must have one law whoever the person is; and with 0 too what one person sends in two
+    processes, because who was asked before must not matter; and what a device sends that is alone in its process, with
+    the document's epsilon again. It is seen of ``one`` and ``other`` (None: everybody else, in equal parts); ``ones``
+    and ``others`` are counts, of guesses (``guessed``, in rounds among ``people``) the right and the wrong ones.
     """
 
     name: str

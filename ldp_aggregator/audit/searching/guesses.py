@@ -35,9 +35,7 @@ Votes = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Guesser:
-    """The knowledge that there is before anything is asked. The first ``often`` people are asked so often that guesses
-    are about them.
-    """
+    """Knowledge from before anything is asked. The first ``often`` people are asked often enough to be guessed."""
 
     document: Document
     people: Sequence[Person]

@@ -27,9 +27,7 @@ _CLEAR: Final = 1e-6
 
 
 def answer_of(document: Mapping[str, Any], question: Mapping[str, Any], person: Person) -> int | None:
-    """Return whether the model says the person's class (1 or 0), or the place of its score with the class, as the
-    question asks; None where that is not known here.
-    """
+    """The model's hit (1 or 0), or the place of its score with the class, as the question asks; None if unknown."""
     model, edges = document["evaluation"]["model"], document["evaluation"]["edges"]
     sums = _sums(model, person)
     if sums is None:
@@ -67,7 +65,7 @@ def _sums(model: Mapping[str, Any], person: Person) -> list[float] | None:
 
 
 def _terms(declared: Mapping[str, Any], value: object) -> Sequence[float] | None:
-    """Ln P(value | class) of every class."""
+    """ln P(value | class) of every class."""
     feature = feature_of(declared)
     if "likelihood" in declared:
         index = feature.index_of(value)
@@ -107,9 +105,7 @@ Item = int | Moment
 
 
 def tight_event(question: Question, first: Item, second: Item, payloads: Rows) -> Flags | None:
-    """Mark the payloads of ``question`` (shape (n, width)) say the first item rather than the second as loudly as is
-    possible. None where this pair has no such event, or the document names no mechanism that is known here.
-    """
+    """Flags of payloads, shape (n, width), that favour the first item most; None where no such event is known."""
     if first == second or not as_wide(question, payloads.shape[1]):
         return None
     mechanism = question["mechanism"]
@@ -185,9 +181,7 @@ def stated_loss(question: Question) -> float:
 
 
 def item_of(document: Document, question: Question, person: Person) -> Item | None:
-    """Encode the person's record as the mechanism would, an index or a :class:`Moment`; None where coins or conventions
-    take part (numbers inside, outside or missing, what nobody declared, outputs of a projection).
-    """
+    """A record encoded as the mechanism would, an index or :class:`Moment`; None where coins or conventions decide."""
     classes, person = document["label"]["classes"], person.in_window(question.get("window", 0))
     label = classes.index(person.label)
     if question["kind"] == "label":
@@ -223,7 +217,7 @@ def _missing_of(feature: AskedFeature, question: Question, label: int, classes: 
 
 
 def as_wide(question: Question, width: int) -> bool:
-    """Tell whether a payload is as wide as its mechanism's."""
+    """True where a payload is as wide as its mechanism's."""
     d = question["domain_size"]
     widths = {"de": _index_width(d), "onebit": _index_width(d) + 1, "she": 4 * d, "laplace": 4 * d}
     return bool(width == widths.get(question["mechanism"], -(-d // 8)))

@@ -68,7 +68,7 @@ def ask_times(document: str, stopwatch: Stopwatch, people: Sequence[Person], rng
 
 
 def _is_plain(value: Document, person: Person) -> bool:
-    """Tell whether nothing is missing or odd: what a client does then may well take another time."""
+    """True where nothing is missing or odd: what a client does then may well take another time."""
     if isinstance(person.record, UnreadableRecord) or len(person.record) != len(value["features"]):
         return False
     features = map(feature_of, value["features"])
@@ -76,9 +76,7 @@ def _is_plain(value: Document, person: Person) -> bool:
 
 
 def slow_answers(times: Times, alpha: float) -> str | None:
-    """Find what is wrong about the times of answers; None where nothing is. Wrong with probability at most ``alpha``
-    where answers differ by less than the tolerance.
-    """
+    """A finding about answer times, or None; wrong with probability at most ``alpha`` below the tolerance."""
     if min(len(times.seconds), len(times.people)) < 2:
         return None
     names, groups = (np.array(of) for of in zip(*_groups(times.people), strict=True))
@@ -98,9 +96,7 @@ def slow_answers(times: Times, alpha: float) -> str | None:
 
 
 def least_delay(times: Times, alpha: float) -> float | None:
-    """The least delay, in seconds, that is found where every answer of one person has it: tried out on the first
-    person's times as they were measured. None where no delay is.
-    """
+    """The least delay, in seconds, that is found if one person's every answer has it, tried on real times; or None."""
     if not len(times.seconds):
         return None
     first = np.arange(len(times.people)) == 0
@@ -129,9 +125,7 @@ def _groups(people: Sequence[Person]) -> Iterator[tuple[str, Flags]]:
 
 
 def _late(times: Times, groups: Flags, cuts: Seconds, tolerance: float) -> tuple[Numbers, Numbers]:
-    """Count the answers of every group above every cut and the tolerance, and those of the others above the cut; shape
-    (groups, cuts), of groups of people, shape (groups, people).
-    """
+    """Late answers of groups, shape (groups, people), and of the others above every cut; shape (groups, cuts)."""
 
     def above(limit: float) -> Numbers:
         return np.bincount(times.who[times.seconds > limit], minlength=len(times.people))

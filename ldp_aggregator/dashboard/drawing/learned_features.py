@@ -2,13 +2,14 @@
 is a share as the model believes it, given all reports: never below 0, and drawn to what is likely where reports are
 few. The line is the 95 % interval of the unbiased estimate.
 
-And the answers at the top of the campaign's page: is it healthy, how good is the model, can somebody have moved it?
+Of a campaign with windows, how many devices answered in each, and every feature's shares over time. And the answers at
+the top of the campaign's page: is it healthy, how good is the model, can somebody have moved it?
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,21 +17,28 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from ldp_aggregator.counting.tally import Tally, devices_counted
 from ldp_aggregator.dashboard.drawing.evaluations import ModelRow
-from ldp_aggregator.dashboard.drawing.plots import Bar, interval_plot
+from ldp_aggregator.dashboard.drawing.plots import MARKS, Bar, Drawn, Line, interval_plot, series_plot
 from ldp_aggregator.dashboard.drawing.words import counted, percent
 from ldp_aggregator.dashboard.page_sources import Refused
-from ldp_aggregator.estimation.cells import Z_95
+from ldp_aggregator.estimation.cells import Z_95, cell_names
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.posterior import Posterior, posterior_of
 from ldp_aggregator.estimation.ratios import conditional_reach, conditional_table
-from ldp_protocols.document.questions import PAIR
+from ldp_aggregator.learning.series import QuestionSeries, series_of
+from ldp_protocols import Campaign
+from ldp_protocols.document.questions import LABEL, PAIR
 from ldp_protocols.features import Feature, NumericFeature
 
 Array = NDArray[np.float64]
 
 _PERCENT: Final = (0.0, 100.0)
 """As far as a figure follows unbiased intervals; the table has all of them."""
+_MOST_LINES: Final = MARKS
+"""Lines of a plot: the values that are most frequent."""
+_MOST_CELLS: Final = 1 << 9
+"""Cells of a question that is drawn: a page does not wait for more to be smoothed, ``estimates --smooth`` does."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +60,7 @@ class Row:
 
 @dataclass(frozen=True)
 class FeatureFigure:
-    """A figure and its table. ``unit`` is that of all numbers; ``n`` the reports behind it. ``is_share`` where they
-    are parts of a whole. ``told`` is the information on the class that a feature is believed to hold, in bits.
-    """
+    """A figure and its table, all in ``unit``, of ``n`` reports; ``told``: bits that the feature holds on the class."""
 
     key: str
     title: str
@@ -72,7 +78,7 @@ class FeatureFigure:
 
 
 def believed(estimates: Estimates) -> Posterior:
-    """Return what a model would believe of the campaign's discrete features and classes now."""
+    """Beliefs of a model on the campaign's discrete features and classes now."""
     campaign = estimates.campaign
     discrete = [feature for feature in campaign.asked if feature.moments is None]
     return posterior_of(discrete, len(campaign.label.classes), estimates.questions, estimates.questions)
@@ -216,6 +222,79 @@ def _bars(rows: Sequence[Row], classes: Sequence[str], scale: int = 1) -> list[B
     ]
 
 
+@dataclass(frozen=True)
+class Window:
+    """A window that has answers: what it is called, how many devices answered, and that over the mean of all such."""
+
+    name: str
+    devices: int
+    of_the_mean: float
+
+
+@dataclass(frozen=True)
+class OverTime:
+    """The windows that have answers, and the shares of classes and values in them."""
+
+    windows: Sequence[Window]
+    drawn: Sequence[Drawn]
+
+
+def over_time(campaign: Campaign, tally: Tally) -> OverTime | None:
+    """Draw a campaign with windows; None for any other one, and before there is an answer."""
+    if campaign.windows is None or not tally.n.any():
+        return None
+    numbers = [devices_counted(campaign, one.n.tolist()) for one in tally.windows]
+    mean = sum(numbers) / sum(number > 0 for number in numbers)
+    windows = [
+        Window(f"{place + 1}, from {campaign.windows.opens(place):%Y-%m-%d %H:%M}", number, number / mean)
+        for place, number in enumerate(numbers)
+        if number
+    ]
+    return OverTime(windows, list(_drawn(campaign, tally)))
+
+
+def _drawn(campaign: Campaign, tally: Tally) -> Iterator[Drawn]:
+    classes = campaign.label.classes
+    for one in series_of(campaign, tally, _MOST_CELLS):
+        if one.question.kind == LABEL:
+            lines = [_line(one, cell, name) for cell, name in enumerate(classes)]
+            yield _figure("over-time-label", campaign.label.name, lines)
+        if one.question.kind == PAIR:
+            names = cell_names(campaign, one.question) or []
+            for place, of_class in enumerate(classes):
+                lines = [_line(one, value * len(classes) + place, name) for value, name in enumerate(names)]
+                title = f"{one.question.feature} and {campaign.label.name} = {of_class}"
+                yield _figure(f"over-time-{one.question.index}-{place}", title, lines)
+
+
+def _line(one: QuestionSeries, cell: int, label: str) -> Line:
+    smoothed, known = one.levels.smoothed, one.n > 0
+    ends = (np.where(np.isfinite(smoothed.variance), part, np.nan)[:, cell] for part in (smoothed.low, smoothed.high))
+    low, high = (end.tolist() for end in ends)
+    dots = np.where(known, one.alone.value[:, cell], np.nan).tolist()
+    return Line(label, smoothed.value[:, cell].tolist(), low, high, dots)
+
+
+def _figure(key: str, title: str, lines: Sequence[Line]) -> Drawn:
+    largest = sorted(range(len(lines)), key=lambda place: -max(lines[place].value))[:_MOST_LINES]
+    shown = [lines[place] for place in sorted(largest)]
+    says = f"The {len(shown)} most frequent of {len(lines)} values." if len(shown) < len(lines) else ""
+    columns = [
+        [
+            f"{_percent(value)} ({_percent(low)} to {_percent(high)})"
+            for value, low, high in zip(line.value, line.low, line.high, strict=True)
+        ]
+        for line in shown
+    ]
+    rows = [[str(window), *row] for window, row in enumerate(zip(*columns, strict=True), start=1)]
+    plot = series_plot(shown, title=f"{title}, by window")
+    return Drawn(key, title, says, plot, ["Window", *(line.label for line in shown)], rows)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * min(max(share, 0.0), 1.0):.1f} %"
+
+
 GOOD: Final = "good"
 LOOK: Final = "look"
 BAD: Final = "bad"
@@ -236,9 +315,7 @@ class Answer:
 
 
 def health(status: str, reports: int, refused: Sequence[Refused], width: float, *, failing: bool) -> Answer:
-    """Tell whether reports come in and are counted; ``width`` is the half width of the least precise question, and
-    ``failing`` says that the store cannot count this campaign.
-    """
+    """State of a campaign's counting; ``width``: half that of the worst interval; ``failing``: cannot count."""
     number = sum(one.number for one in refused)
     precision = "too few to tell anything yet" if not width < 1 else f"enough for ± {100 * width:.1f} points at worst"
     says = f"{counted(reports, 'report')}, {precision}."

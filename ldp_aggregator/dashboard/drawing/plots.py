@@ -54,9 +54,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Bar:
-    """One row of an interval plot. Rows of one ``group`` stand below its name; ``reach`` is how far a value can have
-    been moved, to both sides, None for unbounded.
-    """
+    """A row of an interval plot, below its ``group``'s name; lies move it by ``reach`` either way, None: unbounded."""
 
     group: str | None
     label: str
@@ -76,10 +74,8 @@ def interval_plot(
     most: float,
     beyond: tuple[float, float] = (-math.inf, math.inf),
 ) -> Markup:
-    """A dot with its interval for every bar, and behind it the band that lies can have moved it in.
-
-    The axis spans at least ``least`` to ``most``, and all finite intervals as far as ``beyond``; what is outside of it
-    ends there with an arrow, and a dot there is not drawn.
+    """A dot with its interval for every bar, over the band that lies can have moved it in.
+    The axis spans ``least`` to ``most`` and finite intervals up to ``beyond``; longer ones end there in an arrow.
     """
     ends = [end for bar in bars for end in (bar.low, bar.high, bar.value) if math.isfinite(end)]
     low = min([least, *(max(end, beyond[0]) for end in ends)])
@@ -213,9 +209,7 @@ def _points(places: Iterable[tuple[float, float]]) -> str:
 
 
 def rates_plot(points: Sequence[tuple[float, float, float, float]], *, title: str, axes: tuple[str, str]) -> Markup:
-    """Draw shares against shares, both from 0 to 1: x, y and the interval of y of every point, joined from corner to
-    corner, over the diagonal of chance.
-    """
+    """Draw proportions against proportions in [0, 1], points with their intervals of y, over the diagonal of chance."""
     left, side = 52, WIDTH - 52 - RIGHT
     foot = TOP + ROW + side
 

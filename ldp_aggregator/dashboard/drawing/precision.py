@@ -100,9 +100,7 @@ FIRST: Final = 1000
 
 @dataclass(frozen=True)
 class Promises:
-    """The local guarantee as recomputed, what a publication of these counts reveals, what relays have vouched for so
-    far, and what who runs the server would learn behind one that mixes ``batch`` devices.
-    """
+    """Losses as recomputed: local, of a publication, by relays' word, and behind one that mixes ``batch`` devices."""
 
     realised: float
     published: PublishedGuarantee
@@ -128,7 +126,7 @@ def of_campaign(campaign: Campaign, tally: Tally, arrivals: Arrivals, batch: int
 
 
 def reaches(campaign: Campaign, devices: int, multiples: Sequence[int] = FACTORS) -> list[Reach]:
-    """Return what a number of devices can expect, and multiples of it."""
+    """Expected precision of a number of devices, and of multiples of it."""
     numbers = [multiple * (devices or FIRST) for multiple in multiples]
     widths = expected_widths(campaign, numbers)
     return [Reach(n, campaign.privacy.epsilon, width) for n, width in zip(numbers, widths, strict=True)]

@@ -70,7 +70,7 @@ def odds(epsilon: float) -> str:
 
 
 def even_odds(epsilon: float) -> str:
-    """Return what an even guess becomes at most: e^epsilon / (1 + e^epsilon), rounded up to a percent."""
+    """The most that an even guess becomes: e^epsilon / (1 + e^epsilon), rounded up to a percent."""
     return f"{min(100, math.ceil(100 / (1 + math.exp(-min(epsilon, 700.0))) - 1e-9))} %"
 
 

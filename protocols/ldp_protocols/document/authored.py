@@ -243,9 +243,7 @@ class Evaluation:
         return f"up to {edges[0]}", *inner, f"above {edges[-1]}"
 
     def place_of(self, scores: Sequence[float]) -> int:
-        """Return the place of a record whose joint log likelihoods are ``scores``, one a class: with edges, the number
-        of those that its log odds are above; else the class of the largest, the first of equals.
-        """
+        """The place of a record by its log likelihoods: the edges below its log odds, else the first largest class."""
         if self.edges is None:
             return scores.index(max(scores))
         odds = scores[1] - scores[0]

@@ -36,9 +36,7 @@ NEUTRAL: Final[Point] = (0, 1, 1, 0)
 
 @dataclass(frozen=True)
 class Directory:
-    """A statement. ``campaigns`` maps the ids of those that are open to the SHA-256 (hex) of their model, None where
-    there is none yet.
-    """
+    """A statement: ``campaigns`` maps ids of open ones to the SHA-256 (hex) of their model, None without one."""
 
     version: int
     expires: datetime
@@ -54,10 +52,7 @@ def read_key(key: str) -> bytes:
 
 
 def read_directory(document: bytes, key: str, *, known: bool = False) -> Directory:
-    """The statement of a document that the holder of ``key`` signed. ``known`` are bytes that were checked before.
-
-    Raises DocumentError; what it holds is not looked at before the signature is.
-    """
+    """Statement of a document, read after its signature by ``key`` (``known``: already). Raises DocumentError."""
     if len(document) > LARGEST_DIRECTORY:
         raise _refuse("document", f"a directory has at most {LARGEST_DIRECTORY} bytes")
     fields = Fields(parse_json(document, _refuse), "", _refuse)

@@ -100,9 +100,7 @@ class Model:
         return [_log(prior) for prior in self.prior] if max(scores) == -math.inf else scores
 
     def joint_log_likelihood(self, record: Mapping[str, object]) -> list[float]:
-        """Return ln P(class) + the sum of ln P(value | class) over the features, per class. One without a usable value
-        does not take part.
-        """
+        """ln P(class) + the sum of ln P(value | class) over the features with a usable value, per class."""
         scores = [_log(prior) for prior in self.prior]
         for likelihood in self.likelihoods:
             # Of a projection's inputs a missing one stands at its mean.

@@ -102,18 +102,14 @@ class Question:
 
 
 def signs_of(question: Question, classes: int) -> int:
-    """Return the places of a ``sign`` question for each class (of a product: in all): 2, and one more, the last, where
-    the value may be missing.
-    """
+    """Places of a ``sign`` question for each class (of a product: in all): 2, and a last one if it may be missing."""
     return question.domain_size // (1 if question.kind == PRODUCT else classes)
 
 
 def read_question(
     value: Any, index: int, label: Label, features: Sequence[Feature], refuse: Refusal, *, moments: bool, places: int
 ) -> Question:
-    """Read a question of a document, checked against the schema that stands beside it; in an evaluation round against
-    the ``places`` of its score.
-    """
+    """Read a document's question, checked against its schema; in an evaluation round against the score's ``places``."""
     fields = Fields(value, f"questions[{index}]", refuse)
     kind = fields.choice("kind", KINDS)
     name, other = fields.optional_text("feature"), fields.optional_text("other")
@@ -155,9 +151,7 @@ def read_question(
 def _subject(
     kind: str, group: int, names: tuple[str | None, str | None], features: Sequence[Feature], fields: Fields
 ) -> list[Feature | None]:
-    """Return the features that a question names. Refuse one about another thing than its group says: the label (group
-    0) names nothing, a product two features, any other question the feature of its group.
-    """
+    """Features that a question names: none for the label, two for a product, else its group's. Refuses all others."""
     declared: dict[str | None, Feature] = {feature.name: feature for feature in features}
     named = [declared.get(name) for name in names]
     if kind == PRODUCT:
@@ -179,9 +173,7 @@ def _subject(
 def _cells(
     kind: str, encoding: str, label: Label, feature: Feature | None, *, moments: bool, missing: bool
 ) -> int | None:
-    """Return the cells that a question of this shape has; None for a shape that does not exist: noisy sums of moments
-    cannot tell that a value is ``missing``.
-    """
+    """Cells of a question of this shape; None for impossible shapes: noisy sums cannot tell that a value is missing."""
     classes = len(label.classes)
     if feature is None:
         return classes if (kind, encoding) == (LABEL, INDEX) else None

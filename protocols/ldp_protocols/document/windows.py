@@ -28,9 +28,7 @@ _LATEST_YEAR: Final = 9000
 
 @dataclass(frozen=True)
 class Windows:
-    """``count`` windows, one after another, from ``start`` on; ``length`` as ISO 8601 writes it: ``P7D``, ``P1W``,
-    ``PT1H`` or ``PT30M``, in one unit.
-    """
+    """``count`` windows in a row from ``start``; ``length`` in ISO 8601 and one unit: ``P7D``, ``P1W``, ``PT30M``."""
 
     start: datetime
     length: str

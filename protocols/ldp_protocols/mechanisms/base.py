@@ -45,9 +45,7 @@ _LARGEST_EXPONENT: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class WorstCase:
-    """The largest likelihood ratio of two items over all reports, ``ratio * exp(exponent)``: one of the two factors is
-    always trivial.
-    """
+    """The largest likelihood ratio of two items over all reports, ``ratio * exp(exponent)``, one factor trivial."""
 
     ratio: Fraction
     exponent: Fraction = Fraction(0)
@@ -58,7 +56,7 @@ class WorstCase:
         return self.exponent + log_upper(self.ratio)
 
     def stays_within(self, epsilon: Fraction) -> bool:
-        """Tell whether the ratio is certainly at most exp(epsilon)."""
+        """True where the ratio is certainly at most exp(epsilon)."""
         rest = epsilon - self.exponent
         if abs(rest) > _LARGEST_EXPONENT:
             return log_upper(self.ratio) <= rest
@@ -118,23 +116,18 @@ class Mechanism(ABC, Generic[Item]):
 
     @abstractmethod
     def noise_variance(self, frequency: float) -> float:
-        """N times the variance that the mechanism adds to the estimate of one cell (the records held fixed).
-
-        ``frequency`` is the cell's true share of the records; additive noise ignores it.
-        """
+        """`n` times the variance that the mechanism adds to the estimate of a cell of this true ``frequency``."""
 
     def sum_variance(self, cells: int, frequency: float) -> float:
-        """N times the noise variance of the sum of the estimates of ``cells`` cells that hold ``frequency`` in all;
-        here the noise of cells is independent.
-        """
+        """`n` times the noise variance of the sum of ``cells`` cells of ``frequency`` in all, here independent."""
         return cells * self.noise_variance(frequency / cells)
 
     def signs_variance(self, cells: int, frequency: float) -> float:
-        """N times the noise variance of a sum of ``cells`` estimates that hold ``frequency``, half of them negated."""
+        """`n` times the noise variance of a sum of ``cells`` estimates that hold ``frequency``, half negated."""
         return self.sum_variance(cells, frequency)
 
     def contrast_variance(self, first: float, second: float) -> float:
-        """N times the noise variance of (estimate of one cell - estimate of another), at their true frequencies."""
+        """`n` times the noise variance of (estimate of one cell - estimate of another), at their true frequencies."""
         return self.signs_variance(2, first + second)
 
 
@@ -161,7 +154,7 @@ class PureMechanism(Mechanism[int]):
         """The indices a payload supports, ascending."""
 
     def noise_variance(self, frequency: float) -> float:
-        """Q (1 - q) / (p - q)^2 + f (1 - p - q) / (p - q) (Wang et al. 2017, Equation 3)."""
+        """The variance `q (1 - q) / (p - q)^2 + f (1 - p - q) / (p - q)` (Wang et al. 2017, Equation 3)."""
         p, q = float(self.p), float(self.q)
         if p <= q:
             return math.inf

@@ -84,5 +84,5 @@ class OneBit(Mechanism[Moment]):
             raise payload_error("bit-out-of-range")
 
     def noise_variance(self, frequency: float) -> float:
-        """K / (2 p - 1)^2: the second moment of the estimate of one cell's sum (its squared mean is neglected)."""
+        """`k / (2 p - 1)^2`: the second moment of the estimate of one cell's sum (its squared mean is neglected)."""
         return self.domain_size / (2 * float(self.p) - 1) ** 2

@@ -106,7 +106,7 @@ class SubsetSelection(PureMechanism):
 
     @classmethod
     def make(cls, domain_size: int, epsilon: Fraction) -> Self:
-        """W is the floor or the ceiling of d / (e + 1), at least 1, whichever has less variance at frequency 1/d."""
+        """`w` is the floor or the ceiling of d / (e + 1), at least 1, whichever has less variance at frequency 1/d."""
         e, _ = exp_bounds(epsilon)
         best = domain_size / (float(e) + 1)
         sizes = sorted({max(1, math.floor(best)), max(1, min(math.ceil(best), domain_size - 1))})
@@ -222,8 +222,7 @@ class UnaryEncoding(PureMechanism):
     def perturb(self, item: int, coins: Coins) -> bytes:
         """One word per bit, in index order."""
         words = coins.words(self.domain_size)
-        q = self.other_bit
-        flags = [word < q for word in words]
+        flags = [word < self.other_bit for word in words]
         flags[item] = words[item] < self.true_bit
         return pack_flags(flags, self.domain_size)
 

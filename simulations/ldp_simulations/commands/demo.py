@@ -13,11 +13,10 @@ from ldp_client import Classifier
 from ldp_client.delivery.rights import said_by
 from ldp_protocols import Campaign, decode_upload
 from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json, warn
+from ldp_simulations.benchmarks import demonstration_source
 from ldp_simulations.fleet.devices import Network
 from ldp_simulations.fleet.experiment import MARKS, Aggregator, Plan, Result, Watcher, run, temporary_aggregator
-from ldp_simulations.tables.benchmarks import demonstration_source
-from ldp_simulations.tables.frames import TABLE_HELP, read_text_table, records
-from ldp_simulations.tables.sources import Source, source_without_schema
+from ldp_simulations.tables import TABLE_HELP, Source, read_text_table, records, source_without_schema
 
 DEFAULT_DEVICES: Final = 20_000
 CLIENTS: Final = 2_000

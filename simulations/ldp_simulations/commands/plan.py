@@ -30,8 +30,7 @@ from ldp_simulations.studies.planning import (
     solve_epsilon,
     standard_errors,
 )
-from ldp_simulations.tables.frames import TABLE_HELP, Table
-from ldp_simulations.tables.sources import read_draft, source_with_schema, with_epsilon
+from ldp_simulations.tables import TABLE_HELP, Table, read_draft, source_with_schema, with_epsilon
 
 DEFAULT_LOSS: Final = 0.02
 _MOVE: Final = 0.05

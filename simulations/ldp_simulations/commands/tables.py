@@ -39,8 +39,7 @@ from ldp_simulations.studies.trials import (
     summarise,
     summarise_study,
 )
-from ldp_simulations.tables.frames import TABLE_HELP, read_text_table
-from ldp_simulations.tables.sources import Source, source_with_schema, source_without_schema
+from ldp_simulations.tables import TABLE_HELP, Source, read_text_table, source_with_schema, source_without_schema
 
 DERIVED_EPSILON: Final = 1.0
 """The total loss in a draft that is derived from a table, unless a flag says otherwise."""

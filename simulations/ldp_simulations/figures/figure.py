@@ -12,7 +12,7 @@ import pandas as pd
 
 from ldp_aggregator.trainers.schemas import TableError
 from ldp_simulations.studies.trials import Journal, Trial, experiment_id, run_trials
-from ldp_simulations.tables.frames import Table
+from ldp_simulations.tables import Table
 
 DECIMALS: Final = 4
 """Decimals of the accuracies in a table; plots and page show these, so that they can be made again from it."""
@@ -45,10 +45,7 @@ class Execution:
     def trials(
         self, trial: Trial, count: int, people: Table, *described: Any, description: str
     ) -> list[dict[str, Any]]:
-        """Return the rows of ``count`` trials, those in the journal not run again.
-
-        ``described`` is what makes this experiment another than the next one on the same ``people``, as JSON.
-        """
+        """Rows of ``count`` trials, those in the journal not run again; ``described`` (JSON) names the experiment."""
         journal = Journal(self.journal, experiment_id(people, *described))
         return run_trials(trial, range(count), journal, workers=self.workers, description=description)
 
@@ -200,8 +197,7 @@ class Figure:
             plot.draw(table, picture)
         shown = "\n\n".join(f"![{plot.caption}]({one.name})" for plot, one in zip(self.plots, pictures, strict=True))
         written = page.read_text(encoding="utf-8") if page.exists() else f"# {self.about}\n\n{shown}\n\n{TABLES}"
-        above = written.partition(TABLES)[0]
-        page.write_text(f"{above}{TABLES}\n\n{self.tables(table)}\n", encoding="utf-8")
+        page.write_text(f"{written.partition(TABLES)[0]}{TABLES}\n\n{self.tables(table)}\n", encoding="utf-8")
         return [self.table(folder), *pictures, page]
 
     def tables(self, table: pd.DataFrame) -> str:

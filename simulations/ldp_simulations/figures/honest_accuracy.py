@@ -24,11 +24,11 @@ from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols import Campaign
 from ldp_protocols.document.model import DiscreteLikelihood, Model
 from ldp_protocols.document.questions import RIGHT
+from ldp_simulations.benchmarks import draft_of, people_of
 from ldp_simulations.columns import Columns, Floats, Integers
 from ldp_simulations.fidelities import simulate_counts
 from ldp_simulations.figures.figure import Execution, Figure, Plot
 from ldp_simulations.studies.trials import EVALUATING
-from ldp_simulations.tables.benchmarks import draft_of, people_of
 
 DATASETS: Final = (
     "chess_krvkp", "mushroom", "car", "connect4", "adult", "australian", "diabetes", "skin", "spect", "seeds"

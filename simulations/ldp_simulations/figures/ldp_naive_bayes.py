@@ -31,11 +31,10 @@ from ldp_aggregator.learning.training import LABEL_ONLY
 from ldp_protocols import Campaign
 from ldp_protocols.document.authored import asked_features
 from ldp_simulations import simulate
+from ldp_simulations.benchmarks import draft_of, people_of
 from ldp_simulations.figures.figure import Execution, Figure, Plot, mean_accuracies
 from ldp_simulations.studies.trials import Design, Setting, accuracy, describe, learned, majority, run_trial, summarise
-from ldp_simulations.tables.benchmarks import draft_of, people_of
-from ldp_simulations.tables.frames import Table
-from ldp_simulations.tables.sources import Source
+from ldp_simulations.tables import Source, Table
 
 DISCRETE_DATA: Final = ("car", "chess_krvkp", "mushroom", "connect4")
 DISCRETE_EPSILONS: Final = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
@@ -189,12 +188,10 @@ def run_once(dataset: str, seed: int) -> list[dict[str, Any]]:
             base = _with_projection(numeric, inputs, public, method.bins)
             for epsilon in NUMERIC_EPSILONS:
                 for accounting in ("total", "per question") if method.per_question else ("total",):
-                    draft = _priced(base, method, epsilon, accounting)
-                    campaign = Campaign.compile(draft)
+                    campaign = Campaign.compile(_priced(base, method, epsilon, accounting))
                     tally = simulate(campaign, devices.frame, devices.labels, rng)
                     found = accuracy(learned(campaign, tally, post=NORM_SUB), held_out)
-                    total = campaign.privacy.epsilon
-                    rows.append((inputs, method.name, accounting, epsilon, total, found))
+                    rows.append((inputs, method.name, accounting, epsilon, campaign.privacy.epsilon, found))
     return [dict(zip(COLUMNS, (dataset, *row, seed), strict=True)) for row in rows]
 
 

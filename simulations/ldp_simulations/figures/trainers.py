@@ -40,10 +40,10 @@ from ldp_aggregator.trainers import (
 )
 from ldp_aggregator.trainers.base import PUBLISHED, SOUND, PrivateNaiveBayes
 from ldp_aggregator.trainers.schemas import TableError
+from ldp_simulations.benchmarks import draft_of, people_of
 from ldp_simulations.figures.figure import Execution, Figure, Plot, mean_accuracies
 from ldp_simulations.studies.trials import accuracy, majority
-from ldp_simulations.tables.benchmarks import draft_of, people_of
-from ldp_simulations.tables.frames import Table
+from ldp_simulations.tables import Table
 
 FOLDS: Final = 10
 REPEATS: Final = 5
@@ -144,10 +144,7 @@ def split_of(data: Data, number: int, folds: int = FOLDS) -> Split:
 def cross_validate(
     execution: Execution, names: Sequence[str], measure: Callable[[Split], list[Row]], *described: Any
 ) -> list[Row]:
-    """The rows of ``measure`` on every split of every table; ``execution.runs`` counts the repeats.
-
-    ``measure`` must be picklable; ``described`` says what it does, as JSON.
-    """
+    """Rows of a picklable ``measure`` on every split of every table, repeated; ``described`` identifies it as JSON."""
     rows: list[Row] = []
     for name in names:
         data = data_of(name)

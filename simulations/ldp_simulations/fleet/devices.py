@@ -31,15 +31,13 @@ from ldp_protocols.mechanisms import Moment
 from ldp_protocols.wire import MEDIA_TYPE, make_secret
 from ldp_simulations.columns import UNIT
 from ldp_simulations.fidelities import SeededCoins
-from ldp_simulations.tables.frames import Table, python_values, records
+from ldp_simulations.tables import Table, python_values, records
 
 
 def lying_reports(
     campaign: Campaign, questions: tuple[Question, ...], target: int | None, coins: Coins = SYSTEM_COINS
 ) -> tuple[Report, ...]:
-    """One report to each of ``questions``, under a fresh id: that which moves the estimates furthest towards the class
-    ``target``, or (None) the perturbed answer of a person who does not exist, all items being equally likely.
-    """
+    """One report with a fresh id to each of ``questions``: the most for class ``target``, or (None) a random item's."""
     reports = []
     for question in questions:
         if target is None:
@@ -96,16 +94,10 @@ THREADS: Final = 32
 
 
 class Network:
-    """A transport for any number of devices and threads.
+    """A transport for any number of devices and threads, over ``inner`` (None: the client's own HTTP).
 
-    Parameters
-    ----------
-    inner
-        What really sends; None takes the client's own HTTP.
-    lost_answers
-        Share of uploads whose answer never arrives, although the server has counted them: the device tries again.
-    seed
-        Of these accidents.
+    ``lost_answers`` is the share of uploads whose answer never arrives, although the server has counted them: the
+    device tries again. ``seed`` is that of these accidents.
     """
 
     def __init__(self, inner: Transport | None = None, *, lost_answers: float = 0, seed: int | None = None) -> None:
@@ -134,11 +126,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Behaviour:
-    """Everything else that happens in a population.
-
-    ``liars`` is the share of devices that send a made-up report (see :func:`lying_reports`), ``target`` the index of
-    the class that they promote.
-    """
+    """Everything else in a population: the share of ``liars``, who promote the class of index ``target``."""
 
     liars: float = 0.0
     target: int | None = None
@@ -149,10 +137,8 @@ HONEST: Final = Behaviour()
 
 @dataclass(frozen=True)
 class Delivery:
-    """The events on the devices, added up. ``liars`` of them sent made-up reports, which count as accepted, too.
-
-    ``accepted`` and ``refused`` count reports, the latter by the server's code. ``bytes_per_report`` are the bytes of
-    all upload bodies, retries included, over the reports that were accepted.
+    """Events on the devices, added up; reports of ``liars`` count as accepted, ``refused`` are by the server's code.
+    ``bytes_per_report``: bytes of all upload bodies, retries included, over the accepted reports.
     """
 
     devices: int = 0
@@ -242,8 +228,7 @@ def _contribute(
 
 def _lie(url: str, campaign: Campaign, behaviour: Behaviour, network: Network, coins: Coins) -> Delivery:
     """Upload made-up reports, as a device that has been tampered with would."""
-    questions = draw_questions(campaign, make_secret(coins))
-    reports = lying_reports(campaign, questions, behaviour.target, coins)
+    reports = lying_reports(campaign, draw_questions(campaign, make_secret(coins)), behaviour.target, coins)
     place = f"{url.rstrip('/')}/v1/campaigns/{campaign.id}/reports"
     body = encode_upload(reports, campaign)
     for attempt in range(1, TRIES + 1):

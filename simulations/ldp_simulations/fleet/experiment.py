@@ -34,8 +34,7 @@ from ldp_simulations.columns import Columns
 from ldp_simulations.fidelities import relayed_upload
 from ldp_simulations.fleet.devices import HONEST, Behaviour, Delivery, Network, run_devices
 from ldp_simulations.studies.trials import Accuracies, accuracy, majority, non_private
-from ldp_simulations.tables.frames import Table
-from ldp_simulations.tables.sources import Source
+from ldp_simulations.tables import Source, Table
 
 _PROGRAM: Final = (sys.executable, "-m", "ldp_aggregator")
 _READY: Final = re.compile(r"ready: public (\S+) admin (\S+)")
@@ -44,10 +43,8 @@ _TIMEOUT: Final = 60.0
 
 @dataclass(frozen=True)
 class Aggregator:
-    """A running aggregator as its operator sees it: the public address, the admin address, and an admin token.
-
-    One that was started for an experiment has a token for relays, too; of another one, ``data`` is the folder of its
-    store where that is known.
+    """A running aggregator as its operator sees it: addresses, and an admin token; a relay's for an experiment's own.
+    ``data`` is another's store folder, where that is known.
     """
 
     url: str
@@ -68,9 +65,7 @@ class Aggregator:
         return len(answer["rejected"])
 
     def learned(self, campaign: Campaign) -> NaiveBayes | None:
-        """Return the model of what was counted: published, on an aggregator that was started for an experiment; on
-        somebody's, learned here, from its store, or None where the store cannot be read.
-        """
+        """The published model of an experiment's aggregator; of another, learned from its store, None if unreadable."""
         if self.relay_token is not None:
             return self.train(campaign)
         return None if self.data is None else train(campaign, asyncio.run(_tally(self.data, campaign)))
@@ -115,8 +110,7 @@ async def _tally(data: Path, campaign: Campaign) -> Tally:
 
 def make_token(data: Path, scope: str) -> str:
     """Make a token of that scope in the store in the folder ``data``, as ``ldp-aggregator token create`` does."""
-    now = utc_now()
-    text, token = rights.make_token(f"{scope} of a simulation, {secrets.token_hex(4)}", scope, now)
+    text, token = rights.make_token(f"{scope} of a simulation, {secrets.token_hex(4)}", scope, utc_now())
 
     async def add() -> None:
         store = await open_store(data)
@@ -132,9 +126,7 @@ def make_token(data: Path, scope: str) -> str:
 
 @contextmanager
 def temporary_aggregator(origins: Sequence[str] = ()) -> Iterator[Aggregator]:
-    """An aggregator of its own on the embedded store in a temporary folder; both are gone when the block ends. Pages of
-    ``origins`` may answer its campaigns.
-    """
+    """An aggregator on the embedded store in a temporary folder; ``origins`` of pages may answer its campaigns."""
     with tempfile.TemporaryDirectory(prefix="ldp-bayes-") as folder:
         data = Path(folder) / "data"
         with serving(data, origins) as (url, admin_url):
@@ -143,9 +135,7 @@ def temporary_aggregator(origins: Sequence[str] = ()) -> Iterator[Aggregator]:
 
 @contextmanager
 def serving(data: Path, origins: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
-    """``ldp-aggregator serve`` on free ports of this machine, in a process of its own, for as long as the block lasts:
-    its public and its admin address.
-    """
+    """``ldp-aggregator serve`` in a process on free ports, for the block: its public and its admin address."""
     listeners = ("--listen", "127.0.0.1:0", "--listen-admin", "0", "--listen-operations", "0")
     allowed = [word for origin in origins for word in ("--allow-origin", origin)]
     command = [*_PROGRAM, "serve", "--data", str(data), *listeners, *allowed]
@@ -191,10 +181,8 @@ MARKS: Final = (100, 300, 1_000, 3_000, 10_000, 30_000)
 
 @dataclass(frozen=True)
 class Plan:
-    """The number of devices, and how they are drawn. ``devices`` None takes one for each person to learn from.
-
-    ``clients`` of them run the real client, each on its own; the answers of the others are drawn at once, by the same
-    laws, and come in as a relay's uploads. None: all run the client.
+    """Devices (None: one for each person to learn from), of which ``clients`` (None: all) run the real client.
+    The answers of the others are drawn at once, by the same laws, and come in as a relay's uploads.
     """
 
     devices: int | None = None

@@ -40,8 +40,7 @@ from ldp_protocols.mechanisms import DISCRETE, MOMENTS
 from ldp_simulations.columns import UNIT, Columns
 from ldp_simulations.fidelities import simulate_counts
 from ldp_simulations.studies.trials import accuracy, learned, majority, non_private
-from ldp_simulations.tables.frames import Table
-from ldp_simulations.tables.sources import with_epsilon
+from ldp_simulations.tables import Table, with_epsilon
 
 Array = NDArray[np.float64]
 
@@ -107,9 +106,7 @@ class Curve:
     standard_error: tuple[float, ...]
 
     def devices_for(self, loss: float) -> int | None:
-        """Devices from which on the accuracy is at most ``loss`` below the one without privacy, interpolated; None
-        where the curve does not get there.
-        """
+        """The fewest devices with an accuracy at most ``loss`` below that without privacy, interpolated; or None."""
         found = place_of(self.non_private - loss, self.devices, self.accuracy)
         return None if found is None else math.ceil(found)
 
@@ -129,9 +126,7 @@ def place_of(target: float, places: Sequence[float], reached: Sequence[float]) -
 def accuracy_curve(
     campaign: Campaign, pilot: Table, loss: float, *, target: float | None = None, repeats: int
 ) -> Curve:
-    """Double the devices until the loss (or ``target``, an accuracy) is reached with something to spare, or
-    :data:`MOST_DEVICES`.
-    """
+    """Double the devices until the loss (or accuracy ``target``) is well reached, or to :data:`MOST_DEVICES`."""
     splits = [_Split(campaign, pilot, seed) for seed in range(repeats)]
     reference = float(np.mean([split.non_private for split in splits]))
     wanted = reference - loss if target is None else target
@@ -267,10 +262,7 @@ def largest_local_epsilon(
 def fewest_devices(
     campaign: Campaign, published: float, delta: float = DEFAULT_DELTA, colluding: int = 0
 ) -> int | None:
-    """The least number of devices (to three digits) whose answers reveal (``published``, delta) at most.
-
-    None where 2^40 are too few.
-    """
+    """The least number of devices (to three digits) that reveal (``published``, delta) at most; None beyond 2^40."""
 
     def holds(devices: int) -> bool:
         return _published(campaign, devices, delta, colluding) <= published

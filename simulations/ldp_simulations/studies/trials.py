@@ -31,8 +31,7 @@ from ldp_aggregator.trainers.schemas import TableError
 from ldp_protocols import Campaign
 from ldp_simulations.columns import Columns
 from ldp_simulations.fidelities import simulate_counts, simulate_vector
-from ldp_simulations.tables.frames import Table
-from ldp_simulations.tables.sources import Source
+from ldp_simulations.tables import Source, Table
 
 
 @dataclass(frozen=True)
@@ -80,11 +79,7 @@ class Setting:
     continuous: str = "auto"
 
     def campaign(self, draft: Mapping[str, Any]) -> Campaign:
-        """The draft's campaign under this setting, under its true total loss.
-
-        ``per_question`` is the accounting of papers that spend epsilon on every question: the device answers them all,
-        and the total is (groups of questions) x epsilon.
-        """
+        """The draft's campaign under its true total loss; ``per_question`` spends it on each group, as papers do."""
         privacy = {**draft["privacy"], "discrete": self.mechanism, "continuous": self.continuous}
         answers = "all" if self.per_question else privacy.get("answers") or "one"
         groups = len(draft["features"]) + (draft["label"].get("weight") != 0)
@@ -163,9 +158,7 @@ _trial: Trial
 
 @dataclass(frozen=True)
 class Journal:
-    """The trials of one experiment, a JSON object on a line each, in a file that may hold others, too; ``path`` None
-    keeps nothing.
-    """
+    """The trials of one experiment in a file that others may share, a JSON object a line; ``path`` None keeps none."""
 
     path: Path | None
     experiment: str
@@ -206,10 +199,7 @@ def experiment_id(people: Table, *described: Any) -> str:
 def run_trials(
     trial: Trial, seeds: Sequence[int], journal: Journal, *, workers: int | None = None, description: str = "trials"
 ) -> Rows:
-    """The rows of ``trial(seed)`` for every seed, in the order of the seeds; those in the journal are not run again.
-
-    ``trial`` must be picklable: a function of a module, or a partial of one.
-    """
+    """Rows of picklable ``trial(seed)`` in the order of the seeds; those in the journal are not run again."""
     kept = journal.finished()
     done = {seed: kept[seed] for seed in seeds if seed in kept}
     missing = [seed for seed in seeds if seed not in done]
@@ -298,9 +288,7 @@ def _answers(campaign: Campaign, people: Table, devices: int, rng: np.random.Gen
 
 @dataclass(frozen=True)
 class Summary:
-    """Means over the trials; ``gain`` is that of the round, with the standard error of the paired difference;
-    ``moved`` and ``covered`` are shares of the trials.
-    """
+    """Means over the trials; ``gain`` is paired, with its standard error; ``moved`` and ``covered`` are shares."""
 
     trials: int
     published: float

@@ -22,7 +22,7 @@ from leaking_answers import cells_of, index_bytes, packed, sample, true_cells, w
 
 from ldp_aggregator.audit import Audit, audit
 from ldp_aggregator.audit.asking.black_box import Person, command_client
-from ldp_aggregator.audit.asking.lives import Lives
+from ldp_aggregator.audit.asking.people import Lives
 from ldp_aggregator.audit.verdict import ID_UNEVEN, IMPOSSIBLE, LOSS
 from ldp_protocols import encode_upload
 

@@ -9,8 +9,7 @@ import pytest
 
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.dashboard.drawing.evaluations import model_row
-from ldp_aggregator.dashboard.drawing.learned_features import BAD, GOOD, LOOK, health, lies, quality
-from ldp_aggregator.dashboard.drawing.over_time import over_time
+from ldp_aggregator.dashboard.drawing.learned_features import BAD, GOOD, LOOK, health, lies, over_time, quality
 from ldp_aggregator.dashboard.page_sources import Refused
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.store import Submission

@@ -10,7 +10,7 @@ from evaluated import evaluation
 from ldp_protocols import Campaign
 from ldp_simulations.commands.tables import TOKEN_VARIABLE
 from ldp_simulations.studies.series import BY_LOT, CHANGES, FILTERED, MEMOISED, SMOOTHED, SPLIT, SPLIT_SMOOTHED
-from ldp_simulations.tables.sources import draft_of
+from ldp_simulations.tables import draft_of
 
 FAILED = 1
 WRONG_USAGE = 2

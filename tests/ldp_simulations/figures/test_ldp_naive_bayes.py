@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from ldp_simulations.benchmarks import draft_of, people_of
 from ldp_simulations.figures.ldp_naive_bayes import (
     AS_DRAWN,
     CHECKED_DATA,
@@ -14,8 +15,7 @@ from ldp_simulations.figures.ldp_naive_bayes import (
     MECHANISMS,
 )
 from ldp_simulations.studies.trials import Setting, run_trial, summarise
-from ldp_simulations.tables.benchmarks import draft_of, people_of
-from ldp_simulations.tables.sources import Source
+from ldp_simulations.tables import Source
 
 THETA = 0.25
 

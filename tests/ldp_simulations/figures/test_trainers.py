@@ -14,7 +14,7 @@ from ldp_simulations.__main__ import main
 from ldp_simulations.figures import trainers
 from ldp_simulations.figures.figure import Execution
 from ldp_simulations.figures.trainers import Data, Split, cross_validate, data_of, find_peer, split_of, summarise
-from ldp_simulations.tables.frames import Table
+from ldp_simulations.tables import Table
 
 FOLDS = 10
 

@@ -26,8 +26,7 @@ from ldp_simulations.studies.planning import (
     standard_errors,
 )
 from ldp_simulations.studies.trials import accuracy, learned, non_private
-from ldp_simulations.tables.frames import Table
-from ldp_simulations.tables.sources import source_without_schema
+from ldp_simulations.tables import Table, source_without_schema
 
 MOST_EPSILON = 16.0
 

@@ -18,8 +18,7 @@ from ldp_simulations.studies.trials import (
     run_trials,
     summarise,
 )
-from ldp_simulations.tables.frames import Table
-from ldp_simulations.tables.sources import Source
+from ldp_simulations.tables import Source, Table
 
 SETTINGS = (Setting("de", 1.0), Setting("oue", 8.0), Setting("de", 1.0, per_question=True))
 

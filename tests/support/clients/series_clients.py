@@ -14,7 +14,7 @@ from exact_coins import SeededCoins
 
 from ldp_aggregator.audit import Answer, Person
 from ldp_aggregator.audit.asking.black_box import command_client
-from ldp_aggregator.audit.asking.lives import Lives
+from ldp_aggregator.audit.asking.people import Lives
 from ldp_aggregator.audit.verdict import BESIDE, LOSS, RETRY, TWICE
 from ldp_client.answering import item_of
 from ldp_client.draw import draw_questions, draw_window

@@ -19,7 +19,7 @@ from ldp_aggregator import train
 from ldp_client import Classifier, perturb
 from ldp_protocols import Campaign, encode_upload
 from ldp_simulations import simulate
-from ldp_simulations.tables.sources import read_draft
+from ldp_simulations.tables import read_draft
 
 EXAMPLE = read_draft(ROOT / "examples" / "campaign.toml")
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -11,8 +11,7 @@ from sklearn import datasets
 from ldp_aggregator.trainers.schemas import TableError
 from ldp_protocols import Campaign
 from ldp_simulations import simulate
-from ldp_simulations.tables.frames import BUNDLED, as_texts, check_declared, read_text_table
-from ldp_simulations.tables.sources import source_without_schema
+from ldp_simulations.tables import BUNDLED, as_texts, check_declared, read_text_table, source_without_schema
 
 
 def test_an_ordered_column_keeps_its_order_and_is_of_texts_like_all_others(tmp_path):

@@ -14,9 +14,17 @@ from ldp_aggregator.trainers.table_drafts import read_csv
 from ldp_protocols import Campaign, DraftError
 from ldp_protocols.document.schema import Label
 from ldp_protocols.features import CategoricalFeature, NumericFeature
-from ldp_simulations.tables.benchmarks import BOUNDS, demonstration_source
-from ldp_simulations.tables.frames import Table, check_declared, records, typed
-from ldp_simulations.tables.sources import draft_of, read_draft, source_with_schema, source_without_schema
+from ldp_simulations.benchmarks import BOUNDS, demonstration_source
+from ldp_simulations.tables import (
+    Table,
+    check_declared,
+    draft_of,
+    read_draft,
+    records,
+    source_with_schema,
+    source_without_schema,
+    typed,
+)
 
 BINS = 4
 EPSILON = 2.0

@@ -22,8 +22,7 @@ from ldp_aggregator.service.drafts import compile_draft
 from ldp_aggregator.trainers.schemas import TableError
 from ldp_aggregator.trainers.table_drafts import read_csv
 from ldp_protocols.features import describe_number, describe_values
-from ldp_simulations.tables.frames import Table, typed
-from ldp_simulations.tables.sources import Source
+from ldp_simulations.tables import Source, Table, typed
 
 FOLDER_VARIABLE: Final = "LDP_BAYES_DATA"
 CLASS: Final = "class"
@@ -48,7 +47,7 @@ end; Adult's ``education``, which ``education-num`` orders, is listed in no orde
 def uci_folder() -> Path:
     """The folder of the tables. Raises TableError, saying what would be right, where there is none."""
     configured = os.environ.get(FOLDER_VARIABLE)
-    folder = Path(configured) if configured else Path(__file__).resolve().parents[4] / "shared" / "data"
+    folder = Path(configured) if configured else Path(__file__).resolve().parents[3] / "shared" / "data"
     if not (folder / "datasets.json").is_file():
         raise TableError(f"{folder}: no datasets.json; set {FOLDER_VARIABLE} to the folder of the UCI tables")
     return folder
@@ -155,6 +154,5 @@ def demonstration_source() -> Source:
         "privacy": {"epsilon": EPSILON},
     }
     bunch = load_breast_cancer(as_frame=True)
-    names = bunch.target_names
-    labels = pd.Series([str(names[code]) for code in bunch.target], name=LABEL)
+    labels = pd.Series([str(bunch.target_names[code]) for code in bunch.target], name=LABEL)
     return Source("scikit-learn's breast cancer data, 569 people", Table(bunch.data[list(BOUNDS)], labels), draft)

@@ -9,8 +9,8 @@ from drafts import number, text
 from ldp_aggregator.trainers.schemas import TableError
 from ldp_aggregator.trainers.table_drafts import draft_from_table, round_bounds
 from ldp_protocols import Campaign
-from ldp_simulations.tables.benchmarks import FOLDER_VARIABLE, ORDERED, draft_of
-from ldp_simulations.tables.frames import as_texts
+from ldp_simulations.benchmarks import FOLDER_VARIABLE, ORDERED, draft_of
+from ldp_simulations.tables import as_texts
 
 ROWS = 40
 

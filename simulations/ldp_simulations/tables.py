@@ -2,13 +2,15 @@
 
 Whatever the source, the result is a table of texts, as a CSV file would hold it: a campaign sees the same values. For a
 schema, columns of numbers become numbers, and all others stay the text in the file. ``?`` and an empty text stay values
-like any other in a column of texts; an empty field of a column of numbers is missing (NaN).
+like any other in a column of texts; an empty field of a column of numbers is missing (NaN). An experiment has people
+from a table, and its campaign from a draft or from one derived from the table.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Final
@@ -19,8 +21,17 @@ from numpy.typing import NDArray
 from sklearn import datasets
 
 from ldp_aggregator.learning.frames import numbers
+from ldp_aggregator.service.drafts import compile_draft
 from ldp_aggregator.trainers.schemas import TableError
-from ldp_aggregator.trainers.table_drafts import categories_in_order, first_line, read_csv, require_column
+from ldp_aggregator.trainers.table_drafts import (
+    DEFAULT_BINS,
+    categories_in_order,
+    draft_from_table,
+    first_line,
+    read_csv,
+    require_column,
+)
+from ldp_protocols import Campaign
 from ldp_protocols.document.schema import Label
 from ldp_protocols.errors import LdpError
 from ldp_protocols.features import Feature
@@ -52,10 +63,7 @@ class Table:
 
 
 def typed(table: pd.DataFrame, features: Sequence[Feature], label: Label, source: str) -> Table:
-    """The feature columns and the label column of a table of texts, typed as the schema says; others are left out.
-
-    Raises TableError for a column that is not there and for text where a number should be.
-    """
+    """Feature and label columns of a table of texts, typed by the schema. TableError for absent columns and texts."""
     for name in (label.name, *(feature.name for feature in features)):
         require_column(table, name, source)
     columns = {
@@ -148,10 +156,7 @@ def read_text_table(place: Path | str) -> pd.DataFrame:
 
 
 def as_texts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Each value as the shortest text that reads back as it; whole numbers without a decimal point.
-
-    An ordered Categorical stays one, of texts; the empty one, where a value is missing, is its last.
-    """
+    """Each value as the shortest text that reads back as it; ordered Categoricals stay, the empty text is last."""
     texts = {str(name): [_text(value) for value in frame[name].tolist()] for name in frame.columns}
     table = pd.DataFrame(texts, dtype=str)
     for name in frame.columns:
@@ -209,3 +214,59 @@ def _parquet(path: Path) -> pd.DataFrame:
     if frame.empty:
         raise TableError(f"{path}: holds no rows")
     return as_texts(frame)
+
+
+@dataclass(frozen=True)
+class Source:
+    """People, the draft that asks them, and what whoever reads the result must know (one line each)."""
+
+    name: str
+    people: Table
+    draft: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+
+    def with_epsilon(self, epsilon: float) -> Source:
+        """The same people, asked with another total loss."""
+        return replace(self, draft=with_epsilon(self.draft, epsilon))
+
+
+def with_epsilon(draft: Mapping[str, Any], epsilon: float) -> dict[str, Any]:
+    """The same draft with another total loss."""
+    return {**draft, "privacy": {**draft["privacy"], "epsilon": epsilon}}
+
+
+def read_draft(path: Path) -> dict[str, Any]:
+    """A draft from a ``.json`` or ``.toml`` file, checked. Raises TableError or DraftError."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise TableError(f"{path}: cannot be read ({error.strerror})") from None
+    return draft_of(compile_draft(text, toml=path.suffix.lower() == ".toml"))
+
+
+def draft_of(campaign: Campaign) -> dict[str, Any]:
+    """The authored part of a campaign's document."""
+    document: dict[str, Any] = json.loads(campaign.document)
+    del document["questions"]
+    return document
+
+
+def source_with_schema(data: str, schema: Path) -> Source:
+    """The people of a table, asked what a draft says. Raises TableError or DraftError."""
+    draft = read_draft(schema)
+    campaign = Campaign.compile(draft)
+    people = typed(read_text_table(data), campaign.features, campaign.label, data)
+    check_declared(people, campaign.features, campaign.label, data)
+    notes = [
+        f"{name}: {share:.1%} of the numbers lie beyond the declared bounds; devices clip them"
+        for name, share in clipped_share(people.frame, campaign.features).items()
+    ]
+    return Source(data, people, draft, tuple(notes))
+
+
+def source_without_schema(data: str, label: str, *, epsilon: float, bins: int = DEFAULT_BINS) -> Source:
+    """The people of a table, asked what a draft derived from the table says."""
+    table = read_text_table(data)
+    derived = draft_from_table(table, label, source=data, epsilon=epsilon, bins=bins)
+    campaign = Campaign.compile(derived.draft)
+    return Source(data, typed(table, campaign.features, campaign.label, data), derived.draft, derived.notes)

@@ -1,1 +1,0 @@
-"""People as tables: files, scikit-learn's and the benchmark data sets, and drafts derived from them."""
