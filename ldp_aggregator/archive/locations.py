@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
+import secrets
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ import pyarrow.parquet as pq
 from ldp_aggregator.counting.payloads import refusals
 from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.sqlite.run_files import private, sync_folder
+from ldp_aggregator.store.durable import make_folder, private, sync_folder
 from ldp_protocols import Campaign
 from ldp_protocols.framing import ID_BYTES
 
@@ -200,8 +201,9 @@ class Folder:
     def put(self, name: str, data: bytes) -> None:
         """Write a file that is whole and durable when this returns, or not there."""
         target = self._root / name
-        fresh = target.with_name(f".{target.name}.{os.getpid()}")
-        self._make(target.parent)
+        # By lot: in a container the process that died in between had the same number.
+        fresh = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+        make_folder(target.parent)
         try:
             with open(fresh, "xb", opener=private) as file:
                 file.write(data)
@@ -216,7 +218,7 @@ class Folder:
     def move(self, source: str, target: str) -> bool:
         """Durably; False where there is no ``source`` (any more)."""
         end = self._root / target
-        self._make(end.parent)
+        make_folder(end.parent)
         (self._root / source).replace(end)
         sync_folder(end.parent)
         return True
@@ -230,14 +232,6 @@ class Folder:
     def remove_folder(self, folder: str) -> None:
         shutil.rmtree(self._root / folder)
         sync_folder(self._root)
-
-    def _make(self, folder: Path) -> None:
-        """Make a folder, readable by its owner only, and have its name on disk."""
-        if folder.is_dir():
-            return
-        self._make(folder.parent)
-        folder.mkdir(mode=0o700, exist_ok=True)
-        sync_folder(folder.parent)
 
 
 class RemotePlace:

@@ -38,7 +38,7 @@ from ldp_aggregator.learning.projections import (
 )
 from ldp_aggregator.node_statistics import decode_share, has_other_rows
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.sqlite.run_files import sync_folder
+from ldp_aggregator.store.durable import sync_folder
 from ldp_aggregator.trainers import (
     FederatedNB,
     GlobalSensitivityNB,

@@ -19,6 +19,7 @@ import gmpy2
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
+from ldp_aggregator.store.durable import write_new
 from ldp_protocols import LdpError
 from ldp_protocols.document.issuer import EXPONENT, MODULUS_BYTES, key_bytes
 from ldp_protocols.tokens import REQUEST_BYTES, TOKEN_TYPE
@@ -37,8 +38,7 @@ def make_issuer_key(path: Path) -> RSAPrivateKey:
     key = generate_private_key(EXPONENT, 8 * MODULUS_BYTES)
     text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(text)
+        write_new(path, text)
     except FileExistsError:
         raise
     except OSError as error:

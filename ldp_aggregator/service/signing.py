@@ -18,6 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ldp_aggregator.store.durable import write_new
 from ldp_protocols import DocumentError
 from ldp_protocols.document.directory import PREFIX, Directory, read_directory
 from ldp_protocols.document.gateway import Gateway
@@ -67,8 +68,7 @@ def gateway_of(seed: bytes) -> Gateway:
 def _make(path: Path, head: str) -> bytes:
     seed = secrets.token_bytes(SEED_BYTES)
     try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-            file.write(head + _text_of(seed) + "\n")
+        write_new(path, f"{head}{_text_of(seed)}\n".encode("ascii"))
     except FileExistsError:
         raise
     except OSError as error:

@@ -15,6 +15,7 @@ from ldp_aggregator.store.contract import PublishedModel as PublishedModel
 from ldp_aggregator.store.contract import StoredToken as StoredToken
 from ldp_aggregator.store.contract import StoreError as StoreError
 from ldp_aggregator.store.contract import Submission as Submission
+from ldp_aggregator.store.durable import make_folder
 from ldp_aggregator.store.sql.store import Damage as Damage
 from ldp_aggregator.store.sql.store import Store as Store
 from ldp_aggregator.store.sqlite.database import FILE_NAME
@@ -39,7 +40,7 @@ async def open_store(
         raise StoreError(f"there is no store in {data}; 'ldp-aggregator serve' or 'campaign create' makes one")
     if not read_only:
         try:
-            data.mkdir(parents=True, exist_ok=True, mode=0o700)  # noqa: ASYNC240
+            make_folder(data)
         except OSError as error:
             raise StoreError(f"the data folder {data} cannot be made: {error.strerror}") from error
     return SqliteStore(path, clock=clock, read_only=read_only)

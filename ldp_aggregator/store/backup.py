@@ -8,7 +8,7 @@ same share of the same node in both is one. What a node ever sent to either coun
 
 from __future__ import annotations
 
-import os
+import secrets
 import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -20,13 +20,14 @@ from typing import Final
 
 from ldp_aggregator.store.contract import DONE, UPLOADING, Act, Restored, StoreError, to_text, utc_now
 from ldp_aggregator.store.decisions import takes_reports
+from ldp_aggregator.store.durable import make_folder, sync_file, sync_folder
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.published import highest_version, renew
 from ldp_aggregator.store.sql.rights import begin_act, forget_rights
 from ldp_aggregator.store.sql.tables import Row
 from ldp_aggregator.store.sqlite import database
 from ldp_aggregator.store.sqlite.database import FILE_NAME, SqliteConnection, finish, open_connection, transaction
-from ldp_aggregator.store.sqlite.run_files import copy_runs, sync_folder
+from ldp_aggregator.store.sqlite.run_files import copy_runs
 from ldp_protocols import Campaign
 
 _MADE: Final = ("campaigns", "models", "tokens")
@@ -88,13 +89,15 @@ def drafted(folder: Path) -> Iterator[Path]:
     """An empty file that becomes the store of a folder that has none, once the block is done: until then there is none,
     whatever happens. The folder is made where absent.
     """
-    draft = _make_folder(folder) / f"{FILE_NAME}.{os.getpid()}"
+    draft = _make_folder(folder) / f"{FILE_NAME}.{secrets.token_hex(8)}"
     database.make_file(draft)
     try:
         yield draft
         target = _make_folder(folder) / FILE_NAME
+        sync_file(draft)  # VACUUM INTO need not have.
         if database.folder_of(draft).exists():
             database.folder_of(draft).rename(database.folder_of(target))
+            sync_folder(folder)
         draft.rename(target)
         sync_folder(folder)
     except OSError as error:
@@ -129,7 +132,7 @@ def _make_folder(folder: Path) -> Path:
     if (folder / FILE_NAME).exists():
         raise StoreError(f"there is a store in {folder} already; choose an empty folder")
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(folder)
     except OSError as error:
         raise StoreError(f"the folder {folder} cannot be made: {error.strerror}") from error
     return folder

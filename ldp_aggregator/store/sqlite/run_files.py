@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.store.contract import DAMAGED, StoreError
+from ldp_aggregator.store.durable import make_folder, private, sync_folder
 from ldp_aggregator.store.sqlite.keys import Filter, Hashes, Keys, Words, joined, merged
 
 if sys.platform != "win32":
@@ -122,7 +123,7 @@ class Draft:
     def __init__(self, folder: Path) -> None:
         self.path = folder / f"{DRAFT}{secrets.token_hex(8)}{SUFFIX}"
         self.ids = 0
-        folder.mkdir(mode=0o700, exist_ok=True)
+        make_folder(folder)
         self.handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         _lock(self.handle)
 
@@ -248,7 +249,7 @@ def copy_runs(source: Path, target: Path, names: Mapping[str, str]) -> None:
     """
     if not names:
         return
-    target.mkdir(mode=0o700, exist_ok=True)
+    make_folder(target)
     for name, campaign in names.items():
         if (target / name).exists():
             continue
@@ -270,17 +271,6 @@ def remove_leftovers(folder: Path, listed: Collection[str]) -> None:
         if file.name not in listed and not (file.name.startswith(DRAFT) and _is_locked(file)):
             with contextlib.suppress(PermissionError):  # Windows keeps what somebody has open.
                 file.unlink(missing_ok=True)
-
-
-def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on disk; Windows has no such step."""
-    if os.name == "nt":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _lock(handle: int) -> None:
@@ -305,11 +295,6 @@ def _is_locked(file: Path) -> bool:
 def _damaged(path: Path, why: str) -> StoreError:
     text = f"{path} is damaged: {why}; 'ldp-aggregator fsck --take-out-damaged' takes it out"
     return StoreError(text, DAMAGED, file=path.name)
-
-
-def private(path: str, flags: int) -> int:
-    """Open a file that its owner alone can read."""
-    return os.open(path, flags, 0o600)
 
 
 def _put(handle: int, data: bytes | memoryview[int], offset: int) -> None:

@@ -8,6 +8,7 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 from archived import other_answers, random_kept
 from cells import cell_campaign, count, publish, submission
+from power_cuts import Disk, lay_out
 
 from ldp_aggregator.archive.locations import Kept, open_place
 from ldp_aggregator.archive.recount import REPORTS, add_results, on_processes, recount
@@ -241,6 +242,54 @@ async def test_a_recount_while_files_are_put_together_counts_every_report_once(s
 
     assert recount(folder, CELLS.id, engine).reports == 4
     assert len(rounds) == 2
+
+
+@pytest.mark.parametrize("uploads", [5, pytest.param(20, marks=pytest.mark.long)])
+async def test_what_was_acknowledged_is_archived_after_a_power_cut_at_every_point_and_counts_once(
+    uploads, tmp_path, monkeypatch
+):
+    """Store and archive on one disk, two campaigns, files that are put together by three; one upload in three comes
+    again with something new.
+    """
+    monkeypatch.setattr("ldp_aggregator.archive.writer.COMPACT_AT", 3)
+    other, sent = cell_campaign(1024, title="Others"), []
+    root = tmp_path / "disk"
+    root.mkdir()
+    opened = SqliteStore(root / "store.sqlite3")
+    for campaign in (CELLS, other):
+        await opened.create_campaign(campaign)
+    disk = Disk(root, lambda: len(sent))
+    with disk.watched(monkeypatch):
+        archive = Archive(open_place(str(root / "below" / "archive")), 1)
+        counts = ArchivedCounts(opened, archive)
+        for number in range(uploads):
+            numbers = range(number * 4 - number % 3 // 2, number * 4 + 4)
+            for campaign in (CELLS, other):
+                assert (await count(counts, campaign, numbers)).refused is None
+                sent.append((campaign, numbers))
+        archive._compactor.shutdown()
+        await opened.close()
+    states = list(disk.states())
+    assert len(states) > 4 * uploads
+    for place, (told, acknowledged, files) in enumerate(states):
+        await survives(lay_out(files, tmp_path / f"state {place}"), sent, acknowledged, told)
+
+
+async def survives(root, sent, acknowledged, told):
+    """What a server finds on a disk has what was acknowledged, and takes the rest."""
+    store = SqliteStore(root / "store.sqlite3")
+    folder = str(root / "below" / "archive")
+    counts = archived(store, folder, 1)
+    campaigns = {campaign.id: campaign for campaign, _ in sent}
+    await counts.recover(list(campaigns.values()))
+    for place, (campaign, numbers) in enumerate(sent):
+        outcome = await count(counts, campaign, numbers)
+        assert outcome.counted + outcome.duplicates == len(numbers), told
+        assert place >= acknowledged or outcome.counted == 0, told
+    for campaign in campaigns.values():
+        assert await agree(store, folder, campaign) == len({one for of, some in sent for one in some if of is campaign})
+    assert await store.check() == []
+    await store.close()
 
 
 async def test_deleting_a_campaign_takes_its_archive_along_and_waits_until_that_can_be_removed(

@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 from cells import cell_campaign, count, publish, submission
 from postgres import bare
+from power_cuts import Disk, lay_out
 
 from ldp_aggregator.counting.tally import Arrivals
-from ldp_aggregator.store import Outcome, StoredToken, StoreError
-from ldp_aggregator.store.backup import Combined, copy_store, restore_store
+from ldp_aggregator.store import Outcome, SqliteStore, StoredToken, StoreError
+from ldp_aggregator.store.backup import Combined, combine_stores, copy_store, restore_store
 from ldp_aggregator.store.contract import utc_now
 from ldp_aggregator.store.sql import published
+from ldp_aggregator.store.sqlite import run_files
 from ldp_aggregator.store.sqlite.database import FILE_NAME
 from ldp_aggregator.trainers import FederatedState, encode_share
 
@@ -54,6 +56,47 @@ async def test_a_backup_is_read_and_takes_nothing(tmp_path, combine, opened, ori
     merged = combine("data", "backup", "both")
     assert merged == [Combined(campaign.id, 25, overlap=10)]
     assert not (await (await opened("both")).origin()).is_copy
+
+
+@pytest.mark.parametrize("made", ["backup", "restored", "both"])
+async def test_a_copy_that_was_told_is_whole_after_a_power_cut_and_before_that_there_is_none(
+    made, tmp_path, combine, opened, original, monkeypatch
+):
+    """With runs of ids, which stand in a folder beside the database. No commit of SQLite's is trusted here: what makes
+    the copy need not have synced it.
+    """
+    monkeypatch.setattr(run_files, "LEAST_RUN", 5)
+    campaign, store = original
+    for number in range(20, 60, 10):
+        await count(store, campaign, range(number, number + 10))
+        while store.tidying:
+            await store.beat()
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    target = disk / "far" / "below"
+    copy_store(tmp_path / "data", tmp_path / "fresh")
+    work = {
+        "backup": lambda: copy_store(tmp_path / "data", target),
+        "restored": lambda: restore_store(tmp_path / "fresh", target, now=NOW),
+        "both": lambda: combine_stores(tmp_path / "data", tmp_path / "fresh", target, now=NOW),
+    }
+    done = []
+    watched = Disk(disk, lambda: bool(done), databases=False)
+    with watched.watched(monkeypatch):
+        work[made]()
+        done.append(made)
+    whole = 0
+    for place, (told, promised, files) in enumerate(watched.states()):
+        folder = lay_out(files, tmp_path / f"state {place}") / "far" / "below"
+        there = (folder / FILE_NAME).exists()
+        assert there or not promised, told
+        if there:
+            whole += promised
+            copy = SqliteStore(folder / FILE_NAME, read_only=made == "backup")
+            assert await copy.check() == [], told
+            assert (await copy.state(campaign.id)).reports == (110 if made == "both" else 55), told
+            await copy.close()
+    assert whole
 
 
 @pytest.mark.parametrize("keep", [False, True])
