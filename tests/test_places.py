@@ -79,6 +79,7 @@ WHOLE = {
     "ldp_aggregator/system/test_crashes.py": "servers as processes, killed",
     "ldp_aggregator/system/test_discretion.py": "servers as processes, and what they write down",
     "ldp_aggregator/system/test_model.py": "servers as processes, against a model",
+    "ldp_aggregator/system/test_nginx.py": "the sample for nginx, in front of a server",
     "ldp_aggregator/system/test_strangers.py": "servers as processes, held by strangers",
     "ldp_aggregator/test_stored_figures.py": "counting, estimating and learning together",
     "ldp_aggregator/test_thin.py": "the server without the libraries that train",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ldp_protocols import LdpError
+from ldp_protocols import Campaign, LdpError
 from ldp_protocols.command_line import Parser, add_version, between, run_command, say
 
 PROGRAM: Final = "ldp-issuer"
@@ -37,6 +37,20 @@ def make_parser() -> Parser:
         help="where the proxy names the person; it strips that header from what comes in (default: %(default)s)",
     )
     parser.add_argument("--tokens", type=_tokens, default=1, metavar="N", help="for each person (default: 1)")
+    parser.add_argument(
+        "--document",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a published campaign's document, whose key and number of tokens have to be these; repeatable",
+    )
+    parser.add_argument(
+        "--operations-port",
+        type=_port,
+        metavar="PORT",
+        help="answer /healthz, /readyz and /metrics there, on 127.0.0.1 (default: nowhere)",
+    )
     parser.add_argument("--port", type=_port, default=8091, metavar="PORT", help="on 127.0.0.1 (default: 8091)")
     return parser
 
@@ -60,17 +74,35 @@ def _issue(options: argparse.Namespace) -> None:
         from ldp_aggregator.issuer.issuing import make_issuer_key, public_key, read_issuer_key
 
         key = read_issuer_key(options.key) if options.key.exists() else make_issuer_key(options.key)
+        for document in options.document:
+            _compare(document, key.public_key().public_numbers().n, options.tokens)
         say(f'issuer = {{ name = "YOUR.HOST", key = "{public_key(key)}", tokens = {options.tokens} }}')
         if options.people is not None:
             from ldp_aggregator.issuer.issuing import TokenIssuer
-            from ldp_aggregator.issuer.service import serve
+            from ldp_aggregator.issuer.service import Service, serve
             from ldp_aggregator.server.log import logged_to_standard_error
 
             issuer = TokenIssuer(key, options.people, options.tokens)
+            service = Service(issuer, public_key(key), options.person_header)
             with logged_to_standard_error("warning"):
-                asyncio.run(serve(issuer, public_key(key), options))
+                asyncio.run(serve(service, options.port, options.operations_port))
     except ModuleNotFoundError as error:
         raise NotInstalledError("not-installed", f"needs {error.name}: pip install 'ldp-bayes[issuer]'") from None
+
+
+def _compare(path: Path, modulus: int, tokens: int) -> None:
+    """Raises LdpError where a campaign's document promises something else than is served here."""
+    try:
+        campaign = Campaign.parse(path.read_bytes())
+    except OSError as error:
+        raise LdpError("bad-document", f"{path} cannot be read: {error.strerror}") from None
+    named = campaign.issuer
+    if named is None or named.modulus != modulus:
+        raise LdpError("other-key", f"{path}: the campaign's issuer has another key, or it has none")
+    if named.tokens != tokens:
+        raise LdpError(
+            "other-tokens", f"{path}: the campaign promises {named.tokens} tokens, and --tokens says {tokens}"
+        )
 
 
 def main() -> int:

@@ -9,6 +9,7 @@ import hmac
 import os
 import sqlite3
 import stat
+import unicodedata
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,12 +25,12 @@ from ldp_protocols import LdpError
 from ldp_protocols.document.issuer import EXPONENT, MODULUS_BYTES, key_bytes
 from ldp_protocols.tokens import REQUEST_BYTES, TOKEN_TYPE
 
-_TABLE: Final = """
-CREATE TABLE IF NOT EXISTS signed (
-    key BLOB, person BLOB, request BLOB, PRIMARY KEY (key, person, request)
-) WITHOUT ROWID
-"""
-
+_TABLES: Final = (
+    "CREATE TABLE IF NOT EXISTS signed (key BLOB, person BLOB, request BLOB, PRIMARY KEY (key, person, request)) "
+    "WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS epochs (key BLOB PRIMARY KEY, tokens INTEGER NOT NULL)",
+)
+LONGEST_NAME: Final = 256
 _BUSY_SECONDS: Final = 20.0
 
 
@@ -82,7 +83,10 @@ class TokenIssuer:
         A SQLite file, made where it is missing. It keeps, for each person, hashes of the requests that were signed; the
         person's name stands there under a keyed hash.
     tokens
-        What the campaign's document promises in ``issuer.tokens``.
+        What the campaign's document promises in ``issuer.tokens``. The file keeps it for each key: another number is
+        refused, for some have had the first one.
+
+    Raises LdpError.
     """
 
     def __init__(self, key: RSAPrivateKey, people: Path, tokens: int = 1) -> None:
@@ -92,24 +96,33 @@ class TokenIssuer:
         self._secret = hashlib.sha256(b"ldp-bayes people 1\n" + numbers.d.to_bytes(MODULUS_BYTES, "big")).digest()
         self._people, self._tokens = people, tokens
         try:
+            self._make_private()
             with self._transaction() as database:
-                database.execute(_TABLE)
+                for table in _TABLES:
+                    database.execute(table)
+                database.execute("INSERT OR IGNORE INTO epochs VALUES (?, ?)", (self._key_id, tokens))
+                ((kept,),) = database.execute("SELECT tokens FROM epochs WHERE key = ?", (self._key_id,)).fetchall()
         except LdpError as error:
             raise LdpError(error.code, f"{people} cannot be written: {error.__cause__}") from error
+        if kept != tokens:
+            told = f"{people} was begun with {kept} tokens for each person, not {tokens}; a new key begins anew"
+            raise LdpError("other-tokens", told)
 
     def sign(self, person: str, request: bytes) -> bytes:
         """Answer the TokenRequest of a person who is known by this name: 256 bytes, for the app that asked. The count
         is on disk before; a request that was signed before is signed again, and counted once.
 
-        Raises LdpError: ``malformed-request``; ``other-key`` for a request to another key; ``tokens-spent`` where the
-        person had all; ``people-unavailable`` where that cannot be kept.
+        Raises LdpError: ``malformed-person`` for a name that is none; ``malformed-request``; ``other-key`` for a
+        request to another key; ``tokens-spent`` where the person had all; ``people-unavailable`` where that cannot be
+        kept.
         """
+        name = canonical_name(person)
         blinded = int.from_bytes(request[3:], "big")
         if len(request) != REQUEST_BYTES or request[:2] != TOKEN_TYPE or not 0 < blinded < self._modulus:
             raise LdpError("malformed-request", f"a request is {REQUEST_BYTES} bytes of token type 2 (RFC 9578, 6.1)")
         if request[2] != self._key_id[-1]:
             raise LdpError("other-key", "the request is for another key; the campaign's document names the right one")
-        self._count(hmac.digest(self._secret, person.encode(), "sha256"), hashlib.sha256(request).digest())
+        self._count(hmac.digest(self._secret, name.encode(), "sha256"), hashlib.sha256(request).digest())
         # Safety: gmpy2's powmod_sec takes the same time for every exponent; Python's pow does not (RFC 9474, 8.1).
         signature = int(gmpy2.powmod_sec(blinded, self._exponent, self._modulus))
         if pow(signature, EXPONENT, self._modulus) != blinded:
@@ -127,6 +140,18 @@ class TokenIssuer:
                 raise LdpError("tokens-spent", f"this person has had {self._tokens} of {self._tokens} tokens")
             database.execute("INSERT INTO signed VALUES (?, ?, ?)", (self._key_id, person, request))
 
+    def check(self) -> None:
+        """Raises LdpError where what is signed could not be kept."""
+        with self._transaction():
+            pass
+
+    def _make_private(self) -> None:
+        try:
+            os.close(os.open(self._people, os.O_RDWR | os.O_CREAT, 0o600))
+            self._people.chmod(0o600)
+        except OSError as error:
+            raise _unavailable() from error
+
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """A transaction that no other one runs beside, on disk at its end."""
@@ -140,5 +165,18 @@ class TokenIssuer:
             finally:
                 database.close()
         except sqlite3.Error as error:
-            problem = "what was signed cannot be kept now, so nothing is; send the same request again later"
-            raise LdpError("people-unavailable", problem) from error
+            raise _unavailable() from error
+
+
+def canonical_name(person: str) -> str:
+    """The one form of a name: who logs in as Dave and as DAVE is one person. Raises LdpError for what is no name."""
+    name = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", person.strip()).casefold())
+    if not name or len(person) > LONGEST_NAME or not name.isprintable():
+        told = f"a person's name is 1 to {LONGEST_NAME} printable characters, in UTF-8"
+        raise LdpError("malformed-person", told)
+    return name
+
+
+def _unavailable() -> LdpError:
+    problem = "what was signed cannot be kept now, so nothing is; send the same request again later"
+    return LdpError("people-unavailable", problem)

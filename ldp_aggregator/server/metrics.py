@@ -47,60 +47,42 @@ OBSERVED: Final[Mapping[str, tuple[str, str]]] = {
 """The gauges beside counts and times: text, and the name of the label where it has one."""
 
 
-class Metrics:
-    """The instruments of the process."""
+class DoorMetrics:
+    """The instruments of whoever listens: requests, connections, refusals."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        counter = partial(Counter, registry=self.registry)
-        gauge = partial(Gauge, registry=self.registry)
-        histogram = partial(Histogram, registry=self.registry)
-        self.requests = counter("ldp_requests", "Requests by route, method and status", ["route", "method", "status"])
-        self.request_seconds = histogram(
+        self.requests = Counter(
+            "ldp_requests",
+            "Requests by route, method and status",
+            ["route", "method", "status"],
+            registry=self.registry,
+        )
+        self.request_seconds = Histogram(
             "ldp_request_seconds",
             "Time from a request's headers to its answer, by route and method",
             ["route", "method"],
             buckets=REQUEST_BUCKETS,
+            registry=self.registry,
         )
         self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
-        self.refusals = counter("ldp_refusals", "Requests and connections refused, by the problem's code", ["code"])
-        self.campaign_refusals = counter(
-            "ldp_campaign_refusals",
-            "Reports and whole uploads that a campaign refused, by code",
-            ["campaign", "what", "code"],
+        self.refusals = Counter(
+            "ldp_refusals",
+            "Requests and connections refused, by the problem's code",
+            ["code"],
+            registry=self.registry,
         )
-        self._refusing: set[str] = set()
-        self.connections = gauge("ldp_connections", "Open connections by listener", ["listener"])
-        self.queue_age = gauge(
-            "ldp_queue_age_seconds", "How long the upload that waits longest has waited for its commit"
+        self.connections = Gauge(
+            "ldp_connections", "Open connections by listener", ["listener"], registry=self.registry
         )
-        self.reports = counter(
-            "ldp_reports", "Reports by outcome: counted, duplicate, or the code that refused them", ["outcome"]
-        )
-        self.shares = counter(
-            "ldp_shares", "Shares of nodes by outcome: kept, withdrawn, or the code that refused them", ["outcome"]
-        )
-        self.commit_seconds = histogram("ldp_commit_seconds", "Time of a commit", buckets=COMMIT_BUCKETS)
-        self.group_reports = histogram("ldp_group_reports", "Reports committed together", buckets=GROUP_BUCKETS)
-        self.queue_bytes = gauge(
+        self.queue_bytes = Gauge(
             "ldp_queue_bytes",
-            "Bytes held of clients of the public listener: read, waiting or being committed, answers not read",
+            "Bytes held of clients of the public listener: not complete, waiting or being committed, answers not read",
+            registry=self.registry,
         )
-        self.mutations = counter("ldp_mutations", "Changes that an operator asked for", ["kind"])
-        self.store_errors = counter("ldp_store_errors", "Failures of the store")
-        self.told = Told()
         self._due: asyncio.Task[bytes] | None = None
         self._rendered_at = -math.inf
-        self.registry.register(self.told)
         ProcessCollector(registry=self.registry)
-
-    def count_refused(self, campaign_id: str, what: str, code: str, number: int = 1) -> None:
-        """A campaign that exists refused so many :data:`REPORT` or :data:`UPLOAD`."""
-        if campaign_id not in self._refusing:
-            if len(self._refusing) >= MOST_CAMPAIGNS:
-                return
-            self._refusing.add(campaign_id)
-        self.campaign_refusals.labels(campaign_id, what, code).inc(number)
 
     def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
         """One answered request; its instruments are looked up by hand, because this is on every request's way."""
@@ -110,14 +92,6 @@ class Metrics:
             self._answered[route, method, status] = found
         found[0].inc()
         found[1].observe(seconds)
-
-    def observe_commit(self, reports: int, seconds: float, outcomes: Mapping[str, int]) -> None:
-        """One commit: how many reports it took together, and what became of how many."""
-        self.group_reports.observe(reports)
-        self.commit_seconds.observe(seconds)
-        for name, number in outcomes.items():
-            if number:
-                self.reports.labels(name).inc(number)
 
     def render(self) -> bytes:
         """The exposition format."""
@@ -133,6 +107,53 @@ class Metrics:
         await asyncio.sleep(self._rendered_at + RENDER_SECONDS - time.monotonic())
         self._due, self._rendered_at = None, time.monotonic()
         return await asyncio.to_thread(self.render)
+
+
+class Metrics(DoorMetrics):
+    """The instruments of the aggregator."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        counter = partial(Counter, registry=self.registry)
+        gauge = partial(Gauge, registry=self.registry)
+        histogram = partial(Histogram, registry=self.registry)
+        self.campaign_refusals = counter(
+            "ldp_campaign_refusals",
+            "Reports and whole uploads that a campaign refused, by code",
+            ["campaign", "what", "code"],
+        )
+        self._refusing: set[str] = set()
+        self.queue_age = gauge(
+            "ldp_queue_age_seconds", "How long the upload that waits longest has waited for its commit"
+        )
+        self.reports = counter(
+            "ldp_reports", "Reports by outcome: counted, duplicate, or the code that refused them", ["outcome"]
+        )
+        self.shares = counter(
+            "ldp_shares", "Shares of nodes by outcome: kept, withdrawn, or the code that refused them", ["outcome"]
+        )
+        self.commit_seconds = histogram("ldp_commit_seconds", "Time of a commit", buckets=COMMIT_BUCKETS)
+        self.group_reports = histogram("ldp_group_reports", "Reports committed together", buckets=GROUP_BUCKETS)
+        self.mutations = counter("ldp_mutations", "Changes that an operator asked for", ["kind"])
+        self.store_errors = counter("ldp_store_errors", "Failures of the store")
+        self.told = Told()
+        self.registry.register(self.told)
+
+    def count_refused(self, campaign_id: str, what: str, code: str, number: int = 1) -> None:
+        """A campaign that exists refused so many :data:`REPORT` or :data:`UPLOAD`."""
+        if campaign_id not in self._refusing:
+            if len(self._refusing) >= MOST_CAMPAIGNS:
+                return
+            self._refusing.add(campaign_id)
+        self.campaign_refusals.labels(campaign_id, what, code).inc(number)
+
+    def observe_commit(self, reports: int, seconds: float, outcomes: Mapping[str, int]) -> None:
+        """One commit: how many reports it took together, and what became of how many."""
+        self.group_reports.observe(reports)
+        self.commit_seconds.observe(seconds)
+        for name, number in outcomes.items():
+            if number:
+                self.reports.labels(name).inc(number)
 
     def readings(self) -> Readings:
         """The numbers that pages show."""

@@ -7,11 +7,9 @@ import ctypes
 import signal
 import ssl
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
-
-from aiohttp import web
 
 from ldp_aggregator.server.api.routing import Context
 from ldp_aggregator.server.apps import make_apps
@@ -23,7 +21,15 @@ from ldp_aggregator.server.log import logged_to_standard_error
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.sockets.connections import Connections
 from ldp_aggregator.server.sockets.handed_over import make_runner
-from ldp_aggregator.server.sockets.listener import Addresses, Listeners, listen, load_tls, raise_limit, reload_tls
+from ldp_aggregator.server.sockets.listener import (
+    Addresses,
+    Listeners,
+    end_connections,
+    listen,
+    load_tls,
+    raise_limit,
+    reload_tls,
+)
 from ldp_aggregator.server.upload_queue import Ingest
 from ldp_aggregator.service.archives import counts_of
 from ldp_aggregator.service.settings import Limits, Settings
@@ -168,22 +174,3 @@ def _watch(ended: asyncio.Future[str], *tasks: asyncio.Task[None]) -> None:
 
     for task in tasks:
         task.add_done_callback(note)
-
-
-async def end_connections(runners: Sequence[web.AppRunner], accepting: Sequence[Connections], seconds: float) -> None:
-    """Accept no more and let open requests end. What has not after ``seconds`` in all is cut off, whoever does not read
-    his answer.
-    """
-    until = asyncio.get_running_loop().time() + seconds
-    for connections in accepting:
-        connections.server.close()
-    finishing = [asyncio.create_task(connections.finish()) for connections in accepting]
-    if finishing:
-        await asyncio.wait(finishing, timeout=seconds)
-    for connections in accepting:
-        connections.cut()
-    ending = [*finishing, *(asyncio.create_task(runner.cleanup()) for runner in runners)]
-    _, late = await asyncio.wait(ending, timeout=max(until - asyncio.get_running_loop().time(), 0))
-    for task in late:
-        task.cancel()
-    await asyncio.gather(*ending, return_exceptions=True)

@@ -11,7 +11,7 @@ import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from aiohttp import web
@@ -179,6 +179,10 @@ async def _count(campaign_id: str, uploads: Sequence[_Upload], relays: Mapping[s
     if await intake.access.uploads_need(campaign_id) != "relay":
         welcome = [one for one in uploads if await _is_welcome(one, context)]
     body, count = await asyncio.to_thread(_together, welcome, for_a_device(terms.campaign, context.limits))
+    if terms.batch is not None and 2 * count < terms.batch:
+        # A relay cannot tell garbage from uploads, and anybody can send it some. What it surrounded counts as if nobody
+        # had vouched for it: what is stated of other batches is not to be lowered to one.
+        terms = replace(terms, batch=None)
     if count:
         answer_to(await intake.counted(terms, body, None))
     return count

@@ -8,7 +8,7 @@ import asyncio
 import math
 from typing import Any, Final
 
-from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.server.metrics import DoorMetrics
 from ldp_aggregator.server.problems import ProblemError, encode_problem, retry_later
 from ldp_aggregator.server.sockets.heads import END, HEAD_LINES
 from ldp_aggregator.server.sockets.memory import Memory
@@ -33,7 +33,7 @@ class Connections:
     a listener of operators, who always get in.
     """
 
-    def __init__(self, limits: Limits, metrics: Metrics, listener: str) -> None:
+    def __init__(self, limits: Limits, metrics: DoorMetrics, listener: str) -> None:
         self.limits = limits
         self.memory = Memory(limits.queue_bytes)
         """Operators have a budget of their own, or a flood of uploads would shut them out."""

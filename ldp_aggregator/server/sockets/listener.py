@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final, cast
@@ -87,6 +87,25 @@ async def listen(
         return door.accepting
     connections.server = await connections.loop.create_server(connect, sock=bound, backlog=BACKLOG)
     return None
+
+
+async def end_connections(runners: Sequence[web.AppRunner], accepting: Sequence[Connections], seconds: float) -> None:
+    """Accept no more and let open requests end. What has not after ``seconds`` in all is cut off, whoever does not read
+    his answer.
+    """
+    until = asyncio.get_running_loop().time() + seconds
+    for connections in accepting:
+        connections.server.close()
+    finishing = [asyncio.create_task(connections.finish()) for connections in accepting]
+    if finishing:
+        await asyncio.wait(finishing, timeout=seconds)
+    for connections in accepting:
+        connections.cut()
+    ending = [*finishing, *(asyncio.create_task(runner.cleanup()) for runner in runners)]
+    _, late = await asyncio.wait(ending, timeout=max(until - asyncio.get_running_loop().time(), 0))
+    for task in late:
+        task.cancel()
+    await asyncio.gather(*ending, return_exceptions=True)
 
 
 def most_descriptors(connections: int) -> int:

@@ -233,6 +233,16 @@ async def test_what_is_no_upload_is_left_out_of_a_batch_and_of_the_crowd(server,
     assert sum(await cells_of(server.store, other)) == 1
 
 
+async def test_garbage_around_one_upload_lowers_what_is_stated_of_no_other_batch(server, campaign, sealed, batch):
+    good = [sealed(campaign, [one]).body for one in range(12)]
+    garbage = [body[:-1] + bytes([body[-1] ^ 1]) for body in good[:9]]
+    for bodies in (good[:10], [good[10], *garbage], [*good[:9], good[11]]):
+        assert (await batch(bodies, **{"LDP-Relay-Batch": "10"})).status == 200
+        arrivals = (await server.store.state(campaign.id)).arrivals
+        assert arrivals.least_batch == (10 if arrivals.reports < 12 else 1), "and what comes again hides nobody either"
+    assert (arrivals.reports, arrivals.otherwise) == (12, 1)
+
+
 async def test_a_batch_needs_a_relays_token_and_a_length_that_divides_it(campaign, sealed, batch):
     body = sealed(campaign, [1]).body
     assert (await batch([body], scope="")).refused == (401, "missing-token")
