@@ -96,7 +96,7 @@ class Install:
         if self.marker is not None and mark is not None:
             # One that fails leaves both valid, and the next contribution repairs it.
             with contextlib.suppress(OSError):
-                self.marker.write(mark, durable=False)
+                self.marker.write(mark)
 
 
 def _marker_problem(error: OSError) -> StorageError:

@@ -104,15 +104,14 @@ class Marker:
         same = then.get("inode") == now["inode"] and all(now.get(name, fact) == fact for name, fact in then.items())
         return same and mark.hex().encode() in marks
 
-    def write(self, *marks: bytes, durable: bool = True) -> None:
+    def write(self, *marks: bytes) -> None:
         """Let the ledgers of these marks belong here, and no other."""
         new = self._path.with_name(self._path.name + ".new")
         descriptor = os.open(new, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
         try:
             place = ",".join(f"{name}:{fact}" for name, fact in self._place(descriptor).items())
             os.write(descriptor, "\n".join((place, *(mark.hex() for mark in marks))).encode("ascii"))
-            if durable:
-                os.fsync(descriptor)
+            os.fsync(descriptor)
         finally:
             os.close(descriptor)
         new.replace(self._path)

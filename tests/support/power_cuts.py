@@ -66,10 +66,14 @@ class Cut:
 
 
 class Disk:
-    """The disk below ``root``, which exists. ``done`` tells what has been promised so far."""
+    """The disk below ``root``, which exists. ``done`` tells what has been promised so far.
 
-    def __init__(self, root: Path, done: Callable[[], object], *, databases: bool = True) -> None:
-        self.root, self._done, self._trusted = root, done, databases
+    ``databases`` are trusted; with ``extra`` a commit syncs the names beside the database, too, as SQLite does at the
+    level of that name.
+    """
+
+    def __init__(self, root: Path, done: Callable[[], object], *, databases: bool = True, extra: bool = False) -> None:
+        self.root, self._done, self._trusted, self._extra = root, done, databases, extra
         self.cuts: list[Cut] = []
         self._lock = threading.RLock()
         self._folders: dict[int, _Folder] = {}
@@ -143,19 +147,20 @@ class Disk:
         """Take down the names that are there now, and databases as of their last commit."""
         for place in [self.root, *(one for one in sorted(self.root.rglob("*")) if one.is_dir())]:
             folder = self._folders.setdefault(self._node(place), _Folder())
-            folder.live = {}
+            folder.live, commits = {}, False
             for one in place.iterdir():
                 if not one.name.endswith(_BESIDE):
                     node = folder.live[one.name] = self._node(one)
                     committed = _committed(one) if self._trusted and not one.is_dir() else None
                     if committed is not None:
+                        commits |= committed != self._contents.get(node)
                         self._contents[node] = committed
                         if node not in self._databases:
                             self._databases.add(node)
                             folder.synced[one.name] = node  # With the first journal beside it.
                     elif synced and not one.is_dir():
                         self._contents[node] = one.read_bytes()
-            if synced:
+            if synced or (commits and self._extra):
                 folder.synced = dict(folder.live)
 
     def _note_removal(self, place: Path) -> None:

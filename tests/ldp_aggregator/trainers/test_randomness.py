@@ -230,6 +230,16 @@ def test_a_release_is_on_the_grid_and_near_a_value_that_hardly_moves():
     assert abs(float(released) - 1 / 3) < 1e-3  # Live: Cauchy noise is that far off once in 10**12 runs.
 
 
+def test_the_scale_of_a_release_is_rounded_to_the_safe_side(monkeypatch):
+    """Sensitivity and alpha are doubles that may each be off by as much as one part in 10**12."""
+    drawn = []
+    monkeypatch.setattr(smoothness, "rounded_draw", lambda place, scale, step, coins: drawn.append(scale) or 0)
+    for smooth, alpha in ((0.1, 0.3), (1e-9, 2.0), (7.0, 1e-3)):
+        smoothness.release(Fraction(1, 3), smooth, alpha, Fraction(1, 1024), SYSTEM_COINS)
+        least = Fraction(smooth) * (1 + Fraction(1, 10**12)) / (Fraction(alpha) * (1 - Fraction(1, 10**12)))
+        assert least < drawn[-1] < least * (1 + Fraction(3, 10**9))
+
+
 def test_the_same_seed_repeats_and_the_system_does_not_and_known_coins_give_the_same_words_as_an_array():
     first, second = (discrete_laplace(Fraction(1000), 50, seeded(3)) for _ in range(2))
     assert (first == second).all()

@@ -157,6 +157,15 @@ def test_on_macos_a_commit_leaves_the_drives_own_cache(tmp_path, monkeypatch):
         assert ("PRAGMA fullfsync = ON" in executed) == (platform == "darwin")
 
 
+def test_a_commit_outlives_a_power_cut_and_so_does_the_end_of_its_journal(tmp_path):
+    """3 is EXTRA: a journal that came back would undo a commit, and a report that was sent would be drawn anew."""
+    storage = SqliteStorage(tmp_path / "device.db")
+    for write in (True, False):
+        with storage.transaction(write=write) as transaction:
+            assert transaction._connection.execute("PRAGMA synchronous").fetchone() == (3,)
+            assert transaction._connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+
 def watch(monkeypatch):
     """The statements that storages execute from now on."""
     executed = []

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 from forking import holds_in_a_child, needs_fork
+from power_cuts import Disk, lay_out
 from records import RECORD
 
 from ldp_client import ConsentError, StorageError
 from ldp_client.errors import STORAGE_PROBLEMS
+from ldp_client.storage.location import Marker
 
 CONNECT = sqlite3.connect
 """How the storage opens its file."""
@@ -78,6 +80,38 @@ def test_a_disk_that_fails_after_the_upload_sends_the_same_bytes(
     assert device.run_once(1e5)
     assert len(set(server.uploads)) == 1
     assert server.counted(campaign.id) == 1
+
+
+def test_a_device_answers_with_the_same_bytes_after_a_power_cut_at_every_point(
+    join, server, campaign, all_campaign, tmp_path, monkeypatch
+):
+    """Two campaigns on one file. What was sent is sent again as it was, and nobody is taken for a copy."""
+    monkeypatch.setattr(Marker, "_place", lambda marker, descriptor: {"inode": "1"})
+    folder, asked = tmp_path / "device", (campaign, all_campaign)
+    folder.mkdir()
+
+    def answered(of, place):
+        """A device on this file that has answered."""
+        device, _ = join(storage=place / "ldp.sqlite", of=of, max_epsilon=8, answered=True)
+        return device
+
+    def sent_by(device):
+        before = len(server.uploads)
+        assert device.run_once(5)
+        return server.uploads[before:]
+
+    disk = Disk(folder, lambda: tuple(server.uploads), extra=True)
+    with disk.watched(monkeypatch):
+        bodies = [one for of in asked for one in sent_by(answered(of, folder))]
+    states = list(disk.states())
+    assert len(states) > 8
+    for number, (told, received, files) in enumerate(states):
+        place = lay_out(files, tmp_path / f"state {number}")
+        for of, body in zip(asked, bodies, strict=True):
+            device = answered(of, place)  # Nobody is taken for a copy.
+            if body in received:
+                assert set(sent_by(device)) <= set(bodies), told
+    assert [server.counted(of.id) for of in asked] == [1, 4]
 
 
 def test_nothing_is_sent_where_it_cannot_be_noted_that_it_begins(join, server, tmp_path, monkeypatch):
