@@ -19,7 +19,7 @@ from ldp_client.draw import draw_window
 from ldp_client.ledger import read_installation
 from ldp_client.testing import FakeClock
 from ldp_protocols import Campaign
-from ldp_simulations.fleet.devices import POLICY, Network
+from ldp_simulations.devices import POLICY, Network
 
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 DAY = timedelta(days=1)

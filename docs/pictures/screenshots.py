@@ -9,8 +9,8 @@ from browsing import open_browser
 from scenery import scenery
 
 from ldp_simulations.benchmarks import demonstration_source
-from ldp_simulations.fleet.devices import Network
-from ldp_simulations.fleet.experiment import Plan, run, temporary_aggregator
+from ldp_simulations.devices import Network
+from ldp_simulations.experiment import Plan, run, temporary_aggregator
 
 WIDTHS = (320, 390, 1280)
 # From a little above the estimates to the end of the first feature, in pixels of the page.

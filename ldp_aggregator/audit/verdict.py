@@ -19,20 +19,20 @@ from typing import Any, Final
 
 import numpy as np
 
+from ldp_aggregator.audit import repeats
 from ldp_aggregator.audit.asking import asked_again
 from ldp_aggregator.audit.asking.asked_again import Again
 from ldp_aggregator.audit.asking.black_box import Answer, Client, Person, Stopwatch, two
 from ldp_aggregator.audit.asking.observations import Seen, read_tables, within
 from ldp_aggregator.audit.asking.people import DRAWN_SHARE, Document, Lives, answers_twice, drawn_people, people_of
 from ldp_aggregator.audit.power import UNSEEN, Floor, floor_of
-from ldp_aggregator.audit.rules import repeats
-from ldp_aggregator.audit.rules.repeats import Alike
-from ldp_aggregator.audit.rules.seeds import public_noise, small_seeds, twisted_ids
+from ldp_aggregator.audit.repeats import Alike
 from ldp_aggregator.audit.searching.comparisons import CHOSEN, Chosen, Claims, search
 from ldp_aggregator.audit.searching.events import ALONE, BLOCK, COMPANY, CONFIDENCE, SIDE, WHOLE, Event
 from ldp_aggregator.audit.searching.guesses import CLEAR, Guesser, fixed_guesses, games, pair_columns, summed_guesses
 from ldp_aggregator.audit.searching.tight_events import stated_loss
 from ldp_aggregator.audit.searching.times import ask_times, least_delay, slow_answers
+from ldp_aggregator.audit.seeds import public_noise, small_seeds, twisted_ids
 
 LOSS: Final = "loss-above-claim"
 SHARE: Final = "answer-above-share"

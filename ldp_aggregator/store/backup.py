@@ -18,16 +18,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from ldp_aggregator.store.contract import DONE, UPLOADING, Act, Restored, StoreError, to_text, utc_now
-from ldp_aggregator.store.decisions import takes_reports
+from ldp_aggregator.store.contract import DAMAGED, DONE, UPLOADING, Act, Restored, StoreError, to_text, utc_now
+from ldp_aggregator.store.decisions import CampaignRow, takes_reports
 from ldp_aggregator.store.durable import make_folder, sync_file, sync_folder
 from ldp_aggregator.store.sql import campaigns
-from ldp_aggregator.store.sql.published import highest_version, renew
+from ldp_aggregator.store.sql.checks import insert, insert_numbered, sound
+from ldp_aggregator.store.sql.published import change_origin, highest_version, renew
 from ldp_aggregator.store.sql.rights import begin_act, forget_rights
+from ldp_aggregator.store.sql.shares import insert_release, sent_shares, stored_shares
 from ldp_aggregator.store.sql.tables import Row
 from ldp_aggregator.store.sqlite import database
 from ldp_aggregator.store.sqlite.database import FILE_NAME, SqliteConnection, finish, open_connection, transaction
 from ldp_aggregator.store.sqlite.run_files import copy_runs
+from ldp_aggregator.store.sqlite.store import all_findings
 from ldp_protocols import Campaign
 
 _MADE: Final = ("campaigns", "models", "tokens")
@@ -41,7 +44,7 @@ def copy_store(source: Path, output: Path) -> None:
     The copy takes nothing, and can be read, checked and merged; :func:`restore_store` makes a store of it.
     """
     with _copied(source, output) as copy:
-        copy.execute("UPDATE origin SET is_copy = 1")
+        finish(change_origin(SqliteConnection(copy), is_copy=1))
 
 
 def restore_store(source: Path, output: Path, *, keep_shares: bool = False, now: datetime | None = None) -> Restored:
@@ -53,9 +56,6 @@ def restore_store(source: Path, output: Path, *, keep_shares: bool = False, now:
     """
     moment = now or utc_now()
     with _copied(source, output) as copy:
-        damage = [row[0] for row in copy.execute("PRAGMA integrity_check").fetchall() if row[0] != "ok"]
-        if damage:
-            raise StoreError(f"the copy in {source} is damaged: {damage[0]}")
         made = [row[0] for table in _MADE for row in copy.execute(f"SELECT created FROM {table}")]
         if (newest := max(made, default=moment)) > moment:
             raise StoreError(
@@ -78,10 +78,19 @@ def _copied(source: Path, output: Path) -> Iterator[sqlite3.Connection]:
         try:
             _copy_at_one_moment(source / FILE_NAME, draft)
             with closing(open_connection(draft)) as copy:
-                database.check_file(copy)
+                _check_sound(copy, source)
                 yield copy
         except sqlite3.Error as error:
             raise StoreError(f"the copy failed: {error}") from error
+
+
+def _check_sound(db: sqlite3.Connection, folder: Path) -> None:
+    """Refuse what is damaged: nobody could tell later. Raises StoreError."""
+    database.check_file(db)
+    damage = finish(all_findings(SqliteConnection(db)))
+    if damage:
+        text = f"the store in {folder} is damaged: {damage[0]}; 'ldp-aggregator fsck' tells what else is"
+        raise StoreError(text, DAMAGED)
 
 
 @contextmanager
@@ -116,6 +125,10 @@ def _copy_at_one_moment(source: Path, draft: Path) -> None:
         draft.unlink()
         database.make_file(draft)
         with closing(open_connection(source, read_only=True)) as db:
+            # Its pages, before a copy makes new ones of them; its rows are checked in the copy.
+            damage = db.execute("PRAGMA integrity_check(1)").fetchone()[0]
+            if damage != "ok":
+                raise StoreError(f"the store in {source.parent} is damaged: {damage}", DAMAGED)
             db.execute("VACUUM INTO ?", (str(draft),))
         with closing(open_connection(draft)) as copy:
             listed = database.listed_runs(copy)
@@ -150,11 +163,15 @@ class Combined:
 
 @dataclass(frozen=True)
 class _Source:
-    """A campaign as one store has it."""
+    """A campaign as one store has it, whole and as what was checked of it."""
 
     db: SqliteConnection
     row: Row
-    number: int
+    sound: CampaignRow
+
+    @property
+    def number(self) -> int:
+        return self.sound.number
 
 
 def combine_stores(
@@ -183,8 +200,8 @@ def combine_stores(
         sources = []
         for folder in (first, second):
             raw = opened.enter_context(closing(open_connection(folder / FILE_NAME, read_only=True)))
-            database.check_file(raw)
             opened.enter_context(transaction(raw, "BEGIN"))
+            _check_sound(raw, folder)
             sources.append(SqliteConnection(raw))
         with transaction(db.raw):
             return finish(_combine(db, sources, assume_disjoint, moment, act))
@@ -196,7 +213,7 @@ async def _combine(
     found: dict[str, list[_Source]] = {}
     for source in sources:
         for row in await source.fetch("SELECT * FROM campaigns"):
-            found.setdefault(row["id"], []).append(_Source(source, row, row["number"]))
+            found.setdefault(row["id"], []).append(_Source(source, row, await campaigns.row(source, row["id"])))
     oldest_first = sorted(found, key=lambda name: (min(one.row["created"] for one in found[name]), name))
     combined = [await _combine_campaign(db, found[name], assume_disjoint) for name in oldest_first]
     # The sum publishes under versions that neither has used, and never what either has deleted.
@@ -204,7 +221,7 @@ async def _combine(
     for source in sources:
         for gone in await source.fetch("SELECT id, deleted FROM deleted"):
             if gone["id"] not in found:
-                await db.execute("INSERT INTO deleted VALUES ($1, $2) ON CONFLICT DO NOTHING", *gone)
+                await insert(db, "deleted", dict(gone), more="ON CONFLICT DO NOTHING")
     if act is not None:
         await begin_act(db, act, DONE, now)
     return combined
@@ -213,7 +230,7 @@ async def _combine(
 async def _combine_campaign(db: SqliteConnection, sources: Sequence[_Source], assume_disjoint: bool) -> Combined:
     sample = sources[0].row
     takes_shares = any(one.row["salt"] is not None for one in sources)
-    counts = [await campaigns.reports(one.db, one.number) for one in sources]
+    counts = [await campaigns.reports(one.db, one.sound) for one in sources]
     kinds = [takes_reports(one.row["salt"], one.row["max_reports"], n) for one, n in zip(sources, counts, strict=True)]
     if takes_shares and any(kinds):
         raise StoreError(f"campaign {sample['id']} takes reports in one store and shares in the other")
@@ -223,22 +240,21 @@ async def _combine_campaign(db: SqliteConnection, sources: Sequence[_Source], as
             f"campaign {sample['id']} is sealed in a store, so its ids are gone and nobody can tell whether "
             "both counted the same report; merge with --assume-disjoint if no device can have sent to both"
         )
-    number = await _insert_campaign(db, [one.row for one in sources])
-    campaign = Campaign.parse(sample["document"], sample["id"])
-    await _add_parts(db, campaign, number, sources)
-    await _add_publications(db, campaign, number, sources)
+    await _insert_campaign(db, [one.row for one in sources])
+    campaign, made = Campaign.parse(sample["document"], sample["id"]), await campaigns.row(db, sample["id"])
+    await _add_parts(db, campaign, made, sources)
+    await _add_publications(db, campaign, made, sources)
     overlap, unchecked, lost = (sum(one.row[name] for one in sources) for name in ("overlap", "unchecked", "lost_ids"))
     if sealed:
         unchecked += min(counts) if len(sources) == 2 else 0
     else:
-        overlap += sum(database.copy_ids(db.raw, number, one.db.raw, one.number) for one in sources)
-    statement = "UPDATE campaigns SET overlap = $2, unchecked = $3, lost_ids = $4 WHERE number = $1"
-    await db.execute(statement, number, overlap, unchecked, lost)
-    count = await _add_shares(db, campaign.id, number, sources) if takes_shares else sum(counts)
+        overlap += sum(database.copy_ids(db.raw, made.number, one.db.raw, one.number) for one in sources)
+    await campaigns.put(db, made, overlap=overlap, unchecked=unchecked, lost_ids=lost)
+    count = await _add_shares(db, made, sources) if takes_shares else sum(counts)
     return Combined(campaign.id, count, overlap, unchecked)
 
 
-async def _insert_campaign(db: SqliteConnection, rows: Sequence[Row]) -> int:
+async def _insert_campaign(db: SqliteConnection, rows: Sequence[Row]) -> None:
     """The later end of each that has one: what is over in a store is over in the sum. What either asks of uploads; of
     two, what fewer tokens open.
     """
@@ -246,56 +262,52 @@ async def _insert_campaign(db: SqliteConnection, rows: Sequence[Row]) -> int:
         name: [row[name] for row in rows if row[name] is not None]
         for name in ("created", "closed", "sealed", "max_reports", "salt", "uploads_need")
     }
-    made = await db.fetchrow(
-        "INSERT INTO campaigns (id, title, document, opens, closes, created, closed, sealed, max_reports, salt, "
-        "uploads_need) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING number",
-        *(rows[0][name] for name in ("id", "title", "document", "opens", "closes")),
-        min(values["created"]),
-        *(max(values[name], default=None) for name in ("closed", "sealed", "max_reports")),
-        next(iter(values["salt"]), None),
-        min(values["uploads_need"], key=lambda scope: len(UPLOADING[scope]), default=None),
+    await insert_numbered(
+        db,
+        "campaigns",
+        {
+            **{name: rows[0][name] for name in ("id", "title", "document", "opens", "closes")},
+            "created": min(values["created"]),
+            **{name: max(values[name], default=None) for name in ("closed", "sealed", "max_reports")},
+            "salt": next(iter(values["salt"]), None),
+            "uploads_need": min(values["uploads_need"], key=lambda scope: len(UPLOADING[scope]), default=None),
+            **dict.fromkeys(("overlap", "unchecked", "lost_ids"), 0),
+        },
     )
-    return int(made[0]) if made is not None else 0
 
 
-async def _add_parts(db: SqliteConnection, campaign: Campaign, number: int, sources: Sequence[_Source]) -> None:
+async def _add_parts(db: SqliteConnection, campaign: Campaign, made: CampaignRow, sources: Sequence[_Source]) -> None:
     """One part with the sum of all."""
-    statement = "SELECT reports, vouched, least_batch, sums FROM parts WHERE campaign = $1"
-    parts = [part for one in sources for part in await one.db.fetch(statement, one.number)]
-    await campaigns.add_sum(db, number, campaigns.sum_or_refuse(campaign, [part["sums"] for part in parts]), parts)
+    parts = [part for one in sources for part in await campaigns.parts(one.db, one.sound)]
+    await campaigns.add_sum(db, made, campaigns.sum_or_refuse(campaign, parts), parts)
 
 
-async def _add_publications(db: SqliteConnection, campaign: Campaign, number: int, sources: Sequence[_Source]) -> None:
+async def _add_publications(
+    db: SqliteConnection, campaign: Campaign, made: CampaignRow, sources: Sequence[_Source]
+) -> None:
     """Count as published what either store published: the next release waits for reports that are in neither."""
-    published = [
-        row["sums"]
-        for one in sources
-        for row in await one.db.fetch("SELECT sums FROM publications WHERE campaign = $1", one.number)
-    ]
+    published = [row for one in sources for row in await campaigns.publication(one.db, one.sound)]
     if published:
-        await campaigns.publish_tally(db, number, campaigns.sum_or_refuse(campaign, published))
+        await campaigns.publish_tally(db, made, campaigns.sum_or_refuse(campaign, published, "publications"))
 
 
-async def _add_shares(db: SqliteConnection, campaign_id: str, number: int, sources: Sequence[_Source]) -> int:
-    kept: dict[str, bytes] = {}
+async def _add_shares(db: SqliteConnection, made: CampaignRow, sources: Sequence[_Source]) -> int:
+    kept: dict[str, Row] = {}
+    sent: dict[tuple[str, bytes], int] = {}
     for one in sources:
-        # What is declared to be of other rows in one store only is not believed.
-        for sent in await one.db.fetch("SELECT node, digest, other_rows FROM releases WHERE campaign = $1", one.number):
-            await db.execute(
-                "INSERT INTO releases (campaign, node, digest, other_rows) VALUES ($1, $2, $3, $4) "
-                "ON CONFLICT (campaign, node, digest) DO UPDATE SET other_rows = min(other_rows, excluded.other_rows)",
-                *(number, *sent),
-            )
-        for share in await one.db.fetch("SELECT * FROM shares WHERE campaign = $1", one.number):
-            node = share["node"]
-            if kept.setdefault(node, share["digest"]) != share["digest"]:
+        for release in await sent_shares(one.db, one.sound):
+            # What is declared to be of other rows in one store only is not believed.
+            key = (release["node"], release["digest"])
+            sent[key] = min(sent.get(key, 1), release["other_rows"])
+        for share in await stored_shares(one.db, one.number):
+            node = sound("shares", share, made.id)["node"]
+            if kept.setdefault(node, share)["digest"] != share["digest"]:
                 raise StoreError(
-                    f"campaign {campaign_id}: node {node!r} has another share in each store; withdraw one of them first"
+                    f"campaign {made.id}: node {node!r} has another share in each store; withdraw one of them first"
                 )
-            await db.execute(
-                "INSERT INTO shares (campaign, node, share, digest, received) VALUES ($1, $2, $3, $4, $5) "
-                "ON CONFLICT DO NOTHING",
-                number,
-                *(share[name] for name in ("node", "share", "digest", "received")),
-            )
+    for (node, digest), other_rows in sent.items():
+        await insert_release(db, made, {"node": node, "digest": digest, "other_rows": other_rows})
+    for share in kept.values():
+        values = {name: share[name] for name in ("node", "received", "digest", "share")}
+        await insert(db, "shares", values, (made.number, made.id))
     return len(kept)

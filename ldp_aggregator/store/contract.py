@@ -72,7 +72,8 @@ UNAVAILABLE: Final = "store-unavailable"
 """The database failed for this campaign, and for no other one of the group: nothing of it was counted."""
 STATEMENT: Final = "statement-failed"
 """The database is there, and did not do it: another part of the same work it may do."""
-DAMAGED: Final = "damaged-run"
+DAMAGED: Final = "damaged-store"
+"""A byte that was read is not the one that was written. What it belongs to is not used; ``fsck`` tells all."""
 
 SALT_BYTES: Final = 32
 
@@ -207,11 +208,12 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class PublishedModel:
-    """A model document; versions of a campaign count from 1."""
+    """A model document; versions of a campaign count from 1. ``tag`` is the hash that it was stored with."""
 
     version: int
     document: str
     created: datetime
+    tag: str = ""
 
 
 class Counting(Protocol):
@@ -278,9 +280,13 @@ class CampaignState:
     """When it was first seen to be past its end, or full."""
     uploads_need: str | None = None
     """The scope of the token that uploads have to show; None where anybody may upload."""
+    damaged: bool = False
+    """It, or what was counted or published of it, cannot be believed: nothing but its id is told."""
 
     def status(self, now: datetime) -> str:
-        """``waiting``, ``open`` or ``closed``."""
+        """``waiting``, ``open``, ``closed`` or ``damaged``."""
+        if self.damaged:
+            return "damaged"
         return {NOT_OPEN: "waiting", None: "open"}.get(self.life.refusal(now), "closed")
 
     def to_json(self, now: datetime) -> dict[str, Any]:

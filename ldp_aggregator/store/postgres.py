@@ -14,10 +14,11 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import asyncpg
 import numpy as np
@@ -41,7 +42,7 @@ from ldp_aggregator.store.postgres_sessions import PostgresConnection, Sessions
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.published import renew
 from ldp_aggregator.store.sql.rights import forget_rights
-from ldp_aggregator.store.sql.store import Damage, Store
+from ldp_aggregator.store.sql.store import Damage, Store, findings
 from ldp_aggregator.store.sql.tables import Result, SqlConnection, Work, writing
 from ldp_protocols import Campaign
 from ldp_protocols.framing import ID_BYTES
@@ -60,27 +61,32 @@ _OPEN: Final = (
 
 Where the lock on its row had to be waited for, it is asked again of the row as it is then.
 """
+CHECK_BYTES: Final = 4
+STORED_BYTES: Final = RECORD_BYTES + CHECK_BYTES
+"""An id, its digest, and a CRC-32 of the campaign's id and both; the database keeps it behind the digest."""
+
 _ID: Final = f"substring(records FROM at + 1 FOR {ID_BYTES})"
-_DIGEST: Final = f"substring(records FROM at + {ID_BYTES + 1} FOR {DIGEST_BYTES})"
+_DIGEST: Final = f"substring(records FROM at + {ID_BYTES + 1} FOR {DIGEST_BYTES + CHECK_BYTES})"
 
 _AT_ONCE: Final = f"""
 WITH found AS (
     SELECT number, id FROM campaigns WHERE id = ANY($2::text[]) AND {_OPEN} ORDER BY id FOR KEY SHARE
 ), asked AS (
-    SELECT found.number, records, sums, reports, vouched, least_batch
-    FROM unnest($2::text[], $3::bytea[], $4::bytea[], $5::bigint[], $6::bigint[], $7::bigint[])
-        AS given (name, records, sums, reports, vouched, least_batch) JOIN found ON found.id = given.name
+    SELECT found.number, records, reports, vouched, least_batch, digest, checked, sums
+    FROM unnest(
+        $2::text[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::bigint[], $9::bytea[]
+    ) AS given (name, records, reports, vouched, least_batch, digest, checked, sums) JOIN found ON found.id = given.name
 ), keys AS (
     SELECT number, {_ID} AS id, {_DIGEST} AS digest
-    FROM asked CROSS JOIN LATERAL generate_series(0, length(records) - 1, {RECORD_BYTES}) AS at
+    FROM asked CROSS JOIN LATERAL generate_series(0, length(records) - 1, {STORED_BYTES}) AS at
 ), known AS (
     SELECT number FROM keys WHERE EXISTS (SELECT 1 FROM ids WHERE ids.campaign = keys.number AND ids.id = keys.id)
 ), stored AS (
     INSERT INTO ids (campaign, id, digest)
     SELECT number, id, digest FROM keys WHERE number NOT IN (SELECT number FROM known) ORDER BY number, id
 ), counted AS (
-    INSERT INTO parts (campaign, reports, sums, vouched, least_batch)
-    SELECT * FROM (SELECT number, reports, sums, vouched, least_batch FROM asked) AS part
+    INSERT INTO parts (campaign, reports, vouched, least_batch, digest, checked, sums)
+    SELECT * FROM (SELECT number, reports, vouched, least_batch, digest, checked, sums FROM asked) AS part
     WHERE number NOT IN (SELECT number FROM known) RETURNING campaign
 )
 SELECT found.id FROM counted JOIN found ON found.number = counted.campaign
@@ -88,9 +94,9 @@ SELECT found.id FROM counted JOIN found ON found.number = counted.campaign
 
 _IN_BULK: Final = f"""
 WITH found AS (SELECT number FROM campaigns WHERE id = $2 AND {_OPEN} FOR KEY SHARE), keys AS (
-    SELECT at / {RECORD_BYTES} AS position, {_ID} AS id, {_DIGEST} AS digest
+    SELECT at / {STORED_BYTES} AS position, {_ID} AS id, {_DIGEST} AS digest
     FROM (SELECT $3::bytea AS records) AS given
-    CROSS JOIN LATERAL generate_series(0, length(records) - 1, {RECORD_BYTES}) AS at
+    CROSS JOIN LATERAL generate_series(0, length(records) - 1, {STORED_BYTES}) AS at
 ), inserted AS (
     INSERT INTO ids (campaign, id, digest) SELECT number, id, digest FROM found CROSS JOIN keys
     ON CONFLICT DO NOTHING RETURNING id
@@ -99,7 +105,7 @@ WITH found AS (SELECT number FROM campaigns WHERE id = $2 AND {_OPEN} FOR KEY SH
         SELECT digest FROM ids WHERE ids.campaign = (SELECT number FROM found) AND ids.id = keys.id
     ) AS digest
     FROM keys LEFT JOIN inserted USING (id)
-    WHERE inserted.id IS NULL AND (SELECT count(*) FROM inserted) * {RECORD_BYTES} < length($3::bytea)
+    WHERE inserted.id IS NULL AND (SELECT count(*) FROM inserted) * {STORED_BYTES} < length($3::bytea)
 )
 SELECT number, (SELECT array_agg(position) FROM old) AS positions, (SELECT array_agg(digest) FROM old) AS digests
 FROM found
@@ -107,7 +113,7 @@ FROM found
 
 _STORE: Final = (
     f"INSERT INTO ids (campaign, id, digest) SELECT $1, {_ID}, {_DIGEST} FROM (SELECT $2::bytea AS records) AS given "
-    f"CROSS JOIN LATERAL generate_series(0, length(records) - 1, {RECORD_BYTES}) AS at"
+    f"CROSS JOIN LATERAL generate_series(0, length(records) - 1, {STORED_BYTES}) AS at"
 )
 
 
@@ -120,11 +126,33 @@ async def count_at_once(db: PostgresConnection, batches: Mapping[str, Batch]) ->
     asked = [name for name, settlement in settled.items() if settlement.counted and not settlement.revealed]
     if not asked:
         return {}
-    parts = [settled[name] for name in asked]
-    records, sums = [batches[name].candidates.tobytes() for name in asked], [encode_part(part.sums) for part in parts]
-    numbers = zip(*((part.counted, part.vouched, part.least_batch) for part in parts), strict=True)
-    counted = await db.fetch(_AT_ONCE, db.told, asked, records, sums, *numbers)
+    records = [checked_records(name, batches[name].candidates) for name in asked]
+    parts = zip(*(_part(name, settled[name], settled[name].vouched).values() for name in asked), strict=True)
+    counted = await db.fetch(_AT_ONCE, db.told, asked, records, *parts)
     return {row["id"]: settled[row["id"]].outcomes for row in counted}
+
+
+def _part(campaign_id: str, settlement: Settlement, vouched: int) -> dict[str, Any]:
+    sums = encode_part(settlement.sums)
+    return campaigns.part_of(campaign_id, settlement.counted, sums, vouched, settlement.least_batch)
+
+
+def checked_records(campaign_id: str, records: Rows) -> bytes:
+    """Ids and digests as they are stored, each with its check."""
+    text, seed = records.tobytes(), zlib.crc32(campaign_id.encode())
+    checks = [zlib.crc32(text[at : at + RECORD_BYTES], seed) for at in range(0, len(text), RECORD_BYTES)]
+    stored = np.empty((len(records), STORED_BYTES), dtype=np.uint8)
+    stored[:, :RECORD_BYTES] = records
+    stored[:, RECORD_BYTES:] = np.array(checks, dtype="<u4")[:, None].view(np.uint8)
+    return stored.tobytes()
+
+
+def digest_in(campaign_id: str, report_id: bytes, stored: bytes) -> bytes:
+    """The digest of an id, from what is stored beside it. Raises StoreError where either is damaged."""
+    digest, check = stored[:DIGEST_BYTES], stored[DIGEST_BYTES:]
+    if zlib.crc32(report_id + digest, zlib.crc32(campaign_id.encode())).to_bytes(CHECK_BYTES, "little") != check:
+        raise StoreError(f"campaign {campaign_id} is damaged: an id does not agree with its check", contract.DAMAGED)
+    return digest
 
 
 async def count_locked(db: PostgresConnection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:
@@ -133,15 +161,15 @@ async def count_locked(db: PostgresConnection, campaign_id: str, batch: Batch) -
     Raises BlockingIOError where somebody is about to have the campaign for himself.
     """
     records = batch.candidates
-    found = await db.fetchrow(_IN_BULK, db.told, campaign_id, records.tobytes())
+    found = await db.fetchrow(_IN_BULK, db.told, campaign_id, checked_records(campaign_id, records))
     if found is None:
         return await _count_alone(db, campaign_id, batch)
     number, positions, digests = found
     known = dict(zip(positions or (), digests or (), strict=True))
     missed = [position for position, digest in known.items() if digest is None]
     if missed:  # They were stored while this statement ran, and it does not see them.
-        known |= await known_digests(db, number, records, missed)
-    settlement = batch.settle(known)
+        known |= await _stored_digests(db, number, records, missed)
+    settlement = batch.settle(_sound_digests(campaign_id, records, known))
     await _add(db, campaign_id, number, settlement)
     return settlement.outcomes
 
@@ -165,10 +193,10 @@ async def _count_alone(db: PostgresConnection, campaign_id: str, batch: Batch) -
     if refused is not None:
         return batch.refused(refused)
     records = batch.candidates
-    known = await known_digests(db, row.number, records, range(len(records)))
+    known = _sound_digests(campaign_id, records, await _stored_digests(db, row.number, records, range(len(records))))
     chosen = batch.earliest(known, await campaigns.room(db, row) or 0)
     if len(chosen):
-        await db.execute(_STORE, row.number, records[chosen].tobytes())
+        await db.execute(_STORE, row.number, checked_records(campaign_id, records[chosen]))
     settlement = batch.settle(known, chosen)
     await _add(db, campaign_id, row.number, settlement)
     return settlement.outcomes
@@ -179,8 +207,7 @@ async def _add(db: PostgresConnection, campaign_id: str, number: int, settlement
     if settlement.revealed and settlement.vouched == settlement.counted:  # Else it takes nothing off, whatever was.
         vouched = decisions.vouched_part(settlement, await campaigns.arrivals(db, await campaigns.row(db, campaign_id)))
     if settlement.counted or vouched:
-        sums = encode_part(settlement.sums)
-        await campaigns.add_part(db, number, settlement.counted, sums, vouched, settlement.least_batch)
+        await db.execute(campaigns.ADD_PART, number, *_part(campaign_id, settlement, vouched).values())
 
 
 PIECE: Final = 20_000
@@ -198,8 +225,8 @@ async def _drop_piece(db: SqlConnection, number: int, after: bytes) -> bytes | N
     return None if last is None else bytes(last[0])
 
 
-async def known_digests(db: SqlConnection, number: int, records: Rows, positions: Sequence[int]) -> dict[int, bytes]:
-    """Position to stored digest of those records whose id is in the store."""
+async def _stored_digests(db: SqlConnection, number: int, records: Rows, positions: Sequence[int]) -> dict[int, bytes]:
+    """Position to what is stored beside the id, of those records whose id is in the store."""
     if not len(positions):
         return {}
     wanted = records[np.asarray(positions, dtype=np.int64), :ID_BYTES].tobytes()
@@ -213,6 +240,10 @@ async def known_digests(db: SqlConnection, number: int, records: Rows, positions
     return {int(positions[position]): digest for position, digest in rows}
 
 
+def _sound_digests(campaign_id: str, records: Rows, stored: Mapping[int, bytes]) -> dict[int, bytes]:
+    return {at: digest_in(campaign_id, records[at, :ID_BYTES].tobytes(), found) for at, found in stored.items()}
+
+
 HOLD_SECONDS: Final = 5
 """How long a campaign is held for whoever wants it alone, and does not come."""
 
@@ -222,8 +253,6 @@ class PostgresStore(Store):
 
     Without a ``clock`` the time is the database's: no instance's clock decides anything for the others.
     """
-
-    _UNREADABLE = (asyncpg.SyntaxOrAccessError, asyncpg.DataCorruptedError)
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
@@ -247,7 +276,7 @@ class PostgresStore(Store):
             if rest:
                 answers |= await self._sessions.run(partial(_count_together, batches=rest), "count")
         except StoreError as error:
-            if error.code != contract.STATEMENT:
+            if error.code not in (contract.STATEMENT, contract.DAMAGED):
                 raise
             answers |= await self._count_apart({n: b for n, b in batches.items() if n not in answers})
         for campaign_id, outcomes in answers.items():
@@ -261,7 +290,9 @@ class PostgresStore(Store):
         await self._sessions.run(lambda db: db.execute(write_a_row), "beat", attempts=1)
 
     async def check(self) -> list[Damage]:
-        return await self._sessions.run(self._findings, "check", isolation="repeatable_read")
+        unreadable = (asyncpg.SyntaxOrAccessError, asyncpg.DataCorruptedError)
+        work = partial(findings, check_ids=_check_ids, unreadable=unreadable)
+        return await self._sessions.run(work, "check", isolation="repeatable_read")
 
     @writing
     async def renew(self, db: SqlConnection, *, keep_shares: bool = False) -> Restored:
@@ -291,7 +322,7 @@ class PostgresStore(Store):
             try:
                 answers |= await self._sessions.run(partial(_count_together, batches={name: batch}), "count")
             except StoreError as error:  # Whatever is wrong with one, the next gets its turn.
-                if error.code != contract.STATEMENT:
+                if error.code not in (contract.STATEMENT, contract.DAMAGED):
                     raise
                 LOG.error("a campaign was not counted", extra={"campaign": name, **told_of(error)})
                 answers[name] = batch.refused(contract.UNAVAILABLE)
@@ -304,9 +335,9 @@ class PostgresStore(Store):
         """Before a transaction that needs a campaign alone: those who count share their lock, and where they come one
         after the other without a pause nobody else would ever get his. Waits for nobody, and ends by itself.
         """
-        number = (await campaigns.row(db, campaign_id)).number
-        until = f"clock_timestamp() + interval '{HOLD_SECONDS} s'"
-        await db.execute(f"UPDATE campaigns SET held_until = {until} WHERE number = $1", number)
+        row = await campaigns.row(db, campaign_id)
+        until = await db.fetchrow(f"SELECT clock_timestamp() + interval '{HOLD_SECONDS} s'")
+        await campaigns.put(db, row, held_until=None if until is None else until[0])
 
     async def _forget_ids(self, db: SqlConnection, number: int) -> None:
         """They are too many for a transaction that others wait for."""
@@ -315,14 +346,6 @@ class PostgresStore(Store):
         last: bytes | None = b""
         while last is not None:
             last = await self._sessions.run(lambda db, after=last: _drop_piece(db, number, after), "seal_campaign")  # type: ignore[misc]
-
-    async def _stored_ids(self, db: SqlConnection, number: int) -> int:
-        found = await db.fetchrow("SELECT count(*) FROM ids WHERE campaign = $1", number)
-        return 0 if found is None else int(found[0])
-
-    async def _problems_of_ids(self, db: SqlConnection, row: CampaignRow) -> list[str]:
-        left = 0 if row.life.sealed is None else await self._stored_ids(db, row.number)
-        return [f"it is sealed, and {left} ids are left; 'campaign close --seal' drops them"] if left else []
 
     async def _read(self, work: Work[Result], name: str = "") -> Result:
         return await self._sessions.run(work, name)
@@ -342,7 +365,27 @@ class PostgresStore(Store):
 
     @writing
     async def _compact(self, db: SqlConnection, campaign: Campaign) -> None:
-        await campaigns.compact(db, campaign, (await campaigns.row(db, campaign.id)).number)
+        await campaigns.compact(db, campaign, await campaigns.row(db, campaign.id))
+
+
+async def _check_ids(db: SqlConnection, row: CampaignRow) -> tuple[int | None, list[str]]:
+    """Read every id, a piece at a time."""
+    stored = damaged = 0
+    after: bytes | None = b""
+    statement = "SELECT id, digest FROM ids WHERE campaign = $1 AND id > $2 ORDER BY id LIMIT $3"
+    while after is not None:
+        piece = await db.fetch(statement, row.number, after, PIECE)
+        stored += len(piece)
+        for report_id, found in piece:
+            try:
+                digest_in(row.id, report_id, found)
+            except StoreError:
+                damaged += 1
+        after = piece[-1][0] if piece else None
+    problems = [f"{damaged} ids do not agree with their check"] if damaged else []
+    if row.life.sealed is None:
+        return stored, problems
+    return None, [f"it is sealed, and {stored} ids are left; 'campaign close --seal' drops them"] if stored else []
 
 
 async def _count_together(db: PostgresConnection, batches: Mapping[str, Batch]) -> dict[str, Sequence[Outcome]]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import asyncpg
 
 from ldp_aggregator.store.contract import STATEMENT, UNAVAILABLE, Clock, StoreError
+from ldp_aggregator.store.sql.published import begin_origin
 from ldp_aggregator.store.sql.tables import VERSION, Result, Row, check_version, make_tables
 
 SCHEMA: Final = "ldp_aggregator"
@@ -172,6 +173,7 @@ async def _prepare_tables(db: PostgresConnection) -> None:
     if not await _has_tables(db):
         await db.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         await make_tables(db, "postgres", _IDS)
+        await begin_origin(db)
         await db.execute("INSERT INTO schema_version VALUES ($1)", VERSION)
     await _check_tables(db)
 

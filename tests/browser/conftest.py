@@ -3,7 +3,7 @@
 import pytest
 from browsing import open_browser
 
-from ldp_simulations.fleet.experiment import temporary_aggregator
+from ldp_simulations.experiment import temporary_aggregator
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from browsing import answer, open_browser
 from scenery import OPEN, scenery
 from selenium.webdriver.common.keys import Keys
 
-from ldp_simulations.fleet.experiment import temporary_aggregator
+from ldp_simulations.experiment import temporary_aggregator
 
 WIDTHS = (320, 390, 1280)
 COLUMNS = "age: young | old\nhours: 0 to 100\nmissed: yes | no"

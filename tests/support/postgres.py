@@ -117,7 +117,9 @@ async def empty(address):
     """Take everything out of the store's tables, where there are tables of this version; drop them where not."""
     import asyncpg
 
-    from ldp_aggregator.store.sql.tables import VERSION, new_generation
+    from ldp_aggregator.store.postgres_sessions import PostgresConnection
+    from ldp_aggregator.store.sql.published import begin_origin
+    from ldp_aggregator.store.sql.tables import VERSION
 
     connection = await asyncpg.connect(address, server_settings={"search_path": "ldp_aggregator"})
     try:
@@ -129,7 +131,7 @@ async def empty(address):
         found = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'ldp_aggregator'")
         tables = sorted({row["tablename"] for row in found} - {"schema_version"})
         await connection.execute(f"TRUNCATE {', '.join(tables)} RESTART IDENTITY")
-        await connection.execute("INSERT INTO origin VALUES ($1, 0, 0, NULL)", new_generation())
+        await begin_origin(PostgresConnection(connection, "", None))
     finally:
         await connection.close()
 

@@ -159,7 +159,7 @@ STATE: Final = {
     "properties": {
         "id": {"type": "string"},
         "title": {"type": "string"},
-        "status": {"enum": ["waiting", "open", "closed"]},
+        "status": {"enum": ["waiting", "open", "closed", "damaged"]},
         "closed": {"type": ["string", "null"]},
         "sealed": {"type": ["string", "null"]},
         "reports": {"type": "integer"},

@@ -54,7 +54,7 @@ async def get_model(asked: AdmittedRequest) -> web.Response:
     model = await asked.store.model(asked.campaign_id, version)
     if model is not None:
         body = model.document.encode()
-        response = asked.cacheable(body, hashlib.sha256(body).hexdigest(), LATEST if version is None else FOREVER)
+        response = asked.cacheable(body, model.tag, LATEST if version is None else FOREVER)
         response.headers["Model-Version"] = str(model.version)
         return response
     if not (await asked.store.terms(asked.campaign_id)).federated:

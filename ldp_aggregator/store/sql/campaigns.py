@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timezone
 from typing import Any, Final
 
 from ldp_aggregator.counting.parts import compactable, part_of_tally, tally_of_parts
 from ldp_aggregator.counting.tally import Arrivals, Tally, devices_counted
 from ldp_aggregator.store import contract
-from ldp_aggregator.store.contract import CampaignState, Life, StoreError, Terms, unknown_campaign
+from ldp_aggregator.store.contract import DAMAGED, CampaignState, Life, StoreError, Terms, unknown_campaign
 from ldp_aggregator.store.decisions import CampaignRow, check_closed, check_reopening, check_sealing, ending
+from ldp_aggregator.store.sql.checks import change, check_of, digest_of, insert, insert_numbered, sound
 from ldp_aggregator.store.sql.tables import OF_CAMPAIGNS, Row, SqlConnection, Transactions, reading, writing
 from ldp_protocols import Campaign, DocumentError
 
@@ -20,18 +21,13 @@ _NAMES: Final = (
     *("number", "id", "title", "created", "max_reports", "salt"),
     *("over_since", "overlap", "unchecked", "lost_ids", "uploads_need"),
 )
-_COLUMNS: Final = ", ".join((*_TIMES, *_NAMES))
-_ARRIVED: Final = {
-    "reports": "CAST(coalesce(sum(reports), 0) AS bigint)",
-    "vouched": "CAST(coalesce(sum(vouched), 0) AS bigint)",
-    "least_batch": "min(least_batch)",
-}
-_STATES: Final = (
-    f"SELECT {_COLUMNS}, "
-    + "".join(f"(SELECT {sums} FROM parts WHERE campaign = number) AS {name}, " for name, sums in _ARRIVED.items())
-    + "(SELECT count(*) FROM shares WHERE campaign = number) AS shares, "
-    "(SELECT max(version) FROM models WHERE campaign = number) AS model_version FROM campaigns"
-)
+_COLUMNS: Final = ", ".join((*_TIMES, *_NAMES, "held_until", "checked"))
+"""All but the document, which its id is the check of."""
+_HEAD: Final = "reports, vouched, least_batch, digest, checked"
+"""Of a part, all but its sums."""
+_RELEASED: Final = "reports, digest, checked, sums"
+VERSION_COLUMNS: Final = "version, created, digest, checked"
+"""Of a model, all but its document."""
 
 ALONE: Final = "FOR UPDATE"
 """Nobody else counts, puts a share, or has any of these locks."""
@@ -72,18 +68,30 @@ class Campaigns(Transactions):
 
         Raises StoreError where it was deleted: its ids are gone, and what was counted would count again.
         """
-        deleted = await db.fetchrow("SELECT deleted FROM deleted WHERE id = $1", campaign.id)
+        deleted = await db.fetchrow("SELECT * FROM deleted WHERE id = $1", campaign.id)
         if deleted is not None:
+            moment = contract.to_text(sound("deleted", deleted)["deleted"])
             raise StoreError(
-                f"campaign {campaign.id} was deleted at {contract.to_text(deleted[0])}, and stays so; a draft with "
+                f"campaign {campaign.id} was deleted at {moment}, and stays so; a draft with "
                 "another title makes another campaign",
                 contract.DELETED,
             )
-        made = await db.fetchrow(
-            "INSERT INTO campaigns (id, title, document, opens, closes, created, max_reports, salt, uploads_need) "
-            "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) DO NOTHING RETURNING number",
-            *(campaign.id, campaign.title, campaign.document, campaign.opens, campaign.closes, await db.now()),
-            *(max_reports, os.urandom(contract.SALT_BYTES) if federated else None, uploads_need),
+        made = await insert_numbered(
+            db,
+            "campaigns",
+            {
+                "id": campaign.id,
+                "title": campaign.title,
+                "document": campaign.document,
+                "opens": campaign.opens,
+                "closes": campaign.closes,
+                "created": await db.now(),
+                "max_reports": max_reports,
+                "uploads_need": uploads_need,
+                "salt": os.urandom(contract.SALT_BYTES) if federated else None,
+                **dict.fromkeys(("overlap", "unchecked", "lost_ids"), 0),
+            },
+            "ON CONFLICT (id) DO NOTHING",
         )
         return made is not None
 
@@ -104,8 +112,8 @@ class Campaigns(Transactions):
 
     @reading
     async def campaigns(self, db: SqlConnection) -> list[CampaignState]:
-        """All campaigns, oldest first."""
-        return [_state(found) for found in await db.fetch(f"{_STATES} ORDER BY number")]
+        """All campaigns, oldest first; of one that is damaged, that it is, and nothing that was counted."""
+        return await _states(db)
 
     async def close_campaign(self, campaign_id: str) -> CampaignState:
         """Accept no more reports. Closing twice changes nothing."""
@@ -122,11 +130,10 @@ class Campaigns(Transactions):
     @writing
     async def _end(self, db: SqlConnection, campaign_id: str, *, at_once: bool) -> CampaignState:
         found, now = await row(db, campaign_id, ALONE), await db.now()
-        changes = ending(found, await reports(db, found.number), now)
+        changes = ending(found, await reports(db, found), now)
         if at_once and found.life.closed is None:
             changes = {"closed": now}
-        for column, value in {**changes, "held_until": None}.items():
-            await put(db, found, column, value)
+        await put(db, found, **changes, held_until=None)
         return await state(db, campaign_id)
 
     @writing
@@ -134,14 +141,13 @@ class Campaigns(Transactions):
         """Take a closing back. Raises StoreError where the campaign is sealed."""
         found = await row(db, campaign_id, ALONE)
         check_reopening(found)
-        await put(db, found, "closed", None)
-        await put(db, found, "over_since", None)
+        await put(db, found, closed=None, over_since=None)
         return await state(db, campaign_id)
 
     @writing
     async def set_uploads_need(self, db: SqlConnection, campaign_id: str, scope: str | None) -> CampaignState:
         """Ask uploads for a token of a scope, or no longer."""
-        await put(db, await row(db, campaign_id), "uploads_need", scope)
+        await put(db, await row(db, campaign_id), uploads_need=scope)
         return await state(db, campaign_id)
 
     async def seal_campaign(self, campaign_id: str, *, at_once: bool = False) -> CampaignState:
@@ -162,7 +168,7 @@ class Campaigns(Transactions):
 
     async def _sealed(self, db: SqlConnection, found: CampaignRow, now: datetime) -> int:
         if found.life.sealed is None:
-            await put(db, found, "sealed", now)
+            await put(db, found, sealed=now)
             await self._forget_ids(db, found.number)
         return found.number
 
@@ -195,17 +201,17 @@ class Campaigns(Transactions):
         for table in OF_CAMPAIGNS:
             await db.execute(f"DELETE FROM {table} WHERE campaign = $1", found.number)
         await db.execute("DELETE FROM campaigns WHERE number = $1", found.number)
-        await db.execute("INSERT INTO deleted (id, deleted) VALUES ($1, $2)", campaign_id, await db.now())
+        await insert(db, "deleted", {"id": campaign_id, "deleted": await db.now()})
 
     @reading
     async def tally(self, db: SqlConnection, campaign_id: str) -> Tally:
         """The exact sums of all reports counted so far. Raises StoreError where what is stored is no tally of it."""
-        number = (await row(db, campaign_id)).number
+        found = await row(db, campaign_id)
         try:
             campaign = Campaign.parse(await document(db, campaign_id), campaign_id)
         except DocumentError as error:
             raise _damaged(campaign_id, error) from error
-        return sum_or_refuse(campaign, await parts(db, number))
+        return sum_or_refuse(campaign, await parts(db, found))
 
     @writing
     async def released_tally(self, db: SqlConnection, campaign: Campaign, every: int) -> Tally:
@@ -213,38 +219,47 @@ class Campaigns(Transactions):
         it, to every group where a device answers all of them.
         """
         # Two instances that release at once wait for each other, and whoever counts for neither of them.
-        number = (await row(db, campaign.id, IN_TURN)).number
-        last = await db.fetchrow("SELECT reports, sums FROM publications WHERE campaign = $1", number)
-        released = sum_or_refuse(campaign, [last["sums"]] if last else [])
-        if await reports(db, number) - (last["reports"] if last else 0) < every:
+        found = await row(db, campaign.id, IN_TURN)
+        released = sum_or_refuse(campaign, await publication(db, found), "publications")
+        if await reports(db, found) - int(released.n.sum()) < every:
             return released
-        tally = sum_or_refuse(campaign, await parts(db, number))
+        tally = sum_or_refuse(campaign, await parts(db, found))
         if devices_counted(campaign, (tally.n - released.n).tolist()) < every:
             return released
-        await publish_tally(db, number, tally)
+        await publish_tally(db, found, tally)
         return tally
 
 
-def sum_or_refuse(campaign: Campaign, parts: Iterable[bytes]) -> Tally:
-    """The sum of parts. Raises StoreError where they are none of this campaign."""
+def sum_or_refuse(campaign: Campaign, parts: Sequence[Row], table: str = "parts") -> Tally:
+    """The sum of parts that were read whole. Raises StoreError where one is damaged, or is none of this campaign."""
+    for part in parts:
+        sound(table, part, campaign.id)
     try:
-        return tally_of_parts(campaign, parts)
+        tally = tally_of_parts(campaign, [part["sums"] for part in parts])
     except ValueError as error:
         raise _damaged(campaign.id, error) from error
+    if int(tally.n.sum()) != sum(part["reports"] for part in parts):
+        raise _damaged(campaign.id, ValueError("its sums are of another number of reports than were counted"))
+    return tally
 
 
 def _damaged(campaign_id: str, error: Exception) -> StoreError:
-    return StoreError(f"campaign {campaign_id} is damaged: {error}; 'ldp-aggregator fsck' tells what else is")
+    return StoreError(f"campaign {campaign_id} is damaged: {error}; 'ldp-aggregator fsck' tells what else is", DAMAGED)
 
 
 async def rows(db: SqlConnection) -> list[CampaignRow]:
-    """All campaigns, oldest first."""
-    return [_row(found) for found in await db.fetch(f"SELECT {_COLUMNS} FROM campaigns ORDER BY number")]
+    """All campaigns, oldest first. Raises StoreError where one is damaged."""
+    return [row_of(found) for found in await listed(db)]
+
+
+async def listed(db: SqlConnection) -> Sequence[Row]:
+    """All rows but their documents, oldest first, as they stand there."""
+    return await db.fetch(f"SELECT {_COLUMNS} FROM campaigns ORDER BY number")
 
 
 async def find(db: SqlConnection, campaign_id: str, lock: str = "") -> CampaignRow | None:
     found = await db.fetchrow(f"SELECT {_COLUMNS} FROM campaigns WHERE id = $1 {lock}", campaign_id)
-    return None if found is None else _row(found)
+    return None if found is None else row_of(found)
 
 
 async def row(db: SqlConnection, campaign_id: str, lock: str = "") -> CampaignRow:
@@ -267,78 +282,144 @@ async def document(db: SqlConnection, campaign_id: str) -> bytes:
 
 async def state(db: SqlConnection, campaign_id: str) -> CampaignState:
     """Raises StoreError."""
-    found = await db.fetchrow(f"{_STATES} WHERE id = $1", campaign_id)
-    if found is None:
-        raise unknown_campaign(campaign_id)
-    return _state(found)
+    found = await row(db, campaign_id)
+    [only] = await _states(db, found.number)
+    if only.damaged:
+        await reports(db, found)
+        await versions(db, found)
+        raise _damaged(campaign_id, ValueError("a row of it does not agree with its check"))
+    return only
 
 
-async def put(db: SqlConnection, row: CampaignRow, column: str, value: datetime | str | bytes | None) -> None:
-    await db.execute(f"UPDATE campaigns SET {column} = $2 WHERE number = $1", row.number, value)
+async def _states(db: SqlConnection, number: int | None = None) -> list[CampaignState]:
+    """The states of one campaign, or of all."""
+    which, values = ("", ()) if number is None else ("WHERE campaign = $1", (number,))
+    heads, models = [
+        _by_campaign(await db.fetch(f"SELECT campaign, {columns} FROM {table} {which}", *values))
+        for table, columns in (("parts", _HEAD), ("models", VERSION_COLUMNS))
+    ]
+    shares = "(SELECT count(*) FROM shares WHERE campaign = number) AS shares"
+    found = await db.fetch(
+        f"SELECT {_COLUMNS}, {shares} FROM campaigns {which.replace('campaign', 'number')} ORDER BY number", *values
+    )
+    return [_state(one, heads.get(one["number"], ()), models.get(one["number"], ())) for one in found]
+
+
+def _by_campaign(found: Sequence[Row]) -> dict[int, list[Row]]:
+    members: dict[int, list[Row]] = {}
+    for one in found:
+        members.setdefault(one["campaign"], []).append(one)
+    return members
+
+
+async def put(db: SqlConnection, row: CampaignRow, **changes: datetime | str | bytes | int | None) -> None:
+    """Change columns of a campaign."""
+    await change(db, "campaigns", ("number", row.number), changes)
 
 
 async def arrivals(db: SqlConnection, row: CampaignRow) -> Arrivals:
-    found = await db.fetchrow(f"SELECT {', '.join(_ARRIVED.values())} FROM parts WHERE campaign = $1", row.number)
-    return row.arrivals(*found) if found is not None else row.arrivals(0, 0, None)
+    """Tell how its reports came."""
+    return _arrivals(row, await _heads(db, row))
 
 
-async def reports(db: SqlConnection, number: int) -> int:
-    found = await db.fetchrow(f"SELECT {_ARRIVED['reports']} FROM parts WHERE campaign = $1", number)
-    return 0 if found is None else int(found[0])
+async def reports(db: SqlConnection, row: CampaignRow) -> int:
+    """Count the reports of a campaign."""
+    return sum(part["reports"] for part in await _heads(db, row))
 
 
 async def room(db: SqlConnection, row: CampaignRow) -> int | None:
     """Return the number of reports that the campaign still takes; None where nothing limits it."""
-    return None if row.max_reports is None else max(row.max_reports - await reports(db, row.number), 0)
+    return None if row.max_reports is None else max(row.max_reports - await reports(db, row), 0)
 
 
-async def parts(db: SqlConnection, number: int) -> list[bytes]:
-    return [found[0] for found in await db.fetch("SELECT sums FROM parts WHERE campaign = $1", number)]
+async def _heads(db: SqlConnection, row: CampaignRow) -> list[Row]:
+    found = await db.fetch(f"SELECT {_HEAD} FROM parts WHERE campaign = $1", row.number)
+    return [sound("parts", part, row.id) for part in found]
+
+
+async def parts(db: SqlConnection, row: CampaignRow) -> Sequence[Row]:
+    """The parts of a campaign whole, for :func:`sum_or_refuse`."""
+    return await db.fetch(f"SELECT {_HEAD}, sums FROM parts WHERE campaign = $1", row.number)
+
+
+async def versions(db: SqlConnection, row: CampaignRow) -> list[int]:
+    """The versions of its models, in increasing order. None is the latest before all were seen to be sound."""
+    found = await db.fetch(f"SELECT {VERSION_COLUMNS} FROM models WHERE campaign = $1 ORDER BY version", row.number)
+    return [sound("models", one, row.id)["version"] for one in found]
+
+
+ADD_PART: Final = (
+    "INSERT INTO parts (campaign, reports, vouched, least_batch, digest, checked, sums) "
+    "VALUES ($1, $2, $3, $4, $5, $6, $7)"
+)
+
+
+def part_of(campaign_id: str, reports: int, sums: bytes, vouched: int, least_batch: int | None) -> dict[str, Any]:
+    """A part with its check, as it is written."""
+    values = {"reports": reports, "vouched": vouched, "least_batch": least_batch, "digest": digest_of(sums)}
+    return {**values, "checked": check_of("parts", values, campaign_id), "sums": sums}
 
 
 async def add_part(
-    db: SqlConnection, number: int, reports: int, sums: bytes, vouched: int = 0, least_batch: int | None = None
+    db: SqlConnection, row: CampaignRow, reports: int, sums: bytes, vouched: int = 0, least_batch: int | None = None
 ) -> None:
-    statement = "INSERT INTO parts (campaign, reports, sums, vouched, least_batch) VALUES ($1, $2, $3, $4, $5)"
-    await db.execute(statement, number, reports, sums, vouched, least_batch)
+    """Add a part to what was counted."""
+    await db.execute(ADD_PART, row.number, *part_of(row.id, reports, sums, vouched, least_batch).values())
 
 
-async def add_sum(db: SqlConnection, number: int, tally: Tally, members: Sequence[Row]) -> None:
+async def add_sum(db: SqlConnection, row: CampaignRow, tally: Tally, members: Sequence[Row]) -> None:
     """Add a tally as one part, with what its ``members`` say of how the reports came."""
     least = min((part["least_batch"] for part in members if part["least_batch"] is not None), default=None)
     counted, vouched = (sum(part[name] for part in members) for name in ("reports", "vouched"))
-    await add_part(db, number, counted, part_of_tally(tally), vouched, least)
+    await add_part(db, row, counted, part_of_tally(tally), vouched, least)
 
 
-async def compact(db: SqlConnection, campaign: Campaign, number: int) -> None:
+async def compact(db: SqlConnection, campaign: Campaign, row: CampaignRow) -> None:
     """Replace small parts that nobody else is replacing by their sum. Raises StoreError where they are damaged."""
     smallest_first = "SELECT part, length(sums) AS size FROM parts WHERE campaign = $1 ORDER BY size, part"
-    sizes = await db.fetch(f"{smallest_first} FOR UPDATE SKIP LOCKED", number)
+    sizes = await db.fetch(f"{smallest_first} FOR UPDATE SKIP LOCKED", row.number)
     chosen = [found["part"] for found in sizes[: compactable([found["size"] for found in sizes])]]
-    members = await db.fetch(
-        f"DELETE FROM parts WHERE part IN ({', '.join(map(str, chosen))}) RETURNING reports, vouched, least_batch, sums"
-    )
-    await add_sum(db, number, sum_or_refuse(campaign, [part["sums"] for part in members]), members)
+    members = await db.fetch(f"DELETE FROM parts WHERE part IN ({', '.join(map(str, chosen))}) RETURNING {_HEAD}, sums")
+    await add_sum(db, row, sum_or_refuse(campaign, members), members)
 
 
-async def publish_tally(db: SqlConnection, number: int, tally: Tally) -> None:
+async def publication(db: SqlConnection, row: CampaignRow) -> Sequence[Row]:
+    """Return what was last published of a campaign that fixes when, for :func:`sum_or_refuse`; at most one row."""
+    return await db.fetch(f"SELECT {_RELEASED} FROM publications WHERE campaign = $1", row.number)
+
+
+async def publish_tally(db: SqlConnection, row: CampaignRow, tally: Tally) -> None:
     """Note what is published of a campaign that fixes when."""
-    statement = (
-        "INSERT INTO publications (campaign, reports, sums) VALUES ($1, $2, $3) "
-        "ON CONFLICT (campaign) DO UPDATE SET reports = excluded.reports, sums = excluded.sums"
-    )
-    await db.execute(statement, number, int(tally.n.sum()), part_of_tally(tally))
+    sums = part_of_tally(tally)
+    values = {"reports": int(tally.n.sum()), "digest": digest_of(sums), "sums": sums}
+    replaced = ", ".join(f"{name} = excluded.{name}" for name in (*values, "checked"))
+    more = f"ON CONFLICT (campaign) DO UPDATE SET {replaced}"
+    await insert(db, "publications", values, (row.number, row.id), more)
 
 
-def _row(found: Row) -> CampaignRow:
+def row_of(found: Row) -> CampaignRow:
+    """A campaign's row, checked."""
+    sound("campaigns", found)
     values: dict[str, Any] = {name: found[name] for name in _NAMES}
     return CampaignRow(life=Life(*(found[name] for name in _TIMES)), **values)
 
 
-def _state(found: Row) -> CampaignState:
-    row = _row(found)
-    arrived = row.arrivals(found["reports"], found["vouched"], found["least_batch"])
+def _arrivals(row: CampaignRow, heads: Sequence[Row]) -> Arrivals:
+    least = min((part["least_batch"] for part in heads if part["least_batch"] is not None), default=None)
+    return row.arrivals(sum(part["reports"] for part in heads), sum(part["vouched"] for part in heads), least)
+
+
+def _state(found: Row, heads: Sequence[Row], models: Sequence[Row]) -> CampaignState:
+    values = dict(found)
+    shares = values.pop("shares")
+    try:
+        row = row_of(values)
+        arrived = _arrivals(row, [sound("parts", part, row.id) for part in heads])
+        latest = max((sound("models", one, row.id)["version"] for one in models), default=None)
+    except StoreError:
+        beginning = datetime.fromtimestamp(0, timezone.utc)
+        return CampaignState(str(found["id"]), "", beginning, Life(None, None, None), None, 0, None, damaged=True)
     return CampaignState(
-        *(row.id, row.title, row.created, row.life, row.max_reports, arrived.reports, found["model_version"]),
-        *(row.salt is not None, found["shares"], arrived, row.over_since, row.uploads_need),
+        *(row.id, row.title, row.created, row.life, row.max_reports, arrived.reports, latest),
+        *(row.salt is not None, shares, arrived, row.over_since, row.uploads_need),
     )

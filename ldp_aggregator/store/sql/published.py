@@ -9,7 +9,8 @@ from datetime import datetime
 from ldp_aggregator.store import contract
 from ldp_aggregator.store.contract import Origin, PublishedModel, StoreError
 from ldp_aggregator.store.sql import campaigns
-from ldp_aggregator.store.sql.tables import SqlConnection, Transactions, new_generation, reading, writing
+from ldp_aggregator.store.sql.checks import change, digest_of, insert, sound
+from ldp_aggregator.store.sql.tables import Row, SqlConnection, Transactions, new_generation, reading, writing
 
 
 class Published(Transactions):
@@ -18,24 +19,27 @@ class Published(Transactions):
     @writing
     async def publish_model(self, db: SqlConnection, campaign_id: str, document: str) -> PublishedModel:
         """Keep a model under the next version."""
-        number = (await campaigns.row(db, campaign_id, campaigns.IN_TURN)).number
-        last = await db.fetchrow("SELECT max(version) FROM models WHERE campaign = $1", number)
-        version = max((last and last[0]) or 0, (await origin(db)).version_floor) + 1
-        now = await db.now()
-        statement = "INSERT INTO models (campaign, version, document, created) VALUES ($1, $2, $3, $4)"
-        await db.execute(statement, number, version, document, now)
-        return PublishedModel(version, document, now)
+        row = await campaigns.row(db, campaign_id, campaigns.IN_TURN)
+        version = max(0, (await origin(db)).version_floor, *await campaigns.versions(db, row)) + 1
+        now, digest = await db.now(), digest_of(document)
+        values = {"version": version, "created": now, "digest": digest, "document": document}
+        await insert(db, "models", values, (row.number, row.id))
+        return PublishedModel(version, document, now, digest.hex())
 
     @reading
     async def model(self, db: SqlConnection, campaign_id: str, version: int | None = None) -> PublishedModel | None:
         """A version of the model, by default the latest; None where there is none."""
+        row = await campaigns.row(db, campaign_id)
+        versions = await campaigns.versions(db, row)
+        chosen = (version if version in versions else None) if version is not None else max(versions, default=None)
         found = await db.fetchrow(
-            "SELECT version, document, created FROM models WHERE campaign = $1 AND version = coalesce($2, version) "
-            "ORDER BY version DESC LIMIT 1",
-            (await campaigns.row(db, campaign_id)).number,
-            version,
+            f"SELECT {campaigns.VERSION_COLUMNS}, document FROM models WHERE campaign = $1 AND version = $2",
+            *(row.number, chosen),
         )
-        return None if found is None else PublishedModel(**found)
+        if found is None:
+            return None
+        sound("models", found, row.id)
+        return PublishedModel(found["version"], found["document"], found["created"], found["digest"].hex())
 
     @reading
     async def origin(self, db: SqlConnection) -> Origin:
@@ -44,13 +48,13 @@ class Published(Transactions):
     @reading
     async def archived_at(self, db: SqlConnection) -> str | None:
         """The address that its reports were archived at last, None where they never were."""
-        found = await db.fetchrow("SELECT archive FROM origin")
-        return None if found is None else found[0]
+        found = await db.fetchrow("SELECT * FROM origin")
+        return None if found is None else sound("origin", found)["archive"]
 
     @writing
     async def note_archive(self, db: SqlConnection, address: str) -> None:
         """Remember that they are archived there: whoever deletes a campaign has to know."""
-        await db.execute("UPDATE origin SET archive = $1", address)
+        await change_origin(db, archive=address)
 
     @writing
     async def put_directory(self, db: SqlConnection, key: str, version: int, document: bytes) -> None:
@@ -60,34 +64,50 @@ class Published(Transactions):
         """
         # Two that are put at once wait for each other: reading and replacing are one.
         await db.fetch("SELECT 1 FROM origin FOR UPDATE")
-        kept = await db.fetchrow("SELECT version, document FROM directories WHERE key = $1", key)
+        kept = await _directory(db, key)
         if kept is not None and version <= kept["version"]:
             if (version, document) == (kept["version"], bytes(kept["document"])):
                 return
             text = f"version {kept['version']} of this publisher's directory is kept; sign a later one"
             raise StoreError(text, contract.OLDER)
-        await db.execute(
-            "INSERT INTO directories (key, version, document) VALUES ($1, $2, $3) "
-            "ON CONFLICT (key) DO UPDATE SET version = excluded.version, document = excluded.document",
-            *(key, version, document),
-        )
+        values = {"key": key, "version": version, "digest": digest_of(document), "document": document}
+        replaced = ", ".join(f"{name} = excluded.{name}" for name in (*values, "checked"))
+        await insert(db, "directories", values, more=f"ON CONFLICT (key) DO UPDATE SET {replaced}")
 
     @reading
     async def directory(self, db: SqlConnection, key: str) -> bytes | None:
         """The newest directory of a publisher."""
-        kept = await db.fetchrow("SELECT document FROM directories WHERE key = $1", key)
-        return None if kept is None else bytes(kept[0])
+        kept = await _directory(db, key)
+        return None if kept is None else bytes(kept["document"])
+
+
+async def _directory(db: SqlConnection, key: str) -> Row | None:
+    kept = await db.fetchrow("SELECT * FROM directories WHERE key = $1", key)
+    return None if kept is None else sound("directories", kept)
 
 
 async def origin(db: SqlConnection) -> Origin:
-    found = await db.fetchrow("SELECT generation, version_floor, is_copy FROM origin")
-    return Origin(found["generation"], found["version_floor"], bool(found["is_copy"])) if found else Origin("", 0, True)
+    found = await db.fetchrow("SELECT * FROM origin")
+    if found is None:
+        return Origin("", 0, True)
+    sound("origin", found)
+    return Origin(found["generation"], found["version_floor"], bool(found["is_copy"]))
+
+
+async def begin_origin(db: SqlConnection) -> None:
+    """Write it into tables that were just made."""
+    await insert(db, "origin", {"generation": new_generation(), "version_floor": 0, "is_copy": 0, "archive": None})
+
+
+async def change_origin(db: SqlConnection, **changes: str | int | None) -> None:
+    """Change columns of it."""
+    await change(db, "origin", ("generation", (await origin(db)).generation), changes)
 
 
 async def highest_version(db: SqlConnection) -> int:
     """The highest version that a model of any campaign was published under, or might have been."""
-    found = await db.fetchrow("SELECT max(version) FROM models")
-    return max((found and found[0]) or 0, (await origin(db)).version_floor)
+    of_all = [await campaigns.versions(db, row) for row in await campaigns.rows(db)]
+    return max((await origin(db)).version_floor, *(version for of_one in of_all for version in of_one), 0)
 
 
 async def renew(db: SqlConnection, now: datetime, *floors: int) -> None:
@@ -98,6 +118,4 @@ async def renew(db: SqlConnection, now: datetime, *floors: int) -> None:
     from 1, or from the seconds of an earlier restore.
     """
     floor = max(int(now.timestamp()), await highest_version(db), *floors)
-    await db.execute(
-        "UPDATE origin SET generation = $1, version_floor = $2, is_copy = 0, archive = NULL", new_generation(), floor
-    )
+    await change_origin(db, generation=new_generation(), version_floor=floor, is_copy=0, archive=None)

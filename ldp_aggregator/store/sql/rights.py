@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 
 from ldp_aggregator.store import contract
 from ldp_aggregator.store.contract import Act, LoggedAct, Restored, StoredToken, StoreError
+from ldp_aggregator.store.sql.checks import change, insert, insert_numbered, sound
 from ldp_aggregator.store.sql.tables import MOST, Row, SqlConnection, Transactions, reading, writing
 
 
@@ -54,7 +55,7 @@ class Rights(Transactions):
         if until is None:
             await _revoke(db, name)
         else:
-            await db.execute("UPDATE tokens SET expires = $2 WHERE name = $1", name, min(until, old.expires or until))
+            await change(db, "tokens", ("name", name), {"expires": min(until, old.expires or until)})
         await _add_token(db, replace(token, speaks_for=old.node))
         return True
 
@@ -66,7 +67,7 @@ class Rights(Transactions):
     @writing
     async def end_act(self, db: SqlConnection, number: int, outcome: str) -> None:
         """Write down how it ended."""
-        await db.execute("UPDATE acts SET outcome = $2 WHERE number = $1", number, outcome)
+        await change(db, "acts", ("number", number), {"outcome": outcome})
 
     @reading
     async def acts(
@@ -74,12 +75,11 @@ class Rights(Transactions):
     ) -> Sequence[LoggedAct]:
         """The entries, of one campaign or of all, the ``last`` so many or all; oldest first."""
         found = await db.fetch(
-            "SELECT number, moment, outcome, actor, act, campaign, detail FROM acts "
-            "WHERE CAST($1 AS text) IS NULL OR campaign = $1 ORDER BY number DESC LIMIT $2",
+            "SELECT * FROM acts WHERE CAST($1 AS text) IS NULL OR campaign = $1 ORDER BY number DESC LIMIT $2",
             campaign_id,
             MOST if last is None else last,
         )
-        return [LoggedAct(number, moment, Act(*act), outcome) for number, moment, outcome, *act in found[::-1]]
+        return [_logged(sound("acts", entry)) for entry in found[::-1]]
 
 
 async def named_token(db: SqlConnection, name: str, lock: str = "") -> StoredToken | None:
@@ -88,40 +88,43 @@ async def named_token(db: SqlConnection, name: str, lock: str = "") -> StoredTok
 
 async def begin_act(db: SqlConnection, act: Act, outcome: str, now: datetime) -> int:
     """An entry of the log; returns its number."""
-    entry = await db.fetchrow(
-        "INSERT INTO acts (moment, actor, act, campaign, detail, outcome) VALUES ($1, $2, $3, $4, $5, $6) "
-        "RETURNING number",
-        *(now, act.actor, act.act, act.campaign, act.detail, outcome),
-    )
-    return int(entry[0]) if entry is not None else 0
+    return await insert_numbered(db, "acts", {"moment": now, **asdict(act), "outcome": outcome}) or 0
 
 
 async def forget_rights(db: SqlConnection, now: datetime, *, keep_shares: bool) -> Restored:
     """Revoke every token and drop every share: some may have been revoked or withdrawn since."""
-    revoked = await db.execute("UPDATE tokens SET revoked = $1 WHERE revoked IS NULL", now)
-    return Restored(revoked, 0 if keep_shares else await db.execute("DELETE FROM shares"))
+    names = [found[0] for found in await db.fetch("SELECT name FROM tokens WHERE revoked IS NULL")]
+    for name in names:
+        await change(db, "tokens", ("name", name), {"revoked": now})
+    return Restored(len(names), 0 if keep_shares else await db.execute("DELETE FROM shares"))
 
 
 async def _add_token(db: SqlConnection, token: StoredToken) -> None:
     """The database decides who has the name, whoever else is adding one."""
-    added = await db.fetchrow(
-        "INSERT INTO tokens (name, scope, digest, created, expires, campaigns, speaks_for) "
-        "VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (name) DO NOTHING RETURNING name",
-        *(token.name, token.scope, token.digest, token.created, token.expires),
-        *(None if token.campaigns is None else " ".join(token.campaigns), token.speaks_for),
-    )
+    campaigns_ = None if token.campaigns is None else " ".join(token.campaigns)
+    values = {**asdict(token), "revoked": None, "campaigns": campaigns_}
+    added = await insert(db, "tokens", values, more="ON CONFLICT (name) DO NOTHING RETURNING name")
     if added is None:
         # A name is never used again, so that what it did stays its own.
         raise StoreError(f"a token with the name {token.name!r} exists already; choose another name")
 
 
 async def _revoke(db: SqlConnection, name: str) -> bool:
-    statement = "UPDATE tokens SET revoked = $2 WHERE name = $1 AND revoked IS NULL"
-    return bool(await db.execute(statement, name, await db.now()))
+    token = await named_token(db, name, "FOR NO KEY UPDATE")
+    if token is None or token.revoked is not None:
+        return False
+    await change(db, "tokens", ("name", name), {"revoked": await db.now()})
+    return True
 
 
 def _token(row: Row | None) -> StoredToken | None:
     if row is None:
         return None
-    campaigns_ = None if row["campaigns"] is None else tuple(row["campaigns"].split())
-    return StoredToken(**{**row, "campaigns": campaigns_})
+    values = dict(sound("tokens", row))
+    del values["checked"]
+    return StoredToken(**{**values, "campaigns": None if row["campaigns"] is None else tuple(row["campaigns"].split())})
+
+
+def _logged(entry: Row) -> LoggedAct:
+    act = Act(*(entry[name] for name in ("actor", "act", "campaign", "detail")))
+    return LoggedAct(entry["number"], entry["moment"], act, entry["outcome"])

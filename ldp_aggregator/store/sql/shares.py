@@ -6,16 +6,18 @@ revocation happens before or after, never during).
 
 from __future__ import annotations
 
-import hashlib
 import os
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from ldp_aggregator.node_statistics import Releases, has_other_rows
 from ldp_aggregator.store.contract import SALT_BYTES, ShareDigests, Shares, StoredShare, StoredToken
 from ldp_aggregator.store.decisions import CampaignRow, refuse_node, takes_reports
 from ldp_aggregator.store.sql import campaigns
+from ldp_aggregator.store.sql.checks import digest_of, insert, sound
 from ldp_aggregator.store.sql.rights import named_token
-from ldp_aggregator.store.sql.tables import SqlConnection, reading, writing
+from ldp_aggregator.store.sql.tables import Row, SqlConnection, reading, writing
 
 
 class NodeShares(campaigns.Campaigns):
@@ -41,22 +43,20 @@ class NodeShares(campaigns.Campaigns):
         # What decides a campaign's kind waits for the uploads under way, and they wait for it.
         alone = await _is_open(db, await campaigns.row(db, campaign_id))
         row = await campaigns.row(db, campaign_id, campaigns.ALONE if alone else campaigns.TOGETHER)
-        counted = await campaigns.reports(db, row.number) if row.may_become_federated else 0
+        counted = await campaigns.reports(db, row) if row.may_become_federated else 0
         now = await db.now()
         shown = await named_token(db, token, "FOR SHARE")
         takes_shares = not takes_reports(row.salt, row.max_reports, counted)
         refused = refuse_node(takes_shares, row.life, now, token_in_use=_has_say(shown, node, now))
         if refused is None:
             if row.salt is None:
-                await campaigns.put(db, row, "salt", os.urandom(SALT_BYTES))
+                await campaigns.put(db, row, salt=os.urandom(SALT_BYTES))
             # A repeated share keeps its time: nothing has changed.
-            await db.execute(
-                "INSERT INTO shares (campaign, node, share, digest, received) VALUES ($1, $2, $3, $4, $5) "
-                "ON CONFLICT (campaign, node) DO UPDATE SET share = excluded.share, digest = excluded.digest, "
-                "received = excluded.received WHERE shares.digest <> excluded.digest",
-                *(row.number, node, share, hashlib.sha256(share).digest(), now),
-            )
-            await _count_release(db, row.number, node, share)
+            values = {"node": node, "received": now, "digest": digest_of(share), "share": share}
+            replaced = ", ".join(f"{name} = excluded.{name}" for name in (*values, "checked"))
+            more = f"ON CONFLICT (campaign, node) DO UPDATE SET {replaced} WHERE shares.digest <> excluded.digest"
+            await insert(db, "shares", values, (row.number, row.id), more)
+            await _count_release(db, row, node, share)
         return refused
 
     @writing
@@ -83,15 +83,18 @@ class NodeShares(campaigns.Campaigns):
         row = await campaigns.row(db, campaign_id)
         if row.salt is None:
             return None
-        found = await db.fetch("SELECT node, share, received FROM shares WHERE campaign = $1 ORDER BY node", row.number)
-        return Shares(row.salt, tuple(StoredShare(**one) for one in found), await _releases(db, row.number))
+        found = [sound("shares", one, row.id) for one in await stored_shares(db, row.number)]
+        members = tuple(StoredShare(one["node"], one["share"], one["received"]) for one in found)
+        return Shares(row.salt, members, await _releases(db, row))
 
     @reading
     async def share_digests(self, db: SqlConnection, campaign_id: str) -> ShareDigests:
         """Return what tells whether anything has changed."""
-        number = (await campaigns.row(db, campaign_id)).number
-        found = {node: digest for node, _, digest, _ in await stored_shares(db, number)}
-        return tuple((node, found.get(node), sent) for node, sent in await _releases(db, number))
+        row = await campaigns.row(db, campaign_id)
+        columns = "node, received, digest, checked"
+        shares = await db.fetch(f"SELECT {columns} FROM shares WHERE campaign = $1", row.number)
+        found = {one["node"]: one["digest"] for one in shares if sound("shares", one, row.id)}
+        return tuple((node, found.get(node), sent) for node, sent in await _releases(db, row))
 
 
 def _has_say(shown: StoredToken | None, node: str, now: datetime) -> bool:
@@ -101,37 +104,40 @@ def _has_say(shown: StoredToken | None, node: str, now: datetime) -> bool:
 
 async def _is_open(db: SqlConnection, row: CampaignRow) -> bool:
     """It is not decided what a campaign takes."""
-    return row.may_become_federated and not await campaigns.reports(db, row.number)
+    return row.may_become_federated and not await campaigns.reports(db, row)
 
 
-async def _count_release(db: SqlConnection, number: int, node: str, share: bytes) -> None:
+async def _count_release(db: SqlConnection, row: CampaignRow, node: str, share: bytes) -> None:
     """Count a share once, whatever became of it since. A node's first one has nothing to differ from.
 
     Of two first ones that meet, neither sees the other, and neither is believed to be of other rows.
     """
-    sent = await db.fetchrow("SELECT 1 FROM releases WHERE campaign = $1 AND node = $2 LIMIT 1", number, node)
-    await db.execute(
-        "INSERT INTO releases (campaign, node, digest, other_rows) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
-        *(number, node, hashlib.sha256(share).digest(), int(has_other_rows(share) and sent is not None)),
-    )
+    sent = await db.fetchrow("SELECT 1 FROM releases WHERE campaign = $1 AND node = $2 LIMIT 1", row.number, node)
+    other_rows = int(has_other_rows(share) and sent is not None)
+    await insert_release(db, row, {"node": node, "digest": digest_of(share), "other_rows": other_rows})
 
 
-async def _releases(db: SqlConnection, number: int) -> tuple[tuple[str, Releases], ...]:
+async def insert_release(db: SqlConnection, row: CampaignRow, values: Mapping[str, Any]) -> None:
+    """Write down a share that was sent; one that is known stays as it is."""
+    await insert(db, "releases", values, (row.number, row.id), "ON CONFLICT DO NOTHING")
+
+
+async def sent_shares(db: SqlConnection, row: CampaignRow) -> list[Row]:
+    """Every share that was ever sent to a campaign: node, digest, and whether it is of other rows; sorted by node."""
+    columns = "node, digest, other_rows, checked"
+    found = await db.fetch(f"SELECT {columns} FROM releases WHERE campaign = $1 ORDER BY node", row.number)
+    return [sound("releases", one, row.id) for one in found]
+
+
+async def _releases(db: SqlConnection, row: CampaignRow) -> tuple[tuple[str, Releases], ...]:
     """Count the shares of every node that ever sent one to the campaign, sorted."""
-    found = await db.fetch(
-        "SELECT node, count(*) AS sent, CAST(sum(other_rows) AS bigint) AS other_rows FROM releases "
-        "WHERE campaign = $1 GROUP BY node ORDER BY node",
-        number,
-    )
-    return tuple((node, Releases(sent - other_rows - 1, other_rows)) for node, sent, other_rows in found)
+    found: dict[str, list[int]] = {}
+    for one in await sent_shares(db, row):
+        found.setdefault(one["node"], []).append(one["other_rows"])
+    return tuple((node, Releases(len(of_one) - sum(of_one) - 1, sum(of_one))) for node, of_one in found.items())
 
 
-async def stored_shares(db: SqlConnection, number: int) -> list[tuple[str, bytes, bytes, bool]]:
-    """Node, share and digest of every row, as they stand there, and whether the share is counted."""
-    rows = await db.fetch(
-        "SELECT node, share, digest, EXISTS (SELECT 1 FROM releases WHERE releases.campaign = shares.campaign "
-        "AND releases.node = shares.node AND releases.digest = shares.digest) AS counted "
-        "FROM shares WHERE campaign = $1 ORDER BY node",
-        number,
-    )
-    return [(node, share, digest, bool(counted)) for node, share, digest, counted in rows]
+async def stored_shares(db: SqlConnection, number: int) -> Sequence[Row]:
+    """Every row, as it stands there."""
+    columns = "node, received, digest, checked, share"
+    return await db.fetch(f"SELECT {columns} FROM shares WHERE campaign = $1 ORDER BY node", number)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Final
 
-from ldp_aggregator.counting.parts import tally_of_parts
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.node_statistics import decode_share
-from ldp_aggregator.store.contract import Counting
+from ldp_aggregator.store.contract import Counting, StoreError
 from ldp_aggregator.store.decisions import CampaignRow
 from ldp_aggregator.store.sql import campaigns
+from ldp_aggregator.store.sql.checks import damage_of
 from ldp_aggregator.store.sql.published import Published
 from ldp_aggregator.store.sql.rights import Rights
-from ldp_aggregator.store.sql.shares import NodeShares, stored_shares
-from ldp_aggregator.store.sql.tables import SqlConnection
+from ldp_aggregator.store.sql.shares import NodeShares
+from ldp_aggregator.store.sql.tables import OF_CAMPAIGNS, Row, SqlConnection
 from ldp_protocols import Campaign, DocumentError
 
 
@@ -31,39 +30,73 @@ class Damage:
         return f"{self.campaign}: {self.problem}" if self.campaign else self.problem
 
 
-def check_campaign(
-    row: CampaignRow,
-    document: bytes,
-    parts: Sequence[bytes],
-    ids: int | None,
-    shares: Sequence[tuple[str, bytes, bytes, bool]],
-) -> Iterator[str]:
-    """Check one campaign, with everything that is stored of it, as it stands there.
+OF_STORE: Final = ("origin", "tokens", "acts", "directories", "deleted")
+"""The tables of what belongs to no campaign, or outlives it."""
+CheckIds = Callable[[SqlConnection, CampaignRow], Awaitable[tuple[int | None, list[str]]]]
+"""Counts the ids of a campaign that are stored, None for a sealed one, and says what is wrong with them."""
 
-    ``ids`` is how many are stored, None for a sealed campaign, which has none; ``shares`` have node, share and digest,
-    and whether the share is among those that were ever sent.
-    """
+
+async def findings(db: SqlConnection, check_ids: CheckIds, unreadable: tuple[type[Exception], ...]) -> list[Damage]:
+    """Check every row of a store. ``unreadable`` is what the database raises for what it cannot read."""
+    told: list[Damage] = []
+
+    async def look(campaign_id: str | None, problems: Awaitable[list[str]]) -> None:
+        try:
+            async with db.savepoint():
+                told.extend(Damage(campaign_id, problem) for problem in await problems)
+        except (StoreError, *unreadable) as error:
+            told.append(Damage(campaign_id, f"what is stored of it cannot be read: {error}"))
+
+    for table in OF_STORE:
+        await look(None, _problems_of_table(db, table))
+    for found in await campaigns.listed(db):
+        damage = damage_of("campaigns", found)
+        if damage is None:
+            row = campaigns.row_of(found)
+            await look(row.id, _problems_of_campaign(db, row, check_ids))
+        else:
+            told.append(Damage(found["id"], damage))
+    return told
+
+
+async def _problems_of_table(db: SqlConnection, table: str) -> list[str]:
+    found = await db.fetch(f"SELECT * FROM {table}")
+    problems = [damage for row in found if (damage := damage_of(table, row))]
+    if table == "origin" and len(found) != 1:
+        problems.append(f"the store has {len(found)} origins")
+    return problems
+
+
+async def _problems_of_campaign(db: SqlConnection, row: CampaignRow, check_ids: CheckIds) -> list[str]:
+    found = {table: await db.fetch(f"SELECT * FROM {table} WHERE campaign = $1", row.number) for table in OF_CAMPAIGNS}
+    problems = [damage for table in found for one in found[table] if (damage := damage_of(table, one, row.id))]
+    ids, problems_of_ids = await check_ids(db, row)
+    problems += problems_of_ids
     try:
-        campaign = Campaign.parse(document, row.id)
+        campaign = Campaign.parse(await campaigns.document(db, row.id), row.id)
     except ValueError as error:
-        yield str(error)
+        problems.append(str(error))
     else:
-        yield from _problems_of_tally(campaign, row, parts, ids)
-        yield from () if row.salt is None else _problems_of_shares(campaign, shares)
-    if row.salt is None and shares:
-        yield f"{len(shares)} shares are stored, but the campaign takes reports"
+        problems += _problems_of_tally(campaign, row, found["parts"], ids)
+        if row.salt is not None:
+            problems += _problems_of_shares(campaign, found["shares"], found["releases"])
+    if row.salt is None and found["shares"]:
+        problems.append(f"{len(found['shares'])} shares are stored, but the campaign takes reports")
+    return problems
 
 
-def _problems_of_tally(campaign: Campaign, row: CampaignRow, parts: Sequence[bytes], ids: int | None) -> Iterator[str]:
+def _problems_of_tally(campaign: Campaign, row: CampaignRow, parts: Sequence[Row], ids: int | None) -> Iterator[str]:
+    if any(damage_of("parts", part, row.id) for part in parts):
+        return
     try:
-        tally = tally_of_parts(campaign, parts)
-    except ValueError as error:
+        tally = campaigns.sum_or_refuse(campaign, parts)
+    except StoreError as error:
         yield str(error)
         return
     reports = int(tally.n.sum())
     if ids is not None and ids + row.overlap + row.lost_ids != reports:
         twice = f" ({row.overlap} of them for two reports)" if row.overlap else ""
-        lost = f" and {row.lost_ids} were lost with a damaged run" if row.lost_ids else ""
+        lost = f" and {row.lost_ids} were lost with damage" if row.lost_ids else ""
         yield f"{reports} reports are counted, but {ids} ids are stored{twice}{lost}"
     for question, n, counts in zip(campaign.counted, tally.n, tally.counts, strict=True):
         place = f"question {question.index} ({question.mechanism.name})"
@@ -73,16 +106,17 @@ def _problems_of_tally(campaign: Campaign, row: CampaignRow, parts: Sequence[byt
             yield f"{place}: {problem}"
 
 
-def _problems_of_shares(campaign: Campaign, shares: Sequence[tuple[str, bytes, bytes, bool]]) -> Iterator[str]:
-    for node, share, digest, counted in shares:
+def _problems_of_shares(campaign: Campaign, shares: Sequence[Row], releases: Sequence[Row]) -> Iterator[str]:
+    sent = {(one["node"], one["digest"]) for one in releases}
+    for one in shares:
+        if damage_of("shares", one, campaign.id):
+            continue
         try:
-            decode_share(share, campaign)
+            decode_share(one["share"], campaign)
         except DocumentError as error:
-            yield f"the share of {node!r}: {error}"
-        if hashlib.sha256(share).digest() != digest:
-            yield f"the share of {node!r}: its bytes are not those of its digest"
-        if not counted:
-            yield f"the share of {node!r}: it is not among the shares that were sent"
+            yield f"the share of {one['node']!r}: {error}"
+        if (one["node"], one["digest"]) not in sent:
+            yield f"the share of {one['node']!r}: it is not among the shares that were sent"
 
 
 class Store(NodeShares, Rights, Published, Counting):
@@ -90,9 +124,6 @@ class Store(NodeShares, Rights, Published, Counting):
 
     All methods may raise StoreError.
     """
-
-    _UNREADABLE: ClassVar[tuple[type[Exception], ...]]
-    """What the database raises where what is stored of a campaign cannot be read."""
 
     async def check(self) -> list[Damage]:
         """List what is wrong with what is stored: ids and counts that do not agree, documents that are not their id,
@@ -108,23 +139,3 @@ class Store(NodeShares, Rights, Published, Counting):
     def damaged(self) -> int:
         """Campaigns that are counted although what is stored of them was found damaged; :meth:`check` says what is."""
         return 0
-
-    async def _stored_ids(self, db: SqlConnection, number: int) -> int:
-        raise NotImplementedError
-
-    async def _problems_of_ids(self, db: SqlConnection, row: CampaignRow) -> list[str]:
-        raise NotImplementedError
-
-    async def _findings(self, db: SqlConnection) -> list[Damage]:
-        findings: list[Damage] = []
-        for row in await campaigns.rows(db):
-            try:
-                async with db.savepoint():
-                    document, parts = await campaigns.document(db, row.id), await campaigns.parts(db, row.number)
-                    ids = await self._stored_ids(db, row.number) if row.life.sealed is None else None
-                    problems = [*check_campaign(row, document, parts, ids, await stored_shares(db, row.number))]
-                    problems += await self._problems_of_ids(db, row)
-            except self._UNREADABLE as error:
-                problems = [f"what is stored of it cannot be read: {error}"]
-            findings += [Damage(row.id, problem) for problem in problems]
-        return findings

@@ -95,7 +95,7 @@ def for_sqlite(statement: str) -> str:
     return _FOREIGN.sub(lambda found: f"?{found[1]}" if found[1] else "", statement)
 
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "sqlite": {"SERIAL": "INTEGER PRIMARY KEY AUTOINCREMENT", "NAME": "text"},
@@ -108,50 +108,61 @@ CREATE TABLE campaigns (
     number SERIAL, id text NOT NULL UNIQUE, title text NOT NULL,
     opens timestamptz, closes timestamptz, created timestamptz NOT NULL, closed timestamptz, sealed timestamptz,
     over_since timestamptz, held_until timestamptz, max_reports bigint, uploads_need text,
-    overlap bigint NOT NULL DEFAULT 0, unchecked bigint NOT NULL DEFAULT 0, lost_ids bigint NOT NULL DEFAULT 0,
-    salt bytea, document bytea NOT NULL
+    overlap bigint NOT NULL, unchecked bigint NOT NULL, lost_ids bigint NOT NULL,
+    salt bytea, checked bigint NOT NULL, document bytea NOT NULL
 );
-CREATE TABLE deleted (id text PRIMARY KEY, deleted timestamptz NOT NULL);
+CREATE TABLE deleted (id text PRIMARY KEY, deleted timestamptz NOT NULL, checked bigint NOT NULL);
 CREATE TABLE parts (
     part SERIAL, campaign bigint NOT NULL REFERENCES campaigns (number),
-    reports bigint NOT NULL, vouched bigint NOT NULL, least_batch bigint, sums bytea NOT NULL
+    reports bigint NOT NULL, vouched bigint NOT NULL, least_batch bigint,
+    digest bytea NOT NULL, checked bigint NOT NULL, sums bytea NOT NULL
 );
 CREATE INDEX parts_of_campaign ON parts (campaign);
 CREATE TABLE publications (
-    campaign bigint PRIMARY KEY REFERENCES campaigns (number), reports bigint NOT NULL, sums bytea NOT NULL
+    campaign bigint PRIMARY KEY REFERENCES campaigns (number), reports bigint NOT NULL,
+    digest bytea NOT NULL, checked bigint NOT NULL, sums bytea NOT NULL
 );
 CREATE TABLE models (
     campaign bigint NOT NULL REFERENCES campaigns (number),
-    version bigint NOT NULL, document text NOT NULL, created timestamptz NOT NULL,
+    version bigint NOT NULL, created timestamptz NOT NULL,
+    digest bytea NOT NULL, checked bigint NOT NULL, document text NOT NULL,
     PRIMARY KEY (campaign, version)
 );
 CREATE TABLE shares (
     campaign bigint NOT NULL REFERENCES campaigns (number),
-    node NAME NOT NULL, share bytea NOT NULL, digest bytea NOT NULL, received timestamptz NOT NULL,
+    node NAME NOT NULL, received timestamptz NOT NULL,
+    digest bytea NOT NULL, checked bigint NOT NULL, share bytea NOT NULL,
     PRIMARY KEY (campaign, node)
 );
 CREATE TABLE releases (
     campaign bigint NOT NULL REFERENCES campaigns (number),
-    node NAME NOT NULL, digest bytea NOT NULL, other_rows bigint NOT NULL,
+    node NAME NOT NULL, digest bytea NOT NULL, other_rows bigint NOT NULL, checked bigint NOT NULL,
     PRIMARY KEY (campaign, node, digest)
 );
 CREATE TABLE tokens (
     name text PRIMARY KEY, scope text NOT NULL, digest bytea NOT NULL UNIQUE, created timestamptz NOT NULL,
-    revoked timestamptz, expires timestamptz, campaigns text, speaks_for text
+    revoked timestamptz, expires timestamptz, campaigns text, speaks_for text, checked bigint NOT NULL
 );
 CREATE TABLE acts (
     number SERIAL, moment timestamptz NOT NULL, actor text NOT NULL, act text NOT NULL,
-    campaign text, detail text NOT NULL, outcome text NOT NULL
+    campaign text, detail text NOT NULL, outcome text NOT NULL, checked bigint NOT NULL
 );
-CREATE TABLE directories (key text PRIMARY KEY, version bigint NOT NULL, document bytea NOT NULL);
-CREATE TABLE origin (generation text NOT NULL, version_floor bigint NOT NULL, is_copy bigint NOT NULL, archive text)
+CREATE TABLE directories (
+    key text PRIMARY KEY, version bigint NOT NULL,
+    digest bytea NOT NULL, checked bigint NOT NULL, document bytea NOT NULL
+);
+CREATE TABLE origin (
+    generation text NOT NULL, version_floor bigint NOT NULL, is_copy bigint NOT NULL, archive text,
+    checked bigint NOT NULL
+)
 """
 """A campaign has a salt if and only if it is federated; one that somebody is about to have for himself is held, and
 nobody else takes its lock meanwhile; ``lost_ids`` counts the reports whose ids a damaged run has lost. ``releases`` has
 every share that a node ever sent, by its digest, and whether it is of rows that none before it had; ``publications``
 what was last published of a campaign whose document fixes when. ``tokens.campaigns`` are ids with blanks between them.
-An act outlives its campaign, and names it by its id. ``origin`` has a name drawn for the store, the version that its
-models are above, whether it is a backup, and where its reports were archived last."""
+An act outlives its campaign, and names it by its id. ``checked`` is the check of a row, ``digest`` the SHA-256 of its
+content (:mod:`ldp_aggregator.store.sql.checks`); what is large stands last. ``origin`` has a name drawn for the store,
+the version that its models are above, whether it is a backup, and where its reports were archived last."""
 
 OF_CAMPAIGNS: Final = ("parts", "models", "shares", "releases", "publications")
 """The tables that hold what belongs to a campaign; each names it in a column ``campaign``."""
@@ -164,7 +175,6 @@ async def make_tables(db: SqlConnection, database: str, own: str) -> None:
         text = text.replace(f" {word}", f" {meaning}")
     for statement in text.split(";"):
         await db.execute(statement)
-    await db.execute("INSERT INTO origin VALUES ($1, 0, 0, NULL)", new_generation())
 
 
 def new_generation() -> str:

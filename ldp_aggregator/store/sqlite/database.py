@@ -7,10 +7,12 @@ files in a folder beside the database, and belong to the store from the commit o
 
 from __future__ import annotations
 
+import functools
 import os
 import sqlite3
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +21,9 @@ from urllib.parse import quote
 
 import numpy as np
 
-from ldp_aggregator.store.contract import Clock, StoreError, from_text, to_text, utc_now
+from ldp_aggregator.store.contract import DAMAGED, LOG, Clock, StoreError, from_text, to_text, utc_now
+from ldp_aggregator.store.sql.checks import damage_of, insert, sound
+from ldp_aggregator.store.sql.published import begin_origin
 from ldp_aggregator.store.sql.tables import VERSION, Result, Row, check_version, for_sqlite, make_tables
 from ldp_aggregator.store.sqlite.keys import RECORD_BYTES, Hashes, Keys, Recent, keys_of, new_secret
 from ldp_aggregator.store.sqlite.run_files import Draft, Run, open_run, remove_leftovers, write_run
@@ -36,12 +40,24 @@ CHECKPOINT_PAGES: Final = 8_000
 """Pages of the write-ahead log after which a commit copies them into the database file."""
 
 IDS: Final = """
-CREATE TABLE recent_ids (place INTEGER PRIMARY KEY, records BLOB NOT NULL);
-CREATE TABLE runs (name text PRIMARY KEY, campaign bigint NOT NULL REFERENCES campaigns (number), ids bigint NOT NULL)
+CREATE TABLE recent_ids (place INTEGER PRIMARY KEY, checked bigint NOT NULL, records BLOB NOT NULL);
+CREATE TABLE runs (
+    name text PRIMARY KEY, campaign bigint NOT NULL REFERENCES campaigns (number), ids bigint NOT NULL,
+    checked bigint NOT NULL
+)
 """
 """The tables that list the ids, beside those of :mod:`ldp_aggregator.store.sql.tables`."""
 
-sqlite3.register_converter("timestamptz", lambda text: from_text(text.decode()))
+
+def _time(text: bytes) -> datetime | bytes:
+    """A damaged time comes as it stands there, and never agrees with its row's check."""
+    try:
+        return from_text(text.decode())
+    except ValueError:
+        return text
+
+
+sqlite3.register_converter("timestamptz", _time)
 
 
 class SqliteConnection:
@@ -102,6 +118,11 @@ def make_file(path: Path) -> None:
         raise StoreError(f"{path} cannot be opened as a store: {error.strerror}") from error
 
 
+def _text(found: bytes) -> str:
+    """Likewise a damaged text: one of them fails no statement that reads a hundred."""
+    return found.decode(errors="surrogateescape")
+
+
 def open_connection(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     """A connection in autocommit mode; transactions are written out."""
     if sqlite3.sqlite_version_info < LEAST_SQLITE:
@@ -115,6 +136,7 @@ def open_connection(path: Path, *, read_only: bool = False) -> sqlite3.Connectio
         )
         try:
             db.row_factory = sqlite3.Row
+            db.text_factory = _text
             db.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
             db.execute("PRAGMA synchronous = FULL")
             db.execute("PRAGMA foreign_keys = ON")
@@ -163,6 +185,21 @@ def check_file(db: sqlite3.Connection) -> None:
     if application != APPLICATION:
         raise StoreError("the file is a database of another program")
     check_version(version)
+    if _schema(db) != _own_schema():
+        raise StoreError("the store is damaged: its tables are not those of this version; restore a backup", DAMAGED)
+
+
+def _schema(db: sqlite3.Connection) -> list[tuple[str, ...]]:
+    found = db.execute("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema").fetchall()
+    return sorted(tuple(map(str, row)) for row in found)
+
+
+@functools.cache
+def _own_schema() -> list[tuple[str, ...]]:
+    """What the schema of a new store says."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        finish(make_tables(SqliteConnection(db), "sqlite", IDS))
+        return _schema(db)
 
 
 def prepare_file(db: sqlite3.Connection) -> None:
@@ -170,6 +207,7 @@ def prepare_file(db: sqlite3.Connection) -> None:
     with transaction(db):
         if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
             finish(make_tables(SqliteConnection(db), "sqlite", IDS))
+            finish(begin_origin(SqliteConnection(db)))
             db.execute(f"PRAGMA application_id = {APPLICATION}")
             db.execute(f"PRAGMA user_version = {VERSION}")
         check_file(db)
@@ -179,6 +217,8 @@ FOLDER_SUFFIX: Final = ".ids"
 
 _NUMBERS: Final = 1 << 40
 """Commits of a campaign that have a place: the key says both, and a campaign's blobs follow each other."""
+
+_RUN: Final = "runs.name, runs.ids, runs.checked"
 
 _PLACES: Final = "place > ? AND place <= ?"
 
@@ -199,8 +239,16 @@ def drop_ids(db: sqlite3.Connection, number: int) -> None:
 
 
 def sweep_runs(db: sqlite3.Connection) -> None:
-    """Remove what no table lists. Inside a write transaction, so that nobody lists anything meanwhile."""
-    remove_leftovers(runs_folder(db), listed_runs(db))
+    """Remove what no table lists. Inside a write transaction, so that nobody lists anything meanwhile.
+
+    Where the list is damaged nothing is removed: a name that cannot be read may be that of a run.
+    """
+    intact = [row[0] for row in db.execute("PRAGMA integrity_check(runs)").fetchall()] == ["ok"]
+    rows = db.execute(f"SELECT {_RUN}, campaigns.id FROM runs LEFT JOIN campaigns ON number = campaign").fetchall()
+    if intact and not any(_damage_of_run(row, row["id"]) for row in rows):
+        remove_leftovers(runs_folder(db), {row["name"] for row in rows})
+    else:
+        LOG.error("runs of ids were not swept", extra={"reason": DAMAGED})
 
 
 def stored_ids(db: sqlite3.Connection, number: int) -> int:
@@ -209,9 +257,9 @@ def stored_ids(db: sqlite3.Connection, number: int) -> int:
 
 
 def listed_runs(db: sqlite3.Connection) -> dict[str, str]:
-    """The runs of all campaigns: name, and id of the campaign."""
-    rows = db.execute("SELECT runs.name, campaigns.id FROM runs JOIN campaigns ON campaigns.number = runs.campaign")
-    return {row["name"]: row["id"] for row in rows.fetchall()}
+    """The runs of all campaigns: name, and id of the campaign. Raises StoreError where the list is damaged."""
+    rows = db.execute(f"SELECT {_RUN}, campaigns.id FROM runs LEFT JOIN campaigns ON number = campaign").fetchall()
+    return {_sound_run(row, row["id"])["name"]: row["id"] for row in rows}
 
 
 def campaign_id(db: sqlite3.Connection, number: int) -> str:
@@ -220,23 +268,59 @@ def campaign_id(db: sqlite3.Connection, number: int) -> str:
 
 
 def run_sizes(db: sqlite3.Connection, number: int) -> dict[str, int]:
-    """Name and number of ids of every run of a campaign."""
-    rows = db.execute("SELECT name, ids FROM runs WHERE campaign = ? ORDER BY name", (number,))
-    return {row["name"]: row["ids"] for row in rows.fetchall()}
+    """Name and number of ids of every run of a campaign. Raises StoreError where the list is damaged."""
+    rows = db.execute(f"SELECT {_RUN} FROM runs WHERE campaign = ? ORDER BY name", (number,)).fetchall()
+    owner = campaign_id(db, number) if rows else ""
+    return {_sound_run(row, owner)["name"]: row["ids"] for row in rows}
+
+
+def _damage_of_run(row: sqlite3.Row, campaign: str | None) -> str | None:
+    return damage_of("runs", {name: row[name] for name in ("name", "ids", "checked")}, campaign or "")
+
+
+def _sound_run(row: sqlite3.Row, campaign: str | None) -> sqlite3.Row:
+    sound("runs", {name: row[name] for name in ("name", "ids", "checked")}, campaign or "")
+    return row
 
 
 def add_recent(db: sqlite3.Connection, campaign: int, number: int, records: bytes) -> None:
     """Keep what a commit has counted: sorted records of :data:`RECORD_BYTES`."""
-    db.execute("INSERT INTO recent_ids (place, records) VALUES (?, ?)", (campaign * _NUMBERS + number, records))
+    place = campaign * _NUMBERS + number
+    statement = "INSERT INTO recent_ids (place, checked, records) VALUES (?, ?, ?)"
+    db.execute(statement, (place, _check_of_recent(place, records), records))
+
+
+def _check_of_recent(place: int, records: bytes) -> int:
+    return zlib.crc32(records, zlib.crc32(b"recent_ids %d" % place))
 
 
 def recent_after(db: sqlite3.Connection, campaign: int, number: int = 0) -> list[tuple[int, bytes]]:
-    """Number and records of what was added after ``number``."""
+    """Number and records of what was added after ``number``. Raises StoreError where something of it is damaged."""
+    found = []
+    for place, records, damage in _recent_after(db, campaign, number):
+        if damage is not None:
+            raise StoreError(
+                f"campaign {campaign_id(db, campaign)} is damaged: {damage}; "
+                "'ldp-aggregator fsck --take-out-damaged' takes them out",
+                DAMAGED,
+            )
+        found.append((place, records))
+    return found
+
+
+def _recent_after(db: sqlite3.Connection, campaign: int, number: int = 0) -> list[tuple[int, bytes, str | None]]:
+    """Number, records, and what is wrong with them."""
     rows = db.execute(
-        f"SELECT place, records FROM recent_ids WHERE {_PLACES} ORDER BY place",
+        f"SELECT place, checked, records FROM recent_ids WHERE {_PLACES} ORDER BY place",
         (campaign * _NUMBERS + number, (campaign + 1) * _NUMBERS - 1),
-    )
-    return [(row["place"] % _NUMBERS, row["records"]) for row in rows.fetchall()]
+    ).fetchall()
+    found = []
+    for place, checked, records in rows:
+        kept = records if isinstance(records, bytes) else b""
+        sound_ones = kept and len(kept) % RECORD_BYTES == 0 and _check_of_recent(place, kept) == checked
+        damage = None if sound_ones else f"the ids of commit {place % _NUMBERS} do not agree with their check"
+        found.append((place % _NUMBERS, kept, damage))
+    return found
 
 
 def recent_bytes(db: sqlite3.Connection, campaign: int, until: int) -> int:
@@ -254,7 +338,8 @@ def drop_recent(db: sqlite3.Connection, campaign: int, until: int) -> None:
 def list_run(db: sqlite3.Connection, campaign: int, draft: Draft) -> str:
     """Make a draft a run of a campaign; it is one if the transaction commits."""
     name = draft.publish()
-    db.execute("INSERT INTO runs (name, campaign, ids) VALUES (?, ?, ?)", (name, campaign, draft.ids))
+    values = {"name": name, "ids": draft.ids}
+    finish(insert(SqliteConnection(db), "runs", values, (campaign, campaign_id(db, campaign))))
     return name
 
 
@@ -293,12 +378,15 @@ def _unknown(block: Keys, runs: list[Run]) -> Keys:
 def problems_of_ids(db: sqlite3.Connection, number: int) -> list[str]:
     """Look for what is wrong with the ids of a campaign: every file is read whole."""
     found = [problem for name in run_sizes(db, number) if (problem := _problem(db, number, name))]
-    found += [
-        f"the ids of commit {place} end within an id"
-        for place, records in recent_after(db, number)
-        if len(records) % RECORD_BYTES
-    ]
-    return found
+    return found + [damage for _, _, damage in _recent_after(db, number) if damage is not None]
+
+
+def strays(db: sqlite3.Connection) -> list[str]:
+    """Look for what belongs to no campaign: its number is damaged, or the campaign's."""
+    tables = [row["table"] for row in db.execute("PRAGMA foreign_key_check").fetchall()]
+    lost = db.execute("SELECT 1 FROM recent_ids WHERE place / ? NOT IN (SELECT number FROM campaigns)", (_NUMBERS,))
+    tables += ["recent_ids" for _ in lost.fetchall()]
+    return [f"a row of {table} belongs to no campaign" for table in tables]
 
 
 def _problem(db: sqlite3.Connection, number: int, name: str) -> str | None:
@@ -313,7 +401,9 @@ def _problem(db: sqlite3.Connection, number: int, name: str) -> str | None:
 
 @dataclass(frozen=True)
 class TakenOut:
-    """A damaged run that was taken out of a campaign: ``ids`` that it had, and the ``saved`` ones, of sound pages."""
+    """A damaged run, or the ids of a commit, taken out of a campaign: ``ids`` that it had, and the ``saved`` ones, of
+    sound pages.
+    """
 
     campaign: str
     run: str
@@ -343,7 +433,9 @@ def take_out_damaged(db: sqlite3.Connection, number: int) -> list[TakenOut]:
         except StoreError:  # It is missing, or nobody can tell where its pages are.
             saved = 0
         db.execute("DELETE FROM runs WHERE name = ?", (run,))
-        change = "UPDATE campaigns SET lost_ids = lost_ids + ?1, unchecked = unchecked + ?1 WHERE number = ?2"
-        db.execute(change, (size - saved, number))
         taken.append(TakenOut(name, run, problem, size, saved))
+    for place, records, damage in _recent_after(db, number):
+        if damage is not None:
+            db.execute("DELETE FROM recent_ids WHERE place = ?", (number * _NUMBERS + place,))
+            taken.append(TakenOut(name, f"commit {place}", damage, len(records) // RECORD_BYTES, 0))
     return taken

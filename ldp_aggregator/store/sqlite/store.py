@@ -20,8 +20,8 @@ from ldp_aggregator.store.contract import LOG, Clock, Outcome, StoreError, Submi
 from ldp_aggregator.store.decisions import Batch, CampaignRow, in_order
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.published import origin
-from ldp_aggregator.store.sql.store import Damage, Store
-from ldp_aggregator.store.sql.tables import Result, SqlConnection, Work, writing
+from ldp_aggregator.store.sql.store import Damage, Store, findings
+from ldp_aggregator.store.sql.tables import Result, Row, SqlConnection, Work, writing
 from ldp_aggregator.store.sqlite import database
 from ldp_aggregator.store.sqlite.database import SqliteConnection, finish, transaction
 from ldp_aggregator.store.sqlite.id_index import IdSets, Tidier
@@ -35,8 +35,6 @@ class SqliteStore(Store):
     """See :class:`ldp_aggregator.store.Store`. ``path`` is the database file; it is made where absent, unless
     it is only to be read.
     """
-
-    _UNREADABLE = (sqlite3.Error,)
 
     def __init__(self, path: Path, *, clock: Clock | None = None, read_only: bool = False) -> None:
         self._damaged: set[int] = set()
@@ -88,27 +86,31 @@ class SqliteStore(Store):
     async def check(self) -> list[Damage]:
         """Again where runs were merged meanwhile, whose files are gone then."""
 
-        async def listed(_: SqlConnection) -> dict[str, str]:
-            return database.listed_runs(self._reads.raw)
+        async def listed(db: SqlConnection) -> list[Row]:
+            return [tuple(row) for row in await db.fetch("SELECT name FROM runs ORDER BY name")]
 
         for _ in range(CHECKS):
             before = await self._read(listed)
-            findings = await self._read(self._all_findings)
+            found = await self._read(lambda _: all_findings(self._reads))
             if await self._read(listed) == before:
                 break
-        return findings
-
-    async def _all_findings(self, db: SqlConnection) -> list[Damage]:
-        damage = self._reads.raw.execute("PRAGMA integrity_check").fetchall()
-        return [Damage(None, str(row[0])) for row in damage if row[0] != "ok"] + await self._findings(db)
+        return found
 
     @writing
     async def _take_out_damaged(self, db: SqlConnection) -> list[database.TakenOut]:
-        found = [row for row in await campaigns.rows(db) if row.life.sealed is None]
-        return [taken for row in found for taken in database.take_out_damaged(self._writes.raw, row.number)]
+        taken = []
+        for row in await campaigns.rows(db):
+            found = [] if row.life.sealed else database.take_out_damaged(self._writes.raw, row.number)
+            lost = sum(one.ids - one.saved for one in found)
+            # Reports whose ids are lost stay counted; they may be counted once more.
+            await campaigns.put(db, row, lost_ids=row.lost_ids + lost, unchecked=row.unchecked + lost)
+            taken += found
+        return taken
 
     async def take_out_damaged(self) -> list[database.TakenOut]:
-        """Take every damaged run out; what is sound of it stays. Whose ids are lost may be counted once more."""
+        """Take every damaged run out, and the recent ids that do not agree with their check; what is sound of a run
+        stays. Whose ids are lost may be counted once more.
+        """
         taken = await self._take_out_damaged()
         await self._drop_ids(0)
         return taken
@@ -174,22 +176,22 @@ class SqliteStore(Store):
             vouched = decisions.vouched_part(settlement, await campaigns.arrivals(db, row))
         if settlement.counted or vouched:
             sums = encode_part(settlement.sums)
-            await campaigns.add_part(db, row.number, settlement.counted, sums, vouched, settlement.least_batch)
-            await self._compact(db, row.number, batch.campaign)
+            await campaigns.add_part(db, row, settlement.counted, sums, vouched, settlement.least_batch)
+            await self._compact(db, row, batch.campaign)
         return settlement.outcomes
 
-    async def _compact(self, db: SqliteConnection, number: int, campaign: Campaign) -> None:
+    async def _compact(self, db: SqliteConnection, row: CampaignRow, campaign: Campaign) -> None:
         """Add parts up where there are many. That only saves readers some work, so it fails nobody's commit: what is
         damaged is for fsck to tell.
         """
-        many = await db.fetchrow("SELECT count(*) FROM parts WHERE campaign = $1", number)
-        if many is None or many[0] <= COMPACT_AT or number in self._damaged:
+        many = await db.fetchrow("SELECT count(*) FROM parts WHERE campaign = $1", row.number)
+        if many is None or many[0] <= COMPACT_AT or row.number in self._damaged:
             return
         try:
             async with db.savepoint():
-                await campaigns.compact(db, campaign, number)
+                await campaigns.compact(db, campaign, row)
         except StoreError as error:
-            self._damaged.add(number)
+            self._damaged.add(row.number)
             LOG.error("a tally was not compacted", extra={"campaign": campaign.id, "reason": kind_of(error)})
 
     async def _forget_ids(self, db: SqlConnection, number: int) -> None:
@@ -201,12 +203,6 @@ class SqliteStore(Store):
             database.sweep_runs(self._writes.raw)
 
         await self._write(sweep)
-
-    async def _stored_ids(self, db: SqlConnection, number: int) -> int:
-        return database.stored_ids(self._reads.raw, number)
-
-    async def _problems_of_ids(self, db: SqlConnection, row: CampaignRow) -> list[str]:
-        return database.problems_of_ids(self._reads.raw, row.number)
 
     async def _read(self, work: Work[Result], name: str = "") -> Result:
         return await self._in_thread(self._reader, lambda: _transact(self._reads, work, "BEGIN"))
@@ -221,6 +217,18 @@ class SqliteStore(Store):
 def _transact(db: SqliteConnection, work: Callable[[SqlConnection], Awaitable[Result]], begin: str) -> Result:
     with transaction(db.raw, begin):
         return finish(work(db))
+
+
+async def all_findings(db: SqliteConnection) -> list[Damage]:
+    """List what is wrong with a store's file and its runs, inside a transaction."""
+
+    async def check_ids(_: SqlConnection, row: CampaignRow) -> tuple[int | None, list[str]]:
+        stored = database.stored_ids(db.raw, row.number) if row.life.sealed is None else None
+        return stored, database.problems_of_ids(db.raw, row.number)
+
+    damage = [str(row[0]) for row in db.raw.execute("PRAGMA integrity_check").fetchall()]
+    problems = [problem for problem in damage if problem != "ok"] + database.strays(db.raw)
+    return [Damage(None, problem) for problem in problems] + await findings(db, check_ids, (sqlite3.Error,))
 
 
 def check_in_use(db: SqliteConnection) -> None:

@@ -14,8 +14,8 @@ from ldp_client.delivery.rights import said_by
 from ldp_protocols import Campaign, decode_upload
 from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json, warn
 from ldp_simulations.benchmarks import demonstration_source
-from ldp_simulations.fleet.devices import Network
-from ldp_simulations.fleet.experiment import MARKS, Aggregator, Plan, Result, Watcher, run, temporary_aggregator
+from ldp_simulations.devices import Network
+from ldp_simulations.experiment import MARKS, Aggregator, Plan, Result, Watcher, run, temporary_aggregator
 from ldp_simulations.tables import TABLE_HELP, Source, read_text_table, records, source_without_schema
 
 DEFAULT_DEVICES: Final = 20_000

@@ -21,8 +21,8 @@ from ldp_aggregator.trainers.schemas import TableError
 from ldp_aggregator.trainers.table_drafts import DEFAULT_BINS, draft_from_table
 from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json, warn
 from ldp_protocols.document.authored import continuous_choices, discrete_choices
-from ldp_simulations.fleet.devices import Behaviour, Network
-from ldp_simulations.fleet.experiment import Aggregator, Plan, Result, make_token, run, temporary_aggregator
+from ldp_simulations.devices import Behaviour, Network
+from ldp_simulations.experiment import Aggregator, Plan, Result, make_token, run, temporary_aggregator
 from ldp_simulations.studies.trials import (
     ACCURACY,
     EVALUATING,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ldp_aggregator.audit.rules import seeds
+from ldp_aggregator.audit import seeds
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from leaking_answers import LEAKING
 from ldp_aggregator.audit import Person, audit, command_client
 from ldp_aggregator.audit.asking.asked_again import another
 from ldp_aggregator.audit.asking.observations import read_tables
-from ldp_aggregator.audit.rules.repeats import ids_of
+from ldp_aggregator.audit.repeats import ids_of
 from ldp_aggregator.audit.verdict import CHECKS
 from ldp_aggregator.cli.audit import REFERENCE
 from ldp_aggregator.cli.program import parse, run

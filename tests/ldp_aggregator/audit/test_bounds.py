@@ -13,11 +13,11 @@ from audited_campaigns import CAMPAIGNS, campaign
 from scipy.stats import binom
 from sound_clients import Vectorised
 
+from ldp_aggregator.audit import seeds
 from ldp_aggregator.audit.asking.observations import Seen, read_tables, within
 from ldp_aggregator.audit.asking.people import people_of
 from ldp_aggregator.audit.bounds import guess_bound, loss_bound, share_bound
-from ldp_aggregator.audit.rules import seeds
-from ldp_aggregator.audit.rules.repeats import Alike, ids_of, repeated_ids
+from ldp_aggregator.audit.repeats import Alike, ids_of, repeated_ids
 from ldp_aggregator.audit.searching.comparisons import columns_of
 from ldp_aggregator.audit.searching.events import fair_rounds
 from ldp_aggregator.audit.searching.guesses import Guesser, fixed_guesses, games

@@ -136,7 +136,7 @@ def test_a_store_of_another_version_is_refused_by_every_command_in_one_sentence(
     for line in (*lines, f"restore {data} --data {tmp_path}/new", f"merge {data} {data} --output {tmp_path}/both"):
         code, _, err = run(*line.split())
         assert (code, err.count("\n")) == (1, 1), line
-        assert "the store has version 9, and this program reads version 1" in err
+        assert "the store has version 9, and this program reads version 2" in err
     assert [path.parent.name for path in tmp_path.rglob(FILE_NAME)] == ["data"]
 
 

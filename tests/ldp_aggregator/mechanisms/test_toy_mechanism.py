@@ -29,7 +29,7 @@ from ldp_protocols.mechanisms import DISCRETE, MOMENTS, PURE, DirectEncoding, No
 from ldp_protocols.mechanisms.base import Parameters, read_names, read_probability
 from ldp_protocols.verification import CLOSED_FORM, verify
 from ldp_simulations import simulate
-from ldp_simulations.fleet.devices import lying_reports
+from ldp_simulations.devices import lying_reports
 from ldp_simulations.studies.planning import standard_errors
 
 ONE = 2**64

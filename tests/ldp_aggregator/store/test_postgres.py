@@ -13,8 +13,9 @@ from ldp_aggregator.store import postgres as postgres_store
 from ldp_aggregator.store.contract import utc_now
 from ldp_aggregator.store.decisions import gather, refuse_uploads
 from ldp_aggregator.store.postgres import PostgresStore
-from ldp_aggregator.store.postgres_sessions import Sessions
+from ldp_aggregator.store.postgres_sessions import PostgresConnection, Sessions
 from ldp_aggregator.store.sql import campaigns
+from ldp_aggregator.store.sql.checks import change
 from ldp_aggregator.store.sql.tables import VERSION
 
 
@@ -126,9 +127,8 @@ async def test_the_statements_count_where_the_decisions_do_and_nowhere_else(stor
     for case in reversed(cases):  # The last leaves it open.
 
         async def work(db, case=case):
-            await db.execute(
-                "UPDATE campaigns SET opens = $1, closes = $2, closed = $3, salt = $4, max_reports = $5", *case
-            )
+            columns = ("opens", "closes", "closed", "salt", "max_reports")
+            await change(db, "campaigns", ("id", campaign.id), dict(zip(columns, case, strict=True)))
             row = await campaigns.row(db, campaign.id)
             found = await db.fetch(f"SELECT 1 FROM campaigns WHERE {postgres_store._OPEN}", clock())
             return bool(found), refuse_uploads(row, clock()) is None and row.max_reports is None
@@ -200,7 +200,9 @@ async def test_who_closes_waits_for_what_is_being_counted(store, another):
 @pytest.mark.parametrize("reports", [1, 2000])
 async def test_who_counts_waits_for_who_closes(store, another, reports):
     campaign = await publish(store, 4096)
-    await another.execute("SELECT 1 FROM campaigns FOR UPDATE; UPDATE campaigns SET closed = clock_timestamp()")
+    await another.execute("SELECT 1 FROM campaigns FOR UPDATE")
+    closed = {"closed": utc_now()}
+    await change(PostgresConnection(another, "", None), "campaigns", ("id", campaign.id), closed)
     counting = asyncio.create_task(count(store, campaign, range(reports)))
     assert not (await asyncio.wait([counting], timeout=0.3))[0]
     await another.execute("COMMIT")
@@ -212,7 +214,8 @@ async def test_who_wanted_a_campaign_alone_and_died_holds_it_for_a_moment_only(s
     campaign = await publish(store)
     await store._claim(campaign.id)
     assert await count(store, campaign, [1]) == Outcome(refused="store-unavailable")
-    await store._write(lambda db: db.execute("UPDATE campaigns SET held_until = clock_timestamp() - interval '1 ms'"))
+    over = {"held_until": utc_now() - timedelta(seconds=1)}
+    await store._write(lambda db: change(db, "campaigns", ("id", campaign.id), over))
     assert await count(store, campaign, [1]) == Outcome(counted=1)
 
 

@@ -20,10 +20,10 @@ from exact_coins import SeededCoins
 from ldp_aggregator.audit import Person, UnreadableRecord
 from ldp_aggregator.audit.asking.observations import Seen, hashed, read_tables
 from ldp_aggregator.audit.asking.people import drawn_people, key_of, people_of
-from ldp_aggregator.audit.rules.seeds import followed
 from ldp_aggregator.audit.searching.comparisons import Chosen, Claims, columns_of, search
 from ldp_aggregator.audit.searching.events import SIDE, WHOLE
 from ldp_aggregator.audit.searching.tight_events import answer_of, item_of
+from ldp_aggregator.audit.seeds import followed
 from ldp_client import answering
 from ldp_protocols import SYSTEM_COINS, Campaign
 

@@ -16,6 +16,7 @@ from cells import count, publish
 from ldp_aggregator.node_statistics import Releases
 from ldp_aggregator.store import Outcome, StoredToken, StoreError
 from ldp_aggregator.store.backup import Combined, copy_store
+from ldp_aggregator.store.sql.checks import change
 from ldp_aggregator.store.sqlite.database import FILE_NAME
 from ldp_aggregator.trainers import FederatedState, encode_share
 
@@ -225,8 +226,7 @@ async def test_two_instances_on_one_database_agree(instances, federate):
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [
-        ("UPDATE shares SET share = zeroblob(99)", "the share of 'a': its bytes are not those of its digest"),
-        ("UPDATE campaigns SET salt = NULL", "1 shares are stored, but the campaign takes reports"),
+        ("UPDATE shares SET share = zeroblob(99)", "shares 'a': its bytes are not those of its digest"),
         ("DELETE FROM releases", "the share of 'a': it is not among the shares that were sent"),
     ],
 )
@@ -237,6 +237,16 @@ async def test_fsck_finds_what_was_changed(tmp_path, opened, federate, statement
     with closing(sqlite3.connect(tmp_path / "data" / FILE_NAME)) as db, db:
         db.execute(statement)
     assert problem in [finding.problem for finding in await store.check()]
+
+
+async def test_fsck_finds_shares_of_a_campaign_that_takes_reports(opened, federate):
+    store = await opened("data")
+    campaign = await federate(store)
+    await store.put_share(campaign.id, "a", share_of(campaign, 1))
+    await store._write(lambda db: change(db, "campaigns", ("id", campaign.id), {"salt": None}))
+    assert [finding.problem for finding in await store.check()] == [
+        "1 shares are stored, but the campaign takes reports"
+    ]
 
 
 @pytest.fixture

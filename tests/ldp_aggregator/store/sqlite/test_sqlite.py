@@ -10,6 +10,7 @@ from cells import cell_report, count, publish, submission
 from forking import holds_in_a_child, needs_fork
 
 from ldp_aggregator.store import Outcome, SqliteStore, StoreError
+from ldp_aggregator.store.sql import campaigns
 
 COMPACT_AT = 64
 
@@ -42,10 +43,10 @@ async def test_commits_are_durable_by_setting_and_a_token_is_looked_up_in_an_ind
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [
-        ("UPDATE recent_ids SET records = substr(records, 25)", "5 reports are counted, but 4 ids are stored"),
+        ("UPDATE recent_ids SET records = substr(records, 25)", "the ids of commit 1 do not agree with their check"),
         (
             "UPDATE parts SET sums = CAST(substr(sums, 1, 40) || x'02' || substr(sums, 42) AS BLOB)",
-            "question 0 (de): 5 reports, but the counts add up to 6",
+            "parts: its bytes are not those of its digest",
         ),
         ("UPDATE campaigns SET document = CAST(replace(CAST(document AS TEXT), 'Cells', 'Calls') AS BLOB)", "SHA-256"),
     ],
@@ -54,9 +55,29 @@ async def test_fsck_finds_what_was_tampered_with(path, store, statement, problem
     campaign = await publish(store)
     await count(store, campaign, range(5))
     tamper(path, statement)
-    [finding] = await store.check()
-    assert finding.campaign == campaign.id
-    assert problem in finding.problem
+    findings = await store.check()
+    assert {finding.campaign for finding in findings} == {campaign.id}
+    assert problem in findings[0].problem
+
+
+async def test_fsck_finds_what_was_written_wrong(store):
+    """Checks tell what is not as it was written; whether that made sense is another question."""
+    campaign = await publish(store)
+    await count(store, campaign, range(5))
+
+    async def write(db):
+        row = await campaigns.row(db, campaign.id)
+        [part] = await campaigns.parts(db, row)
+        sums = part["sums"][:40] + b"\2" + part["sums"][41:]
+        await db.execute("DELETE FROM parts")
+        await db.execute("DELETE FROM recent_ids")
+        await campaigns.add_part(db, row, 5, sums)
+
+    await store._write(write)
+    assert [finding.problem for finding in await store.check()] == [
+        "5 reports are counted, but 0 ids are stored",
+        "question 0 (de): 5 reports, but the counts add up to 6",
+    ]
 
 
 async def test_what_is_no_store_and_a_library_that_is_too_old_are_told(tmp_path, monkeypatch):

@@ -16,9 +16,9 @@ from ldp_protocols.mechanisms import DISCRETE
 from ldp_simulations import SeededCoins, simulate
 from ldp_simulations.benchmarks import demonstration_source
 from ldp_simulations.columns import Columns
+from ldp_simulations.devices import Network, lying_reports
+from ldp_simulations.experiment import Plan, Watcher, run, temporary_aggregator
 from ldp_simulations.fidelities import relayed_upload
-from ldp_simulations.fleet.devices import Network, lying_reports
-from ldp_simulations.fleet.experiment import Plan, Watcher, run, temporary_aggregator
 
 SOURCE = demonstration_source()
 

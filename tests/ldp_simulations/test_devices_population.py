@@ -12,9 +12,9 @@ import pytest
 from buyers import run, write_draft, write_table
 from drafts import number
 
-import ldp_simulations.fleet.experiment
+import ldp_simulations.experiment
 from ldp_simulations.commands.tables import TOKEN_VARIABLE
-from ldp_simulations.fleet.experiment import serving
+from ldp_simulations.experiment import serving
 
 FAILED = 1
 
@@ -24,7 +24,7 @@ DRAFT = {**buyers.DRAFT, "features": [buyers.DRAFT["features"][0], number("size"
 
 @pytest.fixture(autouse=True)
 def _aggregators_are_forked(forked_programs, monkeypatch):
-    monkeypatch.setattr(ldp_simulations.fleet.experiment, "_PROGRAM", ("ldp-aggregator",))
+    monkeypatch.setattr(ldp_simulations.experiment, "_PROGRAM", ("ldp-aggregator",))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 
 from ldp_aggregator.audit.asking.observations import Seen, read_tables
-from ldp_aggregator.audit.rules.seeds import _campaign_id, from_integers, public_noise, small_seeds
+from ldp_aggregator.audit.seeds import _campaign_id, from_integers, public_noise, small_seeds
 
 DOCUMENT = '{"any": "document"}'
 COUNT = 400

@@ -31,8 +31,8 @@ from ldp_client import TransportError
 from ldp_protocols import Campaign
 from ldp_protocols.wire import MEDIA_TYPE
 from ldp_simulations.columns import Columns
+from ldp_simulations.devices import HONEST, Behaviour, Delivery, Network, run_devices
 from ldp_simulations.fidelities import relayed_upload
-from ldp_simulations.fleet.devices import HONEST, Behaviour, Delivery, Network, run_devices
 from ldp_simulations.studies.trials import Accuracies, accuracy, majority, non_private
 from ldp_simulations.tables import Source, Table
 
