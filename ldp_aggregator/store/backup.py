@@ -16,7 +16,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ldp_aggregator.store.contract import DAMAGED, DONE, UPLOADING, Act, Restored, StoreError, to_text, utc_now
 from ldp_aggregator.store.decisions import CampaignRow, takes_reports
@@ -289,7 +289,7 @@ async def _add_publications(
 
 
 async def _add_shares(db: SqliteConnection, made: CampaignRow, sources: Sequence[_Source]) -> int:
-    kept: dict[str, Row] = {}
+    kept: dict[str, Any] = {}
     sent: dict[tuple[str, bytes], int] = {}
     for one in sources:
         for release in await sent_shares(one.db, one.sound):

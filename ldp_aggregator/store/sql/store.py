@@ -39,12 +39,13 @@ CheckIds = Callable[[SqlConnection, CampaignRow], Awaitable[tuple[int | None, li
 async def findings(db: SqlConnection, check_ids: CheckIds, unreadable: tuple[type[Exception], ...]) -> list[Damage]:
     """Check every row of a store. ``unreadable`` is what the database raises for what it cannot read."""
     told: list[Damage] = []
+    told_apart: tuple[type[Exception], ...] = (StoreError, *unreadable)
 
     async def look(campaign_id: str | None, problems: Awaitable[list[str]]) -> None:
         try:
             async with db.savepoint():
                 told.extend(Damage(campaign_id, problem) for problem in await problems)
-        except (StoreError, *unreadable) as error:
+        except told_apart as error:
             told.append(Damage(campaign_id, f"what is stored of it cannot be read: {error}"))
 
     for table in OF_STORE:

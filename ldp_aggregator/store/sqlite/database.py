@@ -21,8 +21,8 @@ from urllib.parse import quote
 
 import numpy as np
 
-from ldp_aggregator.store.contract import DAMAGED, LOG, Clock, StoreError, from_text, to_text, utc_now
-from ldp_aggregator.store.sql.checks import damage_of, insert, sound
+from ldp_aggregator.store.contract import DAMAGED, LOG, Clock, StoreError, from_text, kind_of, to_text, utc_now
+from ldp_aggregator.store.sql.checks import insert, sound
 from ldp_aggregator.store.sql.published import begin_origin
 from ldp_aggregator.store.sql.tables import VERSION, Result, Row, check_version, for_sqlite, make_tables
 from ldp_aggregator.store.sqlite.keys import RECORD_BYTES, Hashes, Keys, Recent, keys_of, new_secret
@@ -243,12 +243,13 @@ def sweep_runs(db: sqlite3.Connection) -> None:
 
     Where the list is damaged nothing is removed: a name that cannot be read may be that of a run.
     """
-    intact = [row[0] for row in db.execute("PRAGMA integrity_check(runs)").fetchall()] == ["ok"]
-    rows = db.execute(f"SELECT {_RUN}, campaigns.id FROM runs LEFT JOIN campaigns ON number = campaign").fetchall()
-    if intact and not any(_damage_of_run(row, row["id"]) for row in rows):
-        remove_leftovers(runs_folder(db), {row["name"] for row in rows})
-    else:
-        LOG.error("runs of ids were not swept", extra={"reason": DAMAGED})
+    try:
+        damage = db.execute("PRAGMA integrity_check(runs)").fetchone()[0]
+        if damage != "ok":
+            raise StoreError(f"the store is damaged: {damage}", DAMAGED)
+        remove_leftovers(runs_folder(db), listed_runs(db))
+    except StoreError as error:
+        LOG.error("runs of ids were not swept", extra={"reason": kind_of(error)})
 
 
 def stored_ids(db: sqlite3.Connection, number: int) -> int:
@@ -272,10 +273,6 @@ def run_sizes(db: sqlite3.Connection, number: int) -> dict[str, int]:
     rows = db.execute(f"SELECT {_RUN} FROM runs WHERE campaign = ? ORDER BY name", (number,)).fetchall()
     owner = campaign_id(db, number) if rows else ""
     return {_sound_run(row, owner)["name"]: row["ids"] for row in rows}
-
-
-def _damage_of_run(row: sqlite3.Row, campaign: str | None) -> str | None:
-    return damage_of("runs", {name: row[name] for name in ("name", "ids", "checked")}, campaign or "")
 
 
 def _sound_run(row: sqlite3.Row, campaign: str | None) -> sqlite3.Row:
