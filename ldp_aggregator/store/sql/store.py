@@ -11,7 +11,7 @@ from ldp_aggregator.node_statistics import decode_share
 from ldp_aggregator.store.contract import Counting, StoreError
 from ldp_aggregator.store.decisions import CampaignRow
 from ldp_aggregator.store.sql import campaigns
-from ldp_aggregator.store.sql.checks import damage_of
+from ldp_aggregator.store.sql.checks import damage_of, legible
 from ldp_aggregator.store.sql.published import Published
 from ldp_aggregator.store.sql.rights import Rights
 from ldp_aggregator.store.sql.shares import NodeShares
@@ -56,7 +56,7 @@ async def findings(db: SqlConnection, check_ids: CheckIds, unreadable: tuple[typ
             row = campaigns.row_of(found)
             await look(row.id, _problems_of_campaign(db, row, check_ids))
         else:
-            told.append(Damage(found["id"], damage))
+            told.append(Damage(legible(found["id"]), damage))
     return told
 
 

@@ -39,6 +39,9 @@ CACHE_KIBIBYTES: Final = 64 << 10
 CHECKPOINT_PAGES: Final = 8_000
 """Pages of the write-ahead log after which a commit copies them into the database file."""
 
+FAILURES: Final = (sqlite3.Error, UnicodeDecodeError)
+"""What SQLite's module raises; the second where it would quote what is damaged, and cannot."""
+
 IDS: Final = """
 CREATE TABLE recent_ids (place INTEGER PRIMARY KEY, checked bigint NOT NULL, records BLOB NOT NULL);
 CREATE TABLE runs (
@@ -143,10 +146,10 @@ def open_connection(path: Path, *, read_only: bool = False) -> sqlite3.Connectio
             # Debian's SQLite writes zeros over what is deleted: ids that have become a run would be written once more.
             db.execute("PRAGMA secure_delete = FAST")
             db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-        except sqlite3.Error:
+        except FAILURES:
             db.close()
             raise
-    except sqlite3.Error as error:
+    except FAILURES as error:
         raise StoreError(f"{path} cannot be opened as a store: {error}") from error
     return db
 
@@ -155,7 +158,7 @@ def keep_log(db: sqlite3.Connection) -> None:
     """Commit to a log beside the file from now on, whoever opens it. A backup never gets there: it stays one file."""
     try:
         db.execute("PRAGMA journal_mode = WAL")
-    except sqlite3.Error as error:
+    except FAILURES as error:
         raise StoreError(f"the store cannot be written: {error}") from error
 
 
@@ -171,7 +174,7 @@ def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Itera
             if db.in_transaction:
                 db.execute("ROLLBACK")
             raise
-    except sqlite3.Error as error:
+    except FAILURES as error:
         raise StoreError(f"the database answered: {error}") from error
 
 
@@ -180,7 +183,7 @@ def check_file(db: sqlite3.Connection) -> None:
     try:
         application = db.execute("PRAGMA application_id").fetchone()[0]
         version = db.execute("PRAGMA user_version").fetchone()[0]
-    except sqlite3.Error as error:
+    except FAILURES as error:
         raise StoreError(f"the file cannot be read as a store: {error}") from error
     if application != APPLICATION:
         raise StoreError("the file is a database of another program")

@@ -242,7 +242,12 @@ async def test_no_flip_in_postgresql_is_silent_or_laundered(tmp_path, database, 
         before = await connection.fetch(f"SELECT * FROM {table}")
         try:
             await connection.execute(f"UPDATE {table} SET {column} = {flip} WHERE ctid = $1", draw.choice(rows)[0])
-        except (asyncpg.IntegrityConstraintViolationError, asyncpg.GeneratedAlwaysError, asyncpg.DataError):
+        except (
+            asyncpg.IntegrityConstraintViolationError,
+            asyncpg.GeneratedAlwaysError,
+            asyncpg.DataError,
+            asyncpg.ProgramLimitExceededError,
+        ):
             refused += 1
             continue
         found = await told(lambda: open_store(tmp_path, database, read_only=True))
