@@ -3,7 +3,7 @@
 
 One is a Parquet file of reports of one campaign: columns ``question`` (uint16), ``id`` (16 bytes), ``payload``
 (binary). Rows are ordered by question, then by id; any Parquet reader reads them. The payloads of a question follow
-each other, so they become an array of rows without a loop.
+each other, so they become an array of rows without a loop. A page has a checksum, and all rows of a file have a check.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import functools
 import os
 import secrets
 import shutil
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ import pyarrow.parquet as pq
 
 from ldp_aggregator.counting.payloads import refusals
 from ldp_aggregator.mechanisms.analysis import Rows
-from ldp_aggregator.store.contract import StoreError
+from ldp_aggregator.store.contract import DAMAGED, UNAVAILABLE, StoreError
 from ldp_aggregator.store.durable import make_folder, private, sync_folder
 from ldp_protocols import Campaign
 from ldp_protocols.framing import ID_BYTES
@@ -39,6 +40,9 @@ SCHEMA = pa.schema(
         pa.field("payload", pa.large_binary(), nullable=False),
     ]
 )
+
+_CHECK = "ldp-bayes.check"
+"""The name of a file's check of all its rows. Its pages have their own; what says where they are has none."""
 
 
 @dataclass(frozen=True)
@@ -62,35 +66,52 @@ def encode_file(kept: Mapping[int, Kept]) -> bytes:
     rows = int(sum(map(len, questions)))
     ends = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.concatenate([*widths, np.zeros(0, np.int64)]))])
     joined = np.concatenate(ids).tobytes() if ids else b""
+    content = [
+        np.concatenate([*questions, np.zeros(0, np.uint16)]).tobytes(),
+        joined,
+        ends.tobytes(),
+        b"".join(payloads),
+    ]
     columns = [
-        pa.array(np.concatenate([*questions, np.zeros(0, np.uint16)])),
-        pa.FixedSizeBinaryArray.from_buffers(pa.binary(ID_BYTES), rows, [None, pa.py_buffer(joined)]),
+        pa.array(np.frombuffer(content[0], dtype=np.uint16)),
+        pa.FixedSizeBinaryArray.from_buffers(pa.binary(ID_BYTES), rows, [None, pa.py_buffer(content[1])]),
         pa.LargeBinaryArray.from_buffers(
-            pa.large_binary(), rows, [None, pa.py_buffer(ends.tobytes()), pa.py_buffer(b"".join(payloads))]
+            pa.large_binary(), rows, [None, pa.py_buffer(content[2]), pa.py_buffer(content[3])]
         ),
     ]
     sink = pa.BufferOutputStream()
-    pq.write_table(
-        pa.table(columns, schema=SCHEMA),
+    with pq.ParquetWriter(
         sink,
+        SCHEMA,
         compression="none",  # Ids are random and so is nearly every payload: there is nothing to compress.
         use_dictionary=False,
         write_statistics=False,
+        write_page_checksum=True,
         store_schema=False,
-    )
+    ) as writer:
+        writer.write_table(pa.table(columns, schema=SCHEMA))
+        writer.add_key_value_metadata({_CHECK: str(_check_of(*content))})
     data: bytes = sink.getvalue().to_pybytes()
     return data
 
 
-def _strange(name: str, why: str) -> StoreError:
-    return StoreError(f"{name} {why}", file=name.rpartition("/")[2])
+def _check_of(*content: Any) -> int:
+    """A CRC-32 of questions, ids, where the payloads end, and payloads."""
+    check = 0
+    for part in content:
+        check = zlib.crc32(part, check)
+    return check
+
+
+def _strange(name: str, why: str, code: str = UNAVAILABLE) -> StoreError:
+    return StoreError(f"{name} {why}", code, file=name.rpartition("/")[2])
 
 
 def decode_file(data: bytes, campaign: Campaign, name: str = "the file") -> dict[int, Kept]:
     """The reports of a file by question. Raises StoreError where it is no file of this campaign."""
     try:
         # What pq.read_table does beside this for files of a few thousand rows costs fifteen times as much.
-        file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False)
+        file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False, page_checksum_verification=True)
         size = sum(file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups))
         if file.metadata.num_rows > MOST_ROWS or size > MOST_BYTES:
             raise _strange(name, f"has {file.metadata.num_rows} rows of {size} bytes; the archive writes fewer")
@@ -113,7 +134,16 @@ def decode_file(data: bytes, campaign: Campaign, name: str = "the file") -> dict
     widths = np.array([one.mechanism.width for one in campaign.counted], dtype=np.int64)
     wrong = numbers[np.diff(ends) != widths[numbers]]
     if len(wrong):
-        raise _strange(name, f"has payloads of question {wrong[0]} that are not {widths[wrong[0]]} bytes long")
+def _check_of(*content: Any) -> int:
+    """A CRC-32 of questions, ids, where the payloads end, and payloads."""
+    check = 0
+    for part in content:
+        check = zlib.crc32(part, check)
+    return check
+
+
+def _strange(name: str, why: str, code: str = UNAVAILABLE) -> StoreError:
+    return StoreError(f"{name} {why}", code, file=name.rpartition("/")[2])
     starts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
     kept = {}
     for start, stop in zip(starts, [*starts, len(numbers)][1:], strict=True):

@@ -28,7 +28,7 @@ async def counts_of(store: Store, settings: Settings) -> Counting:
     open_ones = [
         Campaign.parse(await store.document(state.id), state.id)
         for state in await store.campaigns()
-        if not state.federated and state.life.sealed is None
+        if not state.federated and state.life.sealed is None and not state.damaged
     ]
     from ldp_aggregator.archive.writer import ArchivedCounts
 

@@ -80,7 +80,7 @@ def _copied(source: Path, output: Path) -> Iterator[sqlite3.Connection]:
             with closing(open_connection(draft)) as copy:
                 _check_sound(copy, source)
                 yield copy
-        except sqlite3.Error as error:
+        except database.FAILURES as error:
             raise StoreError(f"the copy failed: {error}") from error
 
 
@@ -301,10 +301,11 @@ async def _add_shares(db: SqliteConnection, made: CampaignRow, sources: Sequence
             sent[key] = min(sent.get(key, 1), release["other_rows"])
         for share in await stored_shares(one.db, one.number):
             node = sound("shares", share, made.id)["node"]
-            if kept.setdefault(node, share)["digest"] != share["digest"]:
+            if node in kept and kept[node]["digest"] != share["digest"]:
                 raise StoreError(
                     f"campaign {made.id}: node {node!r} has another share in each store; withdraw one of them first"
                 )
+            kept[node] = share
     for (node, digest), other_rows in sent.items():
         await insert_release(db, made, {"node": node, "digest": digest, "other_rows": other_rows})
     for share in kept.values():

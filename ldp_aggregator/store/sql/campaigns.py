@@ -12,7 +12,7 @@ from ldp_aggregator.counting.tally import Arrivals, Tally, devices_counted
 from ldp_aggregator.store import contract
 from ldp_aggregator.store.contract import DAMAGED, CampaignState, Life, StoreError, Terms, unknown_campaign
 from ldp_aggregator.store.decisions import CampaignRow, check_closed, check_reopening, check_sealing, ending
-from ldp_aggregator.store.sql.checks import change, check_of, digest_of, insert, insert_numbered, sound
+from ldp_aggregator.store.sql.checks import change, check_of, digest_of, insert, insert_numbered, legible, sound
 from ldp_aggregator.store.sql.tables import OF_CAMPAIGNS, Row, SqlConnection, Transactions, reading, writing
 from ldp_protocols import Campaign, DocumentError
 
@@ -418,7 +418,7 @@ def _state(found: Row, heads: Sequence[Row], models: Sequence[Row]) -> CampaignS
         latest = max((sound("models", one, row.id)["version"] for one in models), default=None)
     except StoreError:
         beginning = datetime.fromtimestamp(0, timezone.utc)
-        return CampaignState(str(found["id"]), "", beginning, Life(None, None, None), None, 0, None, damaged=True)
+        return CampaignState(legible(found["id"]), "", beginning, Life(None, None, None), None, 0, None, damaged=True)
     return CampaignState(
         *(row.id, row.title, row.created, row.life, row.max_reports, arrived.reports, latest),
         *(row.salt is not None, shares, arrived, row.over_since, row.uploads_need),

@@ -60,6 +60,11 @@ def damage_of(table: str, row: Row, campaign_id: str | None = None) -> str | Non
     return None
 
 
+def legible(value: Any) -> str:
+    """What stands in a damaged row, as it may be shown."""
+    return str(value).encode("ascii", "backslashreplace").decode()
+
+
 def sound(table: str, row: Row, campaign_id: str | None = None) -> Row:
     """The row, which was read with all that its check is of. Raises StoreError where it is damaged."""
     damage = damage_of(table, row, campaign_id)

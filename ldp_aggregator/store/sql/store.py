@@ -11,7 +11,7 @@ from ldp_aggregator.node_statistics import decode_share
 from ldp_aggregator.store.contract import Counting, StoreError
 from ldp_aggregator.store.decisions import CampaignRow
 from ldp_aggregator.store.sql import campaigns
-from ldp_aggregator.store.sql.checks import damage_of
+from ldp_aggregator.store.sql.checks import damage_of, legible
 from ldp_aggregator.store.sql.published import Published
 from ldp_aggregator.store.sql.rights import Rights
 from ldp_aggregator.store.sql.shares import NodeShares
@@ -39,12 +39,13 @@ CheckIds = Callable[[SqlConnection, CampaignRow], Awaitable[tuple[int | None, li
 async def findings(db: SqlConnection, check_ids: CheckIds, unreadable: tuple[type[Exception], ...]) -> list[Damage]:
     """Check every row of a store. ``unreadable`` is what the database raises for what it cannot read."""
     told: list[Damage] = []
+    told_apart: tuple[type[Exception], ...] = (StoreError, *unreadable)
 
     async def look(campaign_id: str | None, problems: Awaitable[list[str]]) -> None:
         try:
             async with db.savepoint():
                 told.extend(Damage(campaign_id, problem) for problem in await problems)
-        except (StoreError, *unreadable) as error:
+        except told_apart as error:
             told.append(Damage(campaign_id, f"what is stored of it cannot be read: {error}"))
 
     for table in OF_STORE:
@@ -55,7 +56,7 @@ async def findings(db: SqlConnection, check_ids: CheckIds, unreadable: tuple[typ
             row = campaigns.row_of(found)
             await look(row.id, _problems_of_campaign(db, row, check_ids))
         else:
-            told.append(Damage(found["id"], damage))
+            told.append(Damage(legible(found["id"]), damage))
     return told
 
 

@@ -21,8 +21,8 @@ from urllib.parse import quote
 
 import numpy as np
 
-from ldp_aggregator.store.contract import DAMAGED, LOG, Clock, StoreError, from_text, to_text, utc_now
-from ldp_aggregator.store.sql.checks import damage_of, insert, sound
+from ldp_aggregator.store.contract import DAMAGED, LOG, Clock, StoreError, from_text, kind_of, to_text, utc_now
+from ldp_aggregator.store.sql.checks import insert, sound
 from ldp_aggregator.store.sql.published import begin_origin
 from ldp_aggregator.store.sql.tables import VERSION, Result, Row, check_version, for_sqlite, make_tables
 from ldp_aggregator.store.sqlite.keys import RECORD_BYTES, Hashes, Keys, Recent, keys_of, new_secret
@@ -38,6 +38,9 @@ BUSY_SECONDS: Final = 20.0
 CACHE_KIBIBYTES: Final = 64 << 10
 CHECKPOINT_PAGES: Final = 8_000
 """Pages of the write-ahead log after which a commit copies them into the database file."""
+
+FAILURES: Final = (sqlite3.Error, UnicodeDecodeError)
+"""What SQLite's module raises; the second where it would quote what is damaged, and cannot."""
 
 IDS: Final = """
 CREATE TABLE recent_ids (place INTEGER PRIMARY KEY, checked bigint NOT NULL, records BLOB NOT NULL);
@@ -143,10 +146,10 @@ def open_connection(path: Path, *, read_only: bool = False) -> sqlite3.Connectio
             # Debian's SQLite writes zeros over what is deleted: ids that have become a run would be written once more.
             db.execute("PRAGMA secure_delete = FAST")
             db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-        except sqlite3.Error:
+        except FAILURES:
             db.close()
             raise
-    except sqlite3.Error as error:
+    except FAILURES as error:
         raise StoreError(f"{path} cannot be opened as a store: {error}") from error
     return db
 
@@ -155,7 +158,7 @@ def keep_log(db: sqlite3.Connection) -> None:
     """Commit to a log beside the file from now on, whoever opens it. A backup never gets there: it stays one file."""
     try:
         db.execute("PRAGMA journal_mode = WAL")
-    except sqlite3.Error as error:
+    except FAILURES as error:
         raise StoreError(f"the store cannot be written: {error}") from error
 
 
@@ -171,7 +174,7 @@ def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Itera
             if db.in_transaction:
                 db.execute("ROLLBACK")
             raise
-    except sqlite3.Error as error:
+    except FAILURES as error:
         raise StoreError(f"the database answered: {error}") from error
 
 
@@ -180,7 +183,7 @@ def check_file(db: sqlite3.Connection) -> None:
     try:
         application = db.execute("PRAGMA application_id").fetchone()[0]
         version = db.execute("PRAGMA user_version").fetchone()[0]
-    except sqlite3.Error as error:
+    except FAILURES as error:
         raise StoreError(f"the file cannot be read as a store: {error}") from error
     if application != APPLICATION:
         raise StoreError("the file is a database of another program")
@@ -243,12 +246,13 @@ def sweep_runs(db: sqlite3.Connection) -> None:
 
     Where the list is damaged nothing is removed: a name that cannot be read may be that of a run.
     """
-    intact = [row[0] for row in db.execute("PRAGMA integrity_check(runs)").fetchall()] == ["ok"]
-    rows = db.execute(f"SELECT {_RUN}, campaigns.id FROM runs LEFT JOIN campaigns ON number = campaign").fetchall()
-    if intact and not any(_damage_of_run(row, row["id"]) for row in rows):
-        remove_leftovers(runs_folder(db), {row["name"] for row in rows})
-    else:
-        LOG.error("runs of ids were not swept", extra={"reason": DAMAGED})
+    try:
+        damage = db.execute("PRAGMA integrity_check(runs)").fetchone()[0]
+        if damage != "ok":
+            raise StoreError(f"the store is damaged: {damage}", DAMAGED)
+        remove_leftovers(runs_folder(db), listed_runs(db))
+    except StoreError as error:
+        LOG.error("runs of ids were not swept", extra={"reason": kind_of(error)})
 
 
 def stored_ids(db: sqlite3.Connection, number: int) -> int:
@@ -272,10 +276,6 @@ def run_sizes(db: sqlite3.Connection, number: int) -> dict[str, int]:
     rows = db.execute(f"SELECT {_RUN} FROM runs WHERE campaign = ? ORDER BY name", (number,)).fetchall()
     owner = campaign_id(db, number) if rows else ""
     return {_sound_run(row, owner)["name"]: row["ids"] for row in rows}
-
-
-def _damage_of_run(row: sqlite3.Row, campaign: str | None) -> str | None:
-    return damage_of("runs", {name: row[name] for name in ("name", "ids", "checked")}, campaign or "")
 
 
 def _sound_run(row: sqlite3.Row, campaign: str | None) -> sqlite3.Row:

@@ -8,7 +8,6 @@ the file; each write transaction takes the lock first (``BEGIN IMMEDIATE``) and 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -151,7 +150,7 @@ class SqliteStore(Store):
             try:
                 async with db.savepoint():
                     answers[name] = await self._count_batch(db, name, batch)
-            except (sqlite3.Error, StoreError) as error:
+            except (*database.FAILURES, StoreError) as error:
                 if not db.raw.in_transaction:
                     raise
                 self._ids.forget(keep=staged)
@@ -228,7 +227,7 @@ async def all_findings(db: SqliteConnection) -> list[Damage]:
 
     damage = [str(row[0]) for row in db.raw.execute("PRAGMA integrity_check").fetchall()]
     problems = [problem for problem in damage if problem != "ok"] + database.strays(db.raw)
-    return [Damage(None, problem) for problem in problems] + await findings(db, check_ids, (sqlite3.Error,))
+    return [Damage(None, problem) for problem in problems] + await findings(db, check_ids, database.FAILURES)
 
 
 def check_in_use(db: SqliteConnection) -> None:
