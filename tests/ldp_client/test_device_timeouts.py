@@ -76,6 +76,7 @@ RELAY_CALLS = {
     "run_once": (lambda relay, _: relay.run_once(SHORT), False),
     "gathering": (lambda relay, _: relay.gathering(timeout=SHORT), BUSY),
     "delivery": (lambda relay, _: relay.delivery(timeout=SHORT), BUSY),
+    "room": (lambda relay, _: relay.room(timeout=SHORT), BUSY),
     "close": (lambda relay, _: relay.close(timeout=SHORT), None),
 }
 CALLS = {DeviceCampaign: CAMPAIGN_CALLS, Device: DEVICE_CALLS, Classifier: {"fetch"}, Relay: RELAY_CALLS}

@@ -25,7 +25,7 @@ FIELDS = {
     "level": re.compile(r"debug|info|warning|error|critical"),
     "kind": re.compile(r"[A-Za-z ]{1,40}"),
     "address": re.compile(r"[\w.:\[\]]+:\d+"),
-    "file": re.compile(r"[\w-]{1,80}\.[a-z0-9]{2,10}"),
+    "file": re.compile(r"[\w-]{1,80}(?:\.[a-z0-9]{2,10})?"),
 }
 OURS = "ldp_aggregator"
 

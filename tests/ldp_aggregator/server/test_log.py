@@ -154,10 +154,10 @@ def test_a_line_that_tells_what_happened_and_of_which_kind_is_none():
 async def test_a_row_that_a_database_quotes_is_not_written_down(tmp_path, monkeypatch, capsys):
     add_part = campaigns.add_part
 
-    async def quoting(db, number, *rest):
-        if number == 1:
+    async def quoting(db, row, *rest):
+        if row.number == 1:
             raise sqlite3.IntegrityError("Key (id)=(8f3a) already exists")
-        return await add_part(db, number, *rest)
+        return await add_part(db, row, *rest)
 
     monkeypatch.setattr(campaigns, "add_part", quoting)
     store = SqliteStore(tmp_path / "store.sqlite3")
