@@ -134,16 +134,10 @@ def decode_file(data: bytes, campaign: Campaign, name: str = "the file") -> dict
     widths = np.array([one.mechanism.width for one in campaign.counted], dtype=np.int64)
     wrong = numbers[np.diff(ends) != widths[numbers]]
     if len(wrong):
-def _check_of(*content: Any) -> int:
-    """A CRC-32 of questions, ids, where the payloads end, and payloads."""
-    check = 0
-    for part in content:
-        check = zlib.crc32(part, check)
-    return check
-
-
-def _strange(name: str, why: str, code: str = UNAVAILABLE) -> StoreError:
-    return StoreError(f"{name} {why}", code, file=name.rpartition("/")[2])
+        raise _strange(name, f"has payloads of question {wrong[0]} that are not {widths[wrong[0]]} bytes long")
+    found = _check_of(numbers.astype(np.uint16), joined, ends - ends[0], content[ends[0] : ends[-1]])
+    if (file.metadata.metadata or {}).get(_CHECK.encode()) != str(found).encode():
+        raise _strange(name, "is damaged: its rows do not agree with its check", DAMAGED)
     starts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
     kept = {}
     for start, stop in zip(starts, [*starts, len(numbers)][1:], strict=True):
