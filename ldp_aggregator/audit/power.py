@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ldp_aggregator.audit.bounds import guess_bound, loss_bound
-from ldp_aggregator.audit.searching.events import Event
+from ldp_aggregator.audit.searching.events import Event, guess_bound, loss_bound
 
 UNSEEN: Final = (
     "leaks rarer than the deltas above, and losses between the claim and the loss above",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ldp_aggregator.audit.asking.black_box import Answer
 from ldp_aggregator.audit.asking.observations import Seen, Shape, Table, hashed, read_tables
 from ldp_aggregator.audit.asking.people import Document
-from ldp_aggregator.audit.bounds import loss_bound, share_bound
+from ldp_aggregator.audit.searching.events import loss_bound, share_bound
 from ldp_aggregator.audit.searching.tight_events import malformed
 
 WHOLE: Final = "whole uploads"

@@ -16,10 +16,9 @@ from sound_clients import Vectorised
 from ldp_aggregator.audit import seeds
 from ldp_aggregator.audit.asking.observations import Seen, read_tables, within
 from ldp_aggregator.audit.asking.people import people_of
-from ldp_aggregator.audit.bounds import guess_bound, loss_bound, share_bound
 from ldp_aggregator.audit.repeats import Alike, ids_of, repeated_ids
 from ldp_aggregator.audit.searching.comparisons import columns_of
-from ldp_aggregator.audit.searching.events import fair_rounds
+from ldp_aggregator.audit.searching.events import fair_rounds, guess_bound, loss_bound, share_bound
 from ldp_aggregator.audit.searching.guesses import Guesser, fixed_guesses, games
 from ldp_aggregator.audit.verdict import SHARES
 
