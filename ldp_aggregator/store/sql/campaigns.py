@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timezone
@@ -21,7 +22,8 @@ _NAMES: Final = (
     *("number", "id", "title", "created", "max_reports", "salt"),
     *("over_since", "overlap", "unchecked", "lost_ids", "uploads_need"),
 )
-_COLUMNS: Final = ", ".join((*_TIMES, *_NAMES, "held_until", "checked"))
+_FIELDS: Final = (*_TIMES, *_NAMES, "held_until", "checked")
+_COLUMNS: Final = ", ".join(_FIELDS)
 """All but the document, which its id is the check of."""
 _HEAD: Final = "reports, vouched, least_batch, digest, checked"
 """Of a part, all but its sums."""
@@ -298,11 +300,16 @@ async def _states(db: SqlConnection, number: int | None = None) -> list[Campaign
         _by_campaign(await db.fetch(f"SELECT campaign, {columns} FROM {table} {which}", *values))
         for table, columns in (("parts", _HEAD), ("models", VERSION_COLUMNS))
     ]
-    shares = "(SELECT count(*) FROM shares WHERE campaign = number) AS shares"
+    counted = await db.fetch(f"SELECT campaign, count(*) FROM shares {which} GROUP BY campaign", *values)
+    shares = {campaign: number for campaign, number in counted}  # noqa: C416 - rows, no pairs
     found = await db.fetch(
-        f"SELECT {_COLUMNS}, {shares} FROM campaigns {which.replace('campaign', 'number')} ORDER BY number", *values
+        f"SELECT {_COLUMNS} FROM campaigns {which.replace('campaign', 'number')} ORDER BY number", *values
     )
-    return [_state(one, heads.get(one["number"], ()), models.get(one["number"], ())) for one in found]
+    keys = [one["number"] for one in found]
+    return [
+        _state(one, heads.get(key, ()), models.get(key, ()), shares.get(key, 0))
+        for one, key in zip(found, keys, strict=True)
+    ]
 
 
 def _by_campaign(found: Sequence[Row]) -> dict[int, list[Row]]:
@@ -398,10 +405,15 @@ async def publish_tally(db: SqlConnection, row: CampaignRow, tally: Tally) -> No
 
 
 def row_of(found: Row) -> CampaignRow:
-    """A campaign's row, checked."""
-    sound("campaigns", found)
-    values: dict[str, Any] = {name: found[name] for name in _NAMES}
-    return CampaignRow(life=Life(*(found[name] for name in _TIMES)), **values)
+    """A campaign's row, checked. Raises StoreError."""
+    return _row(tuple(found))
+
+
+@functools.lru_cache(maxsize=4096)
+def _row(values: tuple[Any, ...]) -> CampaignRow:
+    """Of :data:`_FIELDS`; every commit has the same ones, which need no other check."""
+    found = sound("campaigns", dict(zip(_FIELDS, values, strict=True)))
+    return CampaignRow(life=Life(*(found[name] for name in _TIMES)), **{name: found[name] for name in _NAMES})
 
 
 def _arrivals(row: CampaignRow, heads: Sequence[Row]) -> Arrivals:
@@ -409,11 +421,9 @@ def _arrivals(row: CampaignRow, heads: Sequence[Row]) -> Arrivals:
     return row.arrivals(sum(part["reports"] for part in heads), sum(part["vouched"] for part in heads), least)
 
 
-def _state(found: Row, heads: Sequence[Row], models: Sequence[Row]) -> CampaignState:
-    values = dict(found)
-    shares = values.pop("shares")
+def _state(found: Row, heads: Sequence[Row], models: Sequence[Row], shares: int) -> CampaignState:
     try:
-        row = row_of(values)
+        row = row_of(found)
         arrived = _arrivals(row, [sound("parts", part, row.id) for part in heads])
         latest = max((sound("models", one, row.id)["version"] for one in models), default=None)
     except StoreError:

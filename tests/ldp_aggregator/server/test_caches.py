@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import hashlib
 import threading
 from unittest.mock import AsyncMock
 
@@ -125,3 +126,14 @@ async def test_a_damaged_document_is_not_served_for_caches_to_keep(server):
     )
     for one, status in ((campaign, 503), (other, 200)):
         assert (await server.ask("GET", f"{server.public}/v1/campaigns/{one.id}")).status == status
+
+
+async def test_a_damaged_model_is_not_served_and_a_sound_one_has_the_hash_that_it_was_stored_with(server):
+    campaign = await server.publish()
+    model = await server.store.publish_model(campaign.id, '{"a": "model"}')
+    url = f"{server.public}/v1/campaigns/{campaign.id}/model"
+    found = await server.ask("GET", url)
+    assert (found.status, found.headers["ETag"]) == (200, f'"{model.tag}"')
+    assert model.tag == hashlib.sha256(model.document.encode()).hexdigest()
+    await server.store._write(lambda db: db.execute("UPDATE models SET document = replace(document, 'm', 'n')"))
+    assert (await server.ask("GET", url)).status == 503
