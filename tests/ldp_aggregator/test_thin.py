@@ -108,9 +108,9 @@ def test_a_command_that_needs_them_says_so_in_a_line(thin, tmp_path):
     assert (helped.returncode, "learn a private model from a table" in helped.stdout) == (0, True)
 
 
-def locked():
-    """Name and version of every entry of the image's lock file, with its hashes."""
-    entries = re.split(r"\n(?=\S)", (ROOT / "deploy" / "image" / "requirements.txt").read_text().strip())
+def locked(name="requirements.txt"):
+    """Name and version of every entry of one of the image's lock files, with its hashes."""
+    entries = re.split(r"\n(?=\S)", (ROOT / "deploy" / "image" / name).read_text().strip())
     found = {}
     for entry in entries:
         name, version = re.match(r"([a-z0-9-]+)==(\S+)", entry).groups()
@@ -127,6 +127,16 @@ def test_every_dependency_of_the_image_is_locked_with_hashes_and_none_that_train
         assert found[requirement.name][0] in requirement.specifier, line
     assert all(hashes for _, hashes in found.values())
     assert not {"pandas", "scikit-learn", "scipy", "pip"} & set(found)
+
+
+def test_what_builds_the_image_is_locked_with_hashes():
+    """The build system of both distributions, which pip does not fetch by itself there."""
+    found = locked("build.txt")
+    for project in (ROOT / "pyproject.toml", ROOT / "deploy" / "client-wheel" / "pyproject.toml"):
+        for line in tomllib.loads(project.read_text())["build-system"]["requires"]:
+            requirement = Requirement(line)
+            assert found[requirement.name][0] in requirement.specifier, line
+    assert all(hashes for _, hashes in found.values())
 
 
 def test_the_lock_files_name_no_index_and_no_folder():
