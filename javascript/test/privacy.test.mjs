@@ -13,6 +13,7 @@ import { Device, fileStorage } from "../dist/node/index.js";
 import { keyValueStorage } from "../dist/react-native/index.js";
 import { memoryStorage, problem } from "../dist/testing/index.js";
 import { aggregator, deviceOn, documents, RECORD, refuses, URL_OF_TESTS } from "./support/campaigns.mjs";
+import { layOut, powerCuts } from "./support/power_cuts.mjs";
 
 const ONE = documents["de-onebit"].id;
 const OTHER = documents["oue-sign"].id;
@@ -328,6 +329,32 @@ test("a ledger is never there without its mark, wherever a process is killed", a
   fs.renameSync = real;
   syncBuiltinESMExports();
   assert.ok(await answered(device));
+});
+
+test("a device answers with the same bytes after a power cut at every point", async (t) => {
+  const root = mkdtempSync(join(tmpdir(), "disk-"));
+  t.after(() => rmSync(root, { recursive: true, force: true }));
+  const server = aggregator();
+  const on = (folder) => deviceOn(fileStorage(join(folder, "far", "below")), server, { maxTotalEpsilon: 99 });
+  const answerAndSend = async (folder, id) => {
+    await answered(on(folder), id);
+    await on(folder).runOnce(10_000);
+  };
+  const sent = () => server.uploads.length;
+  const cuts = await powerCuts(root, sent, async () => {
+    for (const id of [ONE, ALL]) await answerAndSend(root, id);
+  });
+  const bodies = server.uploads.splice(0);
+  assert.equal(bodies.length, 2);
+  assert.ok(cuts.length > 20);
+  for (const { told, done, files } of cuts) {
+    const folder = mkdtempSync(join(root, "state-"));
+    layOut(files, folder);
+    await fileStorage(join(folder, "far", "below")).adopt(); // its files are copies, and the app vouches for them
+    server.uploads.length = 0;
+    for (const id of [ONE, ALL].slice(0, done)) await answerAndSend(folder, id);
+    for (const body of server.uploads) assert.ok(bodies.includes(body), told);
+  }
 });
 
 test("an erasure leaves no name, no secret and no number to begin anew from", async (t) => {
