@@ -129,7 +129,8 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: pd.DataFrame) -> NDArray[Any]:
         """The most probable class of every row; by the prior where all are impossible, of equals the first."""
-        return np.asarray(self.classes_[self.scores(X).argmax(axis=1)])
+        scores = self.scores(X)  # First: it says so where nothing is fitted.
+        return np.asarray(self.classes_[scores.argmax(axis=1)])
 
     def predict_proba(self, X: pd.DataFrame) -> Array:
         """P(class | row), shape (rows, k). Where every class is impossible under the model, its prior."""
