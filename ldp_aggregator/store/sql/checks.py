@@ -48,16 +48,18 @@ def check_of(table: str, values: Mapping[str, Any], campaign_id: str | None = No
 def damage_of(table: str, row: Row, campaign_id: str | None = None) -> str | None:
     """Look for what is wrong with a row, with its content where that was read too; None where it is sound."""
     values = dict(row)
-    name = next((f" {values[column]!r}" for column in _NAMES if column in values), "")
     try:
-        if check_of(table, values, campaign_id) != values["checked"]:
-            return f"{table}{name}: it does not agree with its check"
         content = values.get(CONTENT.get(table, ""))
-        if content is not None and digest_of(content) != values["digest"]:
-            return f"{table}{name}: its bytes are not those of its digest"
+        if check_of(table, values, campaign_id) != values["checked"]:
+            damage = "it does not agree with its check"
+        elif content is not None and digest_of(content) != values["digest"]:
+            damage = "its bytes are not those of its digest"
+        else:
+            return None
     except (ValueError, TypeError, OverflowError):
-        return f"{table}{name}: it has what nobody wrote"
-    return None
+        damage = "it has what nobody wrote"
+    name = next((f" {values[column]!r}" for column in _NAMES if column in values), "")
+    return f"{table}{name}: {damage}"
 
 
 def legible(value: Any) -> str:
