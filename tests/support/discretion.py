@@ -13,7 +13,9 @@ from pathlib import Path
 from ldp_aggregator.server.log import JsonFormatter
 
 ROOT = Path(__file__).resolve().parents[2]
-CODE_IS_IN = (str(ROOT), sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<frozen")
+COMPILED = ("uvloop/", "asyncpg/")
+"""Where code stands that was compiled from Cython, by its package."""
+CODE_IS_IN = (str(ROOT), sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<frozen", *COMPILED)
 EVENT = re.compile(r"[A-Za-z' ]{1,60}|a message of [a-z.]{1,40}")
 CAMPAIGN = re.compile(r"[A-Za-z0-9_-]{43}")
 REASON = re.compile(r"the limit is \d+, connections takes \d+")
