@@ -1,6 +1,7 @@
 """What a release wrote, every later version reads; and public names only grow."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -30,6 +31,14 @@ def release(request, tmp_path_factory):
 @pytest.fixture(scope="module")
 def campaign(release):
     return Campaign.parse((release / "campaign.json").read_bytes())
+
+
+def test_every_release_that_the_changelog_tells_of_was_kept():
+    """Without what it wrote nothing of this could fail."""
+    text = (RELEASES.parents[1] / "CHANGELOG.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"^## \[?(\d+\.\d+\.\d+)", text, re.MULTILINE))
+    assert told == {one.name for one in RELEASES.glob("*") if one.is_dir()}
+    assert "## Unreleased" in text
 
 
 def test_uploads_are_counted_and_models_classify(release, campaign):

@@ -15,7 +15,7 @@ from ldp_aggregator.server.access import UploadAccess
 from ldp_aggregator.server.log import JsonFormatter
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.signing import public_key, sign_directory
-from ldp_aggregator.store import StoreError
+from ldp_aggregator.store import SqliteStore, StoreError
 from ldp_aggregator.store.contract import utc_now
 
 KEPT_SECONDS = 2.0
@@ -70,6 +70,36 @@ async def test_no_admin_token_opens_anything_on_the_public_listener(server):
     for row in guarded:
         url = server.public + row.path.replace("{id}", campaign.id)
         assert (await server.ask(row.method, url, "admin")).refused == (403, "wrong-scope"), row.path
+
+
+async def test_a_revoked_token_ends_at_once_on_every_instance(serving, tmp_path):
+    """Two servers on one store, each of which has just taken the token; another keeps its own."""
+    path = tmp_path / "both.sqlite3"
+    stores = [SqliteStore(path), SqliteStore(path)]
+    campaign = await publish(stores[0], uploads_need="device")
+    tokens = {}
+    for name, scope in (("one", "admin"), ("two", "admin"), ("three", "collector"), ("four", "device")):
+        tokens[name], stored = make_token(name, scope, utc_now())
+        await stores[0].add_token(stored)
+    async with serving(stores[0]) as first, serving(stores[1]) as second:
+
+        async def statuses():
+            found = []
+            for server in (first, second):
+                estimates = f"{server.public}/v1/campaigns/{campaign.id}/estimates"
+                for name, url in (("one", "/admin/v1/campaigns"), ("two", "/admin/v1/campaigns"), ("three", estimates)):
+                    answer = await server.ask("GET", url, headers={"Authorization": f"Bearer {tokens[name]}"})
+                    found.append(answer.status)
+                shown = {"Authorization": f"Bearer {tokens['four']}"}
+                found.append((await server.upload(campaign, [len(found)], **shown))[0])
+            return found
+
+        assert await statuses() == [200] * 8
+        for name in ("one", "three", "four"):
+            await stores[1].revoke_token(name)
+        assert await statuses() == [401, 200, 401, 401] * 2
+    for store in stores:
+        await store.close()
 
 
 async def test_a_campaign_takes_uploads_with_a_token_of_the_scope_it_states(server):

@@ -112,6 +112,18 @@ def test_an_expired_directory_is_fetched_anew_and_refused_where_that_gives_none(
     part.contribute(*LABELLED)
 
 
+def test_a_directory_holds_a_day_longer_than_it_says(server, campaign, clock, sign, code_of):
+    """A device's clock may be ahead; ``pinned`` leaves that out."""
+    sign(days=30)
+    device = Device(MemoryStorage(), max_total_epsilon=8, clock=clock)
+    part = device.campaign(server.url, campaign.id, max_epsilon=4, publisher=KEY)
+    part.grant()
+    clock.advance(31 * DAY)
+    assert code_of(RefusedError, part.contribute, *LABELLED) == "directory-expired"
+    clock.advance(-1)
+    part.contribute(*LABELLED)
+
+
 def digest(model):
     return hashlib.sha256(model.encode()).hexdigest()
 
