@@ -1,3 +1,3 @@
 import { killed } from "./killed.mjs";
 
-killed(50);
+killed(20);
