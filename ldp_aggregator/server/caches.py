@@ -5,16 +5,21 @@ derived from the shares there are when they are read, and kept until one changes
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import hashlib
 import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.service.publishing import derive_model
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import (
+    STANDINGS,
+    UNKNOWN,
     ShareDigests,
     Shares,
     StoreError,
@@ -27,6 +32,9 @@ DOCUMENT_BYTES: Final = 32 << 20
 """Documents in memory: as many as fit, whoever asks for however many campaigns."""
 PARSED_BYTES: Final = 4 << 20
 """Documents whose campaigns are in memory, parsed, which takes several times as much."""
+KEPT_SECONDS: Final = 2.0
+"""How long it may take until a process notices that a campaign was closed, or deleted."""
+MOST_STANDINGS: Final = 1024
 ID_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 """A campaign id: 32 bytes in base64url without padding."""
 
@@ -47,6 +55,9 @@ class SizedCache(Generic[Value]):
         self._kept[key] = found = self._kept.pop(key)  # At the end: the one that goes last.
         return found[0]
 
+    def forget(self, key: str) -> None:
+        self._size -= self._kept.pop(key, (None, 0))[1]
+
     def put(self, key: str, value: Value, size: int) -> None:
         self._size += size - self._kept.pop(key, (None, 0))[1]
         self._kept[key] = value, size
@@ -55,20 +66,68 @@ class SizedCache(Generic[Value]):
 
 
 class CampaignCache:
-    """Documents and campaigns by id. They never change, so they may be kept; whether one is open is never asked here.
+    """Documents and campaigns by id, which never change, and how each stands, as of the last :data:`KEPT_SECONDS`: what
+    was deleted meanwhile, here or by another process, is forgotten.
 
     Who reads a document gets its bytes; only who counts or estimates has it parsed, in a thread and once for all who
     wait for it.
     """
 
-    def __init__(self, store: Store, *, document_bytes: int = DOCUMENT_BYTES, parsed_bytes: int = PARSED_BYTES) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        document_bytes: int = DOCUMENT_BYTES,
+        parsed_bytes: int = PARSED_BYTES,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._store = store
+        self._clock = clock
+        self._standings: SizedCache[tuple[float, asyncio.Task[bytes]]] = SizedCache(MOST_STANDINGS)
         self._documents: SizedCache[bytes] = SizedCache(document_bytes)
         self._parsed: SizedCache[Campaign] = SizedCache(parsed_bytes)
         self._parsing: dict[str, asyncio.Task[Campaign]] = {}
 
+    async def standing(self, campaign_id: str) -> bytes:
+        """How the campaign stands, as everybody is told; asked of the store once for all who come within
+        :data:`KEPT_SECONDS`. Raises StoreError.
+        """
+        if not ID_PATTERN.fullmatch(campaign_id):
+            raise unknown_campaign(campaign_id)
+        now = self._clock()
+        until, asking = self._standings.get(campaign_id) or (now, None)
+        if asking is None or now >= until:
+            asking = asyncio.create_task(self._ask(campaign_id))
+            asking.add_done_callback(_retrieve)
+            self._standings.put(campaign_id, (now + KEPT_SECONDS, asking), 1)
+        return await asyncio.shield(asking)
+
+    async def _ask(self, campaign_id: str) -> bytes:
+        try:
+            standing = await self._store.standing(campaign_id)
+        except StoreError as error:
+            if error.code == UNKNOWN:
+                self._forget(campaign_id)
+            else:
+                self._standings.forget(campaign_id)
+            raise
+        if standing.word == STANDINGS[-1]:
+            self._forget(campaign_id)
+        return standing.encode()
+
+    def _forget(self, campaign_id: str) -> None:
+        self._documents.forget(campaign_id)
+        self._parsed.forget(campaign_id)
+
+    async def _confirm(self, campaign_id: str) -> None:
+        """See to it that what was deleted is not served. Where the store cannot say it, what is kept is."""
+        with contextlib.suppress(StoreError):
+            await self.standing(campaign_id)
+
     async def document(self, campaign_id: str) -> bytes:
         """The document, byte for byte. Raises StoreError, also where it is damaged."""
+        if self._documents.get(campaign_id) is not None:
+            await self._confirm(campaign_id)
         document = self._documents.get(campaign_id)
         if document is None:
             if not ID_PATTERN.fullmatch(campaign_id):
@@ -81,6 +140,8 @@ class CampaignCache:
 
     async def get(self, campaign_id: str) -> Campaign:
         """Raises what :meth:`document` raises."""
+        if self._parsed.get(campaign_id) is not None:
+            await self._confirm(campaign_id)
         campaign = self._parsed.get(campaign_id)
         if campaign is not None:
             return campaign
@@ -92,8 +153,7 @@ class CampaignCache:
 
     def _end(self, campaign_id: str, parsing: asyncio.Task[Campaign]) -> None:
         del self._parsing[campaign_id]
-        if not parsing.cancelled():
-            parsing.exception()  # Whoever waits has it; where all have hung up the log need not have it.
+        _retrieve(parsing)
 
     async def _parse(self, campaign_id: str) -> Campaign:
         document = await self.document(campaign_id)
@@ -104,6 +164,12 @@ class CampaignCache:
     def known(self, campaign_id: str) -> Campaign | None:
         """A campaign that was asked for before, where it is still kept."""
         return self._parsed.get(campaign_id)
+
+
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    """Whoever waits has its error; where all have hung up the log need not have it."""
+    if not task.cancelled():
+        task.exception()
 
 
 MOST_MODELS: Final = 64

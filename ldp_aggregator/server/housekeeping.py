@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +17,8 @@ from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.service.rights import SERVER, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.contract import DONE, LOG, UNKNOWN, Clock, StoreError, kind_of, utc_now
+from ldp_aggregator.store.clocks import Moment
+from ldp_aggregator.store.contract import DELETED, DONE, LOG, UNKNOWN, StoreError, kind_of
 from ldp_aggregator.store.decisions import is_over
 from ldp_protocols import DocumentError
 from ldp_protocols.document.directory import read_directory
@@ -26,13 +27,13 @@ DUE_SECONDS: Final = 30.0
 """How often. Uploads are refused on time anyway; this closes what has been over for a day."""
 
 
-async def keep(store: Store, metrics: Metrics, clock: Clock = utc_now, *, settings: Settings | None = None) -> None:
+async def keep(store: Store, metrics: Metrics, *, settings: Settings | None = None) -> None:
     """Until cancelled. A campaign that cannot be closed or deleted is told of and keeps no other."""
     while True:
-        await close_once(store, metrics, clock)
+        await close_once(store, metrics)
         try:
             if settings is not None and settings.keep_closed_days is not None:
-                await delete_once(store, metrics, clock, timedelta(days=settings.keep_closed_days))
+                await delete_once(store, metrics, timedelta(days=settings.keep_closed_days))
             states = await store.campaigns()
             # Every open campaign has as many ids as reports.
             metrics.told.open_campaigns({state.id: state.reports for state in states if state.life.closed is None})
@@ -45,10 +46,10 @@ async def keep(store: Store, metrics: Metrics, clock: Clock = utc_now, *, settin
         await asyncio.sleep(DUE_SECONDS)
 
 
-async def close_once(store: Store, metrics: Metrics, clock: Clock) -> None:
+async def close_once(store: Store, metrics: Metrics) -> None:
     """Close what is over, and log it."""
     try:
-        closed = await close_due(store, clock())
+        closed = await close_due(store, await store.moment())
     except StoreError as error:
         _note_failure(metrics, "store error", error)
         return
@@ -58,16 +59,19 @@ async def close_once(store: Store, metrics: Metrics, clock: Clock) -> None:
         _note_failure(metrics, "campaign not closed", failure, campaign_id)
 
 
-async def delete_once(store: Store, metrics: Metrics, clock: Clock, kept: timedelta) -> None:
-    """Delete the campaigns that were closed longer ago than they are kept."""
+async def delete_once(store: Store, metrics: Metrics, kept: timedelta) -> None:
+    """Delete the campaigns that were closed longer ago than they are kept, as this process has seen for a day: what is
+    deleted by a wrong clock would not come back.
+    """
+    moment = await store.moment()
     for state in await store.campaigns():
-        if state.life.closed is None or clock() - state.life.closed < kept:
+        if state.life.closed is None or not moment.is_past(state.life.closed + kept):
             continue
         try:
             async with recorded(store, SERVER, "delete campaign", state.id, f"closed for {kept.days} days"):
                 await store.delete_campaign(state.id)
         except Exception as error:
-            if isinstance(error, StoreError) and error.code == UNKNOWN:
+            if isinstance(error, StoreError) and error.code in (UNKNOWN, DELETED):
                 continue  # Another instance was faster.
             _note_failure(metrics, "campaign not deleted", error, state.id)
         else:
@@ -88,16 +92,18 @@ class Closed:
     failed: Mapping[str, Exception]
 
 
-async def close_due(store: Store, now: datetime) -> Closed:
-    """Close the campaigns whose ``closes`` has passed or that are full, a grace period after that was first seen.
+async def close_due(store: Store, moment: Moment) -> Closed:
+    """Close the campaigns whose ``closes`` has passed or that are full, a grace period after that was first seen; look
+    at those again that were closed in what is the future now.
 
-    Uploads are refused on time anyway. One that fails keeps no other open. Raises StoreError where the campaigns cannot
-    be listed.
+    Uploads are refused on time anyway. One that fails keeps no other open. A clock that jumped closes nothing. Raises
+    StoreError where the campaigns cannot be listed.
     """
     closed, failed = [], {}
-    for state in await store.campaigns():
-        over = state.over_since is not None or is_over(state.life, state.max_reports, state.reports, now)
-        if state.life.closed is not None or not over:
+    for state in await store.campaigns() if moment.settled else ():
+        life = state.life
+        due = state.over_since is not None or is_over(life, state.max_reports, state.reports, moment.now)
+        if not (due if life.closed is None else life.closed > moment.now):
             continue
         try:
             if (await store.end_campaign(state.id)).life.closed is not None:

@@ -25,6 +25,12 @@ MEDIA_TYPE: Final = "application/problem+json"
 
 RETRY_SECONDS: Final = (1, 8)
 """Retry-After is drawn from these: clients that were refused together do not come back together."""
+LATER_SECONDS: Final[Mapping[str, tuple[int, int]]] = {
+    contract.UNAVAILABLE: RETRY_SECONDS,
+    contract.UNSETTLED: (60, 600),
+    contract.CLOSING: (3600, 10800),
+}
+"""The same for what the store refuses and may take another time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +66,11 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     "method-not-allowed": Kind(405, "The path does not take this method"),
     "body-timeout": Kind(408, "The body did not arrive in time"),
     contract.CLOSED: Kind(409, "The campaign accepts no more reports"),
+    contract.CLOSING: Kind(409, "The campaign is closed or full, which may still be taken back; come back later"),
     contract.NOT_OPEN: Kind(409, "The campaign does not accept reports yet"),
     contract.TAKES_SHARES: Kind(409, "The campaign is federated: it takes shares of nodes, and no reports of devices"),
     contract.TAKES_REPORTS: Kind(409, "The campaign takes reports of devices, and no shares of nodes"),
-    contract.DELETED: Kind(409, "The campaign was deleted; its id is never used again"),
+    contract.DELETED: Kind(410, "The campaign was deleted; its id is never used again"),
     contract.OLDER: Kind(409, "A newer directory of this key is here, or another of its version"),
     contract.NOT_CLOSED: Kind(409, "The campaign is not closed"),
     contract.TOO_EARLY: Kind(409, "The campaign was closed less than a day ago: its closing can be taken back"),
@@ -88,13 +95,15 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     "not-installed": Kind(501, "This server was installed without the libraries that train"),
     "overloaded": Kind(503, "The server has as much to do as it takes on; come back later"),
     contract.UNAVAILABLE: Kind(503, "The store did not commit; nothing was counted"),
+    contract.UNSETTLED: Kind(503, "This server's clock jumped; it decides nothing until it has settled"),
     "stopping": Kind(503, "The server is stopping; come back later"),
 }
 
 REPORT_CODES: Final[Mapping[str, str]] = {
     **PAYLOAD_CODES,
     contract.CONFLICTING: "the id was counted before, with another answer; a device answers once",
-    contract.CLOSED: "the campaign was full when the report arrived",
+    contract.CLOSED: "the campaign accepts no more reports",
+    contract.CLOSING: "the campaign is closed or full, or the report's window over; that may still be taken back",
     contract.WINDOW_NOT_OPEN: "the report's window is still to come; the device's clock is ahead, send it again then",
     contract.WINDOW_OVER: "the report's window ended more than a week ago",
 }
@@ -134,6 +143,14 @@ def retry_later(code: str, detail: str = "", *, longest: int = RETRY_SECONDS[1])
     return ProblemError(code, detail, headers={"Retry-After": str(seconds)})
 
 
+def refused_by_store(code: str, *, headers: Mapping[str, str] | None = None) -> ProblemError:
+    """The problem that a store's refusal is, with a time to come again where there is one."""
+    if code not in LATER_SECONDS:
+        return ProblemError(code, headers=headers)
+    seconds = random.randint(*LATER_SECONDS[code])  # noqa: S311 - it spreads load, and keeps no secret
+    return ProblemError(code, headers={**(headers or {}), "Retry-After": str(seconds)})
+
+
 def as_problem(error: Exception, metrics: Metrics) -> ProblemError:
     """Make what a client is told of a failure, whatever it is; what is the server's own is logged and counted."""
     if isinstance(error, ProblemError):
@@ -143,6 +160,8 @@ def as_problem(error: Exception, metrics: Metrics) -> ProblemError:
     if isinstance(error, LdpError) and error.code in {"not-installed", *contract.REFUSED}:
         return ProblemError(error.code, str(error))
     if isinstance(error, StoreError):
+        if error.code == contract.UNSETTLED:
+            return refused_by_store(error.code)
         LOG.error("store error", extra={"reason": kind_of(error)})
         metrics.store_errors.inc()
         return retry_later(contract.UNAVAILABLE)

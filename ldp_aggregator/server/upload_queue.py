@@ -20,7 +20,7 @@ from typing import Final, Protocol
 
 from ldp_aggregator.server.access import check_answer_token
 from ldp_aggregator.server.metrics import REPORT, Metrics
-from ldp_aggregator.server.problems import ProblemError, retry_later
+from ldp_aggregator.server.problems import PROBLEMS, ProblemError, refused_by_store, retry_later
 from ldp_aggregator.service.settings import Limits
 from ldp_aggregator.store.contract import LOG, UNAVAILABLE, Counting, Outcome, StoreError, Submission, kind_of
 from ldp_protocols import Campaign, DocumentError, decode_upload
@@ -112,8 +112,7 @@ def _crowd(submission: Submission) -> int:
 def answer_to(outcome: Outcome) -> bytes:
     """The body of a 200: the reports that were not counted. Raises ProblemError where the whole upload was refused."""
     if outcome.refused is not None:
-        again = outcome.refused == UNAVAILABLE
-        raise retry_later(outcome.refused) if again else ProblemError(outcome.refused)
+        raise refused_by_store(outcome.refused)
     if not outcome.rejected:
         return ALL_COUNTED
     return json.dumps({"rejected": [[report.hex(), code] for report, code in outcome.rejected]}).encode()
@@ -132,7 +131,11 @@ class Bundle:
             for upload in self.uploads:
                 upload.settle(outcome)
             return
-        special = {place: Outcome(rejected=(one,)) for place, one in zip(outcome.places, outcome.rejected, strict=True)}
+        special = {
+            # What refuses a whole upload refuses one of a single report.
+            place: Outcome(refused=one[1]) if one[1] in PROBLEMS else Outcome(rejected=(one,))
+            for place, one in zip(outcome.places, outcome.rejected, strict=True)
+        }
         for place, upload in enumerate(self.uploads):
             upload.settle(special.get(place, _COUNTED))
 

@@ -16,9 +16,9 @@ What is decided from what was read is in :mod:`ldp_aggregator.store.decisions`, 
 from __future__ import annotations
 
 import errno
-import logging
+import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -26,18 +26,13 @@ from typing import Any, Final, Protocol
 
 from ldp_aggregator.counting.tally import Arrivals
 from ldp_aggregator.node_statistics import Releases
+from ldp_aggregator.store.clocks import LOG as LOG
+from ldp_aggregator.store.clocks import Clock as Clock
+from ldp_aggregator.store.clocks import Moment
+from ldp_aggregator.store.clocks import utc_now as utc_now
 from ldp_protocols import Campaign
 from ldp_protocols.errors import LdpError
 from ldp_protocols.wire import Block
-
-LOG: Final = logging.getLogger("ldp_aggregator")
-
-Clock = Callable[[], datetime]
-"""The time, injected so that tests can step it."""
-
-
-def utc_now() -> datetime:
-    return datetime.now(timezone.utc)
 
 
 def to_text(moment: datetime) -> str:
@@ -53,7 +48,11 @@ def from_text(text: str) -> datetime:
 CONFLICTING: Final = "conflicting-report"
 """The id was counted before, with other bytes: the client answered twice."""
 CLOSED: Final = "campaign-closed"
+CLOSING: Final = "campaign-closing"
+"""It is closed or full, or a window is over, and that may still be taken back: the device keeps its report."""
 NOT_OPEN: Final = "campaign-not-open"
+UNSETTLED: Final = "clock-unsettled"
+"""The clock jumped: nothing is decided by it until it has settled."""
 WINDOW_NOT_OPEN: Final = "window-not-open"
 """The device's clock is ahead; it sends the answer again."""
 WINDOW_OVER: Final = "window-over"
@@ -92,6 +91,15 @@ class StoreError(LdpError):
 def unknown_campaign(campaign_id: str) -> StoreError:
     """No campaign has this id."""
     return StoreError(f"no campaign has the id {campaign_id}", UNKNOWN)
+
+
+def deleted_campaign(campaign_id: str, moment: datetime) -> StoreError:
+    """The campaign that had this id was deleted then, for good."""
+    return StoreError(
+        f"campaign {campaign_id} was deleted at {to_text(moment)}, and stays so; a draft with another title makes "
+        "another campaign",
+        DELETED,
+    )
 
 
 _NAMES: Final = ("sqlite_errorname", "sqlstate", "reason")
@@ -243,14 +251,23 @@ class Life:
     closed: datetime | None
     sealed: datetime | None = None
 
-    def refusal(self, now: datetime) -> str | None:
-        """The code an upload meets now, None while the campaign is open.
+    def is_over(self, now: datetime) -> bool:
+        """It takes no report that is not known, and never will where that is not taken back."""
+        return self.closed is not None or (self.closes is not None and now >= self.closes)
 
-        ``_OPEN`` of the store for PostgreSQL says the same in SQL.
+    def refusal(self, moment: Moment) -> str | None:
+        """The code that a report meets which is not known, None while the campaign is open. :data:`CLOSED` is for good:
+        sealed, or closed for the grace period that this process saw.
+
+        ``_OPEN`` of the store for PostgreSQL says in SQL whether there is one.
         """
-        if self.closed is not None or (self.closes is not None and now >= self.closes):
-            return CLOSED
-        return NOT_OPEN if self.opens is not None and now < self.opens else None
+        if self.closed is not None:
+            return CLOSED if self.sealed is not None or moment.is_past(self.closed) else CLOSING
+        if not moment.settled and (self.opens is not None or self.closes is not None):
+            return UNSETTLED
+        if self.is_over(moment.now):
+            return CLOSING
+        return NOT_OPEN if self.opens is not None and moment.now < self.opens else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +276,22 @@ class Terms:
 
     federated: bool
     uploads_need: str | None
+
+
+STANDINGS: Final = ("not-yet", "open", "closing", "closed", "full", "deleted")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The public account of how a campaign stands, a word of :data:`STANDINGS`, and of when it ends or ended."""
+
+    word: str
+    end: datetime | None = None
+
+    def encode(self) -> bytes:
+        """As everybody gets it: JSON of less than 200 bytes, with the day of the end."""
+        day = {} if self.end is None else {"ends": f"{self.end.astimezone(timezone.utc):%Y-%m-%d}"}
+        return json.dumps({"state": self.word, **day}).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +320,7 @@ class CampaignState:
         """``waiting``, ``open``, ``closed`` or ``damaged``."""
         if self.damaged:
             return "damaged"
-        return {NOT_OPEN: "waiting", None: "open"}.get(self.life.refusal(now), "closed")
+        return {NOT_OPEN: "waiting", None: "open"}.get(self.life.refusal(Moment(now)), "closed")
 
     def to_json(self, now: datetime) -> dict[str, Any]:
         """As the admin API and ``campaign list --json`` show it."""

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -22,8 +23,10 @@ from ldp_aggregator.counting.payloads import DIGEST_BYTES, Sheet, Sums, lay_out
 from ldp_aggregator.counting.tally import Arrivals
 from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.store import contract
-from ldp_aggregator.store.contract import Life, Outcome, StoreError, Submission, to_text
+from ldp_aggregator.store.clocks import GRACE, Moment
+from ldp_aggregator.store.contract import Life, Outcome, Standing, StoreError, Submission, to_text
 from ldp_protocols import Campaign
+from ldp_protocols.document.windows import WINDOW_GRACE
 from ldp_protocols.framing import ID_BYTES
 
 RECORD_BYTES: Final = ID_BYTES + DIGEST_BYTES
@@ -50,6 +53,8 @@ class Batch:
     """All reports of ``submissions`` (of one campaign), ordered by question, then as they came.
 
     ``run`` gives for every report the position of its id among :attr:`candidates`, -1 where its payload was refused.
+    ``untimely`` has the code of each report whose window is not counted now: where it is known it is a success as any
+    other, and where it is not it is not counted.
     """
 
     campaign: Campaign
@@ -59,9 +64,10 @@ class Batch:
     ids: Rows
     digests: NDArray[np.uint64]
     codes: Mapping[int, str]
+    untimely: Mapping[int, str]
     run: NDArray[np.int64]
     firsts: NDArray[np.int64]
-    """Report of each candidate: the first of its id."""
+    """Report of each candidate: the first of its id that is in time, else the first."""
 
     def refused(self, code: str) -> tuple[Outcome, ...]:
         """The answer to every submission where the campaign takes none."""
@@ -69,15 +75,24 @@ class Batch:
 
     @property
     def candidates(self) -> Rows:
-        """Distinct ids in increasing order, each with the digest of its first report; shape (m, RECORD_BYTES)."""
+        """Distinct ids in increasing order, each with the digest of its first report; shape (m, RECORD_BYTES). Each is
+        looked up, and stored where it is new and in time.
+        """
         records = np.empty((len(self.firsts), RECORD_BYTES), dtype=np.uint8)
         records[:, :ID_BYTES] = self.ids[self.firsts]
         records[:, ID_BYTES:] = self.digests[self.firsts].astype("<u8")[:, None].view(np.uint8)
         return records
 
+    @cached_property
+    def timely(self) -> NDArray[np.bool_]:
+        """Candidates that may be stored where they are new."""
+        if not self.untimely:
+            return np.ones(len(self.firsts), dtype=np.bool_)
+        return ~np.isin(self.firsts, np.fromiter(self.untimely, dtype=np.int64, count=len(self.untimely)))
+
     def earliest(self, known: Mapping[int, bytes], limit: int) -> NDArray[np.int64]:
-        """Positions of the first ``limit`` candidates, as they came, that are not in ``known``."""
-        unknown = np.ones(len(self.firsts), dtype=np.bool_)
+        """Positions of the first ``limit`` candidates, as they came, that are in time and not in ``known``."""
+        unknown = self.timely.copy()
         unknown[np.fromiter(known, dtype=np.int64, count=len(known))] = False
         fresh = np.flatnonzero(unknown)
         if len(fresh) <= limit:
@@ -85,10 +100,13 @@ class Batch:
         chosen = fresh[np.argsort(self.owners[self.firsts[fresh]], kind="stable")[:limit]]
         return np.sort(chosen)
 
-    def settle(self, known: Mapping[int, bytes], inserted: NDArray[np.int64] | None = None) -> Settlement:
+    def settle(
+        self, known: Mapping[int, bytes], inserted: NDArray[np.int64] | None = None, bar: str | None = None
+    ) -> Settlement:
         """Decide every report, given the candidates (position to digest) that the store held already.
 
-        ``inserted`` names the candidates that were stored where not all the others were: the rest met a full campaign.
+        ``inserted`` names the candidates that were stored where not all were that are new and in time: the rest met a
+        full campaign, or one whose ``bar`` (a code) they did not pass. What was known is a success in any case.
         """
         # One entry more than there are candidates, so that a refused report's rank of -1 finds one.
         truth = np.append(self.digests[self.firsts], np.uint64(0))
@@ -102,16 +120,20 @@ class Batch:
         if inserted is not None:
             shut = new.copy()
             shut[inserted] = False
-            new &= ~shut
+        elif self.untimely:
+            shut[:-1] = new[:-1] & ~self.timely
+        new &= ~shut
         counted = np.zeros(len(self.ids), dtype=bool)
         counted[self.firsts[new[:-1]]] = True
-        closed = shut[self.run]
-        framed = (self.run >= 0) & ~closed
+        left = shut[self.run]
+        framed = (self.run >= 0) & ~left
         same = framed & (self.digests == truth[self.run])
         codes = dict(self.codes)
         codes |= dict.fromkeys(np.flatnonzero(framed & ~same).tolist(), contract.CONFLICTING)
-        codes |= dict.fromkeys(np.flatnonzero(closed).tolist(), contract.CLOSED)
+        codes |= {row: bar or self.untimely.get(row, contract.CLOSING) for row in np.flatnonzero(left).tolist()}
         outcomes = self._outcomes(counted, same & ~counted, codes)
+        if bar is not None:
+            outcomes = tuple(_barred(outcome, bar) for outcome in outcomes)
         sums = {question: added for sheet in self.sheets for question, added in sheet.sums(counted).items()}
         return Settlement(sums, int(new.sum()), outcomes, *self._mixed(outcomes))
 
@@ -155,20 +177,29 @@ class Batch:
         )
 
 
+def _barred(outcome: Outcome, bar: str) -> Outcome:
+    """An upload of which nothing is known is refused as a whole. So is one to a clock that is not settled: it comes
+    again whole.
+    """
+    everything = outcome.rejected and not outcome.duplicates and {code for _, code in outcome.rejected} == {bar}
+    is_unsure = bar == contract.UNSETTLED and any(code == bar for _, code in outcome.rejected)
+    return Outcome(refused=bar) if everything or is_unsure else outcome
+
+
 def needs_time(submissions: Sequence[Submission]) -> bool:
     """Return whether any is of a campaign with windows, which count what is in time."""
     return any(submission.campaign.windows is not None for submission in submissions)
 
 
-def gather_by_campaign(submissions: Sequence[Submission], now: datetime | None = None) -> dict[str, Batch]:
+def gather_by_campaign(submissions: Sequence[Submission], moment: Moment | None = None) -> dict[str, Batch]:
     """A batch for each campaign, in the order of their ids: everybody who locks campaigns locks them in this order.
 
-    ``now`` may be None where nothing :func:`needs_time`.
+    ``moment`` may be None where nothing :func:`needs_time`.
     """
     groups: dict[str, list[Submission]] = {}
     for submission in submissions:
         groups.setdefault(submission.campaign.id, []).append(submission)
-    return {name: gather(members[0].campaign, members, now) for name, members in sorted(groups.items())}
+    return {name: gather(members[0].campaign, members, moment) for name, members in sorted(groups.items())}
 
 
 def in_order(submissions: Sequence[Submission], answers: Mapping[str, Sequence[Outcome]]) -> list[Outcome]:
@@ -177,10 +208,10 @@ def in_order(submissions: Sequence[Submission], answers: Mapping[str, Sequence[O
     return [next(following[submission.campaign.id]) for submission in submissions]
 
 
-def gather(campaign: Campaign, submissions: Sequence[Submission], now: datetime | None = None) -> Batch:
+def gather(campaign: Campaign, submissions: Sequence[Submission], moment: Moment | None = None) -> Batch:
     """Lay out the reports of a group of uploads to one campaign and look for those no device can have sent, or not now.
 
-    ``now`` may be None for a campaign without windows.
+    ``moment`` may be None for a campaign without windows.
     """
     blocks = sorted(
         ((block.question, owner, block) for owner, submission in enumerate(submissions) for block in submission.blocks),
@@ -196,29 +227,40 @@ def gather(campaign: Campaign, submissions: Sequence[Submission], now: datetime 
     for sheet in laid_out:
         codes |= sheet.refusals()
         checks[sheet.places] = sheet.digests()
-    codes |= _untimely(campaign, questions, now)
-    run, firsts = _runs(ids, codes)
-    return Batch(campaign, tuple(submissions), owners, laid_out, ids, checks, codes, run, firsts)
+    untimely = {row: code for row, code in _untimely(campaign, questions, moment).items() if row not in codes}
+    run, firsts = _runs(ids, codes, untimely)
+    return Batch(campaign, tuple(submissions), owners, laid_out, ids, checks, codes, untimely, run, firsts)
 
 
-def _untimely(campaign: Campaign, questions: NDArray[np.int64], now: datetime | None) -> dict[int, str]:
+def _untimely(campaign: Campaign, questions: NDArray[np.int64], moment: Moment | None) -> dict[int, str]:
     """Return the code of every report of a window whose answers are not counted yet, or no more."""
     if campaign.windows is None:
         return {}
-    if now is None:
+    if moment is None:
         raise ValueError("a campaign with windows counts what is in time; tell it the time")
-    windows, taken = questions // len(campaign.questions), campaign.windows.counted_at(now)
-    codes = dict.fromkeys(np.flatnonzero(windows < taken.start).tolist(), contract.WINDOW_OVER)
-    return codes | dict.fromkeys(np.flatnonzero(windows >= taken.stop).tolist(), contract.WINDOW_NOT_OPEN)
+    windows, taken = questions // len(campaign.questions), campaign.windows.counted_at(moment.now)
+    early, late = np.flatnonzero(windows >= taken.stop).tolist(), np.flatnonzero(windows < taken.start).tolist()
+    over = {row: campaign.windows.opens(int(windows[row]) + 1) + WINDOW_GRACE for row in late}
+    codes = {row: contract.WINDOW_OVER if moment.is_past(end) else contract.CLOSING for row, end in over.items()}
+    return codes | dict.fromkeys(early, contract.WINDOW_NOT_OPEN)
 
 
-def _runs(ids: Rows, refused: Mapping[int, str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For every report the rank of its id among the distinct ids (-1 where refused); for every rank its first report.
+def _runs(
+    ids: Rows, refused: Mapping[int, str], untimely: Mapping[int, str]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For every report the rank of its id among the distinct ids (-1 where refused); for every rank its first report,
+    an ``untimely`` one only where there is no other.
 
     A refused report claims no id: the device may still send a sound one.
     """
     halves = np.ascontiguousarray(ids).view(">u8").astype(np.uint64)
-    order = np.lexsort((halves[:, 1], halves[:, 0]))
+    keys = (halves[:, 1], halves[:, 0])
+    if untimely:
+        last = np.zeros(len(ids), dtype=bool)
+        last[list(untimely)] = True
+        order = np.lexsort((last, *keys))
+    else:
+        order = np.lexsort(keys)
     if refused:
         order = order[~np.isin(order, np.fromiter(refused, dtype=np.int64, count=len(refused)))]
     ordered = halves[order]
@@ -227,10 +269,6 @@ def _runs(ids: Rows, refused: Mapping[int, str]) -> tuple[NDArray[np.int64], NDA
     run = np.full(len(ids), -1, dtype=np.int64)
     run[order] = np.cumsum(starts) - 1
     return run, order[starts].astype(np.int64)
-
-
-GRACE: Final = timedelta(days=1)
-"""Between the end of a campaign and what takes it for granted: time to notice that a clock was wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,19 +311,31 @@ def takes_reports(salt: bytes | None, max_reports: int | None, counted: int) -> 
 
 def is_over(life: Life, max_reports: int | None, counted: int, now: datetime) -> bool:
     """A campaign will never take a report again: it is closed, past its end, or full."""
-    return (max_reports is not None and counted >= max_reports) or life.refusal(now) == contract.CLOSED
+    return is_full(max_reports, counted) or life.is_over(now)
 
 
-def ending(row: CampaignRow, counted: int, now: datetime) -> dict[str, datetime | None]:
+def is_full(max_reports: int | None, counted: int) -> bool:
+    """A campaign has all the reports that it takes."""
+    return max_reports is not None and counted >= max_reports
+
+
+def ending(row: CampaignRow, counted: int, moment: Moment) -> dict[str, datetime | None]:
     """Return the columns that a look at a campaign's end changes.
 
-    Safety: one wrong clock ends nothing. It has to have seen the end for a day, and no right one meanwhile.
+    Safety: one wrong clock ends nothing. It has to have seen the end for a day, and no right one meanwhile; what was
+    closed in the future was closed by a wrong one. One that jumped sees nothing.
     """
-    if row.life.closed is not None:
+    now = moment.now
+    if not moment.settled or row.life.sealed is not None:
         return {}
+    if row.life.closed is not None:
+        if row.life.closed <= now:
+            return {}
+        # Without a look at its end that was an operator, whose word holds, whatever the clock was.
+        return {"closed": now} if row.over_since is None else {"closed": None, "over_since": None}
     if not is_over(row.life, row.max_reports, counted, now):
         return {"over_since": None}
-    if row.over_since is None:
+    if row.over_since is None or row.over_since > now:
         return {"over_since": now}
     return {"closed": now} if now - row.over_since >= GRACE else {}
 
@@ -316,19 +366,44 @@ def check_sealing(row: CampaignRow, now: datetime, *, at_once: bool) -> None:
         )
 
 
-def refuse_uploads(row: CampaignRow, now: datetime) -> str | None:
-    """The code that refuses every upload, however many reports there are."""
-    return contract.TAKES_SHARES if row.salt is not None else row.life.refusal(now)
+def refuse_uploads(row: CampaignRow) -> str | None:
+    """The code that refuses every upload without a look at its reports: there are no ids to look them up in."""
+    if row.salt is not None:
+        return contract.TAKES_SHARES
+    return None if row.life.sealed is None else contract.CLOSED
 
 
-def refuse_node(takes_shares: bool, life: Life, now: datetime, *, token_in_use: bool) -> str | None:
+def goes_by_time(campaign: Campaign) -> bool:
+    """The document says when the campaign takes reports."""
+    return campaign.opens is not None or campaign.closes is not None or campaign.windows is not None
+
+
+def bar_of(row: CampaignRow, campaign: Campaign, moment: Moment) -> str | None:
+    """The code that every report meets which is not known, None where the campaign takes new ones."""
+    bar = row.life.refusal(moment)
+    return contract.UNSETTLED if bar is None and campaign.windows is not None and not moment.settled else bar
+
+
+def standing(row: CampaignRow, counted: int, moment: Moment) -> Standing:
+    """Tell the public how a campaign stands. Raises StoreError where the clock would have to say it, and jumped."""
+    bar = row.life.refusal(moment)
+    if bar == contract.UNSETTLED:
+        raise StoreError("the clock of this server jumped, and has not settled", contract.UNSETTLED)
+    word = "full" if is_full(row.max_reports, counted) else _WORDS[bar]
+    return Standing(word, row.life.closed or row.life.closes)
+
+
+_WORDS: Final = {None: "open", contract.NOT_OPEN: "not-yet", contract.CLOSING: "closing", contract.CLOSED: "closed"}
+
+
+def refuse_node(takes_shares: bool, life: Life, moment: Moment, *, token_in_use: bool) -> str | None:
     """The code that refuses a node's share, or to drop it.
 
     A token that was revoked or rotated since the request began changes nothing any more.
     """
     if not takes_shares:
         return contract.TAKES_REPORTS
-    return life.refusal(now) if token_in_use else contract.REVOKED
+    return life.refusal(moment) if token_in_use else contract.REVOKED
 
 
 def vouched_part(settlement: Settlement, before: Arrivals) -> int:

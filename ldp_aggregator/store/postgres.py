@@ -122,7 +122,7 @@ async def count_at_once(db: PostgresConnection, batches: Mapping[str, Batch]) ->
 
     Of what is not returned nothing was counted. An id that another instance stores meanwhile fails all of it.
     """
-    settled = {name: batch.settle({}) for name, batch in batches.items()}
+    settled = {name: batch.settle({}) for name, batch in batches.items() if not batch.untimely}
     asked = [name for name, settlement in settled.items() if settlement.counted and not settlement.revealed]
     if not asked:
         return {}
@@ -160,14 +160,18 @@ async def count_locked(db: PostgresConnection, campaign_id: str, batch: Batch) -
 
     Raises BlockingIOError where somebody is about to have the campaign for himself.
     """
+    if not db.steady.is_settled and decisions.goes_by_time(batch.campaign):
+        return await _count_alone(db, campaign_id, batch)
     records = batch.candidates
-    found = await db.fetchrow(_IN_BULK, db.told, campaign_id, checked_records(campaign_id, records))
+    in_time = np.flatnonzero(batch.timely)
+    found = await db.fetchrow(_IN_BULK, db.told, campaign_id, checked_records(campaign_id, records[in_time]))
     if found is None:
         return await _count_alone(db, campaign_id, batch)
     number, positions, digests = found
-    known = dict(zip(positions or (), digests or (), strict=True))
+    known = dict(zip(in_time[list(positions or ())].tolist(), digests or (), strict=True))
     missed = [position for position, digest in known.items() if digest is None]
-    if missed:  # They were stored while this statement ran, and it does not see them.
+    missed += np.flatnonzero(~batch.timely).tolist()
+    if missed:  # They were stored while this statement ran, and it does not see them, or are not in time.
         known |= await _stored_digests(db, number, records, missed)
     settlement = batch.settle(_sound_digests(campaign_id, records, known))
     await _add(db, campaign_id, number, settlement)
@@ -176,28 +180,28 @@ async def count_locked(db: PostgresConnection, campaign_id: str, batch: Batch) -
 
 async def _count_alone(db: PostgresConnection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:
     """Say why a campaign takes nothing, or count where there is a greatest number: nobody else counts meanwhile."""
-    row = await campaigns.find(db, campaign_id)
-    if row is None:
-        return batch.refused(contract.UNKNOWN)
-    moment = await db.now()
-    refused = decisions.refuse_uploads(row, moment)
-    if refused is not None:  # Whoever closes or seals it holds its lock, and is not waited for.
-        return batch.refused(refused)
-    if row.max_reports is None:
-        raise BlockingIOError
     try:
-        row = await campaigns.row(db, campaign_id, campaigns.ALONE)
-    except StoreError:  # It was being deleted.
-        return batch.refused(contract.UNKNOWN)
-    refused = decisions.refuse_uploads(row, moment)
-    if refused is not None:
+        row = await campaigns.row(db, campaign_id)
+        moment = await db.moment()
+        refused, bar = decisions.refuse_uploads(row), decisions.bar_of(row, batch.campaign, moment)
+        if refused is None and bar is None:
+            if row.max_reports is None:
+                raise BlockingIOError
+            row = await campaigns.row(db, campaign_id, campaigns.ALONE)
+            refused, bar = decisions.refuse_uploads(row), decisions.bar_of(row, batch.campaign, moment)
+    except StoreError as error:  # It is not here, was deleted, or was being deleted.
+        if error.code not in (contract.UNKNOWN, contract.DELETED):
+            raise
+        return batch.refused(error.code)
+    if refused is not None:  # Whoever seals it holds its lock, and is not waited for.
         return batch.refused(refused)
     records = batch.candidates
     known = _sound_digests(campaign_id, records, await _stored_digests(db, row.number, records, range(len(records))))
-    chosen = batch.earliest(known, await campaigns.room(db, row) or 0)
+    room = await campaigns.room(db, row) if bar is None else 0
+    chosen = batch.earliest(known, room or 0)
     if len(chosen):
         await db.execute(_STORE, row.number, checked_records(campaign_id, records[chosen]))
-    settlement = batch.settle(known, chosen)
+    settlement = batch.settle(known, chosen, bar or (None if room else contract.CLOSING))
     await _add(db, campaign_id, row.number, settlement)
     return settlement.outcomes
 
@@ -266,11 +270,12 @@ class PostgresStore(Store):
 
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         # The database's time, as for everything else; a round trip that only windows need.
-        now = await self._sessions.run(lambda db: db.now(), "now") if decisions.needs_time(submissions) else None
-        batches = decisions.gather_by_campaign(submissions, now)
+        timed = decisions.needs_time(submissions)
+        moment = await self._sessions.run(lambda db: db.moment(), "now") if timed else None
+        batches = decisions.gather_by_campaign(submissions, moment)
         answers: dict[str, Sequence[Outcome]] = {}
         try:
-            if sum(len(batch.firsts) for batch in batches.values()) <= SMALL:
+            if self._sessions.steady.is_settled and sum(len(one.firsts) for one in batches.values()) <= SMALL:
                 answers = await self._count_at_once(batches)
             rest = {name: batch for name, batch in batches.items() if name not in answers}
             if rest:
@@ -287,7 +292,12 @@ class PostgresStore(Store):
     async def beat(self) -> None:
         """A standby refuses, and so does a database that its provider made read-only."""
         write_a_row = "UPDATE schema_version SET version = version"
-        await self._sessions.run(lambda db: db.execute(write_a_row), "beat", attempts=1)
+
+        async def beat(db: PostgresConnection) -> None:
+            await db.execute(write_a_row)
+            await db.moment()
+
+        await self._sessions.run(beat, "beat", attempts=1)
 
     async def check(self) -> list[Damage]:
         unreadable = (asyncpg.SyntaxOrAccessError, asyncpg.DataCorruptedError)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import asyncpg
 
+from ldp_aggregator.store.clocks import Moment, SteadyClock
 from ldp_aggregator.store.contract import STATEMENT, UNAVAILABLE, Clock, StoreError
 from ldp_aggregator.store.sql.published import begin_origin
 from ldp_aggregator.store.sql.tables import VERSION, Result, Row, check_version, make_tables
@@ -57,8 +58,9 @@ class PostgresConnection:
     no instance's clock decides anything for the others.
     """
 
-    def __init__(self, raw: Any, name: str, told: datetime | None) -> None:
+    def __init__(self, raw: Any, name: str, told: datetime | None, steady: SteadyClock) -> None:
         self._raw = raw
+        self.steady = steady
         self._prefix = f"/* {name} */ " if name else ""
         self.told = told
 
@@ -82,6 +84,9 @@ class PostgresConnection:
         now: datetime = self.told or await self._raw.fetchval("SELECT clock_timestamp()")
         return now
 
+    async def moment(self) -> Moment:
+        return self.steady.read(await self.now())
+
 
 class Sessions:
     """A pool of connections that runs one transaction at a time on each."""
@@ -89,6 +94,7 @@ class Sessions:
     def __init__(self, pool: Any, clock: Clock | None) -> None:
         self._pool = pool
         self._clock = clock
+        self.steady = SteadyClock.of(clock)
 
     @classmethod
     async def open(cls, address: str, *, clock: Clock | None = None, read_only: bool = False) -> Sessions:
@@ -114,6 +120,7 @@ class Sessions:
         sessions = cls(pool, clock)
         try:
             await sessions.run(_check_tables if read_only else _prepare_tables, passing=MADE_MEANWHILE)
+            await sessions.run(lambda db: db.moment(), "now")
         except BaseException:
             await sessions.close()
             raise
@@ -139,7 +146,8 @@ class Sessions:
                     self._pool.acquire(timeout=CONNECT_SECONDS) as raw,
                     nullcontext() if isolation is None else raw.transaction(isolation=isolation),
                 ):
-                    return await work(PostgresConnection(raw, name, None if self._clock is None else self._clock()))
+                    told = None if self._clock is None else self._clock()
+                    return await work(PostgresConnection(raw, name, told, self.steady))
             except (*_PASSING, *passing) as error:  # Trying again is the point.
                 if attempt + 1 == attempts or time.monotonic() > give_up:
                     code = STATEMENT if isinstance(error, BlockingIOError) else UNAVAILABLE

@@ -18,21 +18,37 @@ from ldp_aggregator.node_statistics import decode_share, most_bytes
 from ldp_aggregator.server.access import CHALLENGE
 from ldp_aggregator.server.api.routing import JSON, STORED, AdmittedRequest, Operation, object_of
 from ldp_aggregator.server.caches import ID_PATTERN
-from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
+from ldp_aggregator.server.problems import REPORT_CODES, ProblemError, refused_by_store
 from ldp_aggregator.server.upload_queue import answer_to
 from ldp_aggregator.service.publishing import counts_to_publish, told_estimates
-from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, REVOKED, TAKES_REPORTS, TAKES_SHARES
+from ldp_aggregator.store.contract import (
+    CLOSED,
+    CLOSING,
+    NOT_OPEN,
+    REVOKED,
+    STANDINGS,
+    TAKES_REPORTS,
+    TAKES_SHARES,
+    UNSETTLED,
+)
 from ldp_protocols import DocumentError
 from ldp_protocols.document.authored import MODEL
 from ldp_protocols.wire import MEDIA_TYPE
 
 FOREVER: Final = "public, max-age=31536000, immutable"
 LATEST: Final = "public, no-cache"
+A_MINUTE: Final = "public, max-age=60"
 
 
 async def get_campaign(asked: AdmittedRequest) -> web.Response:
     """The document bytes; the id is their hash, so it is the strong ETag too, and they may be cached for ever."""
     return asked.cacheable(await asked.context.campaigns.document(asked.campaign_id), asked.campaign_id, FOREVER)
+
+
+async def get_state(asked: AdmittedRequest) -> web.Response:
+    """How the campaign stands, for everybody the same: devices hear it before they ask anybody."""
+    body = await asked.context.campaigns.standing(asked.campaign_id)
+    return web.Response(body=body, content_type=JSON, headers={"Cache-Control": A_MINUTE})
 
 
 async def post_reports(asked: AdmittedRequest) -> web.Response:
@@ -124,7 +140,7 @@ def publisher_key(asked: AdmittedRequest) -> str:
 def _settle(asked: AdmittedRequest, refused: str | None, done: str) -> None:
     asked.context.metrics.shares.labels(refused or done).inc()
     if refused is not None:
-        raise ProblemError(refused, headers=CHALLENGE if refused == REVOKED else {})
+        raise refused_by_store(refused, headers=CHALLENGE if refused == REVOKED else {})
 
 
 _OBJECT: Final = {"type": "object"}
@@ -132,7 +148,13 @@ _ID_AND_CODE: Final = [{"type": "string", "pattern": "^[0-9a-f]{32}$"}, {"enum":
 _REJECTED: Final = object_of(rejected={"type": "array", "items": {"type": "array", "prefixItems": _ID_AND_CODE}})
 
 _CAMPAIGN: Final = "/v1/campaigns/{id}"
-_CODES: Final = (CLOSED, NOT_OPEN, TAKES_REPORTS, *STORED)
+_ENDS: Final = (CLOSED, CLOSING, NOT_OPEN, UNSETTLED)
+_CODES: Final = (*_ENDS, TAKES_REPORTS, *STORED)
+_STATE: Final = {
+    "type": "object",
+    "required": ["state"],
+    "properties": {"state": {"enum": list(STANDINGS)}, "ends": {"type": "string", "format": "date"}},
+}
 
 _GET, _POST, _DELETE = (partial(Operation, method) for method in ("GET", "POST", "DELETE"))
 OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all there is.
@@ -146,12 +168,19 @@ OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all t
         bodies={MEDIA_TYPE: {"type": "string", "format": "binary"}},
         answers={200: (JSON, _REJECTED)},
         codes=(
-            *(CLOSED, NOT_OPEN, TAKES_SHARES, "malformed-upload"),
+            *(*_ENDS, TAKES_SHARES, "malformed-upload"),
             *("missing-answer-token", "wrong-answer-token"),
             *("too-many-reports", "not-admitted", "too-many-uploads", *STORED),
         ),
     ),
     _GET(_CAMPAIGN, get_campaign, for_pages=True, answers={200: (JSON, _OBJECT), 304: None}),
+    _GET(
+        f"{_CAMPAIGN}/state",
+        get_state,
+        for_pages=True,
+        answers={200: (JSON, _STATE)},
+        codes=(UNSETTLED, *STORED),
+    ),
     _GET(
         f"{_CAMPAIGN}/model",
         get_model,

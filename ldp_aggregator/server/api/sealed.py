@@ -24,7 +24,7 @@ from ldp_aggregator.server.intake import vouched_batch
 from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM_TYPE
 from ldp_aggregator.server.problems import ProblemError, as_problem
 from ldp_aggregator.server.upload_queue import UploadBounds, answer_to, for_a_device, read_upload
-from ldp_aggregator.store.contract import NOT_OPEN, UNKNOWN
+from ldp_aggregator.store.contract import CLOSING, NOT_OPEN, UNKNOWN
 from ldp_protocols import DocumentError
 from ldp_protocols.oblivious import (
     BATCH_TYPE,
@@ -45,6 +45,9 @@ ANSWER_MULTIPLE: Final = 512
 _AGAIN: Final = {413, 500, 503}
 """Statuses after which a relay sends a batch again, as it is or in halves. Nobody's upload to another campaign can make
 it do so."""
+
+_LATER: Final = {CLOSING, NOT_OPEN, UNKNOWN}
+"""Codes of a campaign that may take the batch another time; where nothing else is in it, the relay keeps it."""
 
 _PATH: Final = re.compile(r"(?:/[!-~]*)?/v1/campaigns/([A-Za-z0-9_-]{43})/reports")
 """Behind whatever path a proxy serves this server under."""
@@ -85,9 +88,9 @@ async def post_sealed_batch(asked: AdmittedRequest) -> web.Response:
         of_campaigns.setdefault(upload.campaign_id, []).append(upload)
     ends = [await _counted(campaign_id, members, headers, context) for campaign_id, members in of_campaigns.items()]
     taken = sum(end for end in ends if isinstance(end, int))
-    too_early = [end for end in ends if isinstance(end, ProblemError) and end.code == NOT_OPEN]
-    if too_early and not taken:
-        raise too_early[0]
+    later = [end for end in ends if isinstance(end, ProblemError) and end.code in _LATER]
+    if later and not taken:
+        raise later[0]
     return web.json_response({"taken": taken})
 
 
@@ -242,6 +245,6 @@ OPERATIONS: Final = (
         optional_scopes=True,
         bodies={BATCH_TYPE: _BINARY},
         answers={200: (JSON, _TAKEN)},
-        codes=(NOT_OPEN, "too-many-reports", *STORED),
+        codes=(NOT_OPEN, CLOSING, "too-many-reports", *STORED),
     ),
 )

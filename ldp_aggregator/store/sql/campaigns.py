@@ -11,8 +11,19 @@ from typing import Any, Final
 from ldp_aggregator.counting.parts import compactable, part_of_tally, tally_of_parts
 from ldp_aggregator.counting.tally import Arrivals, Tally, devices_counted
 from ldp_aggregator.store import contract
-from ldp_aggregator.store.contract import DAMAGED, CampaignState, Life, StoreError, Terms, unknown_campaign
-from ldp_aggregator.store.decisions import CampaignRow, check_closed, check_reopening, check_sealing, ending
+from ldp_aggregator.store.clocks import Moment
+from ldp_aggregator.store.contract import (
+    DAMAGED,
+    DELETED,
+    CampaignState,
+    Life,
+    Standing,
+    StoreError,
+    Terms,
+    deleted_campaign,
+    unknown_campaign,
+)
+from ldp_aggregator.store.decisions import CampaignRow, check_closed, check_reopening, check_sealing, ending, standing
 from ldp_aggregator.store.sql.checks import change, check_of, digest_of, insert, insert_numbered, legible, sound
 from ldp_aggregator.store.sql.tables import OF_CAMPAIGNS, Row, SqlConnection, Transactions, reading, writing
 from ldp_protocols import Campaign, DocumentError
@@ -70,14 +81,9 @@ class Campaigns(Transactions):
 
         Raises StoreError where it was deleted: its ids are gone, and what was counted would count again.
         """
-        deleted = await db.fetchrow("SELECT * FROM deleted WHERE id = $1", campaign.id)
-        if deleted is not None:
-            moment = contract.to_text(sound("deleted", deleted)["deleted"])
-            raise StoreError(
-                f"campaign {campaign.id} was deleted at {moment}, and stays so; a draft with "
-                "another title makes another campaign",
-                contract.DELETED,
-            )
+        absent = await absence(db, campaign.id)
+        if absent.code == DELETED:
+            raise absent
         made = await insert_numbered(
             db,
             "campaigns",
@@ -107,6 +113,28 @@ class Campaigns(Transactions):
         return await state(db, campaign_id)
 
     @reading
+    async def standing(self, db: SqlConnection, campaign_id: str) -> Standing:
+        """Tell everybody how it stands. Raises StoreError, also while the clock is not settled and would decide."""
+        found = await find(db, campaign_id)
+        if found is None:
+            absent = await absence(db, campaign_id)
+            if absent.code != DELETED:
+                raise absent
+            return Standing("deleted")
+        counted = await reports(db, found) if found.max_reports is not None else 0
+        return standing(found, counted, await db.moment())
+
+    @reading
+    async def confirm(self, db: SqlConnection, campaign_id: str) -> None:
+        """Raises StoreError where there is no such campaign (any more)."""
+        await row(db, campaign_id)
+
+    @reading
+    async def moment(self, db: SqlConnection) -> Moment:
+        """The time by which this store decides."""
+        return await db.moment()
+
+    @reading
     async def terms(self, db: SqlConnection, campaign_id: str) -> Terms:
         """Return what requests have to keep to. Every upload asks: nothing that was counted is looked at."""
         found = await row(db, campaign_id)
@@ -131,10 +159,10 @@ class Campaigns(Transactions):
 
     @writing
     async def _end(self, db: SqlConnection, campaign_id: str, *, at_once: bool) -> CampaignState:
-        found, now = await row(db, campaign_id, ALONE), await db.now()
-        changes = ending(found, await reports(db, found), now)
+        found, moment = await row(db, campaign_id, ALONE), await db.moment()
+        changes = ending(found, await reports(db, found), moment)
         if at_once and found.life.closed is None:
-            changes = {"closed": now}
+            changes = {"closed": moment.now, "over_since": None}
         await put(db, found, **changes, held_until=None)
         return await state(db, campaign_id)
 
@@ -270,15 +298,25 @@ async def row(db: SqlConnection, campaign_id: str, lock: str = "") -> CampaignRo
     """
     found = await find(db, campaign_id, lock)
     if found is None:
-        raise unknown_campaign(campaign_id)
+        raise await absence(db, campaign_id)
     return found
+
+
+async def absence(db: SqlConnection, campaign_id: str) -> StoreError:
+    """Say why there is no campaign of this id: it was deleted, or is not known here."""
+    deleted = await db.fetchrow("SELECT * FROM deleted WHERE id = $1", campaign_id)
+    return (
+        unknown_campaign(campaign_id)
+        if deleted is None
+        else deleted_campaign(campaign_id, sound("deleted", deleted)["deleted"])
+    )
 
 
 async def document(db: SqlConnection, campaign_id: str) -> bytes:
     """Raises StoreError."""
     found = await db.fetchrow("SELECT document FROM campaigns WHERE id = $1", campaign_id)
     if found is None:
-        raise unknown_campaign(campaign_id)
+        raise await absence(db, campaign_id)
     return bytes(found[0])
 
 

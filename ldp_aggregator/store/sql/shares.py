@@ -44,10 +44,11 @@ class NodeShares(campaigns.Campaigns):
         alone = await _is_open(db, await campaigns.row(db, campaign_id))
         row = await campaigns.row(db, campaign_id, campaigns.ALONE if alone else campaigns.TOGETHER)
         counted = await campaigns.reports(db, row) if row.may_become_federated else 0
-        now = await db.now()
+        moment = await db.moment()
+        now = moment.now
         shown = await named_token(db, token, "FOR SHARE")
         takes_shares = not takes_reports(row.salt, row.max_reports, counted)
-        refused = refuse_node(takes_shares, row.life, now, token_in_use=_has_say(shown, node, now))
+        refused = refuse_node(takes_shares, row.life, moment, token_in_use=_has_say(shown, node, now))
         if refused is None:
             if row.salt is None:
                 await campaigns.put(db, row, salt=os.urandom(SALT_BYTES))
@@ -65,9 +66,9 @@ class NodeShares(campaigns.Campaigns):
     ) -> str | None:
         """Drop a node's share, durably; None also where it has none, else the code that refuses it."""
         row = await campaigns.row(db, campaign_id, campaigns.TOGETHER)
-        now = await db.now()
+        moment = await db.moment()
         shown = await named_token(db, token or node, "FOR SHARE")
-        refused = refuse_node(row.salt is not None, row.life, now, token_in_use=_has_say(shown, node, now))
+        refused = refuse_node(row.salt is not None, row.life, moment, token_in_use=_has_say(shown, node, moment.now))
         if refused is None:
             await db.execute("DELETE FROM shares WHERE campaign = $1 AND node = $2", row.number, node)
         return refused

@@ -16,6 +16,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
+from ldp_aggregator.store.clocks import Moment
 from ldp_aggregator.store.contract import StoreError
 
 Row = Any
@@ -43,7 +44,10 @@ class SqlConnection(Protocol):
         """A block that takes back what it did, and only that, where it raises."""
 
     async def now(self) -> datetime:
-        """The time by which the store decides."""
+        """The time, to write down."""
+
+    async def moment(self) -> Moment:
+        """The time by which the store decides, and how far to believe it."""
 
 
 Work = Callable[[SqlConnection], Awaitable[Result]]

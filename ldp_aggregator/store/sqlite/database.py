@@ -21,7 +21,8 @@ from urllib.parse import quote
 
 import numpy as np
 
-from ldp_aggregator.store.contract import DAMAGED, LOG, Clock, StoreError, from_text, kind_of, to_text, utc_now
+from ldp_aggregator.store.clocks import Moment, SteadyClock
+from ldp_aggregator.store.contract import DAMAGED, LOG, StoreError, from_text, kind_of, to_text
 from ldp_aggregator.store.sql.checks import insert, sound
 from ldp_aggregator.store.sql.published import begin_origin
 from ldp_aggregator.store.sql.tables import VERSION, Result, Row, check_version, for_sqlite, make_tables
@@ -68,9 +69,9 @@ class SqliteConnection:
     written with them to its end, in the thread that it is called in.
     """
 
-    def __init__(self, raw: sqlite3.Connection, clock: Clock = utc_now) -> None:
+    def __init__(self, raw: sqlite3.Connection, clock: SteadyClock | None = None) -> None:
         self.raw = raw
-        self._clock = clock
+        self._clock = clock or SteadyClock()
 
     async def fetch(self, statement: str, *values: Any) -> Sequence[Row]:
         return self._run(statement, values).fetchall()
@@ -95,6 +96,9 @@ class SqliteConnection:
 
     async def now(self) -> datetime:
         return self._clock()
+
+    async def moment(self) -> Moment:
+        return self._clock.read()
 
     def _run(self, statement: str, values: Sequence[Any]) -> sqlite3.Cursor:
         return self.raw.execute(

@@ -21,7 +21,7 @@ from typing import Final
 
 import numpy as np
 
-from ldp_aggregator.store.contract import DAMAGED, LOG, StoreError, told_of
+from ldp_aggregator.store.contract import CLOSING, DAMAGED, LOG, StoreError, told_of
 from ldp_aggregator.store.decisions import Batch, Settlement
 from ldp_aggregator.store.sqlite import database, run_files
 from ldp_aggregator.store.sqlite.database import transaction
@@ -91,14 +91,19 @@ class IdSets:
         """Ids that wait for their transaction, by campaign."""
         self._seen_version: int | None = None
 
-    def insert(self, db: sqlite3.Connection, number: int, batch: Batch, room: int | None) -> Settlement:
-        """Store the ids that are new, ``room`` of them at most, inside a write transaction."""
+    def insert(
+        self, db: sqlite3.Connection, number: int, batch: Batch, room: int | None, bar: str | None = None
+    ) -> Settlement:
+        """Store the ids that are new and in time, ``room`` of them at most, inside a write transaction; ``bar`` is the
+        code of the others where there is no room for any, by default that of a full campaign.
+        """
         records = batch.candidates
+        bar = bar or (CLOSING if room == 0 else None)
         held = self.held(db, number)
         known = held.known(wanted := keys_of(records.tobytes()))
-        if known or (room is not None and len(records) > room):
+        if known or batch.untimely or (room is not None and len(records) > room):
             inserted = batch.earliest(known, len(records) if room is None else room)
-            settlement = batch.settle(known, inserted if len(inserted) < len(records) - len(known) else None)
+            settlement = batch.settle(known, inserted if len(inserted) < len(records) - len(known) else None, bar)
             records = records[inserted]
             wanted = Keys(wanted.high[inserted], wanted.low[inserted], wanted.digest[inserted])
         else:

@@ -15,7 +15,8 @@ from typing import Final
 
 from ldp_aggregator.counting.parts import COMPACT_AT, encode_part
 from ldp_aggregator.store import contract, decisions
-from ldp_aggregator.store.contract import LOG, Clock, Outcome, StoreError, Submission, kind_of, told_of, utc_now
+from ldp_aggregator.store.clocks import SteadyClock
+from ldp_aggregator.store.contract import LOG, Clock, Outcome, StoreError, Submission, kind_of, told_of
 from ldp_aggregator.store.decisions import Batch, CampaignRow, in_order
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.published import origin
@@ -44,7 +45,8 @@ class SqliteStore(Store):
         self._tidier = Tidier(database.folder_of(path), self._ids)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
-        self._writes = SqliteConnection(database.open_connection(path, read_only=read_only), clock or utc_now)
+        steady = SteadyClock.of(clock)
+        self._writes = SqliteConnection(database.open_connection(path, read_only=read_only), steady)
         raw = self._writes.raw
         try:
             if read_only:
@@ -55,7 +57,7 @@ class SqliteStore(Store):
                 database.keep_log(raw)
                 with transaction(raw):
                     database.sweep_runs(raw)
-            self._reads = SqliteConnection(database.open_connection(path, read_only=read_only), clock or utc_now)
+            self._reads = SqliteConnection(database.open_connection(path, read_only=read_only), steady)
         except BaseException:
             raw.close()
             raise
@@ -122,7 +124,7 @@ class SqliteStore(Store):
 
     def _count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """The write path, on the writer's thread. Arrays are laid out before the lock is taken."""
-        batches = decisions.gather_by_campaign(submissions, finish(self._writes.now()))
+        batches = decisions.gather_by_campaign(submissions, finish(self._writes.moment()))
         self._tidier.step(self._writes.raw)
         begun = False
         try:
@@ -165,11 +167,13 @@ class SqliteStore(Store):
     async def _count_batch(self, db: SqliteConnection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:
         row = await campaigns.find(db, campaign_id)
         if row is None:
-            return batch.refused(contract.UNKNOWN)
-        refused = decisions.refuse_uploads(row, await db.now())
+            return batch.refused((await campaigns.absence(db, campaign_id)).code)
+        refused = decisions.refuse_uploads(row)
         if refused is not None:
             return batch.refused(refused)
-        settlement = self._ids.insert(db.raw, row.number, batch, await campaigns.room(db, row))
+        bar = decisions.bar_of(row, batch.campaign, await db.moment())
+        room = await campaigns.room(db, row) if bar is None else 0
+        settlement = self._ids.insert(db.raw, row.number, batch, room, bar)
         vouched = settlement.vouched
         if settlement.revealed:
             vouched = decisions.vouched_part(settlement, await campaigns.arrivals(db, row))
