@@ -47,7 +47,7 @@ from ldp_aggregator.service.publishing import (
     trained_on,
 )
 from ldp_aggregator.service.rights import recorded
-from ldp_aggregator.store.contract import REFUSED, UNKNOWN, CampaignState, StoreError
+from ldp_aggregator.store.contract import ABSENT, REFUSED, CampaignState, StoreError
 from ldp_protocols import Campaign
 from ldp_protocols.document.authored import MOMENTS, SCORE
 from ldp_protocols.errors import LdpError
@@ -261,7 +261,7 @@ async def post_choose(visit: Visit, sources: Sources) -> web.Response:
     except UntrainableError as error:
         return await campaign_page(visit, sources, f"Nothing was published: {error}.", 409)
     except StoreError as error:
-        if error.code != UNKNOWN:
+        if error.code not in ABSENT:
             raise
         problem = f"Nothing was published: the model comes from campaign {name}, which is not here."
         return await campaign_page(visit, sources, problem, 409)

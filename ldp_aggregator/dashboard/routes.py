@@ -16,7 +16,7 @@ from ldp_aggregator.dashboard import campaigns, creation, overview, public
 from ldp_aggregator.dashboard.page_sources import Sources, sample
 from ldp_aggregator.dashboard.pages import HEADERS, PageError, page
 from ldp_aggregator.dashboard.session import FORM_BYTES, Visit, enter, get_login, post_login, post_logout
-from ldp_aggregator.store.contract import LOG, UNKNOWN, StoreError, kind_of
+from ldp_aggregator.store.contract import DELETED, LOG, UNKNOWN, StoreError, kind_of
 from ldp_protocols.errors import LdpError
 
 Handler = Callable[[Visit, Sources], Awaitable[web.Response]]
@@ -137,6 +137,8 @@ def _explained(error: Exception) -> PageError:
         return error
     if isinstance(error, StoreError) and error.code == UNKNOWN:
         return PageError(404, "No such campaign", "No campaign has this id. It may stand in another store.")
+    if isinstance(error, StoreError) and error.code == DELETED:
+        return PageError(410, "Deleted", "This campaign was deleted, with all that was counted and published.")
     if isinstance(error, web.HTTPException):
         return PageError(error.status, error.reason or "Refused", "The form is longer than this server accepts.")
     if isinstance(error, LdpError) and error.code == "not-installed":

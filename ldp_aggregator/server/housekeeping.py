@@ -18,7 +18,7 @@ from ldp_aggregator.service.rights import SERVER, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.clocks import Moment
-from ldp_aggregator.store.contract import DELETED, DONE, LOG, UNKNOWN, StoreError, kind_of
+from ldp_aggregator.store.contract import ABSENT, DONE, LOG, StoreError, kind_of
 from ldp_aggregator.store.decisions import is_over
 from ldp_protocols import DocumentError
 from ldp_protocols.document.directory import read_directory
@@ -71,7 +71,7 @@ async def delete_once(store: Store, metrics: Metrics, kept: timedelta) -> None:
             async with recorded(store, SERVER, "delete campaign", state.id, f"closed for {kept.days} days"):
                 await store.delete_campaign(state.id)
         except Exception as error:
-            if isinstance(error, StoreError) and error.code in (UNKNOWN, DELETED):
+            if isinstance(error, StoreError) and error.code in ABSENT:
                 continue  # Another instance was faster.
             _note_failure(metrics, "campaign not deleted", error, state.id)
         else:

@@ -23,7 +23,7 @@ from ldp_aggregator.server.upload_queue import ALL_COUNTED, Ingest, UploadBounds
 from ldp_aggregator.service.settings import Limits, Settings, setting_error
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import (
-    UNKNOWN,
+    ABSENT,
     UPLOADING,
     Outcome,
 )
@@ -203,7 +203,7 @@ class Intake:
 
     def note_refused(self, campaign_id: str, code: str) -> None:
         """A campaign refused an upload, where it exists."""
-        if code != UNKNOWN:
+        if code not in ABSENT:
             self.metrics.count_refused(campaign_id, UPLOAD, code)
 
     def all_counted(self, *, close: bool) -> bytes:

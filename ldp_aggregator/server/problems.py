@@ -186,7 +186,7 @@ def encode_answer(
     status: int, media_type: str, body: bytes, *, close: bool, headers: Mapping[str, str] | None = None
 ) -> bytes:
     """A whole answer. ``Connection`` is said by ``close`` alone."""
-    lines = {"Content-Type": media_type, **(headers or {}), **SECURITY_HEADERS, "Cache-Control": "no-store"}
+    lines = {**(headers or {}), "Content-Type": media_type, **SECURITY_HEADERS, "Cache-Control": "no-store"}
     lines |= {"Content-Length": str(len(body)), "Date": formatdate(usegmt=True)}
     lines.pop("Connection", None)
     if close:

@@ -61,6 +61,7 @@ TAKES_SHARES: Final = "takes-shares"
 TAKES_REPORTS: Final = "takes-reports"
 REVOKED: Final = "wrong-token"
 DELETED: Final = "campaign-deleted"
+ABSENT: Final = frozenset({UNKNOWN, DELETED})
 NOT_CLOSED: Final = "campaign-not-closed"
 TOO_EARLY: Final = "too-early-to-seal"
 SEALED: Final = "campaign-sealed"

@@ -190,7 +190,7 @@ async def _count_alone(db: PostgresConnection, campaign_id: str, batch: Batch) -
             row = await campaigns.row(db, campaign_id, campaigns.ALONE)
             refused, bar = decisions.refuse_uploads(row), decisions.bar_of(row, batch.campaign, moment)
     except StoreError as error:  # It is not here, was deleted, or was being deleted.
-        if error.code not in (contract.UNKNOWN, contract.DELETED):
+        if error.code not in contract.ABSENT:
             raise
         return batch.refused(error.code)
     if refused is not None:  # Whoever seals it holds its lock, and is not waited for.

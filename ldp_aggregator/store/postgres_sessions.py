@@ -58,9 +58,9 @@ class PostgresConnection:
     no instance's clock decides anything for the others.
     """
 
-    def __init__(self, raw: Any, name: str, told: datetime | None, steady: SteadyClock) -> None:
+    def __init__(self, raw: Any, name: str, told: datetime | None, steady: SteadyClock | None = None) -> None:
         self._raw = raw
-        self.steady = steady
+        self.steady = steady or SteadyClock()
         self._prefix = f"/* {name} */ " if name else ""
         self.told = told
 

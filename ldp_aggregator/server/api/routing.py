@@ -29,7 +29,7 @@ from ldp_aggregator.server.upload_queue import Ingest
 from ldp_aggregator.service.rights import actor_of, recorded
 from ldp_aggregator.service.settings import Limits, Settings
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.contract import UNKNOWN, StoredToken
+from ldp_aggregator.store.contract import DELETED, UNKNOWN, StoredToken
 
 JSON: Final = "application/json"
 
@@ -190,7 +190,7 @@ class Operation:
         codes = [*EVERYWHERE, *self.codes]
         codes += GUARDED if self.scopes else ()
         codes += WITH_BODY if self.bodies else ()
-        codes += (UNKNOWN,) if "{id}" in self.path else ()
+        codes += (UNKNOWN, DELETED) if "{id}" in self.path else ()
         codes += () if self.query is None else ("malformed-query",)
         return tuple(sorted(set(codes)))
 

@@ -97,7 +97,7 @@ async def test_a_group_in_which_nothing_is_new_or_that_is_too_late_leaves_no_fil
     for _ in range(3):
         await counts.count([numbered(range(50)), numbered(range(10, 30))])
     await store.close_campaign(CELLS.id)
-    assert (await count(counts, CELLS, range(50, 60))).refused == "campaign-closed"
+    assert (await count(counts, CELLS, range(50, 60))).refused == "campaign-closing"
     assert open_place(folder).names(f"{CELLS.id}/{REPORTS}") == files
     assert open_place(folder).names(f"{CELLS.id}/pending") == []
     assert await agree(store, folder) == 50

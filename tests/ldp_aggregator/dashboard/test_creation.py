@@ -230,7 +230,7 @@ async def test_a_round_without_answers_publishes_its_model_and_one_whose_campaig
     await dashboard.store.delete_campaign(first.id)
     status, page = await dashboard.act(asked, "choose")
     assert (status, first.id in page) == (409, True)
-    assert (await dashboard.act(first, "choose"))[0] == 404
+    assert (await dashboard.act(first, "choose"))[0] == 410
 
 
 async def test_a_round_of_nothing_is_not_drafted_and_only_an_evaluation_round_has_a_choice(dashboard):

@@ -57,7 +57,7 @@ async def test_a_campaign_shows_what_it_refused_with_the_sentence_of_each_code(d
     await dashboard.store.close_campaign(other.id)
     late = encode_upload(perturb(other, RECORD, "yes"), campaign)
     assert [await dashboard.upload(other, late, **headers) for _ in range(2)] == [409, 409]
-    told = row("campaign-closed", "2\u00a0uploads", PROBLEMS["campaign-closed"].title)
+    told = row("campaign-closing", "2\u00a0uploads", PROBLEMS["campaign-closing"].title)
     assert told in await dashboard.page(other), "what comes too late is told of as uploads and not as reports"
 
 

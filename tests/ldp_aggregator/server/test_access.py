@@ -218,7 +218,7 @@ async def test_a_closing_is_taken_back_until_the_campaign_is_sealed_and_only_wha
     assert (await server.upload(campaign, [0]))[0] == 200
     closed = await ask("/close")
     assert (closed.status, closed.json["status"], closed.json["reports"]) == (200, "closed", 1)
-    assert (await server.refused(campaign, [1])) == (409, "campaign-closed")
+    assert (await server.refused(campaign, [1])) == (409, "campaign-closing")
     reopened = await ask("/reopen")
     assert (reopened.status, reopened.json["status"], reopened.json["closed"]) == (200, "open", None)
     assert (await server.upload(campaign, [1]))[0] == 200

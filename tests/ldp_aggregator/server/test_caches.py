@@ -12,7 +12,7 @@ from cells import cell_campaign
 from ldp_aggregator.server import caches
 from ldp_aggregator.server.caches import CampaignCache, SizedCache
 from ldp_aggregator.store import StoreError
-from ldp_aggregator.store.contract import unknown_campaign
+from ldp_aggregator.store.contract import Standing, unknown_campaign
 from ldp_protocols import Campaign
 
 
@@ -29,6 +29,11 @@ class CountedDocuments:
         if campaign_id not in self.documents:
             raise unknown_campaign(campaign_id)
         return self.documents[campaign_id]
+
+    async def standing(self, campaign_id):
+        if campaign_id not in self.documents:
+            raise unknown_campaign(campaign_id)
+        return Standing("open")
 
 
 @pytest.fixture

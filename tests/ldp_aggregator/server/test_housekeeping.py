@@ -38,20 +38,20 @@ async def test_a_campaign_is_deleted_so_long_after_it_was_closed_as_is_told_and_
     closed, opened = await publish(store), await publish(store, title="open")
     clock.step(365 * DAY)
     await store.close_campaign(closed.id)
-    clock.step(30 * DAY - 1)
-    await delete_once(store, Metrics(), clock, KEPT)
+    clock.step(31 * DAY - 1)
+    await delete_once(store, Metrics(), KEPT)
     clock.step(1)
-    housekeeping = asyncio.create_task(keep(store, Metrics(), clock))  # It is not told how long.
+    housekeeping = asyncio.create_task(keep(store, Metrics()))  # It is not told how long.
     await asyncio.sleep(0.1)
     housekeeping.cancel()
     assert len(await store.campaigns()) == 2
-    await delete_once(store, Metrics(), clock, KEPT)
+    await delete_once(store, Metrics(), KEPT)
     assert [state.id for state in await store.campaigns()] == [opened.id]
     [entry] = await store.acts()
     assert (entry.act.actor, entry.act.act, entry.act.campaign) == ("server", "delete campaign", closed.id)
     assert (entry.act.detail, entry.outcome) == ("closed for 30 days", "done")
     clock.step(365 * DAY)
-    await delete_once(store, Metrics(), clock, KEPT)
+    await delete_once(store, Metrics(), KEPT)
     assert len(await store.campaigns()) == 1
 
 
@@ -75,9 +75,9 @@ async def test_a_campaign_that_cannot_be_closed_or_deleted_is_logged_and_keeps_n
     store.delete_campaign = failing(store.delete_campaign, failures)
     for seconds in (61, GRACE.total_seconds()):
         clock.step(seconds)
-        await close_once(store, Metrics(), clock)
-    clock.step(30 * DAY)
-    await delete_once(store, Metrics(), clock, KEPT)
+        await close_once(store, Metrics())
+    clock.step(31 * DAY)
+    await delete_once(store, Metrics(), KEPT)
     closed = {state.id: state.life.closed is not None for state in await store.campaigns()}
     assert closed == {unclosed: False, undeleted: True, gone: True}
     errors = [record for record in caplog.records if record.levelname == "ERROR"]

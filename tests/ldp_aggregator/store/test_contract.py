@@ -104,13 +104,14 @@ async def test_a_campaign_takes_exactly_its_greatest_number_of_reports(store, cl
     uploads = [submission(campaign, numbers) for numbers in ((0, 1, 4, 5), *([number] for number in range(6, 16)))]
     outcomes = await store.count(uploads)
     assert [outcome.counted for outcome in outcomes] == [2] + [1] * 4 + [0] * 6, "the earliest are counted"
-    assert [code for outcome in outcomes for _, code in outcome.rejected] == ["campaign-closed"] * 6
+    assert [code for outcome in outcomes for _, code in outcome.rejected] == ["campaign-closing"] * 6
+    assert (await store.standing(campaign.id)).word == "full"
     assert await store.count(uploads[:1]) == [Outcome(duplicates=4)], "a retry is one in a full campaign, too"
     assert (await store.state(campaign.id)).reports == 10
     assert await store.check() == []
-    assert (await close_due(store, clock())).ids == ()
+    assert (await close_due(store, await store.moment())).ids == ()
     clock.step(GRACE.total_seconds())
-    assert (await close_due(store, clock())).ids == (campaign.id,)
+    assert (await close_due(store, await store.moment())).ids == (campaign.id,)
     assert (await store.state(campaign.id)).life.closed is not None
 
 
@@ -154,9 +155,9 @@ async def test_a_damaged_campaign_harms_no_other_and_can_still_be_closed(store, 
         await store.tally(damaged.id)
     assert int((await store.tally(sound.id)).n.sum()) == 64
     clock.step(60)
-    assert await close_due(store, clock()) == Closed((), {})
+    assert await close_due(store, await store.moment()) == Closed((), {})
     clock.step(GRACE.total_seconds())
-    closed = await close_due(store, clock())
+    closed = await close_due(store, await store.moment())
     assert (set(closed.ids), closed.failed) == ({damaged.id, sound.id}, {})
     [finding] = await store.check()
     assert finding.campaign == damaged.id

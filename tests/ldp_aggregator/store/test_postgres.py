@@ -206,7 +206,7 @@ async def test_who_counts_waits_for_who_closes(store, another, reports):
     counting = asyncio.create_task(count(store, campaign, range(reports)))
     assert not (await asyncio.wait([counting], timeout=0.3))[0]
     await another.execute("COMMIT")
-    assert await counting == Outcome(refused="campaign-closed")
+    assert await counting == Outcome(refused="campaign-closing")
 
 
 async def test_who_wanted_a_campaign_alone_and_died_holds_it_for_a_moment_only(store, monkeypatch):

@@ -289,7 +289,7 @@ async def test_of_a_campaign_with_an_issuer_a_batch_counts_what_shows_its_own_to
     assert await cells_of(server.store, campaign, 3) == [1, 0, 0]
 
 
-async def test_a_campaign_that_opens_later_has_the_relay_come_again_and_a_closed_one_has_not(
+async def test_a_campaign_that_opens_later_or_may_open_again_has_the_relay_come_again_and_a_sealed_one_has_not(
     server, gateway, sealed, batch
 ):
     later = await server.publish(64, gateway=gateway.to_json(), opens="2999-01-01T00:00:00Z")
@@ -297,6 +297,8 @@ async def test_a_campaign_that_opens_later_has_the_relay_come_again_and_a_closed
     now = await server.publish(64, gateway=gateway.to_json())
     assert (await batch([sealed(later, [1]).body, sealed(now, [1]).body])).json == {"taken": 1}
     assert (await server.ask("POST", f"/admin/v1/campaigns/{now.id}/close", "admin")).status < 300
+    assert (await batch([sealed(now, [2]).body])).refused == (409, "campaign-closing")
+    await server.store.seal_campaign(now.id, at_once=True)
     assert (await batch([sealed(now, [2]).body])).json == {"taken": 0}
 
 

@@ -99,6 +99,6 @@ async def test_an_upload_that_meets_a_deletion_is_refused_alone(instances):
     answers, _ = await asyncio.gather(
         asyncio.gather(*(second.count(pair) for pair in uploads)), first.delete_campaign(deleted.id)
     )
-    assert {late.refused for late, _ in answers} <= {"campaign-closed", "unknown-campaign"}
+    assert {late.refused for late, _ in answers} <= {"campaign-closing", "campaign-closed", "campaign-deleted"}
     assert [sound.counted for _, sound in answers] == [1] * 40
-    assert (await second.count(uploads[0][:1]))[0].refused == "unknown-campaign"
+    assert (await second.count(uploads[0][:1]))[0].refused == "campaign-deleted"

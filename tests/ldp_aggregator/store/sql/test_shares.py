@@ -93,8 +93,8 @@ async def test_shares_and_withdrawals_meet_the_life_of_a_campaign_as_reports_do(
     await store.put_share(closed.id, "a", share_of(closed, 1))
     await store.close_campaign(closed.id)
     for campaign in (later, closed):
-        assert await store.put_share(campaign.id, "a", share_of(campaign, 2)) == "campaign-closed"
-        assert await store.withdraw_share(campaign.id, "a") == "campaign-closed"
+        assert await store.put_share(campaign.id, "a", share_of(campaign, 2)) == "campaign-closing"
+        assert await store.withdraw_share(campaign.id, "a") == "campaign-closing"
         assert await kept(store, campaign) == {"a": share_of(campaign, 1)}
 
 
@@ -139,7 +139,7 @@ async def test_only_a_token_in_use_has_a_say_and_what_is_refused_is_not_counted(
         assert await store.withdraw_share(campaign.id, node) == "wrong-token"
     assert await kept(store, campaign) == {"a": share_of(campaign, 1)}, "revoking ends access and takes nothing back"
     await store.close_campaign(campaign.id)
-    for node, refused in (("b", "campaign-closed"), ("a", "wrong-token")):
+    for node, refused in (("b", "campaign-closing"), ("a", "wrong-token")):
         assert await store.put_share(campaign.id, node, share_of(campaign, 2)) == refused
     assert await sent(store, campaign) == {"a": Releases()}
     assert await count(store, campaign, [1]) == Outcome(refused="takes-shares"), "also where it is closed"
@@ -220,7 +220,7 @@ async def test_two_instances_on_one_database_agree(instances, federate):
     await asyncio.gather(second.revoke_token("a"), first.put_share(campaign.id, "a", share_of(campaign, 9)))
     assert await first.put_share(campaign.id, "a", share_of(campaign, 4)) == "wrong-token"
     await second.close_campaign(campaign.id)
-    assert await first.put_share(campaign.id, "b", share_of(campaign, 4)) == "campaign-closed"
+    assert await first.put_share(campaign.id, "b", share_of(campaign, 4)) == "campaign-closing"
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ async def test_two_processes_on_one_file_count_a_report_once(opened, folder):
             await settled(store)
     assert len(listed(folder)) > 1
     await stores[0].close_campaign(CAMPAIGN.id)
-    assert (await count(stores[1], CAMPAIGN, [801])).refused == "campaign-closed"
+    assert (await count(stores[1], CAMPAIGN, [801])).refused == "campaign-closing"
 
 
 async def test_a_run_that_cannot_be_written_loses_nothing(opened, folder, monkeypatch):
