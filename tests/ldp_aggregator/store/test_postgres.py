@@ -11,7 +11,7 @@ from cells import cell_report, cells_of, count, publish, submission
 from ldp_aggregator.store import Outcome, StoreError, open_store
 from ldp_aggregator.store import postgres as postgres_store
 from ldp_aggregator.store.contract import utc_now
-from ldp_aggregator.store.decisions import gather, refuse_uploads
+from ldp_aggregator.store.decisions import bar_of, gather, refuse_uploads
 from ldp_aggregator.store.postgres import PostgresStore
 from ldp_aggregator.store.postgres_sessions import PostgresConnection, Sessions
 from ldp_aggregator.store.sql import campaigns
@@ -131,7 +131,8 @@ async def test_the_statements_count_where_the_decisions_do_and_nowhere_else(stor
             await change(db, "campaigns", ("id", campaign.id), dict(zip(columns, case, strict=True)))
             row = await campaigns.row(db, campaign.id)
             found = await db.fetch(f"SELECT 1 FROM campaigns WHERE {postgres_store._OPEN}", clock())
-            return bool(found), refuse_uploads(row, clock()) is None and row.max_reports is None
+            taken = refuse_uploads(row) is None and bar_of(row, campaign, await db.moment()) is None
+            return bool(found), taken and row.max_reports is None
 
         guard, decided = await store._write(work)
         assert guard == decided, case
