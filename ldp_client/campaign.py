@@ -12,7 +12,7 @@ from ldp_client.delivery.schedule import REPORT_OVERHEAD, Event, Place
 from ldp_client.delivery.status import Status, Withdrawal, campaign_status
 from ldp_client.errors import ConsentError, RefusedError, StorageError, TransportError
 from ldp_client.ledger import Consent, Installation, Receipt, read_installation, write_installation
-from ldp_client.network.aggregator import Aggregator, Document
+from ldp_client.network.aggregator import Aggregator, Document, Standing
 from ldp_client.policy import CLOSE_TIMEOUT, CLOSING_GRACE, STORAGE_WAIT, Policy
 from ldp_client.refusals import NOT_YET, Caps, refusal
 from ldp_client.runtime import seconds_left, within
@@ -58,6 +58,7 @@ class DeviceCampaign:
         self._url = aggregator.base
         self._aggregator = aggregator
         self._document = Document(aggregator, install.cache)
+        self._standing = Standing(aggregator, install.cache, install.clock)
 
     @property
     def id(self) -> str:
@@ -132,6 +133,7 @@ class DeviceCampaign:
         """
         with within(timeout):
             campaign = self.fetch(timeout=timeout)
+            self._hear(campaign)
             with self._install.storage.transaction(write=False) as transaction:
                 return self._refusal(transaction, self._device(transaction), campaign)
 
@@ -182,6 +184,7 @@ class DeviceCampaign:
         install = self._install
         with within(timeout):
             campaign = self.fetch(timeout=timeout)
+            self._hear(campaign)
             with install.storage.transaction(write=True) as transaction:
                 device = self._device(transaction)
                 refused = self._refusal(transaction, device, campaign)
@@ -199,6 +202,7 @@ class DeviceCampaign:
                     write_installation(transaction, device.granted(self.id, consent, secret), self._place.scope)
             install.permits.revoked.pop(self._place, None)
             self._document.keep(campaign)
+            self._standing.keep()
 
     def obtain_token(self, issue: Callable[[bytes], bytes], *, timeout: float = STORAGE_WAIT) -> None:
         """Have the campaign's issuer sign this device's token, which its answer shows; once the person has agreed, and
@@ -418,7 +422,21 @@ class DeviceCampaign:
         if campaign.gateway is not None and (code := install.permits.unsealable()):
             return RefusedError(code)
         unsigned = self._aggregator.refusal(transaction)
-        return unsigned or refusal(device, campaign, self._caps, install.clock.time())
+        own = unsigned or refusal(device, campaign, self._caps, install.clock.time())
+        # contribute() asks nobody: the time of a request would tell the time of the event.
+        return self._standing.refusal() or own if own is None or own.code == NOT_YET else own
+
+    def _hear(self, campaign: Campaign) -> None:
+        """Hear how the campaign stands, unless this device has answered it or never will. Where answers are sealed the
+        aggregator is not asked: it would see the address that the relay hides.
+        """
+        if campaign.gateway is not None:
+            return
+        with self._install.storage.transaction(write=False) as transaction:
+            device = self._device(transaction)
+            if device.receipt(self.id) is not None or self._install.permits.asleep(transaction):
+                return
+        self._standing.hear(keep=self._install.permits.consent(device, self._place) is not None)
 
 
 def _room_for(campaign: Campaign) -> tuple[int, int]:

@@ -22,11 +22,20 @@ POISON_STATUSES: Final = frozenset({400, 415, 422})
 """Something in the upload can never be accepted: halve it until one report is left, and quarantine that one."""
 
 TERMINAL_STATUSES: Final = frozenset({404, 409, 410, 451})
-"""The campaign takes no reports any more (or never did); they are dropped."""
+"""The campaign takes no reports any more (or never did); they are dropped: at 410 (it was deleted) at once, else once
+that was heard twice, :data:`SECOND_WORD` apart."""
 
-RETRYABLE_CODES: Final = frozenset({"campaign-not-open", "window-not-open", "not-found"})
-"""Problem codes that mean "later" whatever their status: the campaign or the window opens some day, a wrong path gets
-repaired."""
+PASSING_CODES: Final = frozenset({"campaign-closed", "campaign-full", "window-over"})
+"""Codes of single reports that a wrong clock may give: they, too, count once they were heard twice."""
+
+SECOND_WORD: Final = 86400.0
+"""Seconds between the first final word and the one that counts: a server's clock or folder may be wrong for a day."""
+
+RETRYABLE_CODES: Final = frozenset(
+    {"campaign-not-open", "campaign-closing", "clock-unsettled", "window-not-open", "unknown-campaign", "not-found"}
+)
+"""Problem codes that mean "later" whatever their status: the campaign or the window opens some day, a closing is taken
+back, a wrong clock, folder or path gets repaired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +108,14 @@ FETCH_TRIES: Final = 3
 FETCH_BACKOFF_BASE: Final = 0.2
 FETCH_LONGEST_WAIT: Final = 5.0
 """Whatever Retry-After says: the app is waiting."""
+
+STATE_AGE: Final = 86400.0
+"""Seconds of a day, on which it is asked once how a campaign stands."""
+
+STATE_RETRY: Final = 600.0
+"""Seconds after which it is asked again where it could not be heard: an app without a network is not slowed."""
+
+STATE_WAIT: Final = 5.0
 
 LARGEST_ANSWER: Final = 1 << 20
 """To an upload: every report of the largest one refused, with its code."""

@@ -89,6 +89,8 @@ class FakeServer:
         self.largest_upload = LARGEST_UPLOAD
         self._campaigns: dict[str, Campaign] = {}
         self._models: dict[str, bytes] = {}
+        self.states: dict[str, str] = {}
+        """How campaigns stand, by their id: ``closing``, ``closed``, ``full``, ``deleted`` or ``not-yet``."""
         self._directories: dict[str, bytes] = {}
         self._reports: dict[str, dict[bytes, bytes]] = {}
         self._lock = threading.Lock()
@@ -146,6 +148,9 @@ class FakeServer:
         campaign = self._campaigns.get(parts[2])
         if campaign is None:
             return Answer(404, "unknown-campaign")
+        if parts[3:] == ["state"]:
+            state = json.dumps({"state": self.states.get(campaign.id, "open")})
+            return Answer(headers={"Content-Type": "application/json"}, body=state.encode())
         body = campaign.document if len(parts) == 3 else self._models.get(campaign.id)
         if body is None or parts[3:] not in ([], ["model"]):
             return Answer(404, "no-model")

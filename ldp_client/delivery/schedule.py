@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ldp_client.errors import TransportError
 from ldp_client.policy import (
     EXPIRY_TRIES,
+    PASSING_CODES,
     POISON_STATUSES,
     RETRY_AFTER_LONGEST,
     RETRYABLE_CODES,
+    SECOND_WORD,
     SPLIT_STATUSES,
     TERMINAL_STATUSES,
     Policy,
@@ -40,6 +42,9 @@ class Place(NamedTuple):
 ALONE: Final = Place("", "")
 """The name of the queue where there is one only."""
 
+
+GONE: Final = 410
+"""The status of a campaign that was deleted, which is final at once."""
 
 DUE: Final = 0.0
 """The time of a try that is due at once."""
@@ -78,6 +83,8 @@ class Delivery:
         by an eighth with every success.
     search_limit
         The same while a poisoned report is searched by halving; doubles with every success.
+    refused_at
+        The clock's time at which the server refused for good what is in front, and nothing else since.
     upload_bytes
         Zeros fill uploads up to this length, which is that of all devices' (``Campaign.upload_bytes``).
     queued, queued_bytes, sent, retries, dropped, quarantined
@@ -90,6 +97,7 @@ class Delivery:
     paused: bool = False
     size_limit: int | None = None
     search_limit: int | None = None
+    refused_at: float | None = None
     upload_bytes: int = 0
     queued: int = 0
     queued_bytes: int = 0
@@ -100,11 +108,17 @@ class Delivery:
 
     def emptied(self) -> Delivery:
         """The state with nothing in the queue; what happened so far stays counted."""
-        return replace(self, queued=0, queued_bytes=0, attempts=0, schedule=None, expires=None, search_limit=None)
+        left = replace(self, queued=0, queued_bytes=0, attempts=0, schedule=None, expires=None)
+        return replace(left, search_limit=None, refused_at=None)
 
     def has_expired(self, now: float) -> bool:
         """Return true where the queue is to be given up."""
-        return self.expires is not None and now > self.expires and self.attempts >= EXPIRY_TRIES
+        waits = self.refused_at is not None and not self.has_second_word(now)
+        return self.expires is not None and now > self.expires and self.attempts >= EXPIRY_TRIES and not waits
+
+    def has_second_word(self, now: float) -> bool:
+        """Return true where a final word now is the second one."""
+        return self.refused_at is not None and now - self.refused_at >= SECOND_WORD
 
 
 class Send(NamedTuple):
@@ -203,13 +217,17 @@ def judge(
 ) -> Verdict:
     """Return the meaning of the answer to ``task``."""
     if isinstance(answer, TransportError):
-        return _again(delivery, answer.code, now, jitter, policy)
+        return _again(delivery, answer.code, now, jitter, policy, heard=False)
     rejected = _rejections(answer) if answer.status == 200 else None
     if rejected is not None:
         codes = {report.id: rejected.get(report.id.hex()) for report in task.reports}
-        settled = {one: _settled(code) for one, code in codes.items() if code not in RETRYABLE_CODES}
+        later = RETRYABLE_CODES if delivery.has_second_word(now) else RETRYABLE_CODES | PASSING_CODES
+        settled = {one: _settled(code) for one, code in codes.items() if code not in later}
         if not settled:
-            return _again(delivery, next(iter(RETRYABLE_CODES & set(codes.values()))), now, jitter, policy)
+            passing = sorted(PASSING_CODES & set(codes.values()))
+            if passing:
+                return _refused(delivery, passing[0], now, jitter, policy)
+            return _again(delivery, next(iter(later & set(codes.values()))), now, jitter, policy)
         return Verdict(_widened(_fresh(delivery), policy), settled)
     code = answer.problem_code()
     reason = f"http-{answer.status}" if code is None else code
@@ -222,8 +240,19 @@ def judge(
         settled = {one.id: Settled(Outcome.QUARANTINED, reason) for one in task.reports}
         return Verdict(_fresh(delivery), settled, reason)
     if code and answer.status in TERMINAL_STATUSES and code not in RETRYABLE_CODES:
+        if answer.status != GONE and not delivery.has_second_word(now):
+            return _refused(delivery, code, now, jitter, policy)
         return Verdict(_fresh(delivery), {one.id: Settled(Outcome.REFUSED, reason) for one in task.reports}, reason)
     return _again(delivery, reason, now, jitter, policy, answer.retry_after(now))
+
+
+def _refused(delivery: Delivery, code: str, now: float, jitter: float, policy: Policy) -> Verdict:
+    """A final word that does not count yet. A clock that went back hears the first one anew."""
+    first = delivery.refused_at
+    verdict = _again(delivery, code, now, jitter, policy, RETRY_AFTER_LONGEST)
+    return verdict._replace(
+        delivery=replace(verdict.delivery, refused_at=now if first is None or first > now else first)
+    )
 
 
 def _settled(code: str | None) -> Settled:
@@ -234,7 +263,7 @@ def _settled(code: str | None) -> Settled:
 
 def _fresh(delivery: Delivery) -> Delivery:
     """After an answer that settled something: the next batch is due at once."""
-    return replace(delivery, attempts=0, schedule=DUE)
+    return replace(delivery, attempts=0, schedule=DUE, refused_at=None)
 
 
 def _widened(delivery: Delivery, policy: Policy) -> Delivery:
@@ -250,12 +279,21 @@ def _widened(delivery: Delivery, policy: Policy) -> Delivery:
 
 
 def _again(
-    delivery: Delivery, problem: str, now: float, jitter: float, policy: Policy, retry_after: float = 0.0
+    delivery: Delivery,
+    problem: str,
+    now: float,
+    jitter: float,
+    policy: Policy,
+    retry_after: float = 0.0,
+    *,
+    heard: bool = True,
 ) -> Verdict:
     """The same bytes later. Exponential backoff with full jitter; Retry-After is the floor, up to its cap."""
     window = min(policy.backoff_longest, policy.backoff_base * 2.0 ** min(delivery.attempts, 60))
     delay = max(jitter * window, min(max(retry_after, 0.0), RETRY_AFTER_LONGEST))
+    refused_at = None if heard else delivery.refused_at
     later = replace(delivery, attempts=delivery.attempts + 1, schedule=now + delay, retries=delivery.retries + 1)
+    later = replace(later, refused_at=refused_at)
     return Verdict(later, problem=problem)
 
 

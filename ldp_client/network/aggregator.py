@@ -16,6 +16,9 @@ from ldp_client.policy import (
     LARGEST_ANSWER,
     LARGEST_MODEL,
     RETRYABLE_STATUSES,
+    STATE_AGE,
+    STATE_RETRY,
+    STATE_WAIT,
     Policy,
 )
 from ldp_client.runtime import Clock, jitter, seconds_left
@@ -33,6 +36,14 @@ Headers = Callable[[bytes], Mapping[str, str]]
 _ACCEPT: Final = {"Accept": "application/json, application/problem+json"}
 _JSON: Final = "application/json"
 _UNLIMITED: Final = float("inf")
+STATES: Final = {
+    "not-yet": "campaign-not-open",
+    "closing": "campaign-closing",
+    "closed": "campaign-closed",
+    "full": "campaign-full",
+    "deleted": "campaign-deleted",
+}
+"""Why a device answers no campaign that stands so; any other word, of a later aggregator, stops nobody."""
 _ID_CHARACTERS: Final = 43
 _BASE64URL: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
 _LOGIN_NEEDED: Final = 511
@@ -120,6 +131,14 @@ class Aggregator:
         """
         return self._get(self._url + "/model", LARGEST_MODEL, _is_json).body
 
+    def state(self) -> bytes:
+        """Fetch how the campaign stands, the same for everybody, in one try. Raises TransportError."""
+        left = min(STATE_WAIT, seconds_left(_UNLIMITED))
+        answer = self.transport.send(Request("GET", self._url + "/state", _ACCEPT, None, 1, 1024, self._isolate), left)
+        if not _is_answer(answer, _is_json):
+            raise TransportError(answer.problem_code() or f"http-{answer.status}", "no state", answer.status)
+        return answer.body
+
     def directory(self, key: str) -> bytes:
         """Fetch what the holder of a public key has signed, not yet verified. Raises TransportError."""
         # Here: an app that pins no key does without what reads signatures.
@@ -187,6 +206,51 @@ def read_campaign(document: bytes, campaign_id: str) -> Campaign:
     if not verify(campaign).holds:
         raise DocumentError("loss-above-epsilon", "a device would lose more than the campaign declares")
     return campaign
+
+
+class Standing:
+    """How one campaign stands, as its aggregator said on this day (UTC). Where that cannot be heard, or is not
+    understood, the campaign counts as open; it is asked again :data:`STATE_RETRY` seconds later.
+    """
+
+    def __init__(self, aggregator: Aggregator, cache: Cache, clock: Clock) -> None:
+        self._aggregator, self._cache, self._clock = aggregator, cache, clock
+        self._key = f"state/{aggregator.campaign_id}"
+        self._code: str | None = None
+        self._heard = self._tried = -_UNLIMITED
+        self._said = b""
+
+    def keep(self) -> None:
+        """Have what was heard beside the document, if that can be done."""
+        if self._said:
+            self._cache.put(self._key, b"%d %b" % (self._heard, self._said))
+
+    def hear(self, *, keep: bool) -> None:
+        """Ask, where that was not done on this day; ``keep`` what is heard beside the document. Raises nothing."""
+        now = self._clock.time()
+        if not self._is_fresh(now) and (kept := self._cache.get(self._key)) is not None:
+            self._take(kept.partition(b" ")[2], float(kept.partition(b" ")[0]))
+        if not self._is_fresh(now) and not 0 <= now - self._tried < STATE_RETRY:
+            self._tried = now
+            with contextlib.suppress(Exception):  # Also what an app's own transport raises: nobody is kept by this.
+                self._take(self._aggregator.state(), now)
+                if keep:
+                    self.keep()
+
+    def refusal(self) -> RefusedError | None:
+        """Return why the aggregator takes no new answer, as far as that was heard on this day."""
+        code = self._code if self._is_fresh(self._clock.time()) else None
+        return None if code is None else RefusedError(code)
+
+    def _is_fresh(self, now: float) -> bool:
+        return self._heard // STATE_AGE == now // STATE_AGE
+
+    def _take(self, body: bytes, heard: float) -> None:
+        import json  # here: an app's start need not load it
+
+        with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError):
+            self._code = STATES.get(json.loads(body)["state"])
+            self._heard, self._said = heard, body
 
 
 class Document:

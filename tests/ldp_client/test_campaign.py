@@ -236,7 +236,8 @@ def test_what_was_agreed_to_needs_no_network_after_a_restart_neither(join, start
     join(storage=storage)
     with pytest.raises(RefusedError):  # The cache in memory is gone with its device.
         join(storage=storage, granted=False)[1].contribute(Untouchable(), "yes")
-    assert len(server.requests) == asked == 1
+    paths = [path.rpartition("/")[2] for _, path in server.requests]
+    assert (asked, paths.count("state"), len(paths)) == (2, 2, 3), "the other device has heard for itself how it stands"
 
 
 def test_a_document_with_another_hash_is_refused_whoever_hands_it_over(join, server, campaign, code_of):

@@ -52,7 +52,7 @@ def test_users_of_a_backend_have_ledgers_of_their_own_and_share_cache_and_sender
         _, part = join(device=device.scope(f"user-{user}"), granted=False)
         part.grant()
         part.contribute(RECORD, "yes")
-    assert len(server.requests) == 1
+    assert len(server.requests) == 2
     restarted, _ = join(storage=tmp_path / "users.db", granted=False)
     assert set(restarted.scopes_waiting()) == {f"user-{user}" for user in range(5)}
     assert restarted.run_once(5)
@@ -165,7 +165,8 @@ def test_a_mechanism_that_never_marks_two_cells_names_its_answer_and_any_other_s
     ("answer", "reply"),
     [
         (Answer(410, "gone", commit=True), "gone"),
-        (Answer(409, "campaign-closed", commit=True), "campaign-closed"),
+        (Answer(410, "campaign-deleted", commit=True), "campaign-deleted"),
+        (Answer(409, "campaign-closed", commit=True), None),
         (Answer(422, "malformed-upload", commit=True), "malformed-upload"),
         (Answer(400, "\u202eevil", commit=True), "unreadable-code"),
         (Answer(503, commit=True), None),

@@ -3,7 +3,8 @@
 import { RETRY_AFTER_LONGEST, type Policy } from "./policy.js";
 import { ARRIVED, queued, type Entry } from "./state.js";
 
-const RETRYABLE_CODES = ["campaign-not-open", "window-not-open", "not-found"]; // "later", whatever their status
+const RETRYABLE_CODES = // "later", whatever their status
+  ["campaign-not-open", "campaign-closing", "clock-unsettled", "window-not-open", "unknown-campaign", "not-found"];
 const TERMINAL = [404, 409, 410, 451];
 const TOO_LARGE = 413;
 const POISON = [400, 415, 422];

@@ -2,7 +2,9 @@
 // doubtful answer always means: the same bytes again, later.
 import Foundation
 
-private let retryableCodes: Set = ["campaign-not-open", "window-not-open", "not-found"] // "later", whatever their status
+private let retryableCodes: Set = [ // "later", whatever their status
+    "campaign-not-open", "campaign-closing", "clock-unsettled", "window-not-open", "unknown-campaign", "not-found",
+]
 private let (terminal, poison, tooLarge): (Set, Set, Int) = ([404, 409, 410, 451], [400, 415, 422], 413)
 
 /// The reports of one campaign that are due, and where they go.

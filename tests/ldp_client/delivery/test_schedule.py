@@ -108,17 +108,71 @@ def test_a_retryable_or_unknown_answer_or_somebody_elses_page_keeps_every_report
     assert verdict.problem
 
 
-@pytest.mark.parametrize("status", sorted(TERMINAL_STATUSES))
-def test_a_terminal_status_drops_the_reports_with_the_servers_code(status):
-    verdict = verdict_on(problem(status, "campaign-closed"), 2)
-    assert verdict.settled == {report.id: Settled(Outcome.REFUSED, "campaign-closed") for report in REPORTS[:2]}
+def test_a_deleted_campaign_drops_the_reports_at_once():
+    verdict = verdict_on(problem(410, "campaign-deleted"), 2)
+    assert verdict.settled == {report.id: Settled(Outcome.REFUSED, "campaign-deleted") for report in REPORTS[:2]}
 
 
-@pytest.mark.parametrize("code", ["campaign-not-open", "not-found"])
-def test_a_campaign_that_is_not_open_yet_is_retried(code):
-    verdict = verdict_on(problem(409, code))
+def rejection(code):
+    """A success that takes none of the reports."""
+    return Response(200, {}, json.dumps({"rejected": [[report.id.hex(), code] for report in REPORTS[:2]]}).encode())
+
+
+DAY = 86400
+FINAL = [
+    *(problem(status, "campaign-closed") for status in (404, 409, 451)),
+    *(rejection(code) for code in ("campaign-closed", "campaign-full", "window-over")),
+]
+
+
+def heard(*answers):
+    """What becomes of two reports whose server gives these answers, each so many seconds after the first."""
+    delivery = Delivery(expires=NOW)
+    for at, answer in answers:
+        task = batch(delivery, REPORTS[:2], POLICY)
+        verdict = judge(delivery, task, answer, NOW + at, 0.5, POLICY)
+        delivery = verdict.delivery
+        assert verdict.settled or not delivery.has_expired(NOW + at), "it waits for its second word"
+    return verdict
+
+
+@pytest.mark.parametrize("final", FINAL, ids=str)
+def test_a_final_word_counts_once_it_was_heard_twice_a_day_apart(final):
+    day = [(hour * 3600, final) for hour in range(24)]
+    verdict = heard(*day)
     assert not verdict.settled
-    assert verdict.problem == code
+    assert verdict.problem in ("campaign-closed", "campaign-full", "window-over")
+    assert verdict.delivery.schedule <= NOW + 23 * 3600 + 6 * 3600, "it is asked some four times a day"
+    dropped = heard(*day, (DAY, final)).settled
+    assert {one.outcome for one in dropped.values()} == {Outcome.REFUSED}
+    assert len(dropped) == 2
+    silence = (DAY // 2, TransportError("unreachable"))
+    assert heard((0, final), silence, (DAY, final)).settled, "silence takes nothing back"
+
+
+@pytest.mark.parametrize("final", FINAL, ids=str)
+@pytest.mark.parametrize("other", [problem(409, "campaign-closing"), problem(503), Response(502, {}, b"")], ids=str)
+def test_any_other_answer_between_takes_it_back(final, other):
+    assert not heard((0, final), (DAY // 2, other), (DAY, final), (2 * DAY - 1, final)).settled
+    assert heard((0, final), (DAY // 2, other), (DAY, final), (2 * DAY, final)).settled
+
+
+@pytest.mark.parametrize("final", FINAL, ids=str)
+def test_a_clock_that_goes_back_hears_the_first_word_anew(final):
+    assert not heard((0, final), (-400 * DAY, final), (-400 * DAY + DAY - 1, final)).settled
+    assert heard((0, final), (-400 * DAY, final), (-399 * DAY, final)).settled
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["campaign-not-open", "campaign-closing", "clock-unsettled", "window-not-open", "unknown-campaign", "not-found"],
+)
+def test_a_campaign_that_may_take_it_another_time_is_retried(code):
+    for at in (0, DAY, 40 * DAY):
+        verdict = heard((0, problem(409, code)), (at, problem(409, code)))
+        assert not verdict.settled
+        assert verdict.problem == code
+    assert not heard((0, rejection(code)), (2 * DAY, rejection(code))).settled
 
 
 @pytest.mark.parametrize("status", sorted(SPLIT_STATUSES | POISON_STATUSES))

@@ -84,6 +84,8 @@ class Curious:
             return Response(302, {"location": f"{URL}/visitor-{self.visitor}"})
         if url.endswith("/model"):
             return Response(200, JSON, self.model_of(self.visitor))
+        if url.endswith("/state"):
+            return Response(200, JSON, json.dumps({"state": "open", "visitor": f"visitor-{self.visitor}"}).encode())
         if "/directories/" in url:
             return Response(200, JSON, self._directories[self.visitor % 5 + (5 if self.visit > 20 else 0)])
         return Response(200, JSON, self._documents[url.rpartition("/")[2]].document)

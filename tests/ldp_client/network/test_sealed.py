@@ -188,11 +188,11 @@ def test_whatever_else_was_not_sealed_is_tried_again(name, gate, part, clock):
 
 
 def test_a_refusal_that_was_sealed_is_the_gateways_own(gate, part):
-    closed = json.dumps({"code": "campaign-closed"}).encode()
-    gate.inner = BinaryResponse(409, (("content-type", "application/problem+json"),), closed)
+    closed = json.dumps({"code": "campaign-deleted"}).encode()
+    gate.inner = BinaryResponse(410, (("content-type", "application/problem+json"),), closed)
     device, joined = part(answered=True)
     assert device.run_once(5)
-    assert joined.status().dropped == {"campaign-closed": 1}
+    assert joined.status().dropped == {"campaign-deleted": 1}
 
 
 def test_headers_that_cannot_be_sealed_are_a_retry(gate, part):

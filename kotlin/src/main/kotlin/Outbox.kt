@@ -9,7 +9,9 @@ import kotlin.time.Duration
 import kotlin.time.Duration.Companion.milliseconds
 import kotlin.time.Duration.Companion.seconds
 
-private val RETRYABLE_CODES = setOf("campaign-not-open", "window-not-open", "not-found") // "later", whatever their status
+/** "Later", whatever their status. */
+private val RETRYABLE_CODES =
+    setOf("campaign-not-open", "campaign-closing", "clock-unsettled", "window-not-open", "unknown-campaign", "not-found")
 private val TERMINAL = setOf(404, 409, 410, 451)
 private val POISON = setOf(400, 415, 422)
 private const val TOO_LARGE = 413

@@ -1,0 +1,96 @@
+"""A device hears how a campaign stands before it asks anybody: nothing is spent on one that takes no answers."""
+
+import pytest
+
+from ldp_client import RefusedError
+
+RECORD = {"income": 30_000.0}
+STATES = {
+    "not-yet": "campaign-not-open",
+    "closing": "campaign-closing",
+    "closed": "campaign-closed",
+    "full": "campaign-full",
+    "deleted": "campaign-deleted",
+}
+DAY = 86400
+
+
+def asked(server):
+    return [path for method, path in server.requests if path.endswith("/state")]
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_nobody_is_asked_and_nothing_spent_where_a_campaign_takes_no_answers(join, server, campaign, state):
+    server.states[campaign.id] = state
+    _, part = join(granted=False)
+    assert part.next_step() == "nothing"
+    assert part.refusal().code == STATES[state]
+    with pytest.raises(RefusedError) as refused:
+        part.grant()
+    assert refused.value.code == STATES[state]
+    assert (part.status().epsilon, len(asked(server))) == (0.0, 1)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_who_has_agreed_spends_nothing_either_once_it_was_heard(join, server, campaign, clock, state):
+    _, part = join()
+    server.states[campaign.id] = state
+    clock.advance(DAY)
+    assert part.next_step() == "nothing"
+    with pytest.raises(RefusedError) as refused:
+        part.contribute(RECORD, "yes")
+    assert refused.value.code == STATES[state]
+    assert part.status().epsilon == 0.0
+    server.states.clear()
+    clock.advance(DAY)
+    assert part.next_step() == "contribute", "a closing was taken back"
+
+
+def test_it_is_heard_once_a_day_and_after_a_restart_too(join, server, clock, tmp_path):
+    device, part = join(storage=tmp_path / "device.db")
+    for _ in range(5):
+        assert part.next_step() == "contribute"
+    device.close()
+    device, again = join(storage=tmp_path / "device.db", granted=False)
+    clock.advance(DAY - 1 - clock.time() % DAY)
+    assert again.next_step() == "contribute"
+    assert len(asked(server)) == 1
+    clock.advance(1)
+    again.next_step()
+    clock.advance(-400 * DAY)
+    again.next_step()
+    assert len(asked(server)) == 3, "a clock that went back asks again"
+
+
+@pytest.mark.parametrize("answer", ["silence", "a later word", "no JSON", "another JSON"])
+def test_what_cannot_be_heard_or_understood_stops_nobody(join, server, campaign, clock, monkeypatch, answer):
+    said = {"a later word": {"state": "paused"}, "another JSON": [1]}.get(answer)
+    if said is not None:
+        monkeypatch.setattr("json.dumps", lambda *_: __import__("json").JSONEncoder().encode(said))
+    elif answer == "silence":
+        monkeypatch.setattr("ldp_client.network.aggregator.Aggregator.state", lambda _: 1 / 0)
+    else:
+        monkeypatch.setattr("ldp_client.network.aggregator.Aggregator.state", lambda _: b"<html>")
+    _, part = join(granted=False)
+    assert part.next_step() == "ask"
+    part.grant()
+    assert part.next_step() == "contribute"
+
+
+def test_a_try_that_failed_is_not_repeated_for_ten_minutes(join, clock, monkeypatch):
+    tries = []
+
+    def fails(_):
+        tries.append(clock.time())
+        raise TimeoutError
+
+    monkeypatch.setattr("ldp_client.network.aggregator.Aggregator.state", fails)
+    _, part = join()
+    for _ in range(5):
+        part.next_step()
+    clock.advance(599)
+    part.next_step()
+    assert len(tries) == 1
+    clock.advance(1)
+    part.next_step()
+    assert len(tries) == 2
