@@ -94,7 +94,7 @@ def test_the_codes_that_nodes_meet_are_explained():
             explained |= dict.fromkeys(re.findall(r"`([a-z-]+)`", names), int(status))
     shares = [operation for operation in OPERATIONS if operation.path.endswith("/statistics")]
     own = {code for operation in shares for code in operation.codes} - {"malformed-query", "store-unavailable"}
-    assert own | {*GUARDED, "body-too-large", "unknown-campaign"} == set(explained)
+    assert own | {*GUARDED, "body-too-large", "unknown-campaign", "campaign-deleted"} == set(explained)
     assert all(PROBLEMS[code].status == status for code, status in explained.items())
 
 

@@ -121,7 +121,7 @@ def test_a_federation_from_its_campaign_to_its_model_and_back(shell, not_sent, f
         assert model_of(daemon.public) == 404
         assert shell.must("fsck").startswith("1 campaigns are sound")
         assert shell.must(f"campaign close {CAMPAIGN.id}") == "closed with 0 shares\n"
-        assert "campaign-closed" in not_sent(f"{submit('north')} --url {daemon.public} --token-file north.token")
+        assert "campaign-closing" in not_sent(f"{submit('north')} --url {daemon.public} --token-file north.token")
 
 
 def test_what_a_federated_campaign_is_not_is_told_in_one_line(refused, federation):
