@@ -9,10 +9,14 @@ import kotlin.time.Duration
 import kotlin.time.Duration.Companion.milliseconds
 import kotlin.time.Duration.Companion.seconds
 
-/** "Later", whatever their status. */
+// "Later", whatever their status.
 private val RETRYABLE_CODES =
-    setOf("campaign-not-open", "campaign-closing", "clock-unsettled", "window-not-open", "unknown-campaign", "not-found")
-private val TERMINAL = setOf(404, 409, 410, 451)
+    setOf("campaign-not-open", "window-not-open", "not-found", "campaign-closing", "clock-unsettled", "unknown-campaign")
+// Final when they are heard twice, a day apart by this device's clock: a server may have been wrong about the time, or about itself.
+private val TWICE = setOf(404, 409, 451)
+private val TWICE_CODES = setOf("campaign-closed", "campaign-full", "window-over")
+private const val CONFLICT = "conflicting-report" // what is wrong with the bytes stays wrong
+private val TERMINAL = TWICE + 410
 private val POISON = setOf(400, 415, 422)
 private const val TOO_LARGE = 413
 private val CODE = Regex("[A-Za-z0-9_.-]{1,64}")
@@ -30,7 +34,9 @@ internal fun State.planned(now: Long, firstDelay: Duration, policy: Policy, jitt
     var batch: Batch? = null
     var wait: Duration? = null
     for ((id, entry) in campaigns.filterValues { enabled && it.given && it.queued.isNotEmpty() }) {
-        if (now > entry.expires && entry.attempts >= EXPIRY_TRIES) {
+        // Who heard a final word once has a week to hear it again.
+        val heard = entry.queued.any { it.heard != null && now < it.heard + CLOSING_GRACE.inWholeMilliseconds }
+        if (now > entry.expires && entry.attempts >= EXPIRY_TRIES && !heard) {
             state += id to entry.copy(receipt = entry.receipt!!.copy(fate = Fate.EXPIRED))
             continue
         }
@@ -66,22 +72,28 @@ private fun Entry.judged(ids: Set<String>, answer: Answer?, now: Long, policy: P
     val code = answer?.problemCode()
     val status = answer?.status
     val rejected = answer?.takeIf { it.status == 200 }?.rejections()
-    val decided = ids.filterTo(HashSet()) { rejected != null && rejected[it] !in RETRYABLE_CODES }
-    val noted = copy(problem = if (decided.isEmpty()) rejected?.get(ids.first()) ?: reasonOf(answer) else null)
     val poison = status == TOO_LARGE || status in POISON && code != null
-    return when {
-        decided.isNotEmpty() -> noted.settled(decided, now) { rejected!![it] ?: ARRIVED }
-        // One at a time from now on: the one that cannot be taken is then alone.
-        ids.size > 1 && poison -> noted.copy(most = 1, attempts = 0, due = now)
-        code != null && (poison || status in TERMINAL && code !in RETRYABLE_CODES) -> noted.settled(ids, now) { code }
-        else -> {
-            // Exponential backoff with full jitter; Retry-After is the floor, up to its cap.
-            val window = minOf(policy.backoffLongest, policy.backoffBase * Math.pow(2.0, minOf(attempts, 60).toDouble()))
-            val floor = minOf(answer?.retryAfter(now) ?: Duration.ZERO, RETRY_AFTER_LONGEST)
-            val due = now + maxOf(window * jitter, floor).inWholeMilliseconds
-            noted.copy(attempts = attempts + 1, retries = retries + 1, due = due)
-        }
-    }
+    // One at a time from now on: the one that cannot be taken is then alone.
+    if (ids.size > 1 && poison) return copy(problem = reasonOf(answer), most = 1, attempts = 0, due = now)
+    val ofAll = code.takeIf { poison || status in TERMINAL }
+    val words = ids.associateWith { if (rejected != null) rejected[it] ?: ARRIVED else ofAll }.filterValues { it !in RETRYABLE_CODES }
+    val heard = copy(reports = reports.map { if (it.id in ids) it.hearing(words[it.id], answer, now) else it })
+    val waiting = heard.reports.filter { it.heard != null && now - it.heard < SECOND_WORD.inWholeMilliseconds }.map { it.id }.toSet()
+    val decided = ids.filterTo(HashSet()) { words[it] != null && it !in waiting }
+    if (decided.isNotEmpty()) return heard.copy(problem = null).settled(decided, now) { words[it]!! }
+    // Exponential backoff with full jitter; Retry-After is the floor, up to its cap.
+    val window = minOf(policy.backoffLongest, policy.backoffBase * Math.pow(2.0, minOf(attempts, 60).toDouble()))
+    val floor = minOf(answer?.retryAfter(now) ?: Duration.ZERO, RETRY_AFTER_LONGEST)
+    val due = now + maxOf(window * jitter, floor).inWholeMilliseconds
+    val problem = rejected?.get(ids.first()) ?: reasonOf(answer)
+    return heard.copy(problem = problem, attempts = attempts + 1, retries = retries + 1, due = due)
+}
+
+/** Since when it is refused with words that a server may take back; no answer leaves that as it is, any other answer ends it. */
+private fun Kept.hearing(word: String?, answer: Answer?, now: Long): Kept = when {
+    answer == null -> this
+    word in TWICE_CODES || word != null && word != CONFLICT && answer.status in TWICE -> copy(heard = heard?.takeIf { it <= now } ?: now)
+    else -> copy(heard = null)
 }
 
 private fun Entry.settled(ids: Set<String>, now: Long, reply: (String) -> String): Entry {

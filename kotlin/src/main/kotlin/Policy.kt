@@ -21,6 +21,7 @@ data class Policy(
 internal val RETRY_AFTER_LONGEST = 6.hours
 internal val CLOSING_GRACE = 7.days
 internal val CLOCK_TOLERANCE = 1.days
+internal val SECOND_WORD = 1.days
 internal val IDLE_CHECK = 15.minutes
 internal val LANDING_TIMEOUT = 2.seconds
 internal const val EXPIRY_TRIES = 10

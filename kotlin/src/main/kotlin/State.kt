@@ -30,10 +30,12 @@ data class Consent(
 
 /**
  * A report in the queue, or one that left it. [at]: when its first upload began, null where nothing of it has left. [reply]: null
- * where no answer has come, [ARRIVED], or the code with which the server refused it.
+ * where no answer has decided, [ARRIVED], or the code with which the server refused it. [heard]: since when the server refuses it with
+ * words that count when they are heard again a day later.
  */
 internal data class Kept(
     val id: String, val question: Int, val asked: String, val payload: String, val at: Long? = null, val reply: String? = null,
+    val heard: Long? = null,
 )
 
 internal const val ARRIVED = "arrived"
@@ -94,7 +96,8 @@ private fun Entry.plain(): Map<String, Any?> = mapOf(
         )
     },
     "reports" to reports.map {
-        mapOf("id" to it.id, "question" to it.question, "asked" to it.asked, "payload" to it.payload, "at" to it.at, "reply" to it.reply)
+        val told = mapOf("at" to it.at, "reply" to it.reply, "heard" to it.heard)
+        mapOf("id" to it.id, "question" to it.question, "asked" to it.asked, "payload" to it.payload) + told
     },
     "attempts" to attempts, "due" to due, "most" to most, "expires" to expires, "retries" to retries, "problem" to problem,
     "upload_bytes" to uploadBytes,
@@ -120,7 +123,7 @@ private fun readEntry(value: Any?): Entry = readObject(value, "campaign") {
         readObject(report, "report") {
             Kept(
                 name("id"), whole("question", 0..Int.MAX_VALUE), long("asked"), long("payload"),
-                optionalWhole("at", NUMBERS), text("reply"),
+                optionalWhole("at", NUMBERS), text("reply"), optionalWhole("heard", NUMBERS),
             )
         }
     }

@@ -5,7 +5,8 @@ import java.io.IOException
 import kotlin.time.Duration
 import kotlin.time.Duration.Companion.seconds
 
-private const val WEEK = 7 * 86_400_000L
+private const val DAY = 86_400_000L
+private const val WEEK = 7 * DAY
 
 /** What a device promises, on files and in memory, against an aggregator in memory. */
 internal class Promises(documents: (String) -> Campaign, private val folder: File) {
@@ -78,8 +79,29 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
         equal(campaign(place, series).contribute(record, "yes"), Contribution.Refused(refusal))
     }
 
-    private fun rejecting(ids: List<String>): Answer {
-        val rejected = ids.joinToString { """["$it", "window-not-open"]""" }
+    /** The ids of what this device's last upload held. */
+    private var ids = emptyList<String>()
+
+    private fun queue(place: File) {
+        campaign(place).grant()
+        campaign(place).contribute(record, "yes")
+    }
+
+    /** Its next upload, so much later, is answered so. */
+    private fun hears(place: File, later: Long, answer: () -> Answer?, queued: Int = 1) {
+        now += later
+        upload = {
+            ids = device(place).sent().map { it.id }
+            answer()
+        }
+        val before = uploads.size
+        device(place).runOnce(Duration.ZERO)
+        equal(uploads.size, before + 1)
+        equal(campaign(place).status().queued, queued)
+    }
+
+    private fun rejecting(ids: List<String>, code: String = "window-not-open"): Answer {
+        val rejected = ids.joinToString { """["$it", "$code"]""" }
         return Answer(200, mapOf("retry-after" to "1"), """{"rejected": [$rejected]}""".toByteArray())
     }
 
@@ -254,7 +276,7 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
                 equal(file.readText(), damaged)
             }
         }
-        promise("a refusal takes the report off the queue, a doubt does not, and Retry-After is waited for") { place ->
+        promise("a final word takes the report off the queue, a doubt does not, and Retry-After is waited for") { place ->
             campaign(place).grant()
             campaign(place).contribute(record, "yes")
             upload = { problem(503, "busy", "retry-after" to "100") }
@@ -264,10 +286,49 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             now += 86_400_000
             equal(device(place).runOnce(Duration.ZERO), false)
             equal(campaign(place).status().queued, 1)
-            upload = { problem(409, "campaign-closed") }
-            now += 86_400_000
+            upload = { problem(410, "campaign-deleted") }
+            now += DAY
             equal(device(place).runOnce(Duration.ZERO), true)
-            equal(campaign(place).status().run { fate to dropped }, Fate.REFUSED to mapOf("campaign-closed" to 1))
+            equal(campaign(place).status().run { fate to dropped }, Fate.REFUSED to mapOf("campaign-deleted" to 1))
+        }
+        val words = listOf({ problem(409, "campaign-closed") }, { problem(451, "unavailable") }, { rejecting(ids, "window-over") })
+        for ((number, word) in words.withIndex()) promise("a final word ${number + 1} counts when it is heard twice, a day apart") { place ->
+            queue(place)
+            hears(place, 0, word)
+            hears(place, DAY - 1, word)
+            now -= 3 * DAY // the clock is set back: the day begins anew
+            device(place).runOnce(Duration.ZERO)
+            hears(place, DAY / 2, word)
+            hears(place, DAY - 1, word)
+            hears(place, 3_600_000, { null })
+            hears(place, 3_600_000, word, queued = 0)
+            equal(campaign(place).status().run { fate to dropped.values.sum() }, Fate.REFUSED to 1)
+            equal(uploads.size to uploads.toSet().size, 6 to 1)
+        }
+        promise("whatever is not final begins the day anew") { place ->
+            queue(place)
+            val unsettled = { problem(503, "clock-unsettled") }
+            val unknown = { problem(404, "unknown-campaign") }
+            val closing = { problem(409, "campaign-closing", "retry-after" to "60") }
+            for (later in listOf(unsettled, unknown, closing, { rejecting(ids, "campaign-closing") }, { rejecting(ids, "clock-unsettled") })) {
+                hears(place, DAY, words[0])
+                hears(place, DAY, later)
+            }
+            hears(place, DAY, words[0])
+            hears(place, DAY, { yes }, queued = 0)
+            equal(campaign(place).status().fate, Fate.ARRIVED)
+        }
+        promise("what is wrong with the bytes is final at once") { place ->
+            queue(place)
+            hears(place, 0, { problem(409, "conflicting-report") }, queued = 0)
+            equal(campaign(place).status().dropped, mapOf("conflicting-report" to 1))
+        }
+        promise("no report expires before it could hear its second word") { place ->
+            queue(place)
+            repeat(10) { hears(place, DAY, { null }) }
+            hears(place, 20 * DAY - 1, words[0])
+            hears(place, DAY, words[0], queued = 0)
+            equal(campaign(place).status().fate, Fate.REFUSED)
         }
         promise("a clock that jumps strands no report and throws none away") { place ->
             campaign(place).grant()
@@ -284,6 +345,14 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             equal(campaign(place).status().fate, Fate.ARRIVED)
             equal(uploads.toSet().size, 1)
             now -= 40 * 365 * 86_400_000L
+        }
+        promise("a storage from before final words were heard twice is read") { place ->
+            queue(place)
+            val file = File(place, "device")
+            val body = file.readText().drop(43).replace(",\"heard\":null", "")
+            check("heard" !in body)
+            file.writeText(base64url(sha256(body.toByteArray())) + body)
+            hears(place, 0, { yes }, queued = 0)
         }
         promise("threads contribute once between them") { place ->
             campaign(place).grant()
