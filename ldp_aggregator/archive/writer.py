@@ -33,7 +33,16 @@ from ldp_aggregator.archive.locations import (
 )
 from ldp_aggregator.archive.recount import DOCUMENT, REPORTS, SUFFIX, check_slots, file_name, slot_of
 from ldp_aggregator.counting.payloads import payload_rows
-from ldp_aggregator.store.contract import LOG, UNAVAILABLE, Counting, Outcome, StoreError, Submission, told_of
+from ldp_aggregator.store.contract import (
+    LOG,
+    UNAVAILABLE,
+    UNSETTLED,
+    Counting,
+    Outcome,
+    StoreError,
+    Submission,
+    told_of,
+)
 from ldp_protocols import Campaign
 from ldp_protocols.framing import ID_BYTES
 from ldp_protocols.wire import Block
@@ -285,8 +294,8 @@ class ArchivedCounts:
             blocks = [Block(question, one.ids.tobytes(), one.payloads.tobytes()) for question, one in kept]
             submission = Submission(file.campaign, tuple(blocks))
             [outcome] = await self._store.count([submission])
-            if outcome.refused == UNAVAILABLE:
-                raise StoreError(f"campaign {campaign_id} cannot be counted")
+            if outcome.refused in (UNAVAILABLE, UNSETTLED):
+                raise StoreError(f"campaign {campaign_id} cannot be counted now")
             accepted = _accepted(submission, outcome, repeated=True)
             if accepted.reports == submission.reports:
                 await asyncio.to_thread(self._archive.publish, [file])

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from unittest.mock import AsyncMock, Mock
 
@@ -15,6 +16,7 @@ from ldp_aggregator.archive.recount import REPORTS, add_results, on_processes, r
 from ldp_aggregator.archive.writer import Archive, ArchivedCounts
 from ldp_aggregator.service.archives import goes_along
 from ldp_aggregator.store import SqliteStore, StoreError, Submission
+from ldp_aggregator.store.clocks import SteadyClock
 from ldp_aggregator.store.contract import UNAVAILABLE
 from ldp_protocols.wire import Block
 
@@ -28,6 +30,20 @@ async def store(tmp_path):
     await opened.create_campaign(CELLS)
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+async def opened(tmp_path):
+    """Open a store with this clock."""
+    stores = []
+
+    def make(clock):
+        stores.append(SqliteStore(tmp_path / "of_the_clock.sqlite3", clock=clock))
+        return stores[-1]
+
+    yield make
+    for one in stores:
+        await one.close()
 
 
 @pytest.fixture
@@ -114,6 +130,44 @@ async def test_what_a_process_left_pending_is_counted_once_by_all_that_find_it(s
     assert max(recovered) > 0
     assert await agree(store, folder) == 50
     assert open_place(folder).names(f"{CELLS.id}/pending") == []
+
+
+WINDOWS = {"from": "2026-01-01T00:00:00Z", "length": "P1D", "count": 20}
+
+
+@pytest.mark.parametrize("happens", ["closed", "over", "window over", "clock jumped"])
+@pytest.mark.parametrize("counted", [0, 20, 50])
+async def test_what_was_counted_is_archived_whatever_came_between(opened, folder, happens, counted):
+    """A process died before it published; then the campaign or the window ended, or the clock jumped."""
+    wall, elapsed = [datetime(2026, 1, 1, tzinfo=timezone.utc)], [0.0]
+    store = opened(SteadyClock(lambda: wall[0], lambda: elapsed[0]))
+    campaign = (
+        cell_campaign(64, windows=WINDOWS)
+        if happens == "window over"
+        else cell_campaign(64, closes="2026-06-01T00:00:00Z")
+    )
+    await store.create_campaign(campaign)
+    Archive(open_place(folder), 1).write([submission(campaign, range(50))])
+    await store.count([submission(campaign, range(counted))] if counted else [])
+    if happens == "closed":
+        await store.close_campaign(campaign.id)
+    else:
+        wall[0] += timedelta(days={"over": 200, "window over": 10, "clock jumped": 200}[happens])
+    if happens != "clock jumped":
+        elapsed[0] = (wall[0] - datetime(2026, 1, 1, tzinfo=timezone.utc)).total_seconds()
+    counts = archived(store, folder, 1)
+    await counts.recover([campaign])
+    if happens == "clock jumped":
+        waits = len(open_place(folder).names(f"{campaign.id}/pending"))
+        assert waits == (counted < 50), "what is not known waits until the clock has settled"
+        wall[0], elapsed[0] = wall[0] - timedelta(days=200), 601
+        await store.moment()
+        elapsed[0] = 1202
+        wall[0] += timedelta(seconds=601)
+        await counts.beat()
+        counted = 50
+    assert open_place(folder).names(f"{campaign.id}/pending") == []
+    assert await agree(store, folder, campaign) == counted
 
 
 async def test_a_group_of_which_the_store_does_not_know_is_settled_before_the_next(store, folder, monkeypatch):
