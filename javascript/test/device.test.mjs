@@ -344,14 +344,47 @@ test("a document that is not what the id says is refused", async () => {
   await refuses("wrong-hash", deviceOn(memoryStorage(), server).campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 }).grant());
 });
 
-test("a campaign that has closed meanwhile takes the report off the queue, and says so", async () => {
+const HOUR = 36e5;
+
+test("a day of final words from a wrong clock costs no report, one day more ends it, and a deletion does at once", async () => {
+  const closed = () => problem(409, "campaign-closed");
+  const gone = () => problem(410, "campaign-deleted");
+  for (const [first, then, fate, dropped] of [
+    [closed, undefined, "arrived", {}],
+    [closed, closed, "refused", { "campaign-closed": 1 }],
+    [gone, undefined, "refused", { "campaign-deleted": 1 }],
+  ]) {
+    let [now, answer] = [Date.parse("2026-11-21"), first];
+    const server = aggregator();
+    const device = deviceOn(memoryStorage(), server, { now: () => now, policy: { reportAge: HOUR } });
+    const campaign = device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
+    await campaign.grant();
+    await campaign.contribute(RECORD, "yes");
+    server.intercept = (method) => (method === "POST" ? answer?.() : undefined);
+    for (const until = now + 24 * HOUR; now < until; now += HOUR) {
+      await device.runOnce(0);
+      assert.equal((await campaign.status()).queued, first === gone ? 0 : 1);
+    }
+    answer = then;
+    await device.runOnce(0);
+    const status = await campaign.status();
+    assert.deepEqual([status.fate, status.queued, status.dropped], [fate, 0, dropped]);
+  }
+});
+
+test("a report in the middle of two final words is given up when the second does not come", async () => {
+  let now = Date.parse("2026-11-21");
   const server = aggregator();
-  const device = deviceOn(memoryStorage(), server);
+  const device = deviceOn(memoryStorage(), server, { now: () => now, policy: { reportAge: HOUR } });
   const campaign = device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
   await campaign.grant();
   await campaign.contribute(RECORD, "yes");
-  server.intercept = (method) => (method === "POST" ? problem(409, "campaign-closed") : undefined);
-  assert.equal(await device.runOnce(5000), true);
-  const { fate, queued, dropped } = await campaign.status();
-  assert.deepEqual({ fate, queued, dropped }, { fate: "refused", queued: 0, dropped: { "campaign-closed": 1 } });
+  let answer = () => problem(409, "campaign-closed");
+  server.intercept = (method) => (method === "POST" ? answer() : undefined);
+  await device.runOnce(0);
+  answer = () => Promise.reject(new TypeError("no network"));
+  for (let hours = 0; hours < 50; hours++, now += HOUR) {
+    await device.runOnce(0);
+    assert.equal((await campaign.status()).fate, hours <= 48 ? "on-its-way" : "expired", `after ${hours} hours`);
+  }
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { judge, retryAfter } from "../dist/device/machine.js";
+import { failed, judge, retryAfter } from "../dist/device/machine.js";
 import { POLICY, RETRY_AFTER_LONGEST } from "../dist/device/policy.js";
 import { queued } from "../dist/device/state.js";
 
@@ -63,6 +63,9 @@ test("no answer, and every status that says so, means the same bytes later", () 
     ...[401, 403, 408, 425, 429, 500, 502, 503, 504, 302, 511].map((status) => refusal(status, "x")),
     refusal(409, "campaign-not-open"),
     refusal(404, "not-found"),
+    refusal(404, "unknown-campaign"),
+    refusal(409, "campaign-closing"),
+    refusal(503, "clock-unsettled"),
     answer(404),
     answer(400, "<html>"),
     answer(409),
@@ -88,16 +91,56 @@ test("Retry-After is the least wait, in seconds or by the server's own clock, up
     assert.equal(retryAfter(answer(503, "", { "retry-after": text }), NOW), 0, text);
 });
 
-test("a campaign that takes no reports any more ends them", () => {
-  for (const [status, code] of [
-    [404, "unknown-campaign"],
-    [409, "campaign-closed"],
-    [410, "gone"],
-    [451, "x"],
+const DAY = 864e5;
+const CLOSED = refusal(409, "campaign-closed");
+const OVER = answer(200, { rejected: IDS.map((id) => [id, "window-over"]) });
+const told = (one, ...words) => {
+  for (const [word, at] of words) judge(one, left(one), word, NOW + at, 0.5, POLICY);
+  return [left(one).length, one.receipt.fate];
+};
+
+test("a campaign that takes no reports any more ends them once it was heard twice, a day apart", () => {
+  for (const [word, code] of [
+    [CLOSED, "campaign-closed"],
+    [refusal(404, "no-campaign"), "no-campaign"],
+    [refusal(451, "x"), "x"],
+    [OVER, "window-over"],
   ]) {
-    const found = after(refusal(status, code));
-    assert.deepEqual([left(found), replies(found), found.receipt.fate], [[], [code, code, code], "refused"]);
+    const one = entry();
+    assert.deepEqual(told(one, [word, 0], [word, DAY - 1]), [3, "on-its-way"], code);
+    assert.deepEqual([one.problem, one.retries, one.due], [code, 2, NOW + DAY - 1 + 1000]);
+    assert.deepEqual(told(one, [word, DAY]), [0, "refused"], code);
+    assert.deepEqual(replies(one), [code, code, code]);
   }
+  const gone = after(refusal(410, "campaign-deleted"));
+  assert.deepEqual([left(gone), gone.receipt.fate], [[], "refused"]);
+});
+
+test("what is heard between two final words makes the second a first one, and so does a clock set back", () => {
+  for (const between of [
+    [refusal(409, "campaign-closing"), DAY / 2],
+    [refusal(503, "clock-unsettled"), DAY / 2],
+    [refusal(404, "unknown-campaign"), DAY / 2],
+    [answer(200, { rejected: IDS.map((id) => [id, "campaign-closing"]) }), DAY / 2],
+    [CLOSED, -DAY],
+  ]) {
+    const from = between[1] < 0 ? -DAY : DAY;
+    const one = entry();
+    assert.deepEqual(told(one, [CLOSED, 0], between, [CLOSED, from], [CLOSED, from + DAY - 1]), [3, "on-its-way"]);
+    assert.deepEqual(told(one, [CLOSED, from + DAY]), [0, "refused"]);
+  }
+  const silent = entry();
+  assert.deepEqual(told(silent, [CLOSED, 0], [null, DAY / 2], [failed("not-installed"), DAY / 2]), [3, "on-its-way"]);
+  assert.deepEqual(told(silent, [CLOSED, DAY]), [0, "refused"]);
+});
+
+test("of a success those leave that arrived, and a final word is heard twice for the rest", () => {
+  const one = entry();
+  judge(one, IDS, answer(200, { rejected: [["b", "window-over"]] }), NOW, 0.5, POLICY);
+  assert.deepEqual([left(one), replies(one), one.due], [["b"], ["arrived", null, "arrived"], NOW]);
+  const word = answer(200, { rejected: [["b", "window-over"]] });
+  assert.deepEqual(told(one, [word, DAY], [word, 2 * DAY]), [0, "arrived"]);
+  assert.deepEqual(replies(one), ["arrived", "window-over", "arrived"]);
 });
 
 test("of what is too large or cannot be taken one is sent at a time, and what cannot be taken alone is dropped", () => {
@@ -126,7 +169,7 @@ test("what was withdrawn while it was on its way and arrived, arrived; nothing c
 test("a server's code is kept only where it is one, wherever it stands", () => {
   for (const code of ['x"\n', "", "two words", "\u202eevil", "x".repeat(65), "x".repeat(6 << 20)]) {
     assert.deepEqual(
-      replies(after(refusal(409, code))),
+      replies(after(refusal(410, code))),
       IDS.map(() => "unreadable-code"),
       code.slice(0, 99),
     );
@@ -143,6 +186,4 @@ test("of a success a report whose window is not open yet stays, and the rest lea
   const all = after(early("a", "c"), ["a", "c"]);
   assert.deepEqual([left(all), replies(all), all.problem], [IDS, [null, null, null], "window-not-open"]);
   assert.deepEqual([all.due, all.retries, all.attempts], [NOW + 500, 1, 1]);
-  const refused = after(answer(200, { rejected: [["a", "window-over"]] }), ["a"]);
-  assert.deepEqual(replies(refused), ["window-over", null, null]);
 });

@@ -278,10 +278,10 @@ test("an answer to another request is none to this one", async () => {
 
 test("a refusal that was sealed is the gateway's own", async () => {
   const life = new Life();
-  life.gate.inner = responseOf(409, { "content-type": "application/problem+json" }, '{"code": "campaign-closed"}');
+  life.gate.inner = responseOf(410, { "content-type": "application/problem+json" }, '{"code": "campaign-deleted"}');
   const part = await life.answered();
   assert.equal(await life.delivered(), "refused");
-  assert.deepEqual((await part.status()).dropped, { "campaign-closed": 1 });
+  assert.deepEqual((await part.status()).dropped, { "campaign-deleted": 1 });
 });
 
 test("what is sealed and no message of HTTP is tried again", async () => {

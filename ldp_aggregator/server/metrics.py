@@ -35,6 +35,7 @@ GROUP_BUCKETS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 10
 OBSERVED: Final[Mapping[str, tuple[str, str]]] = {
     "ldp_campaign_ids": ("Report ids kept by open campaign, as of the last half minute", "campaign"),
     "ldp_campaign_failing": ("Campaigns that could not be counted, where others can be", "campaign"),
+    "ldp_time_seconds": ("The time by this machine's clock", ""),
     "ldp_free_bytes": ("Room that is left where the embedded store is", ""),
     "ldp_store_bytes": ("Bytes of the embedded store's files", "part"),
     "ldp_store_files": ("Runs of ids, and drafts of runs", "part"),
@@ -223,6 +224,7 @@ class Told(Collector):
         build.add_metric([version("ldp-bayes"), platform.python_version(), sqlite3.sqlite_version], 1)
         yield build
         told = dict(self.observed)
+        told["ldp_time_seconds", ""] = time.time()
         told |= {("ldp_campaign_ids", name): number for name, number in self._ids.items()}
         told |= {("ldp_campaign_failing", name): 1 for name in sorted(self._failing)}
         for name, (text, label) in OBSERVED.items():

@@ -7,7 +7,7 @@ import { encodeUpload } from "../wire.js";
 import { unsealable } from "./later.js";
 import { failed, judge } from "./machine.js";
 import { pause, post, type Fetch } from "./network.js";
-import { CLOSE_TIMEOUT, EXPIRY_TRIES, RETRY_AFTER_LONGEST, type Policy } from "./policy.js";
+import { CLOSE_TIMEOUT, EXPIRY_TRIES, FINAL_AFTER, RETRY_AFTER_LONGEST, type Policy } from "./policy.js";
 import { given, pack, queued, unpack, type Entry, type Kept, type State } from "./state.js";
 import type { Storage } from "./storage.js";
 
@@ -74,7 +74,8 @@ export async function step(install: Install, firstDelay: number): Promise<number
         batch = [];
         for (const [campaignId, entry] of waits(state)) {
           const { attempts } = entry;
-          if (now > entry.expires! && attempts >= EXPIRY_TRIES) {
+          // Where a final word was heard, there is time to hear it again.
+          if (now > Math.max(entry.expires!, (entry.word ?? 0) + 2 * FINAL_AFTER) && attempts >= EXPIRY_TRIES) {
             entry.receipt!.fate = "expired";
             continue;
           }

@@ -1,11 +1,14 @@
 // What an answer means for a queue: the upload state machine, without I/O. A report that has left once may arrive once
 // only, so a doubtful answer always means: the same bytes again, later.
-import { RETRY_AFTER_LONGEST, type Policy } from "./policy.js";
+import { FINAL_AFTER, RETRY_AFTER_LONGEST, type Policy } from "./policy.js";
 import { ARRIVED, queued, type Entry } from "./state.js";
 
-const RETRYABLE_CODES = // "later", whatever their status
-  ["campaign-not-open", "campaign-closing", "clock-unsettled", "window-not-open", "unknown-campaign", "not-found"];
+// "Later", whatever their status.
+const LATER = /^((campaign|window)-not-open|not-found|campaign-closing|clock-unsettled|unknown-campaign)$/;
+// A final word, unless a clock is wrong: it counts when it is heard again, a day later.
+const FINAL = /^(campaign-closed|window-over)$/; // as the code of a single report
 const TERMINAL = [404, 409, 410, 451];
+const GONE = 410; // at once
 const TOO_LARGE = 413;
 const POISON = [400, 415, 422];
 
@@ -70,30 +73,33 @@ export function judge(
   const reason = reasonOf(answer);
   const status = answer?.status ?? 0;
   const poison = status === TOO_LARGE || (code && POISON.includes(status));
-  const settle = (settled: readonly string[], codeOf: (id: string) => string | undefined): void => {
+  const rejected = status === 200 ? rejections(answer!) : undefined;
+  const final = rejected
+    ? ids.every((id) => FINAL.test(rejected.get(id)!))
+    : code && TERMINAL.includes(status) && !LATER.test(code);
+  if (status) entry.word = final ? Math.min(entry.word ?? now, now) : undefined;
+  const heard = final && (status === GONE || now - entry.word! >= FINAL_AFTER);
+  const settles = (told: string): unknown => heard || !(LATER.test(told) || FINAL.test(told));
+  entry.attempts++;
+  entry.problem = rejected?.get(ids[0]!) ?? reason;
+  if (ids.length > 1 && poison && !entry.token) {
+    entry.most = 1; // a token is of all of them; else from now on one at a time: the one that cannot be taken is then alone
+  } else {
+    const settled = ids.filter((id) => (rejected ? settles(rejected.get(id)!) : code && (poison || heard)));
+    if (!settled.length) {
+      // exponential backoff with full jitter; Retry-After is the floor, up to its cap
+      const window = Math.min(policy.backoffLongest, policy.backoffBase * 2 ** (entry.attempts - 1));
+      entry.due = now + Math.max(jitter * window, Math.min(answer ? retryAfter(answer, now) : 0, RETRY_AFTER_LONGEST));
+      entry.retries++;
+      return;
+    }
     const { reports, receipt } = entry;
-    for (const one of reports) if (settled.includes(one.id)) one.reply = codeOf(one.id) ?? ARRIVED;
+    for (const one of reports)
+      if (settled.includes(one.id)) one.reply = (rejected ? rejected.get(one.id) : reason) ?? ARRIVED;
+    if (rejected) entry.problem = null;
     const arrived = reports.some(({ reply }) => reply === ARRIVED); // also where it was deleted on its way
     if (receipt && !queued(entry).length && (arrived || receipt.fate !== "deleted"))
       receipt.fate = arrived ? ARRIVED : "refused";
-  };
-  entry.attempts++;
-  const rejected = status === 200 ? rejections(answer!) : undefined;
-  const decided = rejected ? ids.filter((id) => !RETRYABLE_CODES.includes(rejected.get(id)!)) : [];
-  entry.problem = rejected?.get(ids[0]!) ?? reason;
-  if (decided.length) {
-    settle(decided, (id) => rejected!.get(id));
-    entry.problem = null;
-  } else if (ids.length > 1 && poison && !entry.token) {
-    entry.most = 1; // a token is of all of them; else from now on one at a time: the one that cannot be taken is then alone
-  } else if (code && (poison || (TERMINAL.includes(status) && !RETRYABLE_CODES.includes(code)))) {
-    settle(ids, () => reason);
-  } else {
-    // exponential backoff with full jitter; Retry-After is the floor, up to its cap
-    const window = Math.min(policy.backoffLongest, policy.backoffBase * 2 ** (entry.attempts - 1));
-    entry.due = now + Math.max(jitter * window, Math.min(answer ? retryAfter(answer, now) : 0, RETRY_AFTER_LONGEST));
-    entry.retries++;
-    return;
   }
   entry.attempts = 0;
   entry.due = now;

@@ -27,5 +27,6 @@ export const FETCH_TRIES = 3;
 export const CLOSING_GRACE = 7 * DAY;
 export const EXPIRY_TRIES = 10;
 export const CLOCK_TOLERANCE = DAY;
+export const FINAL_AFTER = DAY;
 export const IDLE_CHECK = 900 * SECOND;
 export const CLOSE_TIMEOUT = 2 * SECOND;

@@ -59,6 +59,8 @@ export interface Entry {
   due: number | null;
   most?: number;
   expires?: number;
+  /** When a final word was heard first, with no other since. */
+  word?: number | undefined;
   /** The token that the answer shows, in base64url. */
   token?: string;
   /** Bytes of an upload. */
