@@ -82,6 +82,11 @@ class GatewayKeys:
             raise setting_error("setting gateway_key: needs the library pyhpke; pip install 'ldp-bayes[ohttp]' has it")
         return cls(read_gateway_seeds(settings.gateway_key))
 
+    def has(self, gateway: Gateway) -> bool:
+        """It can be opened what is sealed to this key."""
+        known = self._known.get(gateway.key_id)
+        return known is not None and known[0].public_key == gateway.public_key
+
     def check_open(self) -> None:
         """Raises ProblemError where nothing that is sealed can be opened."""
         if not self._known:

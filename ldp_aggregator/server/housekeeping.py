@@ -6,29 +6,34 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
+from ldp_aggregator.server.gateway import GatewayKeys
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.service.rights import SERVER, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.clocks import Moment
-from ldp_aggregator.store.contract import ABSENT, DONE, LOG, StoreError, kind_of
+from ldp_aggregator.store.contract import ABSENT, DONE, LOG, CampaignState, StoreError, kind_of
 from ldp_aggregator.store.decisions import is_over
-from ldp_protocols import DocumentError
+from ldp_protocols import Campaign, DocumentError
 from ldp_protocols.document.directory import read_directory
+from ldp_protocols.document.gateway import Gateway
 
 DUE_SECONDS: Final = 30.0
 """How often. Uploads are refused on time anyway; this closes what has been over for a day."""
 
 
-async def keep(store: Store, metrics: Metrics, *, settings: Settings | None = None) -> None:
+async def keep(
+    store: Store, metrics: Metrics, *, settings: Settings | None = None, gateway: GatewayKeys | None = None
+) -> None:
     """Until cancelled. A campaign that cannot be closed or deleted is told of and keeps no other."""
+    sealed: dict[str, Gateway | None] = {}
     while True:
         await close_once(store, metrics)
         try:
@@ -37,8 +42,9 @@ async def keep(store: Store, metrics: Metrics, *, settings: Settings | None = No
             states = await store.campaigns()
             # Every open campaign has as many ids as reports.
             metrics.told.open_campaigns({state.id: state.reports for state in states if state.life.closed is None})
+            missing = {} if gateway is None else await missing_keys(store, states, gateway, sealed)
             if settings is not None:
-                metrics.told.observed = await observed(store, settings)
+                metrics.told.observed = await observed(store, settings) | missing
         except StoreError as error:
             _note_failure(metrics, "store error", error)
         except (OSError, ValueError) as error:
@@ -139,6 +145,26 @@ async def observed(store: Store, settings: Settings) -> Values:
                 values["ldp_directory_expires_timestamp_seconds", key] = expires.timestamp()
         except DocumentError:
             continue  # It was checked when it came, and devices check it again.
+    return values
+
+
+async def missing_keys(
+    store: Store, states: Sequence[CampaignState], gateway: GatewayKeys, sealed: dict[str, Gateway | None]
+) -> Values:
+    """Name each open campaign whose answers are sealed to a key that this process does not have: all of them are lost.
+    ``sealed`` keeps what the documents say, which never changes. Raises StoreError.
+    """
+    values: Values = {}
+    for state in states:
+        if state.damaged or state.life.closed is not None:
+            continue
+        if state.id not in sealed:
+            document = await store.document(state.id)
+            sealed[state.id] = (await asyncio.to_thread(Campaign.parse, document, state.id)).gateway
+        key = sealed[state.id]
+        if key is not None and not gateway.has(key):
+            LOG.error("a gateway's key is missing", extra={"campaign": state.id})
+            values["ldp_gateway_key_missing", state.id] = 1
     return values
 
 

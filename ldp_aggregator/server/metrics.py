@@ -35,6 +35,7 @@ GROUP_BUCKETS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 10
 OBSERVED: Final[Mapping[str, tuple[str, str]]] = {
     "ldp_campaign_ids": ("Report ids kept by open campaign, as of the last half minute", "campaign"),
     "ldp_campaign_failing": ("Campaigns that could not be counted, where others can be", "campaign"),
+    "ldp_gateway_key_missing": ("Open campaigns whose answers are sealed to a key that is not here", "campaign"),
     "ldp_time_seconds": ("The time by this machine's clock", ""),
     "ldp_free_bytes": ("Room that is left where the embedded store is", ""),
     "ldp_store_bytes": ("Bytes of the embedded store's files", "part"),
@@ -130,6 +131,7 @@ class Metrics(DoorMetrics):
         self.reports = counter(
             "ldp_reports", "Reports by outcome: counted, duplicate, or the code that refused them", ["outcome"]
         )
+        self.reports.labels("counted")  # From the start: an alert that none were counted needs a zero.
         self.shares = counter(
             "ldp_shares", "Shares of nodes by outcome: kept, withdrawn, or the code that refused them", ["outcome"]
         )

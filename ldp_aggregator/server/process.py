@@ -133,7 +133,7 @@ async def running(
     context = Context(opened, ingest, metrics, settings, limits, campaigns, models, intake, leaving, gateway)
     await ingest.beat()
     writer = asyncio.create_task(ingest.write(), name="writer")
-    housekeeping = asyncio.create_task(keep(opened, metrics, settings=settings), name="housekeeping")
+    housekeeping = asyncio.create_task(keep(opened, metrics, settings=settings, gateway=gateway), name="housekeeping")
     ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     _watch(ended, writer, housekeeping)
     runners = [make_runner(app, limits) for app in make_apps(context)]

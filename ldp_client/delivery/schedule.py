@@ -113,7 +113,7 @@ class Delivery:
 
     def has_expired(self, now: float) -> bool:
         """Return true where the queue is to be given up."""
-        waits = self.refused_at is not None and not self.has_second_word(now)
+        waits = self.refused_at is not None and now - self.refused_at < 2 * SECOND_WORD
         return self.expires is not None and now > self.expires and self.attempts >= EXPIRY_TRIES and not waits
 
     def has_second_word(self, now: float) -> bool:

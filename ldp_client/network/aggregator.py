@@ -36,6 +36,7 @@ Headers = Callable[[bytes], Mapping[str, str]]
 _ACCEPT: Final = {"Accept": "application/json, application/problem+json"}
 _JSON: Final = "application/json"
 _UNLIMITED: Final = float("inf")
+LARGEST_STATE: Final = 1024
 STATES: Final = {
     "not-yet": "campaign-not-open",
     "closing": "campaign-closing",
@@ -133,9 +134,9 @@ class Aggregator:
 
     def state(self) -> bytes:
         """Fetch how the campaign stands, the same for everybody, in one try. Raises TransportError."""
-        left = min(STATE_WAIT, seconds_left(_UNLIMITED))
-        answer = self.transport.send(Request("GET", self._url + "/state", _ACCEPT, None, 1, 1024, self._isolate), left)
-        if not _is_answer(answer, _is_json):
+        left, most = min(STATE_WAIT, seconds_left(_UNLIMITED)), LARGEST_STATE
+        answer = self.transport.send(Request("GET", self._url + "/state", _ACCEPT, None, 1, most, self._isolate), left)
+        if len(answer.body) > most or not _is_answer(answer, _is_json):
             raise TransportError(answer.problem_code() or f"http-{answer.status}", "no state", answer.status)
         return answer.body
 

@@ -10,12 +10,13 @@ from cells import cell_campaign, publish, submission
 from ldp_aggregator.archive.locations import open_place
 from ldp_aggregator.archive.recount import recount
 from ldp_aggregator.archive.writer import Archive
-from ldp_aggregator.server.housekeeping import close_once, delete_once, keep, observed
+from ldp_aggregator.server.gateway import GatewayKeys
+from ldp_aggregator.server.housekeeping import close_once, delete_once, keep, missing_keys, observed
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.service.archives import counts_of
 from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.service.settings import Settings
-from ldp_aggregator.service.signing import public_key, sign_directory
+from ldp_aggregator.service.signing import gateway_of, public_key, sign_directory
 from ldp_aggregator.store import SqliteStore, StoreError
 from ldp_aggregator.store.contract import unknown_campaign
 from ldp_protocols import LdpError
@@ -117,6 +118,24 @@ async def test_room_files_backups_and_ends_are_observed(tmp_path, certificate):
     assert abs(values["ldp_last_backup_timestamp_seconds", ""] - now) < 60
     assert values["ldp_directory_expires_timestamp_seconds", key] == expires.timestamp()
     assert 9 * 86400 < values["ldp_certificate_expires_timestamp_seconds", ""] - now < 11 * 86400
+
+
+async def test_each_open_campaign_is_named_whose_gateways_key_this_process_does_not_have(store, caplog):
+    here, elsewhere = (bytes([number]) * 32 for number in (1, 2))
+    found = await publish(store, title="found", gateway=gateway_of(here).to_json())
+    lost = await publish(store, title="lost", gateway=gateway_of(elsewhere).to_json())
+    closed = await publish(store, title="closed", gateway=gateway_of(elsewhere).to_json())
+    await publish(store, title="plain")
+    await store.close_campaign(closed.id)
+    kept = {}
+    for _ in range(2):
+        missing = await missing_keys(store, await store.campaigns(), GatewayKeys((here,)), kept)
+        assert missing == {("ldp_gateway_key_missing", lost.id): 1}
+        store.document = None  # It never changes, and is read once.
+    assert kept[found.id] == gateway_of(here)
+    missing = await missing_keys(store, await store.campaigns(), GatewayKeys(), kept)
+    assert {label for _, label in missing} == {found.id, lost.id}
+    assert "a gateway's key is missing" in {record.message for record in caplog.records}
 
 
 async def test_only_a_backup_and_a_signature_that_succeeded_are_told_and_of_several_the_last(store, tmp_path, clock):

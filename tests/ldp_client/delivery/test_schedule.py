@@ -130,6 +130,7 @@ def heard(*answers):
     delivery = Delivery(expires=NOW)
     for at, answer in answers:
         task = batch(delivery, REPORTS[:2], POLICY)
+        assert not delivery.has_expired(NOW + at), "it waits for its second word"
         verdict = judge(delivery, task, answer, NOW + at, 0.5, POLICY)
         delivery = verdict.delivery
         assert verdict.settled or not delivery.has_expired(NOW + at), "it waits for its second word"
