@@ -2,10 +2,14 @@
 // doubtful answer always means: the same bytes again, later.
 import Foundation
 
-private let retryableCodes: Set = [ // "later", whatever their status
-    "campaign-not-open", "campaign-closing", "clock-unsettled", "window-not-open", "unknown-campaign", "not-found",
+// "Later", whatever their status.
+private let retryableCodes: Set = [
+    "campaign-not-open", "window-not-open", "not-found", "campaign-closing", "clock-unsettled", "unknown-campaign",
 ]
-private let (terminal, poison, tooLarge): (Set, Set, Int) = ([404, 409, 410, 451], [400, 415, 422], 413)
+// Final when they are heard twice, a day apart by this device's clock: a server may have been wrong about the time, or about itself.
+private let (twice, twiceCodes): (Set, Set) = ([404, 409, 451], ["campaign-closed", "window-over"])
+private let conflict = "conflicting-report" // what is wrong with the bytes stays wrong
+private let (terminal, poison, tooLarge): (Set, Set, Int) = (twice.union([410]), [400, 415, 422], 413)
 
 /// The reports of one campaign that are due, and where they go.
 struct Batch {
@@ -24,7 +28,9 @@ extension State {
     mutating func plan(now: Date, firstDelay: TimeInterval, _ policy: Policy, jitter: () throws -> Double) rethrows -> Plan {
         var batch: Batch?, wait: TimeInterval?
         for i in campaigns.indices where enabled && campaigns[i].consent.isGiven && !campaigns[i].queued.isEmpty {
-            if now > campaigns[i].expires, campaigns[i].attempts >= expiryTries {
+            // Who heard a final word once has a week to hear it again.
+            let hasHeard = campaigns[i].queued.contains { $0.heard.map { now < $0 + closingGrace } ?? false }
+            if now > campaigns[i].expires, campaigns[i].attempts >= expiryTries, !hasHeard {
                 campaigns[i].receipt?.fate = .expired
                 continue
             }
@@ -59,30 +65,46 @@ extension Entry {
     fileprivate mutating func note(_ answer: Answer?, to ids: Set<String>, now: Date, _ policy: Policy, jitter: Double) {
         let (code, status) = (answer?.problemCode, answer?.status ?? 0)
         let rejected = status == 200 ? answer?.rejections : nil
-        let decided = ids.filter { id in rejected.map { !retryableCodes.contains($0[id] ?? "") } ?? false }
-        problem = decided.isEmpty ? rejected?[ids.first ?? ""] ?? reason(of: answer) : nil
         let isPoison = status == tooLarge || poison.contains(status) && code != nil
-        if !decided.isEmpty {
-            settle(decided, now: now) { rejected?[$0] ?? Kept.arrived }
-        } else if ids.count > 1, isPoison {
+        if ids.count > 1, isPoison {
             // One at a time from now on: the one that cannot be taken is then alone.
-            (most, attempts, due) = (1, 0, now)
-        } else if let code, isPoison || terminal.contains(status) && !retryableCodes.contains(code) {
-            settle(ids, now: now) { _ in code }
+            (most, attempts, due, problem) = (1, 0, now, reason(of: answer))
+            return
+        }
+        let ofAll = isPoison || terminal.contains(status) ? code : nil
+        var decided: [String: String] = [:]
+        for i in reports.indices where ids.contains(reports[i].id) {
+            let word = rejected.map { $0[reports[i].id] ?? Kept.arrived } ?? ofAll
+            let final = word.flatMap { retryableCodes.contains($0) ? nil : $0 }
+            reports[i].hear(final, answer, now: now)
+            if reports[i].heard.map({ now.timeIntervalSince($0) >= secondWord }) ?? true { decided[reports[i].id] = final }
+        }
+        if !decided.isEmpty {
+            problem = nil
+            settle(decided, now: now)
         } else {
             // Exponential backoff with full jitter; Retry-After is the floor, up to its cap.
             let window = min(policy.backoffLongest, policy.backoffBase * pow(2, Double(min(attempts, 60))))
             let floor = min(answer?.retryAfter(now: now) ?? 0, retryAfterLongest)
             due = Date(milliseconds: (now + max(window * jitter, floor)).milliseconds)
-            (attempts, retries) = (attempts + 1, retries + 1)
+            (attempts, retries, problem) = (attempts + 1, retries + 1, rejected?[ids.first ?? ""] ?? reason(of: answer))
         }
     }
-    private mutating func settle(_ ids: Set<String>, now: Date, reply: (String) -> String) {
-        for i in reports.indices where ids.contains(reports[i].id) { reports[i].reply = reply(reports[i].id) }
+    private mutating func settle(_ replies: [String: String], now: Date) {
+        for i in reports.indices { reports[i].reply = replies[reports[i].id] ?? reports[i].reply }
         (attempts, due) = (0, now)
         let hasArrived = reports.contains { $0.reply == Kept.arrived } // also where it was deleted on its way
         guard let fate = receipt?.fate, queued.isEmpty, hasArrived || fate != .deleted else { return }
         receipt?.fate = hasArrived ? .arrived : .refused
+    }
+}
+
+extension Kept {
+    /// Since when it is refused with words that a server may take back; no answer leaves that as it is, any other answer ends it.
+    fileprivate mutating func hear(_ word: String?, _ answer: Answer?, now: Date) {
+        guard let answer else { return }
+        let counts = word.map { twiceCodes.contains($0) || $0 != conflict && twice.contains(answer.status) } ?? false
+        heard = counts ? heard.flatMap { $0 <= now ? $0 : nil } ?? now : nil
     }
 }
 

@@ -25,10 +25,11 @@ struct Consent: Codable, Equatable {
 }
 
 /// A report in the queue, or one that left it. `at`: when its first upload began, nil where nothing of it has left. `reply`: nil where
-/// no answer has come, ``arrived``, or the code with which the server refused it.
+/// no answer has decided, ``arrived``, or the code with which the server refused it. `heard`: since when the server refuses it with words
+/// that count when they are heard again a day later.
 struct Kept: Codable, Equatable {
     let id: String, question: Int, asked: String, payload: String
-    var at: Date? = nil, reply: String? = nil
+    var at: Date? = nil, reply: String? = nil, heard: Date? = nil
     static let arrived = "arrived"
 }
 

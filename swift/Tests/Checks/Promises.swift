@@ -95,6 +95,7 @@ final class Promises {
     func all() throws {
         try consent()
         try delivery()
+        try finalWords()
         try storage()
         try inSeries()
         try values()
@@ -230,7 +231,7 @@ final class Promises {
     }
 
     private func delivery() throws {
-        try promise("a refusal takes the report off the queue, a doubt does not, and Retry-After is waited for") { place in
+        try promise("a final word takes the report off the queue, a doubt does not, and Retry-After is waited for") { place in
             try campaign(place).grant()
             _ = try campaign(place).contribute(record, label: "yes")
             let busy = problem(503, "busy", ["retry-after": "100"])
@@ -241,11 +242,11 @@ final class Promises {
             now += day
             try equal(try device(place).runOnce(timeout: 0), false)
             try isLast(place, plain, "http-404", .onItsWay, queued: 1)
-            let closed = problem(409, "campaign-closed")
-            upload.value = { closed }
+            let deleted = problem(410, "campaign-deleted")
+            upload.value = { deleted }
             now += day
             try equal(try device(place).runOnce(timeout: 0), true)
-            try equal(try campaign(place).status().dropped, ["campaign-closed": 1])
+            try equal(try campaign(place).status().dropped, ["campaign-deleted": 1])
             try equal(try campaign(place).status().fate, .refused)
         }
         try promise("Retry-After may be a date, by the server's own clock") { place in
@@ -335,6 +336,81 @@ final class Promises {
         }
     }
 
+    private func queue(_ place: URL) throws {
+        try campaign(place).grant()
+        _ = try campaign(place).contribute(record, label: "yes")
+    }
+
+    /// Its next upload, so much later, is answered so.
+    private func hears(_ place: URL, _ later: TimeInterval, _ answer: @escaping () throws -> Answer, queued: Int = 1) throws {
+        now += later
+        upload.value = answer
+        let before = uploads.count
+        _ = try device(place).runOnce(timeout: 0)
+        try equal(uploads.count, before + 1)
+        try equal(try campaign(place).status().queued, queued)
+    }
+
+    private func finalWords() throws {
+        let start = now
+        let (closed, gone) = (problem(409, "campaign-closed"), problem(451, "unavailable"))
+        for word in [closed, gone, nil] {
+            try promise("\(word?.problemCode ?? "window-over") counts when it is heard twice, a day apart") { place in
+                let word = { [self] in try word ?? rejecting(device(place).sent().map(\.id), "window-over") }
+                try queue(place)
+                try hears(place, 0, word)
+                try hears(place, day - 1, word)
+                now -= 3 * day // the clock is set back: the day begins anew
+                _ = try device(place).runOnce(timeout: 0)
+                try hears(place, day / 2, word)
+                try hears(place, day - 1, word)
+                try hears(place, 3600, Promises.lost)
+                try hears(place, 3600, word, queued: 0)
+                try equal(try campaign(place).status().fate, .refused)
+                try equal([uploads.count, Set(uploads).count], [6, 1])
+            }
+        }
+        try promise("whatever is not final begins the day anew") { place in
+            try queue(place)
+            let closing = problem(409, "campaign-closing", ["retry-after": "60"])
+            for later in [problem(503, "clock-unsettled"), problem(404, "unknown-campaign"), closing] {
+                try hears(place, day, { closed })
+                try hears(place, day, { later })
+            }
+            for later in ["campaign-closing", "clock-unsettled"] {
+                try hears(place, day, { closed })
+                try hears(place, day, { [self] in rejecting(try device(place).sent().map(\.id), later) })
+            }
+            try hears(place, day, { closed })
+            try hears(place, day, Promises.yes, queued: 0)
+            try isLast(place, plain, nil, .arrived, queued: 0)
+        }
+        try promise("what is wrong with the bytes is final at once") { place in
+            try queue(place)
+            let conflict = problem(409, "conflicting-report")
+            try hears(place, 0, { conflict }, queued: 0)
+            try equal(try campaign(place).status().dropped, ["conflicting-report": 1])
+        }
+        try promise("no report expires before it could hear its second word") { place in
+            try queue(place)
+            for _ in 1...10 { try hears(place, day, Promises.lost) }
+            try hears(place, 20 * day - 1, { closed })
+            try hears(place, day, { closed }, queued: 0)
+            try equal(try campaign(place).status().fate, .refused)
+        }
+        try promise("a storage from before final words were heard twice is read") { place in
+            try queue(place)
+            try hears(place, 0, { closed })
+            let file = place.appendingPathComponent("device")
+            let body = String(decoding: try Data(contentsOf: file).dropFirst(43), as: UTF8.self)
+            let older = body.replacingOccurrences(of: #""heard":[0-9]+,"#, with: "", options: .regularExpression)
+            try check(older != body && !older.contains("heard"), older)
+            try Data((base64url(sha256(Data(older.utf8))) + older).utf8).write(to: file)
+            try hears(place, day, Promises.yes, queued: 0)
+        }
+        now = start
+    }
+
     private func storage() throws {
         try promise("a damaged ledger is never taken for an empty one") { place in
             try campaign(place).grant()
@@ -385,8 +461,8 @@ final class Promises {
         try equal(try campaign(place, series).contribute(record, label: "yes"), .refused(refusal))
     }
 
-    private func rejecting(_ ids: [String]) -> Answer {
-        let rejected = ids.map { #"["\#($0)", "window-not-open"]"# }.joined(separator: ", ")
+    private func rejecting(_ ids: [String], _ code: String = "window-not-open") -> Answer {
+        let rejected = ids.map { #"["\#($0)", "\#(code)"]"# }.joined(separator: ", ")
         return Answer(status: 200, headers: ["retry-after": "1"], body: Data(#"{"rejected": [\#(rejected)]}"#.utf8))
     }
 

@@ -292,7 +292,7 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             equal(campaign(place).status().run { fate to dropped }, Fate.REFUSED to mapOf("campaign-deleted" to 1))
         }
         val words = listOf({ problem(409, "campaign-closed") }, { problem(451, "unavailable") }, { rejecting(ids, "window-over") })
-        for ((number, word) in words.withIndex()) promise("a final word ${number + 1} counts when it is heard twice, a day apart") { place ->
+        for ((number, word) in words.withIndex()) promise("final word ${number + 1} counts when heard twice, a day apart") { place ->
             queue(place)
             hears(place, 0, word)
             hears(place, DAY - 1, word)
@@ -310,7 +310,8 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             val unsettled = { problem(503, "clock-unsettled") }
             val unknown = { problem(404, "unknown-campaign") }
             val closing = { problem(409, "campaign-closing", "retry-after" to "60") }
-            for (later in listOf(unsettled, unknown, closing, { rejecting(ids, "campaign-closing") }, { rejecting(ids, "clock-unsettled") })) {
+            val single = listOf({ rejecting(ids, "campaign-closing") }, { rejecting(ids, "clock-unsettled") })
+            for (later in listOf(unsettled, unknown, closing) + single) {
                 hears(place, DAY, words[0])
                 hears(place, DAY, later)
             }
