@@ -141,6 +141,7 @@ class Outbox:
             queued=before.queued + len(reports),
             queued_bytes=before.queued_bytes + sum(map(size_of, reports)),
             expires=before.expires if expires is None else expires,
+            refused_at=None,  # What joins has heard no word yet.
         )
         self.set_delivery(transaction, delivery)
         return delivery
