@@ -87,10 +87,10 @@ class FakeServer:
         self.requests: list[tuple[str, str]] = []
         self.answer_with: Callable[[int], Answer | None] = lambda _: None
         self.largest_upload = LARGEST_UPLOAD
+        self.states: dict[str, str] = {}
+        """By a campaign's id ``closing``, ``closed``, ``full``, ``deleted`` or ``not-yet``; else it is open."""
         self._campaigns: dict[str, Campaign] = {}
         self._models: dict[str, bytes] = {}
-        self.states: dict[str, str] = {}
-        """How campaigns stand, by their id: ``closing``, ``closed``, ``full``, ``deleted`` or ``not-yet``."""
         self._directories: dict[str, bytes] = {}
         self._reports: dict[str, dict[bytes, bytes]] = {}
         self._lock = threading.Lock()

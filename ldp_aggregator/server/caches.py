@@ -10,7 +10,6 @@ import functools
 import hashlib
 import re
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
@@ -33,7 +32,7 @@ DOCUMENT_BYTES: Final = 32 << 20
 PARSED_BYTES: Final = 4 << 20
 """Documents whose campaigns are in memory, parsed, which takes several times as much."""
 KEPT_SECONDS: Final = 2.0
-"""How long it may take until a process notices that a campaign was closed, or deleted."""
+"""At most so long it takes until a process notices that a campaign was closed, or deleted."""
 MOST_STANDINGS: Final = 1024
 ID_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 """A campaign id: 32 bytes in base64url without padding."""
@@ -73,28 +72,20 @@ class CampaignCache:
     wait for it.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        document_bytes: int = DOCUMENT_BYTES,
-        parsed_bytes: int = PARSED_BYTES,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, store: Store, *, document_bytes: int = DOCUMENT_BYTES, parsed_bytes: int = PARSED_BYTES) -> None:
         self._store = store
-        self._clock = clock
         self._standings: SizedCache[tuple[float, asyncio.Task[bytes]]] = SizedCache(MOST_STANDINGS)
         self._documents: SizedCache[bytes] = SizedCache(document_bytes)
         self._parsed: SizedCache[Campaign] = SizedCache(parsed_bytes)
         self._parsing: dict[str, asyncio.Task[Campaign]] = {}
 
     async def standing(self, campaign_id: str) -> bytes:
-        """How the campaign stands, as everybody is told; asked of the store once for all who come within
+        """The campaign's standing, as everybody is told; asked of the store once for all who come within
         :data:`KEPT_SECONDS`. Raises StoreError.
         """
         if not ID_PATTERN.fullmatch(campaign_id):
             raise unknown_campaign(campaign_id)
-        now = self._clock()
+        now = time.monotonic()
         until, asking = self._standings.get(campaign_id) or (now, None)
         if asking is None or now >= until:
             asking = asyncio.create_task(self._ask(campaign_id))

@@ -42,9 +42,10 @@ async def keep(
             states = await store.campaigns()
             # Every open campaign has as many ids as reports.
             metrics.told.open_campaigns({state.id: state.reports for state in states if state.life.closed is None})
-            missing = {} if gateway is None else await missing_keys(store, states, gateway, sealed)
+            if gateway is not None:
+                metrics.told.note_missing_keys(await missing_keys(store, states, gateway, sealed))
             if settings is not None:
-                metrics.told.observed = await observed(store, settings) | missing
+                metrics.told.observed = await observed(store, settings)
         except StoreError as error:
             _note_failure(metrics, "store error", error)
         except (OSError, ValueError) as error:
@@ -150,22 +151,24 @@ async def observed(store: Store, settings: Settings) -> Values:
 
 async def missing_keys(
     store: Store, states: Sequence[CampaignState], gateway: GatewayKeys, sealed: dict[str, Gateway | None]
-) -> Values:
+) -> set[str]:
     """Name each open campaign whose answers are sealed to a key that this process does not have: all of them are lost.
-    ``sealed`` keeps what the documents say, which never changes. Raises StoreError.
+    ``sealed`` keeps what the documents say, which never changes. One that cannot be read hides no other.
     """
-    values: Values = {}
+    missing = set()
     for state in states:
         if state.damaged or state.life.closed is not None:
             continue
         if state.id not in sealed:
-            document = await store.document(state.id)
-            sealed[state.id] = (await asyncio.to_thread(Campaign.parse, document, state.id)).gateway
+            try:
+                document = await store.document(state.id)
+                sealed[state.id] = (await asyncio.to_thread(Campaign.parse, document, state.id)).gateway
+            except (StoreError, DocumentError):  # It was deleted meanwhile, or fails by itself, and says so then.
+                continue
         key = sealed[state.id]
         if key is not None and not gateway.has(key):
-            LOG.error("a gateway's key is missing", extra={"campaign": state.id})
-            values["ldp_gateway_key_missing", state.id] = 1
-    return values
+            missing.add(state.id)
+    return missing
 
 
 def _on_disk(settings: Settings) -> Values:

@@ -10,7 +10,7 @@ import math
 import platform
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from importlib.metadata import version
 from typing import Final
@@ -21,6 +21,7 @@ from prometheus_client.registry import Collector
 
 from ldp_aggregator.dashboard.page_sources import REPORT as REPORT
 from ldp_aggregator.dashboard.page_sources import Readings
+from ldp_aggregator.store.contract import LOG
 
 COMMIT_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 REQUEST_BUCKETS: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
@@ -201,12 +202,19 @@ class Told(Collector):
     def __init__(self) -> None:
         self._ids: Mapping[str, int] = {}
         self._failing: set[str] = set()
+        self._keyless: Collection[str] = ()
         self.observed: Mapping[tuple[str, str], float] = {}
         """Of :data:`OBSERVED`, by name and label."""
 
     def open_campaigns(self, ids: Mapping[str, int]) -> None:
         """Ids that are kept to tell retries apart, by campaign."""
         self._ids = dict(sorted(ids.items())[:MOST_CAMPAIGNS])
+
+    def note_missing_keys(self, campaigns: Collection[str]) -> None:
+        """Answers to these open campaigns are sealed to a gateway's key that is not here; logged once each."""
+        for campaign_id in sorted(set(campaigns).difference(self._keyless)):
+            LOG.error("a gateway's key is missing", extra={"campaign": campaign_id})
+        self._keyless = campaigns
 
     def note_failing(self, campaigns: Mapping[str, bool]) -> None:
         """The last commit of each of these campaigns failed for it alone, or did not."""
@@ -228,6 +236,7 @@ class Told(Collector):
         told = dict(self.observed)
         told["ldp_time_seconds", ""] = time.time()
         told |= {("ldp_campaign_ids", name): number for name, number in self._ids.items()}
+        told |= {("ldp_gateway_key_missing", name): 1 for name in sorted(self._keyless)[:MOST_CAMPAIGNS]}
         told |= {("ldp_campaign_failing", name): 1 for name in sorted(self._failing)}
         for name, (text, label) in OBSERVED.items():
             family = GaugeMetricFamily(name, text, labels=[label] if label else [])

@@ -137,9 +137,11 @@ class ProblemError(Exception):
         return web.Response(status=self.status, body=self.body(), content_type=MEDIA_TYPE, headers=self.headers)
 
 
-def retry_later(code: str, detail: str = "", *, longest: int = RETRY_SECONDS[1]) -> ProblemError:
+def retry_later(
+    code: str, detail: str = "", *, least: int = RETRY_SECONDS[0], longest: int = RETRY_SECONDS[1]
+) -> ProblemError:
     """A problem that goes away by itself. When to come back is drawn, so that not all do at one time."""
-    seconds = random.randint(RETRY_SECONDS[0], longest)  # noqa: S311 - it spreads load, and keeps no secret
+    seconds = random.randint(least, longest)  # noqa: S311 - it spreads load, and keeps no secret
     return ProblemError(code, detail, headers={"Retry-After": str(seconds)})
 
 
@@ -147,8 +149,8 @@ def refused_by_store(code: str, *, headers: Mapping[str, str] | None = None) -> 
     """The problem that a store's refusal is, with a time to come again where there is one."""
     if code not in LATER_SECONDS:
         return ProblemError(code, headers=headers)
-    seconds = random.randint(*LATER_SECONDS[code])  # noqa: S311 - it spreads load, and keeps no secret
-    return ProblemError(code, headers={**(headers or {}), "Retry-After": str(seconds)})
+    least, longest = LATER_SECONDS[code]
+    return retry_later(code, least=least, longest=longest)
 
 
 def as_problem(error: Exception, metrics: Metrics) -> ProblemError:

@@ -89,7 +89,7 @@ class SteadyClock:
             if self._begun is None:
                 self._begun = now
             elif abs(ahead - self._ahead) > JUMP.total_seconds():
-                LOG.error("the clock jumped", extra={"seconds": round(ahead - self._ahead)})
+                LOG.error("the clock jumped")
                 self._begun, self._settled_at = now, elapsed + SETTLE.total_seconds()
             self._ahead = ahead
             return Moment(now, self._begun, elapsed >= self._settled_at)

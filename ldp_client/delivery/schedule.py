@@ -288,13 +288,13 @@ def _again(
     *,
     heard: bool = True,
 ) -> Verdict:
-    """The same bytes later. Exponential backoff with full jitter; Retry-After is the floor, up to its cap."""
+    """The same bytes later. Exponential backoff with full jitter; Retry-After is the floor, up to its cap. What was
+    ``heard`` takes a final word back.
+    """
     window = min(policy.backoff_longest, policy.backoff_base * 2.0 ** min(delivery.attempts, 60))
     delay = max(jitter * window, min(max(retry_after, 0.0), RETRY_AFTER_LONGEST))
-    refused_at = None if heard else delivery.refused_at
     later = replace(delivery, attempts=delivery.attempts + 1, schedule=now + delay, retries=delivery.retries + 1)
-    later = replace(later, refused_at=refused_at)
-    return Verdict(later, problem=problem)
+    return Verdict(replace(later, refused_at=None) if heard else later, problem=problem)
 
 
 def _rejections(answer: Response) -> Mapping[str, str] | None:

@@ -210,7 +210,7 @@ def read_campaign(document: bytes, campaign_id: str) -> Campaign:
 
 
 class Standing:
-    """How one campaign stands, as its aggregator said on this day (UTC). Where that cannot be heard, or is not
+    """The standing of one campaign, as its aggregator said on this day (UTC). Where that cannot be heard, or is not
     understood, the campaign counts as open; it is asked again :data:`STATE_RETRY` seconds later.
     """
 
@@ -230,11 +230,12 @@ class Standing:
         """Ask, where that was not done on this day; ``keep`` what is heard beside the document. Raises nothing."""
         now = self._clock.time()
         if not self._is_fresh(now) and (kept := self._cache.get(self._key)) is not None:
-            self._take(kept.partition(b" ")[2], float(kept.partition(b" ")[0]))
+            heard, _, said = kept.partition(b" ")
+            self._take(said, heard)
         if not self._is_fresh(now) and not 0 <= now - self._tried < STATE_RETRY:
             self._tried = now
             with contextlib.suppress(Exception):  # Also what an app's own transport raises: nobody is kept by this.
-                self._take(self._aggregator.state(), now)
+                self._take(self._aggregator.state(), b"%d" % now)
                 if keep:
                     self.keep()
 
@@ -246,12 +247,11 @@ class Standing:
     def _is_fresh(self, now: float) -> bool:
         return self._heard // STATE_AGE == now // STATE_AGE
 
-    def _take(self, body: bytes, heard: float) -> None:
+    def _take(self, body: bytes, heard: bytes) -> None:
         import json  # here: an app's start need not load it
 
         with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError):
-            self._code = STATES.get(json.loads(body)["state"])
-            self._heard, self._said = heard, body
+            self._code, self._heard, self._said = STATES.get(json.loads(body)["state"]), float(heard), body
 
 
 class Document:

@@ -77,6 +77,14 @@ def test_what_cannot_be_heard_or_understood_stops_nobody(join, server, campaign,
     assert part.next_step() == "contribute"
 
 
+@pytest.mark.parametrize("kept", [b"", b"no time", b"1e999 {}", b"x {}", b"1 [1]"])
+def test_what_is_kept_and_is_none_of_it_stops_nobody(join, campaign, kept):
+    device, part = join()
+    part._standing._cache.put(f"state/{campaign.id}", kept)
+    again = device.campaign(part._url, campaign.id, max_epsilon=99)
+    assert again.next_step() == "contribute"
+
+
 def test_a_try_that_failed_is_not_repeated_for_ten_minutes(join, clock, monkeypatch):
     tries = []
 

@@ -6,7 +6,7 @@ import { ARRIVED, queued, type Entry } from "./state.js";
 // "Later", whatever their status.
 const LATER = /^((campaign|window)-not-open|not-found|campaign-closing|clock-unsettled|unknown-campaign)$/;
 // A final word, unless a clock is wrong: it counts when it is heard again, a day later.
-const FINAL = /^(campaign-closed|window-over)$/; // as the code of a single report
+const FINAL = /^(campaign-(closed|full)|window-over)$/; // as the code of a single report
 const TERMINAL = [404, 409, 410, 451];
 const GONE = 410; // at once
 const TOO_LARGE = 413;

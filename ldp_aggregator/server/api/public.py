@@ -46,7 +46,7 @@ async def get_campaign(asked: AdmittedRequest) -> web.Response:
 
 
 async def get_state(asked: AdmittedRequest) -> web.Response:
-    """How the campaign stands, for everybody the same: devices hear it before they ask anybody."""
+    """The campaign's standing, for everybody the same: devices hear it before they ask anybody."""
     body = await asked.context.campaigns.standing(asked.campaign_id)
     return web.Response(body=body, content_type=JSON, headers={"Cache-Control": A_MINUTE})
 

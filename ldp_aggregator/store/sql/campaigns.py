@@ -125,11 +125,6 @@ class Campaigns(Transactions):
         return standing(found, counted, await db.moment())
 
     @reading
-    async def confirm(self, db: SqlConnection, campaign_id: str) -> None:
-        """Raises StoreError where there is no such campaign (any more)."""
-        await row(db, campaign_id)
-
-    @reading
     async def moment(self, db: SqlConnection) -> Moment:
         """The time by which this store decides."""
         return await db.moment()
@@ -305,11 +300,9 @@ async def row(db: SqlConnection, campaign_id: str, lock: str = "") -> CampaignRo
 async def absence(db: SqlConnection, campaign_id: str) -> StoreError:
     """Say why there is no campaign of this id: it was deleted, or is not known here."""
     deleted = await db.fetchrow("SELECT * FROM deleted WHERE id = $1", campaign_id)
-    return (
-        unknown_campaign(campaign_id)
-        if deleted is None
-        else deleted_campaign(campaign_id, sound("deleted", deleted)["deleted"])
-    )
+    if deleted is None:
+        return unknown_campaign(campaign_id)
+    return deleted_campaign(campaign_id, sound("deleted", deleted)["deleted"])
 
 
 async def document(db: SqlConnection, campaign_id: str) -> bytes:

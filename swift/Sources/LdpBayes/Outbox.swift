@@ -7,7 +7,7 @@ private let retryableCodes: Set = [
     "campaign-not-open", "window-not-open", "not-found", "campaign-closing", "clock-unsettled", "unknown-campaign",
 ]
 // Final when they are heard twice, a day apart by this device's clock: a server may have been wrong about the time, or about itself.
-private let (twice, twiceCodes): (Set, Set) = ([404, 409, 451], ["campaign-closed", "window-over"])
+private let (twice, twiceCodes): (Set, Set) = ([404, 409, 451], ["campaign-closed", "campaign-full", "window-over"])
 private let conflict = "conflicting-report" // what is wrong with the bytes stays wrong
 private let (terminal, poison, tooLarge): (Set, Set, Int) = (twice.union([410]), [400, 415, 422], 413)
 

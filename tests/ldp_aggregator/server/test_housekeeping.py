@@ -130,12 +130,32 @@ async def test_each_open_campaign_is_named_whose_gateways_key_this_process_does_
     kept = {}
     for _ in range(2):
         missing = await missing_keys(store, await store.campaigns(), GatewayKeys((here,)), kept)
-        assert missing == {("ldp_gateway_key_missing", lost.id): 1}
+        assert missing == {lost.id}
         store.document = None  # It never changes, and is read once.
     assert kept[found.id] == gateway_of(here)
     missing = await missing_keys(store, await store.campaigns(), GatewayKeys(), kept)
-    assert {label for _, label in missing} == {found.id, lost.id}
-    assert "a gateway's key is missing" in {record.message for record in caplog.records}
+    assert missing == {found.id, lost.id}
+    metrics = Metrics()
+    for named in ({lost.id}, missing, missing, {lost.id}):
+        metrics.told.note_missing_keys(named)
+    logged = [record.campaign for record in caplog.records if record.message == "a gateway's key is missing"]
+    assert logged == [lost.id, found.id], "each once"
+    told = metrics.render().decode()
+    assert f'ldp_gateway_key_missing{{campaign="{lost.id}"}} 1.0' in told
+    assert found.id not in told
+
+
+async def test_a_campaign_that_cannot_be_read_hides_no_other_whose_key_is_missing(store):
+    gone, lost = [await publish(store, title=title, gateway=gateway_of(bytes(32)).to_json()) for title in "ab"]
+    states, read = await store.campaigns(), store.document
+
+    async def document(campaign_id):
+        if campaign_id == gone.id:
+            raise unknown_campaign(campaign_id)
+        return await read(campaign_id)
+
+    store.document = document
+    assert await missing_keys(store, states, GatewayKeys(), {}) == {lost.id}
 
 
 async def test_only_a_backup_and_a_signature_that_succeeded_are_told_and_of_several_the_last(store, tmp_path, clock):
