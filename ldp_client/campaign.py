@@ -428,15 +428,16 @@ class DeviceCampaign:
 
     def _hear(self, campaign: Campaign) -> None:
         """Hear how the campaign stands, unless this device has answered it or never will. Where answers are sealed the
-        aggregator is not asked: it would see the address that the relay hides.
+        relay is asked: the aggregator would see the address that the relay hides.
         """
-        if campaign.gateway is not None:
+        relay = self._install.permits.relay if campaign.gateway else ""
+        if campaign.gateway and not relay:
             return
         with self._install.storage.transaction(write=False) as transaction:
             device = self._device(transaction)
             if device.receipt(self.id) is not None or self._install.permits.asleep(transaction):
                 return
-        self._standing.hear(keep=self._install.permits.consent(device, self._place) is not None)
+        self._standing.hear(relay, keep=self._install.permits.consent(device, self._place) is not None)
 
 
 def _room_for(campaign: Campaign) -> tuple[int, int]:

@@ -120,7 +120,7 @@ class DevicePermits:
         self._clock = clock
         self._policy = policy
         self._headers = headers
-        self._relay = relay or ""
+        self.relay = relay or ""
         self.revoked: dict[Place, float] = {}
         """Withdrawals that could not be stored, by the clock; they hold in this process until a later consent."""
 
@@ -133,7 +133,7 @@ class DevicePermits:
 
     def unsealable(self) -> str | None:
         """Return the reason why this device cannot seal an upload and send it to a relay: a key of UNSEALABLE."""
-        if not self._relay:
+        if not self.relay:
             return "no-relay"
         from importlib.util import find_spec
 
@@ -163,7 +163,7 @@ class DevicePermits:
                 return Aggregator(*where, headers=self._headers)
             from ldp_client.network.sealed import SealedAggregator
 
-            return SealedAggregator(self._relay, consent.gateway, *where, headers=self._headers)
+            return SealedAggregator(self.relay, consent.gateway, *where, headers=self._headers)
         except LdpError as error:
             # It was agreed to under a looser policy. It is this campaign's trouble alone: the others' reports go on.
             raise TransportError(error.code) from None

@@ -68,9 +68,9 @@ def test_what_cannot_be_heard_or_understood_stops_nobody(join, server, campaign,
     if said is not None:
         monkeypatch.setattr("json.dumps", lambda *_: __import__("json").JSONEncoder().encode(said))
     elif answer == "silence":
-        monkeypatch.setattr("ldp_client.network.aggregator.Aggregator.state", lambda _: 1 / 0)
+        monkeypatch.setattr("ldp_client.network.aggregator.Aggregator.state", lambda *_: 1 / 0)
     else:
-        monkeypatch.setattr("ldp_client.network.aggregator.Aggregator.state", lambda _: b"<html>")
+        monkeypatch.setattr("ldp_client.network.aggregator.Aggregator.state", lambda *_: b"<html>")
     _, part = join(granted=False)
     assert part.next_step() == "ask"
     part.grant()
@@ -88,7 +88,7 @@ def test_what_is_kept_and_is_none_of_it_stops_nobody(join, campaign, kept):
 def test_a_try_that_failed_is_not_repeated_for_ten_minutes(join, clock, monkeypatch):
     tries = []
 
-    def fails(_):
+    def fails(*_):
         tries.append(clock.time())
         raise TimeoutError
 

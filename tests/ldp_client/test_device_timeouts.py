@@ -70,6 +70,7 @@ CAMPAIGN_CALLS = {
 RELAY_CALLS = {
     "campaign": (lambda relay, _: relay.campaign(timeout=SHORT), "timeout"),
     "model": (lambda relay, _: relay.model(timeout=SHORT), "timeout"),
+    "state": (lambda relay, _: relay.state(timeout=SHORT), "timeout"),
     "directory": (lambda relay, _: relay.directory(KEY, timeout=SHORT), "timeout"),
     "collect": (lambda relay, upload: relay.collect(upload, timeout=SHORT), "timeout"),
     "collect_sealed": (lambda relay, sealed: relay.collect_sealed(sealed, timeout=SHORT), "timeout"),
