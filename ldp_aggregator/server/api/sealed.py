@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -19,7 +18,6 @@ from multidict import CIMultiDict
 
 from ldp_aggregator.server.access import shown_token
 from ldp_aggregator.server.api.routing import JSON, STORED, AdmittedRequest, Context, Operation, object_of
-from ldp_aggregator.server.gateway import GatewayKeys
 from ldp_aggregator.server.intake import vouched_batch
 from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM_TYPE
 from ldp_aggregator.server.problems import ProblemError, as_problem

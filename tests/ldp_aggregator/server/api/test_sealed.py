@@ -6,7 +6,8 @@ import sys
 
 import pytest
 from cells import cells_of, reports_of
-from drafts import draft, text
+from drafts import draft
+from drafts import text as values
 from issuing import issuer, shown_for
 
 from ldp_aggregator.server.gateway import GatewayKeys
@@ -236,7 +237,7 @@ async def test_what_is_no_upload_is_left_out_of_a_batch_and_of_the_crowd(server,
 
 async def test_a_draft_is_published_over_http_where_its_key_is_here_or_said_to_be_elsewhere(server, gateway):
     async def create(named, **query):
-        body = json.dumps(draft(text("age", "young", "old"), gateway=named.to_json())).encode()
+        body = json.dumps(draft(values("age", "young", "old"), gateway=named.to_json())).encode()
         headers = {"Content-Type": "application/json"}
         answer = await server.ask("POST", "/admin/v1/campaigns", "admin", params=query, data=body, headers=headers)
         return answer.status
