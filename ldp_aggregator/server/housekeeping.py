@@ -15,7 +15,7 @@ from typing import Final
 
 from ldp_aggregator.server.gateway import GatewayKeys
 from ldp_aggregator.server.metrics import Metrics
-from ldp_aggregator.service.rights import SERVER, recorded
+from ldp_aggregator.service.rights import BACKED_UP, SERVER, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.clocks import Moment
@@ -130,7 +130,6 @@ async def close_due(store: Store, moment: Moment) -> Closed:
     return Closed(tuple(closed), failed)
 
 
-BACKED_UP: Final = "back up store"
 SIGNED: Final = "publish directory"
 MOST_ACTS: Final = 1000
 """Of the log, the last so many are looked at."""

@@ -104,6 +104,19 @@ def test_a_database_is_restored_in_place(run, postgres, monkeypatch):  # noqa: F
     assert json.loads(run("token", "list", "--json")[1])[0]["revoked"]
 
 
+def test_a_databases_backup_is_made_elsewhere_and_told_for_the_alert(run, refused, postgres, monkeypatch):  # noqa: F811
+    asyncio.run(empty(postgres.address))
+    monkeypatch.setenv("LDP_AGGREGATOR_DATABASE", postgres.address)
+    assert run("token", "create", "--scope", "admin")[0] == 0
+    assert "backup --made-elsewhere" in refused("backup", "somewhere")
+    assert run("backup", "--made-elsewhere")[:2] == (0, "the backup is in the log\n")
+    assert logged(run)[-1] == ("back up store", "made elsewhere", "done")
+    monkeypatch.delenv("LDP_AGGREGATOR_DATABASE")
+    assert "ldp-aggregator backup FOLDER" in refused("backup", "--made-elsewhere")
+    for line in ([], ["somewhere", "--made-elsewhere"]):
+        assert "backup takes the new folder" in refused("backup", *line, expected=2)
+
+
 def test_a_damaged_run_is_taken_out_and_the_command_says_what_that_means(run, data, campaign, tmp_path, monkeypatch):
     monkeypatch.setattr("ldp_aggregator.store.sqlite.run_files.LEAST_RUN", 40)
 
