@@ -254,9 +254,15 @@ def _reopen(options: argparse.Namespace) -> None:
 
 
 def _seal(options: argparse.Namespace, *, at_once: bool = False) -> None:
-    state = act_on(
-        options, "seal campaign", [options.id], lambda store: store.seal_campaign(options.id, at_once=at_once)
-    )
+    settings = settings_of(options)
+
+    async def seal(store: Store) -> CampaignState:
+        archive = await archive_of(store, settings)
+        if archive is not None:
+            goes_along(store, archive)
+        return await store.seal_campaign(options.id, at_once=at_once)
+
+    state = act_on(options, "seal campaign", [options.id], seal)
     say(f"sealed with {state.reports} reports; their ids are gone")
 
 

@@ -76,7 +76,10 @@ def check_gateway(campaign: Campaign, held: Collection[Gateway]) -> None:
         else "set gateway_key to the file that 'ldp-aggregator key create FILE --gateway' makes"
     )
     problem = f"is none of the {len(held)} that the setting gateway_key holds here, so that nobody could open an answer"
-    raise DraftError("gateway.key", f"{problem}; {right}; or say that another server holds it (elsewhere)")
+    raise DraftError(
+        "gateway.key",
+        f"{problem}; {right}; or say that another server holds it (--elsewhere, over HTTP elsewhere=true)",
+    )
 
 
 def _parse_toml(text: bytes) -> dict[str, Any]:

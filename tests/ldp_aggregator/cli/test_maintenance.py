@@ -235,6 +235,28 @@ def test_a_deletion_finds_the_archive_that_a_server_wrote_to_also_where_it_is_no
     assert not (archive / campaign.id).exists()
 
 
+def test_a_campaign_is_not_sealed_while_its_archive_has_files_that_wait_for_their_commit(run, refused, data, tmp_path):
+    archive = tmp_path / "archive"
+
+    async def killed(store):
+        await store.note_archive(str(archive))
+        made = await publish(store, title="Archived")
+        group = [submission(made, range(7))]
+        Archive(open_place(str(archive)), 4).write(group)
+        await store.count(group)
+        await store.close_campaign(made.id)
+        return made
+
+    made = within(data, killed)
+    for flag in ("--seal-now", "--seal"):
+        assert "files of its archive wait for their commit" in refused("campaign", "close", made.id, flag)
+    with Daemon(data, LDP_AGGREGATOR_ARCHIVE=str(archive)) as daemon:
+        assert run("campaign", "close", made.id, "--seal-now")[:2] == (0, "sealed with 7 reports; their ids are gone\n")
+        assert run("campaign", "close", made.id, "--seal-now")[0] == 0
+        daemon.stop()
+    assert "7 reports count" in run("fsck", made.id, "--archive", archive, "--count-only")[1]
+
+
 def test_an_archive_is_counted_again_and_held_to_the_store(run, refused, data, campaign, tmp_path, monkeypatch):
     archive = tmp_path / "archive"
     monkeypatch.setattr("ldp_aggregator.archive.recount.ProcessPoolExecutor", lambda n, **_: ThreadPoolExecutor(n))
