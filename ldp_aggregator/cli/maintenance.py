@@ -77,18 +77,33 @@ def _status(options: argparse.Namespace) -> int:
         last = _look(url)
     except (OSError, ValueError) as error:
         wrong.append(f"nothing answers at {url}: {getattr(error, 'reason', error)}")
+    campaigns: list[CampaignState] = []
+    here = ""
     try:
-        campaigns = with_store(options, lambda store: store.campaigns(), read_only=True)
+        campaigns, here = with_store(options, _campaigns_and_id, read_only=True)
+        wrong += _another_store(last, here)
     except StoreError as error:
-        campaigns = []
         wrong.append(str(error))
     wrong += _warnings(last)
     say(f"{url}: {'not healthy' if wrong else 'healthy'}")
     for reason in wrong:
         say(f"  {reason}")
-    for line in (*_lines(first, last), *_campaign_lines(campaigns)):
+    for line in (*_lines(first, last), *([f"store     {here}"] if here else []), *_campaign_lines(campaigns)):
         say(line)
     return 1 if wrong else 0
+
+
+async def _campaigns_and_id(store: Store) -> tuple[list[CampaignState], str]:
+    return await store.campaigns(), (await store.origin()).generation
+
+
+def _another_store(seen: Scrape, here: str) -> list[str]:
+    """Say that what answers serves another store than the one whose campaigns are listed."""
+    served = {sample.labels["store"] for sample in seen.samples if sample.name == "ldp_store_info"}
+    if not served or here in served:
+        return []
+    told = "--config, --data or --database names this one, --operations asks that server"
+    return [f"what answers serves the store {', '.join(sorted(served))}, and the campaigns are of {here}: {told}"]
 
 
 def _not_ready(url: str) -> list[str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -19,7 +18,6 @@ from multidict import CIMultiDict
 
 from ldp_aggregator.server.access import shown_token
 from ldp_aggregator.server.api.routing import JSON, STORED, AdmittedRequest, Context, Operation, object_of
-from ldp_aggregator.server.gateway import GatewayKeys
 from ldp_aggregator.server.intake import vouched_batch
 from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM_TYPE
 from ldp_aggregator.server.problems import ProblemError, as_problem
@@ -82,7 +80,7 @@ async def post_sealed_batch(asked: AdmittedRequest) -> web.Response:
     body = await asked.body()
     if not body or len(body) % length:
         raise ProblemError("malformed-request", f"a batch is one or more requests of {length} bytes each")
-    uploads = await _uploads(context.gateway, body, length)
+    uploads = await _uploads(context, body, length)
     of_campaigns: dict[str, list[_Upload]] = {}
     for upload in uploads:
         of_campaigns.setdefault(upload.campaign_id, []).append(upload)
@@ -142,14 +140,19 @@ def _read(request: BinaryRequest | DocumentError) -> _Upload:
     return _Upload(path[1], headers, request.body)
 
 
-async def _uploads(keys: GatewayKeys, body: bytes, length: int) -> list[_Upload]:
-    """The uploads of a batch. What is none hurts nobody but itself: a relay cannot tell, and must not be stopped."""
+async def _uploads(context: Context, body: bytes, length: int) -> list[_Upload]:
+    """The uploads of a batch. What is none hurts nobody but itself: a relay cannot tell, and must not be stopped. The
+    device has its 202: nobody hears why, but in the metrics.
+    """
     sealed = [body[place : place + length] for place in range(0, len(body), length)]
     uploads = []
-    for opened in await keys.open_all(sealed):
-        with suppress(ProblemError):
-            if not isinstance(opened, ProblemError):
-                uploads.append(_read(opened.request))
+    for opened in await context.gateway.open_all(sealed):
+        try:
+            if isinstance(opened, ProblemError):
+                raise opened
+            uploads.append(_read(opened.request))
+        except ProblemError as problem:
+            context.metrics.refusals.labels(problem.code).inc()
     return uploads
 
 
@@ -166,6 +169,7 @@ async def _counted(
         context.intake.note_refused(campaign_id, problem.code)
         if problem.status in _AGAIN:
             raise problem from None
+        context.metrics.refusals.labels(problem.code).inc()
         return problem
 
 

@@ -247,7 +247,7 @@ def test_an_archive_is_counted_again_and_held_to_the_store(run, refused, data, c
         assert "--archive" in refused("fsck", *wrong, expected=2)
 
 
-def test_a_server_that_is_well_says_what_it_does_on_one_screen(run, refused, campaign, data, monkeypatch):
+def test_a_server_that_is_well_says_what_it_does_on_one_screen(run, refused, campaign, data, tmp_path, monkeypatch):
     monkeypatch.setattr(maintenance, "BETWEEN", 0.05)
     with Daemon(data) as daemon:
         assert post(daemon.public, campaign, encode_upload([cell_report(campaign, 5)], campaign))[0] == 200
@@ -259,6 +259,12 @@ def test_a_server_that_is_well_says_what_it_does_on_one_screen(run, refused, cam
         assert campaign.id in out
         assert "none is in the log" in out
         assert len(out.splitlines()) <= 24
+        other = tmp_path / "other"
+        served, elsewhere = (within(folder, lambda store: store.origin()).generation for folder in (data, other))
+        assert f"store     {served}" in out
+        code, out, _ = run("status", "--operations", daemon.operations, "--data", other)
+        assert code == 1
+        assert f"what answers serves the store {served}, and the campaigns are of {elsewhere}" in out
         daemon.stop()
     code, out, _ = run("status", "--operations", daemon.operations)
     assert (code, "not healthy" in out) == (1, True)
