@@ -443,7 +443,8 @@ class DeviceCampaign:
             return RefusedError("switched-off", "contributing is switched off on this device")
         consent = device.consent(self.id)
         if consent is not None and consent.url != self._url:
-            return RefusedError(OTHER_RECIPIENT, "the person agreed to another URL; grant() asks for this one")
+            other = RefusedError(OTHER_RECIPIENT, "the person agreed to another URL; grant() asks for this one")
+            return self._standing.refusal() or other
         if campaign.gateway is not None and (code := install.permits.unsealable()):
             return RefusedError(code)
         unsigned = self._aggregator.refusal(transaction)
