@@ -66,7 +66,7 @@ def test_who_is_new_after_a_closing_hears_it_from_the_relay_and_spends_nothing(s
         served.ask("campaign", "close", served.campaign)
         device = Device(":memory:", max_total_epsilon=10, relay=relay + "/ohttp")
         joined = device.campaign(served.daemon.public, served.campaign, max_epsilon=10)
-        assert (joined.next_step(), joined.refusal().code) == ("nothing", "campaign-closing")
+        assert (joined.next_step().step, joined.refusal().code) == ("nothing", "campaign-closing")
         assert joined.status().epsilon == 0.0
 
 

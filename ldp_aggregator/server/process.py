@@ -152,7 +152,7 @@ async def running(
             await runner.setup()
             connections = Connections(limits, metrics, name)
             uploads, secured = (intake, tls) if bound is listeners.public else (None, None)
-            task = await listen(runner, bound, connections, intake=uploads, tls=secured)
+            task = await listen(runner, bound, connections, intake=uploads, gateway=gateway, tls=secured)
             accepting.append(connections)
             if task is not None:
                 _watch(ended, task)

@@ -17,6 +17,7 @@ from typing import ClassVar, Final, cast
 
 from aiohttp import web
 
+from ldp_aggregator.server.gateway import GatewayKeys
 from ldp_aggregator.server.intake import Intake
 from ldp_aggregator.server.sockets.connections import MOST_REFUSALS, Connections
 from ldp_aggregator.server.sockets.handed_over import make_handler
@@ -72,14 +73,15 @@ async def listen(
     connections: Connections,
     *,
     intake: Intake | None = None,
+    gateway: GatewayKeys | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> asyncio.Task[None] | None:
-    """Accept connections for a runner that was set up, and uploads for an intake. Returns what accepts, where that is a
-    task of ours: the listener is as good as closed once it ends.
+    """Accept connections for a runner that was set up, and uploads for an intake and a gateway. Returns what accepts,
+    where that is a task of ours: the listener is as good as closed once it ends.
     """
 
     def connect() -> ClientConnection:
-        return ClientConnection(connections, partial(make_handler, runner, connections.limits), intake)
+        return ClientConnection(connections, partial(make_handler, runner, connections.limits), intake, gateway)
 
     if tls is not None:
         connections.server = door = TlsListener(bound, tls, connect)

@@ -136,7 +136,7 @@ def test_sealed_uploads_to_two_campaigns_share_no_connection_to_the_relay(gate, 
 def test_where_answers_are_sealed_the_relay_tells_how_the_campaign_stands(gate, part, sealing, relay, base):
     gate.state = Response(200, {"content-type": "application/json"}, b'{"state": "closing"}')
     _, joined = part(relay=relay, granted=False)
-    assert joined.next_step() == "nothing"
+    assert joined.next_step().step == "nothing"
     assert joined.refusal().code == "campaign-closing"
     assert joined.status().epsilon == 0.0
     (request,) = gate.asked
@@ -145,7 +145,7 @@ def test_where_answers_are_sealed_the_relay_tells_how_the_campaign_stands(gate, 
 
 
 def test_a_relay_that_hands_no_state_on_stops_nobody_and_no_relay_asks_nobody(gate, part):
-    assert part(granted=False)[1].next_step() == "ask"
+    assert part(granted=False)[1].next_step().step == "ask"
     assert len(gate.asked) == 1
     gate.asked.clear()
     _, alone = part(granted=False, relay=None)
@@ -244,7 +244,7 @@ def test_without_a_relay_or_the_library_nothing_is_agreed_to_and_nothing_spent(c
         monkeypatch.setitem(sys.modules, "pyhpke", None)
     for storage in (MemoryStorage(), agreed):
         device, joined = part(relay=None if code == "no-relay" else RELAY, granted=False, storage=storage)
-        assert (joined.refusal().code, joined.next_step()) == (code, "nothing")
+        assert joined.next_step() == ("nothing", code)
         ask = joined.grant if storage is not agreed else lambda joined=joined: joined.contribute(RECORD, "yes")
         with pytest.raises(RefusedError, match=remedy) as told:
             ask()
