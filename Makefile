@@ -187,12 +187,12 @@ javascript: $(JAVASCRIPT)
 
 kotlin: $(INSTALLED)
 	$(BIN)/python kotlin/build.py
-	$(BIN)/python $(PYTEST) 14 tests/phones -k kotlin
+	$(BIN)/python $(PYTEST) 19 tests/phones -k kotlin
 	$(BIN)/python benchmarks/phones.py kotlin
 
 swift: $(INSTALLED)
 	$(BIN)/python swift/build.py
-	$(BIN)/python $(PYTEST) 24 tests/phones tests/swift -k swift
+	$(BIN)/python $(PYTEST) 29 tests/phones tests/swift -k swift
 	$(BIN)/python benchmarks/phones.py swift
 
 BROWSER_TESTS ?= test/browsers/*.test.mjs
