@@ -51,7 +51,7 @@ def note(folder: str) -> None:
 
 @dataclass(frozen=True)
 class Calls:
-    """``tests`` has for each file and function ("path\\tname") the test files that call it; ``seconds`` what each takes."""
+    """``tests`` has the test files that call a function, by "path\\tname"; ``seconds`` what each of them takes."""
 
     tests: dict[str, list[str]]
     seconds: dict[str, float]
@@ -90,9 +90,7 @@ def recorded(copy, jobs: int) -> Calls:
     python = str(copy.folder / ".venv" / "bin" / "python")
     ran = copy.run([python, "-m", "pytest", *command], 4 * HOUR, **{VARIABLE: str(folder)})
     started.unlink()
-    return noted(
-        (line for path in folder.iterdir() for line in path.read_text(encoding="utf-8").splitlines()), ran.said
-    )
+    return noted([line for path in folder.iterdir() for line in path.read_text("utf-8").splitlines()], ran.said)
 
 
 def kept(path: Path, digest: str) -> Calls | None:

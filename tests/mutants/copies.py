@@ -79,49 +79,50 @@ class Copy:
         kept = {name: value for name, value in os.environ.items() if name not in UNSET}
         data = {"LDP_BAYES_DATA": str(self.root.parent / "shared" / "data")}
         begun = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="mutant-", ignore_cleanup_errors=True) as own:
-            with (Path(own) / "said").open("w+b") as said:
-                process = subprocess.Popen(
-                    command,
-                    cwd=self.folder,
-                    env=data | kept | {MARK: mark, "TMPDIR": own} | variables,
-                    stdin=subprocess.DEVNULL,
-                    stdout=said,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
-                try:
-                    code = process.wait(seconds)
-                except subprocess.TimeoutExpired:
-                    code = None
-                    os.killpg(process.pid, signal.SIGINT)
-                    with contextlib.suppress(subprocess.TimeoutExpired):
-                        process.wait(SECONDS_TO_END)
-                finally:
-                    _end(mark)
-                    process.wait()
-                said.seek(0)
-                return Ran(code, said.read().decode(errors="replace"), time.monotonic() - begun)
+        with (
+            tempfile.TemporaryDirectory(prefix="m-", ignore_cleanup_errors=True) as own,
+            tempfile.TemporaryFile() as said,
+        ):
+            process = subprocess.Popen(
+                command,
+                cwd=self.folder,
+                env=data | kept | {MARK: mark, "TMPDIR": own} | variables,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                code = process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                code = None
+                os.killpg(process.pid, signal.SIGINT)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(SECONDS_TO_END)
+            finally:
+                _end(process, mark)
+            said.seek(0)
+            return Ran(code, said.read().decode(errors="replace"), time.monotonic() - begun)
 
 
 def _moved(folder: Path, root: Path) -> None:
-    """The environments know their own folder: programs, and where the packages are."""
-    for environment in filter(Path.is_dir, (folder / name for name in ENVIRONMENTS if name.startswith("."))):
-        scripts = [path for path in (environment / "bin").iterdir() if path.is_file() and not path.is_symlink()]
-        for path in (*scripts, environment / "pyvenv.cfg", *environment.glob("lib/python*/site-packages/*.pth")):
-            old = path.read_bytes()
-            new = old.replace(os.fsencode(root), os.fsencode(folder))
-            if new != old:
-                mode = path.stat().st_mode
-                path.unlink()
-                path.write_bytes(new)
-                path.chmod(mode)
+    """What is installed and built knows its own folder: programs, and where the packages are."""
+    patterns = ("bin/*", "pyvenv.cfg", "lib/python*/site-packages/*.pth")
+    found = [path for name in ENVIRONMENTS for pattern in patterns for path in (folder / name).glob(pattern)]
+    for path in (*found, *folder.glob("build/swift/checks")):
+        if path.is_file() and not path.is_symlink():
+            old, mode = path.read_bytes(), path.stat().st_mode
+            path.unlink()  # It may be a link to that of the checkout.
+            path.write_bytes(old.replace(os.fsencode(root), os.fsencode(folder)))
+            path.chmod(mode)
 
 
-def _end(mark: str) -> None:
-    """Kill each process that has the mark in its environment; where there is no /proc, nothing tells which they are."""
-    sought = f"{MARK}={mark}".encode()
-    for process in Path("/proc").glob("[0-9]*"):
+def _end(process: subprocess.Popen, mark: str) -> None:
+    """Kill a process with its group, and each other that has the mark in its environment, where /proc tells that."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            if sought in (process / "environ").read_bytes().split(b"\0"):
-                os.kill(int(process.name), signal.SIGKILL)
+            if f"{MARK}={mark}".encode() in path.read_bytes().split(b"\0"):
+                os.kill(int(path.parent.name), signal.SIGKILL)
+    process.wait()

@@ -28,6 +28,7 @@ BUILD = ROOT / "build"
 sys.path += [str(HERE), str(HERE.parent / "support")]
 
 import calls  # noqa: E402
+import gate  # noqa: E402
 from copies import Copy  # noqa: E402
 from drawing import Room, rooms, shares  # noqa: E402
 from places import checked_out  # noqa: E402
@@ -36,9 +37,6 @@ from trying import Healthy, Tester, Verdict, missing  # noqa: E402
 
 FLOOR = 0.9
 """The share of mutants that tests find at least."""
-REQUIRED = "LDP_BAYES_REQUIRED"
-MAY_BE_MISSING = ("swift/",)
-"""Rooms whose compiler a whole run may lack: make swift says why."""
 
 
 @dataclass(frozen=True)
@@ -124,16 +122,12 @@ def table(results: Sequence[Tried], root: Path, notes: Sequence[str]) -> str:
         if survivors:
             lines += ["", f"Survivors in {room}"]
         for one in survivors:
-            lines += [
-                f"{one.mutant.path}:{one.mutant.line} {one.mutant.kind}; {len(one.verdict.ran)} tests or files ran:"
-            ]
-            lines += [
-                f"    {line}"
-                for line in one.mutant.diff((root / one.mutant.path).read_text(encoding="utf-8")).splitlines()
-            ]
-            lines += [f"    {' '.join(one.verdict.ran)}"]
-    share = found.total() / max(of.total(), 1)
-    lines += ["", f"{found.total()} of {of.total()} found, {share:.3f}; the floor is {FLOOR}"]
+            text = (root / one.mutant.path).read_text(encoding="utf-8")
+            lines += [f"{one.mutant.path}:{one.mutant.line} {one.mutant.kind}", one.mutant.diff(text)]
+            lines += [f"survived {' '.join(one.verdict.ran) or 'no test: none calls it'}"]
+    share, hours = found.total() / max(of.total(), 1), sum(one.verdict.seconds for one in results) / 3600
+    lines += ["", f"Their tests took {hours:.1f} hours; those of 200 take {200 * hours / max(of.total(), 1):.1f}"]
+    lines += [f"{found.total()} of {of.total()} found, {share:.3f}; the floor is {FLOOR}"]
     return "\n".join(lines)
 
 
@@ -153,9 +147,9 @@ def chosen(every: Sequence[Room], options: argparse.Namespace) -> tuple[list[Roo
     """The rooms whose mutants can be tried, and a sentence on each of the others; in a whole run most have to be."""
     wanted = [room for room in every if not options.only or room.name in options.only]
     absent = {room.name: why for room in wanted if (why := missing(ROOT, room.name))}
-    gaps = [f"{name}: {why}" for name, why in absent.items() if not name.startswith(MAY_BE_MISSING)]
-    if gaps and os.environ.get(REQUIRED):
-        raise SystemExit(f"{REQUIRED} is set: {'; '.join(gaps)}")
+    gaps = [why for why in absent.values() if not any(why.startswith(said) for _, said, _ in gate.ALLOWED)]
+    if gaps and os.environ.get(gate.VARIABLE):
+        raise SystemExit(f"{gate.VARIABLE} is set: {'; '.join(gaps)}")
     told = [f"{name} has none: {why}; its share goes to the others" for name, why in absent.items()]
     return [room for room in wanted if room.name not in absent], told
 
@@ -171,9 +165,8 @@ def main() -> int:
     files = checked_out()
     every = rooms(ROOT, files)
     if unknown := set(options.only) - {room.name for room in every}:
-        parser.error(
-            f"no room is called {', '.join(sorted(unknown))}; there are {', '.join(room.name for room in every)}"
-        )
+        names = ", ".join(room.name for room in every)
+        parser.error(f"no room is called {', '.join(sorted(unknown))}; there are {names}")
     taken, notes = chosen(every, options)
     given = shares({room.name: len(room.lines) for room in taken}, options.count, options.seed)
     notes.insert(0, f"seed {options.seed}, {options.count} mutants of {sum(len(room.lines) for room in taken):,} lines")

@@ -7,6 +7,7 @@ its line stay. What is a type and no value a scanner cannot tell: the compiler r
 import bisect
 import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from planting import Mutant
@@ -60,7 +61,8 @@ KEPT = re.compile(r"\s*(?:import|package|export (?:\*|\{|type)|type|interface|@|
 """A line on which nothing is changed."""
 THROWN = re.compile(r"\bthrow\b|\bfatalError\b|\bprecondition\w*\b|\brequire\(|\bcheck\(")
 STATEMENT = re.compile(
-    r"\s*(?!return\b|throw\b|super\b|else\b|case\b)(?:await |try )*[\w.?!]+\(.*\);?\s*|\s*(?:continue|break|return);?\s*"
+    r"\s*(?!return\b|throw\b|super\b|else\b|case\b)(?:await |try )*[\w.?!]+\(.*\);?\s*"
+    r"|\s*(?:continue|break|return);?\s*"
 )
 ACTING = re.compile(r"\s*(?:this|self|state)\.[\w.]+ [+-]?= [^{(]*;?\s*")
 """An assignment that others see."""
@@ -159,7 +161,7 @@ def _at_tokens(tokens: list[Token]) -> Iterator[tuple[str, int, int, str]]:
 
 def _conditions(text: str, tokens: list[Token]) -> Iterator[tuple[str, int, int, str]]:
     """The contrary of what stands in the parentheses of an `if`."""
-    for place, (word, opened) in enumerate(zip(tokens, tokens[1:], strict=False), 1):
+    for place, (word, opened) in enumerate(pairwise(tokens), 1):
         if word.text == "if" and opened.text == "(":
             closed = _closed(tokens[place:])
             yield "negated condition", opened.end, closed.start, f"!({text[opened.end : closed.start]})"

@@ -75,10 +75,10 @@ COMPILED = (
 def missing(root: Path, room: str) -> str:
     """Why the mutants of a room cannot be tried; empty where they can."""
     if f"{room}/" == FLOWER and not (root / ".venv-flower" / ".installed").is_file():
-        return "Flower is not installed: make flower"
+        return "Flower is not installed; make flower"
     for language in COMPILED:
         if room.startswith(language.source) and not (root / language.program).is_file():
-            return f"{language.program} is missing: make {language.source[:-1]}"
+            return f"{Path(language.program).parent} is missing; make {language.source[:-1]} builds it"
     return ""
 
 
@@ -100,11 +100,14 @@ class Healthy:
         self._alone = threading.Lock()
 
     def passes(self, batch: tuple[str, ...]) -> bool:
+        """All of a batch but for what fails there in any case."""
         with self._alone:
-            if batch not in self._passed:
-                ran = _run(self.copy, batch, (), at_once=False)
-                self.failing |= {test + (name or "") for test, name in FAILED.findall(ran.said)}
-                self._passed[batch] = ran.code in (0, NO_TESTS)
+            while batch not in self._passed:
+                ran = _run(self.copy, batch, sorted(self.failing), at_once=False)
+                new = {test + name for test, name in FAILED.findall(ran.said)} - self.failing
+                self.failing |= new
+                if ran.code in (0, NO_TESTS) or not new:
+                    self._passed[batch] = ran.code in (0, NO_TESTS)
             return self._passed[batch]
 
 
@@ -121,9 +124,9 @@ class Tester:
         compiled = next((one for one in COMPILED if mutant.path.startswith(one.source)), None)
         with self.copy.planted(mutant):
             if compiled is None:
-                return self._tried(python_batches(mutant, self.calls))
+                return self.tried(python_batches(mutant, self.calls))
             try:
-                return self._tried(compiled.tests) if self._is_built(compiled) else None
+                return self.tried(compiled.tests) if self._is_built(compiled) else None
             finally:
                 place = Path(compiled.program).parent
                 shutil.rmtree(self.copy.folder / place)
@@ -139,22 +142,24 @@ class Tester:
         )
         return made != before
 
-    def _tried(self, batches: tuple[tuple[str, ...], ...]) -> Verdict:
+    def tried(self, batches: tuple[tuple[str, ...], ...]) -> Verdict:
         ran, seconds = [], 0.0
         for batch in batches:
             ran += batch
-            known = None
-            while known != len(self.healthy.failing):  # Once more without those that fail in any case.
-                known = len(self.healthy.failing)
-                result = _run(self.copy, batch, sorted(self.healthy.failing), at_once=True)
+            while True:
+                left_out = sorted(self.healthy.failing)
+                result = _run(self.copy, batch, left_out, at_once=True)
                 seconds += result.seconds
                 if result.code in (0, NO_TESTS):
                     break
                 failed = FAILED.findall(result.said)
-                again = tuple(sorted({test for test, _ in failed})) or batch
-                if self.healthy.passes(again):
+                passes = self.healthy.passes(tuple(sorted({test for test, _ in failed})) or batch)
+                if left_out != sorted(self.healthy.failing):
+                    continue  # Once more, without those that fail in any case.
+                if passes:
                     by = "".join(failed[0]) if failed else " ".join(batch)
                     return Verdict(by if result.code is not None else f"time-out of {by}", ran, seconds)
+                break
         return Verdict("", ran, seconds)
 
 
