@@ -239,7 +239,7 @@ fuzz: $(FUZZ)/.installed
 	$(FUZZ)/bin/python tests/fuzz/fuzz.py $(if $(SEED),--seed $(SEED))
 
 # What is compiled has to be there as it is, to tell what a bug has changed. Where Swift cannot be had, its build says why.
-mutants: $(INSTALLED) $(JAVASCRIPT) $(FLOWER)/.installed
+mutants: $(INSTALLED) $(JAVASCRIPT) $(FLOWER)/.installed $(AXE)
 	cd javascript && npm run build
 	$(BIN)/python kotlin/build.py
 	-$(BIN)/python swift/build.py
