@@ -16,7 +16,7 @@ from planting import Mutant
 
 MINUTES = 60
 SECONDS = 30 * MINUTES
-"""The limit of one command: what takes longer with a bug, and not without it, is found."""
+"""The limit of a command: what takes longer with a bug, and not without it, is found."""
 PART_SECONDS = 5 * MINUTES
 """Of the tests that call what was changed, those that take this long run together."""
 NO_TESTS = 5
@@ -103,7 +103,7 @@ class Healthy:
         """All of a batch but for what fails there in any case."""
         with self._alone:
             while batch not in self._passed:
-                ran = _run(self.copy, batch, sorted(self.failing), at_once=False)
+                ran = _run(self.copy, batch, sorted(self.failing), SECONDS, at_once=False)
                 new = {test + name for test, name in FAILED.findall(ran.said)} - self.failing
                 self.failing |= new
                 if ran.code in (0, NO_TESTS) or not new:
@@ -113,11 +113,12 @@ class Healthy:
 
 @dataclass(frozen=True)
 class Tester:
-    """The tests of all languages in a copy of one's own."""
+    """The tests of all languages in a copy of one's own; ``seconds`` is the limit of each command."""
 
     copy: Copy
     healthy: Healthy
     calls: Calls
+    seconds: float = SECONDS
 
     def verdict(self, mutant: Mutant) -> Verdict | None:
         """None where the mutant is none: its compiler refuses it, or makes of it what it made before."""
@@ -148,7 +149,7 @@ class Tester:
             ran += batch
             while True:
                 left_out = sorted(self.healthy.failing)
-                result = _run(self.copy, batch, left_out, at_once=True)
+                result = _run(self.copy, batch, left_out, self.seconds, at_once=True)
                 seconds += result.seconds
                 if result.code in (0, NO_TESTS):
                     break
@@ -192,11 +193,11 @@ def near_tests(path: str) -> tuple[str, ...]:
     return own or tuple(name for name in of if name.rpartition("/")[0] == folder)
 
 
-def _run(copy: Copy, batch: tuple[str, ...], left_out: list[str] | tuple[()], *, at_once: bool) -> Ran:
+def _run(copy: Copy, batch: tuple[str, ...], left_out: list[str], seconds: float, *, at_once: bool) -> Ran:
     """Run a batch: tests by pytest, which ends at the first failure where ``at_once`` is set, or a command."""
     if not batch[0].startswith("tests"):
-        return copy.run(batch, SECONDS)
+        return copy.run(batch, seconds)
     environment = ".venv-flower" if batch[0].startswith("tests/flower") else ".venv"
     python = str(copy.folder / environment / "bin" / "python")
     options = ["-q", "-rfE", "-p", "no:cacheprovider", *(["-x"] if at_once else [])]
-    return copy.run([python, "-m", "pytest", *options, *(f"--deselect={test}" for test in left_out), *batch], SECONDS)
+    return copy.run([python, "-m", "pytest", *options, *(f"--deselect={test}" for test in left_out), *batch], seconds)
