@@ -83,6 +83,7 @@ class Copy:
             tempfile.TemporaryDirectory(prefix="m-", ignore_cleanup_errors=True) as own,
             tempfile.TemporaryFile() as said,
         ):
+            Path(own).chmod(0o755)  # Tests become users who may read little, and still have to get there.
             process = subprocess.Popen(
                 command,
                 cwd=self.folder,
