@@ -188,7 +188,7 @@ javascript: $(JAVASCRIPT)
 
 kotlin: $(INSTALLED)
 	$(BIN)/python kotlin/build.py
-	$(BIN)/python $(PYTEST) 19 tests/phones -k kotlin
+	$(BIN)/python $(PYTEST) 20 tests/phones -k kotlin
 	$(BIN)/python benchmarks/phones.py kotlin
 
 swift: $(INSTALLED)
