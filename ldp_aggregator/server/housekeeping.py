@@ -197,10 +197,7 @@ async def _unsigned(store: Store, settings: Settings) -> list[str]:
 def _on_disk(settings: Settings) -> Values:
     values: Values = {}
     if settings.tls_certificate is not None:
-        from cryptography.x509 import load_pem_x509_certificate  # Takes memory that only this needs.
-
-        certificate = load_pem_x509_certificate(settings.tls_certificate.read_bytes())
-        values["ldp_certificate_expires_timestamp_seconds", ""] = certificate.not_valid_after_utc.timestamp()
+        values["ldp_certificate_expires_timestamp_seconds", ""] = _end_of(settings.tls_certificate)
     if settings.database is None:
         values["ldp_free_bytes", ""] = shutil.disk_usage(settings.data).free
         sizes, files = {"database": 0, "wal": 0, "runs": 0, "drafts": 0}, {"runs": 0, "drafts": 0}
@@ -215,6 +212,17 @@ def _on_disk(settings: Settings) -> Values:
     if settings.archive is not None and "://" not in settings.archive:
         values["ldp_archive_pending_files", ""] = sum(1 for _ in Path(settings.archive).glob("*/pending/*"))
     return values
+
+
+def _end_of(certificate: Path) -> float:
+    """When a certificate ends; one that cannot be read ended long ago, since a server that starts anew has none."""
+    from cryptography.x509 import load_pem_x509_certificate  # Takes memory that only this needs.
+
+    try:
+        return load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc.timestamp()
+    except (OSError, ValueError) as error:
+        LOG.error("the certificate cannot be read", extra={"reason": kind_of(error)})
+        return 0.0
 
 
 def _part(name: str) -> str:

@@ -18,7 +18,8 @@ from ldp_aggregator.store import SqliteStore
 from ldp_aggregator.store.contract import utc_now
 from ldp_aggregator.store.sqlite.database import FILE_NAME
 
-RUNBOOK = (Path(__file__).resolve().parents[2] / "docs/runbook.md").read_text(encoding="utf-8")
+TESTS = Path(__file__).resolve().parents[1]
+RUNBOOK = (TESTS.parent / "docs/runbook.md").read_text(encoding="utf-8")
 CODE = re.findall(r"`([^`\n]+)`", RUNBOOK)
 COMMANDS = sorted({text for text in CODE if text.startswith("ldp-aggregator ")})
 QUERIES = sorted({text for text in CODE if re.search(r"\bldp_\w+", text)})
@@ -33,6 +34,43 @@ SAYS = {
     "ldp-aggregator status": (0, "healthy"),
 }
 """Each command of the runbook: the exit code and what is said, on a store that nothing is wrong with."""
+
+
+HERE = "test_every_command_of_the_runbook_does_what_it_says_while_a_server_runs"
+CARRIED_OUT = {
+    "AggregatorDown": "test_no_acknowledged_report_is_lost_when_the_server_is_killed",
+    "RelayDown": "test_the_wait_survives_a_restart_and_a_clock_that_is_set_back",
+    "UploadsRefused": "test_a_server_that_is_well_says_what_it_does_on_one_screen",
+    "GatewayKeyMissing": "test_a_gateways_key_that_was_lost_is_named_and_is_read_again_on_sighup",
+    "CampaignUnsigned": "test_each_open_campaign_is_named_that_no_directory_of_the_publishers_names",
+    "ClockSkew": "test_a_clock_that_is_wrong_for_a_while_costs_no_report",
+    "StoreErrors": "test_a_store_that_commits_nothing_fails_every_upload_and_makes_a_server_unready_at_once",
+    "CampaignFailing": "test_a_damaged_run_is_taken_out_and_the_command_says_what_that_means",
+    "StoreDamaged": "test_a_damaged_run_is_taken_out_and_the_command_says_what_that_means",
+    "DiskFull": HERE,
+    "ArchiveBehind": "test_a_campaign_is_not_sealed_while_its_archive_has_files_that_wait_for_their_commit",
+    "ConnectionsRefused": "test_at_the_limit_the_longest_idle_connection_makes_room",
+    "NoBackup": HERE,
+    "CertificateEnds": "test_tls_is_spoken_and_a_new_certificate_is_read_on_sighup",
+    "DirectoryEnds": HERE,
+}
+"""The test that does what an alert's entry says, where a machine can."""
+BY_HAND = {
+    "ReportsStopped": "asks what was released lately",
+    "UploadsFail": "leads to the codes",
+    "QueueOld": "asks the kernel, or who holds a lock",
+    "CommitsSlow": "asks what else writes to the disk",
+    "WalLarge": "ends a reader that hangs",
+    "DraftsStay": "asks why the server is killed",
+    "ConflictingReports": "takes a version of an app back",
+}
+
+
+def test_every_alerts_entry_is_carried_out_by_a_test_or_says_why_only_people_can():
+    alerts = re.findall(r"^### ([A-Z]\w+)$", RUNBOOK, re.MULTILINE)
+    assert sorted(alerts) == sorted([*CARRIED_OUT, *BY_HAND])
+    tests = "\n".join(path.read_text(encoding="utf-8") for path in TESTS.rglob("test_*.py"))
+    assert [name for name in CARRIED_OUT.values() if f"def {name}(" not in tests] == []
 
 
 @pytest.fixture

@@ -106,8 +106,12 @@ async def test_room_files_backups_and_ends_are_observed(tmp_path, certificate):
         async with recorded(store, local_actor(), "publish directory", None, f"{key} version 1"):
             await store.put_directory(key, 1, sign_directory(bytes(32), 1, expires, {}))
         values = await observed(store, settings)
+        tls["tls_certificate"].write_text("no certificate")
+        spoiled = await observed(store, settings)
     finally:
         await store.close()
+    assert spoiled["ldp_certificate_expires_timestamp_seconds", ""] == 0, "it is told, and hides nothing else"
+    assert spoiled.keys() == values.keys()
     assert values["ldp_free_bytes", ""] > 0
     assert values["ldp_store_bytes", "database"] > 1000
     assert (values["ldp_store_bytes", "drafts"], values["ldp_store_bytes", "runs"]) == (7, 5)
