@@ -356,7 +356,7 @@ test("a device with a relay sends in the clear where the campaign has no gateway
   life.gate.answer = () => new Response(body);
   await life.answered();
   assert.equal(await life.delivered(), "arrived");
-  const [{ url, headers }] = life.gate.requests;
+  const { url, headers } = life.gate.requests.at(-1);
   assert.deepEqual([url, headers], [`${URL}/v1/campaigns/${life.campaign.id}/reports`, { "Content-Type": MEDIA_TYPE }]);
 });
 
