@@ -13,6 +13,7 @@ import json
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
@@ -182,9 +183,12 @@ HEARTBEAT_SECONDS: Final = 5.0
 LEAST_BEAT_SECONDS: Final = 1.0
 """Where commits fail it writes at once, and at most so often, to know whose failure that is."""
 
-LEAST_SECONDS: Final = 0.003
-"""From the start of a commit to that of the next, where uploads wait: a commit costs nearly the same whatever is in it.
-Whoever comes to an idle server is committed at once."""
+LEAST_SECONDS: Final = 0.01
+ENOUGH: Final = 32
+"""From the start of a commit to that of the next, where several upload and so many do not wait yet: a commit costs as
+much as some ten uploads, nearly whatever is in it. Whoever comes to an idle server, or sends one upload after another
+alone, is committed at once.
+"""
 
 
 class Ingest:
@@ -198,6 +202,7 @@ class Ingest:
         self._waiting: deque[Upload] = deque()
         self._in_commit_since: float | None = None
         self._wake = asyncio.Event()
+        self._enough = asyncio.Event()
         self.is_draining = False
         """Nothing new is taken."""
         self._ended = False
@@ -225,10 +230,13 @@ class Ingest:
             return
         self._waiting.append(upload)
         self._wake.set()
+        if len(self._waiting) >= ENOUGH:
+            self._enough.set()
 
     async def write(self) -> None:
         """Commit groups until drained. Whatever ends this, nobody is left waiting."""
         timer = self._time_heartbeat()
+        next_one = 0.0
         try:
             while self._waiting or not self.is_draining:
                 self._metrics.queue_age.set(self.queue_age)
@@ -237,12 +245,13 @@ class Ingest:
                     await self.beat()
                     timer = self._time_heartbeat()
                 elif self._waiting:
-                    next_one = time.perf_counter() + LEAST_SECONDS
+                    await self._let_more_come(next_one - time.perf_counter())
+                    started = time.perf_counter()
                     self._in_commit_since = self._waiting[0].since
-                    await self._commit(self._next_group())
+                    group = self._next_group()
+                    await self._commit(group)
                     self._in_commit_since = None
-                    if self._waiting and (early := next_one - time.perf_counter()) > 0:
-                        await asyncio.sleep(early)
+                    next_one = started + LEAST_SECONDS if self._waiting or len(group) > 1 else 0.0
                 else:
                     self._wake.clear()
                     await self._wake.wait()
@@ -251,10 +260,18 @@ class Ingest:
             self.is_draining = self._ended = True
             _fail(self._waiting, "stopping")
 
+    async def _let_more_come(self, seconds: float) -> None:
+        self._enough.clear()
+        if seconds > 0 and len(self._waiting) < ENOUGH and not self.is_draining:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._enough.wait()
+
     def drain(self) -> None:
         """Take nothing new; :meth:`write` returns once the queue is empty."""
         self.is_draining = True
         self._wake.set()
+        self._enough.set()
 
     async def beat(self) -> None:
         """Write, and see whether it works."""

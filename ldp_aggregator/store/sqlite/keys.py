@@ -1,7 +1,7 @@
 """Ids and digests as columns of numbers, in increasing order of the id; those that no run has yet; and the filter in
 front of a run: a Bloom filter whose bits for one id are all in one word (Putze, Sanders, Singler 2007).
 
-"Not in here" is always true; "perhaps in here" is wrong for about one id in 100, which costs a look at one page of the
+"Not in here" is always true; "perhaps in here" is wrong for about one id in 240, which costs a look at one page of the
 file. Who chooses ids cannot choose which are wrongly held for known: a secret number goes into the hash.
 """
 
@@ -128,7 +128,7 @@ class Recent:
         return merged(self._arrays)
 
 
-BITS_PER_ID: Final = 12
+BITS_PER_ID: Final = 16
 BITS_SET: Final = 5
 WORD_BITS: Final = 64
 

@@ -43,7 +43,7 @@ _COLUMNS: Final = 3
 _WORD: Final = 8
 _PAGE_BYTES: Final = PAGE * _COLUMNS * _WORD
 _INDEX: Final = np.dtype([("first", "<u8"), ("check", "<u4")])
-_BLOCK_PAGES: Final = 16
+_BLOCK_PAGES: Final = 24
 _ASKED: Final = 2048
 """Ids that are looked up at once: a page each, and sometimes two, are in memory."""
 
@@ -106,10 +106,16 @@ class Run:
     def _pages(self, pages: Sequence[int]) -> Keys:
         """The ids of some pages, checked."""
         data = bytearray(len(pages) * _PAGE_BYTES)
-        for place, page in enumerate(pages):
-            view = memoryview(data)[place * _PAGE_BYTES : (place + 1) * _PAGE_BYTES]
-            _read_into(self.path, self._handle, HEADER_BYTES + page * _PAGE_BYTES, view)
-            if zlib.crc32(view) != self._checks[page]:
+        view = memoryview(data)
+        if pages[-1] - pages[0] == len(pages) - 1:  # They follow each other.
+            _read_into(self.path, self._handle, HEADER_BYTES + pages[0] * _PAGE_BYTES, view)
+        else:
+            for place, page in enumerate(pages):
+                here = view[place * _PAGE_BYTES : (place + 1) * _PAGE_BYTES]
+                _read_into(self.path, self._handle, HEADER_BYTES + page * _PAGE_BYTES, here)
+        checks = self._checks[np.asarray(pages)].tolist()
+        for place, (page, check) in enumerate(zip(pages, checks, strict=True)):
+            if zlib.crc32(view[place * _PAGE_BYTES : (place + 1) * _PAGE_BYTES]) != check:
                 raise _damaged(self.path, f"page {page} does not agree with its check")
         columns = np.frombuffer(data, dtype="<u8").reshape(len(pages), _COLUMNS, PAGE).transpose(1, 0, 2)
         # The last page is filled up with what is no id.

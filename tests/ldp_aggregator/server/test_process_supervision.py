@@ -236,6 +236,37 @@ async def test_what_waits_during_a_commit_is_committed_together_up_to_a_greatest
     assert store.groups == [1, 1, 3, 3, 1]
 
 
+async def test_several_that_upload_wait_for_each_other_a_moment_and_who_uploads_alone_waits_for_nobody(
+    upload, monkeypatch
+):
+    monkeypatch.setattr("ldp_aggregator.server.upload_queue.LEAST_SECONDS", 3600.0)
+    store = ScriptedStore()
+    store.gate.set()
+    async with asyncio.timeout(30), ingesting(store) as ingest:
+        for number in range(3):
+            await submit(ingest, upload(number))
+        await asyncio.gather(*(submit(ingest, upload(number)) for number in (3, 4)))
+        waiting = [asyncio.create_task(submit(ingest, upload(number % 20))) for number in range(31)]
+        await asyncio.sleep(0.05)
+        assert len(store.groups) == 4
+        assert not any(task.done() for task in waiting)
+        await asyncio.gather(submit(ingest, upload(19)), *waiting)
+    assert len(store.groups) == 5, "32 are enough"
+
+
+async def test_a_stop_does_not_wait_for_more_uploads(upload, monkeypatch):
+    monkeypatch.setattr("ldp_aggregator.server.upload_queue.LEAST_SECONDS", 3600.0)
+    store = ScriptedStore()
+    store.gate.set()
+    async with asyncio.timeout(30), ingesting(store) as ingest:
+        await asyncio.gather(*(submit(ingest, upload(number)) for number in (1, 2)))
+        last = asyncio.create_task(submit(ingest, upload(3)))
+        await asyncio.sleep(0.05)
+        assert not last.done()
+        ingest.drain()
+        assert (await last).counted == 1
+
+
 async def test_the_age_of_the_queue_is_that_of_the_upload_that_waits_longest(upload):
     store = ScriptedStore()
     async with ingesting(store, group_reports=1) as ingest:
