@@ -11,7 +11,7 @@
 # make lock    the image's dependencies, each with the hashes of its files, into deploy/image
 # make sbom    what is in the image, and what each wheel brings along, as CycloneDX, into build/sbom*.json
 # make reproducible   builds a release from two clones, and fails where a byte differs
-# make manifests   checks deploy/kubernetes against the schemas of its API
+# make manifests   checks deploy/kubernetes against the schemas of its API, and deploy/prometheus with promtool, which fires every alert
 # make image   the container image, where something that builds images is running; otherwise it says that there is none
 # make javascript   builds and tests the npm package in Node, and holds it to its sizes
 # make kotlin   builds and tests the Kotlin client on a Java that is here; the compiler comes from the package index
@@ -37,6 +37,7 @@ TOOLS := .venv-tools
 DOCS := .venv-docs
 FUZZ := .venv-fuzz
 AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
+PROMTOOL := $(TOOLS)/prometheus/usr/bin/promtool
 VITE := $(VENV)/vite/node_modules/vite/package.json
 
 OPTIONS ?=
@@ -154,8 +155,17 @@ sbom: $(TOOLS)/.installed
 reproducible: $(INSTALLED)
 	deploy/release/compare
 
-manifests: $(TOOLS)/.installed
+$(PROMTOOL): $(TOOLS)/.installed
+	@cd $(TOOLS) && apt-get download -qq prometheus || \
+	  { echo "promtool is in Debian's package prometheus, which apt does not find: apt-get update"; exit 1; }
+	cd $(TOOLS) && dpkg -x prometheus_*.deb prometheus
+	@touch $@
+
+manifests: $(TOOLS)/.installed $(PROMTOOL)
 	$(TOOLS)/bin/kubernetes-validate --strict deploy/kubernetes/*.yaml
+	$(PROMTOOL) check config deploy/prometheus/prometheus.yml
+	$(PROMTOOL) check rules deploy/prometheus/alerts.yaml
+	$(PROMTOOL) test rules deploy/prometheus/alerts.test.yaml
 
 image:
 	@deploy/image/build ldp-aggregator

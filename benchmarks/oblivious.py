@@ -1,13 +1,15 @@
 """How many sealed uploads a relay and a gateway take, and how many that show answer tokens, beside uploads in the clear
 on the same ways in the same run.
 
-    python benchmarks/oblivious.py [--json] [--uploads 2000] [--rounds 3]
+    python benchmarks/oblivious.py [--json] [--uploads 4000] [--rounds 5] [--only kept]
 
 Seven ways, each with a fresh store: devices to the aggregator in the clear, without and with a token; the same two on
 kept connections, which is the aggregator's rate and not that of connections; sealed, by somebody else's relay, of which
-there is only what it sends on (one request an upload); devices to a relay of ours in the clear, and sealed. A way's
-time ends when all its reports are counted, and counted once. What costs nothing but time is told apart: processor time
-for sealing on the device, for opening in the gateway, and for verifying a token.
+there is only what it sends on (one request an upload, on kept connections); devices to a relay of ours in the clear,
+and sealed. A way's time ends when all its reports are counted, and counted once. What counts is the aggregator's
+processor time for each upload, on the first processor, with the load on the second: the ways take turns, and a ratio is
+the median of the rounds'. Told apart is processor time for sealing on the device, for opening in the gateway, and for
+verifying a token.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import argparse
 import asyncio
 import json
 import os
+import platform
 import re
 import statistics
 import subprocess
@@ -26,10 +29,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import cryptography
 from cryptography.hazmat.primitives.asymmetric.padding import MGF1, PSS
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA384
-from uploading import Server
+from uploading import Server, cpu_seconds, on_loop, pin
 
 from ldp_aggregator.server.access import check_answer_token
 from ldp_aggregator.server.gateway import GatewayKeys
@@ -41,12 +45,14 @@ from ldp_client.network.sealed import Sealed
 from ldp_protocols import Campaign, Report, decode_upload, encode_upload
 from ldp_protocols.document.issuer import EXPONENT, MODULUS_BYTES, Issuer
 from ldp_protocols.framing import ID_BYTES
-from ldp_protocols.oblivious import REQUEST_TYPE, BinaryRequest, encode_request
+from ldp_protocols.oblivious import BESIDE_BODY, REQUEST_TYPE, BinaryRequest, encode_request
 from ldp_protocols.tokens import SALT_BYTES, credentials, token_input
 from ldp_protocols.wire import MEDIA_TYPE
 
 AT_ONCE = 32
 BATCH = 100
+FIRST = 2 * BATCH
+"""Uploads before those that are measured."""
 SAMPLE = 500
 
 
@@ -90,7 +96,7 @@ def sealed(campaign: Campaign, bodies: Sequence[bytes]) -> list[bytes]:
     path, headers = f"/v1/campaigns/{campaign.id}/reports", (("content-type", MEDIA_TYPE),)
     assert campaign.gateway is not None
     asked = [BinaryRequest("POST", "https", "collect.example.org", path, headers, body) for body in bodies]
-    return [Sealed(campaign.gateway, encode_request(one)).body for one in asked]
+    return [Sealed(campaign.gateway, encode_request(one, beside=BESIDE_BODY)).body for one in asked]
 
 
 async def post_all(
@@ -138,14 +144,14 @@ def counted(data: Path, campaign: Campaign) -> int:
 
 
 def measure(way: str, count: int) -> dict[str, float]:
-    """Seconds until all were answered, and until all were counted, as rates."""
+    """Seconds until all were answered, and until all were counted, as rates; and processor time of the aggregator."""
     with tempfile.TemporaryDirectory(prefix="ldp-oblivious-") as name:
         folder = Path(name)
         signer = Signer() if "token" in way else None
         campaign = make_campaign(folder / "gateway.key", signer and signer.issuer)
-        bodies = uploads(campaign, count)
+        bodies = uploads(campaign, FIRST + count)
         shown = [signer.shown(campaign, _id_of(body)) if signer else "" for body in bodies]
-        kept = "kept" in way or way.endswith("somebody's relay")
+        kept = "kept" in way
         text, token = make_token("relay", "relay", utc_now())
         (folder / "token").write_text(text)
         (folder / "data").mkdir()
@@ -178,20 +184,33 @@ def measure(way: str, count: int) -> dict[str, float]:
                 line += ["--token-file", str(folder / "token")]
                 relay = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
                 address = "http://" + re.search(r"relaying on (\S+)", relay.stdout.readline())[1]
-            started = time.perf_counter()
-            asyncio.run(post_all(address, path, media_type, bodies, shown, kept=kept))
+            on_loop(post_all(address, path, media_type, bodies[:FIRST], shown[:FIRST], kept=kept))
+            _wait_for(FIRST, folder / "data", campaign)
+            used, started = cpu_seconds(server.process.pid), time.perf_counter()
+            on_loop(post_all(address, path, media_type, bodies[FIRST:], shown[FIRST:], kept=kept))
             answered = time.perf_counter() - started
-            while (found := counted(folder / "data", campaign)) < count and time.perf_counter() < started + 120:
-                time.sleep(0.02)
-            done = time.perf_counter() - started
+            found = _wait_for(FIRST + count, folder / "data", campaign)
+            done, used = time.perf_counter() - started, cpu_seconds(server.process.pid) - used
         finally:
             if relay is not None:
                 relay.terminate()
                 relay.wait()
             server.stop()
-        if found != count or counted(folder / "data", campaign) != count:
-            raise SystemExit(f"{way}: {count} uploads were answered, {found} are counted")
-    return {"answered_per_second": round(count / answered), "counted_per_second": round(count / done)}
+        if found != FIRST + count or counted(folder / "data", campaign) != found:
+            raise SystemExit(f"{way}: {FIRST + count} uploads were answered, {found} are counted")
+    return {
+        "answered_per_second": round(count / answered),
+        "counted_per_second": round(count / done),
+        "server_cpu_us": round(used / count * 1e6, 1),
+    }
+
+
+def _wait_for(count: int, data: Path, campaign: Campaign) -> int:
+    """Return how many are counted once so many are, or after two minutes."""
+    until = time.perf_counter() + 120
+    while (found := counted(data, campaign)) < count and time.perf_counter() < until:
+        time.sleep(0.02)
+    return found
 
 
 def _id_of(upload: bytes) -> bytes:
@@ -230,33 +249,57 @@ WAYS = (
     "with a token, to the aggregator",
     "clear, kept connections",
     "with a token, kept connections",
-    "sealed, somebody's relay",
+    "sealed, somebody's relay, kept connections",
     "clear, a relay of ours",
     "sealed, a relay of ours",
 )
+BOUNDS = {
+    "with a token, to the aggregator": "clear, to the aggregator",
+    "with a token, kept connections": "clear, kept connections",
+    "sealed, somebody's relay, kept connections": "clear, kept connections",
+    "sealed, a relay of ours": "clear, a relay of ours",
+}
+"""The way beside which another is put."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--uploads", type=int, default=2000, help=f"of each way and round; times {BATCH}")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--uploads", type=int, default=4000, help=f"of each way and round; times {BATCH}")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", default="", help="only the ways that have this in their name")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    pin(1)
     count = max(BATCH, options.uploads // BATCH * BATCH)
-    rounds = [{way: measure(way, count) for way in WAYS} for _ in range(options.rounds)]
-    figures: dict[str, Any] = {"uploads": count, "rounds": options.rounds, "processors": os.cpu_count(), **alone()}
-    for way in WAYS:
+    ways = [way for way in WAYS if options.only in way]
+    rounds = [{way: measure(way, count) for way in ways} for _ in range(options.rounds)]
+    figures: dict[str, Any] = {
+        "machine": {"cpus": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()},
+        "cryptography": cryptography.__version__,
+        "uploads": count,
+        "rounds": options.rounds,
+        **alone(),
+    }
+    for way in ways:
         figures[way] = {name: statistics.median(one[way][name] for one in rounds) for name in rounds[0][way]}
+        if BOUNDS.get(way) in ways:
+            ratios = sorted(one[way]["server_cpu_us"] / one[BOUNDS[way]]["server_cpu_us"] for one in rounds)
+            figures[way] |= {"ratio": round(statistics.median(ratios), 2), "ratios": [round(one, 2) for one in ratios]}
     if options.json:
         print(json.dumps(figures, indent=1))
         return
+    print(f"{figures['machine']}, cryptography {cryptography.__version__}, {count} uploads, {options.rounds} rounds")
     print(
         f"one upload: {figures['seal_us']} µs to seal, {figures['open_us']} to open, {figures['seal_answer_us']} more; "
         f"a token: {figures['verify_token_us']} µs to verify"
     )
-    for way in WAYS:
+    for way in ways:
         told = figures[way]
-        print(f"{way:31} {told['answered_per_second']:>7.0f}/s answered {told['counted_per_second']:>7.0f}/s counted")
+        line = f"{way:42} {told['answered_per_second']:>6.0f}/s answered {told['counted_per_second']:>6.0f}/s counted"
+        line += f" {told['server_cpu_us']:>6.1f} µs"
+        if "ratio" in told:
+            line += f", {told['ratio']} times that in the clear ({told['ratios'][0]} to {told['ratios'][-1]})"
+        print(line)
 
 
 if __name__ == "__main__":

@@ -112,6 +112,9 @@ FETCH_BACKOFF_BASE: Final = 0.2
 FETCH_LONGEST_WAIT: Final = 5.0
 """Whatever Retry-After says: the app is waiting."""
 
+ASKING_WAIT: Final = 5.0
+"""Seconds that a call waits before anybody has agreed, unless told otherwise: an app starts, or a person waits."""
+
 STATE_AGE: Final = 86400.0
 """Seconds of a day, on which it is asked once how a campaign stands."""
 

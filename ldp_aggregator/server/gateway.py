@@ -1,91 +1,212 @@
-"""The gateway of Oblivious HTTP (RFC 9458): opens requests that devices sealed to its keys, and seals the answers.
+"""The gateway of Oblivious HTTP (RFC 9458): opens requests that devices sealed to its keys, has the uploads in them
+counted, and seals the answers.
 
-HPKE (RFC 9180) is ``pyhpke``'s, of the extra ``ohttp``.
+It takes uploads and nothing else. What is inside counts like an upload that came by itself, with its own headers.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
+import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import Final
 
-from ldp_aggregator.server.problems import ProblemError
-from ldp_aggregator.service.settings import Settings, setting_error
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from multidict import CIMultiDict
+
+from ldp_aggregator.server.hpke import Secrets, receive
+from ldp_aggregator.server.intake import Intake
+from ldp_aggregator.server.problems import JSON, ProblemError, as_problem
+from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM_TYPE
+from ldp_aggregator.server.upload_queue import ALL_COUNTED, UploadBounds, answer_to
+from ldp_aggregator.service.drafts import check_gateway
+from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.signing import gateway_of, read_gateway_seeds
-from ldp_protocols import DocumentError
+from ldp_aggregator.store.contract import UNKNOWN, Outcome
+from ldp_protocols import Campaign, DocumentError
 from ldp_protocols.document.gateway import X25519_HKDF_SHA256, Gateway
 from ldp_protocols.oblivious import (
     ENC_BYTES,
     HEADER_BYTES,
     LEAST_SEALED,
     BinaryRequest,
-    answer_key,
+    BinaryResponse,
     decode_request,
+    encode_response,
     nonce_bytes,
     seal_header,
     seal_info,
-    suite,
 )
-
-if TYPE_CHECKING:
-    from pyhpke import ContextInterface
-
+from ldp_protocols.wire import MEDIA_TYPE
 
 MOST_AT_ONCE: Final = 64
 """Requests that are opened in one go: some milliseconds, for which others wait."""
+SHORT_BYTES: Final = 16 << 10
+"""A sealed request of at most so many bytes is opened at once, which costs hardly more than an upload in the clear; to
+hand it to a thread costs as much as a part of that. Longer ones wait their turn there.
+"""
+ANSWER_MULTIPLE: Final = 512
+"""Answers are padded to a multiple of so many bytes: a relay does not see whether a report was refused."""
+
+_ALL_COUNTED: Final = encode_response(
+    BinaryResponse(200, (("content-type", JSON),), ALL_COUNTED), multiple=ANSWER_MULTIPLE
+)
+"""The answer that nearly everybody gets."""
+_PATH: Final = re.compile(r"(?:/[!-~]*)?/v1/campaigns/([A-Za-z0-9_-]{43})/reports")
+"""Behind whatever path a proxy serves this server under."""
 
 
 class Opened:
     """A sealed request, or what is wrong with the message that was sealed; and what seals the one answer to it."""
 
-    __slots__ = ("_aead", "_context", "_enc", "request")
+    __slots__ = ("_secrets", "request")
 
-    def __init__(
-        self, request: BinaryRequest | DocumentError, aead: int, context: ContextInterface, enc: bytes
-    ) -> None:
-        self.request, self._aead, self._context, self._enc = request, aead, context, enc
+    def __init__(self, request: BinaryRequest | DocumentError, secrets: Secrets) -> None:
+        self.request, self._secrets = request, secrets
 
     def seal(self, answer: bytes) -> bytes:
         """RFC 9458, section 4.4."""
-        nonce = os.urandom(nonce_bytes(self._aead))
-        key, of_key = answer_key(self._aead, self._context, self._enc, nonce)
-        return nonce + key.seal(answer, of_key)
+        nonce = os.urandom(nonce_bytes(self._secrets.aead))
+        return nonce + self._secrets.answering(nonce).seal(answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """An upload that was sealed."""
+
+    campaign_id: str
+    headers: CIMultiDict[str]
+    body: bytes
+
+    @classmethod
+    def of(cls, request: BinaryRequest | DocumentError) -> Inside:
+        """The upload that a request is. Raises ProblemError."""
+        if isinstance(request, DocumentError):
+            raise ProblemError("malformed-request", str(request))
+        path = _PATH.fullmatch(request.path)
+        if path is None:
+            raise ProblemError("not-found", "the gateway takes uploads, and nothing else")
+        if request.method != "POST":
+            raise ProblemError("method-not-allowed", headers={"Allow": "POST"})
+        headers = CIMultiDict(
+            (name, value.encode("latin-1").decode("utf-8", "surrogateescape")) for name, value in request.headers
+        )
+        if "Expect" in headers:  # RFC 9458, section 5.1
+            raise ProblemError("malformed-request", "what is sealed cannot wait to be asked for: leave Expect out")
+        if "Content-Encoding" in headers:
+            raise ProblemError("compressed-body")
+        if headers.get("Content-Type") != MEDIA_TYPE:
+            raise ProblemError("wrong-media-type", f"send {MEDIA_TYPE}")
+        return cls(path[1], headers, request.body)
+
+
+class SealedUpload:
+    """What was opened on its way to a commit: an :class:`~ldp_aggregator.server.upload_queue.Upload`.
+
+    ``answer`` is given the sealed answer, after the commit; once, whatever happens, for every failure is for the
+    device's eyes only (RFC 9458, section 5.2).
+    """
+
+    __slots__ = ("_answer", "_asking", "_intake", "_opened", "body", "campaign_id", "shown", "since", "terms")
+
+    terms: UploadBounds
+    body: bytes
+    shown: str | None
+
+    def __init__(self, opened: Opened, intake: Intake, answer: Callable[[bytes], object]) -> None:
+        self._opened, self._intake, self._answer = opened, intake, answer
+        self._asking: asyncio.Task[None] | None = None
+        self.campaign_id = UNKNOWN
+        self.since = time.perf_counter()
+
+    def begin(self) -> None:
+        """Queue it; where somebody has to be asked whether it is welcome, once that is known."""
+        try:
+            upload = Inside.of(self._opened.request)
+            self.campaign_id, self.body, self.shown = (
+                upload.campaign_id,
+                upload.body,
+                upload.headers.get("Authorization"),
+            )
+            terms = self._intake.known_terms(self.campaign_id, claims=self.shown is not None)
+            if terms is None:
+                self._asking = asyncio.get_running_loop().create_task(self._ask(upload.headers))
+            else:
+                self._take(terms)
+        except Exception as error:  # Whatever it is, the client gets a document.
+            self.refuse(as_problem(error, self._intake.metrics))
+
+    def settle(self, outcome: Outcome) -> None:
+        try:
+            body = answer_to(outcome)
+        except ProblemError as problem:
+            self.refuse(problem)
+            return
+        answer = BinaryResponse(200, (("content-type", JSON),), body)
+        told = _ALL_COUNTED if body is ALL_COUNTED else encode_response(answer, multiple=ANSWER_MULTIPLE)
+        self._answer(self._opened.seal(told))
+
+    def refuse(self, problem: ProblemError) -> None:
+        self._intake.metrics.refusals.labels(problem.code).inc()
+        self._intake.note_refused(self.campaign_id, problem.code)
+        headers = {"Content-Type": PROBLEM_TYPE, **problem.headers}
+        lines = tuple((name.lower(), value) for name, value in headers.items())
+        answer = BinaryResponse(problem.status, lines, problem.body())
+        self._answer(self._opened.seal(encode_response(answer, multiple=ANSWER_MULTIPLE)))
+
+    async def _ask(self, headers: CIMultiDict[str]) -> None:
+        try:
+            self._take(await self._intake.terms(self.campaign_id, headers))
+        except Exception as error:  # Likewise.
+            self.refuse(as_problem(error, self._intake.metrics))
+
+    def _take(self, terms: UploadBounds) -> None:
+        self._intake.begin(terms, len(self.body))
+        self.terms = terms
+        self._intake.ingest.take(self)
 
 
 class GatewayKeys:
     """The keys by their identifiers, none where the server is no gateway.
 
-    What strangers have sealed is opened and read beside the event loop, in one thread, which takes those that wait
-    together: to hand one over costs as much as a part of the work.
+    Long requests, and batches of them, are opened and read beside the event loop, in one thread, which takes those that
+    wait together.
     """
 
-    def __init__(self, seeds: tuple[bytes, ...] = ()) -> None:
-        self._known: Mapping[int, tuple[Gateway, Any]] = {
-            gateway.key_id: (gateway, suite(gateway.aeads[0]).kem.deserialize_private_key(seed))
-            for seed in seeds
-            for gateway in (gateway_of(seed),)
-        }
+    def __init__(self, seeds: Sequence[bytes] = (), *, elsewhere: bool = False) -> None:
+        self._known = _private(seeds)
+        self._elsewhere = elsewhere
         self._thread = ThreadPoolExecutor(1, "gateway")
         self._waiting: deque[tuple[bytes, asyncio.Future[Opened]]] = deque()
         self._opening: asyncio.Task[None] | None = None
 
     @classmethod
     def of(cls, settings: Settings) -> GatewayKeys:
-        """Raises LdpError where the setting's file holds no keys, or the library is missing."""
-        if settings.gateway_key is None:
-            return cls()
-        if find_spec("pyhpke") is None:
-            raise setting_error("setting gateway_key: needs the library pyhpke; pip install 'ldp-bayes[ohttp]' has it")
-        return cls(read_gateway_seeds(settings.gateway_key))
+        """Raises LdpError where the setting's file holds no keys."""
+        keys = cls(elsewhere=settings.gateway_elsewhere)
+        keys.read_again(settings)
+        return keys
 
-    def has(self, gateway: Gateway) -> bool:
-        """It can be opened what is sealed to this key."""
+    def read_again(self, settings: Settings) -> None:
+        """Open from now on what is sealed to the file's keys alone. Raises LdpError, and changes nothing."""
+        if settings.gateway_key is not None:
+            self._known = _private(read_gateway_seeds(settings.gateway_key))
+
+    def lacks(self, gateway: Gateway) -> bool:
+        """Nobody can open what is sealed to this key: it is not here, and nothing says that another server has it."""
         known = self._known.get(gateway.key_id)
-        return known is not None and known[0].public_key == gateway.public_key
+        return not self._elsewhere and (known is None or known[0].public_key != gateway.public_key)
+
+    def check_receivable(self, campaign: Campaign) -> None:
+        """Refuse to publish what nobody could open the answers to. Raises DraftError."""
+        if campaign.gateway is not None and self.lacks(campaign.gateway):
+            check_gateway(campaign, [gateway for gateway, _ in self._known.values()])
 
     def check_open(self) -> None:
         """Raises ProblemError where nothing that is sealed can be opened."""
@@ -105,14 +226,14 @@ class GatewayKeys:
         if aead not in gateway.aeads or header != seal_header(gateway.key_id, aead):
             raise ProblemError("unknown-gateway-key", "the key is not used with these algorithms")
         try:
-            context = suite(aead).create_recipient_context(enc, key, seal_info(header))
-            message = context.open(sealed[HEADER_BYTES + ENC_BYTES :])
-        except Exception:  # The library raises several kinds; each means that it was not sealed to this key.
+            secrets = receive(key, gateway.public_key, enc, aead, seal_info(header))
+            message = secrets.open(sealed[HEADER_BYTES + ENC_BYTES :])
+        except (ValueError, InvalidTag):  # A point that makes no secret; it was not sealed to this key.
             raise ProblemError("malformed-sealed") from None
         try:
-            return Opened(decode_request(message), aead, context, enc)
+            return Opened(decode_request(message), secrets)
         except DocumentError as error:
-            return Opened(error, aead, context, enc)
+            return Opened(error, secrets)
 
     async def open_in_turn(self, sealed: bytes) -> Opened:
         """The same, in the thread."""
@@ -152,3 +273,11 @@ class GatewayKeys:
             except ProblemError as problem:
                 ends.append(problem)
         return ends
+
+
+def _private(seeds: Sequence[bytes]) -> Mapping[int, tuple[Gateway, X25519PrivateKey]]:
+    return {
+        gateway.key_id: (gateway, X25519PrivateKey.from_private_bytes(seed))
+        for seed in seeds
+        for gateway in (gateway_of(seed),)
+    }

@@ -15,7 +15,7 @@ from typing import Final
 
 from ldp_aggregator.server.gateway import GatewayKeys
 from ldp_aggregator.server.metrics import Metrics
-from ldp_aggregator.service.rights import SERVER, recorded
+from ldp_aggregator.service.rights import BACKED_UP, SERVER, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.clocks import Moment
@@ -30,9 +30,17 @@ DUE_SECONDS: Final = 30.0
 
 
 async def keep(
-    store: Store, metrics: Metrics, *, settings: Settings | None = None, gateway: GatewayKeys | None = None
+    store: Store,
+    metrics: Metrics,
+    *,
+    settings: Settings | None = None,
+    gateway: GatewayKeys | None = None,
+    due: asyncio.Event | None = None,
 ) -> None:
-    """Until cancelled. A campaign that cannot be closed or deleted is told of and keeps no other."""
+    """Until cancelled; at once where somebody says that it is ``due``. A campaign that cannot be closed or deleted is
+    told of and keeps no other.
+    """
+    due = due or asyncio.Event()
     sealed: dict[str, Gateway | None] = {}
     while True:
         await close_once(store, metrics)
@@ -50,7 +58,9 @@ async def keep(
             _note_failure(metrics, "store error", error)
         except (OSError, ValueError) as error:
             LOG.error("cannot be looked at", extra={"reason": kind_of(error)})
-        await asyncio.sleep(DUE_SECONDS)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(due.wait(), DUE_SECONDS)
+        due.clear()
 
 
 async def close_once(store: Store, metrics: Metrics) -> None:
@@ -120,7 +130,6 @@ async def close_due(store: Store, moment: Moment) -> Closed:
     return Closed(tuple(closed), failed)
 
 
-BACKED_UP: Final = "back up store"
 SIGNED: Final = "publish directory"
 MOST_ACTS: Final = 1000
 """Of the log, the last so many are looked at."""
@@ -133,6 +142,7 @@ async def observed(store: Store, settings: Settings) -> Values:
     acts = await store.acts(last=MOST_ACTS)
     values = await asyncio.to_thread(_on_disk, settings)
     values["ldp_damaged_campaigns", ""] = store.damaged
+    values["ldp_store_info", (await store.origin()).generation] = 1
     backups = [act.moment.timestamp() for act in acts if act.act.act == BACKED_UP and act.outcome == DONE]
     if backups:
         values["ldp_last_backup_timestamp_seconds", ""] = max(backups)
@@ -166,7 +176,7 @@ async def missing_keys(
             except (StoreError, DocumentError):  # It was deleted meanwhile, or fails by itself, and says so then.
                 continue
         key = sealed[state.id]
-        if key is not None and not gateway.has(key):
+        if key is not None and gateway.lacks(key):
             missing.add(state.id)
     return missing
 

@@ -11,19 +11,19 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from importlib import import_module
 from typing import Final, cast
 
 from ldp_aggregator.server.access import CHALLENGE, UploadAccess, authorised
 from ldp_aggregator.server.caches import CampaignCache
 from ldp_aggregator.server.metrics import UPLOAD, Metrics
-from ldp_aggregator.server.problems import JSON, ProblemError, encode_answer, retry_later
-from ldp_aggregator.server.upload_queue import ALL_COUNTED, Ingest, UploadBounds, for_a_device, for_a_relay
+from ldp_aggregator.server.problems import ProblemError, retry_later
+from ldp_aggregator.server.upload_queue import Ingest, UploadBounds, for_a_device, for_a_relay
 from ldp_aggregator.service.settings import Limits, Settings, setting_error
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import (
     ABSENT,
+    UNKNOWN,
     UPLOADING,
     Outcome,
 )
@@ -93,6 +93,7 @@ def _load(name: str | None) -> Check | None:
 
 METHOD: Final = "POST"
 PATH: Final = "/v1/campaigns/{id}/reports"
+SEALED_PATH: Final = "/v1/ohttp"
 BATCH_HEADER: Final = "LDP-Relay-Batch"
 """With it a relay vouches that the reports were mixed in a batch of at least so many devices."""
 LARGEST_BATCH: Final = 2**53
@@ -129,8 +130,6 @@ class Intake:
         self._admission = admission_of(settings)
         self.access = UploadAccess(store, "relay" if settings.uploads_need_token else None)
         self._known: dict[str, UploadBounds] = {}
-        self._second = -1
-        self._counted = (b"", b"")
 
     def known_terms(self, campaign_id: str, *, claims: bool) -> UploadBounds | None:
         """Those of an upload of which nobody has to be asked: it shows nothing (``claims``: it does), or the token that
@@ -194,28 +193,19 @@ class Intake:
         self.ingest.take(upload)
         return await upload.answer
 
-    def note(self, campaign_id: str, status: int, seconds: float, code: str | None = None) -> None:
-        """An upload was answered, so long after it was asked for; ``code`` is that of a problem."""
-        self.metrics.count_request(PATH, METHOD, status, seconds)
+    def note(self, campaign_id: str | None, status: int, seconds: float, code: str | None = None) -> None:
+        """An upload was answered, so long after it was asked for; ``code`` is that of a problem. Without a campaign it
+        was a sealed one.
+        """
+        self.metrics.count_request(PATH if campaign_id else SEALED_PATH, METHOD, status, seconds)
         if code is not None:
             self.metrics.refusals.labels(code).inc()
-            self.note_refused(campaign_id, code)
+            self.note_refused(campaign_id or UNKNOWN, code)
 
     def note_refused(self, campaign_id: str, code: str) -> None:
         """A campaign refused an upload, where it exists."""
         if code not in ABSENT:
             self.metrics.count_refused(campaign_id, UPLOAD, code)
-
-    def all_counted(self, *, close: bool) -> bytes:
-        """The answer that nearly everybody gets, made anew every second for its date."""
-        second = int(time.time())
-        if second != self._second:
-            self._second = second
-            self._counted = (
-                encode_answer(HTTPStatus.OK, JSON, ALL_COUNTED, close=False),
-                encode_answer(HTTPStatus.OK, JSON, ALL_COUNTED, close=True),
-            )
-        return self._counted[close]
 
 
 def vouched_batch(headers: Mapping[str, str]) -> int | None:

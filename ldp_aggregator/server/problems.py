@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import formatdate
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -73,7 +75,9 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     contract.DELETED: Kind(410, "The campaign was deleted; its id is never used again"),
     contract.OLDER: Kind(409, "A newer directory of this key is here, or another of its version"),
     contract.NOT_CLOSED: Kind(409, "The campaign is not closed"),
-    contract.TOO_EARLY: Kind(409, "The campaign was closed less than a day ago: its closing can be taken back"),
+    contract.TOO_EARLY: Kind(
+        409, "The campaign was closed less than a day ago, or something of it waits to be archived"
+    ),
     contract.SEALED: Kind(409, "The campaign is sealed: its ids are gone, and it takes no report again"),
     "missing-answer-token": Kind(
         401, "The campaign takes answers with a token of its issuer: Authorization: PrivateToken"
@@ -188,13 +192,22 @@ def encode_answer(
     status: int, media_type: str, body: bytes, *, close: bool, headers: Mapping[str, str] | None = None
 ) -> bytes:
     """A whole answer. ``Connection`` is said by ``close`` alone."""
-    lines = {**(headers or {}), "Content-Type": media_type, **SECURITY_HEADERS, "Cache-Control": "no-store"}
-    lines |= {"Content-Length": str(len(body)), "Date": formatdate(usegmt=True)}
+    more = tuple(headers.items()) if headers else ()
+    return _head(status, media_type, len(body), close, more, int(time.time())) + body
+
+
+@lru_cache(maxsize=64)
+def _head(
+    status: int, media_type: str, length: int, close: bool, headers: tuple[tuple[str, str], ...], second: int
+) -> bytes:
+    """The head of an answer, which for a second is that of all answers like it."""
+    lines = {**dict(headers), "Content-Type": media_type, **SECURITY_HEADERS, "Cache-Control": "no-store"}
+    lines |= {"Content-Length": str(length), "Date": formatdate(second, usegmt=True)}
     lines.pop("Connection", None)
     if close:
         lines["Connection"] = "close"
     head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{head}\r\n".encode() + body
+    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{head}\r\n".encode()
 
 
 def encode_problem(problem: ProblemError, *, close: bool) -> bytes:

@@ -8,24 +8,19 @@ reports have ids.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from aiohttp import web
-from multidict import CIMultiDict
 
 from ldp_aggregator.server.access import shown_token
 from ldp_aggregator.server.api.routing import JSON, STORED, AdmittedRequest, Context, Operation, object_of
-from ldp_aggregator.server.gateway import GatewayKeys
+from ldp_aggregator.server.gateway import Inside, SealedUpload
 from ldp_aggregator.server.intake import vouched_batch
-from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM_TYPE
 from ldp_aggregator.server.problems import ProblemError, as_problem
 from ldp_aggregator.server.upload_queue import UploadBounds, answer_to, for_a_device, read_upload
 from ldp_aggregator.store.contract import CLOSING, NOT_OPEN, UNKNOWN
-from ldp_protocols import DocumentError
 from ldp_protocols.oblivious import (
     BATCH_TYPE,
     LEAST_SEALED,
@@ -33,14 +28,8 @@ from ldp_protocols.oblivious import (
     LONGEST_SEALED,
     REQUEST_TYPE,
     RESPONSE_TYPE,
-    BinaryRequest,
-    BinaryResponse,
-    encode_response,
 )
-from ldp_protocols.wire import MEDIA_TYPE, Block, encode_blocks
-
-ANSWER_MULTIPLE: Final = 512
-"""Answers are padded to a multiple of so many bytes: a relay does not see whether a report was refused."""
+from ldp_protocols.wire import Block, encode_blocks
 
 _AGAIN: Final = {413, 500, 503}
 """Statuses after which a relay sends a batch again, as it is or in halves. Nobody's upload to another campaign can make
@@ -49,25 +38,19 @@ it do so."""
 _LATER: Final = {CLOSING, NOT_OPEN, UNKNOWN}
 """Codes of a campaign that may take the batch another time; where nothing else is in it, the relay keeps it."""
 
-_PATH: Final = re.compile(r"(?:/[!-~]*)?/v1/campaigns/([A-Za-z0-9_-]{43})/reports")
-"""Behind whatever path a proxy serves this server under."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Upload:
-    """An upload that was sealed."""
-
-    campaign_id: str
-    headers: CIMultiDict[str]
-    body: bytes
-
 
 async def post_sealed(asked: AdmittedRequest) -> web.Response:
     """Open a sealed upload, count it, and seal the answer; answered after the commit that holds it is on disk."""
     asked.context.gateway.check_open()
     opened = await asked.context.gateway.open_in_turn(await asked.body())
-    answer = await _answer(opened.request, asked.context)
-    return web.Response(body=opened.seal(encode_response(answer, multiple=ANSWER_MULTIPLE)), content_type=RESPONSE_TYPE)
+    answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    def told(sealed: bytes) -> None:
+        if not answer.done():
+            answer.set_result(sealed)
+
+    SealedUpload(opened, asked.context.intake, told).begin()
+    return web.Response(body=await answer, content_type=RESPONSE_TYPE)
 
 
 async def post_sealed_batch(asked: AdmittedRequest) -> web.Response:
@@ -82,8 +65,8 @@ async def post_sealed_batch(asked: AdmittedRequest) -> web.Response:
     body = await asked.body()
     if not body or len(body) % length:
         raise ProblemError("malformed-request", f"a batch is one or more requests of {length} bytes each")
-    uploads = await _uploads(context.gateway, body, length)
-    of_campaigns: dict[str, list[_Upload]] = {}
+    uploads = await _uploads(context, body, length)
+    of_campaigns: dict[str, list[Inside]] = {}
     for upload in uploads:
         of_campaigns.setdefault(upload.campaign_id, []).append(upload)
     ends = [await _counted(campaign_id, members, headers, context) for campaign_id, members in of_campaigns.items()]
@@ -101,60 +84,24 @@ def _length(headers: Mapping[str, str]) -> int:
     return int(text)
 
 
-async def _answer(request: BinaryRequest | DocumentError, context: Context) -> BinaryResponse:
-    """Answer what was inside; every failure is for the device's eyes only (RFC 9458, section 5.2)."""
-    campaign_id, intake = UNKNOWN, context.intake
-    try:
-        upload = _read(request)
-        campaign_id = upload.campaign_id
-        terms = await intake.terms(campaign_id, upload.headers)
-        intake.begin(terms, len(upload.body))
-        outcome = await intake.counted(terms, upload.body, upload.headers.get("Authorization"))
-        return BinaryResponse(200, (("content-type", JSON),), answer_to(outcome))
-    except Exception as error:  # Whatever it is, the client gets a document.
-        problem = as_problem(error, context.metrics)
-        context.metrics.refusals.labels(problem.code).inc()
-        intake.note_refused(campaign_id, problem.code)
-        headers = {"Content-Type": PROBLEM_TYPE, **problem.headers}
-        return BinaryResponse(
-            problem.status, tuple((name.lower(), value) for name, value in headers.items()), problem.body()
-        )
-
-
-def _read(request: BinaryRequest | DocumentError) -> _Upload:
-    """The upload that a request is. Raises ProblemError."""
-    if isinstance(request, DocumentError):
-        raise ProblemError("malformed-request", str(request))
-    path = _PATH.fullmatch(request.path)
-    if path is None:
-        raise ProblemError("not-found", "the gateway takes uploads, and nothing else")
-    if request.method != "POST":
-        raise ProblemError("method-not-allowed", headers={"Allow": "POST"})
-    headers = CIMultiDict(
-        (name, value.encode("latin-1").decode("utf-8", "surrogateescape")) for name, value in request.headers
-    )
-    if "Expect" in headers:  # RFC 9458, section 5.1
-        raise ProblemError("malformed-request", "what is sealed cannot wait to be asked for: leave Expect out")
-    if "Content-Encoding" in headers:
-        raise ProblemError("compressed-body")
-    if headers.get("Content-Type") != MEDIA_TYPE:
-        raise ProblemError("wrong-media-type", f"send {MEDIA_TYPE}")
-    return _Upload(path[1], headers, request.body)
-
-
-async def _uploads(keys: GatewayKeys, body: bytes, length: int) -> list[_Upload]:
-    """The uploads of a batch. What is none hurts nobody but itself: a relay cannot tell, and must not be stopped."""
+async def _uploads(context: Context, body: bytes, length: int) -> list[Inside]:
+    """The uploads of a batch. What is none hurts nobody but itself: a relay cannot tell, and must not be stopped. The
+    device has its 202: nobody hears why, but in the metrics.
+    """
     sealed = [body[place : place + length] for place in range(0, len(body), length)]
     uploads = []
-    for opened in await keys.open_all(sealed):
-        with suppress(ProblemError):
-            if not isinstance(opened, ProblemError):
-                uploads.append(_read(opened.request))
+    for opened in await context.gateway.open_all(sealed):
+        try:
+            if isinstance(opened, ProblemError):
+                raise opened
+            uploads.append(Inside.of(opened.request))
+        except ProblemError as problem:
+            context.metrics.refusals.labels(problem.code).inc()
     return uploads
 
 
 async def _counted(
-    campaign_id: str, uploads: Sequence[_Upload], relays: Mapping[str, str], context: Context
+    campaign_id: str, uploads: Sequence[Inside], relays: Mapping[str, str], context: Context
 ) -> int | ProblemError:
     """Return how many of these uploads were taken, or why none was. Raises ProblemError where the relay is to come
     again.
@@ -169,7 +116,7 @@ async def _counted(
         return problem
 
 
-async def _count(campaign_id: str, uploads: Sequence[_Upload], relays: Mapping[str, str], context: Context) -> int:
+async def _count(campaign_id: str, uploads: Sequence[Inside], relays: Mapping[str, str], context: Context) -> int:
     """Count the uploads of a batch to one campaign as one, for which the relay's headers speak; returns how many these
     are. Each has to be welcome by its own headers, too, but where the campaign asks for a relay's token. Raises
     ProblemError.
@@ -191,7 +138,7 @@ async def _count(campaign_id: str, uploads: Sequence[_Upload], relays: Mapping[s
     return count
 
 
-async def _is_welcome(upload: _Upload, context: Context) -> bool:
+async def _is_welcome(upload: Inside, context: Context) -> bool:
     intake = context.intake
     if intake.known_terms(upload.campaign_id, claims="Authorization" in upload.headers) is not None:
         return True
@@ -202,7 +149,7 @@ async def _is_welcome(upload: _Upload, context: Context) -> bool:
     return True
 
 
-def _together(uploads: Iterable[_Upload], bounds: UploadBounds) -> tuple[bytes, int]:
+def _together(uploads: Iterable[Inside], bounds: UploadBounds) -> tuple[bytes, int]:
     """One upload of all that devices can have sent, and of how many it is."""
     parts: dict[int, list[Block]] = {}
     count = 0

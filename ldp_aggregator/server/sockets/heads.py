@@ -12,7 +12,9 @@ from typing import Final
 
 import httptools
 
+from ldp_aggregator.server.gateway import SHORT_BYTES
 from ldp_aggregator.server.problems import ProblemError
+from ldp_protocols.oblivious import REQUEST_TYPE
 from ldp_protocols.wire import MEDIA_TYPE
 
 END: Final = b"\r\n\r\n"
@@ -21,6 +23,7 @@ HEAD_LINES: Final = 4
 MOST_HEADERS: Final = 100
 """As in other servers. What is made of a head takes much more room than its bytes where its lines are short."""
 
+_SEALED: Final = b"POST /v1/ohttp HTTP/1.1\r\n"
 _LINE: Final = re.compile(rb"POST /v1/campaigns/([A-Za-z0-9_-]{43})/reports HTTP/1\.1\r\n")
 _LENGTH: Final = re.compile(rb"[1-9][0-9]{0,14}")
 _ANY_LENGTH: Final = re.compile(rb"[0-9]{1,18}")
@@ -44,15 +47,19 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class UploadHead:
-    """That of an upload to a campaign with a body of ``length`` bytes. ``shown`` is its header ``Authorization``."""
+    """That of an upload to a campaign, or of a sealed one (None) to whichever, with a body of ``length`` bytes.
+    ``shown`` is its header ``Authorization``.
+    """
 
-    campaign_id: str
+    campaign_id: str | None
     length: int
     keeps_open: bool
     shown: str | None
     headers: tuple[tuple[str, str], ...]
 
 
+_SHOWN: Final = re.compile(rb"\r\n[Aa]uthorization: ([!-~]+(?: [!-~]+)*)(?=\r\n[^ \t])")
+"""The line of a header that shows something, which the next one does not go on with."""
 MOST_KNOWN: Final = 256
 LONGEST_KNOWN: Final = 512
 """Heads of uploads that are remembered, and their bytes."""
@@ -87,11 +94,18 @@ def read_head(head: bytes) -> UploadHead | Head:
     HTTP, or may be two requests.
 
     The same app sends the same head from every device, so those of uploads are remembered for a while, unless a header
-    may tell one device from another.
+    may tell one device from another. What a device shows is a line of its own: the rest is remembered without it.
     """
     known = _known.get(head)
     if known is not None:
         return known
+    shown = _SHOWN.search(head)
+    rest = head if shown is None else head[: shown.start()] + head[shown.end() :]
+    known = None if shown is None else _known.get(rest)
+    if shown is not None and known is not None:
+        text = shown[1].decode("ascii")
+        headers = (*known.headers, ("authorization", text))
+        return UploadHead(known.campaign_id, known.length, known.keeps_open, text, headers)
     reader = _Reader()
     parser = httptools.HttpRequestParser(reader)
     tunnels = False
@@ -108,19 +122,23 @@ def read_head(head: bytes) -> UploadHead | Head:
     if len(reader.headers) > MOST_HEADERS:
         raise ProblemError("headers-too-large", f"at most {MOST_HEADERS} headers are accepted")
     line = _LINE.match(head)
-    if tunnels or line is None:
+    if tunnels or (line is None and not head.startswith(_SEALED)):
         return _read_other(reader.headers, keeps_open=not tunnels and parser.should_keep_alive())
-    found = _read_upload(reader.headers, line[1].decode(), keeps_open=parser.should_keep_alive())
+    campaign_id = None if line is None else line[1].decode()
+    found = _read_upload(reader.headers, campaign_id, keeps_open=parser.should_keep_alive())
     if found is None:
         return _read_other(reader.headers, keeps_open=parser.should_keep_alive())
-    if len(head) <= LONGEST_KNOWN and all(name in _ALIKE for name, _ in reader.headers):
-        if len(_known) >= MOST_KNOWN:
-            _known.clear()
-        _known[head] = found
+    if len(rest) <= LONGEST_KNOWN and all(name in _ALIKE for name, _ in reader.headers if name != _AUTHORIZATION):
+        if shown is not None:
+            read_head(rest)
+        elif found.shown is None:
+            if len(_known) >= MOST_KNOWN:
+                _known.clear()
+            _known[head] = found
     return found
 
 
-def _read_upload(headers: list[tuple[bytes, bytes]], campaign_id: str, *, keeps_open: bool) -> UploadHead | None:
+def _read_upload(headers: list[tuple[bytes, bytes]], campaign_id: str | None, *, keeps_open: bool) -> UploadHead | None:
     once: dict[bytes, bytes] = {}
     for name, value in headers:
         if name in _ELSEWHERE or name in once:
@@ -128,7 +146,10 @@ def _read_upload(headers: list[tuple[bytes, bytes]], campaign_id: str, *, keeps_
         if name in _ONCE:
             once[name] = value
     length = once.get(_CONTENT_LENGTH, b"")
-    if b"host" not in once or once.get(b"content-type") != MEDIA_TYPE.encode() or not _LENGTH.fullmatch(length):
+    media_type = REQUEST_TYPE if campaign_id is None else MEDIA_TYPE
+    if b"host" not in once or once.get(b"content-type") != media_type.encode() or not _LENGTH.fullmatch(length):
+        return None
+    if campaign_id is None and int(length) > SHORT_BYTES:
         return None
     shown = once[_AUTHORIZATION].decode("latin-1") if _AUTHORIZATION in once else None
     texts = tuple((name.decode("latin-1"), value.decode("utf-8", "surrogateescape")) for name, value in headers)

@@ -17,13 +17,13 @@ from typing import ClassVar, Final, cast
 
 from aiohttp import web
 
+from ldp_aggregator.server.gateway import GatewayKeys
 from ldp_aggregator.server.intake import Intake
 from ldp_aggregator.server.sockets.connections import MOST_REFUSALS, Connections
 from ldp_aggregator.server.sockets.handed_over import make_handler
 from ldp_aggregator.server.sockets.upload_path import ClientConnection
 from ldp_aggregator.service.settings import Settings, host_and_port, setting_error
 from ldp_aggregator.store.contract import LOG, kind_of
-from ldp_protocols.errors import LdpError
 
 BACKLOG: Final = 1024
 OWN: Final = 128
@@ -73,14 +73,15 @@ async def listen(
     connections: Connections,
     *,
     intake: Intake | None = None,
+    gateway: GatewayKeys | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> asyncio.Task[None] | None:
-    """Accept connections for a runner that was set up, and uploads for an intake. Returns what accepts, where that is a
-    task of ours: the listener is as good as closed once it ends.
+    """Accept connections for a runner that was set up, and uploads for an intake and a gateway. Returns what accepts,
+    where that is a task of ours: the listener is as good as closed once it ends.
     """
 
     def connect() -> ClientConnection:
-        return ClientConnection(connections, partial(make_handler, runner, connections.limits), intake)
+        return ClientConnection(connections, partial(make_handler, runner, connections.limits), intake, gateway)
 
     if tls is not None:
         connections.server = door = TlsListener(bound, tls, connect)
@@ -241,11 +242,7 @@ def load_tls(settings: Settings) -> ssl.SSLContext | None:
 
 
 def reload_tls(settings: Settings, context: ssl.SSLContext | None) -> None:
-    """Connections that are open keep the old certificate. A pair that does not load leaves the old one in use."""
-    try:
-        # A context of its own first: a pair that does not fit together must not end up half loaded.
-        if load_tls(settings) is not None and context is not None:
-            context.load_cert_chain(str(settings.tls_certificate), str(settings.tls_key))
-        LOG.info("certificate reloaded")
-    except (LdpError, OSError, ssl.SSLError) as error:
-        LOG.error("certificate not reloaded", extra={"reason": kind_of(error)})
+    """Read the certificate again; connections that are open keep the old one. Raises LdpError, and changes nothing."""
+    # A context of its own first: a pair that does not fit together must not end up half loaded.
+    if load_tls(settings) is not None and context is not None:
+        context.load_cert_chain(str(settings.tls_certificate), str(settings.tls_key))

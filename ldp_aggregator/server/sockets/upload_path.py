@@ -15,13 +15,15 @@ from typing import Any, Final, cast
 
 from multidict import CIMultiDict
 
+from ldp_aggregator.server.gateway import GatewayKeys, SealedUpload
 from ldp_aggregator.server.intake import Intake
 from ldp_aggregator.server.problems import JSON, ProblemError, as_problem, encode_answer, encode_problem, retry_later
 from ldp_aggregator.server.sockets.connections import LINGER_SECONDS, Connection, Connections, overloaded
 from ldp_aggregator.server.sockets.handed_over import HandedOver, RequestHandler
 from ldp_aggregator.server.sockets.heads import Head, UploadHead, read_head
-from ldp_aggregator.server.upload_queue import UploadBounds, answer_to
+from ldp_aggregator.server.upload_queue import ALL_COUNTED, UploadBounds, answer_to
 from ldp_aggregator.store.contract import LOG, Outcome, kind_of
+from ldp_protocols.oblivious import RESPONSE_TYPE
 
 UNSENT_BYTES: Final = 1 << 14
 """More of an answer than this that a client does not read counts in the budget, and has a time."""
@@ -45,11 +47,13 @@ class State(Enum):
 
 
 class ClientConnection(Connection):
-    """``intake`` takes uploads; without one every request is aiohttp's."""
+    """``intake`` takes uploads, those that ``gateway`` opens too; without one every request is aiohttp's."""
 
-    def __init__(self, others: Connections, make_handler: MakeHandler, intake: Intake | None) -> None:
+    def __init__(
+        self, others: Connections, make_handler: MakeHandler, intake: Intake | None, gateway: GatewayKeys | None = None
+    ) -> None:
         super().__init__(others)
-        self._make_handler, self._intake = make_handler, intake
+        self._make_handler, self._intake, self._gateway = make_handler, intake, gateway
         self._state = State.BETWEEN
         self._proceeding = self._dropped = False
         self._head: UploadHead
@@ -138,7 +142,7 @@ class ClientConnection(Connection):
     def settle(self, outcome: Outcome) -> None:
         """The answer to the upload in the queue, after its commit."""
         if outcome.refused is None and not outcome.rejected:
-            self._answer(200, cast("Intake", self._intake).all_counted(close=self._last))
+            self._answer(200, encode_answer(200, JSON, ALL_COUNTED, close=self._last))
             return
         try:
             body = answer_to(outcome)
@@ -178,7 +182,7 @@ class ClientConnection(Connection):
         if data is None:
             return False
         head = read_head(data)
-        if isinstance(head, Head) or self._intake is None:
+        if isinstance(head, Head) or self._intake is None or (head.campaign_id is None and self._gateway is None):
             self._hand_over(data + self._ahead)
         else:
             self._arrived = len(data)
@@ -199,17 +203,20 @@ class ClientConnection(Connection):
         self.since = time.perf_counter()
         self._deadline = math.inf
         self.shown = head.shown
+        if head.campaign_id is None:
+            self._welcome_sealed(cast("GatewayKeys", self._gateway), intake)
+            return
         terms = intake.known_terms(head.campaign_id, claims=head.shown is not None)
         if terms is None:
             self._state = State.ASKING
-            self._asking = self._loop.create_task(self._ask(head, intake))
+            self._asking = self._loop.create_task(self._ask(head.campaign_id, CIMultiDict(head.headers), intake))
         else:
             self._welcome(terms, intake)
 
-    async def _ask(self, head: UploadHead, intake: Intake) -> None:
+    async def _ask(self, campaign_id: str, headers: CIMultiDict[str], intake: Intake) -> None:
         problem = None
         try:
-            terms = await intake.terms(head.campaign_id, CIMultiDict(head.headers))
+            terms = await intake.terms(campaign_id, headers)
         except Exception as error:  # Whatever it is, the client gets a document.
             problem = as_problem(error, intake.metrics)
         self._asking = None
@@ -227,6 +234,20 @@ class ClientConnection(Connection):
             return
         self.terms = terms
         self.is_stranger = self.is_stranger and not terms.is_relay
+        self._read()
+
+    def _welcome_sealed(self, gateway: GatewayKeys, intake: Intake) -> None:
+        """Whose it is, and whether that is welcome, is known once it was opened."""
+        try:
+            gateway.check_open()
+            if intake.ingest.is_draining:
+                raise retry_later("stopping")
+        except ProblemError as problem:
+            self._refuse_unread(problem)
+            return
+        self._read()
+
+    def _read(self) -> None:
         self._state = State.READING
         self._read_body()
         if self._missing:
@@ -252,7 +273,22 @@ class ClientConnection(Connection):
             return
         self.body = body
         self._state = State.COUNTING
-        cast("Intake", self._intake).ingest.take(self)
+        intake = cast("Intake", self._intake)
+        if self._head.campaign_id is None:
+            self._open(cast("GatewayKeys", self._gateway), intake)
+        else:
+            intake.ingest.take(self)
+
+    def _open(self, gateway: GatewayKeys, intake: Intake) -> None:
+        try:
+            opened = gateway.open(self.body)
+        except ProblemError as problem:
+            self.refuse(problem)
+            return
+        SealedUpload(opened, intake, self._answer_sealed).begin()
+
+    def _answer_sealed(self, answer: bytes) -> None:
+        self._answer(200, encode_answer(200, RESPONSE_TYPE, answer, close=self._last))
 
     def _refuse_unread(self, problem: ProblemError) -> None:
         """Refuse an upload whose body nobody will read; what is there of it is skipped."""

@@ -2,16 +2,16 @@
 
 import io
 import json
-import sys
 
 import pytest
 from cells import cells_of, reports_of
+from drafts import draft
+from drafts import text as values
 from issuing import issuer, shown_for
 
 from ldp_aggregator.server.gateway import GatewayKeys
 from ldp_aggregator.server.problems import OHTTP_KEY
 from ldp_aggregator.service.rights import make_token
-from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.signing import gateway_of, read_gateway_seeds
 from ldp_aggregator.store.contract import UNAVAILABLE, Outcome, StoreError, utc_now
 from ldp_client.network.sealed import Sealed
@@ -61,10 +61,11 @@ async def campaign(server, gateway):
 def sealed(gateway):
     """An upload of reports, or of bytes, to a campaign, sealed."""
 
-    def made(campaign, members, headers=TYPED, *, method="POST", path=None, key=None):
+    def made(campaign, members, headers=TYPED, *, method="POST", path=None, key=None, beside=1):
         body = members if isinstance(members, bytes) else encode_upload(reports_of(campaign, members), campaign)
         path = f"/v1/campaigns/{campaign.id}/reports" if path is None else path
-        return Sealed(key or gateway, encode_request(BinaryRequest(method, "https", "x", path, headers, body)))
+        inside = BinaryRequest(method, "https", "x", path, headers, body)
+        return Sealed(key or gateway, encode_request(inside, beside=beside))
 
     return made
 
@@ -82,8 +83,8 @@ def post(server):
 def ask(post):
     """The answer inside the answer to a sealed request."""
 
-    async def asked(one):
-        answer = await post(one.body)
+    async def asked(one, **headers):
+        answer = await post(one.body, **headers)
         assert (answer.status, answer.headers["Content-Type"]) == (200, RESPONSE_TYPE)
         return decode_response(one.open(answer.content))
 
@@ -136,6 +137,38 @@ async def test_every_byte_of_a_sealed_upload_that_is_changed_or_missing_is_refus
             assert answer.json["code"] in ("malformed-sealed", "unknown-gateway-key"), place
     assert (await post(body + b"\0")).refused == (400, "malformed-sealed")
     assert sum(await cells_of(server.store, campaign)) == 0
+
+
+async def test_a_short_one_is_opened_at_once_and_a_long_one_or_that_of_a_page_in_its_turn(
+    server, campaign, sealed, ask, monkeypatch
+):
+    turns = []
+
+    async def noting(keys, body, in_turn=GatewayKeys.open_in_turn):
+        turns.append(len(body))
+        return await in_turn(keys, body)
+
+    monkeypatch.setattr(GatewayKeys, "open_in_turn", noting)
+    ways = {"short": (1, {}), "long": (20_000, {}), "a page's": (1, {"Origin": "https://page.example"})}
+    answers = {}
+    for number, (way, (beside, headers)) in enumerate(ways.items()):
+        wrong = sealed(campaign, b"x", beside=beside)
+        answers[way] = (
+            await ask(sealed(campaign, [number], beside=beside), **headers),
+            await ask(wrong, **headers),
+        )
+        assert len(turns) == 2 * number
+    assert answers["short"] == answers["long"] == answers["a page's"]
+    assert await cells_of(server.store, campaign, 4) == [1, 1, 1, 0]
+    told = (await server.ask("GET", server.operations + "/metrics")).content.decode()
+    wanted = 'ldp_requests_total{method="POST",route="/v1/ohttp",status="200"} 6.0'
+    assert wanted in told, [line for line in told.splitlines() if "ohttp" in line]
+
+
+@pytest.mark.parametrize("headers", [{}, {"Origin": "https://page.example"}], ids=["at once", "a page"])
+async def test_who_has_no_key_refuses_what_is_sealed_in_the_open(campaign, sealed, post, monkeypatch, headers):
+    monkeypatch.setattr(GatewayKeys, "check_open", lambda _, check=GatewayKeys.check_open: check(GatewayKeys()))
+    assert (await post(sealed(campaign, [1]).body, **headers)).refused == (400, "unknown-gateway-key")
 
 
 async def test_another_key_is_told_as_rfc_9458_says(server, campaign, sealed, post, gateway):
@@ -231,6 +264,25 @@ async def test_what_is_no_upload_is_left_out_of_a_batch_and_of_the_crowd(server,
     assert (await server.store.state(campaign.id)).arrivals.least_batch == 10
     assert sum(await cells_of(server.store, campaign)) == 10
     assert sum(await cells_of(server.store, other)) == 1
+
+
+async def test_a_draft_is_published_over_http_where_its_key_is_here_or_said_to_be_elsewhere(server, gateway):
+    async def create(named, **query):
+        body = json.dumps(draft(values("age", "young", "old"), gateway=named.to_json())).encode()
+        headers = {"Content-Type": "application/json"}
+        answer = await server.ask("POST", "/admin/v1/campaigns", "admin", params=query, data=body, headers=headers)
+        return answer.status
+
+    assert await create(gateway_of(bytes([5]) * 32)) == 400
+    assert await create(gateway_of(bytes([5]) * 32), elsewhere="true") == 201
+    assert await create(gateway) == 201
+
+
+async def test_what_a_batch_could_not_take_is_counted_by_its_code(server, campaign, sealed, batch):
+    good = sealed(campaign, [1]).body
+    other_key = bytes([good[0] ^ 1]) + good[1:]
+    assert (await batch([good, other_key, bytes(len(good))])).json == {"taken": 1}
+    assert 'ldp_refusals_total{code="unknown-gateway-key"} 2.0' in await server.metrics()
 
 
 async def test_garbage_around_one_upload_lowers_what_is_stated_of_no_other_batch(server, campaign, sealed, batch):
@@ -377,9 +429,3 @@ def test_a_key_file_is_its_owners_alone_and_may_hold_older_keys(key):
     key.chmod(0o644)
     with pytest.raises(LdpError, match="chmod 600"):
         read_gateway_seeds(key)
-
-
-def test_a_server_without_the_library_says_so_when_it_starts(key, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyhpke", None)
-    with pytest.raises(LdpError, match=r"ldp-bayes\[ohttp\]"):
-        GatewayKeys.of(Settings(gateway_key=key))

@@ -36,6 +36,15 @@ def test_an_upload_is_recognised():
     assert ("x-word", "sésame") in read_head(head(*HEADERS, "X-Word: sÃ©same")).headers
 
 
+def test_a_sealed_upload_is_recognised_where_it_is_short():
+    line = "POST /v1/ohttp HTTP/1.1"
+    lengths = {16_384: UploadHead, 16_385: Head}
+    for length, kind in lengths.items():
+        found = read_head(head("Host: x", "Content-Type: message/ohttp-req", f"Content-Length: {length}", line=line))
+        assert (type(found), found.length) == (kind, length)
+    assert isinstance(read_head(head(*HEADERS, line=line)), Head), "of another media type"
+
+
 ELSEWHERE = {
     "another method": head(*HEADERS, line=LINE.replace("POST", "PUT")),
     "HTTP/1.0": head(*HEADERS, line=LINE.replace("1.1", "1.0")),
@@ -122,6 +131,24 @@ def test_heads_are_remembered_within_bounds():
     assert all(len(known) <= LONGEST_KNOWN and b"secret" not in known for known in heads._known)
 
 
+def test_of_a_head_that_shows_something_the_rest_is_remembered():
+    def shown(number, *more):
+        return head(*HEADERS[:2], f"Authorization: PrivateToken token={number}", *more, HEADERS[2])
+
+    heads._known.clear()
+    found = [read_head(shown(number)) for number in range(3)]
+    assert [one.shown for one in found] == [f"PrivateToken token={number}" for number in range(3)]
+    assert {frozenset(one.headers) - {("authorization", one.shown)} for one in found} == {
+        frozenset(read_head(head(*HEADERS)).headers)
+    }
+    assert list(heads._known) == [head(*HEADERS)]
+    twice, folded = shown(1, "Authorization: PrivateToken token=2"), shown(1, " folded")
+    assert isinstance(read_head(twice), Head)
+    with pytest.raises(ProblemError):
+        read_head(folded)
+    assert read_head(head(*HEADERS)).shown is None
+
+
 PIECES = st.sampled_from(
     [
         *HEADERS,
@@ -134,6 +161,8 @@ PIECES = st.sampled_from(
         "Connection: close",
         "Connection: keep-alive, upgrade",
         "X-Y: " + "z" * 40,
+        "Authorization: Bearer  x",
+        'authorization: PrivateToken token="y"',
         " folded: 1",
         "X: \x0b",
         "X:",
@@ -145,6 +174,7 @@ PIECES = st.sampled_from(
 
 @given(st.lists(PIECES, max_size=5), st.integers(0, 400), st.integers(0, 255), st.booleans())
 def test_aiohttp_understands_every_upload_of_the_short_way_as_the_same_request(extra, place, byte, flips):
+    read_head(head(*HEADERS))  # What is remembered is understood like what is read anew.
     data = bytearray(head(*HEADERS[:2], *extra, HEADERS[2]))
     if flips:
         data[place % (len(data) - 4)] = byte
@@ -163,5 +193,6 @@ def test_aiohttp_understands_every_upload_of_the_short_way_as_the_same_request(e
         assert (message.method, message.path) == ("POST", f"/v1/campaigns/{found.campaign_id}/reports")
         assert message.headers["Content-Length"].strip() == message.headers["Content-Length"]
         assert int(message.headers["Content-Length"]) == found.length
+        assert message.headers.get("Authorization") == found.shown
         assert not message.chunked
         assert message.should_close is not found.keeps_open
