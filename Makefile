@@ -21,6 +21,7 @@
 # make screenshots  pictures of every page in build/screenshots, and the README's of the demonstration
 # make nightly everything at length: all tests marked long, fresh examples, fuzzing, soak and growth, every environment below
 # make fuzz    looks for inputs that break what reads strangers' bytes, with Atheris in an environment of its own
+# make mutants plants 200 bugs, one at a time, and fails where tests find fewer than nine of ten; hours
 # make docs    the documentation as a site in build/docs; a warning is an error, and nothing in it is loaded from elsewhere
 # make peers   the audit's search on other libraries, installed into an environment of their own
 
@@ -52,7 +53,7 @@ APART := tests/browser tests/engines tests/flower tests/swift tests/pages/test_s
 # Each run of tests says how many pass at least: one that finds fewer has lost some.
 PYTEST := -m pytest --fewest
 
-.PHONY: setup demo test check nightly fuzz packages oldest engines browser screenshots flower javascript kotlin swift browsers differential pythons peers lock manifests sbom reproducible image docs clean
+.PHONY: setup demo test check nightly fuzz mutants packages oldest engines browser screenshots flower javascript kotlin swift browsers differential pythons peers lock manifests sbom reproducible image docs clean
 .DELETE_ON_ERROR:
 
 setup: $(INSTALLED)
@@ -246,6 +247,13 @@ SEED ?=
 
 fuzz: $(FUZZ)/.installed
 	$(FUZZ)/bin/python tests/fuzz/fuzz.py $(if $(SEED),--seed $(SEED))
+
+# What is compiled has to be there as it is, to tell what a bug has changed. Where Swift cannot be had, its build says why.
+mutants: $(INSTALLED) $(JAVASCRIPT) $(FLOWER)/.installed $(AXE)
+	cd javascript && npm run build
+	$(BIN)/python kotlin/build.py
+	-$(BIN)/python swift/build.py
+	$(BIN)/python tests/mutants/mutants.py $(if $(SEED),--seed $(SEED)) $(OPTIONS)
 
 STEPS ?=
 

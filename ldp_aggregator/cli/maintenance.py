@@ -136,6 +136,9 @@ def _warnings(seen: Scrape) -> Iterator[str]:
         if sample.name == "ldp_gateway_key_missing":
             told = "is sealed to a gateway's key that this server does not have: docs/runbook.md#gatewaykeymissing"
             yield f"campaign {sample.labels['campaign']} {told}"
+        if sample.name == "ldp_campaign_unsigned":
+            told = "is named by no directory of a publisher: docs/runbook.md#campaignunsigned"
+            yield f"campaign {sample.labels['campaign']} {told}"
     for free in seen.values("ldp_free_bytes"):
         if free < LEAST_FREE:
             yield f"{_size(free)} are left on the store's disk: docs/runbook.md#diskfull"

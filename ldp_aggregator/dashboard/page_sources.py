@@ -80,7 +80,7 @@ class Readings:
     """Numbers of a process since it started: reports ``counted``, sent again and ``refused`` by code; commits by how
     long they took (upper bound in seconds to number up to it); requests by route, method and status; what was refused
     by code, and of each campaign by what it was and code; campaigns that are ``failing`` where others can be counted,
-    and those that are ``keyless``: nobody opens what is sealed to them.
+    those that are ``keyless``: nobody opens what is sealed to them, and those that no publisher has signed.
     """
 
     counted: int
@@ -97,6 +97,7 @@ class Readings:
     campaigns: Mapping[str, Mapping[tuple[str, str], int]]
     failing: Collection[str]
     keyless: Collection[str] = ()
+    unsigned: Collection[str] = ()
 
     def wrong_with(self, campaign_id: str) -> str:
         """Return why nothing of an open campaign is counted, "" where nothing is known to be wrong."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from ldp_aggregator.server.gateway import GatewayKeys
-from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.server.metrics import MOST_CAMPAIGNS, Metrics
 from ldp_aggregator.service.rights import BACKED_UP, SERVER, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store
@@ -143,6 +143,7 @@ async def observed(store: Store, settings: Settings) -> Values:
     values = await asyncio.to_thread(_on_disk, settings)
     values["ldp_damaged_campaigns", ""] = store.damaged
     values["ldp_store_info", (await store.origin()).generation] = 1
+    values |= {("ldp_campaign_unsigned", name): 1 for name in await _unsigned(store, settings)}
     backups = [act.moment.timestamp() for act in acts if act.act.act == BACKED_UP and act.outcome == DONE]
     if backups:
         values["ldp_last_backup_timestamp_seconds", ""] = max(backups)
@@ -179,6 +180,18 @@ async def missing_keys(
         if key is not None and gateway.lacks(key):
             missing.add(state.id)
     return missing
+
+
+async def _unsigned(store: Store, settings: Settings) -> list[str]:
+    """Name the open campaigns that no directory of the publishers in the settings names now."""
+    named, now = set[str](), (await store.moment()).now
+    for key in settings.publishers:
+        document = await store.directory(key)
+        with suppress(DocumentError):  # It was checked when it came, and devices check it again.
+            if document is not None and (directory := read_directory(document, key, known=True)).expires > now:
+                named.update(directory.campaigns)
+    states = await store.campaigns() if settings.publishers else []
+    return [state.id for state in states if state.life.closed is None and state.id not in named][:MOST_CAMPAIGNS]
 
 
 def _on_disk(settings: Settings) -> Values:

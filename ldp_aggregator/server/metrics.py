@@ -37,6 +37,7 @@ OBSERVED: Final[Mapping[str, tuple[str, str]]] = {
     "ldp_campaign_ids": ("Report ids kept by open campaign, as of the last half minute", "campaign"),
     "ldp_campaign_failing": ("Campaigns that could not be counted, where others can be", "campaign"),
     "ldp_gateway_key_missing": ("Open campaigns whose answers are sealed to a key that is not here", "campaign"),
+    "ldp_campaign_unsigned": ("Open campaigns that no directory of the publishers in the settings names", "campaign"),
     "ldp_store_info": ("The store that is served, by its own id", "store"),
     "ldp_time_seconds": ("The time by this machine's clock", ""),
     "ldp_free_bytes": ("Room that is left where the embedded store is", ""),
@@ -181,6 +182,7 @@ class Metrics(DoorMetrics):
             campaigns=campaigns,
             failing=self.told.failing(),
             keyless=self.told.keyless(),
+            unsigned=sorted(label for name, label in self.told.observed if name == "ldp_campaign_unsigned"),
         )
 
 

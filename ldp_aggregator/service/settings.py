@@ -23,6 +23,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from ldp_protocols.document.directory import read_key
 from ldp_protocols.errors import LdpError
 
 PREFIX: Final = "LDP_AGGREGATOR_"
@@ -113,6 +114,9 @@ class Settings(BaseSettings):
     gateway_elsewhere: bool = Field(
         default=False, description="another server holds the keys of campaigns' gateways: none is missed here"
     )
+    publishers: tuple[str, ...] = Field(
+        default=(), description="public keys of publishers whose directories have to name every open campaign"
+    )
     federation_groups: int = Field(
         default=1, ge=1, le=1000, description="groups of nodes of whose models federated campaigns take the median"
     )
@@ -153,6 +157,13 @@ class Settings(BaseSettings):
             if origin != "*" and not _ORIGIN.fullmatch(origin):
                 raise ValueError('an origin is like https://app.example.org, without a path, or "*"')
         return origins
+
+    @field_validator("publishers")
+    @classmethod
+    def _check_publishers(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
+        for key in keys:
+            read_key(key)
+        return keys
 
     @property
     def database_address(self) -> str | None:

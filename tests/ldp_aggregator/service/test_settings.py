@@ -57,6 +57,7 @@ def test_a_listener_is_a_port_or_a_host_and_a_port(text, host, port):
         ('listen = ":80"', "setting listen: "),
         ("port = ", "is not TOML"),
         ("connections = 0", "setting connections: "),
+        ('publishers = ["mine"]', "setting publishers: .*32 bytes in base64url"),
     ],
 )
 def test_a_file_with_something_wrong_is_refused_by_name(tmp_path, text, message):
