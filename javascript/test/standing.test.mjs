@@ -100,13 +100,30 @@ test("answering asks nobody how a campaign stands, and one who answered, decline
   assert.equal(life.asked.length, 1);
 });
 
-test("where answers are sealed the aggregator is not asked: it would see the address that the relay hides", async () => {
+test("where answers are sealed the relay is asked: the aggregator would see the address that it hides", async () => {
   const life = new Life();
   const key = Buffer.from([1, 0, 32, ...new Uint8Array(32).fill(9), 0, 4, 0, 1, 0, 1]).toString("base64url");
   const sealed = changed({ gateway: { key } }, "de-onebit");
   life.server.documents.set(sealed.id, sealed.document);
   assert.equal((await life.start(sealed.id).refusal()).code, "no-relay");
-  assert.equal(life.asked.length, 0);
+  assert.equal(life.asked.length, 0, "without a relay nobody is");
+  life.server.states.set(sealed.id, "full");
+  for (const [relay, place] of [
+    ["https://relay.example/v1/ohttp", "https://relay.example/v1/v1/campaigns/"],
+    ["https://relay.example", "https://relay.example/v1/campaigns/"],
+    ["https://relay.example/a/", "https://relay.example/a/v1/campaigns/"],
+  ]) {
+    const asked = [];
+    const fetch = (url, init) => {
+      if (url.endsWith("/state")) asked.push(url);
+      return life.server.fetch(url.replace(place, `${URL_OF_TESTS}/v1/campaigns/`), init);
+    };
+    const campaign = deviceOn(memoryStorage(), { fetch }, { relay }).campaign(URL_OF_TESTS, sealed.id, {
+      maxEpsilon: 1,
+    });
+    const code = (await campaign.refusal()).code;
+    assert.deepEqual([code, asked], ["campaign-full", [`${place}${sealed.id}/state`]]);
+  }
 });
 
 const json = (value) => new Response(JSON.stringify(value));

@@ -3,6 +3,7 @@
 import pytest
 
 from ldp_client import RefusedError
+from ldp_client.testing import FakeServer
 
 RECORD = {"income": 30_000.0}
 STATES = {
@@ -102,3 +103,13 @@ def test_a_try_that_failed_is_not_repeated_for_ten_minutes(join, clock, monkeypa
     clock.advance(1)
     part.next_step()
     assert len(tries) == 2
+
+
+def test_another_recipient_that_takes_no_answers_asks_nobody_anew(join, campaign, clock):
+    device, _ = join()
+    clock.advance(DAY)
+    with FakeServer() as other:
+        other.publish(campaign)
+        other.states[campaign.id] = "closed"
+        _, elsewhere = join(device=device, url=other.url, granted=False)
+        assert elsewhere.next_step() == ("nothing", "campaign-closed")

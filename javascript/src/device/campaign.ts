@@ -67,7 +67,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     signer?: Signer,
   ) {
     this.publisher = signer?.(install, url, id);
-    this.standing = new Standing(install, this.path, id);
+    this.standing = new Standing(install, id);
   }
 
   /** The verified campaign: at hand, or fetched. Nothing is stored before `grant`. */
@@ -113,8 +113,9 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     const state = await stateOf(install);
     const entry = state.campaigns[this.id];
     if (entry?.receipt) return null;
-    // Where answers are sealed the aggregator is not asked: it would see the address that the relay hides.
-    if (state.enabled && !campaign.gateway) await this.standing.hear(given(entry));
+    // Where answers are sealed the relay is asked: the aggregator would see the address that it hides.
+    const asked = campaign.gateway ? install.relay?.replace(/[^/]*$/, "v1/campaigns/" + this.id) : this.path;
+    if (state.enabled && asked) await this.standing.hear(asked, given(entry));
     return (
       (await this.barred(campaign)) ?? (await install.storage.refusal?.(install.key)) ?? this.refused(campaign, state)
     );

@@ -8,7 +8,7 @@ const LARGEST_STATE = 1024; // characters
 // Any other word, of a later aggregator, stops nobody.
 const REFUSED = /^(not-yet|closing|closed|full|deleted)$/;
 
-/** What one aggregator said of one campaign. Where that cannot be heard, or is not understood, the campaign counts as open. */
+/** What an aggregator, or its relay, said of one campaign. Where that cannot be heard, or is not understood, the campaign counts as open. */
 export class Standing {
   private readonly key: string;
   private state = "";
@@ -18,7 +18,6 @@ export class Standing {
 
   constructor(
     private readonly install: Install,
-    private readonly path: string,
     id: string,
   ) {
     this.key = `state ${id}`;
@@ -31,9 +30,9 @@ export class Standing {
     return new LdpError(`campaign-${state === "not-yet" ? "not-open" : state}`);
   }
 
-  /** Asks where that was not done on this day, all callers once; `keep`s what is heard. Throws nothing. */
-  hear(keep: boolean): Promise<void> {
-    return (this.asking ??= this.ask(keep).finally(() => (this.asking = undefined)));
+  /** Asks at the campaign's `path` where that was not done on this day, all callers once; `keep`s what is heard. Throws nothing. */
+  hear(path: string, keep: boolean): Promise<void> {
+    return (this.asking ??= this.ask(path, keep).finally(() => (this.asking = undefined)));
   }
 
   /** Has what was heard beside the document, if that can be done. */
@@ -42,7 +41,7 @@ export class Standing {
     if (heard) await install.storage.change(key, () => `${heard} ${state}`).catch(() => {});
   }
 
-  private async ask(keep: boolean): Promise<void> {
+  private async ask(path: string, keep: boolean): Promise<void> {
     const { storage, fetch, policy, now } = this.install;
     const kept = this.isFresh() ? null : await storage.read(this.key).catch(() => null);
     const [heard, state] = kept?.split(" ") ?? [];
@@ -51,7 +50,7 @@ export class Standing {
     if (this.isFresh() || (this.tried <= at && at < this.tried + STATE_RETRY)) return;
     this.tried = at;
     const requestTimeout = Math.min(policy.requestTimeout, STATE_WAIT);
-    const answer = await exchange(fetch, `${this.path}/state`, {}, { ...policy, requestTimeout });
+    const answer = await exchange(fetch, `${path}/state`, {}, { ...policy, requestTimeout });
     try {
       if (answer?.status !== 200 || answer.body.length > LARGEST_STATE) return;
       this.state = JSON.parse(answer.body).state.trim();
