@@ -1,18 +1,26 @@
 package ldpbayes
 
 import java.time.Instant
+import java.util.concurrent.atomic.AtomicBoolean
+import kotlin.time.Duration
 
 /** Why a device does not answer now, and a person may agree all the same. */
 private val AGREEABLE = setOf(Refusal.OTHER_RECIPIENT, Refusal.WINDOW_NOT_OPEN)
 
 /** What an app has to do now. */
 sealed interface NextStep {
-    /** Show the person the [campaign]'s title, purpose and `realisedEpsilon`; then `grant` for a yes, `withdraw` for a no. */
-    data class Ask(val campaign: Campaign) : NextStep
+    /**
+     * Show the person the [campaign]'s title, purpose and `realisedEpsilon`, and `decide` by what they say. [reason] is
+     * `other-recipient` where they have agreed to another address.
+     */
+    data class Ask(val campaign: Campaign, val reason: String? = null) : NextStep
     /** The person has agreed, and no answer is given yet; in a series, this device's window is open. */
     object Contribute : NextStep
-    /** Answered, declined, refused ([refusal] says why), or not to be had at the moment ([problem] is the code). */
-    data class Nothing(val refusal: Refusal? = null, val problem: String? = null) : NextStep
+    /**
+     * [reason] is `answered`, `declined`, or the code of what stands against answering: of a [Refusal], of the storage, of the network,
+     * of a document that is none, `issuer-unsupported`, `no-signatures`; `unexpected` for an error that is none of this library's.
+     */
+    data class Nothing(val reason: String) : NextStep
 }
 
 /** What became of a call of `contribute`. */
@@ -46,43 +54,79 @@ class DeviceCampaign internal constructor(
     private val stored = "campaign-$id"
     private val standing = Standing(install, path, id)
 
+    private val storedModel = "model-$id" + signed?.let { "-${it.digest}" }.orEmpty()
+    private val renewing = AtomicBoolean()
+
+    @Volatile
+    private var model: ByteArray? = null // the newest of this life
+
     @Volatile
     private var atHand: Campaign? = null
 
     /**
      * The verified campaign: at hand, or fetched. Nothing is stored before [grant]. Throws [LdpException] for what is not what its id
-     * and its epsilon promise, or not signed, and [AwayException].
+     * and its epsilon promise, or not signed, and [AwayException], `timeout` at the end of the time.
      */
-    fun fetch(): Campaign {
-        signed?.refresh()
-        return atHand() ?: load(install.network.get(path, Campaign.LARGEST_DOCUMENT))
+    fun fetch(timeout: Duration): Campaign = inTime(timeout, ::fetch)
+    /** Within five seconds. */ fun fetch(): Campaign = fetch(ASKING_WAIT)
+    private fun fetch(until: Deadline): Campaign {
+        signed?.refresh(until)
+        return atHand() ?: load(install.network.get(path, Campaign.LARGEST_DOCUMENT, until))
     }
 
     /** Takes the document from the app instead of fetching it; verified the same way. */
     fun load(document: ByteArray): Campaign = Campaign.parse(document, id).also { atHand = it }
-    /** What an app has to do now; call it at every start. Whatever the person decides is remembered: nobody is asked twice. */
-    fun nextStep(): NextStep {
-        val entry = entry()
-        if (entry != null && (entry.receipt != null || !entry.given)) return NextStep.Nothing()
-        val (campaign, refusal) = try {
-            fetch() to refusal()
-        } catch (error: AwayException) {
-            return NextStep.Nothing(problem = error.code)
+    /**
+     * What an app has to do now; call it at every start. It never throws. Whatever the person decides is remembered: nobody is asked
+     * twice, and nobody whom the storage could not remember.
+     */
+    fun nextStep(timeout: Duration): NextStep = stepAfter(timeout) {}
+    /** Within five seconds. */ fun nextStep(): NextStep = nextStep(ASKING_WAIT)
+
+    /**
+     * Takes the person's answer to `Ask`, by [grant] or [withdraw]; the next step, which is what to do now. Never throws: where the
+     * answer could not be kept, the reason says why, and the person is asked again.
+     */
+    fun decide(agreed: Boolean, timeout: Duration): NextStep = stepAfter(timeout) { if (agreed) grant(it) else withdraw() }
+    /** Within five seconds. */ fun decide(agreed: Boolean): NextStep = decide(agreed, ASKING_WAIT)
+
+    private fun stepAfter(timeout: Duration, first: (Deadline) -> Unit): NextStep = try {
+        inTime(timeout) { until ->
+            first(until)
+            step(until)
         }
+    } catch (error: LdpException) {
+        NextStep.Nothing(error.code)
+    } catch (error: Exception) {
+        if (error is InterruptedException) Thread.currentThread().interrupt()
+        NextStep.Nothing("unexpected") // whatever it is, it must not stop the app at every start
+    }
+
+    private fun step(until: Deadline): NextStep {
+        val entry = entry()
+        if (entry?.receipt != null) return NextStep.Nothing("answered")
+        if (entry?.given == false) return NextStep.Nothing("declined")
+        val campaign = fetch(until)
+        val refusal = refusal(until)
+        if (refusal != null && refusal !in AGREEABLE) return NextStep.Nothing(refusal.code)
+        install.storage.check()
         return when {
-            refusal == null && entry != null -> NextStep.Contribute
-            refusal == Refusal.OTHER_RECIPIENT || entry == null && (refusal == null || refusal in AGREEABLE) -> NextStep.Ask(campaign)
-            else -> NextStep.Nothing(refusal)
+            entry == null -> NextStep.Ask(campaign)
+            refusal == Refusal.OTHER_RECIPIENT -> NextStep.Ask(campaign, refusal.code)
+            refusal == null -> NextStep.Contribute
+            else -> NextStep.Nothing(refusal.code)
         }
     }
 
     /** Why this device would refuse the campaign, null where it would answer: to know before anybody is asked. */
-    fun refusal(): Refusal? {
-        val campaign = fetch()
+    fun refusal(timeout: Duration): Refusal? = inTime(timeout, ::refusal)
+    /** Within five seconds. */ fun refusal(): Refusal? = refusal(ASKING_WAIT)
+    private fun refusal(until: Deadline): Refusal? {
+        val campaign = fetch(until)
         val state = install.state()
         val entry = state.campaigns[id]
         if (entry?.receipt != null) return null
-        if (state.enabled) standing.hear(keep = entry?.given == true)
+        if (state.enabled) standing.hear(keep = entry?.given == true, until)
         return signed?.refusal() ?: refused(state, campaign)
     }
 
@@ -93,9 +137,12 @@ class DeviceCampaign internal constructor(
      * The person has agreed to this campaign, and to sending the answer to this address. Throws what [fetch] throws, and
      * [RefusedException] where [refusal] says so; nothing was then kept.
      */
-    fun grant() {
-        val campaign = fetch()
-        refusal()?.let { if (it !in AGREEABLE) throw RefusedException(it) }
+    fun grant(timeout: Duration): Unit = inTime(timeout, ::grant)
+    /** Within five seconds. */ fun grant(): Unit = grant(ASKING_WAIT)
+    private fun grant(until: Deadline) {
+        val campaign = fetch(until)
+        refusal(until)?.let { if (it !in AGREEABLE) throw RefusedException(it) }
+        until.check() // nothing is stored for who was told that it was too late
         install.storage.change(stored) { String(campaign.document, Charsets.UTF_8) }
         signed?.keep()
         standing.keep()
@@ -165,22 +212,33 @@ class DeviceCampaign internal constructor(
     }
 
     /**
-     * The campaign's model as it stands now, or as it is stored where that cannot be had. The request is the same bytes from every
-     * device; only once the person has agreed the model is stored. Throws [LdpException].
+     * The campaign's model: at once as it was kept, and the newest is fetched for the next call; else as it can be had. The request is
+     * the same bytes from every device; only once the person has agreed the model is stored. Throws [LdpException].
      */
-    fun classifier(): Classifier {
-        val place = "model-$id" + signed?.let { "-${it.digest}" }.orEmpty()
-        val label = atHand()?.label
-        return try {
-            val model = install.network.get("$path/model", Network.LARGEST_MODEL)
-            signed?.checkModel(model)
-            val classifier = Classifier.parse(model, label)
-            if (consented) install.storage.change(place) { String(model, Charsets.UTF_8) }
-            classifier
-        } catch (error: LdpException) {
-            Classifier.parse(install.storage.read(place)?.toByteArray() ?: throw error, label)
+    fun classifier(timeout: Duration): Classifier {
+        val kept = model ?: unlessFails { install.storage.read(storedModel)?.toByteArray() }
+        val classifier = kept?.let { unlessFails { Classifier.parse(it, label()) } } ?: return inTime(timeout, ::newest)
+        if (renewing.compareAndSet(false, true)) kotlin.concurrent.thread(isDaemon = true, name = "ldp-bayes-model") {
+            unlessFails { newest(Deadline(install.policy.requestTimeout)) }
+            renewing.set(false)
+        }
+        return classifier
+    }
+
+    /** Within five seconds. */ fun classifier(): Classifier = classifier(ASKING_WAIT)
+
+    /** The model as it stands now, kept for later calls: where it cannot be stored, as long as this lives. */
+    private fun newest(until: Deadline): Classifier {
+        val bytes = install.network.get("$path/model", Network.LARGEST_MODEL, until)
+        signed?.checkModel(bytes, until)
+        return Classifier.parse(bytes, label()).also {
+            model = bytes
+            unlessFails { if (consented) install.storage.change(storedModel) { String(bytes, Charsets.UTF_8) } }
         }
     }
+
+    private fun label(): Label? = unlessFails { atHand()?.label }
+    private inline fun <T> unlessFails(work: () -> T): T? = try { work() } catch (error: Exception) { null }
 
     private fun answer(state: State, campaign: Campaign, record: Map<String, Any?>, label: Any?): Pair<State, Contribution> {
         val reports = perturb(campaign, record, label, unhex(state.secret))

@@ -25,6 +25,8 @@ internal val SECOND_WORD = 1.days
 internal val STATE_AGE = 1.days
 internal val STATE_RETRY = 10.minutes
 internal val STATE_WAIT = 5.seconds
+/** How long a call waits unless told otherwise: an app starts, or a person waits. */
+internal val ASKING_WAIT = 5.seconds
 internal val IDLE_CHECK = 15.minutes
 internal val LANDING_TIMEOUT = 2.seconds
 internal const val EXPIRY_TRIES = 10

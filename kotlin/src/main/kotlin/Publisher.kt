@@ -86,8 +86,8 @@ internal class Signed(publisher: Publisher, private val install: Install, privat
     /** What a model is stored under: one that was stored unsigned is not one that was signed. */
     val digest: String = base64url(sha256(publisher.keys.joinToString("+").toByteArray())).take(16)
     /** Has a directory that holds now and names the campaign, or the newest there is. */
-    fun refresh() {
-        if (entries().isNullOrEmpty()) renew()
+    fun refresh(until: Deadline) {
+        if (entries().isNullOrEmpty()) renew(until)
     }
 
     /** Why the campaign is not one of the publisher's; nothing is fetched. */
@@ -96,10 +96,10 @@ internal class Signed(publisher: Publisher, private val install: Install, privat
     }
 
     /** Throws [LdpException] `invalid-model` for a model that is not the campaign's, and what [refresh] throws. */
-    fun checkModel(model: ByteArray) {
+    fun checkModel(model: ByteArray, until: Deadline) {
         val digest = hex(sha256(model))
         if (digest in entries().orEmpty()) return
-        renew()
+        renew(until)
         ensure(digest in entries().orEmpty(), "invalid-model") { "the publisher has not signed this model" }
     }
 
@@ -112,8 +112,8 @@ internal class Signed(publisher: Publisher, private val install: Install, privat
     }
 
     /** The directory of each key anew. Throws what went wrong with the first, where none was had. */
-    private fun renew() {
-        val failures = sources.mapNotNull { source -> runCatching { source.renew() }.exceptionOrNull() }
+    private fun renew(until: Deadline) {
+        val failures = sources.mapNotNull { source -> runCatching { source.renew(until) }.exceptionOrNull() }
         if (failures.size == sources.size) throw failures[0]
     }
 
@@ -122,8 +122,8 @@ internal class Signed(publisher: Publisher, private val install: Install, privat
         private val place = "publisher-$key"
         private var seen: Directory? = null
         fun standing(): Directory? = newest()?.takeIf { it.holds(install.now()) }
-        fun renew() {
-            val directory = Directory.read(install.network.get("$url/v1/directories/$key", LARGEST_DIRECTORY), key)
+        fun renew(until: Deadline) {
+            val directory = Directory.read(install.network.get("$url/v1/directories/$key", LARGEST_DIRECTORY, until), key)
             val known = newest()
             ensure(known == null || directory.version > known.version || directory.statement == known.statement, "older-directory")
             seen = directory

@@ -22,14 +22,14 @@ internal class Standing(private val install: Install, private val path: String, 
     /** Why no new answer is taken, as far as that was heard on this day. */
     fun refusal(): Refusal? = fresh()?.let { STATES[it.state] }
 
-    /** Asks where that was not done on this day; [keep]s what is heard beside the document. Throws nothing. */
+    /** Asks where that was not done on this day; [keep]s what is heard beside the document. Half of the time is for it. Throws nothing. */
     @Synchronized
-    fun hear(keep: Boolean) {
+    fun hear(keep: Boolean, until: Deadline) {
         val now = install.now()
         said = fresh() ?: kept() ?: said
         if (fresh() != null || tried?.let { now - it in 0 until STATE_RETRY.inWholeMilliseconds } == true) return
         tried = now
-        val answer = install.network.state("$path/state") ?: return
+        val answer = install.network.state("$path/state", until.left() / 2) ?: return
         val state = attempt { (Json.parse(String(answer, Charsets.UTF_8)) as? Map<*, *>)?.get("state") as? String } ?: return
         said = Said(state, now)
         if (keep) keep()

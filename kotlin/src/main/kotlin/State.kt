@@ -61,24 +61,34 @@ internal data class State(
     val receipts: List<Receipt> get() = campaigns.values.mapNotNull { it.receipt }
 
     operator fun plus(entry: Pair<String, Entry>): State = copy(campaigns = campaigns + entry)
-    fun write(): String = Json.write(mapOf("secret" to secret) + plain()).let { checksum(it) + it }
+    fun write(): String = Json.write(mapOf("version" to VERSION, "secret" to secret) + plain()).let { checksum(it) + it }
     /** All of it but the secret, for JSON. */
     fun plain(): Map<String, Any?> = mapOf("enabled" to enabled, "campaigns" to campaigns.mapValues { (_, entry) -> entry.plain() })
 
     companion object {
-        /** A new device's state for null. Throws [LdpException] `storage-corrupt`: what is damaged is never taken for empty. */
+        /**
+         * A new device's state for null. Throws [LdpException] `storage-corrupt`: what is damaged is never taken for empty; and
+         * `storage-newer` for what a later version wrote.
+         */
         fun read(text: String?): State {
             if (text == null) return State()
             val body = text.drop(CHECKSUM)
             ensure(checksum(body) + body == text, "storage-corrupt")
-            return refusedAs("storage-corrupt") {
-                readObject(strictJson(body), "") {
+            val members = refusedAs("storage-corrupt") { strictJson(body) }
+            val version = (members as? Map<*, *>)?.get("version") as? Double ?: 1.0 // the first was written without one
+            ensure(version <= VERSION, "storage-newer")
+            return try {
+                readObject(members, "") {
+                    raw("version")
                     val campaigns = raw("campaigns") as Map<*, *>
                     State(text("secret")!!, switch("enabled")!!, campaigns.entries.associate { (id, entry) -> "$id" to readEntry(entry) })
                 }
+            } catch (error: RuntimeException) {
+                throw LdpException("storage-corrupt", error.message ?: "$error", error)
             }
         }
 
+        private const val VERSION = 1
         private const val CHECKSUM = 43
         private fun checksum(text: String): String = base64url(sha256(text.toByteArray()))
     }
@@ -129,7 +139,7 @@ private fun readEntry(value: Any?): Entry = readObject(value, "campaign") {
     Entry(
         consent, receipt, reports, whole("attempts", 0..Int.MAX_VALUE), optionalWhole("due", NUMBERS),
         optionalWhole("most", NUMBERS)?.toInt(), whole("expires", NUMBERS), whole("retries", 0..Int.MAX_VALUE), text("problem"),
-        whole("upload_bytes", 0..Int.MAX_VALUE), optionalWhole("heard", NUMBERS),
+        optionalWhole("upload_bytes", 0L..Int.MAX_VALUE)?.toInt() ?: 0, optionalWhole("heard", NUMBERS),
     )
 }
 

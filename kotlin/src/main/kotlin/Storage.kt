@@ -26,6 +26,8 @@ interface Storage {
      * other among all threads and processes. When it returns, the text is on disk. Where [change] throws, nothing is changed.
      */
     fun change(name: String, change: (String?) -> String?)
+    /** Throws where nothing could be kept now, as far as that can be told: nobody is then asked. Leaves nothing behind. */
+    fun check() = Unit
     /** Deletes every text. */ fun clear()
     /** Does [work] while no other thread or process does its own; null where that does not come about within [wait]. */
     fun <T> exclusive(wait: Duration, work: () -> T): T?
@@ -109,15 +111,36 @@ class FileStorage(folder: File) : Storage {
         false // of another class loader
     }
 
+    /** Writes, and deletes, where the folder is or would be made. */
+    override fun check(): Unit = guarded {
+        val tried = Files.createTempFile(generateSequence(folder) { it.parent }.first(Files::exists), "draft", null)
+        try {
+            Files.write(tried, ByteArray(ROOM_BYTES))
+        } finally {
+            Files.delete(tried)
+        }
+    }
+
     private inline fun <T> guarded(work: () -> T): T = try {
         work()
     } catch (error: IOException) {
-        throw LdpException("storage-unavailable", (error as? FileSystemException)?.reason ?: "$error", error)
+        val words = (error as? FileSystemException)?.reason ?: error.message ?: "$error"
+        throw LdpException(if (error is AccessDeniedException) READ_ONLY else problemOf(words), words, error)
+    }
+
+    /** The system's own words are all that the platform gives. */
+    private fun problemOf(words: String): String = when {
+        FULL.containsMatchIn(words) -> "storage-full"
+        "ead-only file system" in words -> READ_ONLY
+        else -> "storage-unavailable"
     }
 
     private companion object {
         const val CHANGING = "changing.lock"
         const val SENDING = "sending.lock"
+        const val ROOM_BYTES = 1 shl 16
+        const val READ_ONLY = "storage-read-only"
+        val FULL = Regex("No space left|quota exceeded|File too large", RegexOption.IGNORE_CASE)
         const val POLL_MILLISECONDS = 5L
         val LOCKS = setOf(CHANGING, SENDING)
         val STORAGE_WAIT = 10.seconds

@@ -2,7 +2,9 @@ package ldpbayes
 
 import java.io.*
 import java.net.*
+import java.util.concurrent.*
 import kotlin.time.Duration
+import kotlin.time.Duration.Companion.nanoseconds
 
 /** One request; a [body] makes it a POST. An answer longer than [longest] bytes is none. */
 class Request(val url: String, val headers: Map<String, String>, val body: ByteArray?, val timeout: Duration, val longest: Int)
@@ -70,27 +72,56 @@ object UrlConnectionTransport : Transport {
     private val FIXED = mapOf("User-Agent" to "ldp-bayes", "Accept" to "*/*", "Accept-Encoding" to "identity", "Connection" to "close")
 }
 
+/** The end of the time that a call may take, by a clock that nobody sets. */
+internal class Deadline(timeout: Duration) {
+    private val end = System.nanoTime() + timeout.inWholeNanoseconds
+    fun left(): Duration = (end - System.nanoTime()).nanoseconds
+    /** Throws [AwayException] `timeout` at the end. */
+    fun check() {
+        if (left() <= Duration.ZERO) throw AwayException("timeout")
+    }
+}
+
+/**
+ * What [work] makes within [timeout]. Throws what it throws, and [AwayException] `timeout`: names are looked up, and storages of an app
+ * wait, for as long as they like.
+ */
+internal fun <T> inTime(timeout: Duration, work: (Deadline) -> T): T {
+    val until = Deadline(timeout)
+    val task = FutureTask { work(until) }
+    kotlin.concurrent.thread(isDaemon = true, name = "ldp-bayes-call") { task.run() }
+    try {
+        return task.get(until.left().inWholeNanoseconds, TimeUnit.NANOSECONDS)
+    } catch (error: TimeoutException) {
+        throw AwayException("timeout")
+    } catch (error: ExecutionException) {
+        throw error.cause!!
+    }
+}
+
 /** One aggregator, as the device asks it. */
 internal class Network(private val transport: Transport, private val policy: Policy) {
     /** The answer to an upload; null where there was none. */
     fun upload(url: String, body: ByteArray): Answer? =
         exchange(Request(url, mapOf("Content-Type" to MEDIA_TYPE), body, policy.requestTimeout, LARGEST_ANSWER))
 
-    /** The bytes at an address, tried a few times. Throws [AwayException]. */
-    fun get(url: String, longest: Int): ByteArray {
+    /** The bytes at an address, tried a few times until then. Throws [AwayException], `timeout` at the end of the time. */
+    fun get(url: String, longest: Int, until: Deadline): ByteArray {
         for (tries in 1..FETCH_TRIES) {
-            if (tries > 1) Thread.sleep(policy.backoffBase.inWholeMilliseconds)
-            val answer = exchange(Request(url, emptyMap(), null, policy.requestTimeout, longest))
+            if (tries > 1) Thread.sleep(minOf(policy.backoffBase, until.left()).inWholeMilliseconds)
+            until.check()
+            val answer = exchange(Request(url, emptyMap(), null, minOf(policy.requestTimeout, until.left()), longest))
             if (answer?.status == 200) return answer.body
             val later = answer == null || answer.status >= 500 || answer.status == 429
+            if (later) until.check()
             if (!later || tries == FETCH_TRIES) throw AwayException(reasonOf(answer))
         }
         error("it was tried once at least")
     }
 
     /** How a campaign stands, in one short try; null where that is not said. */
-    fun state(url: String): ByteArray? =
-        exchange(Request(url, emptyMap(), null, minOf(policy.requestTimeout, STATE_WAIT), LARGEST_STATE))
+    fun state(url: String, wait: Duration): ByteArray? =
+        exchange(Request(url, emptyMap(), null, minOf(policy.requestTimeout, STATE_WAIT, wait), LARGEST_STATE))
             ?.takeIf { it.status == 200 && it.body.size <= LARGEST_STATE }?.body
 
     private fun exchange(request: Request): Answer? = try {

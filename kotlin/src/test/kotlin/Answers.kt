@@ -115,7 +115,7 @@ internal class Thousand(private val campaign: Campaign, private val record: Memb
         for ((number, device) in devices.withIndex()) {
             val (end, refusal) = ends[number % 3]
             state = end
-            check(of(device).nextStep() == NextStep.Nothing(refusal)) { "$number was asked" }
+            check(of(device).nextStep() == NextStep.Nothing(refusal.code)) { "$number was asked" }
             check(device.ledger().totalEpsilon == 0.0)
         }
         check(uploads == 0)

@@ -18,6 +18,7 @@ fun main(arguments: Array<String>) {
         "differential" -> eachLine { differential(members(it)) }
         "lines" -> Lines().let { lines -> eachLine { lines.answer(members(it)) } }
         "deliver" -> deliver(rest[0], rest[1], File(rest[2]))
+        "decide" -> decide(File(rest[0]), File(rest[1]))
         "promises" -> promises(File(rest[0]), File(rest[1]))
         "no-randomness" -> withoutRandomness()
         "speed" -> speed(File(rest[0]))
@@ -165,6 +166,14 @@ private fun deliver(url: String, id: String, folder: File) {
     println("${campaign.status().fate} $done ${device.sent().map { it.id + it.payload }}")
 }
 
+/** Why nothing is to be done about a document with this folder: before, and after a yes. */
+private fun decide(document: File, folder: File) {
+    val campaign = Campaign.parse(document.readBytes())
+    val own = Device(folder, 100.0).campaign(NOWHERE, campaign.id, 100.0)
+    own.load(campaign.document)
+    for (step in listOf(own.nextStep(), own.decide(true))) println((step as? NextStep.Nothing)?.reason ?: "goes on")
+}
+
 /** Microseconds for a report that is drawn, randomised and encoded, in a virtual machine that is warm. */
 private fun speed(documents: File) {
     val cases = listOfMembers(members(Json.parse(documents.readText()))["accepted"])
@@ -183,7 +192,15 @@ private fun speed(documents: File) {
 /** Promises that need no other process: each is a sentence, and fails with one. */
 private fun promises(vectors: File, folder: File) {
     val cases = listOfMembers(members(Json.parse(File(vectors, "documents.json").readText()))["accepted"])
-    Promises({ name -> Campaign.parse((cases.first { it["name"] == name }["document"] as String).toByteArray()) }, folder).all()
+    fun document(name: Any?) = Campaign.parse((cases.first { it["name"] == name }["document"] as String).toByteArray())
+    Promises(::document, folder).all()
+    val trained = listOfMembers(members(Json.parse(File(vectors, "training.json").readText()))["accepted"])[0]
+    val model = trained["model"] as String
+    val turned = members(Json.parse(model)).let { it + ("prior" to (it["prior"] as List<*>).reversed()) }
+    Faults(document("de-onebit"), folder).run {
+        all()
+        models(document(trained["document"]), model, Json.write(turned))
+    }
 }
 
 /** In a process of its own, since it cannot be undone: every provider of random numbers is taken away. */

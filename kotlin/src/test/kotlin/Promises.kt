@@ -85,7 +85,7 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
     }
 
     private fun refused(place: File, refusal: Refusal) {
-        equal(campaign(place, series).nextStep(), NextStep.Nothing(refusal))
+        equal(campaign(place, series).nextStep(), NextStep.Nothing(refusal.code))
         equal(campaign(place, series).contribute(record, "yes"), Contribution.Refused(refusal))
     }
 
@@ -121,7 +121,7 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
         for ((word, refusal) in codes) promise("nobody is asked, and nothing spent, where a campaign is $word") { place ->
             state = { standing(word) }
             val campaign = campaign(place)
-            equal(campaign.nextStep(), NextStep.Nothing(refusal))
+            equal(campaign.nextStep(), NextStep.Nothing(refusal.code))
             refuses(refusal.code) { campaign.grant() }
             equal(asked.size to place.exists(), 1 to false)
             state = { standing("open") }
@@ -130,10 +130,10 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             state = { standing(word) }
             now += DAY
             for (one in listOf(campaign, campaign(place))) {
-                equal(one.nextStep(), NextStep.Nothing(refusal))
+                equal(one.nextStep(), NextStep.Nothing(refusal.code))
                 equal(one.contribute(record, "yes"), Contribution.Refused(refusal))
             }
-            equal(device(place).campaign("https://elsewhere.example", id, 4.0).nextStep(), NextStep.Nothing(refusal))
+            equal(device(place).campaign("https://elsewhere.example", id, 4.0).nextStep(), NextStep.Nothing(refusal.code))
             equal(device(place).ledger().receipts to asked.size, emptyList<Receipt>() to 3)
             state = { standing("open") }
             now += DAY
@@ -229,7 +229,7 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             equal(receipt.questions.map { it / series.questions.size }, listOf(window))
             for (week in -1..series.windows!!.count) {
                 now = first + week * WEEK // also where the clock is set back
-                equal(campaign(place, series).nextStep(), NextStep.Nothing())
+                equal(campaign(place, series).nextStep(), NextStep.Nothing("answered"))
                 equal(campaign(place, series).contribute(record, "no"), Contribution.Answered(receipt))
             }
             equal(device(place).runOnce(), true)
@@ -254,7 +254,7 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             campaign(place).grant()
             val own = campaign(place, series).window()!!
             now = own.endExclusive.toEpochMilli()
-            equal(campaign(place, series).nextStep(), NextStep.Nothing(Refusal.WINDOW_OVER))
+            equal(campaign(place, series).nextStep(), NextStep.Nothing("window-over"))
             refuses("window-over") { campaign(place, series).grant() }
             now = own.start.toEpochMilli() - 1
             check(campaign(place, series).nextStep() is NextStep.Ask)
@@ -326,17 +326,17 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             equal(device(place).runOnce(), true)
             equal(uploads.size to uploads.toSet().size, 4 to 1)
             equal(campaign(place).status().run { listOf(fate, queued, sent, retries) }, listOf(Fate.ARRIVED, 0, 1, 3))
-            equal(campaign(place).nextStep(), NextStep.Nothing())
+            equal(campaign(place).nextStep(), NextStep.Nothing("answered"))
             equal(device(place).sent().single().let { it.payload in uploads[0] && it.id in uploads[0] }, true)
         }
         promise("a No is remembered") { place ->
             equal(campaign(place).withdraw(), Withdrawal(0, 0, 0.0))
-            equal(campaign(place).nextStep(), NextStep.Nothing())
+            equal(campaign(place).nextStep(), NextStep.Nothing("declined"))
             refuses("consent-missing") { campaign(place).contribute(record, "yes") }
         }
         promise("a campaign that cannot be had says why") { place ->
             val nowhere = device(place).campaign(url, "A".repeat(43), maxEpsilon = 4.0)
-            equal(nowhere.nextStep(), NextStep.Nothing(problem = "no-model"))
+            equal(nowhere.nextStep(), NextStep.Nothing("no-model"))
         }
         promise("who withdraws before anything left gets the loss back") { place ->
             campaign(place).grant()
