@@ -25,7 +25,7 @@ def test_on_a_full_disk_nothing_is_answered_and_later_it_is(swift, document, tmp
     full = ["sh", "-c", 'trap "" XFSZ; ulimit -f "$1"; shift; exec "$@"', "full"]
     for blocks in (0, 1):
         assert contribute(swift, document, tmp_path / f"device {blocks}", *full, str(blocks)) == [
-            "storage-unavailable",
+            "storage-full",
             "0",
         ]
         assert contribute(swift, document, tmp_path / f"device {blocks}") == ["1"]

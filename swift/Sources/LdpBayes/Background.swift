@@ -16,10 +16,21 @@ private func awaited<T>(_ work: @escaping () throws -> T) async throws -> T {
 }
 
 extension DeviceCampaign {
-    /** Without blocking. */ public func nextStep() async throws -> NextStep { try await awaited { try self.nextStep() } }
-    /** Without blocking. */ public func grant() async throws { try await awaited { try self.grant() } }
+    /// Without blocking.
+    public func nextStep(timeout: TimeInterval = 5) async -> NextStep { await step { self.nextStep(timeout: timeout) } }
+    /// Without blocking.
+    @discardableResult
+    public func decide(_ agreed: Bool, timeout: TimeInterval = 5) async -> NextStep { await step { self.decide(agreed, timeout: timeout) } }
+    private func step(_ work: @escaping () -> NextStep) async -> NextStep { (try? await awaited(work)) ?? .nothing(reason: "unexpected") }
+    /// Without blocking.
+    public func fetch(timeout: TimeInterval = 5) async throws -> Campaign { try await awaited { try self.fetch(timeout: timeout) } }
+    /// Without blocking.
+    public func grant(timeout: TimeInterval = 5) async throws { try await awaited { try self.grant(timeout: timeout) } }
     /** Without blocking. */ public func withdraw() async throws -> Withdrawal { try await awaited { try self.withdraw() } }
-    /** Without blocking. */ public func classifier() async throws -> Classifier { try await awaited { try self.classifier() } }
+    /// Without blocking.
+    public func classifier(timeout: TimeInterval = 5) async throws -> Classifier {
+        try await awaited { try self.classifier(timeout: timeout) }
+    }
     /// Without blocking.
     public func contribute(_ record: Record, label: String) async throws -> Contribution {
         try await awaited { try self.contribute(record, label: label) }

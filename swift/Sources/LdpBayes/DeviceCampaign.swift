@@ -4,9 +4,13 @@ import Foundation
 
 /// What an app has to do now.
 public enum NextStep {
-    /** Show the person title, purpose and `realisedEpsilon`; then `grant` for a yes, `withdraw` for a no. */ case ask(Campaign)
+    /// Show the person title, purpose and `realisedEpsilon`, and `decide` by what they say. The reason is `other-recipient` where they have
+    /// agreed to another address.
+    case ask(Campaign, reason: String? = nil)
     /** The person has agreed, and no answer is given yet; in a series, this device's window is open. */ case contribute
-    /** Answered, declined, refused (it says why), or not to be had at the moment (the problem's code). */ case nothing(Refusal?, problem: String? = nil)
+    /// `answered`, `declined`, or the code of what stands against answering: of a ``Refusal``, of the storage, of the network, of a document
+    /// that is none, `issuer-unsupported`, `no-signatures`; `unexpected` for an error that is none of this library's.
+    case nothing(reason: String)
 }
 
 /// What became of a call of `contribute`.
@@ -30,17 +34,20 @@ public struct Status: Equatable {
 public final class DeviceCampaign {
     /** The campaign's id. */ public let id: String
     private let install: Install, url: String, maxEpsilon: Double, signed: Signed?, standing: Standing, known = Guarded<Campaign?>(nil)
+    /** The newest model of this life. */ private let model = Guarded<Data?>(nil)
+    private let isRenewing = Guarded(false)
     init(_ install: Install, url: String, id: String, maxEpsilon: Double, _ publisher: Publisher?) {
         (self.install, self.url, self.id, self.maxEpsilon) = (install, url, id, maxEpsilon)
         signed = publisher.map { Signed($0, install, url: url, id: id) }
         standing = Standing(install, path: "\(url)/v1/campaigns/\(id)", id: id)
     }
     /// The verified campaign: at hand, or fetched. Nothing is stored before `grant()`. Throws ``LdpError`` for what is not what its
-    /// id and its epsilon promise, or not signed, and ``LdpError/away(code:)``.
+    /// id and its epsilon promise, or not signed, and ``LdpError/away(code:)``, `timeout` at the end of the time.
     @discardableResult
-    public func fetch() throws -> Campaign {
-        try signed?.refresh()
-        return try atHand() ?? load(install.network.get(path, longest: Campaign.largestDocument))
+    public func fetch(timeout: TimeInterval = 5) throws -> Campaign { try inTime(timeout, fetch) }
+    private func fetch(_ until: Deadline) throws -> Campaign {
+        try signed?.refresh(until)
+        return try atHand() ?? load(install.network.get(path, longest: Campaign.largestDocument, until))
     }
     /// Takes the document from the app instead of fetching it; verified the same way.
     @discardableResult
@@ -49,31 +56,55 @@ public final class DeviceCampaign {
         known.value = campaign
         return campaign
     }
-    /// What an app has to do now; call it at every start. Whatever the person decides is remembered: nobody is asked twice.
-    public func nextStep() throws -> NextStep {
-        let entry = try entry()
-        if let entry, entry.receipt != nil || !entry.consent.isGiven { return .nothing(nil) }
+    /// What an app has to do now; call it at every start. It never throws. Whatever the person decides is remembered: nobody is asked
+    /// twice, and nobody whom the storage could not remember.
+    public func nextStep(timeout: TimeInterval = 5) -> NextStep { step(timeout) { _ in } }
+    /// Takes the person's answer to ``NextStep/ask(_:reason:)``, by `grant` or `withdraw`; the next step, which is what to do now. Never
+    /// throws: where the answer could not be kept, the reason says why, and the person is asked again.
+    @discardableResult
+    public func decide(_ agreed: Bool, timeout: TimeInterval = 5) -> NextStep {
+        step(timeout) { until in if agreed { try self.grant(until) } else { try self.withdraw() } }
+    }
+    private func step(_ timeout: TimeInterval, after first: @escaping (Deadline) throws -> Void) -> NextStep {
         do {
-            let (campaign, refusal) = (try fetch(), try refusal())
-            guard let refusal else { return entry == nil ? .ask(campaign) : .contribute }
-            let isAsked = refusal == .otherRecipient || entry == nil && agreeable.contains(refusal)
-            return isAsked ? .ask(campaign) : .nothing(refusal)
-        } catch LdpError.away(let code) { return .nothing(nil, problem: code) }
+            return try inTime(timeout) { until in
+                try first(until)
+                return try self.step(until)
+            }
+        } catch {
+            // Whatever it is, it must not stop the app at every start.
+            return .nothing(reason: (error as? LdpError)?.code ?? "unexpected")
+        }
+    }
+    private func step(_ until: Deadline) throws -> NextStep {
+        let entry = try entry()
+        if entry?.receipt != nil { return .nothing(reason: "answered") }
+        if entry?.consent.isGiven == false { return .nothing(reason: "declined") }
+        let (campaign, refusal) = (try fetch(until), try refusal(until))
+        if let refusal, !agreeable.contains(refusal) { return .nothing(reason: refusal.rawValue) }
+        try install.storage.check()
+        if entry == nil { return .ask(campaign) }
+        guard let refusal else { return .contribute }
+        return refusal == .otherRecipient ? .ask(campaign, reason: refusal.rawValue) : .nothing(reason: refusal.rawValue)
     }
     /// Why this device would refuse the campaign, nil where it would answer: to know before anybody is asked.
-    public func refusal() throws -> Refusal? {
-        let (campaign, state) = (try fetch(), try install.state())
+    public func refusal(timeout: TimeInterval = 5) throws -> Refusal? { try inTime(timeout, refusal) }
+    private func refusal(_ until: Deadline) throws -> Refusal? {
+        let (campaign, state) = (try fetch(until), try install.state())
         if state[id]?.receipt != nil { return nil }
-        if state.enabled { standing.hear(keep: state[id]?.consent.isGiven == true) }
+        if state.enabled { standing.hear(keep: state[id]?.consent.isGiven == true, until) }
         return try signed?.refusal() ?? refused(state, campaign)
     }
-    /// When this device answers, in a series; nil in any other campaign, and before anybody has decided. Throws what ``fetch()`` throws.
-    public func window() throws -> Range<Date>? { try install.state().window(fetch()) }
-    /// The person has agreed to this campaign, and to sending the answer to this address. Throws what ``fetch()`` throws, and
-    /// ``LdpError/refused(_:)`` where ``refusal()`` says so; nothing was then kept.
-    public func grant() throws {
-        let campaign = try fetch()
-        if let refusal = try refusal(), !agreeable.contains(refusal) { throw LdpError.refused(refusal) }
+    /// When this device answers, in a series; nil in any other campaign, and before anybody has decided. Throws what
+    /// ``fetch(timeout:)`` throws.
+    public func window() throws -> Range<Date>? { try install.state().window(fetch(timeout: 5)) }
+    /// The person has agreed to this campaign, and to sending the answer to this address. Throws what ``fetch(timeout:)``
+    /// throws, and ``LdpError/refused(_:)`` where ``refusal(timeout:)`` says so; nothing was then kept.
+    public func grant(timeout: TimeInterval = 5) throws { try inTime(timeout, grant) }
+    private func grant(_ until: Deadline) throws {
+        let campaign = try fetch(until)
+        if let refusal = try refusal(until), !agreeable.contains(refusal) { throw LdpError.refused(refusal) }
+        try until.check() // nothing is stored for who was told that it was too late
         try install.storage.change(stored) { _ in campaign.document }
         try signed?.keep()
         standing.keep()
@@ -131,19 +162,33 @@ public final class DeviceCampaign {
             retries: entry?.retries ?? 0, dropped: replies.filter { $0.key != Kept.arrived }, nextTry: queued > 0 ? entry?.due : nil,
             problem: entry?.problem)
     }
-    /// The campaign's model as it stands now, or as it is stored where that cannot be had. The request is the same bytes from every
-    /// device; only once the person has agreed the model is stored. Throws ``LdpError``.
-    public func classifier() throws -> Classifier {
-        let place = "model-\(id)" + (signed.map { "-\($0.digest)" } ?? "")
-        let label = try atHand()?.label
-        do {
-            let model = try install.network.get("\(path)/model", longest: Network.largestModel)
-            try signed?.check(model: model)
-            let classifier = try Classifier(model: model, of: label)
-            if try consented() { try install.storage.change(place) { _ in model } }
-            return classifier
-        } catch let error as LdpError { return try Classifier(model: install.storage.read(place) ?? raise(error), of: label) }
+    /// The campaign's model: at once as it was kept, and the newest is fetched for the next call; else as it can be had. The request is the
+    /// same bytes from every device; only once the person has agreed the model is stored. Throws ``LdpError``.
+    public func classifier(timeout: TimeInterval = 5) throws -> Classifier {
+        let kept = try? model.value ?? install.storage.read(storedModel)
+        guard let kept, let classifier = try? Classifier(model: kept, of: label) else { return try inTime(timeout, newest) }
+        if isRenewing.change({ known in
+            defer { known = true }
+            return !known
+        }) {
+            Thread { [self] in
+                _ = try? newest(Deadline(in: install.policy.requestTimeout))
+                isRenewing.value = false
+            }.start()
+        }
+        return classifier
     }
+    /// The model as it stands now, kept for later calls: where it cannot be stored, as long as this lives.
+    private func newest(_ until: Deadline) throws -> Classifier {
+        let bytes = try install.network.get("\(path)/model", longest: Network.largestModel, until)
+        try signed?.check(model: bytes, until)
+        let classifier = try Classifier(model: bytes, of: label)
+        model.value = bytes
+        if (try? consented()) == true { try? install.storage.change(storedModel) { _ in bytes } }
+        return classifier
+    }
+    private var storedModel: String { "model-\(id)" + (signed.map { "-\($0.digest)" } ?? "") }
+    private var label: Label? { (try? atHand())??.label }
     private func answer(_ state: inout State, _ campaign: Campaign, _ record: Record, _ label: Any?) throws -> Receipt {
         let reports = try perturb(campaign, record, label: label, secret: try State.bytes(state.secret))
         let at = install.now()

@@ -18,7 +18,8 @@ public struct Campaign {
     static let largestDocument = 4 << 20
     public subscript<Value>(dynamicMember path: KeyPath<Authored, Value>) -> Value { authored[keyPath: path] }
     /// The campaign of a document's bytes. `id`, where it is known, must be their hash. Throws ``LdpError``: `wrong-hash`,
-    /// `invalid-document`, `unknown-mechanism`, `invalid-parameters`, `loss-above-epsilon`.
+    /// `invalid-document`, `unknown-mechanism`, `invalid-parameters`, `loss-above-epsilon`; `issuer-unsupported` and `no-relay` for what this
+    /// client cannot do.
     public init(document: Data, id: String? = nil) throws {
         try ensure(document.count <= Campaign.largestDocument, invalidDocument, "document: is longer than 4 MiB")
         let hash = base64url(sha256(document))
@@ -63,6 +64,8 @@ public struct Authored {
     let epsilon: Double, answersAll: Bool, projection: Projection?, evaluation: Evaluation?
     init(_ fields: Fields) throws {
         _ = try fields.whole("version", 1...1)
+        if fields.raw("issuer") != nil { throw failure("issuer-unsupported", "its answers show tokens, and this client has none") }
+        if fields.raw("gateway") != nil { throw failure("no-relay", "its answers go sealed by a relay, and this client seals none") }
         title = try fields.name("title")
         purpose = try fields.text("purpose", longest: longestPurpose) ?? ""
         let asks = try fields.choice("asks", else: Asks.model)

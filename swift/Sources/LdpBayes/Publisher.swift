@@ -67,14 +67,14 @@ struct Signed {
         digest = String(base64url(sha256(publisher.keys.joined(separator: "+").utf8)).prefix(16))
     }
     /// Has a directory that holds now and names the campaign, or the newest there is.
-    func refresh() throws { if try entries()?.isEmpty ?? true { try renew() } }
+    func refresh(_ until: Deadline) throws { if try entries()?.isEmpty ?? true { try renew(until) } }
     /// Why the campaign is not one of the publisher's; nothing is fetched.
     func refusal() throws -> Refusal? { try entries().map { $0.isEmpty ? .notInDirectory : nil } ?? .directoryExpired }
-    /// Throws ``LdpError`` `invalid-model` for a model that is not the campaign's, and what ``refresh()`` throws.
-    func check(model: Data) throws {
+    /// Throws ``LdpError`` `invalid-model` for a model that is not the campaign's, and what ``refresh(_:)`` throws.
+    func check(model: Data, _ until: Deadline) throws {
         let digest = hex(sha256(model))
         if try entries()?.contains(digest) ?? false { return }
-        try renew()
+        try renew(until)
         try ensure(try entries()?.contains(digest) ?? false, "invalid-model", "the publisher has not signed this model")
     }
     /// Keeps what was seen: an older directory is refused from then on.
@@ -85,9 +85,9 @@ struct Signed {
         return standing.isEmpty ? nil : standing.compactMap { $0.campaigns[id] }
     }
     /// The directory of each key anew. Throws what went wrong with the first, where none was had.
-    private func renew() throws {
+    private func renew(_ until: Deadline) throws {
         var failures: [Error] = []
-        for source in sources { do { try source.renew() } catch { failures.append(error) } }
+        for source in sources { do { try source.renew(until) } catch { failures.append(error) } }
         if failures.count == sources.count { throw failures[0] }
     }
 }
@@ -96,8 +96,9 @@ struct Signed {
 private struct Source {
     let key: String, install: Install, url: String, seen = Guarded<Directory?>(nil)
     private var place: String { "publisher-\(key)" }
-    func renew() throws {
-        let directory = try Directory(try install.network.get("\(url)/v1/directories/\(key)", longest: largestDirectory), key: key)
+    func renew(_ until: Deadline) throws {
+        let document = try install.network.get("\(url)/v1/directories/\(key)", longest: largestDirectory, until)
+        let directory = try Directory(document, key: key)
         let isNew = try newest().map { directory.version > $0.version || directory.statement == $0.statement } ?? true
         try ensure(isNew, "older-directory")
         seen.value = directory

@@ -9,14 +9,14 @@ final class Standing {
     private let install: Install, path: String, stored: String, said = Guarded<(state: String, at: Date)?>(nil), tried = Guarded<Date?>(nil)
     init(_ install: Install, path: String, id: String) { (self.install, self.path, stored) = (install, path, "state-\(id)") }
     /** Why no new answer is taken, as far as that was heard on this day. */ var refusal: Refusal? { fresh.flatMap { states[$0.state] } }
-    /// Asks where that was not done on this day; `keep`s what is heard beside the document. Throws nothing.
-    func hear(keep: Bool) {
+    /// Asks where that was not done on this day; `keep`s what is heard beside the document. Half of the time is for it. Throws nothing.
+    func hear(keep: Bool, _ until: Deadline) {
         tried.change { tried in
             let now = install.now()
             if fresh == nil { said.value = kept ?? said.value }
             if fresh != nil || tried.map({ 0..<stateRetry ~= now.timeIntervalSince($0) }) == true { return }
             tried = now
-            let answer = install.network.state("\(path)/state").flatMap { try? Json($0) }
+            let answer = install.network.state("\(path)/state", wait: until.left / 2).flatMap { try? Json($0) }
             guard let state = answer?["state"]?.text?.string else { return }
             said.value = (state, now)
             if keep { self.keep() }

@@ -48,6 +48,7 @@ struct Entry: Codable, Equatable {
 struct State: Codable, Equatable {
     /// Hexadecimal; nil where nobody has decided anything, and in an export.
     var secret: String? = nil, enabled = true, campaigns: [Entry] = []
+    /** Of the text; the first was written without one. */ private(set) var version: Int? = nil
     var receipts: [Receipt] { campaigns.compactMap(\.receipt) }
     subscript(id: String) -> Entry? {
         get { campaigns.first { $0.id == id } }
@@ -56,20 +57,29 @@ struct State: Codable, Equatable {
             campaigns.replaceSubrange(place..<min(place + 1, campaigns.count), with: newValue.map { [$0] } ?? [])
         }
     }
-    private static let checksumLength = 43
+    private static let checksumLength = 43, newest = 1
+    private struct Versioned: Decodable { let version: Int? }
     private static func checksum(_ body: Data) -> Data { Data(base64url(sha256(body)).utf8) }
     init() {}
-    /// A new device's state for nil. Throws ``LdpError`` `storage-corrupt`: what is damaged is never taken for empty.
+    /// A new device's state for nil. Throws ``LdpError`` `storage-corrupt`: what is damaged is never taken for empty; and
+    /// `storage-newer` for what a later version wrote.
     init(stored: Data?) throws {
         guard let stored else { return }
         let body = stored.dropFirst(State.checksumLength)
         try ensure(State.checksum(body) + body == stored, "storage-corrupt")
         let decoder = JSONDecoder()
         decoder.dateDecodingStrategy = .custom { Date(milliseconds: try Int64(from: $0)) }
+        let version = try refused(as: "storage-corrupt") { try decoder.decode(Versioned.self, from: body).version ?? State.newest }
+        try ensure(version <= State.newest, "storage-newer")
         self = try refused(as: "storage-corrupt") { try decoder.decode(State.self, from: body) }
     }
     /// With its checksum.
-    func stored() throws -> Data { try State.checksum(json()) + json() }
+    func stored() throws -> Data {
+        var state = self
+        state.version = State.newest
+        let body = try state.json()
+        return State.checksum(body) + body
+    }
     func json() throws -> Data {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

@@ -66,6 +66,25 @@ private final class Reception: NSObject, URLSessionDataDelegate, @unchecked Send
     }
 }
 
+/// The end of the time that a call may take, by a clock that nobody sets.
+struct Deadline {
+    private let end: TimeInterval
+    init(in timeout: TimeInterval) { end = monotonic() + timeout }
+    var left: TimeInterval { end - monotonic() }
+    /** Throws ``LdpError/away(code:)`` `timeout` at the end. */ func check() throws { if left <= 0 { throw LdpError.away(code: "timeout") } }
+}
+
+/// What `work` makes within `timeout`. Throws what it throws, and `timeout`: storages and transports of an app wait for as long as they like.
+func inTime<T>(_ timeout: TimeInterval, _ work: @escaping (Deadline) throws -> T) throws -> T {
+    let (until, done, result) = (Deadline(in: timeout), DispatchSemaphore(value: 0), Guarded<Result<T, any Error>?>(nil))
+    Thread {
+        result.value = Result { try work(until) }
+        done.signal()
+    }.start()
+    guard done.wait(timeout: .now() + timeout) == .success, let result = result.value else { throw LdpError.away(code: "timeout") }
+    return try result.get()
+}
+
 /// One aggregator, as the device asks it.
 struct Network {
     let transport: any Transport, policy: Policy
@@ -75,20 +94,23 @@ struct Network {
         let (headers, longest) = (["Content-Type": mediaType], Network.largestAnswer)
         return send(Request(url: url, headers: headers, body: body, timeout: policy.requestTimeout, longest: longest))
     }
-    /// The bytes at an address, tried a few times. Throws ``LdpError/away(code:)``.
-    func get(_ url: String, longest: Int) throws -> Data {
+    /// The bytes at an address, tried a few times until then. Throws ``LdpError/away(code:)``, `timeout` at the end of the time.
+    func get(_ url: String, longest: Int, _ until: Deadline) throws -> Data {
         for tries in 1... {
-            if tries > 1 { Thread.sleep(forTimeInterval: policy.backoffBase) }
-            let answer = send(Request(url: url, headers: [:], body: nil, timeout: policy.requestTimeout, longest: longest))
+            if tries > 1 { Thread.sleep(forTimeInterval: max(0, min(policy.backoffBase, until.left))) }
+            try until.check()
+            let wait = min(policy.requestTimeout, until.left)
+            let answer = send(Request(url: url, headers: [:], body: nil, timeout: wait, longest: longest))
             if let answer, answer.status == 200 { return answer.body }
             let isLater = answer.map { $0.status >= 500 || $0.status == 429 } ?? true
+            if isLater { try until.check() }
             if !isLater || tries == fetchTries { throw LdpError.away(code: reason(of: answer)) }
         }
         preconditionFailure("it ends after the last try")
     }
     /// How a campaign stands, in one short try; nil where that is not said.
-    func state(_ url: String) -> Data? {
-        let (wait, longest) = (min(policy.requestTimeout, stateWait), Network.largestState)
+    func state(_ url: String, wait: TimeInterval) -> Data? {
+        let (wait, longest) = (min(policy.requestTimeout, stateWait, wait), Network.largestState)
         let answer = send(Request(url: url, headers: [:], body: nil, timeout: wait, longest: longest))
         return answer.flatMap { $0.status == 200 && $0.body.count <= longest ? $0.body : nil }
     }

@@ -131,7 +131,7 @@ final class Thousand {
         let ends: [(String, Refusal)] = [("closed", .closed), ("full", .full), ("deleted", .deleted)]
         for (number, device) in devices.enumerated() {
             state.value = ends[number % 3].0
-            guard case .nothing(ends[number % 3].1, problem: nil) = try own(device).nextStep() else {
+            guard case .nothing(ends[number % 3].1.rawValue) = try own(device).nextStep() else {
                 throw Failed(description: "\(number) was asked")
             }
             try equal(try device.ledger().totalEpsilon, 0)

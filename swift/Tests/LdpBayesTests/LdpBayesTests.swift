@@ -15,5 +15,6 @@ final class LdpBayesTests: XCTestCase {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         defer { try? FileManager.default.removeItem(at: folder) }
         try Promises(vectors: vectors, folder: folder).all()
+        try Faults(vectors: vectors, folder: folder).all()
     }
 }

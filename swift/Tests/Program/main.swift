@@ -13,8 +13,13 @@ case "lines":
     let lines = Lines()
     eachLine(lines.answer)
 case "deliver": told { try deliver(arguments[1], arguments[2], URL(fileURLWithPath: arguments[3])) }
+case "decide": told { try decide(URL(fileURLWithPath: arguments[1]), URL(fileURLWithPath: arguments[2])) }
 case "promises":
-    told { try Promises(vectors: URL(fileURLWithPath: arguments[1]), folder: URL(fileURLWithPath: arguments[2])).all() }
+    told {
+        let (vectors, folder) = (URL(fileURLWithPath: arguments[1]), URL(fileURLWithPath: arguments[2]))
+        try Promises(vectors: vectors, folder: folder).all()
+        try Faults(vectors: vectors, folder: folder).all()
+    }
 case "no-randomness": withoutRandomness()
 case "arithmetic": eachLine(arithmetic)
 case "hashes": eachLine { hex(sha256($0.entries![1].bytes)) + " " + hex(hmac($0.entries![0].bytes, $0.entries![1].bytes)) }
@@ -52,7 +57,7 @@ func deliver(_ url: String, _ id: String, _ folder: URL) throws {
     let device = try Device(FileStorage(folder: folder), maxTotalEpsilon: 100, policy: policy)
     let campaign = try device.campaign(url, id: id, maxEpsilon: 100)
     steps: while true {
-        switch try campaign.nextStep() {
+        switch campaign.nextStep() {
         case .ask: try campaign.grant()
         case .contribute: _ = try campaign.contribute(["u": ["1", "2"].randomElement()!], label: ["a", "b"].randomElement()!)
         case .nothing: break steps
@@ -60,6 +65,16 @@ func deliver(_ url: String, _ id: String, _ folder: URL) throws {
     }
     let done = device.runOnce(timeout: 30)
     print("\(try campaign.status().fate!.rawValue) \(done) [\(try device.sent().map { $0.id + $0.payload }.joined(separator: ", "))]")
+}
+
+/// Why nothing is to be done about a document with this folder: before, and after a yes.
+func decide(_ document: URL, _ folder: URL) throws {
+    let campaign = try Campaign(document: try Data(contentsOf: document))
+    let own = try Device(folder: folder, maxTotalEpsilon: 100).campaign("http://127.0.0.1:1", id: campaign.id, maxEpsilon: 100)
+    try own.load(campaign.document)
+    for step in [own.nextStep(), own.decide(true)] {
+        if case .nothing(let reason) = step { print(reason) } else { print("goes on") }
+    }
 }
 
 /// In a process to which the system gives no random bytes.
