@@ -1,12 +1,10 @@
 """Sealed uploads on their way through a relay (RFC 9458, section 6.2): kept, mixed and forwarded, and never read.
 
-A sealed upload waits in the relay's queue as a report does, under an id that is a hash of it. What was sealed looks
-like what was drawn by lot, and so does the order of a batch, which is that of the ids; and what somebody has seen and
-sends again is the same upload. Nothing of it is sent but the bytes that a device sealed.
+A sealed upload waits as a report does, under an id that is a hash of it: what somebody has seen and sends again is the
+same upload, and the order of a batch, which is that of the ids, looks like one drawn by lot.
 
-All of a campaign's have one length, which the document tells: what has another was sent to fill the relay, or by an app
-whose length it was not told. Else as many lengths as may be gathered at a time were soon taken, each by one piece of
-garbage that waits for others for ever.
+All of a campaign's have one length, which the document tells; another was sent to fill the relay, or by an app whose
+length it was not told.
 """
 
 from __future__ import annotations
