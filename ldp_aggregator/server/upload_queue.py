@@ -185,7 +185,8 @@ LEAST_BEAT_SECONDS: Final = 1.0
 
 LEAST_SECONDS: Final = 0.003
 """From the start of a commit to that of the next, where several upload: a commit costs as much as some ten uploads,
-nearly whatever is in it. Whoever comes to an idle server, or sends one upload after another alone, is committed at once.
+nearly whatever is in it. Whoever comes to an idle server, or sends one upload after another alone, is committed at
+once.
 """
 LONGEST_SECONDS: Final = 0.01
 ENOUGH: Final = 32
