@@ -29,12 +29,10 @@ def main() -> None:
     url, campaign_id = sys.argv[1:3]
     device = Device(STORAGE, max_total_epsilon=4)
     campaign = device.campaign(url, campaign_id, max_epsilon=2)
-    if campaign.next_step() == "ask":
-        if ask(campaign):
-            campaign.grant()
-        else:
-            campaign.withdraw()
-    if campaign.next_step() == "contribute":
+    step = campaign.next_step()
+    if step.step == "ask":
+        step = campaign.decide(ask(campaign))
+    if step.step == "contribute":
         campaign.contribute(RECORD, LABEL)
     if campaign.consented:
         print("delivered" if device.run_once(timeout=20) else "not delivered yet, run me again later")

@@ -1,5 +1,6 @@
 from ldp_client.answering import perturb as perturb
 from ldp_client.campaign import DeviceCampaign as DeviceCampaign
+from ldp_client.campaign import NextStep as NextStep
 from ldp_client.classifier import Classifier as Classifier
 from ldp_client.delivery.rights import SentReport as SentReport
 from ldp_client.delivery.schedule import Event as Event

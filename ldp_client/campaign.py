@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from ldp_client import ledger
 from ldp_client.delivery.queue import Outbox, stored_token, token_key
 from ldp_client.delivery.schedule import REPORT_OVERHEAD, Event, Place
 from ldp_client.delivery.status import Status, Withdrawal, campaign_status
-from ldp_client.errors import ConsentError, RefusedError, StorageError, TransportError
+from ldp_client.errors import ConsentError, RefusedError, StorageError
 from ldp_client.ledger import Consent, Installation, Receipt, read_installation, write_installation
 from ldp_client.network.aggregator import Aggregator, Document, Standing
-from ldp_client.policy import CLOSE_TIMEOUT, CLOSING_GRACE, STORAGE_WAIT, Policy
+from ldp_client.policy import ASKING_WAIT, CLOSE_TIMEOUT, CLOSING_GRACE, STORAGE_WAIT, Policy
 from ldp_client.refusals import NOT_YET, Caps, refusal
 from ldp_client.runtime import seconds_left, within
 from ldp_client.storage.contract import MARK, Transaction, pack
+from ldp_protocols.errors import LdpError
 
 if TYPE_CHECKING:
     from ldp_client.classifier import Classifier
@@ -26,17 +27,25 @@ if TYPE_CHECKING:
     from ldp_protocols.document.model import Model
     from ldp_protocols.document.schema import Label
 
-ASK: Final = "ask"
-TOKEN: Final = "token"  # noqa: S105 - a word
-CONTRIBUTE: Final = "contribute"
-NOTHING: Final = "nothing"
-
 OTHER_RECIPIENT: Final = "other-recipient"
 _AGREEABLE: Final = (OTHER_RECIPIENT, NOT_YET)
 """Why a device does not answer now, and a person may agree all the same."""
 
 _CONSENT_WAIT: Final = 1.0
 """Seconds to wait for others that have the file, to learn whether a model may be stored; it is used in any case."""
+
+
+class NextStep(NamedTuple):
+    """An app's next step in one campaign, and the reason for it.
+
+    ``reason`` is None where the step needs none. To ``ask`` it is ``other-recipient`` where the person has agreed to
+    another URL. For ``nothing`` it is ``answered``, ``declined``, or the code of what stands against answering: one of
+    :data:`ldp_client.errors.REFUSALS`, ``STORAGE_PROBLEMS`` or ``TRANSPORT_PROBLEMS``, that of a document that is none,
+    ``unexpected`` for an error that is none of this package's.
+    """
+
+    step: Literal["ask", "token", "contribute", "nothing"]
+    reason: str | None = None
 
 
 class DeviceCampaign:
@@ -67,7 +76,7 @@ class DeviceCampaign:
 
     # What it is
 
-    def fetch(self, *, timeout: float = 30.0) -> Campaign:
+    def fetch(self, *, timeout: float = ASKING_WAIT) -> Campaign:
         """The verified campaign: at hand, or fetched. Nothing is stored before :meth:`grant`, but for the directory of
         a publisher.
 
@@ -91,41 +100,57 @@ class DeviceCampaign:
         """
         return self._document.load(document)
 
-    def next_step(self, *, timeout: float = 30.0) -> str:
-        """Return what an app has to do now: ``"ask"``, ``"token"``, ``"contribute"`` or ``"nothing"``. Call it at every
-        start.
+    def next_step(self, *, timeout: float = ASKING_WAIT) -> NextStep:
+        """Return what an app has to do now, and why. Call it at every start; it never raises.
 
-        ``"ask"``: show the person :meth:`fetch`'s title, purpose and ``realised_epsilon``; then :meth:`grant` for a
-        yes, :meth:`withdraw` for a no. Both are remembered, and nobody is asked again. ``"token"``, in a campaign with
-        an issuer: the person has agreed; call :meth:`obtain_token`. ``"contribute"``: the person has
-        agreed, and no answer is given yet; in a campaign with windows, this device's is open. ``"nothing"``: answered,
-        declined, switched off, refused (:meth:`refusal` says why, and when this device's window opens), or the campaign
-        cannot be had at the moment: :meth:`status` then tells the ``problem``.
-
-        Raises DocumentError and StorageError, as :meth:`fetch` does.
+        ``ask``: show the person :meth:`fetch`'s title, purpose and ``realised_epsilon``, :meth:`decide` by what they
+        say. A yes and a no are remembered, and nobody is asked again. ``token``, in a campaign with an issuer: the
+        person has agreed; call :meth:`obtain_token`. ``contribute``: the person has agreed, and no answer is given yet;
+        in a campaign with windows, this device's is open. ``nothing``: answered, declined, switched off, refused
+        (:meth:`refusal` says when this device's window opens), or it cannot be told, or not be kept, at the moment:
+        call it again at the next start.
         """
-        with within(timeout):
-            with self._install.storage.transaction(write=False) as transaction:
-                device = self._device(transaction)
-            consent = self._install.permits.consent(device, self._place)
-            declined = consent is None and (self.id in device.consents or self._place in self._install.permits.revoked)
-            if declined or device.receipt(self.id) is not None:
-                return NOTHING
-            try:
-                refused = self.refusal(timeout=timeout)
-            except TransportError as error:
-                self._install.sender.note(self._place, error.code)
-                return NOTHING
-            self._install.sender.note(self._place, None)
-            if refused is not None and refused.code not in _AGREEABLE:
-                return NOTHING
-            if consent is None or (refused is not None and refused.code == OTHER_RECIPIENT):
-                return ASK
-            if self._lacks_token():
-                return TOKEN
-            return CONTRIBUTE if refused is None else NOTHING
+        return self._step(lambda: None, timeout)
 
-    def refusal(self, *, timeout: float = 30.0) -> RefusedError | None:
+    def decide(self, agreed: bool, *, timeout: float = ASKING_WAIT) -> NextStep:
+        """Take the person's answer to ``ask``, by :meth:`grant` or :meth:`withdraw`; the next step, which it is what to
+        do now. Never raises: where the answer could not be kept, the reason says why, and the person is asked again.
+        """
+        return self._step(self.grant if agreed else self.withdraw, timeout)
+
+    def _step(self, first: Callable[[], object], timeout: float) -> NextStep:
+        problem = None
+        try:
+            with within(timeout):
+                first()
+                step = self._next_step()
+        except Exception as error:  # Whatever it is, it must not stop the app at every start.
+            problem = error.code if isinstance(error, LdpError) else "unexpected"
+            step = NextStep("nothing", problem)
+        self._install.sender.note(self._place, problem)
+        return step
+
+    def _next_step(self) -> NextStep:
+        install = self._install
+        with install.storage.transaction(write=False) as transaction:
+            device = self._device(transaction)
+        consent = install.permits.consent(device, self._place)
+        if device.receipt(self.id) is not None:
+            return NextStep("nothing", "answered")
+        if consent is None and (self.id in device.consents or self._place in install.permits.revoked):
+            return NextStep("nothing", "declined")
+        refused = self.refusal(timeout=seconds_left(ASKING_WAIT))
+        code = None if refused is None else refused.code
+        if code is not None and code not in _AGREEABLE:
+            return NextStep("nothing", code)
+        install.check_room()
+        if consent is None or code == OTHER_RECIPIENT:
+            return NextStep("ask", code if consent else None)
+        if self._lacks_token():
+            return NextStep("token")
+        return NextStep("contribute") if code is None else NextStep("nothing", code)
+
+    def refusal(self, *, timeout: float = ASKING_WAIT) -> RefusedError | None:
         """Return why this device would refuse the campaign, None where it would answer: to know before asking anybody.
 
         The error is what :meth:`contribute` would raise; ``code`` and ``str()`` say why. Raises what :meth:`fetch`
@@ -171,7 +196,7 @@ class DeviceCampaign:
 
     # Consent
 
-    def grant(self, *, timeout: float = 30.0) -> None:
+    def grant(self, *, timeout: float = ASKING_WAIT) -> None:
         """The person has agreed to this campaign, and to sending the answer to this URL.
 
         Keeps a copy of what was agreed to, and the document, so that contributing later needs no network. Raises what
@@ -418,7 +443,8 @@ class DeviceCampaign:
             return RefusedError("switched-off", "contributing is switched off on this device")
         consent = device.consent(self.id)
         if consent is not None and consent.url != self._url:
-            return RefusedError(OTHER_RECIPIENT, "the person agreed to another URL; grant() asks for this one")
+            other = RefusedError(OTHER_RECIPIENT, "the person agreed to another URL; grant() asks for this one")
+            return self._standing.refusal() or other
         if campaign.gateway is not None and (code := install.permits.unsealable()):
             return RefusedError(code)
         unsigned = self._aggregator.refusal(transaction)
@@ -428,15 +454,16 @@ class DeviceCampaign:
 
     def _hear(self, campaign: Campaign) -> None:
         """Hear how the campaign stands, unless this device has answered it or never will. Where answers are sealed the
-        aggregator is not asked: it would see the address that the relay hides.
+        relay is asked: the aggregator would see the address that the relay hides.
         """
-        if campaign.gateway is not None:
+        relay = self._install.permits.relay if campaign.gateway else ""
+        if campaign.gateway and not relay:
             return
         with self._install.storage.transaction(write=False) as transaction:
             device = self._device(transaction)
             if device.receipt(self.id) is not None or self._install.permits.asleep(transaction):
                 return
-        self._standing.hear(keep=self._install.permits.consent(device, self._place) is not None)
+        self._standing.hear(relay, keep=self._install.permits.consent(device, self._place) is not None)
 
 
 def _room_for(campaign: Campaign) -> tuple[int, int]:

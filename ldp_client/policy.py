@@ -22,11 +22,14 @@ POISON_STATUSES: Final = frozenset({400, 415, 422})
 """Something in the upload can never be accepted: halve it until one report is left, and quarantine that one."""
 
 TERMINAL_STATUSES: Final = frozenset({404, 409, 410, 451})
-"""The campaign takes no reports any more (or never did); they are dropped: at 410 (it was deleted) at once, else once
-that was heard twice, :data:`SECOND_WORD` apart."""
+"""The campaign takes no reports any more (or never did); they are dropped: at 410 (it was deleted), and where the bytes
+themselves are wrong, at once, else once that was heard twice, :data:`SECOND_WORD` apart."""
+
+CONFLICT: Final = "conflicting-report"
+"""The server has other bytes under a report's id: that stays so."""
 
 PASSING_CODES: Final = frozenset({"campaign-closed", "campaign-full", "window-over"})
-"""Codes of single reports that a wrong clock may give: they, too, count once they were heard twice."""
+"""Codes of single reports that a wrong clock may give: where all of an upload have one, it has to be heard twice."""
 
 SECOND_WORD: Final = 86400.0
 """Seconds between the first final word and the one that counts: a server's clock or folder may be wrong for a day."""
@@ -108,6 +111,9 @@ FETCH_TRIES: Final = 3
 FETCH_BACKOFF_BASE: Final = 0.2
 FETCH_LONGEST_WAIT: Final = 5.0
 """Whatever Retry-After says: the app is waiting."""
+
+ASKING_WAIT: Final = 5.0
+"""Seconds that a call waits before anybody has agreed, unless told otherwise: an app starts, or a person waits."""
 
 STATE_AGE: Final = 86400.0
 """Seconds of a day, on which it is asked once how a campaign stands."""

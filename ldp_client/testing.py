@@ -141,8 +141,11 @@ class FakeServer:
 
     def _get(self, path: str) -> Answer:
         parts = path.strip("/").split("/")
-        if parts[:2] == ["v1", "directories"] and parts[2] in self._directories:
-            return Answer(headers={"Content-Type": "application/json"}, body=self._directories[parts[2]])
+        if parts[:2] == ["v1", "directories"] and len(parts) == 3:
+            directory = self._directories.get(parts[2])
+            if directory is None:
+                return Answer(404, "no-directory")
+            return Answer(headers={"Content-Type": "application/json"}, body=directory)
         if parts[:2] != ["v1", "campaigns"] or len(parts) not in {3, 4}:
             return Answer(404, "not-found")
         campaign = self._campaigns.get(parts[2])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import urllib.request
 from collections.abc import Iterator
@@ -52,6 +53,9 @@ def test_the_demonstration_takes_a_table_of_your_own_and_says_what_must_be_repla
     command = [*DEMO, "--data", table, "--label", "sold", "--devices", "100", "--seed", "1"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert "96 of its people are resampled to 100 devices" in done.stdout
+    _, accuracies = done.stdout.split("  Accuracy on the 24 people held out\n")
+    for told in ("always yes", "learned from the devices' reports", "the same, learned without privacy"):
+        assert re.search(rf"^    [01]\.\d{{3}} ± 0\.\d{{3}}  {told}", accuracies, re.MULTILINE), told
     assert "size: the bounds 0 to 60 were read off the data" in done.stderr
     assert "colour: the 2 values were read off the data" in done.stderr
 

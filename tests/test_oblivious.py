@@ -61,6 +61,15 @@ def test_a_relay_that_is_killed_loses_nothing_and_what_it_mixed_unread_hides_eac
     assert told["guarantee"]["reports"] == BATCH
 
 
+def test_who_is_new_after_a_closing_hears_it_from_the_relay_and_spends_nothing(served, tmp_path):
+    with served.relay(served.campaign, tmp_path, BATCH) as relay:
+        served.ask("campaign", "close", served.campaign)
+        device = Device(":memory:", max_total_epsilon=10, relay=relay + "/ohttp")
+        joined = device.campaign(served.daemon.public, served.campaign, max_epsilon=10)
+        assert (joined.next_step().step, joined.refusal().code) == ("nothing", "campaign-closing")
+        assert joined.status().epsilon == 0.0
+
+
 def test_anybodys_relay_does_and_sees_nothing_that_two_answers_share_and_what_it_repeats_is_counted_once(served):
     """But for one length, and one header."""
     with forwarding(served.daemon.public + "/v1/ohttp", times=3) as (relay, seen):

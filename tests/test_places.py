@@ -1,21 +1,12 @@
 """A newcomer finds what the pages name: paths exist, the README has every top-level folder, tests mirror packages."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 from installing import REPOSITORY
+from places import FILES, FOLDERS, PACKAGES, mirrored
 
-TRACKED = subprocess.run(
-    ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-    cwd=REPOSITORY,
-    capture_output=True,
-    text=True,
-    check=True,
-).stdout.split("\n")
-FILES = {name for name in TRACKED if (REPOSITORY / name).is_file()}
-FOLDERS = {str(parent) for name in FILES for parent in Path(name).parents} - {"."}
 PAGES = sorted(name for name in FILES if name.endswith(".md"))
 TOPS = sorted({name.partition("/")[0] for name in FILES if "/" in name} - {".ci"})
 
@@ -23,7 +14,6 @@ NAMED = re.compile(r"`(?:\.\./)?((?:[\w.-]+/)+[\w.-]*)`")
 """A path in a page: words with slashes between back-ticks."""
 MADE = ("build/", "dist/", ".venv/", "node_modules/", "tests/releases")
 """What a build or the first release makes is in no checkout."""
-PACKAGES = {"ldp_client": "", "ldp_aggregator": "", "ldp_protocols": "protocols/", "ldp_simulations": "simulations/"}
 OLD = re.compile(
     r"python3? -m (?:simulations|ldp_client(?!\.)|ldp_aggregator|ldp_simulations)\b"
     r"|(?:from|import) (?:protocols|simulations)\b|\b(?<![\w/.-])(?:protocols|simulations)\.(?!md\b)[a-z_]\w*"
@@ -90,23 +80,6 @@ WHOLE = {
     "ldp_protocols/test_vectors.py": "protocols/vectors",
 }
 """Tests below a package's folder that are of no single module or folder, each with what it is of."""
-
-
-def mirrored(test: str) -> str | None:
-    """The module or folder that a test below ``tests`` is named after: ``test_x.py`` and ``test_x_subject.py`` are of
-    ``x`` in the folder that mirrors theirs, or of that folder.
-    """
-    folder, _, name = test.rpartition("/")
-    words = name.removeprefix("test_").removesuffix(".py").split("_")
-    package = folder.partition("/")[0]
-    place = PACKAGES[package] + folder
-    for length in range(len(words), 0, -1):
-        named = "_".join(words[:length])
-        if f"{place}/{named}.py" in FILES or f"{place}/{named}" in FOLDERS:
-            return f"{place}/{named}"
-        if place in FOLDERS and f"/{place}".endswith(f"/{named}"):
-            return place
-    return None
 
 
 def test_every_test_below_a_package_is_named_after_the_module_or_folder_that_it_mirrors():

@@ -61,7 +61,7 @@ async def test_a_store_opens_with_its_counts_and_its_model(release, campaign):
 def test_a_device_that_has_answered_does_not_answer_again(release, campaign):
     with Device(release / "device.db", max_total_epsilon=2.0) as device:
         joined = device.campaign((release / "address.txt").read_text(), campaign.id, max_epsilon=2.0)
-        assert joined.next_step() == "nothing"
+        assert joined.next_step().step == "nothing"
         assert campaign.title in str(device.ledger())
         assert joined.status().sent == len(campaign.groups)
 

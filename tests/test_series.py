@@ -61,7 +61,7 @@ class Person:
         if self.is_off and window == self.window:
             return "off"
         device, part = self.start()
-        step = part.next_step()
+        step = part.next_step().step
         if step == "contribute":
             part.contribute({"sky": self.sky}, "yes" if self.sky == "clouds" else "no")
         device.run_once(0.2 if self.ahead > timedelta(0) else PATIENCE)
@@ -115,4 +115,4 @@ async def test_everybody_who_is_on_answers_once_whatever_clocks_networks_and_res
         unheard = {"arrived", "on-its-way", "refused"}
         fates = {None} if one.is_off else unheard if one.ahead > timedelta(0) else {"arrived"}
         assert part.fate in fates
-        assert part.next_step() == "nothing"
+        assert part.next_step().step == "nothing"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from recording_coins import RecordingCoins
 from value_vectors import values
+from vector_answers import answers
 from vector_campaigns import campaigns
 from vector_directories import directories
 from vector_documents import documents
@@ -218,6 +219,7 @@ def generate():
         "training.json": {"accepted": trained, "impossible": impossible(), "refused": models(trained)},
         "values.json": values(),
         "directories.json": directories(),
+        "answers.json": answers(),
     }
 
 

@@ -383,8 +383,8 @@ test("a report in the middle of two final words is given up when the second does
   server.intercept = (method) => (method === "POST" ? answer() : undefined);
   await device.runOnce(0);
   answer = () => Promise.reject(new TypeError("no network"));
-  for (let hours = 0; hours < 50; hours++, now += HOUR) {
+  for (let hours = 0; hours < 170; hours++, now += HOUR) {
     await device.runOnce(0);
-    assert.equal((await campaign.status()).fate, hours <= 48 ? "on-its-way" : "expired", `after ${hours} hours`);
+    assert.equal((await campaign.status()).fate, hours <= 168 ? "on-its-way" : "expired", `after ${hours} hours`);
   }
 });

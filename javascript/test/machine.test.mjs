@@ -108,7 +108,7 @@ test("a campaign that takes no reports any more ends them once it was heard twic
   ]) {
     const one = entry();
     assert.deepEqual(told(one, [word, 0], [word, DAY - 1]), [3, "on-its-way"], code);
-    assert.deepEqual([one.problem, one.retries, one.due], [code, 2, NOW + DAY - 1 + 1000]);
+    assert.deepEqual([one.problem, one.retries, one.due], [code, 2, NOW + DAY - 1 + 6 * 36e5]);
     assert.deepEqual(told(one, [word, DAY]), [0, "refused"], code);
     assert.deepEqual(replies(one), [code, code, code]);
   }

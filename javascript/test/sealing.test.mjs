@@ -85,6 +85,7 @@ class Gate {
   answer = undefined;
 
   fetch = async (url, init) => {
+    if (url.endsWith("/state")) return new Response('{"state": "open"}');
     this.requests.push({ url, ...init });
     return (await this.answer?.(init.body)) ?? new Response(await this.opened(init.body), OHTTP);
   };

@@ -142,6 +142,10 @@ class Archive:
             self._place.put(file.published, encode_file(_gathered(file.campaign, accepted.blocks)))
         self._place.remove(file.pending)
 
+    def left(self, campaign_id: str) -> int:
+        """Count the files that a process has left pending of a campaign."""
+        return sum(name.endswith(SUFFIX) for name in self._place.names(f"{campaign_id}/{PENDING}"))
+
     def pending(self, campaign: Campaign) -> list[PendingFile]:
         """Read what a process has left of a campaign."""
         found = []

@@ -14,6 +14,7 @@ from ldp_aggregator.cli.common import (
     add_command,
     add_group,
     add_id,
+    check_receivable,
     read_file,
     say_table,
     settings_of,
@@ -57,6 +58,11 @@ def add_commands(groups: Groups) -> None:
         choices=tuple(UPLOADING),
         metavar="SCOPE",
         help="take uploads with a token of this scope only: device or relay",
+    )
+    create.add_argument(
+        "--elsewhere",
+        action="store_true",
+        help="another server holds the key of the draft's gateway, and opens answers",
     )
     add_json(add_command(commands, "list", _list, "", "--json", text="list the campaigns, oldest first"))
     text = "show a campaign: its state and its questions"
@@ -115,6 +121,8 @@ def _compile(path: Path) -> Campaign:
 def _create(options: argparse.Namespace) -> None:
     campaign = _compile(options.draft)
     check_kind(campaign, federated=options.federated, max_reports=options.max_reports)
+    if not options.elsewhere:
+        check_receivable(campaign, settings_of(options))
 
     async def work(store: Store) -> bool:
         await store.create_campaign(
@@ -246,9 +254,15 @@ def _reopen(options: argparse.Namespace) -> None:
 
 
 def _seal(options: argparse.Namespace, *, at_once: bool = False) -> None:
-    state = act_on(
-        options, "seal campaign", [options.id], lambda store: store.seal_campaign(options.id, at_once=at_once)
-    )
+    settings = settings_of(options)
+
+    async def seal(store: Store) -> CampaignState:
+        archive = await archive_of(store, settings)
+        if archive is not None:
+            goes_along(store, archive)
+        return await store.seal_campaign(options.id, at_once=at_once)
+
+    state = act_on(options, "seal campaign", [options.id], seal)
     say(f"sealed with {state.reports} reports; their ids are gone")
 
 

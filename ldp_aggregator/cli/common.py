@@ -15,8 +15,9 @@ from urllib.parse import urlsplit
 from ldp_aggregator.learning.published import PublishedGuarantee, Relayed
 from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.service.settings import Settings, read_settings
+from ldp_aggregator.service.signing import held_gateways
 from ldp_aggregator.store import Store, open_store
-from ldp_protocols import DraftError
+from ldp_protocols import Campaign, DraftError
 from ldp_protocols.command_line import Groups, say
 
 Result = TypeVar("Result")
@@ -94,6 +95,16 @@ def settings_of(options: argparse.Namespace) -> Settings:
     """The settings: flags over environment over file."""
     flags = {name: getattr(options, name, None) for name in Settings.model_fields}
     return read_settings(getattr(options, "config", None), flags)
+
+
+def check_receivable(campaign: Campaign, settings: Settings) -> None:
+    """Refuse to publish what no server with these settings could open the answers to. Raises DraftError, and
+    DocumentError where the file of keys cannot be read.
+    """
+    from ldp_aggregator.service.drafts import check_gateway
+
+    if campaign.gateway is not None and not settings.gateway_elsewhere:
+        check_gateway(campaign, held_gateways(settings.gateway_key))
 
 
 def with_store(

@@ -21,7 +21,8 @@ from urllib.request import urlopen
 from prometheus_client.parser import text_string_to_metric_families
 
 from ldp_aggregator.cli.common import CommandError, add_command, say_table, settings_of, with_recorded, with_store
-from ldp_aggregator.service.rights import local_actor, recorded
+from ldp_aggregator.service.rights import BACKED_UP, local_actor, recorded
+from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Act, Damage, SqliteStore, Store, StoreError, check_driver, open_store
 from ldp_aggregator.store.backup import combine_stores, copy_store, restore_store
 from ldp_aggregator.store.contract import CampaignState, Restored, utc_now
@@ -77,18 +78,33 @@ def _status(options: argparse.Namespace) -> int:
         last = _look(url)
     except (OSError, ValueError) as error:
         wrong.append(f"nothing answers at {url}: {getattr(error, 'reason', error)}")
+    campaigns: list[CampaignState] = []
+    here = ""
     try:
-        campaigns = with_store(options, lambda store: store.campaigns(), read_only=True)
+        campaigns, here = with_store(options, _campaigns_and_id, read_only=True)
+        wrong += _another_store(last, here)
     except StoreError as error:
-        campaigns = []
         wrong.append(str(error))
     wrong += _warnings(last)
     say(f"{url}: {'not healthy' if wrong else 'healthy'}")
     for reason in wrong:
         say(f"  {reason}")
-    for line in (*_lines(first, last), *_campaign_lines(campaigns)):
+    for line in (*_lines(first, last), *([f"store     {here}"] if here else []), *_campaign_lines(campaigns)):
         say(line)
     return 1 if wrong else 0
+
+
+async def _campaigns_and_id(store: Store) -> tuple[list[CampaignState], str]:
+    return await store.campaigns(), (await store.origin()).generation
+
+
+def _another_store(seen: Scrape, here: str) -> list[str]:
+    """Say that what answers serves another store than the one whose campaigns are listed."""
+    served = {sample.labels["store"] for sample in seen.samples if sample.name == "ldp_store_info"}
+    if not served or here in served:
+        return []
+    told = "--config, --data or --database names this one, --operations asks that server"
+    return [f"what answers serves the store {', '.join(sorted(served))}, and the campaigns are of {here}: {told}"]
 
 
 def _not_ready(url: str) -> list[str]:
@@ -119,6 +135,9 @@ def _warnings(seen: Scrape) -> Iterator[str]:
             yield f"campaign {sample.labels['campaign']} cannot be counted: docs/runbook.md#campaignfailing"
         if sample.name == "ldp_gateway_key_missing":
             told = "is sealed to a gateway's key that this server does not have: docs/runbook.md#gatewaykeymissing"
+            yield f"campaign {sample.labels['campaign']} {told}"
+        if sample.name == "ldp_campaign_unsigned":
+            told = "is named by no directory of a publisher: docs/runbook.md#campaignunsigned"
             yield f"campaign {sample.labels['campaign']} {told}"
     for free in seen.values("ldp_free_bytes"):
         if free < LEAST_FREE:
@@ -216,8 +235,13 @@ def add_commands(groups: Groups) -> None:
         action="store_true",
         help="merge sealed campaigns, too; their ids are gone, so that no report is in both stores is your word",
     )
-    backup = add_command(groups, "backup", _backup, "/backups/monday")
-    backup.add_argument("output", type=Path, metavar="FOLDER", help="the new data folder")
+    backup = add_command(groups, "backup", _backup, "/backups/monday", "--made-elsewhere")
+    backup.add_argument("output", type=Path, nargs="?", metavar="FOLDER", help="the new data folder")
+    backup.add_argument(
+        "--made-elsewhere",
+        action="store_true",
+        help="copy nothing: write down that PostgreSQL's own tools have just made a backup, for the alert NoBackup",
+    )
     examples = ("/backups/monday --data /var/lib/ldp-aggregator", "--in-place --database postgresql://localhost/ldp")
     restore = add_command(groups, "restore", _restore, *examples)
     restore.add_argument(
@@ -281,13 +305,29 @@ def _merge(options: argparse.Namespace) -> None:
 
 def _backup(options: argparse.Namespace) -> None:
     settings = settings_of(options)
+    if (options.output is None) != options.made_elsewhere:
+        raise argparse.ArgumentTypeError("backup takes the new folder, or --made-elsewhere for a database")
+    if options.made_elsewhere:
+        _note_backup(options, settings)
+        return
     if settings.database is not None:
         raise CommandError(
-            "the store is a PostgreSQL database, which this does not copy; use pg_dump or a base backup "
-            "(for the embedded store, leave LDP_AGGREGATOR_DATABASE and database unset)"
+            "the store is a PostgreSQL database, which this does not copy; use pg_dump or a base backup, and then "
+            "backup --made-elsewhere (for the embedded store, leave LDP_AGGREGATOR_DATABASE and database unset)"
         )
     asyncio.run(_recorded_copy(settings.data, options.output))
     say(f"the store is copied to {options.output}")
+
+
+def _note_backup(options: argparse.Namespace, settings: Settings) -> None:
+    if settings.database is None:
+        raise CommandError("the store is a folder, of which 'ldp-aggregator backup FOLDER' makes the backup")
+
+    async def made(_: Store) -> None:
+        """It is there already."""
+
+    with_recorded(options, made, BACKED_UP, detail="made elsewhere")
+    say("the backup is in the log")
 
 
 async def _recorded_copy(data: Path, output: Path) -> None:
@@ -296,7 +336,7 @@ async def _recorded_copy(data: Path, output: Path) -> None:
     try:
         store = await open_store(data, create=False)
         try:
-            async with recorded(store, local_actor(), "back up store", detail=str(output)):
+            async with recorded(store, local_actor(), BACKED_UP, detail=str(output)):
                 begun = True
                 copy_store(data, output)
         finally:

@@ -19,14 +19,15 @@ from ldp_aggregator.cli.common import (
     with_store,
     write_file,
 )
+from ldp_aggregator.service.drafts import gateway_line
 from ldp_aggregator.service.rights import local_actor, make_token, recorded
 from ldp_aggregator.service.signing import (
+    append_gateway_key,
     described,
-    gateway_of,
+    held_gateways,
     make_gateway_key,
     make_key,
     public_key,
-    read_gateway_seeds,
     read_seed,
     sign_directory,
 )
@@ -75,11 +76,14 @@ def add_commands(groups: Groups) -> None:
     )
     keys = add_group(groups, "key", "create publisher.key")
     text = "make a key in a new file, or leave the one that is there; print the public key for the app"
-    examples = ("publisher.key", "gateway.key --gateway")
+    examples = ("publisher.key", "gateway.key --gateway", "gateway.key --gateway --append")
     create_key = add_command(keys, "create", _create_key, *examples, text=text, store=False)
     create_key.add_argument("file", type=Path, metavar="FILE", help="the key; its owner alone can read it")
     create_key.add_argument(
-        "--gateway", action="store_true", help="one to which devices seal uploads; prints the gateway of a draft"
+        "--gateway", action="store_true", help="one to which devices seal uploads; prints the line for a draft's head"
+    )
+    create_key.add_argument(
+        "--append", action="store_true", help="with --gateway: another one, behind those that the file has"
     )
     text = "sign which campaigns are open for the app, and their models"
     example = "publisher.key --version 7 --expires-in 60 --campaign ID=model.json --output directory.json"
@@ -222,12 +226,18 @@ _ID_CHARACTERS = 43
 
 
 def _create_key(options: argparse.Namespace) -> None:
-    """The public side alone on standard output, so that a script can keep it."""
+    """The public side alone on standard output, so that a script can keep it: a gateway's as a draft has it."""
+    if options.append and not options.gateway:
+        raise argparse.ArgumentTypeError("--append goes with --gateway; a publisher's file has one key")
     try:
-        public = make_gateway_key(options.file).key if options.gateway else make_key(options.file)
+        if options.append and options.file.exists():
+            public = gateway_line(append_gateway_key(options.file))
+            sys.stderr.write("back the file up, and send a running server SIGHUP: it opens with this key then\n")
+        else:
+            public = gateway_line(make_gateway_key(options.file)) if options.gateway else make_key(options.file)
     except FileExistsError:
         if options.gateway:
-            public = gateway_of(read_gateway_seeds(options.file)[-1]).key
+            public = gateway_line(held_gateways(options.file)[-1])
         else:
             public = public_key(read_seed(options.file))
         sys.stderr.write(f"{options.file} is there, and stays as it is; its public key:\n")

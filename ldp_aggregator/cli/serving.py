@@ -15,6 +15,7 @@ from ldp_aggregator.cli.common import (
     CommandError,
     add_command,
     add_store_options,
+    check_receivable,
     read_draft,
     settings_of,
     with_store,
@@ -100,6 +101,7 @@ def _quickstart(options: argparse.Namespace) -> None:
     if "listen" not in settings.model_fields_set:  # Somebody tries it out; on a shared network nobody else is asked in.
         settings = settings.model_copy(update={"listen": HERE})
     campaign = Campaign.compile(read_draft(options.draft) if options.draft else _drafted(options))
+    check_receivable(campaign, settings)
     (width,) = expected_widths(campaign, [options.devices])
     told = f"to ± {100 * width:.1f} points" if width < 1 else "hardly at all: more devices, or a larger epsilon"
     say(f"{options.devices:,} devices would tell the average share of the least precise question {told}.")

@@ -140,6 +140,7 @@ async def _values(visit: Visit, sources: Sources, state: CampaignState, campaign
         "campaign": campaign,
         "document": json.loads(campaign.document),
         "status": status,
+        "is_keyless": state.id in readings.keyless,
         "verdict": _verdict(state, shown, readings, refused, models, liars or 0, status),
         "shown": shown,
         "plot": Markup("") if state.federated else curve(points, title="Reports against time"),
@@ -174,7 +175,7 @@ def _verdict(
         return None
     width = max((one.reached for one in shown.questions if one.is_share and one.reached is not None), default=math.inf)
     return {
-        "health": health(status, state.reports, refused, width, failing=state.id in readings.failing),
+        "health": health(status, state.reports, refused, width, readings.wrong_with(state.id)),
         "quality": quality(models),
         "lies": lies(liars, shown.devices, shown.prior, refused),
     }

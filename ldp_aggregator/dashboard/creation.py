@@ -82,6 +82,8 @@ async def _publish(campaign: Campaign, form: dict[str, str], sources: Sources, a
     most = int(text) if text else None
     try:
         check_kind(campaign, federated=federated, max_reports=most)
+        if form.get("elsewhere") != "yes":
+            sources.check_receivable(campaign)
     except DraftError as error:
         return f"{error}."
     async with recorded(sources.store, actor, "create campaign", campaign.id, campaign.title):
@@ -142,7 +144,5 @@ def _devices(text: str) -> int:
 
 def _form(visit: Visit, form: dict[str, str], problem: str, plan: Preview | None, *, status: int = 200) -> web.Response:
     values = {name: form.get(name, "") for name in FIELDS}
-    federated = form.get("federated") == "yes"
-    return page(
-        "creation.html", status, values=values, federated=federated, problem=problem, plan=plan, **visit.common()
-    )
+    ticked = {name: form.get(name) == "yes" for name in ("federated", "elsewhere")}
+    return page("creation.html", status, values=values, problem=problem, plan=plan, **ticked, **visit.common())

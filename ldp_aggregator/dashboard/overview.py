@@ -54,6 +54,7 @@ class Entry:
     reached: float | None
     points: list[tuple[datetime, int]]
     refused: list[Refused]
+    is_keyless: bool
     problem: str = ""
 
 
@@ -99,14 +100,16 @@ async def _entry(state: CampaignState, sources: Sources, readings: Readings) -> 
     told = thinned(points, IN_A_TABLE)
     status = state.status(sources.clock())
     refused = refused_by(readings, state.id, sources.report_codes, sources.upload_codes)
+    is_keyless = state.id in readings.keyless
     if state.federated:
-        return Entry(state, status, Markup(""), [], None, None, [], refused)
+        return Entry(state, status, Markup(""), [], None, None, [], refused, is_keyless)
     try:
         campaign = await sources.campaign(state.id)
         found = await asyncio.to_thread(_precision, campaign, await sources.store.tally(state.id))
     except Exception as error:  # One damaged campaign hides no other.
-        return Entry(state, status, plot, [], None, None, told, refused, f"It cannot be read: {error}")
-    return Entry(state, status, plot, found, worst(found, reached=False), worst(found, reached=True), told, refused)
+        return Entry(state, status, plot, [], None, None, told, refused, is_keyless, f"It cannot be read: {error}")
+    expected, reached = worst(found, reached=False), worst(found, reached=True)
+    return Entry(state, status, plot, found, expected, reached, told, refused, is_keyless)
 
 
 def _precision(campaign: Campaign, tally: Tally) -> list[Precision]:

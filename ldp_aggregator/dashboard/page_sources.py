@@ -79,7 +79,8 @@ REPORT: Final = "report"
 class Readings:
     """Numbers of a process since it started: reports ``counted``, sent again and ``refused`` by code; commits by how
     long they took (upper bound in seconds to number up to it); requests by route, method and status; what was refused
-    by code, and of each campaign by what it was and code; campaigns that are ``failing`` where others can be counted.
+    by code, and of each campaign by what it was and code; campaigns that are ``failing`` where others can be counted,
+    those that are ``keyless``: nobody opens what is sealed to them, and those that no publisher has signed.
     """
 
     counted: int
@@ -95,6 +96,14 @@ class Readings:
     refusals: Mapping[str, int]
     campaigns: Mapping[str, Mapping[tuple[str, str], int]]
     failing: Collection[str]
+    keyless: Collection[str] = ()
+    unsigned: Collection[str] = ()
+
+    def wrong_with(self, campaign_id: str) -> str:
+        """Return why nothing of an open campaign is counted, "" where nothing is known to be wrong."""
+        if campaign_id in self.failing:
+            return "The store cannot count this campaign: ldp-aggregator fsck says why."
+        return "The key that its answers are sealed to is not here." if campaign_id in self.keyless else ""
 
     @property
     def mean_commit_seconds(self) -> float | None:
@@ -159,7 +168,8 @@ class Sources:
     an answer, ``mutated`` the kind of a change that an operator made. ``report_codes`` and ``upload_codes`` explain the
     codes that refuse reports, and whole uploads; ``body_bytes`` is the longest form that is read. ``is_archived`` says
     whether accepted reports are kept one by one; ``behind_tls`` whether operators come through a proxy that speaks TLS;
-    ``public_pages`` holds pages for everybody as they were drawn.
+    ``check_receivable`` raises DraftError for a campaign of which nobody could open an answer here; ``public_pages``
+    holds pages for everybody as they were drawn.
     """
 
     store: Store
@@ -173,6 +183,7 @@ class Sources:
     report_codes: Mapping[str, str]
     upload_codes: Mapping[str, str]
     body_bytes: int
+    check_receivable: Callable[[Campaign], None] = lambda _campaign: None
     is_archived: bool = False
     behind_tls: bool = False
     clock: Clock = utc_now

@@ -71,6 +71,7 @@ def _sources(context: Context) -> Sources:
         report_codes=REPORT_CODES,
         upload_codes={code: kind.title for code, kind in PROBLEMS.items()},
         body_bytes=context.limits.body_bytes,
+        check_receivable=context.gateway.check_receivable,
         behind_tls=context.settings.admin_behind_tls,
         is_archived=context.settings.archive is not None,
     )

@@ -25,10 +25,11 @@ from ldp_aggregator.server.intake import Intake
 from ldp_aggregator.server.problems import JSON, ProblemError, as_problem
 from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM_TYPE
 from ldp_aggregator.server.upload_queue import ALL_COUNTED, UploadBounds, answer_to
+from ldp_aggregator.service.drafts import check_gateway
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.signing import gateway_of, read_gateway_seeds
 from ldp_aggregator.store.contract import UNKNOWN, Outcome
-from ldp_protocols import DocumentError
+from ldp_protocols import Campaign, DocumentError
 from ldp_protocols.document.gateway import X25519_HKDF_SHA256, Gateway
 from ldp_protocols.oblivious import (
     ENC_BYTES,
@@ -178,12 +179,9 @@ class GatewayKeys:
     wait together.
     """
 
-    def __init__(self, seeds: tuple[bytes, ...] = ()) -> None:
-        self._known: Mapping[int, tuple[Gateway, X25519PrivateKey]] = {
-            gateway.key_id: (gateway, X25519PrivateKey.from_private_bytes(seed))
-            for seed in seeds
-            for gateway in (gateway_of(seed),)
-        }
+    def __init__(self, seeds: Sequence[bytes] = (), *, elsewhere: bool = False) -> None:
+        self._known = _private(seeds)
+        self._elsewhere = elsewhere
         self._thread = ThreadPoolExecutor(1, "gateway")
         self._waiting: deque[tuple[bytes, asyncio.Future[Opened]]] = deque()
         self._opening: asyncio.Task[None] | None = None
@@ -191,14 +189,24 @@ class GatewayKeys:
     @classmethod
     def of(cls, settings: Settings) -> GatewayKeys:
         """Raises LdpError where the setting's file holds no keys."""
-        if settings.gateway_key is None:
-            return cls()
-        return cls(read_gateway_seeds(settings.gateway_key))
+        keys = cls(elsewhere=settings.gateway_elsewhere)
+        keys.read_again(settings)
+        return keys
 
-    def has(self, gateway: Gateway) -> bool:
-        """It can be opened what is sealed to this key."""
+    def read_again(self, settings: Settings) -> None:
+        """Open from now on what is sealed to the file's keys alone. Raises LdpError, and changes nothing."""
+        if settings.gateway_key is not None:
+            self._known = _private(read_gateway_seeds(settings.gateway_key))
+
+    def lacks(self, gateway: Gateway) -> bool:
+        """Nobody can open what is sealed to this key: it is not here, and nothing says that another server has it."""
         known = self._known.get(gateway.key_id)
-        return known is not None and known[0].public_key == gateway.public_key
+        return not self._elsewhere and (known is None or known[0].public_key != gateway.public_key)
+
+    def check_receivable(self, campaign: Campaign) -> None:
+        """Refuse to publish what nobody could open the answers to. Raises DraftError."""
+        if campaign.gateway is not None and self.lacks(campaign.gateway):
+            check_gateway(campaign, [gateway for gateway, _ in self._known.values()])
 
     def check_open(self) -> None:
         """Raises ProblemError where nothing that is sealed can be opened."""
@@ -265,3 +273,11 @@ class GatewayKeys:
             except ProblemError as problem:
                 ends.append(problem)
         return ends
+
+
+def _private(seeds: Sequence[bytes]) -> Mapping[int, tuple[Gateway, X25519PrivateKey]]:
+    return {
+        gateway.key_id: (gateway, X25519PrivateKey.from_private_bytes(seed))
+        for seed in seeds
+        for gateway in (gateway_of(seed),)
+    }

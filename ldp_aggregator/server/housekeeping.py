@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from ldp_aggregator.server.gateway import GatewayKeys
-from ldp_aggregator.server.metrics import Metrics
-from ldp_aggregator.service.rights import SERVER, recorded
+from ldp_aggregator.server.metrics import MOST_CAMPAIGNS, Metrics
+from ldp_aggregator.service.rights import BACKED_UP, SERVER, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.clocks import Moment
@@ -30,9 +30,17 @@ DUE_SECONDS: Final = 30.0
 
 
 async def keep(
-    store: Store, metrics: Metrics, *, settings: Settings | None = None, gateway: GatewayKeys | None = None
+    store: Store,
+    metrics: Metrics,
+    *,
+    settings: Settings | None = None,
+    gateway: GatewayKeys | None = None,
+    due: asyncio.Event | None = None,
 ) -> None:
-    """Until cancelled. A campaign that cannot be closed or deleted is told of and keeps no other."""
+    """Until cancelled; at once where somebody says that it is ``due``. A campaign that cannot be closed or deleted is
+    told of and keeps no other.
+    """
+    due = due or asyncio.Event()
     sealed: dict[str, Gateway | None] = {}
     while True:
         await close_once(store, metrics)
@@ -50,7 +58,9 @@ async def keep(
             _note_failure(metrics, "store error", error)
         except (OSError, ValueError) as error:
             LOG.error("cannot be looked at", extra={"reason": kind_of(error)})
-        await asyncio.sleep(DUE_SECONDS)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(due.wait(), DUE_SECONDS)
+        due.clear()
 
 
 async def close_once(store: Store, metrics: Metrics) -> None:
@@ -120,7 +130,6 @@ async def close_due(store: Store, moment: Moment) -> Closed:
     return Closed(tuple(closed), failed)
 
 
-BACKED_UP: Final = "back up store"
 SIGNED: Final = "publish directory"
 MOST_ACTS: Final = 1000
 """Of the log, the last so many are looked at."""
@@ -133,6 +142,8 @@ async def observed(store: Store, settings: Settings) -> Values:
     acts = await store.acts(last=MOST_ACTS)
     values = await asyncio.to_thread(_on_disk, settings)
     values["ldp_damaged_campaigns", ""] = store.damaged
+    values["ldp_store_info", (await store.origin()).generation] = 1
+    values |= {("ldp_campaign_unsigned", name): 1 for name in await _unsigned(store, settings)}
     backups = [act.moment.timestamp() for act in acts if act.act.act == BACKED_UP and act.outcome == DONE]
     if backups:
         values["ldp_last_backup_timestamp_seconds", ""] = max(backups)
@@ -166,18 +177,27 @@ async def missing_keys(
             except (StoreError, DocumentError):  # It was deleted meanwhile, or fails by itself, and says so then.
                 continue
         key = sealed[state.id]
-        if key is not None and not gateway.has(key):
+        if key is not None and gateway.lacks(key):
             missing.add(state.id)
     return missing
+
+
+async def _unsigned(store: Store, settings: Settings) -> list[str]:
+    """Name the open campaigns that no directory of the publishers in the settings names now."""
+    named, now = set[str](), (await store.moment()).now
+    for key in settings.publishers:
+        document = await store.directory(key)
+        with suppress(DocumentError):  # It was checked when it came, and devices check it again.
+            if document is not None and (directory := read_directory(document, key, known=True)).expires > now:
+                named.update(directory.campaigns)
+    states = await store.campaigns() if settings.publishers else []
+    return [state.id for state in states if state.life.closed is None and state.id not in named][:MOST_CAMPAIGNS]
 
 
 def _on_disk(settings: Settings) -> Values:
     values: Values = {}
     if settings.tls_certificate is not None:
-        from cryptography.x509 import load_pem_x509_certificate  # Takes memory that only this needs.
-
-        certificate = load_pem_x509_certificate(settings.tls_certificate.read_bytes())
-        values["ldp_certificate_expires_timestamp_seconds", ""] = certificate.not_valid_after_utc.timestamp()
+        values["ldp_certificate_expires_timestamp_seconds", ""] = _end_of(settings.tls_certificate)
     if settings.database is None:
         values["ldp_free_bytes", ""] = shutil.disk_usage(settings.data).free
         sizes, files = {"database": 0, "wal": 0, "runs": 0, "drafts": 0}, {"runs": 0, "drafts": 0}
@@ -192,6 +212,17 @@ def _on_disk(settings: Settings) -> Values:
     if settings.archive is not None and "://" not in settings.archive:
         values["ldp_archive_pending_files", ""] = sum(1 for _ in Path(settings.archive).glob("*/pending/*"))
     return values
+
+
+def _end_of(certificate: Path) -> float:
+    """When a certificate ends; one that cannot be read ended long ago, since a server that starts anew has none."""
+    from cryptography.x509 import load_pem_x509_certificate  # Takes memory that only this needs.
+
+    try:
+        return load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc.timestamp()
+    except (OSError, ValueError) as error:
+        LOG.error("the certificate cannot be read", extra={"reason": kind_of(error)})
+        return 0.0
 
 
 def _part(name: str) -> str:

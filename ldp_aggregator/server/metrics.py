@@ -37,6 +37,8 @@ OBSERVED: Final[Mapping[str, tuple[str, str]]] = {
     "ldp_campaign_ids": ("Report ids kept by open campaign, as of the last half minute", "campaign"),
     "ldp_campaign_failing": ("Campaigns that could not be counted, where others can be", "campaign"),
     "ldp_gateway_key_missing": ("Open campaigns whose answers are sealed to a key that is not here", "campaign"),
+    "ldp_campaign_unsigned": ("Open campaigns that no directory of the publishers in the settings names", "campaign"),
+    "ldp_store_info": ("The store that is served, by its own id", "store"),
     "ldp_time_seconds": ("The time by this machine's clock", ""),
     "ldp_free_bytes": ("Room that is left where the embedded store is", ""),
     "ldp_store_bytes": ("Bytes of the embedded store's files", "part"),
@@ -179,6 +181,8 @@ class Metrics(DoorMetrics):
             refusals={code: int(number) for (code,), number in _numbers(self.refusals, "_total")},
             campaigns=campaigns,
             failing=self.told.failing(),
+            keyless=self.told.keyless(),
+            unsigned=sorted(label for name, label in self.told.observed if name == "ldp_campaign_unsigned"),
         )
 
 
@@ -216,6 +220,10 @@ class Told(Collector):
             LOG.error("a gateway's key is missing", extra={"campaign": campaign_id})
         self._keyless = campaigns
 
+    def keyless(self) -> list[str]:
+        """Open campaigns whose gateway's key is missing, as of the last half minute; of many the first."""
+        return sorted(self._keyless)[:MOST_CAMPAIGNS]
+
     def note_failing(self, campaigns: Mapping[str, bool]) -> None:
         """The last commit of each of these campaigns failed for it alone, or did not."""
         for campaign_id, fails in campaigns.items():
@@ -236,7 +244,7 @@ class Told(Collector):
         told = dict(self.observed)
         told["ldp_time_seconds", ""] = time.time()
         told |= {("ldp_campaign_ids", name): number for name, number in self._ids.items()}
-        told |= {("ldp_gateway_key_missing", name): 1 for name in sorted(self._keyless)[:MOST_CAMPAIGNS]}
+        told |= {("ldp_gateway_key_missing", name): 1 for name in self.keyless()}
         told |= {("ldp_campaign_failing", name): 1 for name in sorted(self._failing)}
         for name, (text, label) in OBSERVED.items():
             family = GaugeMetricFamily(name, text, labels=[label] if label else [])

@@ -75,7 +75,9 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     contract.DELETED: Kind(410, "The campaign was deleted; its id is never used again"),
     contract.OLDER: Kind(409, "A newer directory of this key is here, or another of its version"),
     contract.NOT_CLOSED: Kind(409, "The campaign is not closed"),
-    contract.TOO_EARLY: Kind(409, "The campaign was closed less than a day ago: its closing can be taken back"),
+    contract.TOO_EARLY: Kind(
+        409, "The campaign was closed less than a day ago, or something of it waits to be archived"
+    ),
     contract.SEALED: Kind(409, "The campaign is sealed: its ids are gone, and it takes no report again"),
     "missing-answer-token": Kind(
         401, "The campaign takes answers with a token of its issuer: Authorization: PrivateToken"

@@ -7,7 +7,7 @@ import ctypes
 import signal
 import ssl
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
@@ -32,9 +32,9 @@ from ldp_aggregator.server.sockets.listener import (
 )
 from ldp_aggregator.server.upload_queue import Ingest
 from ldp_aggregator.service.archives import counts_of
-from ldp_aggregator.service.settings import Limits, Settings
+from ldp_aggregator.service.settings import Limits, Settings, database_in_file, secrets_in_files
 from ldp_aggregator.store import Store, open_store
-from ldp_aggregator.store.contract import LOG
+from ldp_aggregator.store.contract import LOG, kind_of
 
 OPERATIONS_SECONDS: Final = 1.0
 """For whoever reads health or metrics while everything else has ended."""
@@ -74,7 +74,7 @@ async def serve(settings: Settings, listeners: Listeners, ready: Callable[[], No
     After SIGTERM it first says for ``pause_seconds`` that it is not ready, and goes on serving; SIGINT, or
     another SIGTERM, ends that. Returns what ended by itself, where the server cannot go on.
     """
-    stop, hurry, leaving = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    stop, hurry, leaving, hung_up = (asyncio.Event() for _ in range(4))
     loop = asyncio.get_running_loop()
 
     def told(number: int) -> None:
@@ -85,9 +85,8 @@ async def serve(settings: Settings, listeners: Listeners, ready: Callable[[], No
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told, number)
     raise_limit(settings.connections)
-    tls = load_tls(settings)
-    loop.add_signal_handler(signal.SIGHUP, reload_tls, settings, tls)
-    async with running(settings, listeners, tls=tls, leaving=leaving) as ended:
+    loop.add_signal_handler(signal.SIGHUP, hung_up.set)
+    async with running(settings, listeners, tls=load_tls(settings), leaving=leaving, hung_up=hung_up) as ended:
         ready()
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait((stopping, ended), return_when=asyncio.FIRST_COMPLETED)
@@ -111,13 +110,15 @@ async def running(
     store: Store | None = None,
     tls: ssl.SSLContext | None = None,
     leaving: asyncio.Event | None = None,
+    hung_up: asyncio.Event | None = None,
     limits: Limits | None = None,
 ) -> AsyncIterator[asyncio.Future[str]]:
     """A server on its listeners for as long as the block lasts. A store that is passed in is not closed.
 
-    Gives what is done once the server cannot go on, with the name of what ended. From ``leaving`` on it is not ready.
+    Gives what is done once the server cannot go on, with the name of what ended. From ``leaving`` on it is not ready;
+    whenever somebody ``hung_up`` it reads its secrets again.
     """
-    leaving = leaving or asyncio.Event()
+    leaving, hung_up, due = leaving or asyncio.Event(), hung_up or asyncio.Event(), asyncio.Event()
     opened = store or await open_store(settings.data, settings.database_address)
     limits, metrics = limits or settings.limits, Metrics()
     campaigns = CampaignCache(opened)
@@ -131,11 +132,18 @@ async def running(
         raise
     models = FederatedModels(opened, settings.federation_groups)
     context = Context(opened, ingest, metrics, settings, limits, campaigns, models, intake, leaving, gateway)
+    readers = {
+        "certificate": lambda: reload_tls(settings, tls),
+        "gateway keys": lambda: gateway.read_again(settings),
+        "database address": lambda: opened.reconnect(database_in_file()),
+    }
     await ingest.beat()
     writer = asyncio.create_task(ingest.write(), name="writer")
-    housekeeping = asyncio.create_task(keep(opened, metrics, settings=settings, gateway=gateway), name="housekeeping")
+    keeper = keep(opened, metrics, settings=settings, gateway=gateway, due=due)
+    housekeeping = asyncio.create_task(keeper, name="housekeeping")
+    rereading = asyncio.create_task(read_again(settings, readers, hung_up, due), name="rereading")
     ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    _watch(ended, writer, housekeeping)
+    _watch(ended, writer, housekeeping, rereading)
     runners = [make_runner(app, limits) for app in make_apps(context)]
     accepting: list[Connections] = []
     sockets = (listeners.public, listeners.admin, listeners.operations)
@@ -154,11 +162,36 @@ async def running(
         await end_connections(runners[:-1], accepting[:-1], limits.drain_seconds)
         ingest.drain()
         housekeeping.cancel()
-        await asyncio.wait((writer, housekeeping))
+        rereading.cancel()
+        await asyncio.wait((writer, housekeeping, rereading))
         # The operations listener goes last: until everything is committed it says that this instance stops.
         await end_connections(runners[-1:], accepting[-1:], OPERATIONS_SECONDS)
         if store is None:
             await opened.close()
+
+
+async def read_again(
+    settings: Settings,
+    readers: Mapping[str, Callable[[], Awaitable[None] | None]],
+    hung_up: asyncio.Event,
+    due: asyncio.Event,
+) -> None:
+    """Until cancelled: whenever somebody hung up, read every secret that is in a file, and say which. One that fails
+    leaves the old one in use, and hides no other; ``due`` is set at the end.
+    """
+    while True:
+        await hung_up.wait()
+        hung_up.clear()
+        for kind in secrets_in_files(settings):
+            try:
+                waiting = readers[kind]()
+                if waiting is not None:
+                    await waiting
+            except Exception as error:  # Whatever is wrong with it, the server goes on.
+                LOG.error("secret not read again", extra={"kind": kind, "reason": kind_of(error)})
+            else:
+                LOG.info("secret read again", extra={"kind": kind})
+        due.set()
 
 
 def _watch(ended: asyncio.Future[str], *tasks: asyncio.Task[None]) -> None:

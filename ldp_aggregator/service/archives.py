@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ldp_aggregator.service.settings import Settings, setting_error
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.contract import Counting
+from ldp_aggregator.store.contract import TOO_EARLY, Counting, StoreError
 from ldp_protocols import Campaign
 
 if TYPE_CHECKING:
@@ -54,9 +54,21 @@ async def archive_of(store: Store, settings: Settings) -> Archive | None:
 
 
 def goes_along(store: Store, archive: Archive) -> None:
-    """Have whoever deletes a campaign of the store remove its archived reports first."""
+    """Have whoever deletes a campaign of the store remove its archived reports first, and whoever seals one find
+    nothing pending there: without its ids nobody could tell what of that was counted.
+    """
+
+    async def settled(campaign_id: str) -> None:
+        left = await asyncio.to_thread(archive.left, campaign_id)
+        if left:
+            raise StoreError(
+                f"{left} files of its archive wait for their commit, and would stay behind; a server that starts with "
+                "this archive settles them: seal the campaign then",
+                TOO_EARLY,
+            )
 
     async def forget(campaign_id: str) -> None:
         await asyncio.to_thread(archive.forget, campaign_id)
 
     store.when_deleting(forget)
+    store.when_sealing(settled)

@@ -13,12 +13,13 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import date, datetime, timezone
 from typing import Any, Final
 
 from ldp_protocols import Campaign, DraftError
 from ldp_protocols.document.authored import MODEL
+from ldp_protocols.document.gateway import Gateway
 from ldp_protocols.features import describe_number, describe_values
 from ldp_protocols.fields import parse_json
 
@@ -55,6 +56,30 @@ def check_kind(campaign: Campaign, *, federated: bool, max_reports: int | None) 
         raise DraftError("issuer", "is of answers of devices; a federated campaign has none, its nodes have tokens")
     if federated and max_reports is not None:
         raise DraftError("max_reports", "a federated campaign takes shares of nodes and no reports; leave it out")
+
+
+def gateway_line(gateway: Gateway) -> str:
+    """Return the line that names a gateway at the head of a draft in TOML."""
+    return f'gateway = {{ key = "{gateway.key}" }}'
+
+
+def check_gateway(campaign: Campaign, held: Collection[Gateway]) -> None:
+    """Refuse what is sealed to a key that is none of those ``held`` (the newest last): its answers would be lost.
+    Raises DraftError.
+    """
+    named = campaign.gateway
+    if named is None or any((one.key_id, one.public_key) == (named.key_id, named.public_key) for one in held):
+        return
+    right = (
+        f"the newest one's line is: {gateway_line(list(held)[-1])}"
+        if held
+        else "set gateway_key to the file that 'ldp-aggregator key create FILE --gateway' makes"
+    )
+    problem = f"is none of the {len(held)} that the setting gateway_key holds here, so that nobody could open an answer"
+    raise DraftError(
+        "gateway.key",
+        f"{problem}; {right}; or say that another server holds it (--elsewhere, over HTTP elsewhere=true)",
+    )
 
 
 def _parse_toml(text: bytes) -> dict[str, Any]:

@@ -61,6 +61,8 @@ def note_use() -> None:
     ON_USE.get(lambda: None)()
 
 
+BACKED_UP: Final = "back up store"
+"""The act after which a backup is there."""
 SERVER: Final = "server"
 """Who acts where a server does by itself what it was configured to."""
 

@@ -23,6 +23,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from ldp_protocols.document.directory import read_key
 from ldp_protocols.errors import LdpError
 
 PREFIX: Final = "LDP_AGGREGATOR_"
@@ -41,6 +42,15 @@ _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@,*A-Z]+")
 def setting_error(problem: str) -> LdpError:
     """A setting that is unknown or has no meaning; the message names it and where it stands."""
     return LdpError("bad-setting", problem)
+
+
+SECRETS: Final[Mapping[str, tuple[str, ...]]] = {
+    "certificate": ("tls_certificate", "tls_key"),
+    "gateway keys": ("gateway_key",),
+    "database address": ("database",),
+}
+"""Kinds of secrets, by the settings that they stand in or that name their files. A running server reads on SIGHUP again
+what is in files."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +111,12 @@ class Settings(BaseSettings):
     gateway_key: Path | None = Field(
         default=None, description="keys to which devices seal uploads (key create --gateway); unset: none are opened"
     )
+    gateway_elsewhere: bool = Field(
+        default=False, description="another server holds the keys of campaigns' gateways: none is missed here"
+    )
+    publishers: tuple[str, ...] = Field(
+        default=(), description="public keys of publishers whose directories have to name every open campaign"
+    )
     federation_groups: int = Field(
         default=1, ge=1, le=1000, description="groups of nodes of whose models federated campaigns take the median"
     )
@@ -141,6 +157,13 @@ class Settings(BaseSettings):
             if origin != "*" and not _ORIGIN.fullmatch(origin):
                 raise ValueError('an origin is like https://app.example.org, without a path, or "*"')
         return origins
+
+    @field_validator("publishers")
+    @classmethod
+    def _check_publishers(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
+        for key in keys:
+            read_key(key)
+        return keys
 
     @property
     def database_address(self) -> str | None:
@@ -187,6 +210,17 @@ def variables() -> dict[str, str]:
     names = {PREFIX + name.upper(): field.description or "" for name, field in Settings.model_fields.items()}
     secret = {DATABASE_FILE: "a file that holds database and nothing else"}
     return {CONFIG_VARIABLE: "the TOML file to read"} | names | secret
+
+
+def secrets_in_files(settings: Settings) -> list[str]:
+    """Name the kinds of :data:`SECRETS` that stand in files here."""
+    kinds = [kind for kind, names in SECRETS.items() if all(getattr(settings, name) is not None for name in names)]
+    return [kind for kind in kinds if kind != "database address" or DATABASE_FILE in os.environ]
+
+
+def database_in_file() -> str:
+    """The database's address as the file that the environment names has it now. Raises LdpError."""
+    return _read_secret(Path(os.environ[DATABASE_FILE]))
 
 
 def host_and_port(listener: str) -> tuple[str, int]:

@@ -13,12 +13,12 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ldp_aggregator.store.durable import write_new
+from ldp_aggregator.store.durable import append, write_new
 from ldp_protocols import DocumentError
 from ldp_protocols.document.directory import PREFIX, Directory, read_directory
 from ldp_protocols.document.gateway import Gateway
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _HEAD: Final = "ldp-bayes signing key 1: "
 _GATEWAY_HEAD: Final = "ldp-bayes gateway key 1: "
 SEED_BYTES: Final = 32
+MOST_GATEWAY_KEYS: Final = 200
+"""In one file, of 256 identifiers: one that is free is drawn soon."""
 
 
 def make_key(path: Path) -> str:
@@ -39,6 +41,30 @@ def make_key(path: Path) -> str:
 def make_gateway_key(path: Path) -> Gateway:
     """The same for a gateway; returns what stands in the drafts of campaigns."""
     return gateway_of(_make(path, _GATEWAY_HEAD))
+
+
+def append_gateway_key(path: Path) -> Gateway:
+    """A fresh key behind those in a file, with an identifier that none of them has. Raises DocumentError."""
+    seed = _draw_beside({gateway_of(one).key_id for one in read_gateway_seeds(path)})
+    try:
+        append(path, _line(_GATEWAY_HEAD, seed))
+    except OSError as error:
+        raise _bad_key(f"the key cannot be appended to {path}: {error.strerror}") from None
+    return gateway_of(seed)
+
+
+def _draw_beside(taken: Collection[int]) -> bytes:
+    if len(taken) >= MOST_GATEWAY_KEYS:
+        raise _bad_key("every identifier of a gateway's key is taken; begin a new file for another gateway")
+    while True:
+        seed = secrets.token_bytes(SEED_BYTES)
+        if gateway_of(seed).key_id not in taken:
+            return seed
+
+
+def held_gateways(path: Path | None) -> tuple[Gateway, ...]:
+    """The public sides of what a file of a gateway's keys holds, the newest last. Raises DocumentError."""
+    return () if path is None else tuple(map(gateway_of, read_gateway_seeds(path)))
 
 
 def read_seed(path: Path) -> bytes:
@@ -68,12 +94,16 @@ def gateway_of(seed: bytes) -> Gateway:
 def _make(path: Path, head: str) -> bytes:
     seed = secrets.token_bytes(SEED_BYTES)
     try:
-        write_new(path, f"{head}{_text_of(seed)}\n".encode("ascii"))
+        write_new(path, _line(head, seed))
     except FileExistsError:
         raise
     except OSError as error:
         raise _bad_key(f"the key cannot be written to {path}: {error.strerror}") from None
     return seed
+
+
+def _line(head: str, seed: bytes) -> bytes:
+    return f"{head}{_text_of(seed)}\n".encode("ascii")
 
 
 def _read(path: Path, head: str) -> tuple[bytes, ...]:

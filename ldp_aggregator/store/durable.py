@@ -46,3 +46,12 @@ def write_new(path: Path, data: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     sync_folder(path.absolute().parent)
+
+
+def append(path: Path, line: bytes) -> None:
+    """Append a line to a file of lines, the last of which need not be ended. Raises OSError."""
+    with path.open("r+b") as file:
+        begun = file.read()
+        file.write(b"\n" * (begun[-1:] not in (b"", b"\n")) + line)
+        file.flush()
+        os.fsync(file.fileno())

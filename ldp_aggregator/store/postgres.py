@@ -268,6 +268,9 @@ class PostgresStore(Store):
         """``address`` is a ``postgresql://`` URL; what it leaves out comes from libpq's environment variables."""
         return cls(await Sessions.open(address, clock=clock, read_only=read_only))
 
+    async def reconnect(self, address: str) -> None:
+        await self._sessions.reconnect(address)
+
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         # The database's time, as for everything else; a round trip that only windows need.
         timed = decisions.needs_time(submissions)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from datetime import datetime
 from typing import Any, Final
 
@@ -88,36 +88,41 @@ class PostgresConnection:
         return self.steady.read(await self.now())
 
 
+@contextmanager
+def _reaching() -> Iterator[None]:
+    """Raises StoreError where a connection cannot be made."""
+    try:
+        yield
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
+        # The message of a wrong address may hold the address, and that a password.
+        raise StoreError(f"the database cannot be reached ({type(error).__name__})") from None
+
+
 class Sessions:
     """A pool of connections that runs one transaction at a time on each."""
 
-    def __init__(self, pool: Any, clock: Clock | None) -> None:
+    def __init__(self, pool: Any, clock: Clock | None, options: Mapping[str, Any]) -> None:
         self._pool = pool
+        self._options = options
         self._clock = clock
         self.steady = SteadyClock.of(clock)
 
     @classmethod
     async def open(cls, address: str, *, clock: Clock | None = None, read_only: bool = False) -> Sessions:
         """Connect, and make the tables or check them. Raises StoreError, also where the database cannot be reached."""
-        try:
-            pool = await asyncpg.create_pool(
-                address,
-                min_size=1,
-                max_size=MOST_CONNECTIONS,
-                command_timeout=COMMAND_SECONDS,
-                timeout=CONNECT_SECONDS,
-                reset=_leave,
-                server_settings={
-                    "synchronous_commit": "on",
-                    "search_path": SCHEMA,
-                    "lock_timeout": f"{LOCK_SECONDS}s",
-                    **({"default_transaction_read_only": "on"} if read_only else {}),
-                },
-            )
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
-            # The message of a wrong address may hold the address, and that a password.
-            raise StoreError(f"the database cannot be reached ({type(error).__name__})") from None
-        sessions = cls(pool, clock)
+        options = {
+            "command_timeout": COMMAND_SECONDS,
+            "timeout": CONNECT_SECONDS,
+            "server_settings": {
+                "synchronous_commit": "on",
+                "search_path": SCHEMA,
+                "lock_timeout": f"{LOCK_SECONDS}s",
+                **({"default_transaction_read_only": "on"} if read_only else {}),
+            },
+        }
+        with _reaching():
+            pool = await asyncpg.create_pool(address, min_size=1, max_size=MOST_CONNECTIONS, reset=_leave, **options)
+        sessions = cls(pool, clock, options)
         try:
             await sessions.run(_check_tables if read_only else _prepare_tables, passing=MADE_MEANWHILE)
             await sessions.run(lambda db: db.moment(), "now")
@@ -125,6 +130,13 @@ class Sessions:
             await sessions.close()
             raise
         return sessions
+
+    async def reconnect(self, address: str) -> None:
+        """Make every further connection to this address, if one can be made. Raises StoreError."""
+        with _reaching():
+            await (await asyncpg.connect(address, **self._options)).close()
+        self._pool.set_connect_args(address, **self._options)
+        await self._pool.expire_connections()
 
     async def run(
         self,

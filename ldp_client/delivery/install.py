@@ -15,7 +15,7 @@ from ldp_client.delivery.queue import Outbox, stored_token
 from ldp_client.delivery.schedule import Outcome, Place, Send
 from ldp_client.errors import RefusedError, StorageError, TransportError
 from ldp_client.ledger import Consent, Installation, read_installation, write_installation
-from ldp_client.storage.contract import MARK, Transaction, pack, unpack
+from ldp_client.storage.contract import MARK, Transaction, pack, problem_of, unpack
 from ldp_protocols.errors import LdpError
 
 if TYPE_CHECKING:
@@ -61,6 +61,11 @@ class Install:
 
         return SignedAggregator(*where, keys=publisher, storage=self.storage)
 
+    def check_room(self) -> None:
+        """Raises StorageError where the storage could not keep what a person decides, as far as it can tell."""
+        if (check := getattr(self.storage, "check_room", None)) is not None:
+            check()
+
     def refuse_copies(self, transaction: Transaction) -> bytes | None:
         """The mark of the storage's state, None where it has none yet. Raises RefusedError for a copy."""
         stored = None if self.marker is None else transaction.get(MARK)
@@ -70,7 +75,7 @@ class Install:
         try:
             held = self.marker.holds(mark)
         except OSError as error:
-            raise _marker_problem(error) from None
+            raise StorageError(problem_of(error)) from None
         if not held:
             raise RefusedError(
                 "copied-storage",
@@ -87,7 +92,7 @@ class Install:
         try:
             self.marker.write(*(one for one in (before, mark) if one is not None))
         except OSError as error:
-            raise _marker_problem(error) from None
+            raise StorageError(problem_of(error)) from None
         transaction.put(MARK, pack(MARK, mark))
         return mark
 
@@ -97,10 +102,6 @@ class Install:
             # One that fails leaves both valid, and the next contribution repairs it.
             with contextlib.suppress(OSError):
                 self.marker.write(mark)
-
-
-def _marker_problem(error: OSError) -> StorageError:
-    return StorageError("storage-read-only" if isinstance(error, PermissionError) else "storage-unavailable")
 
 
 class DevicePermits:
@@ -120,7 +121,7 @@ class DevicePermits:
         self._clock = clock
         self._policy = policy
         self._headers = headers
-        self._relay = relay or ""
+        self.relay = relay or ""
         self.revoked: dict[Place, float] = {}
         """Withdrawals that could not be stored, by the clock; they hold in this process until a later consent."""
 
@@ -133,7 +134,7 @@ class DevicePermits:
 
     def unsealable(self) -> str | None:
         """Return the reason why this device cannot seal an upload and send it to a relay: a key of UNSEALABLE."""
-        if not self._relay:
+        if not self.relay:
             return "no-relay"
         from importlib.util import find_spec
 
@@ -163,7 +164,7 @@ class DevicePermits:
                 return Aggregator(*where, headers=self._headers)
             from ldp_client.network.sealed import SealedAggregator
 
-            return SealedAggregator(self._relay, consent.gateway, *where, headers=self._headers)
+            return SealedAggregator(self.relay, consent.gateway, *where, headers=self._headers)
         except LdpError as error:
             # It was agreed to under a looser policy. It is this campaign's trouble alone: the others' reports go on.
             raise TransportError(error.code) from None

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ldp_client.delivery.queue import Kept, Outbox, outboxes, stored_token
 from ldp_client.delivery.schedule import Place
+from ldp_client.errors import StorageError
 from ldp_client.ledger import read_installation, write_installation
 from ldp_client.policy import CLOSE_TIMEOUT
 from ldp_client.runtime import seconds_left
-from ldp_client.storage.contract import scope_prefix
+from ldp_client.storage.contract import QUEUES, problem_of, scope_prefix
 from ldp_protocols.document.questions import LABEL, PRODUCT, RIGHT, SCORE, SQUARE, VALUE, signs_of
 
 if TYPE_CHECKING:
     from ldp_client.delivery.install import Install
-    from ldp_client.storage.contract import Transaction
+    from ldp_client.storage.contract import Storage, Transaction
     from ldp_protocols import Campaign, Question
 
 
@@ -133,20 +134,33 @@ def switch(install: Install, scope: str, enabled: bool) -> None:
 
 
 def erase(install: Install, scope: str) -> None:
-    """Delete what is kept of a scope; for the scope "" everything, with what was fetched. Raises StorageError."""
-    with install.storage.transaction(write=True) as transaction:
-        for outbox in outboxes(transaction, scope):
-            outbox.clear(transaction)
-        for key, _ in transaction.items(scope_prefix(scope)):
-            transaction.delete(key)
+    """Delete what is kept of a scope; for the scope "" everything, with what was fetched, also what cannot be read any
+    more. Raises StorageError.
+    """
+    _clear(install.storage, scope)
     if (flying := _stop(install, scope)) is not None:
         install.sender.flight.await_landing(flying, seconds_left(CLOSE_TIMEOUT))
     if not scope:
-        with install.cached.transaction(write=True) as transaction:
-            for key, _ in transaction.items(""):
-                transaction.delete(key)
+        _clear(install.cached, scope)
         if install.marker is not None:
-            install.marker.delete()
+            try:
+                install.marker.delete()
+            except OSError as error:
+                raise StorageError(problem_of(error)) from None
+
+
+def _clear(storage: Storage, scope: str) -> None:
+    try:
+        with storage.transaction(write=True) as transaction:
+            # By their keys alone: a damaged value is no reason to keep it.
+            queues = [key for key, _ in transaction.items(QUEUES) if key.split("/")[2:3] == [scope]]
+            for key in [*queues, *(key for key, _ in transaction.items(scope_prefix(scope)))]:
+                transaction.delete(key)
+    except StorageError as error:
+        discard = getattr(storage, "discard", None)
+        if scope or discard is None or error.code == "storage-busy":
+            raise
+        discard()
 
 
 def _kept(

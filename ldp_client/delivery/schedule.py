@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ldp_client.errors import TransportError
 from ldp_client.policy import (
+    CLOSING_GRACE,
+    CONFLICT,
     EXPIRY_TRIES,
     PASSING_CODES,
     POISON_STATUSES,
@@ -113,7 +115,7 @@ class Delivery:
 
     def has_expired(self, now: float) -> bool:
         """Return true where the queue is to be given up."""
-        waits = self.refused_at is not None and now - self.refused_at < 2 * SECOND_WORD
+        waits = self.refused_at is not None and now - self.refused_at < CLOSING_GRACE
         return self.expires is not None and now > self.expires and self.attempts >= EXPIRY_TRIES and not waits
 
     def has_second_word(self, now: float) -> bool:
@@ -221,15 +223,18 @@ def judge(
     rejected = _rejections(answer) if answer.status == 200 else None
     if rejected is not None:
         codes = {report.id: rejected.get(report.id.hex()) for report in task.reports}
-        later = RETRYABLE_CODES if delivery.has_second_word(now) else RETRYABLE_CODES | PASSING_CODES
+        final = PASSING_CODES.issuperset(codes.values())
+        later = RETRYABLE_CODES if final and delivery.has_second_word(now) else RETRYABLE_CODES | PASSING_CODES
         settled = {one: _settled(code) for one, code in codes.items() if code not in later}
-        if not settled:
-            passing = sorted(PASSING_CODES & set(codes.values()))
-            if passing:
-                return _refused(delivery, passing[0], now, jitter, policy)
-            return _again(delivery, next(iter(later & set(codes.values()))), now, jitter, policy)
-        return Verdict(_widened(_fresh(delivery), policy), settled)
+        if settled:
+            return Verdict(_widened(_fresh(delivery), policy), settled)
+        first = next(iter(codes.values())) or ""
+        if final:
+            return _refused(delivery, first, now, jitter, policy)
+        return _again(delivery, first, now, jitter, policy, answer.retry_after(now))
     code = answer.problem_code()
+    if code in RETRYABLE_CODES:
+        return _again(delivery, code, now, jitter, policy, answer.retry_after(now))
     reason = f"http-{answer.status}" if code is None else code
     half = (len(task.reports) + 1) // 2
     if task.may_be_split and answer.status in SPLIT_STATUSES:
@@ -239,8 +244,8 @@ def judge(
     if code and answer.status in SPLIT_STATUSES | POISON_STATUSES:
         settled = {one.id: Settled(Outcome.QUARANTINED, reason) for one in task.reports}
         return Verdict(_fresh(delivery), settled, reason)
-    if code and answer.status in TERMINAL_STATUSES and code not in RETRYABLE_CODES:
-        if answer.status != GONE and not delivery.has_second_word(now):
+    if code and answer.status in TERMINAL_STATUSES:
+        if answer.status != GONE and code != CONFLICT and not delivery.has_second_word(now):
             return _refused(delivery, code, now, jitter, policy)
         return Verdict(_fresh(delivery), {one.id: Settled(Outcome.REFUSED, reason) for one in task.reports}, reason)
     return _again(delivery, reason, now, jitter, policy, answer.retry_after(now))

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urljoin
 
 from ldp_client.errors import RefusedError, TransportError
 from ldp_client.network.transport import Request, Response, Transport, check_url
@@ -132,10 +133,13 @@ class Aggregator:
         """
         return self._get(self._url + "/model", LARGEST_MODEL, _is_json).body
 
-    def state(self) -> bytes:
-        """Fetch how the campaign stands, the same for everybody, in one try. Raises TransportError."""
+    def state(self, relay: str = "") -> bytes:
+        """Fetch how the campaign stands, the same for everybody, in one try; from a relay, which hands it on beside
+        the address ``relay`` of its uploads, where the aggregator must not be asked. Raises TransportError.
+        """
         left, most = min(STATE_WAIT, seconds_left(_UNLIMITED)), LARGEST_STATE
-        answer = self.transport.send(Request("GET", self._url + "/state", _ACCEPT, None, 1, most, self._isolate), left)
+        url = (urljoin(relay, f"v1/campaigns/{self.campaign_id}") if relay else self._url) + "/state"
+        answer = self.transport.send(Request("GET", url, _ACCEPT, None, 1, most, self._isolate), left)
         if len(answer.body) > most or not _is_answer(answer, _is_json):
             raise TransportError(answer.problem_code() or f"http-{answer.status}", "no state", answer.status)
         return answer.body
@@ -226,7 +230,7 @@ class Standing:
         if self._said:
             self._cache.put(self._key, b"%d %b" % (self._heard, self._said))
 
-    def hear(self, *, keep: bool) -> None:
+    def hear(self, relay: str = "", *, keep: bool) -> None:
         """Ask, where that was not done on this day; ``keep`` what is heard beside the document. Raises nothing."""
         now = self._clock.time()
         if not self._is_fresh(now) and (kept := self._cache.get(self._key)) is not None:
@@ -235,7 +239,7 @@ class Standing:
         if not self._is_fresh(now) and not 0 <= now - self._tried < STATE_RETRY:
             self._tried = now
             with contextlib.suppress(Exception):  # Also what an app's own transport raises: nobody is kept by this.
-                self._take(self._aggregator.state(), b"%d" % now)
+                self._take(self._aggregator.state(relay), b"%d" % now)
                 if keep:
                     self.keep()
 

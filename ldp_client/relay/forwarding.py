@@ -51,8 +51,8 @@ each is believed to hide no more than it holds itself.
 """
 
 MODEL_AGE: Final = 60.0
-"""Seconds for which a model or a directory is handed out before the aggregator is asked again. It learns that the relay
-asks, and nothing of when a device did."""
+"""Seconds for which a model, a directory or a state is handed out before the aggregator is asked again. It learns that
+the relay asks, and nothing of when a device did."""
 
 CONFLICTING: Final = "conflicting-report"
 """The id is queued already, with another answer: a device answers once."""
@@ -145,6 +145,10 @@ class Relay:
         Raises TransportError.
         """
         return self._fresh("model", self._aggregator.model, timeout)
+
+    def state(self, *, timeout: float = 30.0) -> bytes:
+        """How the campaign stands, as the aggregator said at most a minute ago. Raises TransportError."""
+        return self._fresh("state", self._aggregator.state, timeout)
 
     def directory(self, key: str, *, timeout: float = 30.0) -> bytes:
         """The newest directory of the relay's publisher, whose signature devices verify.

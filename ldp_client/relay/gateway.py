@@ -41,6 +41,7 @@ def device_routes(relay: Relay, admission: Admission | None = None) -> tuple[Rou
         taking(SEALED_PATH, partial(_collect_sealed, relay), media_type=REQUEST_TYPE, longest=LONGEST_SEALED),
         Route("GET", path, partial(_document, relay)),
         Route("GET", f"{path}/model", partial(_model, relay)),
+        Route("GET", f"{path}/state", partial(_state, relay)),
         Route("GET", "/v1/directories/(.*)", partial(_directory, relay)),
         Route(ANY, "/v1/campaigns/.*", _unknown),
     )
@@ -111,6 +112,10 @@ def _document(relay: Relay, asked: Asked) -> Told:
 
 def _model(relay: Relay, asked: Asked) -> Told:
     return Told(200, _handed(lambda: relay.model(timeout=asked.patience), absent=("no-model",)))
+
+
+def _state(relay: Relay, asked: Asked) -> Told:
+    return Told(200, _handed(lambda: relay.state(timeout=asked.patience)))
 
 
 def _directory(relay: Relay, asked: Asked) -> Told:

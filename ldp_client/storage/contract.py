@@ -7,6 +7,7 @@ An app that has a store of its own implements :class:`Storage` and :class:`Trans
 from __future__ import annotations
 
 import contextlib
+import errno
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
@@ -27,6 +28,10 @@ PUBLISHERS: Final = "publisher/"
 """The keys of what publishers have signed start with this; one for all scopes."""
 
 _CHECK_BYTES: Final = 8
+_DISK_PROBLEMS: Final = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "storage-full"),
+    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), "storage-read-only"),
+}
 
 
 class Transaction(Protocol):
@@ -46,7 +51,12 @@ class Transaction(Protocol):
 
 
 class Storage(Protocol):
-    """A store of transactions."""
+    """A store of transactions.
+
+    It may have two methods more. ``check_room()`` raises StorageError where nothing could be kept now, and leaves
+    nothing behind: nobody is asked whom the disk could not remember. ``discard()`` deletes what no transaction can
+    read or change any more.
+    """
 
     def transaction(self, *, write: bool) -> AbstractContextManager[Transaction]:
         """A transaction, committed when the block ends and rolled back when it raises.
@@ -56,6 +66,11 @@ class Storage(Protocol):
         raised as StorageError; so is the end of the seconds that the call has left
         (:func:`ldp_client.runtime.seconds_left`), where others have the storage.
         """
+
+
+def problem_of(error: OSError) -> str:
+    """The code of a failure of the disk."""
+    return _DISK_PROBLEMS.get(error.errno or 0, "storage-unavailable")
 
 
 def scope_prefix(scope: str) -> str:

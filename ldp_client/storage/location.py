@@ -42,7 +42,9 @@ def open_marker(storage: str | os.PathLike[str] | Storage) -> Marker | None:
 
 
 def default_path(app: str) -> Path:
-    """An app's storage path on this platform, in a folder made for its owner: of one machine, never synchronised."""
+    """An app's storage path on this platform, in a folder made for its owner: of one machine, never synchronised. Where
+    it cannot be made, the storage says so when it is used.
+    """
     home = Path.home()
     if sys.platform == "win32":
         folder = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
@@ -53,7 +55,8 @@ def default_path(app: str) -> Path:
         # The specification: a relative path there is to be ignored.
         folder = Path(state) if state.startswith("/") else home / ".local" / "state"
     folder = folder / app
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder / "ldp.sqlite"
 
 

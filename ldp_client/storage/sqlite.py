@@ -11,14 +11,14 @@ import sqlite3
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from ldp_client.errors import StorageError
 from ldp_client.policy import CHECKED_STORAGE_BYTES, STORAGE_CHECK, STORAGE_WAIT
 from ldp_client.runtime import ONE_TRANSACTION, seconds_left
-from ldp_client.storage.contract import Transaction
+from ldp_client.storage.contract import Transaction, problem_of
 from ldp_client.storage.memory import DictTransaction
 
 SCHEMA_VERSION: Final = 1
@@ -34,6 +34,8 @@ _PROBLEMS: Final = (
 """Part of SQLite's message, and our code."""
 
 
+_ROOM_BYTES: Final = 1 << 16
+"""More than a contribution writes, with its journal."""
 _SHORTEST_PAUSE: Final = 0.001
 _LONGEST_PAUSE: Final = 0.05
 """Seconds between two looks at a file that another process holds."""
@@ -71,6 +73,35 @@ class SqliteStorage:
             raise StorageError("storage-corrupt") from None
         except (sqlite3.Error, OSError) as error:
             raise StorageError(_problem(error)) from None
+
+    def check_room(self) -> None:
+        """See :class:`ldp_client.storage.contract.Storage`."""
+        tried = self._path.with_name(self._path.name + ".room")
+        try:
+            if self._path.exists():
+                with self.transaction(write=True):
+                    pass
+            tried.write_bytes(bytes(_ROOM_BYTES))
+        except OSError as error:
+            raise StorageError(problem_of(error)) from None
+        finally:
+            with suppress(OSError):
+                tried.unlink()
+
+    def discard(self) -> None:
+        """See :class:`ldp_client.storage.contract.Storage`. What the file held is overwritten, as far as the disk does
+        that in place.
+        """
+        try:
+            for name in (self._path.name, self._path.name + "-journal"):
+                with suppress(FileNotFoundError):
+                    path = self._path.with_name(name)
+                    with path.open("r+b") as file:
+                        file.write(bytes(path.stat().st_size))
+                        os.fsync(file.fileno())
+                    path.unlink()
+        except OSError as error:
+            raise StorageError(problem_of(error)) from None
 
     def _connect(self) -> sqlite3.Connection:
         if not self._path.exists():
@@ -168,7 +199,6 @@ def _bytes(value: object) -> bytes:
 
 
 def _problem(error: Exception) -> str:
-    text = str(error)
-    if isinstance(error, PermissionError):
-        return "storage-read-only"
-    return next((code for part, code in _PROBLEMS if part in text), "storage-unavailable")
+    if isinstance(error, OSError):
+        return problem_of(error)
+    return next((code for part, code in _PROBLEMS if part in str(error)), "storage-unavailable")

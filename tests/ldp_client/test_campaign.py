@@ -91,7 +91,7 @@ def test_a_campaign_above_a_cap_is_refused_before_anybody_is_asked_and_before_th
 ):
     device, part = join(granted=False, storage=tmp_path / "device.db", **caps)
     refusal = part.refusal()
-    assert (refusal.code, part.next_step()) == (code, "nothing")
+    assert (refusal.code, part.next_step()) == (code, ("nothing", code))
     with pytest.raises(RefusedError) as caught:
         part.grant()
     assert (caught.value.code, str(caught.value)) == (code, str(refusal))
@@ -111,11 +111,11 @@ def test_an_answer_goes_to_the_url_that_was_agreed_to_and_to_no_other(join, serv
         other.publish(campaign)
         device, part = join()
         _, elsewhere = join(device=device, url=other.url, granted=False)
-        assert (elsewhere.refusal().code, elsewhere.next_step()) == ("other-recipient", "ask")
+        assert elsewhere.next_step() == ("ask", "other-recipient")
         with pytest.raises(RefusedError):
             elsewhere.contribute(Untouchable(), "yes")
         elsewhere.grant()
-        assert elsewhere.next_step() == "contribute"
+        assert elsewhere.next_step().step == "contribute"
         part.grant()
         part.contribute(RECORD, "yes")
         assert device.run_once(5)
@@ -187,17 +187,17 @@ def test_a_cap_may_be_any_kind_of_number(join, kind):
 
 
 def test_a_person_is_asked_once_and_answers_once(start, server, campaign):
-    assert start()[1].next_step() == "ask"
+    assert start()[1].next_step().step == "ask"
     device, part = start()
-    assert part.next_step() == "ask", "nobody has decided yet"
+    assert part.next_step().step == "ask", "nobody has decided yet"
     part.grant()
-    assert part.next_step() == "contribute"
+    assert part.next_step().step == "contribute"
     device, part = start()
-    assert part.next_step() == "contribute"
+    assert part.next_step().step == "contribute"
     part.contribute(RECORD, "yes")
-    assert part.next_step() == "nothing"
+    assert part.next_step().step == "nothing"
     assert device.run_once(5)
-    assert start()[1].next_step() == "nothing"
+    assert start()[1].next_step().step == "nothing"
     assert server.counted(campaign.id) == 1
 
 
@@ -208,21 +208,21 @@ def test_a_no_is_remembered_without_a_request_and_a_later_yes_counts(start, serv
         part.grant()
     assert part.withdraw().deleted == 0
     before = len(server.requests)
-    assert part.next_step() == "nothing"
+    assert part.next_step().step == "nothing"
     _, part = start()
-    assert part.next_step() == "nothing"
+    assert part.next_step().step == "nothing"
     assert part.status().consent is False
     assert len(server.requests) == before
     part.grant()
-    assert part.next_step() == "contribute"
+    assert part.next_step().step == "contribute"
 
 
 def test_whoever_cannot_have_the_campaign_is_told_why(start, campaign):
     device, part = start()
     away = device.campaign("http://127.0.0.1:1", campaign.id, max_epsilon=2)
-    assert away.next_step() == "nothing"
+    assert away.next_step().step == "nothing"
     assert away.status().problem == "unreachable"
-    assert part.next_step() == "ask"
+    assert part.next_step().step == "ask"
     assert part.status().problem is None
 
 
@@ -230,7 +230,7 @@ def test_what_was_agreed_to_needs_no_network_after_a_restart_neither(join, start
     start()[1].grant()
     asked = len(server.requests)
     _, again = start()
-    assert again.next_step() == "contribute"
+    assert again.next_step().step == "contribute"
     again.contribute(RECORD, "yes")
     storage = MemoryStorage()
     join(storage=storage)
@@ -244,7 +244,7 @@ def test_a_document_with_another_hash_is_refused_whoever_hands_it_over(join, ser
     _, part = join(granted=False)
     assert code_of(DocumentError, part.load, campaign.document + b" ") == "wrong-hash"
     server._campaigns[campaign.id] = replace(campaign, document=b"{}")
-    assert code_of(DocumentError, part.next_step) == "wrong-hash"
+    assert part.next_step() == ("nothing", "wrong-hash")
 
 
 def test_a_stored_document_that_was_damaged_is_fetched_again(join, server, campaign, tmp_path):

@@ -3,6 +3,7 @@
 import pytest
 
 from ldp_client import RefusedError
+from ldp_client.testing import FakeServer
 
 RECORD = {"income": 30_000.0}
 STATES = {
@@ -23,7 +24,7 @@ def asked(server):
 def test_nobody_is_asked_and_nothing_spent_where_a_campaign_takes_no_answers(join, server, campaign, state):
     server.states[campaign.id] = state
     _, part = join(granted=False)
-    assert part.next_step() == "nothing"
+    assert part.next_step().step == "nothing"
     assert part.refusal().code == STATES[state]
     with pytest.raises(RefusedError) as refused:
         part.grant()
@@ -36,24 +37,24 @@ def test_who_has_agreed_spends_nothing_either_once_it_was_heard(join, server, ca
     _, part = join()
     server.states[campaign.id] = state
     clock.advance(DAY)
-    assert part.next_step() == "nothing"
+    assert part.next_step().step == "nothing"
     with pytest.raises(RefusedError) as refused:
         part.contribute(RECORD, "yes")
     assert refused.value.code == STATES[state]
     assert part.status().epsilon == 0.0
     server.states.clear()
     clock.advance(DAY)
-    assert part.next_step() == "contribute", "a closing was taken back"
+    assert part.next_step().step == "contribute", "a closing was taken back"
 
 
 def test_it_is_heard_once_a_day_and_after_a_restart_too(join, server, clock, tmp_path):
     device, part = join(storage=tmp_path / "device.db")
     for _ in range(5):
-        assert part.next_step() == "contribute"
+        assert part.next_step().step == "contribute"
     device.close()
     device, again = join(storage=tmp_path / "device.db", granted=False)
     clock.advance(DAY - 1 - clock.time() % DAY)
-    assert again.next_step() == "contribute"
+    assert again.next_step().step == "contribute"
     assert len(asked(server)) == 1
     clock.advance(1)
     again.next_step()
@@ -68,13 +69,13 @@ def test_what_cannot_be_heard_or_understood_stops_nobody(join, server, campaign,
     if said is not None:
         monkeypatch.setattr("json.dumps", lambda *_: __import__("json").JSONEncoder().encode(said))
     elif answer == "silence":
-        monkeypatch.setattr("ldp_client.network.aggregator.Aggregator.state", lambda _: 1 / 0)
+        monkeypatch.setattr("ldp_client.network.aggregator.Aggregator.state", lambda *_: 1 / 0)
     else:
-        monkeypatch.setattr("ldp_client.network.aggregator.Aggregator.state", lambda _: b"<html>")
+        monkeypatch.setattr("ldp_client.network.aggregator.Aggregator.state", lambda *_: b"<html>")
     _, part = join(granted=False)
-    assert part.next_step() == "ask"
+    assert part.next_step().step == "ask"
     part.grant()
-    assert part.next_step() == "contribute"
+    assert part.next_step().step == "contribute"
 
 
 @pytest.mark.parametrize("kept", [b"", b"no time", b"1e999 {}", b"x {}", b"1 [1]"])
@@ -82,13 +83,13 @@ def test_what_is_kept_and_is_none_of_it_stops_nobody(join, campaign, kept):
     device, part = join()
     part._standing._cache.put(f"state/{campaign.id}", kept)
     again = device.campaign(part._url, campaign.id, max_epsilon=99)
-    assert again.next_step() == "contribute"
+    assert again.next_step().step == "contribute"
 
 
 def test_a_try_that_failed_is_not_repeated_for_ten_minutes(join, clock, monkeypatch):
     tries = []
 
-    def fails(_):
+    def fails(*_):
         tries.append(clock.time())
         raise TimeoutError
 
@@ -102,3 +103,13 @@ def test_a_try_that_failed_is_not_repeated_for_ten_minutes(join, clock, monkeypa
     clock.advance(1)
     part.next_step()
     assert len(tries) == 2
+
+
+def test_another_recipient_that_takes_no_answers_asks_nobody_anew(join, campaign, clock):
+    device, _ = join()
+    clock.advance(DAY)
+    with FakeServer() as other:
+        other.publish(campaign)
+        other.states[campaign.id] = "closed"
+        _, elsewhere = join(device=device, url=other.url, granted=False)
+        assert elsewhere.next_step() == ("nothing", "campaign-closed")

@@ -47,23 +47,23 @@ def test_a_device_answers_in_its_window_and_in_no_other(start, server, campaign,
         clock.now = first + week * WEEK + WEEK / 2
         device, part, own = start(granted=False)
         if week < 0:
-            assert (part.next_step(), part.refusal().code) == ("nothing", "campaign-not-open")
+            assert part.next_step() == ("nothing", "campaign-not-open")
             continue
         if week == own:
-            assert part.next_step() == "contribute"
+            assert part.next_step().step == "contribute"
             receipt = part.contribute(RECORD, "yes")
             answered.append(week)
             assert [question // len(campaign.questions) for question in receipt.questions] == [own]
             assert f", in window {own + 1} of {COUNT}: 1 answer" in str(device.ledger())
         if week < own:
-            assert (part.next_step(), part.refusal().code) == ("nothing", "window-not-open")
+            assert part.next_step() == ("nothing", "window-not-open")
             assert f"window {own + 1} of {COUNT}" in str(part.refusal())
             with pytest.raises(RefusedError, match="come again"):
                 part.contribute(Untouchable(), "yes")
             part.withdraw()
             part.grant()  # A person may agree before it opens.
         if week > own:
-            assert part.next_step() == "nothing"
+            assert part.next_step().step == "nothing"
             assert part.contribute(Untouchable(), "no").questions == receipt.questions
         assert part.status().contributed == (week >= own)
         assert device.run_once(5)
@@ -80,7 +80,7 @@ def test_a_device_that_was_off_in_its_window_answers_in_none(start, server, camp
     with pytest.raises(RefusedError, match="no other"):
         part.contribute(Untouchable(), "yes")
     device, part, again = start(granted=False)
-    assert (again, part.next_step()) == (own, "nothing")
+    assert (again, part.next_step().step) == (own, "nothing")
     assert device.ledger().total_epsilon == 0
     assert device.run_once(5)
     assert not server.uploads

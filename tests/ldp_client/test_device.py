@@ -30,6 +30,13 @@ def test_a_relative_path_is_the_same_device_wherever_the_process_goes(join, serv
     assert server.counted(campaign.id) == 1
 
 
+def test_a_home_that_cannot_be_written_is_told_by_the_storage_when_it_is_used(tmp_path, monkeypatch, join):
+    (tmp_path / "home").write_bytes(b"")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    _, part = join(storage=Device.default_path("my-app"), granted=False)
+    assert part.next_step() == ("nothing", "storage-unavailable")
+
+
 def test_the_default_path_is_for_its_owner_and_for_this_machine(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -117,7 +124,7 @@ def test_switched_off_nothing_is_asked_answered_or_sent_until_it_is_switched_on_
     assert not server.uploads
     _, of_user = join(device=restarted.scope("user"), granted=False)
     assert code_of(RefusedError, of_user.grant) == of_user.refusal().code == "switched-off"
-    assert of_user.next_step() == "nothing"
+    assert of_user.next_step().step == "nothing"
     assert restarted.scope("user").ledger().total_epsilon == 0
     restarted.enabled = True
     assert restarted.run_once(5)

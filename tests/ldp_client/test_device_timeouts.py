@@ -45,7 +45,7 @@ IMMEDIATE = {
 
 BUSY = "storage-busy"
 ASKED = ("ledger", "sent", "quarantined", "export", "erase", "adopt", "scopes_waiting")
-DECIDED = ("next_step", "refusal", "grant", "receipt", "withdraw", "requeue")
+DECIDED = ("refusal", "grant", "receipt", "withdraw", "requeue")
 KEY = "K" * 43
 DEVICE_CALLS = {
     **{name: (lambda device, _, name=name: getattr(device, name)(timeout=SHORT), BUSY) for name in ASKED},
@@ -59,6 +59,8 @@ DEVICE_CALLS = {
 }
 CAMPAIGN_CALLS = {
     **{name: (lambda part, seconds, name=name: getattr(part, name)(timeout=seconds), BUSY) for name in DECIDED},
+    "next_step": (lambda part, seconds: part.next_step(timeout=seconds).reason, BUSY),
+    "decide": (lambda part, seconds: part.decide(agreed=True, timeout=seconds).reason, BUSY),
     "contribute": (lambda part, seconds: part.contribute(RECORD, "yes", timeout=seconds), BUSY),
     "status": (lambda part, seconds: part.status(timeout=seconds).problem, BUSY),
     "obtain_token": (lambda part, seconds: part.obtain_token(bytes, timeout=seconds), BUSY),
@@ -70,6 +72,7 @@ CAMPAIGN_CALLS = {
 RELAY_CALLS = {
     "campaign": (lambda relay, _: relay.campaign(timeout=SHORT), "timeout"),
     "model": (lambda relay, _: relay.model(timeout=SHORT), "timeout"),
+    "state": (lambda relay, _: relay.state(timeout=SHORT), "timeout"),
     "directory": (lambda relay, _: relay.directory(KEY, timeout=SHORT), "timeout"),
     "collect": (lambda relay, upload: relay.collect(upload, timeout=SHORT), "timeout"),
     "collect_sealed": (lambda relay, sealed: relay.collect_sealed(sealed, timeout=SHORT), "timeout"),

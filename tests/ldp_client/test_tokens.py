@@ -57,20 +57,20 @@ def test_an_app_is_told_to_obtain_a_token_and_then_to_contribute(start, server, 
         return sign(request)
 
     device, part = start()
-    assert part.next_step() == "ask"
+    assert part.next_step().step == "ask"
     with pytest.raises(ConsentError):
         part.obtain_token(issue)
     part.grant()
-    assert part.next_step() == "token"
+    assert part.next_step().step == "token"
     assert code_of(RefusedError, part.contribute, Untouchable(), "yes") == "token-missing"
     part.obtain_token(issue)
     part.obtain_token(issue)
     assert len(requests) == 1, "there is one"
     device, part = start()
-    assert part.next_step() == "contribute"
+    assert part.next_step().step == "contribute"
     part.contribute(RECORD, "yes")
     assert device.run_once(5)
-    assert part.next_step() == "nothing"
+    assert part.next_step().step == "nothing"
     assert server.counted(campaign.id) == 1
     (header,), (upload,) = shown, server.uploads
     (block,) = decode_upload(upload, campaign)
@@ -111,16 +111,16 @@ def test_a_request_is_the_same_bytes_each_time_and_another_for_another_device_or
 def test_an_answer_that_is_no_signature_is_refused_and_nothing_is_stored(wrong, start, code_of):
     _, part = start(granted=True)
     assert code_of(LdpError, part.obtain_token, lambda request: wrong(sign(request))) == "wrong-token"
-    assert part.next_step() == "token"
+    assert part.next_step().step == "token"
     part.obtain_token(sign)
-    assert part.next_step() == "contribute"
+    assert part.next_step().step == "contribute"
 
 
 def test_what_the_apps_own_call_raises_comes_out_and_it_can_be_tried_again(start):
     _, part = start(granted=True)
     with pytest.raises(ZeroDivisionError):
         part.obtain_token(lambda request: request[: 1 // 0])
-    assert part.next_step() == "token"
+    assert part.next_step().step == "token"
 
 
 def test_somebody_who_withdraws_while_the_issuer_answers_has_no_token(start):
@@ -132,7 +132,7 @@ def test_somebody_who_withdraws_while_the_issuer_answers_has_no_token(start):
 
     with pytest.raises(ConsentError):
         part.obtain_token(issue)
-    assert part.next_step() == "nothing"
+    assert part.next_step().step == "nothing"
 
 
 def test_a_retry_shows_the_same_token_with_the_same_bytes(start, server, shown, clock):
@@ -189,5 +189,5 @@ def test_a_relay_that_mixes_in_the_clear_takes_no_part(server, campaign, tmp_pat
 
 def test_a_campaign_without_an_issuer_needs_none(server, draft, join, code_of):
     _, part = join(of=server.publish({**draft, "issuer": None}))
-    assert part.next_step() == "contribute"
+    assert part.next_step().step == "contribute"
     assert code_of(LdpError, part.obtain_token, sign) == "no-issuer"

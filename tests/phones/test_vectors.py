@@ -3,7 +3,8 @@
 import json
 import subprocess
 
-from vector_files import FOLDER, changes, counted, with_a_change
+import pytest
+from vector_files import FILES, FOLDER, changes, counted, with_a_change
 
 
 def run(program, *arguments):
@@ -13,7 +14,7 @@ def run(program, *arguments):
 def test_a_client_passes_every_vector(program):
     done = run(program, "vectors", FOLDER)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == counted("fraction")
+    assert json.loads(done.stdout) == {**counted("fraction"), "answers": len(FILES["answers"]["cases"])}
 
 
 @changes
@@ -21,10 +22,26 @@ def test_a_client_notices_a_changed_vector(name, said, changed, tmp_path, progra
     assert run(program, "vectors", with_a_change(tmp_path, name, said, changed)).returncode != 0
 
 
+@pytest.mark.parametrize(
+    ("said", "changed"),
+    [
+        ('"wait": 21600', '"wait": 21601'),
+        ('"left": ["campaign-closed"]', '"left": ["waits"]'),
+        ('"split": true', '"split": false'),
+        ('"kept": 604799', '"kept": 604801'),
+        ('"given_up": 50401', '"given_up": 50399'),
+    ],
+)
+def test_a_client_notices_another_meaning_of_an_answer(said, changed, tmp_path, program):
+    assert run(program, "vectors", with_a_change(tmp_path, "answers", said, changed)).returncode != 0
+
+
 def test_a_device_keeps_its_promises(program, tmp_path):
     done = run(program, "promises", FOLDER, tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "a clock that jumps strands no report and throws none away" in done.stdout.splitlines()
+    told = done.stdout.splitlines()
+    assert "a clock that jumps strands no report and throws none away" in told
+    assert "a thousand devices lose nothing over a day of a wrong clock" in told
 
 
 def test_without_a_csprng_nothing_is_drawn(client):

@@ -27,7 +27,7 @@ _MAGIC = b"SQLite format 3\0"
 
 
 @dataclass
-class _Folder:
+class Folder:
     """A folder's names: those that are there, those that are on disk, and those on disk that were removed since."""
 
     live: dict[str, int] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Cut:
 
     before: str
     done: object
-    folders: dict[int, _Folder]
+    folders: dict[int, Folder]
     contents: dict[int, bytes]
     root: int
 
@@ -76,7 +76,7 @@ class Disk:
         self.root, self._done, self._trusted, self._extra = root, done, databases, extra
         self.cuts: list[Cut] = []
         self._lock = threading.RLock()
-        self._folders: dict[int, _Folder] = {}
+        self._folders: dict[int, Folder] = {}
         self._contents: dict[int, bytes] = {}
         self._databases: set[int] = set()
         self._held: dict[int, int] = {}
@@ -139,14 +139,14 @@ class Disk:
         done = self._done()  # First: what is promised while we look need not be there yet.
         self._look()
         folders = {
-            node: _Folder(dict(one.live), dict(one.synced), set(one.removed)) for node, one in self._folders.items()
+            node: Folder(dict(one.live), dict(one.synced), set(one.removed)) for node, one in self._folders.items()
         }
         self.cuts.append(Cut(before, done, folders, dict(self._contents), self._node(self.root)))
 
     def _look(self, *, synced: bool = False) -> None:
         """Take down the names that are there now, and databases as of their last commit."""
         for place in [self.root, *(one for one in sorted(self.root.rglob("*")) if one.is_dir())]:
-            folder = self._folders.setdefault(self._node(place), _Folder())
+            folder = self._folders.setdefault(self._node(place), Folder())
             folder.live, commits = {}, False
             for one in place.iterdir():
                 if not one.name.endswith(_BESIDE):

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +30,8 @@ class Served:
     def __init__(self, folder: Path, *, has_key: bool = False) -> None:
         self.data, self.key, self.has_key = folder / "data", folder / "gateway.key", has_key
         self.data.mkdir()
-        self.gateway = {"key": shell("ldp-aggregator", "key", "create", self.key, "--gateway")} if has_key else {}
+        line = shell("ldp-aggregator", "key", "create", self.key, "--gateway") if has_key else "gateway = {}"
+        self.gateway = tomllib.loads(line)["gateway"]
         self.daemon = self.start()
 
     def start(self) -> Daemon:
@@ -42,7 +44,7 @@ class Served:
         """The id of the campaign that the draft makes."""
         path = self.data.with_name("draft.json")
         path.write_text(json.dumps(drafted), encoding="utf-8")
-        return self.ask("campaign", "create", path)
+        return self.ask("campaign", "create", path, *(["--elsewhere"] if "gateway" in drafted else []))
 
     def shown(self, campaign: str, reports: int = 0) -> dict[str, Any]:
         """A campaign, once it has so many reports, or will not have them any more."""

@@ -15,6 +15,7 @@ import { tokens, unsealable } from "./later.js";
 import { AwayError, get } from "./network.js";
 import { CLOCK_TOLERANCE, CLOSING_GRACE } from "./policy.js";
 import type { Publisher, Signer } from "./signer.js";
+import { Standing } from "./standing.js";
 import {
   ARRIVED,
   fits,
@@ -56,6 +57,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   private document: Campaign<D> | undefined;
   private away: string | null = null; // why the campaign could not be had
   private readonly publisher: Publisher | undefined;
+  private readonly standing: Standing;
 
   constructor(
     private readonly install: Install,
@@ -65,6 +67,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     signer?: Signer,
   ) {
     this.publisher = signer?.(install, url, id);
+    this.standing = new Standing(install, id);
   }
 
   /** The verified campaign: at hand, or fetched. Nothing is stored before `grant`. */
@@ -108,7 +111,11 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     const { install } = this;
     // Read once: where another tab answers meanwhile, its receipt would be taken for an earlier campaign's.
     const state = await stateOf(install);
-    if (state.campaigns[this.id]?.receipt) return null;
+    const entry = state.campaigns[this.id];
+    if (entry?.receipt) return null;
+    // Where answers are sealed the relay is asked: the aggregator would see the address that it hides.
+    const asked = campaign.gateway ? install.relay?.replace(/[^/]*$/, "v1/campaigns/" + this.id) : this.path;
+    if (state.enabled && asked) await this.standing.hear(asked, given(entry));
     return (
       (await this.barred(campaign)) ?? (await install.storage.refusal?.(install.key)) ?? this.refused(campaign, state)
     );
@@ -152,6 +159,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     if (refused && !AGREEABLE.includes(refused.code)) throw refused;
     await storage.change(`campaign ${this.id}`, () => document);
     await this.publisher?.keep();
+    await this.standing.keep();
     await changeState(this.install, ({ campaigns }) => {
       const entry = campaigns[this.id];
       if (given(entry) && entry!.consent.url === this.url) return;
@@ -360,7 +368,9 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
                 : study && receipts.some((receipt) => receipt.study === study)
                   ? "study-answered"
                   : null;
-    return code ? new LdpError(code) : outOfWindow(campaign, state.secret, install.now());
+    const own = code ? new LdpError(code) : outOfWindow(campaign, state.secret, install.now());
+    // Answering asks nobody: the time of a request would tell the time of the event.
+    return own && !AGREEABLE.includes(own.code) ? own : (this.standing.refusal() ?? own);
   }
 }
 

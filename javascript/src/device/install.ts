@@ -5,9 +5,9 @@ import { randomBytes } from "../exact/coins.js";
 import { hmac } from "../exact/sha256.js";
 import { encodeUpload } from "../wire.js";
 import { unsealable } from "./later.js";
-import { failed, judge } from "./machine.js";
+import { failed, hasExpired, judge } from "./machine.js";
 import { pause, post, type Fetch } from "./network.js";
-import { CLOSE_TIMEOUT, EXPIRY_TRIES, FINAL_AFTER, RETRY_AFTER_LONGEST, type Policy } from "./policy.js";
+import { CLOSE_TIMEOUT, RETRY_AFTER_LONGEST, type Policy } from "./policy.js";
 import { given, pack, queued, unpack, type Entry, type Kept, type State } from "./state.js";
 import type { Storage } from "./storage.js";
 
@@ -74,8 +74,7 @@ export async function step(install: Install, firstDelay: number): Promise<number
         batch = [];
         for (const [campaignId, entry] of waits(state)) {
           const { attempts } = entry;
-          // Where a final word was heard, there is time to hear it again.
-          if (now > Math.max(entry.expires!, (entry.word ?? 0) + 2 * FINAL_AFTER) && attempts >= EXPIRY_TRIES) {
+          if (hasExpired(entry, now)) {
             entry.receipt!.fate = "expired";
             continue;
           }

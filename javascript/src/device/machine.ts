@@ -1,6 +1,6 @@
 // What an answer means for a queue: the upload state machine, without I/O. A report that has left once may arrive once
 // only, so a doubtful answer always means: the same bytes again, later.
-import { FINAL_AFTER, RETRY_AFTER_LONGEST, type Policy } from "./policy.js";
+import { CLOSING_GRACE, EXPIRY_TRIES, FINAL_AFTER, RETRY_AFTER_LONGEST, type Policy } from "./policy.js";
 import { ARRIVED, queued, type Entry } from "./state.js";
 
 // "Later", whatever their status.
@@ -8,7 +8,8 @@ const LATER = /^((campaign|window)-not-open|not-found|campaign-closing|clock-uns
 // A final word, unless a clock is wrong: it counts when it is heard again, a day later.
 const FINAL = /^(campaign-(closed|full)|window-over)$/; // as the code of a single report
 const TERMINAL = [404, 409, 410, 451];
-const GONE = 410; // at once
+const GONE = 410; // at once, like what is wrong with the bytes
+const CONFLICT = "conflicting-report";
 const TOO_LARGE = 413;
 const POISON = [400, 415, 422];
 
@@ -60,6 +61,10 @@ function rejections({ body }: Answer): Map<string, string> | undefined {
   }
 }
 
+/** Whether what is queued is given up now; where a final word was heard, there is a week to hear it again. */
+export const hasExpired = ({ expires, word, attempts }: Entry, now: number): boolean =>
+  now > Math.max(expires!, (word ?? -Infinity) + CLOSING_GRACE) && attempts >= EXPIRY_TRIES;
+
 /** Takes note in `entry` of the answer to an upload of the reports with these ids; `jitter` is from [0, 1). */
 export function judge(
   entry: Entry,
@@ -72,13 +77,14 @@ export function judge(
   const code = answer ? problemCode(answer) : undefined;
   const reason = reasonOf(answer);
   const status = answer?.status ?? 0;
-  const poison = status === TOO_LARGE || (code && POISON.includes(status));
+  const later = LATER.test(code!);
+  const poison = !later && (status === TOO_LARGE || (code && POISON.includes(status)));
   const rejected = status === 200 ? rejections(answer!) : undefined;
   const final = rejected
     ? ids.every((id) => FINAL.test(rejected.get(id)!))
-    : code && TERMINAL.includes(status) && !LATER.test(code);
+    : code && !later && TERMINAL.includes(status);
   if (status) entry.word = final ? Math.min(entry.word ?? now, now) : undefined;
-  const heard = final && (status === GONE || now - entry.word! >= FINAL_AFTER);
+  const heard = final && (status === GONE || code === CONFLICT || now - entry.word! >= FINAL_AFTER);
   const settles = (told: string): unknown => heard || !(LATER.test(told) || FINAL.test(told));
   entry.attempts++;
   entry.problem = rejected?.get(ids[0]!) ?? reason;
@@ -87,9 +93,10 @@ export function judge(
   } else {
     const settled = ids.filter((id) => (rejected ? settles(rejected.get(id)!) : code && (poison || heard)));
     if (!settled.length) {
-      // exponential backoff with full jitter; Retry-After is the floor, up to its cap
+      // exponential backoff with full jitter; Retry-After is the floor, up to its cap, for which a final word is left alone
       const window = Math.min(policy.backoffLongest, policy.backoffBase * 2 ** (entry.attempts - 1));
-      entry.due = now + Math.max(jitter * window, Math.min(answer ? retryAfter(answer, now) : 0, RETRY_AFTER_LONGEST));
+      const asked = final ? Infinity : answer ? retryAfter(answer, now) : 0;
+      entry.due = now + Math.max(jitter * window, Math.min(asked, RETRY_AFTER_LONGEST));
       entry.retries++;
       return;
     }

@@ -31,6 +31,8 @@ export function scriptedCoins(words: readonly bigint[]): Coins {
 export class FakeAggregator {
   readonly documents = new Map<string, string>();
   readonly models = new Map<string, string>();
+  /** How campaigns stand, by id: `not-yet`, `closing`, `closed`, `full` or `deleted`; any other is `open`. */
+  readonly states = new Map<string, string>();
   /** What publishers have signed, by key. */
   readonly directories = new Map<string, string>();
   /** Bodies of uploads, hexadecimal, in the order of arrival. */
@@ -53,8 +55,10 @@ export class FakeAggregator {
       if (this.loseAnswers-- > 0) throw new TypeError("the answer was lost");
       return new Response(JSON.stringify({ rejected: [] }), { headers: { "Content-Type": "application/json" } });
     }
-    const found = (rest === "/model" ? this.models : this.documents).get(id);
-    return answerWith(found, rest ? "no-model" : "unknown-campaign");
+    if (!this.documents.has(id)) return problem(404, "unknown-campaign");
+    if (rest === "/state") return new Response(JSON.stringify({ state: this.states.get(id) ?? "open" }));
+    if (rest === "/model") return answerWith(this.models.get(id), "no-model");
+    return answerWith(rest ? undefined : this.documents.get(id), "not-found");
   };
 }
 

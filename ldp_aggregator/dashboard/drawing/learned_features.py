@@ -314,13 +314,13 @@ class Answer:
     plot: Markup | None = None
 
 
-def health(status: str, reports: int, refused: Sequence[Refused], width: float, *, failing: bool) -> Answer:
-    """State of a campaign's counting; ``width``: half that of the worst interval; ``failing``: cannot count."""
+def health(status: str, reports: int, refused: Sequence[Refused], width: float, wrong: str) -> Answer:
+    """State of a campaign's counting; ``width``: half that of the worst interval; ``wrong``: what keeps it."""
     number = sum(one.number for one in refused)
     precision = "too few to tell anything yet" if not width < 1 else f"enough for ± {100 * width:.1f} points at worst"
     says = f"{counted(reports, 'report')}, {precision}."
-    if failing:
-        return Answer(BAD, "Not counted", "The store cannot count this campaign: ldp-aggregator fsck says why.")
+    if wrong:
+        return Answer(BAD, "Not counted", wrong)
     if number > max(1, REFUSED_SHARE * reports):
         return Answer(
             LOOK, "Look at what was refused", f"{says} {counted(number, 'refusal')} since this server started."

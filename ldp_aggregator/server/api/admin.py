@@ -40,12 +40,15 @@ async def post_campaign(asked: AdmittedRequest) -> web.Response:
     """Compile and publish a draft. The same draft gives the same id; the second time nothing is made (200).
 
     A ``federated`` campaign takes shares of nodes and no reports from the start; others become so by a first share.
+    One whose gateway's key is not here is refused, unless ``elsewhere`` says that another server opens its answers.
     """
     most, federated = asked.values.get("max_reports"), asked.values.get("federated", False)
     body = await asked.body()
     try:
         campaign = await asyncio.to_thread(compile_draft, body, toml=asked.request.content_type == TOML)
         check_kind(campaign, federated=federated, max_reports=most)
+        if not asked.values.get("elsewhere", False):
+            asked.context.gateway.check_receivable(campaign)
     except DraftError as error:
         raise ProblemError(error.code, str(error), members={"field": error.field}) from None
     need = asked.values.get("uploads_need_token")
@@ -191,6 +194,7 @@ OPERATIONS: Final = (
         query={
             "max_reports": {"type": "integer", "minimum": 1},
             "federated": {"type": "boolean"},
+            "elsewhere": {"type": "boolean"},
             "uploads_need_token": {"enum": list(contract.UPLOADING)},
         },
         bodies={JSON: {"type": "object"}, TOML: {"type": "string"}},
@@ -283,20 +287,27 @@ async def get_metrics(asked: AdmittedRequest) -> web.Response:
 
 @under_known_names
 async def get_readiness(asked: AdmittedRequest) -> web.Response:
-    """The store takes writes, as the writer last saw it, and this instance is not about to stop; 503 otherwise."""
+    """The store takes writes, as the writer last saw it, and this instance is not about to stop; 503 otherwise. It is
+    ready all the same where a gateway's key is missing, and names the open campaigns of which nobody opens an answer.
+    """
     if asked.context.leaving.is_set():
         raise retry_later("stopping")
     if not asked.context.ingest.is_well:
         raise retry_later("store-unavailable")
-    return web.json_response({"status": "ready"})
+    keyless = asked.context.metrics.told.keyless()
+    return web.json_response({"status": "ready"} | ({"gateway_key_missing": keyless} if keyless else {}))
 
 
 _WATCHED: Final = partial(Operation, "GET", query=None)
 _NAMED: Final = ("unknown-host",)
 _STATUS: Final = object_of(status={"type": "string"})
+_READY: Final = {
+    **_STATUS,
+    "properties": {**_STATUS["properties"], "gateway_key_missing": {"type": "array", "items": {"type": "string"}}},
+}
 
 WATCHING: Final = (
     _WATCHED("/healthz", get_health, answers={200: (JSON, _STATUS)}, codes=_NAMED),
-    _WATCHED("/readyz", get_readiness, answers={200: (JSON, _STATUS)}, codes=("stopping", *STORED, *_NAMED)),
+    _WATCHED("/readyz", get_readiness, answers={200: (JSON, _READY)}, codes=("stopping", *STORED, *_NAMED)),
     _WATCHED("/metrics", get_metrics, answers={200: (EXPOSITION, {"type": "string"})}, codes=_NAMED),
 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -17,7 +16,7 @@ from aiohttp import web
 
 from ldp_aggregator.server.access import shown_token
 from ldp_aggregator.server.api.routing import JSON, STORED, AdmittedRequest, Context, Operation, object_of
-from ldp_aggregator.server.gateway import GatewayKeys, Inside, SealedUpload
+from ldp_aggregator.server.gateway import Inside, SealedUpload
 from ldp_aggregator.server.intake import vouched_batch
 from ldp_aggregator.server.problems import ProblemError, as_problem
 from ldp_aggregator.server.upload_queue import UploadBounds, answer_to, for_a_device, read_upload
@@ -66,7 +65,7 @@ async def post_sealed_batch(asked: AdmittedRequest) -> web.Response:
     body = await asked.body()
     if not body or len(body) % length:
         raise ProblemError("malformed-request", f"a batch is one or more requests of {length} bytes each")
-    uploads = await _uploads(context.gateway, body, length)
+    uploads = await _uploads(context, body, length)
     of_campaigns: dict[str, list[Inside]] = {}
     for upload in uploads:
         of_campaigns.setdefault(upload.campaign_id, []).append(upload)
@@ -85,14 +84,19 @@ def _length(headers: Mapping[str, str]) -> int:
     return int(text)
 
 
-async def _uploads(keys: GatewayKeys, body: bytes, length: int) -> list[Inside]:
-    """The uploads of a batch. What is none hurts nobody but itself: a relay cannot tell, and must not be stopped."""
+async def _uploads(context: Context, body: bytes, length: int) -> list[Inside]:
+    """The uploads of a batch. What is none hurts nobody but itself: a relay cannot tell, and must not be stopped. The
+    device has its 202: nobody hears why, but in the metrics.
+    """
     sealed = [body[place : place + length] for place in range(0, len(body), length)]
     uploads = []
-    for opened in await keys.open_all(sealed):
-        with suppress(ProblemError):
-            if not isinstance(opened, ProblemError):
-                uploads.append(Inside.of(opened.request))
+    for opened in await context.gateway.open_all(sealed):
+        try:
+            if isinstance(opened, ProblemError):
+                raise opened
+            uploads.append(Inside.of(opened.request))
+        except ProblemError as problem:
+            context.metrics.refusals.labels(problem.code).inc()
     return uploads
 
 

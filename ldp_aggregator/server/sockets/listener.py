@@ -24,7 +24,6 @@ from ldp_aggregator.server.sockets.handed_over import make_handler
 from ldp_aggregator.server.sockets.upload_path import ClientConnection
 from ldp_aggregator.service.settings import Settings, host_and_port, setting_error
 from ldp_aggregator.store.contract import LOG, kind_of
-from ldp_protocols.errors import LdpError
 
 BACKLOG: Final = 1024
 OWN: Final = 128
@@ -243,11 +242,7 @@ def load_tls(settings: Settings) -> ssl.SSLContext | None:
 
 
 def reload_tls(settings: Settings, context: ssl.SSLContext | None) -> None:
-    """Connections that are open keep the old certificate. A pair that does not load leaves the old one in use."""
-    try:
-        # A context of its own first: a pair that does not fit together must not end up half loaded.
-        if load_tls(settings) is not None and context is not None:
-            context.load_cert_chain(str(settings.tls_certificate), str(settings.tls_key))
-        LOG.info("certificate reloaded")
-    except (LdpError, OSError, ssl.SSLError) as error:
-        LOG.error("certificate not reloaded", extra={"reason": kind_of(error)})
+    """Read the certificate again; connections that are open keep the old one. Raises LdpError, and changes nothing."""
+    # A context of its own first: a pair that does not fit together must not end up half loaded.
+    if load_tls(settings) is not None and context is not None:
+        context.load_cert_chain(str(settings.tls_certificate), str(settings.tls_key))

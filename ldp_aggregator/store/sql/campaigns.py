@@ -55,6 +55,8 @@ class Campaigns(Transactions):
 
     _go_along: tuple[Callable[[str], Awaitable[None]], ...] = ()
     """What else is forgotten where a campaign is deleted."""
+    _settled: tuple[Callable[[str], Awaitable[None]], ...] = ()
+    """What else has to be settled before a campaign is sealed."""
 
     async def _claim(self, campaign_id: str) -> None:
         """Before a transaction that needs a campaign :data:`ALONE`. Raises StoreError where it may."""
@@ -180,6 +182,9 @@ class Campaigns(Transactions):
 
         Raises StoreError where it has not, StoreError where somebody reads the ids: nothing waits for a reader.
         """
+        if (await self.state(campaign_id)).life.sealed is None:
+            for check in self._settled:
+                await check(campaign_id)
         await self._drop_ids(await self._seal(campaign_id, at_once=at_once))
         return await self.state(campaign_id)
 
@@ -196,6 +201,10 @@ class Campaigns(Transactions):
             await put(db, found, sealed=now)
             await self._forget_ids(db, found.number)
         return found.number
+
+    def when_sealing(self, check: Callable[[str], Awaitable[None]]) -> None:
+        """Have ``check`` raise where something else is left of a campaign that needs its ids; it is not sealed then."""
+        self._settled = (*self._settled, check)
 
     def when_deleting(self, forget: Callable[[str], Awaitable[None]]) -> None:
         """Have whatever else is kept of a campaign forgotten before it is dropped. Where that fails it is not."""

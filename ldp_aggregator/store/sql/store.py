@@ -132,6 +132,10 @@ class Store(NodeShares, Rights, Published, Counting):
         """
         raise NotImplementedError
 
+    async def reconnect(self, address: str) -> None:
+        """Use this address of the same database from now on, if it can be reached; what runs goes on."""
+        raise NotImplementedError
+
     async def close(self) -> None:
         """Let go of the database."""
         raise NotImplementedError

@@ -25,7 +25,7 @@ PUBLIC_KEY_BYTES: Final = 32
 
 _HEAD_BYTES: Final = 1 + 2 + PUBLIC_KEY_BYTES + 2
 _LONGEST: Final = 100
-_LIKE: Final = '{"key": "..."}; ldp-aggregator key create FILE --gateway prints the key'
+_LIKE: Final = '{"key": "..."}; ldp-aggregator key create FILE --gateway prints it'
 _FIELD: Final = 2**255 - 19
 _SMALL: Final = frozenset(
     {

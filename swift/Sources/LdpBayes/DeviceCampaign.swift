@@ -29,10 +29,11 @@ public struct Status: Equatable {
 /// One campaign, as one device sees it. Safe with any number of threads and processes; every call blocks.
 public final class DeviceCampaign {
     /** The campaign's id. */ public let id: String
-    private let install: Install, url: String, maxEpsilon: Double, signed: Signed?, known = Guarded<Campaign?>(nil)
+    private let install: Install, url: String, maxEpsilon: Double, signed: Signed?, standing: Standing, known = Guarded<Campaign?>(nil)
     init(_ install: Install, url: String, id: String, maxEpsilon: Double, _ publisher: Publisher?) {
         (self.install, self.url, self.id, self.maxEpsilon) = (install, url, id, maxEpsilon)
         signed = publisher.map { Signed($0, install, url: url, id: id) }
+        standing = Standing(install, path: "\(url)/v1/campaigns/\(id)", id: id)
     }
     /// The verified campaign: at hand, or fetched. Nothing is stored before `grant()`. Throws ``LdpError`` for what is not what its
     /// id and its epsilon promise, or not signed, and ``LdpError/away(code:)``.
@@ -62,7 +63,9 @@ public final class DeviceCampaign {
     /// Why this device would refuse the campaign, nil where it would answer: to know before anybody is asked.
     public func refusal() throws -> Refusal? {
         let (campaign, state) = (try fetch(), try install.state())
-        return state[id]?.receipt != nil ? nil : try signed?.refusal() ?? refused(state, campaign)
+        if state[id]?.receipt != nil { return nil }
+        if state.enabled { standing.hear(keep: state[id]?.consent.isGiven == true) }
+        return try signed?.refusal() ?? refused(state, campaign)
     }
     /// When this device answers, in a series; nil in any other campaign, and before anybody has decided. Throws what ``fetch()`` throws.
     public func window() throws -> Range<Date>? { try install.state().window(fetch()) }
@@ -73,6 +76,7 @@ public final class DeviceCampaign {
         if let refusal = try refusal(), !agreeable.contains(refusal) { throw LdpError.refused(refusal) }
         try install.storage.change(stored) { _ in campaign.document }
         try signed?.keep()
+        standing.keep()
         try install.change { state in
             var consent = Consent(url: url, title: campaign.title, purpose: campaign.purpose, epsilon: campaign.realisedEpsilon)
             consent.grantedAt = install.now()
@@ -166,7 +170,10 @@ public final class DeviceCampaign {
         return state[id]?.receipt.map(Contribution.answered)
     }
     private func refused(_ state: State, _ campaign: Campaign) throws -> Refusal? {
-        try state.refusal(campaign, url, maxEpsilon: maxEpsilon, maxTotalEpsilon: install.maxTotalEpsilon, now: install.now())
+        let (cap, now) = (install.maxTotalEpsilon, install.now())
+        let own = try state.refusal(campaign, url, maxEpsilon: maxEpsilon, maxTotalEpsilon: cap, now: now)
+        // Answering asks nobody: the time of a request would tell the time of the event.
+        return own.map(agreeable.contains) == false ? own : standing.refusal ?? own
     }
     private func entry() throws -> Entry? { try install.state()[id] }
     private var path: String { "\(url)/v1/campaigns/\(id)" }

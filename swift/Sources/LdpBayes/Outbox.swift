@@ -7,9 +7,9 @@ private let retryableCodes: Set = [
     "campaign-not-open", "window-not-open", "not-found", "campaign-closing", "clock-unsettled", "unknown-campaign",
 ]
 // Final when they are heard twice, a day apart by this device's clock: a server may have been wrong about the time, or about itself.
-private let (twice, twiceCodes): (Set, Set) = ([404, 409, 451], ["campaign-closed", "campaign-full", "window-over"])
-private let conflict = "conflicting-report" // what is wrong with the bytes stays wrong
-private let (terminal, poison, tooLarge): (Set, Set, Int) = (twice.union([410]), [400, 415, 422], 413)
+private let (terminal, twiceCodes): (Set, Set) = ([404, 409, 410, 451], ["campaign-closed", "campaign-full", "window-over"])
+private let (gone, conflict) = (410, "conflicting-report") // at once: a deletion, and what is wrong with the bytes
+private let (poison, tooLarge): (Set, Int) = ([400, 415, 422], 413)
 
 /// The reports of one campaign that are due, and where they go.
 struct Batch {
@@ -28,9 +28,7 @@ extension State {
     mutating func plan(now: Date, firstDelay: TimeInterval, _ policy: Policy, jitter: () throws -> Double) rethrows -> Plan {
         var batch: Batch?, wait: TimeInterval?
         for i in campaigns.indices where enabled && campaigns[i].consent.isGiven && !campaigns[i].queued.isEmpty {
-            // Who heard a final word once has a week to hear it again.
-            let hasHeard = campaigns[i].queued.contains { $0.heard.map { now < $0 + closingGrace } ?? false }
-            if now > campaigns[i].expires, campaigns[i].attempts >= expiryTries, !hasHeard {
+            if campaigns[i].hasExpired(now: now) {
                 campaigns[i].receipt?.fate = .expired
                 continue
             }
@@ -65,27 +63,30 @@ extension Entry {
     fileprivate mutating func note(_ answer: Answer?, to ids: Set<String>, now: Date, _ policy: Policy, jitter: Double) {
         let (code, status) = (answer?.problemCode, answer?.status ?? 0)
         let rejected = status == 200 ? answer?.rejections : nil
-        let isPoison = status == tooLarge || poison.contains(status) && code != nil
+        let isLater = code.map(retryableCodes.contains) == true
+        let isPoison = !isLater && (status == tooLarge || poison.contains(status) && code != nil)
+        let isWhole = code != nil && !isLater && terminal.contains(status)
+        let isFinal = rejected.map { rejected in ids.allSatisfy { rejected[$0].map(twiceCodes.contains) == true } } ?? isWhole
+        // No answer leaves what was heard as it is, any other one ends it; a clock that was set back hears it anew.
+        if answer != nil { heard = isFinal ? min(heard ?? now, now) : nil }
+        let isSecond = isFinal && (status == gone || code == conflict || heard.map { now.timeIntervalSince($0) >= secondWord } == true)
         if ids.count > 1, isPoison {
             // One at a time from now on: the one that cannot be taken is then alone.
             (most, attempts, due, problem) = (1, 0, now, reason(of: answer))
             return
         }
-        let ofAll = isPoison || terminal.contains(status) ? code : nil
-        var decided: [String: String] = [:]
-        for i in reports.indices where ids.contains(reports[i].id) {
-            let word = rejected.map { $0[reports[i].id] ?? Kept.arrived } ?? ofAll
-            let final = word.flatMap { retryableCodes.contains($0) ? nil : $0 }
-            reports[i].hear(final, answer, now: now)
-            if reports[i].heard.map({ now.timeIntervalSince($0) >= secondWord }) ?? true { decided[reports[i].id] = final }
+        let ofAll = isPoison || isSecond ? code : nil
+        let decided = ids.reduce(into: [String: String]()) { decided, id in
+            let code = rejected.map { $0[id] ?? Kept.arrived } ?? ofAll
+            if let code, rejected == nil || isSecond || !retryableCodes.union(twiceCodes).contains(code) { decided[id] = code }
         }
         if !decided.isEmpty {
             problem = nil
             settle(decided, now: now)
         } else {
-            // Exponential backoff with full jitter; Retry-After is the floor, up to its cap.
+            // Exponential backoff with full jitter; Retry-After is the floor, up to its cap, for which a final word is left alone.
             let window = min(policy.backoffLongest, policy.backoffBase * pow(2, Double(min(attempts, 60))))
-            let floor = min(answer?.retryAfter(now: now) ?? 0, retryAfterLongest)
+            let floor = isFinal ? retryAfterLongest : min(answer?.retryAfter(now: now) ?? 0, retryAfterLongest)
             due = Date(milliseconds: (now + max(window * jitter, floor)).milliseconds)
             (attempts, retries, problem) = (attempts + 1, retries + 1, rejected?[ids.first ?? ""] ?? reason(of: answer))
         }
@@ -96,15 +97,6 @@ extension Entry {
         let hasArrived = reports.contains { $0.reply == Kept.arrived } // also where it was deleted on its way
         guard let fate = receipt?.fate, queued.isEmpty, hasArrived || fate != .deleted else { return }
         receipt?.fate = hasArrived ? .arrived : .refused
-    }
-}
-
-extension Kept {
-    /// Since when it is refused with words that a server may take back; no answer leaves that as it is, any other answer ends it.
-    fileprivate mutating func hear(_ word: String?, _ answer: Answer?, now: Date) {
-        guard let answer else { return }
-        let counts = word.map { twiceCodes.contains($0) || $0 != conflict && twice.contains(answer.status) } ?? false
-        heard = counts ? heard.flatMap { $0 <= now ? $0 : nil } ?? now : nil
     }
 }
 

@@ -11,4 +11,4 @@ public struct Policy {
 
 // No app decides these; the Python client's policy.py has the reasons.
 let retryAfterLongest = 6 * 3600.0, closingGrace = 7 * 86_400.0, clockTolerance = 86_400.0, idleCheck = 15 * 60.0, landingTimeout = 2.0
-let expiryTries = 10, fetchTries = 3, secondWord = 86_400.0
+let expiryTries = 10, fetchTries = 3, secondWord = 86_400.0, stateAge = 86_400.0, stateRetry = 600.0, stateWait = 5.0

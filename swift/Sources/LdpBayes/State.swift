@@ -25,20 +25,21 @@ struct Consent: Codable, Equatable {
 }
 
 /// A report in the queue, or one that left it. `at`: when its first upload began, nil where nothing of it has left. `reply`: nil where
-/// no answer has decided, ``arrived``, or the code with which the server refused it. `heard`: since when the server refuses it with words
-/// that count when they are heard again a day later.
+/// no answer has decided, ``arrived``, or the code with which the server refused it.
 struct Kept: Codable, Equatable {
     let id: String, question: Int, asked: String, payload: String
-    var at: Date? = nil, reply: String? = nil, heard: Date? = nil
+    var at: Date? = nil, reply: String? = nil
     static let arrived = "arrived"
 }
 
 /// All about one campaign: `attempts` of what is in front that failed in a row, reports in an upload at `most` where that is limited,
-/// bytes of each upload.
+/// bytes of each upload, and since when it is refused with words that count when they are `heard` again a day later.
 struct Entry: Codable, Equatable {
     let id: String
     var consent: Consent, receipt: Receipt? = nil, reports: [Kept] = [], uploadLength = 0
-    var attempts = 0, due: Date? = nil, most: Int? = nil, expires = Date.distantFuture, retries = 0, problem: String? = nil
+    var attempts = 0, due: Date? = nil, most: Int? = nil, expires = Date.distantFuture, retries = 0, problem: String? = nil, heard: Date? = nil
+    /// Whether what is queued is given up; who heard a final word once has a week to hear it again.
+    func hasExpired(now: Date) -> Bool { now > max(expires, heard.map { $0 + closingGrace } ?? expires) && attempts >= expiryTries }
     /// The reports that wait for an answer, or for their first upload.
     var queued: [Kept] { [.waiting, .onItsWay].contains(receipt?.fate) ? reports.filter { $0.reply == nil } : [] }
 }

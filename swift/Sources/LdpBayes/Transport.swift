@@ -69,7 +69,7 @@ private final class Reception: NSObject, URLSessionDataDelegate, @unchecked Send
 /// One aggregator, as the device asks it.
 struct Network {
     let transport: any Transport, policy: Policy
-    static let (largestAnswer, largestModel) = (1 << 20, 64 << 20)
+    static let (largestAnswer, largestModel, largestState) = (1 << 20, 64 << 20, 1024)
     /// The answer to an upload; nil where there was none.
     func upload(_ url: String, _ body: Data) -> Answer? {
         let (headers, longest) = (["Content-Type": mediaType], Network.largestAnswer)
@@ -85,6 +85,12 @@ struct Network {
             if !isLater || tries == fetchTries { throw LdpError.away(code: reason(of: answer)) }
         }
         preconditionFailure("it ends after the last try")
+    }
+    /// How a campaign stands, in one short try; nil where that is not said.
+    func state(_ url: String) -> Data? {
+        let (wait, longest) = (min(policy.requestTimeout, stateWait), Network.largestState)
+        let answer = send(Request(url: url, headers: [:], body: nil, timeout: wait, longest: longest))
+        return answer.flatMap { $0.status == 200 && $0.body.count <= longest ? $0.body : nil }
     }
     /// A transport of the app's own may throw anything: the report only has to be tried again.
     private func send(_ request: Request) -> Answer? { try? transport.send(request) }

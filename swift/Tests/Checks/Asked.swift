@@ -171,7 +171,7 @@ private final class Stranded {
         self.campaign = campaign
         let (sent, clock) = (sent, clock)
         let transport = FakeTransport { request in
-            sent.value = hex(Array(request.body!))
+            if let body = request.body { sent.value = hex(Array(body)) }
             throw URLError(.networkConnectionLost)
         }
         let place = folder.map { URL(fileURLWithPath: $0).appendingPathComponent(hex(sha256(name.utf8))) }

@@ -14,9 +14,15 @@ final class Promises {
     private let clock = Guarded(Date(milliseconds: 1_767_225_600_000))
     private let received = Guarded<[String]>([])
     private let upload = Guarded<() throws -> Answer>(yes)
+    private let asked = Guarded<[Date]>([])
+    /// How a campaign stands, as the aggregator says.
+    private let state = Guarded<() throws -> Answer>({ standing("open") })
     private var made = 0
 
     private static let yes: () throws -> Answer = { Answer(status: 200, headers: [:], body: Data(#"{"rejected": []}"#.utf8)) }
+    private static func standing(_ state: String) -> Answer {
+        Answer(status: 200, headers: [:], body: Data(#"{"state": "\#(state)"}"#.utf8))
+    }
     private static let lost: () throws -> Answer = { throw URLError(.networkConnectionLost) }
 
     init(vectors: URL, folder: URL) throws {
@@ -35,21 +41,20 @@ final class Promises {
 
     private var uploads: [String] { received.value }
 
-    private func problem(_ status: Int, _ code: String, _ headers: [String: String] = [:]) -> Answer {
-        let headers = headers.merging(["content-type": "application/problem+json"]) { $1 }
-        return Answer(status: status, headers: headers, body: Data(#"{"code": "\#(code)"}"#.utf8))
-    }
-
     private var transport: FakeTransport {
         let documents = [plain, series, ofMany]
-        let (received, upload, url) = (received, upload, url)
+        let (received, upload, url, asked, state, clock) = (received, upload, url, asked, state, clock)
         return FakeTransport { request in
             if let body = request.body {
                 received.change { $0.append(hex(Array(body))) }
                 return try upload.value()
             }
-            let asked = documents.first { request.url == "\(url)/v1/campaigns/\($0.id)" }
-            return Answer(status: asked == nil ? 404 : 200, headers: [:], body: asked?.document ?? Data())
+            if request.url.hasSuffix("/state") {
+                asked.change { $0.append(clock.value) }
+                return try state.value()
+            }
+            let known = documents.first { request.url == "\(url)/v1/campaigns/\($0.id)" }
+            return Answer(status: known == nil ? 404 : 200, headers: [:], body: known?.document ?? Data())
         }
     }
 
@@ -65,6 +70,8 @@ final class Promises {
     private func promise(_ sentence: String, _ test: (URL) throws -> Void) throws {
         received.value = []
         upload.value = Promises.yes
+        asked.value = []
+        state.value = { Promises.standing("open") }
         made += 1
         do {
             try test(folder.appendingPathComponent("device \(made)"))
@@ -96,6 +103,7 @@ final class Promises {
         try consent()
         try delivery()
         try finalWords()
+        try standings()
         try storage()
         try inSeries()
         try values()
@@ -364,8 +372,8 @@ final class Promises {
                 _ = try device(place).runOnce(timeout: 0)
                 try hears(place, day / 2, word)
                 try hears(place, day - 1, word)
-                try hears(place, 3600, Promises.lost)
-                try hears(place, 3600, word, queued: 0)
+                try hears(place, day / 4, Promises.lost)
+                try hears(place, day / 4, word, queued: 0)
                 try equal(try campaign(place).status().fate, .refused)
                 try equal([uploads.count, Set(uploads).count], [6, 1])
             }
@@ -405,10 +413,108 @@ final class Promises {
             let body = String(decoding: try Data(contentsOf: file).dropFirst(43), as: UTF8.self)
             let older = body.replacingOccurrences(of: #""heard":[0-9]+,"#, with: "", options: .regularExpression)
             try check(older != body && !older.contains("heard"), older)
-            try Data((base64url(sha256(Data(older.utf8))) + older).utf8).write(to: file)
+            let ofEach = older.replacingOccurrences(of: #""payload":"#, with: #""heard":0,"payload":"#)
+            for older in [ofEach, older] {
+                try Data((base64url(sha256(Data(older.utf8))) + older).utf8).write(to: file)
+                try equal(try campaign(place).status().queued, 1)
+            }
             try hears(place, day, Promises.yes, queued: 0)
         }
         now = start
+    }
+
+    private func standings() throws {
+        let begun = now
+        let codes: [(String, Refusal)] = [
+            ("not-yet", .notOpen), ("closing", .closing), ("closed", .closed), ("full", .full), ("deleted", .deleted),
+        ]
+        for (word, refusal) in codes {
+            try promise("nobody is asked, and nothing spent, where a campaign is \(word)") { place in
+                state.value = { Promises.standing(word) }
+                let own = try campaign(place)
+                guard case .nothing(refusal, problem: nil) = try own.nextStep() else { throw Failed(description: "asked") }
+                try refuses(refusal.rawValue) { try own.grant() }
+                try equal([asked.value.count, FileManager.default.fileExists(atPath: place.path) ? 1 : 0], [1, 0])
+                state.value = { Promises.standing("open") }
+                now += day
+                try own.grant()
+                state.value = { Promises.standing(word) }
+                now += day
+                for one in [own, try campaign(place)] {
+                    guard case .nothing(refusal, problem: nil) = try one.nextStep() else { throw Failed(description: "goes on") }
+                    try equal(try one.contribute(record, label: "yes"), .refused(refusal))
+                }
+                let elsewhere = try device(place).campaign("https://elsewhere.example", id: plain.id, maxEpsilon: 4)
+                guard case .nothing(refusal, problem: nil) = try elsewhere.nextStep() else { throw Failed(description: "asked anew") }
+                try equal(try device(place).ledger().receipts, [])
+                try equal(asked.value.count, 3)
+                state.value = { Promises.standing("open") }
+                now += day
+                guard case .contribute = try own.nextStep() else { throw Failed(description: "a closing was taken back") }
+            }
+        }
+        try promise("it is heard once a day, after a restart too, and again where the clock went back") { place in
+            now = Date(milliseconds: 1_767_225_600_000)
+            try campaign(place).grant()
+            for _ in 1...3 { try equal(try next(place), "contribute") }
+            now += day - 1
+            try equal(try next(place), "contribute")
+            try equal(asked.value.count, 1)
+            now += 1
+            for _ in 1...2 { try equal(try next(place), "contribute") }
+            try equal(asked.value.count, 2)
+            now -= 400 * day
+            _ = try next(place)
+            try equal(asked.value.count, 3)
+            now = begun
+        }
+        try promise("answering asks nobody how a campaign stands, and who answered, declined or switched off does not either") { place in
+            try queue(place)
+            _ = try next(place)
+            let (declined, off) = (place.appendingPathExtension("declined"), place.appendingPathExtension("off"))
+            _ = try campaign(declined).withdraw()
+            _ = try next(declined)
+            try device(off).enable(false)
+            try equal(try campaign(off).refusal(), .switchedOff)
+            try equal(asked.value.count, 1)
+        }
+        let closed = #"{"state": "closed"}"#
+        let bodies = ["<html>", "[1]", #"{"state": ["closed"]}"#, closed + String(repeating: " ", count: 1024)]
+        let odd: [() throws -> Answer] = [Promises.lost, { problem(503, "busy") }, { problem(404, "x") }, { Promises.standing("paused") }]
+        let answers = odd + bodies.map { body in { Answer(status: 200, headers: [:], body: Data(body.utf8)) } }
+        for (number, answer) in answers.enumerated() {
+            try promise("what cannot be heard or understood stops nobody: \(number + 1)") { place in
+                state.value = answer
+                let own = try campaign(place)
+                guard case .ask = try own.nextStep() else { throw Failed(description: "not asked") }
+                try own.grant()
+                guard case .contribute = try own.nextStep() else { throw Failed(description: "stopped") }
+                try equal(asked.value.count, 1)
+            }
+        }
+        try promise("a try that failed is not repeated for ten minutes, unless the clock went back") { place in
+            state.value = { problem(503, "busy") }
+            let own = try campaign(place)
+            for (wait, tries) in [(0, 1), (1, 1), (598, 1), (1, 2), (-1, 3)] {
+                now += TimeInterval(wait)
+                _ = try own.nextStep()
+                try equal(asked.value.count, tries)
+            }
+        }
+        try promise("what is kept of it and is none of it stops nobody") { place in
+            try campaign(place).grant()
+            let (file, day) = (place.appendingPathComponent("state-\(plain.id)"), now.milliseconds)
+            try check(FileManager.default.fileExists(atPath: file.path), "nothing kept")
+            for kept in ["", "no time", "1e999 closed", "x closed", "\(day)", "\(day) shut", "1 closed", "closed", "\(Int64.max) closed"] {
+                try Data(kept.utf8).write(to: file)
+                try equal(try next(place), "contribute")
+            }
+        }
+        try promise("of a thousand new devices nobody is asked, and nothing spent, after a closing, a filling and a deletion") { _ in
+            try Thousand(plain, record).askNobody()
+        }
+        try promise("a thousand devices lose nothing over a day of a wrong clock") { _ in try Thousand(plain, record).loseNothing() }
+        now = begun
     }
 
     private func storage() throws {
@@ -462,8 +568,7 @@ final class Promises {
     }
 
     private func rejecting(_ ids: [String], _ code: String = "window-not-open") -> Answer {
-        let rejected = ids.map { #"["\#($0)", "\#(code)"]"# }.joined(separator: ", ")
-        return Answer(status: 200, headers: ["retry-after": "1"], body: Data(#"{"rejected": [\#(rejected)]}"#.utf8))
+        Checks.rejecting(Dictionary(uniqueKeysWithValues: ids.map { ($0, code) }), ["retry-after": "1"])
     }
 
     private func inSeries() throws {

@@ -29,7 +29,7 @@ final class Vectors {
     private var campaigns: [String: Campaign] = [:]
 
     init(folder: URL) throws {
-        let names = ["values", "documents", "reports", "uploads", "training", "directories"]
+        let names = ["values", "documents", "reports", "uploads", "training", "directories", "answers"]
         files = try Dictionary(uniqueKeysWithValues: names.map {
             ($0, try Json(Data(contentsOf: folder.appendingPathComponent("\($0).json"))))
         })
@@ -42,6 +42,7 @@ final class Vectors {
         try uploads()
         try training()
         try directories()
+        for one in cases("answers", "cases") { try check("answers", one["name"]!.string) { try answers(one) } }
         print(written(checked))
     }
 

@@ -104,6 +104,19 @@ def test_a_database_is_restored_in_place(run, postgres, monkeypatch):  # noqa: F
     assert json.loads(run("token", "list", "--json")[1])[0]["revoked"]
 
 
+def test_a_databases_backup_is_made_elsewhere_and_told_for_the_alert(run, refused, postgres, monkeypatch):  # noqa: F811
+    asyncio.run(empty(postgres.address))
+    monkeypatch.setenv("LDP_AGGREGATOR_DATABASE", postgres.address)
+    assert run("token", "create", "--scope", "admin")[0] == 0
+    assert "backup --made-elsewhere" in refused("backup", "somewhere")
+    assert run("backup", "--made-elsewhere")[:2] == (0, "the backup is in the log\n")
+    assert logged(run)[-1] == ("back up store", "made elsewhere", "done")
+    monkeypatch.delenv("LDP_AGGREGATOR_DATABASE")
+    assert "ldp-aggregator backup FOLDER" in refused("backup", "--made-elsewhere")
+    for line in ([], ["somewhere", "--made-elsewhere"]):
+        assert "backup takes the new folder" in refused("backup", *line, expected=2)
+
+
 def test_a_damaged_run_is_taken_out_and_the_command_says_what_that_means(run, data, campaign, tmp_path, monkeypatch):
     monkeypatch.setattr("ldp_aggregator.store.sqlite.run_files.LEAST_RUN", 40)
 
@@ -222,6 +235,28 @@ def test_a_deletion_finds_the_archive_that_a_server_wrote_to_also_where_it_is_no
     assert not (archive / campaign.id).exists()
 
 
+def test_a_campaign_is_not_sealed_while_its_archive_has_files_that_wait_for_their_commit(run, refused, data, tmp_path):
+    archive = tmp_path / "archive"
+
+    async def killed(store):
+        await store.note_archive(str(archive))
+        made = await publish(store, title="Archived")
+        group = [submission(made, range(7))]
+        Archive(open_place(str(archive)), 4).write(group)
+        await store.count(group)
+        await store.close_campaign(made.id)
+        return made
+
+    made = within(data, killed)
+    for flag in ("--seal-now", "--seal"):
+        assert "files of its archive wait for their commit" in refused("campaign", "close", made.id, flag)
+    with Daemon(data, LDP_AGGREGATOR_ARCHIVE=str(archive)) as daemon:
+        assert run("campaign", "close", made.id, "--seal-now")[:2] == (0, "sealed with 7 reports; their ids are gone\n")
+        assert run("campaign", "close", made.id, "--seal-now")[0] == 0
+        daemon.stop()
+    assert "7 reports count" in run("fsck", made.id, "--archive", archive, "--count-only")[1]
+
+
 def test_an_archive_is_counted_again_and_held_to_the_store(run, refused, data, campaign, tmp_path, monkeypatch):
     archive = tmp_path / "archive"
     monkeypatch.setattr("ldp_aggregator.archive.recount.ProcessPoolExecutor", lambda n, **_: ThreadPoolExecutor(n))
@@ -247,7 +282,7 @@ def test_an_archive_is_counted_again_and_held_to_the_store(run, refused, data, c
         assert "--archive" in refused("fsck", *wrong, expected=2)
 
 
-def test_a_server_that_is_well_says_what_it_does_on_one_screen(run, refused, campaign, data, monkeypatch):
+def test_a_server_that_is_well_says_what_it_does_on_one_screen(run, refused, campaign, data, tmp_path, monkeypatch):
     monkeypatch.setattr(maintenance, "BETWEEN", 0.05)
     with Daemon(data) as daemon:
         assert post(daemon.public, campaign, encode_upload([cell_report(campaign, 5)], campaign))[0] == 200
@@ -259,6 +294,12 @@ def test_a_server_that_is_well_says_what_it_does_on_one_screen(run, refused, cam
         assert campaign.id in out
         assert "none is in the log" in out
         assert len(out.splitlines()) <= 24
+        other = tmp_path / "other"
+        served, elsewhere = (within(folder, lambda store: store.origin()).generation for folder in (data, other))
+        assert f"store     {served}" in out
+        code, out, _ = run("status", "--operations", daemon.operations, "--data", other)
+        assert code == 1
+        assert f"what answers serves the store {served}, and the campaigns are of {elsewhere}" in out
         daemon.stop()
     code, out, _ = run("status", "--operations", daemon.operations)
     assert (code, "not healthy" in out) == (1, True)

@@ -1,13 +1,17 @@
 """Keys and signatures on the command line, from the offline machine to the device that pins the key."""
 
+import itertools
 import json
+import secrets
 import stat
+import tomllib
 
 import pytest
 from daemon import Daemon
 from drafts import draft
 from drafts import text as values
 
+from ldp_aggregator.service.signing import read_gateway_seeds
 from ldp_client import Classifier, Device, MemoryStorage, RefusedError
 from ldp_protocols import Campaign, DocumentError
 
@@ -46,11 +50,56 @@ def test_a_gateways_key_prints_what_a_draft_takes_and_is_no_publishers(run, key,
     code, out, _ = run("key", "create", path, "--gateway")
     assert code == 0
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    campaign = Campaign.compile(draft(values("age", "young", "old"), gateway={"key": out.strip()}))
-    assert campaign.gateway.key == out.strip()
+    gateway = tomllib.loads(out)["gateway"]
+    campaign = Campaign.compile(draft(values("age", "young", "old"), gateway=gateway))
+    assert campaign.gateway.to_json() == gateway
     assert run("key", "create", path, "--gateway")[1] == out
     assert "is no key of this kind" in run("key", "create", path)[2]
     assert "create FILE --gateway" in run("key", "create", key[0], "--gateway")[2]
+
+
+def test_a_newer_gateways_key_is_appended_and_has_an_identifier_that_no_older_one_has(
+    run, refused, key, tmp_path, monkeypatch
+):
+    path = tmp_path / "gateway.key"
+    first = run("key", "create", path, "--gateway", "--append")[1]
+    path.write_text(path.read_text().rstrip("\n"))
+    (kept,) = read_gateway_seeds(path)
+    drawn = itertools.chain([kept], itertools.repeat(bytes(32)))
+    monkeypatch.setattr(secrets, "token_bytes", lambda _: next(drawn))
+    code, second, err = run("key", "create", path, "--gateway", "--append")
+    assert (code, "SIGHUP" in err) == (0, True)
+    assert read_gateway_seeds(path) == (kept, bytes(32))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert second == run("key", "create", path, "--gateway")[1] != first
+    assert "--append goes with --gateway" in refused("key", "create", key[0], "--append", expected=2)
+    assert "is no key of this kind" in refused("key", "create", key[0], "--gateway", "--append")
+
+
+def test_nothing_is_published_whose_answers_nobody_opens_unless_another_server_does(
+    run, refused, tmp_path, monkeypatch
+):
+    path, draft_path = tmp_path / "gateway.key", tmp_path / "draft.json"
+    lines = [run("key", "create", path, "--gateway", "--append")[1].strip() for _ in range(2)]
+    for number, line in enumerate(lines):
+        gateway = tomllib.loads(line)["gateway"]
+        draft_path.write_text(json.dumps(draft(values("age", "young", "old"), gateway=gateway, title=f"{number}")))
+        for command in (["campaign", "create"], ["quickstart", "--draft"]):
+            told = refused(*command, draft_path)
+            assert "gateway.key: is none of the 0 that" in told
+            assert "set gateway_key to the file" in told
+    run("key", "create", tmp_path / "other.key", "--gateway")
+    monkeypatch.setenv("LDP_AGGREGATOR_GATEWAY_KEY", str(tmp_path / "other.key"))
+    told = refused("campaign", "create", draft_path)
+    assert f"the newest one's line is: {run('key', 'create', tmp_path / 'other.key', '--gateway')[1].strip()}" in told
+    assert run("campaign", "list", "--json")[0] == 1, "there is no store yet"
+    monkeypatch.setenv("LDP_AGGREGATOR_GATEWAY_KEY", str(path))
+    assert run("campaign", "create", draft_path)[0] == 0
+    monkeypatch.setenv("LDP_AGGREGATOR_GATEWAY_KEY", str(tmp_path / "lost.key"))
+    assert "lost.key cannot be read" in refused("campaign", "create", draft_path)
+    assert run("campaign", "create", draft_path, "--elsewhere")[0] == 0
+    monkeypatch.setenv("LDP_AGGREGATOR_GATEWAY_ELSEWHERE", "true")
+    assert run("campaign", "create", draft_path)[0] == 0
 
 
 def test_what_cannot_be_meant_is_not_signed_and_what_another_key_signed_is_not_published(run, refused, key, tmp_path):

@@ -41,18 +41,20 @@ def row(**training):
     ],
 )
 def test_a_campaign_is_healthy_where_what_comes_is_counted(status, reports, found, width, mood, text, says):
-    answer = health(status, reports, found, width, failing=False)
+    answer = health(status, reports, found, width, "")
     assert (answer.mood, answer.text) == (mood, text)
     assert says in answer.says
 
 
 def test_a_campaign_that_cannot_be_counted_is_told_in_red():
-    answer = health("open", 3_000, [], 0.1, failing=True)
-    assert (answer.mood, answer.text) == (BAD, "Not counted")
-    assert "fsck" in answer.says
     metrics = Metrics()
     metrics.told.note_failing({"c": True, "d": False})
-    assert metrics.readings().failing == {"c"}
+    metrics.told.note_missing_keys({"k" * 43})
+    for campaign, told in (("c", "fsck"), ("k" * 43, "sealed to is not here")):
+        answer = health("open", 3_000, [], 0.1, metrics.readings().wrong_with(campaign))
+        assert (answer.mood, answer.text) == (BAD, "Not counted")
+        assert told in answer.says
+    assert metrics.readings().wrong_with("d") == ""
 
 
 def test_a_model_that_was_measured_shows_that_and_one_that_was_not_what_is_expected_of_it():

@@ -12,6 +12,8 @@ from drafts import number, text
 from exact_coins import SeededCoins
 
 from ldp_aggregator.dashboard import public
+from ldp_aggregator.server import housekeeping
+from ldp_aggregator.service.signing import gateway_of
 from ldp_aggregator.store import Submission
 from ldp_client import perturb
 from ldp_protocols import Campaign, decode_upload, encode_upload
@@ -32,6 +34,30 @@ async def test_a_draft_is_checked_and_published_and_not_again_as_federated(dashb
     status, page, _ = await dashboard.send("/campaigns/new", form)
     assert status == 400
     assert "was published before and not as federated" in page
+
+
+async def test_a_draft_whose_gateways_key_is_not_here_is_published_on_the_word_that_another_server_has_it(
+    dashboards, draft, monkeypatch
+):
+    monkeypatch.setattr(housekeeping, "DUE_SECONDS", 0.05)
+    written = json.dumps({**draft, "gateway": gateway_of(bytes(32)).to_json()})
+    form = {"draft": written, "action": "publish"}
+    async with dashboards() as dashboard:
+        status, page, _ = await dashboard.send("/campaigns/new", form)
+        assert (status, await dashboard.store.campaigns()) == (400, [])
+        assert "nobody could open an answer" in page
+        assert 'name="elsewhere"' in page
+        plain = Campaign.compile({**draft, "title": "in the clear"})
+        await dashboard.store.create_campaign(plain)
+        status, _, onward = await dashboard.send("/campaigns/new", {**form, "elsewhere": "yes"})
+        assert status == 303
+        for place in (onward, "/", "/health"):
+            for _ in range(200):
+                if "obody opens its answers" in (page := (await dashboard.get(place))[1]):
+                    break
+                await asyncio.sleep(0.05)
+            assert "obody opens its answers" in page
+        assert "obody opens its answers" not in await dashboard.page(plain)
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,8 @@ async def test_a_federated_campaigns_page_promises_what_its_model_says_of_all_sh
     assert f"ε = {stated['epsilon']:.3g}" in text
     assert stated["epsilon"] > 2
     assert "drawn by lot" not in text
+    _, event = await dashboard.get(f"{page}/live")
+    assert json.loads(event.partition("data: ")[2]) == {"reports": {campaign.id: 1}}
     for path in (page, "/federation"):
         assert "<td>north</td>" in (await dashboard.get(path))[1]
         assert "1\u00a0time<" in (await dashboard.get(path))[1]

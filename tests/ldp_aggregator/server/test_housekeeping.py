@@ -106,8 +106,12 @@ async def test_room_files_backups_and_ends_are_observed(tmp_path, certificate):
         async with recorded(store, local_actor(), "publish directory", None, f"{key} version 1"):
             await store.put_directory(key, 1, sign_directory(bytes(32), 1, expires, {}))
         values = await observed(store, settings)
+        tls["tls_certificate"].write_text("no certificate")
+        spoiled = await observed(store, settings)
     finally:
         await store.close()
+    assert spoiled["ldp_certificate_expires_timestamp_seconds", ""] == 0, "it is told, and hides nothing else"
+    assert spoiled.keys() == values.keys()
     assert values["ldp_free_bytes", ""] > 0
     assert values["ldp_store_bytes", "database"] > 1000
     assert (values["ldp_store_bytes", "drafts"], values["ldp_store_bytes", "runs"]) == (7, 5)
@@ -143,6 +147,28 @@ async def test_each_open_campaign_is_named_whose_gateways_key_this_process_does_
     told = metrics.render().decode()
     assert f'ldp_gateway_key_missing{{campaign="{lost.id}"}} 1.0' in told
     assert found.id not in told
+
+
+async def test_each_open_campaign_is_named_that_no_directory_of_the_publishers_names(store, tmp_path, clock):
+    signed, unsigned, closed = [await publish(store, title=title) for title in "abc"]
+    await store.close_campaign(closed.id)
+    keys = [public_key(bytes([number]) * 32) for number in (1, 2)]
+    settings = Settings(data=tmp_path, publishers=keys)
+
+    async def named():
+        return {label for name, label in await observed(store, settings) if name == "ldp_campaign_unsigned"}
+
+    assert await named() == {signed.id, unsigned.id}
+    expires = clock() + timedelta(days=9)
+    await store.put_directory(keys[1], 1, sign_directory(bytes([2]) * 32, 1, expires, {signed.id: None}))
+    assert await named() == {unsigned.id}
+    metrics = Metrics()
+    metrics.told.observed = await observed(store, settings)
+    assert metrics.readings().unsigned == [unsigned.id]
+    clock.step(9 * DAY + 1)
+    assert await named() == {signed.id, unsigned.id}, "a directory that ended names nobody"
+    settings = Settings(data=tmp_path)
+    assert await named() == set()
 
 
 async def test_a_campaign_that_cannot_be_read_hides_no_other_whose_key_is_missing(store):

@@ -14,6 +14,7 @@ from raw_http import exchange, problem_of
 from ldp_aggregator.server import housekeeping
 from ldp_aggregator.server.metrics import OBSERVED, Metrics
 from ldp_aggregator.server.problems import PROBLEMS, RETRY_SECONDS, retry_later
+from ldp_aggregator.service.settings import Settings
 
 
 async def scrape(server, holds=bool):
@@ -84,6 +85,8 @@ def test_the_time_to_come_back_is_drawn():
 ROOT = Path(__file__).resolve().parents[3]
 RULES = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yaml").read_text(encoding="utf-8"))
 ALERTS = {rule["alert"]: rule for group in RULES["groups"] for rule in group["rules"]}
+FIRED = yaml.safe_load((ROOT / "deploy/prometheus/alerts.test.yaml").read_text(encoding="utf-8"))["tests"]
+SCRAPED = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text(encoding="utf-8"))["scrape_configs"]
 PANELS = json.loads((ROOT / "deploy/grafana/ldp-aggregator.json").read_text(encoding="utf-8"))["panels"]
 SECTIONS = re.findall(r"^### (\S+)$", (ROOT / "docs/runbook.md").read_text(encoding="utf-8"), re.MULTILINE)
 OF_PROMETHEUS = {"up"}
@@ -120,6 +123,31 @@ def test_every_alert_has_its_section_a_severity_and_a_summary_and_its_labels_are
         assert rule["annotations"]["runbook"] == f"docs/runbook.md#{name.lower()}"
         assert rule["labels"]["severity"] in ("page", "ticket")
         assert rule["annotations"]["summary"]
-        assert set(re.findall(r'code="([a-z-]+)"', rule["expr"])) <= {*PROBLEMS, "conflicting-report"}
+        codes = [code for codes in re.findall(r'code=~?"([a-z|-]+)"', rule["expr"]) for code in codes.split("|")]
+        assert set(codes) <= {*PROBLEMS, "conflicting-report"}
+        assert set(re.findall(r'job=~?"([a-z|-]+)"', rule["expr"])) <= {"ldp-aggregator", "ldp-relay|ldp-issuer"}
     codes = [code for code, kind in PROBLEMS.items() if kind.status >= 500]
     assert sorted([*ALERTS, *codes]) == sorted(SECTIONS)
+
+
+def test_every_alert_is_fired_by_a_test_of_its_rule_that_sees_it_quiet_before():
+    """``make manifests`` has promtool run them."""
+    ends = {}
+    for one in FIRED:
+        quiet, fires = one["alert_rule_test"]
+        assert quiet["alertname"] == fires["alertname"]
+        assert one["name"].startswith(f"{fires['alertname']}, ")
+        assert not quiet.get("exp_alerts")
+        (told,) = fires["exp_alerts"]
+        ends[fires["alertname"]] = told["exp_annotations"]["runbook"]
+    assert ends == {name: rule["annotations"]["runbook"] for name, rule in ALERTS.items()}
+
+
+def test_what_is_scraped_has_the_jobs_names_that_alerts_go_by_and_the_ports_of_the_settings():
+    targets = {job["job_name"]: job["static_configs"][0]["targets"] for job in SCRAPED}
+    operations = Settings.model_fields["listen_operations"].default
+    assert targets == {
+        "ldp-aggregator": [operations],
+        "ldp-relay": ["127.0.0.1:8092"],
+        "ldp-issuer": ["127.0.0.1:8093"],
+    }

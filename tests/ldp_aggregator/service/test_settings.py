@@ -1,11 +1,21 @@
 """Settings: where they come from, which wins, and that nothing unknown is taken."""
 
 import os
+import re
 from dataclasses import replace
 
 import pytest
 
-from ldp_aggregator.service.settings import Limits, host_and_port, read_settings, variables
+from ldp_aggregator.service.settings import (
+    SECRETS,
+    Limits,
+    Settings,
+    database_in_file,
+    host_and_port,
+    read_settings,
+    secrets_in_files,
+    variables,
+)
 from ldp_protocols import LdpError
 
 
@@ -47,6 +57,7 @@ def test_a_listener_is_a_port_or_a_host_and_a_port(text, host, port):
         ('listen = ":80"', "setting listen: "),
         ("port = ", "is not TOML"),
         ("connections = 0", "setting connections: "),
+        ('publishers = ["mine"]', "setting publishers: .*32 bytes in base64url"),
     ],
 )
 def test_a_file_with_something_wrong_is_refused_by_name(tmp_path, text, message):
@@ -83,6 +94,19 @@ def test_a_secret_may_stand_in_a_file_of_its_own_which_wins_over_the_configurati
     assert "geheim" not in repr(settings)
     (tmp_path / "settings.toml").write_text('database = "postgresql://old"\n')
     assert read_settings(tmp_path / "settings.toml").database_address == settings.database_address
+
+
+def test_every_setting_that_is_a_secret_or_names_a_file_is_of_a_kind_that_is_read_again(monkeypatch, tmp_path):
+    named = {name for name, one in Settings.model_fields.items() if re.search("Path|Secret", str(one.annotation))}
+    assert named - {"data"} == {name for names in SECRETS.values() for name in names}
+    assert secrets_in_files(read_settings()) == []
+    flags = dict.fromkeys(("tls_certificate", "tls_key", "gateway_key"), "x") | {"database": "postgresql://there"}
+    assert secrets_in_files(read_settings(flags=flags)) == ["certificate", "gateway keys"]
+    (tmp_path / "database").write_text("postgresql://there\n")
+    monkeypatch.setenv("LDP_AGGREGATOR_DATABASE_FILE", str(tmp_path / "database"))
+    assert secrets_in_files(read_settings(flags=flags)) == ["certificate", "gateway keys", "database address"]
+    (tmp_path / "database").write_text("postgresql://here")
+    assert database_in_file() == "postgresql://here"
 
 
 def test_a_secret_in_two_places_or_in_a_file_that_cannot_be_read_is_refused(monkeypatch, tmp_path):

@@ -2,7 +2,9 @@
 
 import asyncio
 import itertools
+import secrets
 from datetime import timedelta
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
@@ -72,6 +74,28 @@ async def test_another_schema_version_is_refused_and_an_address_that_does_not_an
     with pytest.raises(StoreError, match="cannot be reached") as caught:
         await open_store(tmp_path, "postgresql://someone:geheim@127.0.0.1:1/nothing")
     assert "geheim" not in str(caught.value)
+
+
+async def test_connections_go_to_another_address_once_one_there_has_worked(instances, postgres, database):
+    store = instances[0]
+    with pytest.raises(StoreError, match="cannot be reached") as caught:
+        await store.reconnect("postgresql://someone:geheim@127.0.0.1:1/nothing")
+    assert "geheim" not in str(caught.value)
+    await store.beat()
+    connection = await asyncpg.connect(postgres.address)
+    user = f"u{secrets.token_hex(8)}"
+    await connection.execute(f"CREATE ROLE {user} LOGIN SUPERUSER")
+    try:
+        address = urlsplit(postgres.address)
+        await store.reconnect(address._replace(netloc=f"{user}@{address.netloc.rpartition('@')[2]}").geturl())
+        await store.beat()
+        users = await connection.fetch("SELECT usename FROM pg_stat_activity")
+        assert user in {one["usename"] for one in users}
+    finally:
+        await store.reconnect(postgres.address)
+        await store.beat()
+        await connection.execute(f"DROP ROLE {user}")
+        await connection.close()
 
 
 @pytest.fixture

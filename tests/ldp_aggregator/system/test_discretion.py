@@ -1,18 +1,23 @@
-"""Discretion: a server writes nothing down about its clients. And TLS, with a certificate exchanged meanwhile."""
+"""Discretion: a server writes nothing down about its clients. And secrets that are exchanged while it runs."""
 
+import asyncio
 import http.client
 import json
 import signal
 import socket
 import ssl
 import time
+import urllib.request
 from urllib.parse import urlsplit
 
 import pytest
 from cells import cell_report
 from daemon import Daemon
+from drafts import draft, text
 
-from ldp_protocols import encode_upload
+from ldp_aggregator.service.signing import make_gateway_key
+from ldp_aggregator.store import open_store
+from ldp_protocols import Campaign, encode_upload
 from ldp_protocols.wire import MEDIA_TYPE
 
 CLIENT = "127.0.0.77"
@@ -91,6 +96,56 @@ def test_tls_is_spoken_and_a_new_certificate_is_read_on_sighup(kept_in_file, cer
         while served_certificate(daemon) == first and time.monotonic() < deadline:
             time.sleep(0.05)
         assert served_certificate(daemon) == path.read_text()
-    events = [json.loads(line)["event"] for line in (tmp_path / "daemon.log").read_text().splitlines()]
-    assert "certificate not reloaded" in events
-    assert "certificate reloaded" in events
+    told = [json.loads(line) for line in (tmp_path / "daemon.log").read_text().splitlines()]
+    assert [line["event"] for line in told if line.get("kind") == "certificate"] == [
+        "secret not read again",
+        "secret read again",
+    ]
+
+
+def test_a_gateways_key_that_was_lost_is_named_and_is_read_again_on_sighup(tmp_path):
+    path, lost = tmp_path / "gateway.key", tmp_path / "lost.key"
+    make_gateway_key(path)
+    campaign = Campaign.compile(draft(text("age", "young", "old"), gateway=make_gateway_key(lost).to_json()))
+
+    async def publish():
+        store = await open_store(tmp_path)
+        await store.create_campaign(campaign)
+        await store.close()
+
+    asyncio.run(publish())
+
+    def missing(daemon):
+        with urllib.request.urlopen(f"{daemon.operations}/readyz", timeout=10) as answer:
+            ready = json.load(answer)
+        assert ready["status"] == "ready"
+        assert ready.get("gateway_key_missing", [campaign.id]) == [campaign.id]
+        return "gateway_key_missing" in ready
+
+    def until(daemon, wanted):
+        daemon.process.send_signal(signal.SIGHUP)
+        deadline = time.monotonic() + 10
+        while missing(daemon) != wanted and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert missing(daemon) == wanted
+
+    with Daemon(tmp_path, LDP_AGGREGATOR_GATEWAY_KEY=str(path)) as daemon:
+        until(daemon, wanted=True)
+        first = path.read_bytes()
+        path.write_bytes(first + lost.read_bytes())
+        until(daemon, wanted=False)
+        path.write_bytes(b"nonsense")
+        daemon.process.send_signal(signal.SIGHUP)
+        time.sleep(0.3)
+        assert not missing(daemon), "a file that cannot be read leaves the old keys in use"
+        path.write_bytes(first)
+        until(daemon, wanted=True)
+    told = [json.loads(line) for line in (tmp_path / "daemon.log").read_text().splitlines()]
+    assert [line["event"] for line in told if line.get("kind") == "gateway keys"] == [
+        "secret read again",
+        "secret read again",
+        "secret not read again",
+        "secret read again",
+    ]
+    named = [line["campaign"] for line in told if line["event"] == "a gateway's key is missing"]
+    assert named == [campaign.id, campaign.id], "at the start and after the last reading"

@@ -12,7 +12,7 @@ import pytest
 from records import RECORD
 
 import ldp_client.delivery.queue
-from ldp_client import Device, Event, MemoryStorage, Policy
+from ldp_client import Device, Event, MemoryStorage, Policy, TransportError
 from ldp_client.delivery import sender
 from ldp_client.delivery.schedule import Idle, Wait
 from ldp_client.network.stdlib import HttpTransport
@@ -250,6 +250,27 @@ def test_close_is_bounded_while_a_send_hangs(make, held_answer, eventually):
     held_answer.leave.set()
     assert eventually(lambda: not device.status().running)
     assert part.status().sent == 1
+
+
+def test_close_gives_up_a_send_of_which_nothing_has_left_yet(make, eventually):
+    connecting, given_up = threading.Event(), []
+
+    class Connecting:
+        begins_body = True
+
+        def send(self, request, timeout, cancellation=None):
+            if request.method == "GET":
+                return Response(404)
+            connecting.set()
+            given_up.append(eventually(lambda: cancellation.cancelled))
+            raise TransportError("cancelled")
+
+    device, part = make(transport=Connecting(), answered=True)
+    device.start(first_delay=0.0)
+    assert connecting.wait(10)
+    device.close(0.1)
+    assert eventually(lambda: given_up == [True])
+    assert part.status().sent == 0
 
 
 def test_nothing_raised_inside_reaches_the_host(make, campaign, monkeypatch, eventually):

@@ -120,7 +120,7 @@ def visit(server, path, campaigns, stays):
     for part in parts:
         for ask in (part.fetch, part.refusal, part.classifier):  # Of the pinned campaign no model is signed.
             with contextlib.suppress(LdpError):
-                ask()
+                ask(timeout=30)  # Longer than what the server says to wait, which not all do otherwise.
     if server.visit == AGREES:
         for part in parts:
             part.grant()

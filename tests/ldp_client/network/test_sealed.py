@@ -47,13 +47,17 @@ class Gate:
     begins_body = True
 
     def __init__(self):
-        self.requests, self.messages = [], []
+        self.requests, self.messages, self.asked = [], [], []
+        self.state = Response(404, {}, b"nothing here")
         self.inner = ALL
         self.answer = None
 
     def send(self, request, timeout, cancellation=None):
         if cancellation is not None:
             cancellation.begin_body()
+        if request.method == "GET":
+            self.asked.append(request)
+            return self.state
         self.requests.append(request)
         if self.answer is not None:
             return self.answer(request)
@@ -119,6 +123,34 @@ def test_sealed_uploads_to_two_campaigns_share_no_connection_to_the_relay(gate, 
     assert device.run_once(60)
     assert {request.url for request in gate.requests} == {RELAY}
     assert {request.isolate for request in gate.requests} == {sealing.id, other.id}
+
+
+@pytest.mark.parametrize(
+    ("relay", "base"),
+    [
+        (RELAY, "https://relay.example/some/path"),
+        ("https://relay.example.org/ldp/ohttp", "https://relay.example.org/ldp"),
+        ("https://relay.example.org", "https://relay.example.org"),
+    ],
+)
+def test_where_answers_are_sealed_the_relay_tells_how_the_campaign_stands(gate, part, sealing, relay, base):
+    gate.state = Response(200, {"content-type": "application/json"}, b'{"state": "closing"}')
+    _, joined = part(relay=relay, granted=False)
+    assert joined.next_step().step == "nothing"
+    assert joined.refusal().code == "campaign-closing"
+    assert joined.status().epsilon == 0.0
+    (request,) = gate.asked
+    assert (request.method, request.url) == ("GET", f"{base}/v1/campaigns/{sealing.id}/state")
+    assert set(request.headers) == {"Accept"}
+
+
+def test_a_relay_that_hands_no_state_on_stops_nobody_and_no_relay_asks_nobody(gate, part):
+    assert part(granted=False)[1].next_step().step == "ask"
+    assert len(gate.asked) == 1
+    gate.asked.clear()
+    _, alone = part(granted=False, relay=None)
+    assert alone.refusal().code == "no-relay"
+    assert gate.asked == []
 
 
 def test_what_was_sent_says_so_also_where_the_document_is_gone(part):
@@ -212,7 +244,7 @@ def test_without_a_relay_or_the_library_nothing_is_agreed_to_and_nothing_spent(c
         monkeypatch.setitem(sys.modules, "pyhpke", None)
     for storage in (MemoryStorage(), agreed):
         device, joined = part(relay=None if code == "no-relay" else RELAY, granted=False, storage=storage)
-        assert (joined.refusal().code, joined.next_step()) == (code, "nothing")
+        assert joined.next_step() == ("nothing", code)
         ask = joined.grant if storage is not agreed else lambda joined=joined: joined.contribute(RECORD, "yes")
         with pytest.raises(RefusedError, match=remedy) as told:
             ask()

@@ -240,6 +240,21 @@ def test_the_aggregator_does_not_learn_when_a_device_asks_for_the_model(build, s
     assert len(server.requests) == 2
 
 
+def test_the_aggregator_does_not_learn_when_a_device_asks_for_the_state_which_is_a_minute_old_at_most(
+    build, server, clock
+):
+    relay = build()
+    for _ in range(5):
+        assert relay.state() == b'{"state": "open"}'
+    server.states[relay.campaign_id] = "closing"
+    clock.advance(59)
+    assert relay.state() == b'{"state": "open"}'
+    assert len(server.requests) == 1
+    clock.advance(2)
+    assert relay.state() == b'{"state": "closing"}'
+    assert len(server.requests) == 2
+
+
 @pytest.mark.parametrize(
     ("named", "impossible"),
     [

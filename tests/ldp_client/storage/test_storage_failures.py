@@ -213,6 +213,6 @@ def test_a_file_that_is_no_database_is_told_and_left_alone_and_does_not_stop_the
     assert not part.consented
     assert not device.run_once(0.1)
     assert path.read_bytes() == before
-    for ask in (device.ledger, part.next_step):
-        assert code_of(StorageError, ask) == "storage-corrupt"
+    assert code_of(StorageError, device.ledger) == "storage-corrupt"
+    assert part.next_step() == part.decide(agreed=True) == part.decide(agreed=False) == ("nothing", "storage-corrupt")
     assert part.classifier().predict({"age": "old"}) == "no"

@@ -23,6 +23,10 @@ THETA = 0.25
 def test_each_choice_asks_another_campaign_or_reads_it_otherwise(uci_folder):
     asked = [(str(choice.draft(CHECKED_DATA)), choice.design) for choice in (AS_DRAWN, *CHOICES)]
     assert len(set(asked)) == len(asked)
+    weights = [{feature.get("weight") for feature in choice.draft(CHECKED_DATA)["features"]} for choice in CHOICES]
+    values = {len(feature["values"]) for feature in AS_DRAWN.draft(CHECKED_DATA)["features"]}
+    assert {feature.get("weight") for feature in AS_DRAWN.draft(CHECKED_DATA)["features"]} == {None}
+    assert weights == [{None}, {None}, {None}, values]
 
 
 @pytest.fixture(scope="module")

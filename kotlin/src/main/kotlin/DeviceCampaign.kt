@@ -44,6 +44,7 @@ class DeviceCampaign internal constructor(
 ) {
     private val path = "$url/v1/campaigns/$id"
     private val stored = "campaign-$id"
+    private val standing = Standing(install, path, id)
 
     @Volatile
     private var atHand: Campaign? = null
@@ -79,7 +80,10 @@ class DeviceCampaign internal constructor(
     fun refusal(): Refusal? {
         val campaign = fetch()
         val state = install.state()
-        return if (state.campaigns[id]?.receipt != null) null else signed?.refusal() ?: refused(state, campaign)
+        val entry = state.campaigns[id]
+        if (entry?.receipt != null) return null
+        if (state.enabled) standing.hear(keep = entry?.given == true)
+        return signed?.refusal() ?: refused(state, campaign)
     }
 
     /** When this device answers, in a series; null in any other campaign, and before anybody has decided. Throws what [fetch] throws. */
@@ -94,6 +98,7 @@ class DeviceCampaign internal constructor(
         refusal()?.let { if (it !in AGREEABLE) throw RefusedException(it) }
         install.storage.change(stored) { String(campaign.document, Charsets.UTF_8) }
         signed?.keep()
+        standing.keep()
         install.change { state ->
             val entry = state.campaigns[id]
             val consent = Consent(url, campaign.title, campaign.purpose, campaign.realisedEpsilon, grantedAt = install.now())
@@ -202,8 +207,12 @@ class DeviceCampaign internal constructor(
         return entry?.receipt?.let(Contribution::Answered)
     }
 
-    private fun refused(state: State, campaign: Campaign): Refusal? =
-        state.refusal(campaign, url, maxEpsilon, install.maxTotalEpsilon, install.now())
+    private fun refused(state: State, campaign: Campaign): Refusal? {
+        val own = state.refusal(campaign, url, maxEpsilon, install.maxTotalEpsilon, install.now())
+        // Answering asks nobody: the time of a request would tell the time of the event.
+        return if (own == null || own in AGREEABLE) standing.refusal() ?: own else own
+    }
+
 
     private fun entry(): Entry? = install.state().campaigns[id]
     private fun atHand(): Campaign? = atHand ?: install.storage.read(stored)?.let {

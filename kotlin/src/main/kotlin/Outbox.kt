@@ -13,10 +13,10 @@ import kotlin.time.Duration.Companion.seconds
 private val RETRYABLE_CODES =
     setOf("campaign-not-open", "window-not-open", "not-found", "campaign-closing", "clock-unsettled", "unknown-campaign")
 // Final when they are heard twice, a day apart by this device's clock: a server may have been wrong about the time, or about itself.
-private val TWICE = setOf(404, 409, 451)
-private val TWICE_CODES = setOf("campaign-closed", "campaign-full", "window-over")
-private const val CONFLICT = "conflicting-report" // what is wrong with the bytes stays wrong
-private val TERMINAL = TWICE + 410
+private val TERMINAL = setOf(404, 409, 410, 451)
+private val TWICE_CODES = setOf("campaign-closed", "campaign-full", "window-over") // of every report of an upload
+private const val GONE = 410 // at once, like what is wrong with the bytes
+private const val CONFLICT = "conflicting-report"
 private val POISON = setOf(400, 415, 422)
 private const val TOO_LARGE = 413
 private val CODE = Regex("[A-Za-z0-9_.-]{1,64}")
@@ -34,9 +34,7 @@ internal fun State.planned(now: Long, firstDelay: Duration, policy: Policy, jitt
     var batch: Batch? = null
     var wait: Duration? = null
     for ((id, entry) in campaigns.filterValues { enabled && it.given && it.queued.isNotEmpty() }) {
-        // Who heard a final word once has a week to hear it again.
-        val heard = entry.queued.any { it.heard != null && now < it.heard + CLOSING_GRACE.inWholeMilliseconds }
-        if (now > entry.expires && entry.attempts >= EXPIRY_TRIES && !heard) {
+        if (entry.hasExpired(now)) {
             state += id to entry.copy(receipt = entry.receipt!!.copy(fate = Fate.EXPIRED))
             continue
         }
@@ -60,6 +58,10 @@ internal fun State.planned(now: Long, firstDelay: Duration, policy: Policy, jitt
     return Plan(state, batch, wait)
 }
 
+/** Whether what is queued is given up; who heard a final word once has a week to hear it again. */
+internal fun Entry.hasExpired(now: Long): Boolean =
+    now > expires && attempts >= EXPIRY_TRIES && (heard == null || now - heard >= CLOSING_GRACE.inWholeMilliseconds)
+
 /** Takes note of the answer to an upload; null where there was none. */
 internal fun State.answered(batch: Batch, answer: Answer?, now: Long, policy: Policy, jitter: Double): State {
     // What is due when the upload of another ends gets a moment anew: the server chooses when it answers.
@@ -72,32 +74,30 @@ private fun Entry.judged(ids: Set<String>, answer: Answer?, now: Long, policy: P
     val code = answer?.problemCode()
     val status = answer?.status
     val rejected = answer?.takeIf { it.status == 200 }?.rejections()
-    val poison = status == TOO_LARGE || status in POISON && code != null
+    val isLater = code in RETRYABLE_CODES
+    val isPoison = !isLater && (status == TOO_LARGE || status in POISON && code != null)
+    val isFinal = if (rejected != null) ids.all { rejected[it] in TWICE_CODES } else code != null && !isLater && status in TERMINAL
+    // No answer leaves what was heard as it is, any other one ends it; a clock that was set back hears it anew.
+    val since = if (isFinal) minOf(heard ?: now, now) else heard.takeIf { answer == null }
+    val isSecond = isFinal && (status == GONE || code == CONFLICT || now - since!! >= SECOND_WORD.inWholeMilliseconds)
     // One at a time from now on: the one that cannot be taken is then alone.
-    if (ids.size > 1 && poison) return copy(problem = reasonOf(answer), most = 1, attempts = 0, due = now)
-    val ofAll = code.takeIf { poison || status in TERMINAL }
-    val words = ids.associateWith { if (rejected != null) rejected[it] ?: ARRIVED else ofAll }.filterValues { it !in RETRYABLE_CODES }
-    val heard = copy(reports = reports.map { if (it.id in ids) it.hearing(words[it.id], answer, now) else it })
-    val waiting = heard.reports.filter { it.heard != null && now - it.heard < SECOND_WORD.inWholeMilliseconds }.map { it.id }.toSet()
-    val decided = ids.filterTo(HashSet()) { words[it] != null && it !in waiting }
-    if (decided.isNotEmpty()) return heard.copy(problem = null).settled(decided, now) { words[it]!! }
-    // Exponential backoff with full jitter; Retry-After is the floor, up to its cap.
+    if (ids.size > 1 && isPoison) return copy(problem = reasonOf(answer), most = 1, attempts = 0, due = now, heard = null)
+    val replies = when {
+        rejected != null -> ids.associateWith { rejected[it] ?: ARRIVED }.filterValues { isSecond || it !in RETRYABLE_CODES + TWICE_CODES }
+        code != null && (isPoison || isSecond) -> ids.associateWith { code }
+        else -> emptyMap()
+    }
+    if (replies.isNotEmpty()) return copy(problem = null, heard = null).settled(replies, now)
+    // Exponential backoff with full jitter; Retry-After is the floor, up to its cap, for which a final word is left alone.
     val window = minOf(policy.backoffLongest, policy.backoffBase * Math.pow(2.0, minOf(attempts, 60).toDouble()))
-    val floor = minOf(answer?.retryAfter(now) ?: Duration.ZERO, RETRY_AFTER_LONGEST)
+    val floor = if (isFinal) RETRY_AFTER_LONGEST else minOf(answer?.retryAfter(now) ?: Duration.ZERO, RETRY_AFTER_LONGEST)
     val due = now + maxOf(window * jitter, floor).inWholeMilliseconds
     val problem = rejected?.get(ids.first()) ?: reasonOf(answer)
-    return heard.copy(problem = problem, attempts = attempts + 1, retries = retries + 1, due = due)
+    return copy(problem = problem, attempts = attempts + 1, retries = retries + 1, due = due, heard = since)
 }
 
-/** Since when it is refused with words that a server may take back; no answer leaves that as it is, any other answer ends it. */
-private fun Kept.hearing(word: String?, answer: Answer?, now: Long): Kept = when {
-    answer == null -> this
-    word in TWICE_CODES || word != null && word != CONFLICT && answer.status in TWICE -> copy(heard = heard?.takeIf { it <= now } ?: now)
-    else -> copy(heard = null)
-}
-
-private fun Entry.settled(ids: Set<String>, now: Long, reply: (String) -> String): Entry {
-    val replied = copy(reports = reports.map { if (it.id in ids) it.copy(reply = reply(it.id)) else it }, attempts = 0, due = now)
+private fun Entry.settled(replies: Map<String, String>, now: Long): Entry {
+    val replied = copy(reports = reports.map { it.copy(reply = replies[it.id] ?: it.reply) }, attempts = 0, due = now)
     val arrived = replied.reports.any { it.reply == ARRIVED } // also where it was deleted on its way
     return if (receipt == null || replied.queued.isNotEmpty() || !arrived && receipt.fate == Fate.DELETED) replied
     else replied.copy(receipt = receipt.copy(fate = if (arrived) Fate.ARRIVED else Fate.REFUSED))

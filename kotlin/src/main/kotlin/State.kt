@@ -30,22 +30,23 @@ data class Consent(
 
 /**
  * A report in the queue, or one that left it. [at]: when its first upload began, null where nothing of it has left. [reply]: null
- * where no answer has decided, [ARRIVED], or the code with which the server refused it. [heard]: since when the server refuses it with
- * words that count when they are heard again a day later.
+ * where no answer has decided, [ARRIVED], or the code with which the server refused it.
  */
 internal data class Kept(
     val id: String, val question: Int, val asked: String, val payload: String, val at: Long? = null, val reply: String? = null,
-    val heard: Long? = null,
 )
 
 internal const val ARRIVED = "arrived"
-/** All about one campaign: [attempts] of what is in front that failed in a row, reports in an upload at [most] where that is limited. */
+/**
+ * All about one campaign: [attempts] of what is in front that failed in a row, reports in an upload at [most] where that is limited, and
+ * since when it is refused with words that count when they are [heard] again a day later.
+ */
 internal data class Entry(
     val consent: Consent,
     val receipt: Receipt? = null,
     val reports: List<Kept> = emptyList(),
     val attempts: Int = 0, val due: Long? = null, val most: Int? = null, val expires: Long = Long.MAX_VALUE,
-    val retries: Int = 0, val problem: String? = null, val uploadBytes: Int = 0,
+    val retries: Int = 0, val problem: String? = null, val uploadBytes: Int = 0, val heard: Long? = null,
 ) {
     val given: Boolean get() = consent.given
     /** The reports that wait for an answer, or for their first upload. */
@@ -96,11 +97,10 @@ private fun Entry.plain(): Map<String, Any?> = mapOf(
         )
     },
     "reports" to reports.map {
-        val told = mapOf("at" to it.at, "reply" to it.reply, "heard" to it.heard)
-        mapOf("id" to it.id, "question" to it.question, "asked" to it.asked, "payload" to it.payload) + told
+        mapOf("id" to it.id, "question" to it.question, "asked" to it.asked, "payload" to it.payload, "at" to it.at, "reply" to it.reply)
     },
     "attempts" to attempts, "due" to due, "most" to most, "expires" to expires, "retries" to retries, "problem" to problem,
-    "upload_bytes" to uploadBytes,
+    "upload_bytes" to uploadBytes, "heard" to heard,
 )
 
 private fun readEntry(value: Any?): Entry = readObject(value, "campaign") {
@@ -121,16 +121,15 @@ private fun readEntry(value: Any?): Entry = readObject(value, "campaign") {
     }
     val reports = list("reports", 0..MOST_CELLS).map { report ->
         readObject(report, "report") {
-            Kept(
-                name("id"), whole("question", 0..Int.MAX_VALUE), long("asked"), long("payload"),
-                optionalWhole("at", NUMBERS), text("reply"), optionalWhole("heard", NUMBERS),
-            )
+            raw("heard") // of an earlier version, which kept it here
+            val question = whole("question", 0..Int.MAX_VALUE)
+            Kept(name("id"), question, long("asked"), long("payload"), optionalWhole("at", NUMBERS), text("reply"))
         }
     }
     Entry(
         consent, receipt, reports, whole("attempts", 0..Int.MAX_VALUE), optionalWhole("due", NUMBERS),
         optionalWhole("most", NUMBERS)?.toInt(), whole("expires", NUMBERS), whole("retries", 0..Int.MAX_VALUE), text("problem"),
-        whole("upload_bytes", 0..Int.MAX_VALUE),
+        whole("upload_bytes", 0..Int.MAX_VALUE), optionalWhole("heard", NUMBERS),
     )
 }
 

@@ -130,7 +130,7 @@ private class Stranded(private val campaign: Campaign, name: String, folder: Str
     private val device = Device(
         if (folder == null) MemoryStorage() else FileStorage(File(folder, hex(sha256(name.toByteArray())))),
         maxTotalEpsilon = 1e6,
-        transport = { request -> sent = hex(request.body!!); throw IOException("the connection is lost") },
+        transport = { request -> request.body?.let { sent = hex(it) }; throw IOException("the connection is lost") },
         now = { now },
     )
     private val own = device.campaign(NOWHERE, campaign.id, maxEpsilon = 1e6)

@@ -24,14 +24,22 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
     /** How an upload is answered; null: the answer is lost. */
     private var upload: () -> Answer? = { yes }
 
-    private fun problem(status: Int, code: String, vararg headers: Pair<String, String>) =
-        Answer(status, mapOf("content-type" to "application/problem+json", *headers), """{"code": "$code"}""".toByteArray())
+    private val asked = ArrayList<Long>()
+
+    /** How a campaign stands, as the aggregator says. */
+    private var state: () -> Answer = { standing("open") }
+
+    private fun standing(state: String) = Answer(200, emptyMap(), """{"state": "$state"}""".toByteArray())
 
     private val transport = Transport { request ->
         when {
             request.body != null -> {
                 uploads += hex(request.body)
                 upload() ?: throw IOException("the answer was lost")
+            }
+            request.url.endsWith("/state") -> {
+                asked += now
+                state()
             }
             else -> listOf(plain, series, ofMany).find { request.url == "$url/v1/campaigns/${it.id}" }
                 ?.let { Answer(200, emptyMap(), it.document) } ?: problem(404, "no-model")
@@ -47,6 +55,8 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
     private fun promise(sentence: String, test: (File) -> Unit) {
         uploads.clear()
         upload = { yes }
+        asked.clear()
+        state = { standing("open") }
         try {
             test(fresh())
         } catch (error: Exception) {
@@ -100,9 +110,109 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
         equal(campaign(place).status().queued, queued)
     }
 
-    private fun rejecting(ids: List<String>, code: String = "window-not-open"): Answer {
-        val rejected = ids.joinToString { """["$it", "$code"]""" }
-        return Answer(200, mapOf("retry-after" to "1"), """{"rejected": [$rejected]}""".toByteArray())
+    private fun rejecting(ids: List<String>, code: String = "window-not-open"): Answer =
+        rejecting(ids.associateWith { code }, mapOf("retry-after" to "1"))
+
+    private fun standings() {
+        val codes = mapOf(
+            "not-yet" to Refusal.NOT_OPEN, "closing" to Refusal.CLOSING, "closed" to Refusal.CLOSED, "full" to Refusal.FULL,
+            "deleted" to Refusal.DELETED,
+        )
+        for ((word, refusal) in codes) promise("nobody is asked, and nothing spent, where a campaign is $word") { place ->
+            state = { standing(word) }
+            val campaign = campaign(place)
+            equal(campaign.nextStep(), NextStep.Nothing(refusal))
+            refuses(refusal.code) { campaign.grant() }
+            equal(asked.size to place.exists(), 1 to false)
+            state = { standing("open") }
+            now += DAY
+            campaign.grant()
+            state = { standing(word) }
+            now += DAY
+            for (one in listOf(campaign, campaign(place))) {
+                equal(one.nextStep(), NextStep.Nothing(refusal))
+                equal(one.contribute(record, "yes"), Contribution.Refused(refusal))
+            }
+            equal(device(place).campaign("https://elsewhere.example", id, 4.0).nextStep(), NextStep.Nothing(refusal))
+            equal(device(place).ledger().receipts to asked.size, emptyList<Receipt>() to 3)
+            state = { standing("open") }
+            now += DAY
+            equal(campaign.nextStep(), NextStep.Contribute)
+        }
+        promise("it is heard once a day, after a restart too, and again where the clock went back") { place ->
+            val start = now
+            now += DAY - Math.floorMod(now, DAY)
+            campaign(place).grant()
+            repeat(3) { equal(campaign(place).nextStep(), NextStep.Contribute) }
+            now += DAY - 1
+            campaign(place).nextStep()
+            equal(asked.size, 1)
+            now += 1
+            repeat(2) { campaign(place).nextStep() }
+            equal(asked.size, 2)
+            now -= 400 * DAY
+            campaign(place).nextStep()
+            equal(asked.size, 3)
+            now = start
+        }
+        promise("answering asks nobody how a campaign stands, and who answered, declined or switched off does not either") { place ->
+            campaign(place).grant()
+            now += DAY
+            campaign(place).contribute(record, "yes")
+            campaign(place).nextStep()
+            val other = fresh()
+            campaign(other).withdraw()
+            campaign(other).nextStep()
+            val off = fresh()
+            device(off).enabled = false
+            equal(campaign(off).refusal(), Refusal.SWITCHED_OFF)
+            equal(asked.size, 1)
+        }
+        val odd: List<() -> Answer> = listOf(
+            { throw IOException("no network") }, { throw IllegalStateException("of the app's own") }, { problem(503, "busy") },
+            { problem(404, "not-found") }, { standing("paused") }, { Answer(200, emptyMap(), "<html>".toByteArray()) },
+            { Answer(200, emptyMap(), "[1]".toByteArray()) }, { Answer(200, emptyMap(), """{"state": ["closed"]}""".toByteArray()) },
+            { Answer(200, emptyMap(), ("""{"state": "closed"}""" + " ".repeat(1024)).toByteArray()) },
+        )
+        for ((number, answer) in odd.withIndex()) promise("what cannot be heard or understood stops nobody: ${number + 1}") { place ->
+            state = answer
+            val campaign = campaign(place)
+            check(campaign.nextStep() is NextStep.Ask)
+            campaign.grant()
+            equal(campaign.nextStep(), NextStep.Contribute)
+            equal(asked.size, 1)
+        }
+        promise("a try that failed is not repeated for ten minutes, unless the clock went back") { place ->
+            state = { problem(503, "busy") }
+            val campaign = campaign(place)
+            for ((wait, tries) in listOf(0L to 1, 1L to 1, 599_998L to 1, 1L to 2, -1L to 3)) {
+                now += wait
+                campaign.nextStep()
+                equal(asked.size, tries)
+            }
+        }
+        promise("what is kept of it and is none of it stops nobody") { place ->
+            campaign(place).grant()
+            for (kept in listOf("", "no time", "1e999 closed", "x closed", "$now", "$now shut", "1 closed", "closed")) {
+                File(place, "state-$id").run { check(exists()); writeText(kept) }
+                equal(campaign(place).nextStep(), NextStep.Contribute)
+            }
+        }
+        promise("a storage that keeps nothing of it, or gives nothing, keeps nobody") { place ->
+            campaign(place).grant()
+            val files = FileStorage(place)
+            val storage = object : Storage by files {
+                override fun read(name: String) = if ("state" in name) error("unreadable") else files.read(name)
+                override fun change(name: String, change: (String?) -> String?) =
+                    if ("state" in name) throw LdpException("storage-unavailable") else files.change(name, change)
+            }
+            val device = Device(storage, 10.0, Policy(), transport) { now }
+            equal(device.campaign(url, id, 4.0).nextStep(), NextStep.Contribute)
+        }
+        promise("of a thousand new devices nobody is asked, and nothing spent, after a closing, a filling and a deletion") {
+            Thousand(plain, record).askNobody()
+        }
+        promise("a thousand devices lose nothing over a day of a wrong clock") { Thousand(plain, record).loseNothing() }
     }
 
     private fun inSeries() {
@@ -300,8 +410,8 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             device(place).runOnce(Duration.ZERO)
             hears(place, DAY / 2, word)
             hears(place, DAY - 1, word)
-            hears(place, 3_600_000, { null })
-            hears(place, 3_600_000, word, queued = 0)
+            hears(place, DAY / 4, { null })
+            hears(place, DAY / 4, word, queued = 0)
             equal(campaign(place).status().run { fate to dropped.values.sum() }, Fate.REFUSED to 1)
             equal(uploads.size to uploads.toSet().size, 6 to 1)
         }
@@ -350,10 +460,15 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
         promise("a storage from before final words were heard twice is read") { place ->
             queue(place)
             val file = File(place, "device")
-            val body = file.readText().drop(43).replace(",\"heard\":null", "")
+            hears(place, 0, words[0])
+            val body = file.readText().drop(43).replace(Regex(",\"heard\":[0-9]+"), "")
             check("heard" !in body)
-            file.writeText(base64url(sha256(body.toByteArray())) + body)
-            hears(place, 0, { yes }, queued = 0)
+            // of each report, and of none
+            for (older in listOf(body.replace("\"reply\":null", "\"reply\":null,\"heard\":$now"), body)) {
+                file.writeText(base64url(sha256(older.toByteArray())) + older)
+                equal(campaign(place).status().queued, 1)
+            }
+            hears(place, DAY, { yes }, queued = 0)
         }
         promise("threads contribute once between them") { place ->
             campaign(place).grant()
@@ -392,5 +507,6 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             }
         }
         inSeries()
+        standings()
     }
 }

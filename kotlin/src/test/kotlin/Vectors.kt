@@ -31,7 +31,7 @@ internal fun noRecord(campaign: Campaign, label: Any?): Members =
     throw LdpException(if (campaign.label.indexOf(label) == null) "undeclared-label" else "not-a-record")
 
 private class Vectors(folder: File) {
-    val files = listOf("values", "documents", "reports", "uploads", "training", "directories")
+    val files = listOf("values", "documents", "reports", "uploads", "training", "directories", "answers")
         .associateWith { members(strictJson(utf8(File(folder, "$it.json").readBytes()))) }
     val checked = LinkedHashMap<String, Int>()
     val campaigns = HashMap<Any?, Campaign>()
@@ -209,6 +209,7 @@ internal fun vectors(folder: File) = Vectors(folder).run {
     uploads()
     training()
     directories()
+    for (case in listOfMembers(files.getValue("answers")["cases"])) check("answers", case["name"]) { answers(case, ::equal) }
     println(Json.write(checked))
 }
 

@@ -72,6 +72,14 @@ def test_answers_that_are_as_alike_as_usual_are_excessive_as_seldom_as_stated_an
     assert repeated_ids([], 1e-5) is None
 
 
+@pytest.mark.parametrize(
+    ("equal", "usual", "more", "either_way"), [(100, 20, True, True), (20, 100, False, True), (60, 60, False, False)]
+)
+def test_many_more_answers_alike_are_excessive_and_many_fewer_too_but_for_whole_uploads(equal, usual, more, either_way):
+    assert Alike("", equal, 200, usual, 200, either_way=False).excessive(1e-3) == more
+    assert Alike("", equal, 200, usual, 200).excessive(1e-3) == either_way
+
+
 @pytest.mark.parametrize("count", [2000, 40_000])
 def test_words_of_uniform_ids_follow_a_twisters_recurrence_as_seldom_as_stated(monkeypatch, count):
     """A word follows with probability 2^-32: so many right ones are needed that chance has less than its share."""

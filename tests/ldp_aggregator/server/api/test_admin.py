@@ -9,7 +9,7 @@ import pytest
 from drafts import draft, text
 
 from ldp_aggregator.server.apps import ADMIN
-from ldp_aggregator.service.signing import described, public_key, sign_directory
+from ldp_aggregator.service.signing import described, gateway_of, public_key, sign_directory
 from ldp_aggregator.store import SCOPES
 from ldp_protocols import Campaign
 from ldp_protocols.document.directory import read_directory
@@ -81,6 +81,7 @@ async def test_a_draft_becomes_a_campaign_once_and_is_listed_with_its_state(serv
         ("application/toml", b"= 1", "draft"),
         ("application/json", json.dumps(DRAFT | {"privacy": {"epsilon": 0}}).encode(), "privacy.epsilon"),
         ("application/json", json.dumps(DRAFT | {"colour": "red"}).encode(), "colour"),
+        ("application/json", json.dumps(DRAFT | {"gateway": gateway_of(bytes(32)).to_json()}).encode(), "gateway.key"),
     ],
 )
 async def test_a_draft_that_cannot_be_compiled_is_refused_by_field(server, post, media_type, body, field):

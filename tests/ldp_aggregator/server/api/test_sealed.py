@@ -5,6 +5,8 @@ import json
 
 import pytest
 from cells import cells_of, reports_of
+from drafts import draft
+from drafts import text as values
 from issuing import issuer, shown_for
 
 from ldp_aggregator.server.gateway import GatewayKeys
@@ -262,6 +264,25 @@ async def test_what_is_no_upload_is_left_out_of_a_batch_and_of_the_crowd(server,
     assert (await server.store.state(campaign.id)).arrivals.least_batch == 10
     assert sum(await cells_of(server.store, campaign)) == 10
     assert sum(await cells_of(server.store, other)) == 1
+
+
+async def test_a_draft_is_published_over_http_where_its_key_is_here_or_said_to_be_elsewhere(server, gateway):
+    async def create(named, **query):
+        body = json.dumps(draft(values("age", "young", "old"), gateway=named.to_json())).encode()
+        headers = {"Content-Type": "application/json"}
+        answer = await server.ask("POST", "/admin/v1/campaigns", "admin", params=query, data=body, headers=headers)
+        return answer.status
+
+    assert await create(gateway_of(bytes([5]) * 32)) == 400
+    assert await create(gateway_of(bytes([5]) * 32), elsewhere="true") == 201
+    assert await create(gateway) == 201
+
+
+async def test_what_a_batch_could_not_take_is_counted_by_its_code(server, campaign, sealed, batch):
+    good = sealed(campaign, [1]).body
+    other_key = bytes([good[0] ^ 1]) + good[1:]
+    assert (await batch([good, other_key, bytes(len(good))])).json == {"taken": 1}
+    assert 'ldp_refusals_total{code="unknown-gateway-key"} 2.0' in await server.metrics()
 
 
 async def test_garbage_around_one_upload_lowers_what_is_stated_of_no_other_batch(server, campaign, sealed, batch):
