@@ -101,7 +101,7 @@ def _add_device(commands: Groups) -> None:
     status = commands.add_parser(
         "status",
         help="what was spent and sent, in plain words",
-        description="What was spent and sent, in plain words; the caps are those of contribute.",
+        description="The caps are those of contribute.",
         examples=("https://collect.example.org ID --storage device.db --json",),
     )
     _add_common(status)

@@ -31,6 +31,7 @@ from ldp_protocols.framing import ID_BYTES
 from ldp_protocols.oblivious import BATCH_TYPE, HEADER_BYTES, LEAST_SEALED, LENGTH_HEADER, seal_header, sealed_bytes
 
 _SEALED: Final = "sealed."
+WINDOW: Final = "window."
 _ANSWER: Final = b'{"rejected": []}'
 """The answer to an upload of which everything was settled."""
 
@@ -48,10 +49,10 @@ def is_sealed(name: str) -> bool:
     return name.startswith(_SEALED)
 
 
-def sealed_names(transaction: Transaction) -> list[str]:
-    """The names of the queues in which sealed uploads wait, or are on their way."""
-    prefixes = (GATHERING, "delivery/")
-    return sorted({key.removeprefix(prefix) for prefix in prefixes for key, _ in transaction.items(prefix + _SEALED)})
+def queue_names(transaction: Transaction) -> list[str]:
+    """The names of the queues in which sealed uploads, or a series' reports, wait or are on their way."""
+    kinds = [(prefix, kind) for prefix in (GATHERING, "delivery/") for kind in (_SEALED, WINDOW)]
+    return sorted({key.removeprefix(prefix) for prefix, kind in kinds for key, _ in transaction.items(prefix + kind)})
 
 
 def lengths_of(campaign: Campaign, named: Collection[int] = ()) -> frozenset[int]:

@@ -131,7 +131,7 @@ class Mixer:
     """
 
     def __init__(self, name: str, storage: Storage, mixing: Mixing, clock: Clock) -> None:
-        self.pool, self.outbox = Pool(name), Outbox(name)
+        self.name, self.pool, self.outbox = name, Pool(name), Outbox(name)
         self._batch = f"batch/{name}"
         self._storage, self._mixing, self._clock = storage, mixing, clock
 

@@ -78,7 +78,7 @@ RELAY_CALLS = {
     "collect_sealed": (lambda relay, sealed: relay.collect_sealed(sealed, timeout=SHORT), "timeout"),
     "run_once": (lambda relay, _: relay.run_once(SHORT), False),
     "gathering": (lambda relay, _: relay.gathering(timeout=SHORT), BUSY),
-    "delivery": (lambda relay, _: relay.delivery(timeout=SHORT), BUSY),
+    "queued": (lambda relay, _: relay.queued(timeout=SHORT), BUSY),
     "room": (lambda relay, _: relay.room(timeout=SHORT), BUSY),
     "close": (lambda relay, _: relay.close(timeout=SHORT), None),
 }
