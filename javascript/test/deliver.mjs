@@ -15,7 +15,10 @@ const device = new Device(storage ? fileStorage(storage) : memoryStorage(), {
 });
 const campaign = device.campaign(url, id, { maxEpsilon: 10 });
 const steps = [];
-const next = async () => (steps.push(await campaign.nextStep()), steps.at(-1) === stop ? "nothing" : steps.at(-1));
+const next = async () => (
+  steps.push((await campaign.nextStep()).step),
+  steps.at(-1) === stop ? "nothing" : steps.at(-1)
+);
 let refused = null;
 try {
   if ((await next()) === "ask") await campaign.grant();

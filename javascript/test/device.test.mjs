@@ -100,10 +100,10 @@ for (const [kind, open] of Object.entries(storages)) {
     let away = true;
     const fetch = (...given) => (away ? Promise.reject(new TypeError("Failed to fetch")) : server.fetch(...given));
     const campaign = deviceOn(open(t)(), { fetch }).campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
-    assert.equal(await campaign.nextStep(), "nothing");
+    assert.equal((await campaign.nextStep()).step, "nothing");
     assert.equal((await campaign.status()).problem, "unreachable");
     away = false;
-    assert.equal(await campaign.nextStep(), "ask");
+    assert.equal((await campaign.nextStep()).step, "ask");
     assert.equal((await campaign.status()).problem, null);
   });
 
@@ -111,18 +111,18 @@ for (const [kind, open] of Object.entries(storages)) {
     const [reopen, server] = [open(t), aggregator()];
     const start = (id = ONE, options = { maxEpsilon: 1 }) =>
       deviceOn(reopen(), server).campaign(URL_OF_TESTS, id, options);
-    assert.equal(await start().nextStep(), "ask");
+    assert.equal((await start().nextStep()).step, "ask");
     await start().fetch();
-    assert.equal(await start().nextStep(), "ask");
+    assert.equal((await start().nextStep()).step, "ask");
     await start().grant();
-    assert.equal(await start().nextStep(), "contribute");
+    assert.equal((await start().nextStep()).step, "contribute");
     await start().contribute(RECORD, "yes");
-    assert.equal(await start().nextStep(), "nothing");
+    assert.equal((await start().nextStep()).step, "nothing");
     await start(OTHER).withdraw();
-    assert.equal(await start(OTHER).nextStep(), "nothing");
-    assert.equal(await start(ALL, { maxEpsilon: 0.1 }).nextStep(), "nothing");
+    assert.equal((await start(OTHER).nextStep()).step, "nothing");
+    assert.equal((await start(ALL, { maxEpsilon: 0.1 }).nextStep()).step, "nothing");
     await start(OTHER).grant();
-    assert.equal(await start(OTHER).nextStep(), "contribute");
+    assert.equal((await start(OTHER).nextStep()).step, "contribute");
   });
 
   test(named("who withdraws before anything left gets the loss back, and nothing is sent"), async (t) => {
@@ -185,13 +185,13 @@ test("a damaged ledger is never taken for an empty one", async () => {
   }
 });
 
-test("where a campaign cannot be had there is nothing to do; what is not its document is told", async () => {
+test("where a campaign cannot be had there is nothing to do; nor where it is another document", async () => {
   const next = (status, body) =>
     deviceOn(memoryStorage(), { fetch: async () => new Response(body, { status }) })
       .campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 })
       .nextStep();
-  assert.equal(await next(404, "gone"), "nothing");
-  await refuses("wrong-hash", next(200, "{}"));
+  assert.deepEqual(await next(404, "gone"), { step: "nothing", reason: "http-404" });
+  assert.deepEqual(await next(200, "{}"), { step: "nothing", reason: "wrong-hash" });
 });
 
 test("a campaign that costs more than a cap is refused, and the cap of all campaigns is exact", async () => {
@@ -248,7 +248,7 @@ test("an answer that another tab gives at any moment is this campaign's own, not
     assert.equal(await campaign.refusal(), null);
     await campaign.grant();
     await campaign.contribute(RECORD, "yes");
-    assert.equal(await campaign.nextStep(), "nothing");
+    assert.equal((await campaign.nextStep()).step, "nothing");
     reached = reads > moments;
   }
   assert.ok(moments > 4);

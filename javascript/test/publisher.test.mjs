@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { readDirectory } from "../dist/index.js";
 import { signedBy } from "../dist/publisher/index.js";
 import { memoryStorage } from "../dist/testing/index.js";
-import { aggregator, deviceOn, documents, models, refuses, URL_OF_TESTS } from "./support/campaigns.mjs";
+import { aggregator, deviceOn, documents, models, refuses, renewed, URL_OF_TESTS } from "./support/campaigns.mjs";
 
 const NAME = "de-onebit";
 const { id } = documents[NAME];
@@ -135,10 +135,13 @@ test("only the signed model classifies, and another does not replace it", async 
   world.serve(2, { campaigns: [{ id, model: digest(model) }] });
   assert.deepEqual((await part.classifier()).model, JSON.parse(model));
   world.server.models.set(id, swapped);
+  await renewed(part);
   assert.deepEqual((await part.classifier()).model, JSON.parse(model), "the server may not choose another");
   world.serve(3, { campaigns: [{ id, model: digest(swapped) }] });
+  await renewed(part);
   assert.deepEqual((await part.classifier()).model, JSON.parse(swapped));
   world.server.models.set(id, model);
+  await renewed(part);
   assert.deepEqual((await part.classifier()).model, JSON.parse(swapped), "nor one that was signed before");
 });
 
@@ -159,6 +162,7 @@ test("a model that is signed for another campaign is none of this one", async ()
   world.server.models.set(id, model);
   assert.deepEqual((await part.classifier()).model, JSON.parse(model));
   world.server.models.set(id, swapped);
+  await renewed(part);
   assert.deepEqual((await part.classifier()).model, JSON.parse(model));
 });
 

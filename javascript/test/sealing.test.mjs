@@ -312,7 +312,7 @@ test("without a relay nothing is agreed to, and nothing is spent", async () => {
   const life = new Life();
   const part = await life.start({ relay: undefined });
   assert.equal((await part.refusal()).code, "no-relay");
-  assert.equal(await part.nextStep(), "nothing");
+  assert.equal((await part.nextStep()).step, "nothing");
   await refuses("no-relay", part.grant());
   assert.deepEqual(life.texts, new Map());
 });

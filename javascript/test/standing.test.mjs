@@ -42,7 +42,7 @@ for (const [state, code] of Object.entries(CODES)) {
     const life = new Life();
     life.server.states.set(ONE, state);
     const campaign = life.start();
-    assert.equal(await campaign.nextStep(), "nothing");
+    assert.equal((await campaign.nextStep()).step, "nothing");
     assert.equal((await campaign.refusal()).code, code);
     await refuses(code, campaign.grant());
     assert.deepEqual([life.texts.size, life.asked.length], [0, 1]);
@@ -55,14 +55,14 @@ for (const [state, code] of Object.entries(CODES)) {
     life.server.states.set(ONE, state);
     life.now += DAY;
     for (const one of [campaign, life.start()]) {
-      assert.equal(await one.nextStep(), "nothing");
+      assert.equal((await one.nextStep()).step, "nothing");
       await refuses(code, one.contribute(RECORD, "yes"));
       assert.equal(await one.receipt(), null);
     }
-    assert.equal(await life.start(ONE, "https://elsewhere.example").nextStep(), "nothing");
+    assert.equal((await life.start(ONE, "https://elsewhere.example").nextStep()).step, "nothing");
     life.server.states.clear();
     life.now += DAY;
-    assert.equal(await campaign.nextStep(), "contribute", "a closing was taken back");
+    assert.equal((await campaign.nextStep()).step, "contribute", "a closing was taken back");
   });
 }
 
@@ -72,9 +72,9 @@ test("it is heard once a day, after a restart too, by all who ask at a time, and
   await Promise.all([campaign.nextStep(), campaign.nextStep()]);
   assert.deepEqual([life.asked.length, life.texts.size], [1, 0], "before a consent nothing is kept");
   await campaign.grant();
-  for (const one of [campaign, life.start(), life.start()]) assert.equal(await one.nextStep(), "contribute");
+  for (const one of [campaign, life.start(), life.start()]) assert.equal((await one.nextStep()).step, "contribute");
   life.now += DAY - 1 - (life.now % DAY);
-  assert.equal(await life.start().nextStep(), "contribute");
+  assert.equal((await life.start().nextStep()).step, "contribute");
   assert.equal(life.asked.length, 1);
   life.now += 1;
   for (const one of [campaign, life.start()]) await one.nextStep();
@@ -90,10 +90,10 @@ test("answering asks nobody how a campaign stands, and one who answered, decline
   await campaign.grant();
   life.now += DAY;
   await campaign.contribute(RECORD, "yes");
-  assert.equal(await campaign.nextStep(), "nothing");
+  assert.equal((await campaign.nextStep()).step, "nothing");
   const other = life.start(documents["oue-sign"].id);
   await other.withdraw();
-  assert.equal(await other.nextStep(), "nothing");
+  assert.equal((await other.nextStep()).step, "nothing");
   const device = deviceOn(memoryStorage(), life.server);
   await device.enable(false);
   assert.equal((await device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 }).refusal()).code, "switched-off");
@@ -142,9 +142,9 @@ for (const [name, answer] of Object.entries({
     const life = new Life();
     life.answer = answer;
     const campaign = life.start();
-    assert.equal(await campaign.nextStep(), "ask");
+    assert.equal((await campaign.nextStep()).step, "ask");
     await campaign.grant();
-    assert.equal(await campaign.nextStep(), "contribute");
+    assert.equal((await campaign.nextStep()).step, "contribute");
     assert.equal(life.asked.length, 1);
   });
 }
@@ -181,7 +181,7 @@ test("what is kept and is none of it stops nobody", async () => {
     await life.start().grant();
     assert.ok(life.texts.has(`state ${ONE}`));
     life.texts.set(`state ${ONE}`, kept);
-    assert.equal(await life.start().nextStep(), "contribute", kept);
+    assert.equal((await life.start().nextStep()).step, "contribute", kept);
   }
 });
 
@@ -194,7 +194,7 @@ test("a storage that keeps nothing of it, or gives nothing, keeps nobody", async
     (key, ...more) =>
       key.startsWith("state") ? Promise.reject(new Error("full")) : storage[call ?? name](key, ...more);
   const device = deviceOn({ ...storage, read: fails("read"), change: fails("change") }, life.server);
-  assert.equal(await device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 }).nextStep(), "contribute");
+  assert.equal((await device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 }).nextStep()).step, "contribute");
 });
 
 test("a fake aggregator knows the campaigns that it has, their models and states, and nothing else", async () => {

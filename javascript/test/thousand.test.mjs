@@ -63,7 +63,7 @@ test("of a thousand new devices nobody is asked, and nothing spent, after a clos
   for (const [number, device] of devices(server, clock).entries()) {
     server.states.set(ONE, ends[number % 3]);
     const campaign = device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
-    assert.equal(await campaign.nextStep(), "nothing");
+    assert.equal((await campaign.nextStep()).step, "nothing");
     assert.equal((await campaign.refusal()).code, `campaign-${ends[number % 3]}`);
     assert.equal((await device.ledger()).totalEpsilon, 0);
   }

@@ -108,21 +108,21 @@ test("an app is told to obtain a token and then to contribute", async () => {
   const requests = [];
   const issue = async (request) => (requests.push(hex(request)), sign(request));
   let part = life.start();
-  assert.equal(await part.nextStep(), "ask");
+  assert.equal((await part.nextStep()).step, "ask");
   await part.fetch();
   await refuses("consent-missing", part.obtainToken(issue));
   await part.grant();
-  assert.equal(await part.nextStep(), "token");
+  assert.equal((await part.nextStep()).step, "token");
   await refuses("token-missing", part.contribute(UNTOUCHABLE, "yes"));
   assert.equal((await life.device.ledger()).totalEpsilon, 0);
   await part.obtainToken(issue);
   await part.obtainToken(issue);
   assert.equal(requests.length, 1, "there is one");
   part = life.start();
-  assert.equal(await part.nextStep(), "contribute");
+  assert.equal((await part.nextStep()).step, "contribute");
   await part.contribute(RECORD, "yes");
   await life.delivered();
-  assert.deepEqual([await part.nextStep(), (await part.status()).fate], ["nothing", "arrived"]);
+  assert.deepEqual([(await part.nextStep()).step, (await part.status()).fate], ["nothing", "arrived"]);
   const [{ id }] = await life.device.sent();
   const campaign = parseCampaign(ONE.document, ONE.id);
   assert.ok(await isSigned(life.token, campaign, [unhex(id)]));
@@ -191,9 +191,9 @@ test("an answer that is no signature is refused, and nothing is stored", async (
     );
     assert.equal(life.texts.get("device"), before);
   }
-  assert.equal(await part.nextStep(), "token");
+  assert.equal((await part.nextStep()).step, "token");
   await part.obtainToken(async (request) => sign(request).buffer);
-  assert.equal(await part.nextStep(), "contribute");
+  assert.equal((await part.nextStep()).step, "contribute");
 });
 
 test("a key with small factors hides nothing: where one shows, the issuer is not asked", async () => {
@@ -220,7 +220,7 @@ test("what the app's own call throws comes out, and it can be tried again", asyn
     part.obtainToken(() => Promise.reject(offline)),
     (error) => error === offline,
   );
-  assert.equal(await part.nextStep(), "token");
+  assert.equal((await part.nextStep()).step, "token");
 });
 
 test("somebody who withdraws or erases while the issuer answers has no token", async () => {
@@ -242,7 +242,7 @@ test("somebody who withdraws or erases while the issuer answers has no token", a
     return sign(request);
   });
   await refuses("consent-missing", another); // the token is of a secret that is gone
-  assert.equal(await part.nextStep(), "token");
+  assert.equal((await part.nextStep()).step, "token");
 });
 
 test("two tabs at once have one token, and of an account all devices", async () => {
@@ -272,7 +272,7 @@ test("a storage that was put back to before the token obtains the same one", asy
   const token = unpack(life.texts.get("device")).campaigns[ONE.id].token;
   life.texts = before;
   const part = life.start();
-  assert.equal(await part.nextStep(), "token");
+  assert.equal((await part.nextStep()).step, "token");
   await part.obtainToken(async (request) => sign(request));
   assert.equal(unpack(life.texts.get("device")).campaigns[ONE.id].token, token);
 });
@@ -322,13 +322,13 @@ test("a token lives through a withdrawal that gave the loss back", async () => {
   await part.contribute(RECORD, "yes");
   await part.withdraw();
   await part.grant();
-  assert.equal(await part.nextStep(), "contribute");
+  assert.equal((await part.nextStep()).step, "contribute");
 });
 
 test("a campaign without an issuer needs no token, and its uploads show none", async () => {
   const life = new Life(changed({}, "de-onebit"));
   const part = await life.granted();
-  assert.equal(await part.nextStep(), "contribute");
+  assert.equal((await part.nextStep()).step, "contribute");
   await refuses("no-issuer", part.obtainToken(sign));
   await part.contribute(RECORD, "yes");
   await life.delivered();
@@ -345,7 +345,7 @@ test("where the platform has no WebCrypto, such a campaign is refused before any
   try {
     const part = new Life().start();
     assert.equal((await part.refusal()).code, "no-signatures");
-    assert.equal(await part.nextStep(), "nothing");
+    assert.equal((await part.nextStep()).step, "nothing");
     await refuses("no-signatures", part.grant());
   } finally {
     globalThis.crypto = crypto;

@@ -60,7 +60,7 @@ test("a device answers in its window and in no other, whenever the app starts", 
   for (let half = -1; half < 2 * COUNT + 2; half++) {
     life.now = FIRST + (half / 2) * WEEK + 1;
     const [part, week] = [life.start(), Math.floor(half / 2)];
-    const [step, refused] = [await part.nextStep(), await part.refusal()];
+    const [step, refused] = [(await part.nextStep()).step, await part.refusal()];
     if (receipt) {
       assert.equal(step, "nothing");
       assert.deepEqual((await part.contribute(UNTOUCHABLE, "no")).questions, receipt.questions);
@@ -114,7 +114,7 @@ test("a device that was off in its window answers in none", async () => {
   await life.start().grant();
   life.now = FIRST + (life.own + 1) * WEEK;
   const part = life.start();
-  assert.equal(await part.nextStep(), "nothing");
+  assert.equal((await part.nextStep()).step, "nothing");
   const { code, message } = await part.refusal();
   assert.equal(code, "window-over");
   assert.match(message, /^this device was to answer in window \d of 5, from .* UTC; it answers in no other$/);
@@ -131,7 +131,7 @@ test("a clock that runs back makes no second answer", async () => {
   for (const moment of [FIRST - CLOCK_TOLERANCE, FIRST, FIRST + life.own * WEEK, FIRST + COUNT * WEEK]) {
     life.now = moment;
     assert.deepEqual(await life.start().contribute({}, "no"), receipt);
-    assert.equal(await life.part.nextStep(), "nothing");
+    assert.equal((await life.part.nextStep()).step, "nothing");
   }
   assert.equal(await life.device.runOnce(5000), true);
   assert.equal(life.server.uploads.length, 1);
@@ -181,14 +181,14 @@ test("an answer is given up when its window has been over for a week, not when t
 
 test("a person may agree before the window opens, and a no is remembered in it", async () => {
   const life = new Life();
-  assert.equal(await life.start().nextStep(), "ask");
+  assert.equal((await life.start().nextStep()).step, "ask");
   await life.part.grant();
   life.now = FIRST + life.own * WEEK;
-  assert.equal(await life.start().nextStep(), "contribute");
+  assert.equal((await life.start().nextStep()).step, "contribute");
   await life.part.withdraw();
   for (let week = -1; week <= COUNT; week++) {
     life.now = FIRST + week * WEEK;
-    assert.equal(await life.start().nextStep(), "nothing");
+    assert.equal((await life.start().nextStep()).step, "nothing");
     await refuses("consent-missing", life.part.contribute(UNTOUCHABLE, "yes"));
   }
 });
@@ -203,7 +203,7 @@ test("whose window of a second series is to come is asked about it, and whose is
     life.now = FIRST + WEEK;
     const code = (await life.part.refusal())?.code;
     assert.equal(code, ["window-over", undefined, ...Array(3).fill("window-not-open")][life.own]);
-    assert.equal(await life.part.nextStep(), code === "window-over" ? "nothing" : "ask");
+    assert.equal((await life.part.nextStep()).step, code === "window-over" ? "nothing" : "ask");
     if (code === "window-over") await refuses(code, life.part.grant());
     else await life.part.grant();
     if (code) seen.add(code);
@@ -216,7 +216,7 @@ test("an account answers in one window, from whichever installation, and with th
   for (let install = 0; install < 2; install++) {
     const life = new Life();
     await life.start({ identity }).grant();
-    while ((await life.part.nextStep()) !== "contribute") life.now += WEEK;
+    while ((await life.part.nextStep()).step !== "contribute") life.now += WEEK;
     await life.part.contribute(RECORD, "yes");
     assert.equal(await life.device.runOnce(5000), true);
     uploads.add(life.server.uploads.join());

@@ -2,14 +2,24 @@ import { LdpError } from "../errors.js";
 import { inTurn, type Storage } from "../device/storage.js";
 
 const TABLE = "texts";
+const ROOM = 1 << 16; // bytes
 
 /**
  * IndexedDB, with strict durability: a change is one transaction, which all tabs and workers of the origin take in turn.
- * Reading makes no database. Throws LdpError `storage-unavailable`.
+ * Reading makes no database. Throws LdpError `storage-full` or `storage-unavailable`.
  */
 export function browserStorage(name = "ldp-bayes"): Storage {
   const mine = inTurn();
-  const failed = (error: unknown): LdpError => new LdpError("storage-unavailable", String(error));
+  const failed = (error: unknown): LdpError =>
+    new LdpError(/Quota/.test((error as Error)?.name) ? "storage-full" : "storage-unavailable", String(error));
+  /** What the platform gives; where site data is blocked it throws instead. */
+  const tried = <T>(make: () => T): T => {
+    try {
+      return make();
+    } catch (error) {
+      throw failed(error);
+    }
+  };
 
   const resultOf = <T>(request: IDBRequest<T>): Promise<T> =>
     new Promise((done, fail) => {
@@ -20,8 +30,8 @@ export function browserStorage(name = "ldp-bayes"): Storage {
       };
     });
   /** The database; null where there is none and none is to be made. */
-  const open = (make: boolean): Promise<IDBDatabase | null> => {
-    const request = indexedDB.open(name);
+  const open = async (make: boolean): Promise<IDBDatabase | null> => {
+    const request = tried(() => indexedDB.open(name));
     let missing = false;
     request.onupgradeneeded = () => {
       missing = !make;
@@ -42,7 +52,7 @@ export function browserStorage(name = "ldp-bayes"): Storage {
     if (!database) return;
     let thrown: unknown;
     await new Promise<void>((done, fail) => {
-      const transaction = database.transaction(TABLE, mode, { durability: "strict" });
+      const transaction = tried(() => database.transaction(TABLE, mode, { durability: "strict" }));
       transaction.oncomplete = () => done();
       transaction.onabort = () => fail(thrown ?? failed(transaction.error));
       work(transaction.objectStore(TABLE), (error) => {
@@ -73,8 +83,13 @@ export function browserStorage(name = "ldp-bayes"): Storage {
           }
         };
       }),
+    async check() {
+      const { quota = Infinity, usage = 0 } =
+        (await globalThis.navigator?.storage?.estimate?.().catch(() => null)) ?? {};
+      if (quota - usage < ROOM) throw new LdpError("storage-full");
+    },
     async clear() {
-      await resultOf(indexedDB.deleteDatabase(name));
+      await resultOf(tried(() => indexedDB.deleteDatabase(name)));
     },
     exclusive: <T>(work: () => Promise<T>) =>
       (globalThis.navigator?.locks?.request(name, work) as Promise<T> | undefined) ?? mine(work),

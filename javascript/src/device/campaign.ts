@@ -12,7 +12,7 @@ import { drawWindow, perturb } from "../perturb.js";
 import { uploadLength } from "../wire.js";
 import { changeState, landed, stateOf, type Install } from "./install.js";
 import { tokens, unsealable } from "./later.js";
-import { AwayError, get } from "./network.js";
+import { get, inTime, type Waiting } from "./network.js";
 import { CLOCK_TOLERANCE, CLOSING_GRACE } from "./policy.js";
 import type { Publisher, Signer } from "./signer.js";
 import { Standing } from "./standing.js";
@@ -52,10 +52,23 @@ export interface Withdrawal {
   readonly refunded: number;
 }
 
+/**
+ * An app's next step in one campaign, and why. `reason` is null where the step needs none. To `"ask"` it is `other-recipient`
+ * where the person has agreed to another address. For `"nothing"` it is `answered`, `declined`, or the code of what stands
+ * against answering: of a refusal, of the storage, of the network, of a document that is none; `unexpected` for an error that is
+ * none of this package's.
+ */
+export interface NextStep {
+  readonly step: "ask" | "token" | "contribute" | "nothing";
+  readonly reason: string | null;
+}
+
 /** One campaign, as one device sees it; made by `Device.campaign`. */
 export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   private document: Campaign<D> | undefined;
-  private away: string | null = null; // why the campaign could not be had
+  private problem: string | null = null; // why the next step could not be told
+  private model: string | undefined; // the newest of this life
+  private renewing: Promise<unknown> | undefined;
   private readonly publisher: Publisher | undefined;
   private readonly standing: Standing;
 
@@ -71,9 +84,13 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   }
 
   /** The verified campaign: at hand, or fetched. Nothing is stored before `grant`. */
-  async fetch(): Promise<Campaign<D>> {
-    await this.publisher?.refresh();
-    return (await this.atHand()) ?? this.load(await get(this.install.fetch, this.path, this.install.policy));
+  fetch(waiting: Waiting = {}): Promise<Campaign<D>> {
+    return inTime(waiting, (until) => this.fetched(until));
+  }
+
+  private async fetched(until: number): Promise<Campaign<D>> {
+    await this.publisher?.refresh(until);
+    return (await this.atHand()) ?? this.load(await get(this.install.fetch, this.path, this.install.policy, until));
   }
 
   /** Takes the document from the app instead of fetching it; verified the same way. */
@@ -82,32 +99,59 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   }
 
   /**
-   * What an app has to do now; call it at every start. `"ask"`: show the person what `fetch` gives, then `grant` for a
-   * yes, `withdraw` for a no; either is remembered. `"token"`, in a campaign with an issuer: the person has agreed; call
-   * `obtainToken`. `"contribute"`: the person has agreed, and no answer is given yet; in a campaign with windows, this
-   * device's is open. `"nothing"`: answered, declined, switched off, refused (`refusal` says why, and when this device's
-   * window opens), or the campaign cannot be had at the moment: `status` then tells the `problem`.
+   * What an app has to do now, and why; call it at every start. It never throws. `"ask"`: show the person what `fetch` gives,
+   * then `decide` by what they say; a yes and a no are both remembered. `"token"`, in a campaign with an issuer: the person has
+   * agreed; call `obtainToken`. `"contribute"`: the person has agreed, and no answer is given yet; in a campaign with windows,
+   * this device's is open. `"nothing"`: answered, declined, switched off, refused (`refusal` says when this device's window
+   * opens), or it cannot be told, or not be kept, at the moment: call it again at the next start.
    */
-  async nextStep(): Promise<"ask" | "token" | "contribute" | "nothing"> {
-    const entry = await this.entry();
-    if (entry && (entry.receipt || !given(entry))) return "nothing";
-    let code: string | undefined;
+  nextStep(waiting: Waiting = {}): Promise<NextStep> {
+    return this.stepAfter(async () => {}, waiting);
+  }
+
+  /**
+   * Takes the person's answer to `"ask"`, by `grant` or `withdraw`; the next step, which is what to do now. Never throws: where
+   * the answer could not be kept, the reason says why, and the person is asked again.
+   */
+  decide(agreed: boolean, waiting: Waiting = {}): Promise<NextStep> {
+    return this.stepAfter((until) => (agreed ? this.granted(until) : this.withdraw()), waiting);
+  }
+
+  private async stepAfter(first: (until: number) => Promise<unknown>, waiting: Waiting): Promise<NextStep> {
     try {
-      code = (await this.refusal())?.code;
-      this.away = null;
+      const told = await inTime(waiting, async (until) => {
+        await first(until);
+        return this.told(until);
+      });
+      this.problem = null;
+      return told;
     } catch (error) {
-      if (!(error instanceof AwayError)) throw error;
-      this.away = error.code;
-      return "nothing";
+      // Whatever it is, it must not stop the app at every start.
+      this.problem = error instanceof LdpError ? error.code : "unexpected";
+      return { step: "nothing", reason: this.problem };
     }
-    if (code && !AGREEABLE.includes(code)) return "nothing";
-    if (!entry || code === "other-recipient") return "ask";
-    return this.document?.issuer && !entry.token ? "token" : code ? "nothing" : "contribute";
+  }
+
+  private async told(until: number): Promise<NextStep> {
+    const entry = await this.entry();
+    if (entry?.receipt) return { step: "nothing", reason: "answered" };
+    if (entry && !given(entry)) return { step: "nothing", reason: "declined" };
+    const reason = (await this.refusing(until))?.code ?? null;
+    if (reason && !AGREEABLE.includes(reason)) return { step: "nothing", reason };
+    await this.install.storage.check?.();
+    if (!entry) return { step: "ask", reason: null };
+    if (reason === "other-recipient") return { step: "ask", reason };
+    if (this.document?.issuer && !entry.token) return { step: "token", reason: null };
+    return { step: reason ? "nothing" : "contribute", reason };
   }
 
   /** Why this device would refuse the campaign, null where it would answer: to know before anybody is asked. */
-  async refusal(): Promise<LdpError | null> {
-    const campaign = await this.fetch();
+  refusal(waiting: Waiting = {}): Promise<LdpError | null> {
+    return inTime(waiting, (until) => this.refusing(until));
+  }
+
+  private async refusing(until: number): Promise<LdpError | null> {
+    const campaign = await this.fetched(until);
     const { install } = this;
     // Read once: where another tab answers meanwhile, its receipt would be taken for an earlier campaign's.
     const state = await stateOf(install);
@@ -115,7 +159,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     if (entry?.receipt) return null;
     // Where answers are sealed the relay is asked: the aggregator would see the address that it hides.
     const asked = campaign.gateway ? install.relay?.replace(/[^/]*$/, "v1/campaigns/" + this.id) : this.path;
-    if (state.enabled && asked) await this.standing.hear(asked, given(entry));
+    if (state.enabled && asked) await this.standing.hear(asked, given(entry), until);
     return (
       (await this.barred(campaign)) ?? (await install.storage.refusal?.(install.key)) ?? this.refused(campaign, state)
     );
@@ -129,34 +173,60 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   }
 
   /**
-   * The campaign's model as it stands now, or as it is stored where that cannot be had. Nothing says which one is known here:
-   * the server chooses a model's bytes, and what comes back of them would be a name.
+   * The campaign's model: at once as it was kept, and the newest is fetched for the next call; else as it can be had. It is stored
+   * once the person has agreed. Nothing says which one is known here: the server chooses a model's bytes, and what comes back
+   * of them would be a name.
    */
-  async classifier(): Promise<Classifier> {
+  async classifier(waiting: Waiting = {}): Promise<Classifier> {
+    const { storage, policy } = this.install;
+    const stored = this.model ?? (await storage.read(this.modelKey).catch(() => null));
+    if (stored !== null) {
+      try {
+        const classifier = await this.classify(stored);
+        const until = Date.now() + policy.requestTimeout;
+        this.renewing ??= this.newest(until)
+          .catch(() => {})
+          .finally(() => (this.renewing = undefined));
+        return classifier;
+      } catch {
+        // Damaged, or of another label: it is fetched again.
+      }
+    }
+    return inTime(waiting, (until) => this.newest(until));
+  }
+
+  /** The model as it stands now, kept for later calls. */
+  private async newest(until: number): Promise<Classifier> {
     const { publisher } = this;
     const { storage, fetch, policy } = this.install;
-    const label = (await this.atHand())?.label;
-    const key = `model ${this.id} ${publisher?.key ?? ""}`; // what was stored unsigned is not what was signed
-    const read = (text: string): Classifier => new Decisions(readModel(text, label));
+    const text = await get(fetch, `${this.path}/model`, policy, until);
+    await publisher?.checkModel(text, until);
+    const classifier = await this.classify(text);
+    this.model = text;
     try {
-      const text = await get(fetch, `${this.path}/model`, policy);
-      await publisher?.checkModel(text);
-      const classifier = read(text);
-      if (await this.consented()) await storage.change(key, () => text);
-      return classifier;
-    } catch (error) {
-      const stored = await storage.read(key);
-      if (stored === null) throw error;
-      return read(stored);
+      if (await this.consented()) await storage.change(this.modelKey, () => text);
+    } catch {
+      // It serves as long as this lives.
     }
+    return classifier;
+  }
+
+  private async classify(text: string): Promise<Classifier> {
+    const label = (await this.atHand().catch(() => undefined))?.label;
+    return new Decisions(readModel(text, label));
   }
 
   /** The person has agreed to this campaign, and to sending the answer to this address. Throws what `refusal` returns. */
-  async grant(): Promise<void> {
+  grant(waiting: Waiting = {}): Promise<void> {
+    return inTime(waiting, (until) => this.granted(until));
+  }
+
+  private async granted(until: number): Promise<void> {
     const { storage, now } = this.install;
-    const { title, purpose, realisedEpsilon: epsilon, document, gateway } = await this.fetch();
-    const refused = await this.refusal();
+    const { title, purpose, realisedEpsilon: epsilon, document, gateway } = await this.fetched(until);
+    const refused = await this.refusing(until);
     if (refused && !AGREEABLE.includes(refused.code)) throw refused;
+    ensure(Date.now() < until, "timeout"); // nothing is stored for who was told that it was too late
     await storage.change(`campaign ${this.id}`, () => document);
     await this.publisher?.keep();
     await this.standing.keep();
@@ -313,7 +383,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
       retries,
       dropped,
       nextTry: waiting ? due : null,
-      problem: problem ?? this.away,
+      problem: problem ?? this.problem,
     };
   }
 
@@ -324,6 +394,10 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   /** The campaign's address. */
   get path(): string {
     return `${this.url}/v1/campaigns/${this.id}`;
+  }
+
+  private get modelKey(): string {
+    return `model ${this.id} ${this.publisher?.key ?? ""}`; // what was stored unsigned is not what was signed
   }
 
   private async entry(): Promise<Entry | undefined> {

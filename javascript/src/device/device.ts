@@ -93,9 +93,13 @@ export class Device {
     return rest;
   }
 
-  /** Deletes everything in the storage, of all accounts. What follows is a new device; what was sent stays sent. */
+  /**
+   * Deletes what is kept about the person, damaged or not: of an account its own, else everything in the storage, which
+   * `storage.clear()` does in any case. What follows is a new device; what was sent stays sent.
+   */
   async erase(): Promise<void> {
-    await this.install.storage.clear();
+    const { storage, identity, key } = this.install;
+    await (identity ? storage.change(key, () => null) : storage.clear());
     await landed(this.install);
   }
 

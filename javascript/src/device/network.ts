@@ -4,7 +4,7 @@ import { MEDIA_TYPE } from "../wire.js";
 import type { Sealed } from "../later/sealing.js";
 import { failed, reasonOf, type Answer } from "./machine.js";
 import { sealing } from "./later.js";
-import { FETCH_TRIES, type Policy } from "./policy.js";
+import { ASKING_WAIT, FETCH_TRIES, type Policy } from "./policy.js";
 import type { Entry } from "./state.js";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -119,10 +119,30 @@ export const pause = (milliseconds: number): Promise<unknown> => new Promise((do
 /** What was asked for cannot be had now: the server's code, or `unreachable`. */
 export class AwayError extends LdpError {}
 
-/** The text at an address, tried a few times. Throws AwayError. */
-export async function get(fetch: Fetch, url: string, policy: Policy): Promise<string> {
+/** How many milliseconds a call waits in all, five seconds unless told otherwise; at their end it throws LdpError `timeout`. */
+export interface Waiting {
+  readonly timeout?: number;
+}
+
+/** What `work` makes by its end, a moment of `Date.now()` that it is given. Throws AwayError `timeout` then. */
+export async function inTime<T>({ timeout = ASKING_WAIT }: Waiting, work: (until: number) => Promise<T>): Promise<T> {
+  let timer: any;
+  const over = new Promise<never>((_, fail) => {
+    timer = setTimeout(() => fail(new AwayError("timeout")), timeout);
+  });
+  try {
+    return await Promise.race([work(Date.now() + timeout), over]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The text at an address, tried a few times until a moment. Throws AwayError. */
+export async function get(fetch: Fetch, url: string, policy: Policy, until: number): Promise<string> {
   for (let tries = FETCH_TRIES; ;) {
-    const answer = await exchange(fetch, url, {}, policy);
+    const left = until - Date.now();
+    if (left <= 0) throw new AwayError("timeout");
+    const answer = await exchange(fetch, url, {}, { ...policy, requestTimeout: Math.min(policy.requestTimeout, left) });
     if (answer?.status === 200) return answer.body;
     if (!--tries || (answer && answer.status < 500 && answer.status !== 429)) throw new AwayError(reasonOf(answer));
     await pause(policy.backoffBase);

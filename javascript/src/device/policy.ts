@@ -28,6 +28,7 @@ export const CLOSING_GRACE = 7 * DAY;
 export const EXPIRY_TRIES = 10;
 export const CLOCK_TOLERANCE = DAY;
 export const FINAL_AFTER = DAY;
+export const ASKING_WAIT = 5 * SECOND; // an app starts, or a person waits
 export const STATE_AGE = DAY;
 export const STATE_RETRY = 600 * SECOND;
 export const STATE_WAIT = 5 * SECOND;

@@ -30,9 +30,9 @@ export class Standing {
     return new LdpError(`campaign-${state === "not-yet" ? "not-open" : state}`);
   }
 
-  /** Asks at the campaign's `path` where that was not done on this day, all callers once; `keep`s what is heard. Throws nothing. */
-  hear(path: string, keep: boolean): Promise<void> {
-    return (this.asking ??= this.ask(path, keep).finally(() => (this.asking = undefined)));
+  /** Asks at the campaign's `path` where that was not done on this day, all callers once; `keep`s what is heard. Half of the time until a moment is for it. Throws nothing. */
+  hear(path: string, keep: boolean, until: number): Promise<void> {
+    return (this.asking ??= this.ask(path, keep, until).finally(() => (this.asking = undefined)));
   }
 
   /** Has what was heard beside the document, if that can be done. */
@@ -41,7 +41,7 @@ export class Standing {
     if (heard) await install.storage.change(key, () => `${heard} ${state}`).catch(() => {});
   }
 
-  private async ask(path: string, keep: boolean): Promise<void> {
+  private async ask(path: string, keep: boolean, until: number): Promise<void> {
     const { storage, fetch, policy, now } = this.install;
     const kept = this.isFresh() ? null : await storage.read(this.key).catch(() => null);
     const [heard, state] = kept?.split(" ") ?? [];
@@ -49,7 +49,7 @@ export class Standing {
     const at = now();
     if (this.isFresh() || (this.tried <= at && at < this.tried + STATE_RETRY)) return;
     this.tried = at;
-    const requestTimeout = Math.min(policy.requestTimeout, STATE_WAIT);
+    const requestTimeout = Math.min(policy.requestTimeout, STATE_WAIT, (until - Date.now()) / 2);
     const answer = await exchange(fetch, `${path}/state`, {}, { ...policy, requestTimeout });
     try {
       if (answer?.status !== 200 || answer.body.length > LARGEST_STATE) return;

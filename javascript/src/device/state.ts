@@ -70,6 +70,8 @@ export interface Entry {
 }
 
 export interface State {
+  /** Of the text; what a later one means is unknown here. */
+  version?: number;
   secret: string;
   enabled: boolean;
   campaigns: Record<string, Entry>;
@@ -81,20 +83,23 @@ export const ARRIVED = "arrived";
 export const queued = ({ reports, receipt }: Entry): Kept[] =>
   reports.filter(({ reply }) => !reply && /^waiting|^on/.test(receipt!.fate));
 
+const VERSION = 1;
 const CHECKSUM = 43;
 const checksum = (text: string): string => base64url(sha256(utf8(text)));
 
 export function pack(state: State): string {
-  const text = JSON.stringify(state);
+  const text = JSON.stringify({ ...state, version: VERSION });
   return checksum(text) + text;
 }
 
-/** Throws LdpError `storage-corrupt`. */
+/** Throws LdpError `storage-corrupt`, or `storage-newer` for what a later version of this package wrote. */
 export function unpack(text: string | null): State {
   if (text === null) return { secret: "", enabled: true, campaigns: {} };
   const body = text.slice(CHECKSUM);
   ensure(checksum(body) + body === text, "storage-corrupt");
-  return JSON.parse(body);
+  const state = JSON.parse(body);
+  ensure(!(state.version > VERSION), "storage-newer");
+  return state;
 }
 
 /** What was contributed to all campaigns. */

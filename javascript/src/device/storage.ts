@@ -17,6 +17,8 @@ export interface Storage {
   change(key: string, change: (before: string | null) => string | null): Promise<void>;
   /** Why nothing may be answered from what is kept under a key, where a storage can tell that it is a copy of another. */
   refusal?(key: string): Promise<LdpError | null>;
+  /** Throws where nothing could be kept now, as far as a storage can tell: nobody is then asked. It leaves nothing behind. */
+  check?(): Promise<void>;
   /** Deletes everything. */
   clear(): Promise<void>;
   /** Does some work while no other tab does its own, where the platform can tell: it saves uploads, no promise needs it. */

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { randomBytes } from "node:crypto";
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { LdpError } from "../errors.js";
 import { unpack } from "../device/state.js";
 import { inTurn, type Storage } from "../device/storage.js";
@@ -22,6 +22,7 @@ const LEDGER = /^(device$|account )/; // the keys of what must not be answered f
 const ERASED = ""; // of no key: whatever has the number of its newest file, or a lower one, is gone
 const DELETED = "deleted";
 const DRAFT = /^draft-\w+$/;
+const ROOM = 1 << 16; // bytes
 const LEFT_AFTER = 864e5; // milliseconds; a draft is written and named at once
 
 /** What a key holds: the newest number, the number under which its receipts changed last, and the text. */
@@ -32,6 +33,13 @@ interface Held {
 }
 
 const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code;
+
+const problemOf = (error: unknown): string =>
+  /^(ENOSPC|EDQUOT|EFBIG)$/.test(codeOf(error)!)
+    ? "storage-full"
+    : /^(EROFS|EACCES|EPERM)$/.test(codeOf(error)!)
+      ? "storage-read-only"
+      : "storage-unavailable";
 
 /** The number of a file of a key, NaN for any other. */
 const numberOf = (name: string, key: string): number => {
@@ -59,7 +67,8 @@ function receiptsOf(text: string | null): string[] {
  *
  * `KEY.here` says which state of a ledger was the last to answer, and where: one that was copied, or put back, answers nothing
  * further (`copied-storage`). `adopt` is for a folder that was moved: the app vouches that nothing else answers from it, and
- * that no later state of it ever did. Throws LdpError `storage-unavailable` for what the file system refuses: try again.
+ * that no later state of it ever did. Throws LdpError `storage-full`,
+ * `storage-read-only` or `storage-unavailable` for what the file system refuses: try again.
  */
 export function fileStorage(path: string): Storage & { adopt(): Promise<void> } {
   const folder = resolve(path);
@@ -69,7 +78,7 @@ export function fileStorage(path: string): Storage & { adopt(): Promise<void> } 
     try {
       return work();
     } catch (error) {
-      throw (error as NodeJS.ErrnoException).syscall ? new LdpError("storage-unavailable", String(error)) : error;
+      throw (error as NodeJS.ErrnoException).syscall ? new LdpError(problemOf(error), String(error)) : error;
     }
   };
 
@@ -191,6 +200,18 @@ export function fileStorage(path: string): Storage & { adopt(): Promise<void> } 
     return true;
   };
 
+  /** Writes, and deletes, where the folder is or would be made. */
+  const check = (): void => {
+    let made = folder;
+    while (!statSync(made, { throwIfNoEntry: false }) && dirname(made) !== made) made = dirname(made);
+    const name = join(made, basename(draft()));
+    try {
+      sync(name, "wx", () => "-".repeat(ROOM));
+    } finally {
+      rmSync(name, { force: true });
+    }
+  };
+
   const clear = (): void => {
     let erased = 0;
     const highestOfAll = (): number => Math.max(0, ...names().map((name) => numberOf(name, keyOf(name)) || 0));
@@ -216,6 +237,7 @@ export function fileStorage(path: string): Storage & { adopt(): Promise<void> } 
         while (!tryChange(key, change)) continue;
       }),
     refusal: (key) => guarded(() => copied(key, newest(key))),
+    check: () => guarded(check),
     clear: () => guarded(clear),
     adopt: () =>
       guarded(() => {

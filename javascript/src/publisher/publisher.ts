@@ -26,8 +26,8 @@ export function signedBy(...keys: readonly string[]): Signer {
       return standing.flatMap(({ campaigns }) => campaigns.filter((one) => one.id === id).slice(-1));
     };
     /** The directory of each key anew. Throws what went wrong with the first, where none was had. */
-    const renew = async (): Promise<void> => {
-      const tried = await Promise.allSettled(sources.map((source) => source.renew()));
+    const renew = async (until: number): Promise<void> => {
+      const tried = await Promise.allSettled(sources.map((source) => source.renew(until)));
       const failures = tried.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
       if (failures.length === keys.length) throw failures[0];
     };
@@ -39,17 +39,17 @@ export function signedBy(...keys: readonly string[]): Signer {
       async keep() {
         await ofAll((source) => source.keep());
       },
-      async refresh() {
-        if (!(await entries())?.length) await renew();
+      async refresh(until) {
+        if (!(await entries())?.length) await renew(until);
       },
       async refusal() {
         const named = await entries();
         return named?.length ? null : new LdpError(named ? "not-in-directory" : "directory-expired");
       },
-      async checkModel(text) {
+      async checkModel(text, until) {
         const digest = hex(sha256(utf8(text)));
         if (await signs(digest)) return;
-        await renew();
+        await renew(until);
         ensure(await signs(digest), "invalid-model");
       },
     };
@@ -85,8 +85,9 @@ function sourceOf(key: string, install: Install, url: string) {
       const directory = await newest();
       return directory && !isExpired(directory) ? directory : null;
     },
-    async renew(): Promise<void> {
-      const directory = await readDirectory(await get(fetch, `${url}/v1/directories/${key}`, policy), key);
+    async renew(until: number): Promise<void> {
+      const text = await get(fetch, `${url}/v1/directories/${key}`, policy, until);
+      const directory = await readDirectory(text, key);
       const known = await newest();
       ensure(!known || directory.version > known.version || directory.statement === known.statement, "older-directory");
       seen = directory;

@@ -12,6 +12,8 @@ export interface KeyValueStore {
   getAllKeys(): Promise<readonly string[]>;
 }
 
+const ROOM = "-".repeat(1 << 14);
+
 const made = new WeakMap<KeyValueStore, Map<string, Storage>>();
 
 /**
@@ -43,6 +45,11 @@ function storageOn(store: KeyValueStore, prefix: string): Storage {
         const after = change(before);
         if (after === null) await done(store.removeItem(prefix + key));
         else if (after !== before) await done(store.setItem(prefix + key, after));
+      }),
+    check: () =>
+      changes(async () => {
+        await done(store.setItem(`${prefix}room`, ROOM));
+        await done(store.removeItem(`${prefix}room`));
       }),
     clear: () =>
       changes(async () => {

@@ -11,9 +11,11 @@ export interface Asking<D extends CampaignDocument> {
    * is nothing more to do first; `undefined` until it is known.
    */
   readonly step: "ask" | "token" | "contribute" | "nothing" | undefined;
+  /** Why, where the step alone does not say it: a code, such as `answered` or `unreachable`. */
+  readonly reason: string | null;
   /** What is asked, of whom and at which cost, where `step` is `"ask"`. */
   readonly campaign: Campaign<D> | undefined;
-  /** What failed last: an `LdpError` has a `code`. */
+  /** What a call threw last: an `LdpError` has a `code`. */
   readonly problem: unknown;
   /** The person's yes. */
   agree(): Promise<void>;
@@ -30,14 +32,14 @@ export interface Asking<D extends CampaignDocument> {
  * once, outside of components.
  */
 export function useCampaign<D extends CampaignDocument>(joined: DeviceCampaign<D>): Asking<D> {
-  const [known, setKnown] = useState<Pick<Asking<D>, "step" | "campaign" | "problem">>(UNKNOWN);
+  const [known, setKnown] = useState<Pick<Asking<D>, "step" | "reason" | "campaign" | "problem">>(UNKNOWN);
   const look = useCallback(
-    async <T>(first?: () => Promise<T>): Promise<T | undefined> => {
+    async <T>(first?: () => Promise<T>, next = () => joined.nextStep()): Promise<T | undefined> => {
       try {
         const done = await first?.();
-        const step = await joined.nextStep();
+        const { step, reason } = await next();
         const campaign = step === "ask" ? await joined.fetch() : undefined;
-        setKnown({ step, campaign, problem: undefined });
+        setKnown({ step, reason, campaign, problem: undefined });
         return done;
       } catch (problem) {
         setKnown((before) => ({ ...before, problem }));
@@ -49,11 +51,11 @@ export function useCampaign<D extends CampaignDocument>(joined: DeviceCampaign<D
   useEffect(() => void look(), [look]);
   return {
     ...known,
-    agree: () => look(() => joined.grant()),
-    decline: async () => void (await look(() => joined.withdraw())),
+    agree: () => look(undefined, () => joined.decide(true)),
+    decline: () => look(undefined, () => joined.decide(false)),
     obtainToken: (issue) => look(() => joined.obtainToken(issue)),
     contribute: (record, label) => look(() => joined.contribute(record, label)),
   };
 }
 
-const UNKNOWN = { step: undefined, campaign: undefined, problem: undefined };
+const UNKNOWN = { step: undefined, reason: null, campaign: undefined, problem: undefined };

@@ -33,6 +33,12 @@ export function deviceOn(storage, server, options = {}) {
 export const refuses = (code, promise) =>
   assert.rejects(promise, (error) => error.code === code || assert.fail(String(error.stack)));
 
+/** Asks for the classifier, and waits for the newest model, which is fetched for the next call. */
+export async function renewed(campaign) {
+  await campaign.classifier();
+  await campaign.renewing;
+}
+
 /** The issuer of RFC 9578's vector, who signs for anybody. */
 export const PUBLISHED = JSON.parse(
   readFileSync(new URL("../../../tests/support/rfc9578.json", import.meta.url), "utf8"),

@@ -16,7 +16,7 @@ export async function visit(browserStorage, Device, options = {}) {
     });
     const id = new URLSearchParams(location.search).get("id");
     const campaign = device.campaign(location.origin, id, { maxEpsilon: 2 });
-    const next = async () => (steps.push(await campaign.nextStep()), steps.at(-1));
+    const next = async () => (steps.push((await campaign.nextStep()).step), steps.at(-1));
     if ((await next()) === "ask") await campaign.grant();
     if ((await next()) === "token") await campaign.obtainToken(issue);
     if ((await next()) === "contribute") await campaign.contribute({ age: "old", hours: 30 }, "no");
