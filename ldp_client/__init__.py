@@ -1,9 +1,8 @@
 """The client in an app: answers a campaign under local differential privacy, and classifies with what was learned.
 
 Standard library and msgpack only. ``Device`` is an install: its secret, its ledger, its campaigns, one sender.
-``Classifier`` stands apart and needs no ledger; ``perturb`` is the pure step inside. ``ldp_client.aio`` drives a device
-from asyncio, ``ldp_client.relay`` forwards for many devices, and ``ldp_client.testing`` has a server, a clock and coins
-for an app's own tests. docs/client.md is the guide.
+``Classifier`` needs no ledger; ``perturb`` is the pure step inside. ``ldp_client.aio`` drives a device from asyncio,
+``ldp_client.relay`` forwards for many, ``ldp_client.testing`` is for an app's own tests. docs/client.md is the guide.
 
 Names are loaded when they are first used: an app that imports this at its start pays when somebody contributes.
 """

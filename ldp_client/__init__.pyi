@@ -16,7 +16,7 @@ from ldp_client.ledger import Ledger as Ledger
 from ldp_client.ledger import Receipt as Receipt
 from ldp_client.policy import Policy as Policy
 from ldp_client.problems import Problem as Problem
-from ldp_client.storage.memory import MemoryStorage as MemoryStorage
+from ldp_client.storage.contract import MemoryStorage as MemoryStorage
 from ldp_protocols.errors import DocumentError as DocumentError
 from ldp_protocols.errors import LdpError as LdpError
 from ldp_protocols.errors import RecordError as RecordError

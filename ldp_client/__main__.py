@@ -75,7 +75,10 @@ def _add_device(commands: Groups) -> None:
         "withdrawn before. A second run sends what is still unsent and never answers again.",
     )
     _add_common(add)
-    _add_caps(add)
+    add.add_argument(
+        "--max-epsilon", type=float, default=MAX_EPSILON, help="most loss in one campaign (default: %(default)g)"
+    )
+    _add_cap(add)
     _add_input(add, "")
     add.add_argument("--consent", action="store_true", help="consent again after a withdrawal")
     add.add_argument(
@@ -101,13 +104,13 @@ def _add_device(commands: Groups) -> None:
     status = commands.add_parser(
         "status",
         help="what was spent and sent, in plain words",
-        description="What was spent and sent, in plain words; the caps are those of contribute.",
+        description="The cap is that of contribute.",
         examples=("https://collect.example.org ID --storage device.db --json",),
     )
     _add_common(status)
-    _add_caps(status)
+    _add_cap(status)
     status.add_argument("--json", action="store_true", help="print a JSON object")
-    status.set_defaults(run=_status)
+    status.set_defaults(run=_status, max_epsilon=MAX_EPSILON)
     withdraw = commands.add_parser(
         "withdraw",
         help="delete what is unsent and send nothing further",
@@ -136,10 +139,7 @@ def _add_input(parser: argparse.ArgumentParser, more: str) -> None:
     parser.add_argument("--record-file", metavar="FILE", default=_STANDARD_INPUT, help=explained)
 
 
-def _add_caps(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--max-epsilon", type=float, default=MAX_EPSILON, help="most loss in one campaign (default: %(default)g)"
-    )
+def _add_cap(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-total-epsilon",
         type=float,

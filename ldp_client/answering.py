@@ -39,9 +39,8 @@ def perturb(
     campaign
         A parsed campaign; parsing has verified its loss.
     record
-        Feature name to value; what a value means is in ``docs/values.md`` and ``ldp_protocols.values``. Missing and
-        undeclared values, and those that fail when they are read, are answered as the campaign says of a missing one,
-        never refused; ``ldp_client.problems`` finds them.
+        Feature name to value, see ``ldp_protocols.values``. What cannot be used is answered as missing, never refused;
+        ``ldp_client.problems`` finds it.
     label
         The record's class.
     secret

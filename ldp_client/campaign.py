@@ -234,8 +234,8 @@ class DeviceCampaign:
         best long before there is a record. The issuer sees who asks, and neither the token nor the answer.
 
         ``issue`` is the app's own call: it sends the bytes that it is given (``application/private-token-request``) to
-        the app's backend, where the person is known, and returns the bytes that come back. Whatever it raises comes out
-        here. Asking again sends the same bytes, which the issuer counts once; where there is a token, nothing is asked.
+        the app's backend, and returns what comes back; what it raises comes out here. Asking again sends the same
+        bytes, which the issuer counts once; where there is a token, nothing is asked.
 
         Raises ConsentError, RefusedError (``not-fetched``), StorageError, and LdpError (``no-issuer``; ``wrong-token``
         where the answer is no signature by the key in the campaign's document). Nothing was stored then.

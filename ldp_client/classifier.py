@@ -46,13 +46,12 @@ class Classifier:
     ) -> Self:
         """A classifier with a campaign's model as it stands now, within ``timeout`` seconds; after them the stored one.
 
-        Needs no consent, no ledger and no secret, and tells the server that this address asks for the model now, the
-        same bytes as from every device. ``storage`` is a file (or a storage) of its own for models, which may be
-        deleted at any time: from it the model comes where the server cannot be reached.
+        Needs no consent, no ledger and no secret; the request is the same bytes from every device. ``storage`` is its
+        own; from there the model comes where the server cannot be reached.
 
-        ``publisher`` is the public key that has to have signed the model (of several, one of them). ``storage`` keeps
-        the newest directory that was seen and has to last: without it an old model would be taken again after every
-        start. A stored model stays in use where none that is signed can be had.
+        ``publisher`` is the public key that has to have signed the model (of several, one of them). ``storage`` then
+        keeps the newest directory that was seen, and has to last. A stored model stays in use where none that is signed
+        can be had.
 
         Raises
         ------

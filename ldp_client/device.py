@@ -42,19 +42,18 @@ class Device:
     Parameters
     ----------
     storage
-        A file path (made absolute at once), ``":memory:"``, or an object with the methods of
-        :class:`ldp_client.storage.contract.Storage`. Beside a file ``NAME``, ``NAME.cache`` holds what can be fetched
-        again and ``NAME.here`` tells a copy from the original; see docs/client.md about backups.
+        A file path, ``":memory:"``, or a :class:`ldp_client.storage.contract.Storage`. Beside a file ``NAME`` stand
+        ``NAME.cache`` and ``NAME.here``; see docs/client.md about backups.
     max_total_epsilon
-        Hard cap on the privacy loss over the life of the install; each scope has a ledger, and this cap, of its own.
+        Hard cap on the privacy loss over the life of the install; each scope's own.
     transport
-        How requests are made; None takes the standard library's, shared by the devices of this process.
+        None takes the standard library's, shared by the devices of this process.
     clock
         Anything like the module ``time``.
     coins
-        The randomness of secrets and answers; anything but None is for tests and simulations.
+        The randomness of secrets and answers; None but in tests and simulations.
     policy
-        The limits that the app decides, see :class:`ldp_client.policy.Policy`.
+        See :class:`ldp_client.policy.Policy`.
     headers
         Called with the body of every upload; what it returns (a token, an attestation) goes along.
     relay

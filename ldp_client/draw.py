@@ -1,10 +1,10 @@
 """The lots that a device draws, of its window and its question, before any record is read.
 
-The question is a keyed hash of the device's secret, never of fresh coins: whatever fails after the draw, and however
-often the app calls again, in whichever process and from whichever backup, the device meets the same question. Otherwise
+The question is a keyed hash of the device's secret, never of fresh coins: whatever fails, however often the app calls
+again, from whichever backup, the device meets the same question. Otherwise
 a record whose values cannot be read would choose the question by failing until it is asked about something else, and
-the question is public. Over devices, whose secrets are independent and uniform, the law of the question is that of the
-weights, as far as HMAC-SHA256 is a pseudo-random function. The answer's coins are fresh.
+the question is public. Over devices its law is that of the weights, as far as HMAC-SHA256 is a pseudo-random function.
+The answer's coins are fresh.
 """
 
 from __future__ import annotations

@@ -1,13 +1,7 @@
 """The client as a program of lines, for whoever checks it from outside: ``python -m ldp_client.lines``.
 
-Every line of standard input is a JSON object with ``record`` and ``label``, and with the text of a campaign document in
-``document``; a line without one means that of the line before. ``odd`` holds the features whose values JSON has no word
-for: ``nan``, ``infinity``, ``-infinity``, and ``unreadable`` for one that raises when it is read. The answer is a line
-with the bytes of the upload in hexadecimal, or ``!`` and the code of the reason why there is none. Lines without
-``device`` are answered by a fresh device each. Lines with the same ``device`` are one device that contributes, fails
-to deliver, and tries again: however often a campaign asks it, it must send the same bytes. ``storage`` is a folder in
-which devices keep what they must not forget, for this process and others; without one they live as long as the
-process. ``now`` is the time on a device's clock, for campaigns with windows.
+docs/audit.md says what is asked in a line, and answered. ``storage`` is a folder for what devices must not forget;
+without one they live as long as the process.
 """
 
 from __future__ import annotations

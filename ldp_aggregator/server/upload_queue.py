@@ -183,12 +183,14 @@ HEARTBEAT_SECONDS: Final = 5.0
 LEAST_BEAT_SECONDS: Final = 1.0
 """Where commits fail it writes at once, and at most so often, to know whose failure that is."""
 
-LEAST_SECONDS: Final = 0.01
-ENOUGH: Final = 32
-"""From the start of a commit to that of the next, where several upload and so many do not wait yet: a commit costs as
-much as some ten uploads, nearly whatever is in it. Whoever comes to an idle server, or sends one upload after another
-alone, is committed at once.
+LEAST_SECONDS: Final = 0.003
+"""From the start of a commit to that of the next, where several upload: a commit costs as much as some ten uploads,
+nearly whatever is in it. Whoever comes to an idle server, or sends one upload after another alone, is committed at
+once.
 """
+LONGEST_SECONDS: Final = 0.01
+ENOUGH: Final = 32
+"""The same where fewer than so many wait."""
 
 
 class Ingest:
@@ -236,7 +238,7 @@ class Ingest:
     async def write(self) -> None:
         """Commit groups until drained. Whatever ends this, nobody is left waiting."""
         timer = self._time_heartbeat()
-        next_one = 0.0
+        started, several = 0.0, False
         try:
             while self._waiting or not self.is_draining:
                 self._metrics.queue_age.set(self.queue_age)
@@ -245,13 +247,14 @@ class Ingest:
                     await self.beat()
                     timer = self._time_heartbeat()
                 elif self._waiting:
-                    await self._let_more_come(next_one - time.perf_counter())
+                    if several:
+                        await self._let_more_come(time.perf_counter() - started)
                     started = time.perf_counter()
                     self._in_commit_since = self._waiting[0].since
                     group = self._next_group()
                     await self._commit(group)
                     self._in_commit_since = None
-                    next_one = started + LEAST_SECONDS if self._waiting or len(group) > 1 else 0.0
+                    several = bool(self._waiting) or len(group) > 1
                 else:
                     self._wake.clear()
                     await self._wake.wait()
@@ -260,11 +263,14 @@ class Ingest:
             self.is_draining = self._ended = True
             _fail(self._waiting, "stopping")
 
-    async def _let_more_come(self, seconds: float) -> None:
+    async def _let_more_come(self, since: float) -> None:
+        """``since`` is how many seconds ago the last commit began."""
+        if since < LEAST_SECONDS:
+            await asyncio.sleep(LEAST_SECONDS - since)
         self._enough.clear()
-        if seconds > 0 and len(self._waiting) < ENOUGH and not self.is_draining:
+        if since < LONGEST_SECONDS and len(self._waiting) < ENOUGH and not self.is_draining:
             with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
+                async with asyncio.timeout(LONGEST_SECONDS - max(since, LEAST_SECONDS)):
                     await self._enough.wait()
 
     def drain(self) -> None:

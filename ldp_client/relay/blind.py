@@ -1,12 +1,10 @@
 """Sealed uploads on their way through a relay (RFC 9458, section 6.2): kept, mixed and forwarded, and never read.
 
-A sealed upload waits in the relay's queue as a report does, under an id that is a hash of it. What was sealed looks
-like what was drawn by lot, and so does the order of a batch, which is that of the ids; and what somebody has seen and
-sends again is the same upload. Nothing of it is sent but the bytes that a device sealed.
+A sealed upload waits as a report does, under an id that is a hash of it: what somebody has seen and sends again is the
+same upload, and the order of a batch, which is that of the ids, looks like one drawn by lot.
 
-All of a campaign's have one length, which the document tells: what has another was sent to fill the relay, or by an app
-whose length it was not told. Else as many lengths as may be gathered at a time were soon taken, each by one piece of
-garbage that waits for others for ever.
+All of a campaign's have one length, which the document tells; another was sent to fill the relay, or by an app whose
+length it was not told.
 """
 
 from __future__ import annotations
@@ -33,6 +31,7 @@ from ldp_protocols.framing import ID_BYTES
 from ldp_protocols.oblivious import BATCH_TYPE, HEADER_BYTES, LEAST_SEALED, LENGTH_HEADER, seal_header, sealed_bytes
 
 _SEALED: Final = "sealed."
+WINDOW: Final = "window."
 _ANSWER: Final = b'{"rejected": []}'
 """The answer to an upload of which everything was settled."""
 
@@ -50,10 +49,10 @@ def is_sealed(name: str) -> bool:
     return name.startswith(_SEALED)
 
 
-def sealed_names(transaction: Transaction) -> list[str]:
-    """The names of the queues in which sealed uploads wait, or are on their way."""
-    prefixes = (GATHERING, "delivery/")
-    return sorted({key.removeprefix(prefix) for prefix in prefixes for key, _ in transaction.items(prefix + _SEALED)})
+def queue_names(transaction: Transaction) -> list[str]:
+    """The names of the queues in which sealed uploads, or a series' reports, wait or are on their way."""
+    kinds = [(prefix, kind) for prefix in (GATHERING, "delivery/") for kind in (_SEALED, WINDOW)]
+    return sorted({key.removeprefix(prefix) for prefix, kind in kinds for key, _ in transaction.items(prefix + kind)})
 
 
 def lengths_of(campaign: Campaign, named: Collection[int] = ()) -> frozenset[int]:

@@ -1,8 +1,5 @@
 """The door: plain http.server, one thread and one request per connection, of which each holds no more than it has sent,
-for a time of its own, and answers from a table of routes.
-
-Devices need https (or loopback) like everywhere, so where it is reached over a network, something that ends TLS stands
-before it.
+for a time of its own, and answers from a table of routes. Something that ends TLS stands before it.
 """
 
 from __future__ import annotations

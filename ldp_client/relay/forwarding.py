@@ -1,12 +1,11 @@
 """The relay: gathers the uploads of many devices, mixes them, and forwards them in large batches.
 
 It keeps what it forwards, until the aggregator has it, and nothing else; ids and payloads pass through unchanged, so a
-report that arrives twice (from the device, from the relay, or both) is counted once. An upload is acknowledged when it
-is on disk. What a device sends beside its reports (an address, a token, a time) ends here.
+report that arrives twice is counted once. An upload is acknowledged when it is on disk. What a device sends beside its
+reports (an address, a token, a time) ends here.
 
-Where the campaign has a gateway, uploads come sealed and are mixed by the same rule, unread
-(:mod:`ldp_client.relay.blind`). All of a batch have one length, by which a relay could tell them apart otherwise: each
-length is gathered on its own.
+Where the campaign has a gateway, uploads come sealed and are mixed by the same rule, unread, each length on its own
+(:mod:`ldp_client.relay.blind`). In a series each window is.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from ldp_client.delivery.schedule import Delivery, Idle, OnEvent, Outcome, Place, Send, Task, Wait, size_of
+from ldp_client.delivery.schedule import Idle, OnEvent, Outcome, Place, Send, Task, Wait, size_of
 from ldp_client.delivery.sender import BackgroundDriver, Sender
 from ldp_client.errors import StorageError, TransportError
 from ldp_client.ledger import has_devices
@@ -26,13 +25,14 @@ from ldp_client.network.aggregator import Aggregator, Document, check_campaign_i
 from ldp_client.network.transport import Transport
 from ldp_client.policy import CLOSE_TIMEOUT, DEFAULT_POLICY, STORAGE_WAIT, Policy
 from ldp_client.relay.blind import (
+    WINDOW,
     Arrival,
     Arrivals,
     Batches,
     is_sealed,
     lengths_of,
+    queue_names,
     sealed_name,
-    sealed_names,
     sealed_report,
 )
 from ldp_client.relay.mixing import Mixer, Mixing
@@ -45,9 +45,8 @@ from ldp_protocols.framing import ID_BYTES
 RELAY_POLICY: Final = replace(
     DEFAULT_POLICY, first_delay=10.0, most_reports_per_upload=100_000, most_bytes_per_upload=4 << 20
 )
-"""As for a device, but a batch leaves at a random time within ten seconds of being complete, so that the moment does
-not tell who came last; and as one upload, as large as an aggregator takes unless told otherwise: of a batch in several,
-each is believed to hide no more than it holds itself.
+"""A batch leaves within ten seconds of being complete, at random: the moment does not tell who came last. It is one
+upload: of several, each is believed to hide no more than it holds itself.
 """
 
 MODEL_AGE: Final = 60.0
@@ -72,7 +71,7 @@ class Relay:
     url, campaign_id, transport, clock, on_event
         As for a :class:`ldp_client.Device` and its campaigns.
     storage
-        As for a Device, and of the relay's own: a device's is refused.
+        Likewise; a device's is refused.
     mixing
         How many devices' reports leave together at least.
     policy
@@ -114,7 +113,6 @@ class Relay:
         where = (url, campaign_id, transport or SHARED_TRANSPORT, clock, policy)
         self._aggregator = Aggregator(*where, headers=self._headers)
         self._storage = open_storage(storage)
-        self._clear = self._mixer(campaign_id)
         self._arrivals = Arrivals(self._keep_sealed)
         permits = RelayPermits(self._aggregator, Batches(*where, vouch=self._vouch))
         self._sender = MixingSender(self._form, self._storage, permits, clock=clock, policy=policy, on_event=on_event)
@@ -185,17 +183,22 @@ class Relay:
             reports, refused = _read_reports(upload, campaign)
             with self._storage.transaction(write=True) as transaction:
                 fresh: dict[bytes, Report] = {}
+                queues: dict[str, list[Report]] = {}
                 for report in reports:
-                    known = fresh.get(report.id) or self._clear.pool.find(transaction, report.id)
-                    known = known or self._clear.outbox.find(transaction, report.id)
+                    name = self._queue_of(report, campaign)
+                    mixer = self._mixer(name)
+                    known = fresh.get(report.id) or mixer.pool.find(transaction, report.id)
+                    known = known or mixer.outbox.find(transaction, report.id)
                     if known is None:
                         fresh[report.id] = report
+                        queues.setdefault(name, []).append(report)
                     elif known != report:
                         refused[report.id.hex()] = CONFLICTING
                 self._check_room(transaction, fresh.values())
-                kept = tuple(fresh.values())
-                self._clear.outbox.pad(transaction, campaign.upload_bytes)
-                self._clear.pool.put(transaction, kept, _of_groups(kept, campaign), self._clock.time())
+                for name, kept in queues.items():
+                    mixer = self._mixer(name)
+                    mixer.outbox.pad(transaction, campaign.upload_bytes)
+                    mixer.pool.put(transaction, kept, _of_groups(kept, campaign), self._clock.time())
         if self._driver is not None:
             self._driver.wake()
         return refused
@@ -241,12 +244,10 @@ class Relay:
         with within(timeout), self._storage.transaction(write=False) as transaction:
             return sum(mixer.pool.gathering(transaction).devices for mixer in self._mixers(transaction))
 
-    def delivery(self, *, timeout: float = STORAGE_WAIT) -> Delivery:
-        """Tell what is left of the batch under way, and of all batches what was sent, dropped; sealed uploads are not
-        among them. Raises StorageError.
-        """
+    def queued(self, *, timeout: float = STORAGE_WAIT) -> int:
+        """Count what is left of the batches under way. Raises StorageError."""
         with within(timeout), self._storage.transaction(write=False) as transaction:
-            return self._clear.outbox.delivery(transaction)
+            return sum(mixer.outbox.delivery(transaction).queued for mixer in self._mixers(transaction))
 
     def room(self, *, timeout: float = STORAGE_WAIT) -> int:
         """Reports that may be kept beside those that wait; 0 where their bytes are as many as may be. Raises
@@ -289,23 +290,31 @@ class Relay:
             self._driver.wake()
 
     def _headers(self, body: bytes) -> Mapping[str, str]:
-        """The headers of an upload of reports."""
-        return self._vouch(self.campaign_id, [report.id for report in _reports_of(body, self.campaign())])
+        """The headers of an upload of reports, which come from one queue."""
+        campaign = self.campaign()
+        reports = list(_reports_of(body, campaign))
+        return self._vouch(self._queue_of(reports[0], campaign), [report.id for report in reports])
+
+    def _queue_of(self, report: Report, campaign: Campaign) -> str:
+        """The name of its queue: in a series a device hides among those of its window."""
+        if campaign.windows is None:
+            return self.campaign_id
+        return f"{WINDOW}{report.question // len(campaign.questions)}"
 
     def _mixer(self, name: str) -> Mixer:
         return Mixer(name, self._storage, self.mixing, self._clock)
 
     def _mixers(self, transaction: Transaction) -> list[Mixer]:
-        """Those of the campaign and of every length of which something sealed is here."""
+        """Those of the campaign, and of every window and every length of which something is here."""
         if has_devices(transaction):  # Their reports would be forwarded as what others brought.
             raise LdpError("bad-storage", "a device answers from this storage; a relay needs one of its own")
-        return [self._clear, *map(self._mixer, sealed_names(transaction))]
+        return [self._mixer(name) for name in (*queue_names(transaction), self.campaign_id)]
 
     def _form(self) -> float | None:
         """Form the batches that are due; the seconds until the next one is, where that is a matter of time."""
         with self._storage.transaction(write=False) as transaction:
             mixers = self._mixers(transaction)
-            done = [mixer for mixer in mixers[1:] if not any(mixer.held(transaction))]
+            done = [mixer for mixer in mixers if is_sealed(mixer.name) and not any(mixer.held(transaction))]
         for mixer in done:
             with self._storage.transaction(write=True) as transaction:
                 mixer.forget(transaction)

@@ -168,7 +168,7 @@ def _series(relay: Relay, counts: Counts, patience: float) -> Iterator[str]:
     try:
         gauges = {
             "ldp_relay_gathering": ("Devices whose reports wait for others", relay.gathering(timeout=patience)),
-            "ldp_relay_queued": ("Reports of the batch on its way", relay.delivery(timeout=patience).queued),
+            "ldp_relay_queued": ("Reports, sealed or not, on their way", relay.queued(timeout=patience)),
             "ldp_relay_room": ("Reports that may be kept beside those that wait", relay.room(timeout=patience)),
         }
     except LdpError:

@@ -1,10 +1,8 @@
 """Mixing: reports wait in a pool until there are enough of them, and leave together as a batch.
 
 What leaves says nothing of when a report came, in which order, or together with which others: a pool keeps neither
-times nor senders, a batch is a set, and its order is that of the ids. That is a function of the set: an order drawn by
-lot would tell the operator no less, who can sort, and no device can choose an id that tells of another's. (Of honest
-devices, whose ids are pseudorandom, it is a uniform order too.) The shuffle model's bound holds for the operator with
-n = the size of the batch, less the devices in it whose answers the operator knows.
+times nor senders, a batch is a set, and its order is that of the ids, a function of the set. The shuffle model's bound
+holds for the operator with n = the size of the batch, less the devices in it whose answers the operator knows.
 """
 
 from __future__ import annotations
@@ -133,7 +131,7 @@ class Mixer:
     """
 
     def __init__(self, name: str, storage: Storage, mixing: Mixing, clock: Clock) -> None:
-        self.pool, self.outbox = Pool(name), Outbox(name)
+        self.name, self.pool, self.outbox = name, Pool(name), Outbox(name)
         self._batch = f"batch/{name}"
         self._storage, self._mixing, self._clock = storage, mixing, clock
 

@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ldp_client.storage.contract import MEMORY, Storage
-from ldp_client.storage.memory import MemoryStorage
+from ldp_client.storage.contract import MEMORY, MemoryStorage, Storage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,10 +83,9 @@ class Marker:
     copy; a mark file that was itself copied does not agree about where it is. What cannot be read, then or now, says
     nothing.
 
-    Not recognised: both files put back in place, byte for byte into the same inodes of the same machine, as when a
-    virtual machine goes back to a snapshot, or where its clone differs in nothing that an app may read. Taken for a
-    copy although it is none: a folder that was moved to another disk, a system disk that was moved to another machine,
-    and a file system without lasting inodes (FAT); ``Device.adopt()`` is for those.
+    Not recognised: both files put back, byte for byte, into the same inodes of the same machine, as by a snapshot.
+    Taken for a copy although it is none: a folder or system disk that was moved, and a file system without lasting
+    inodes (FAT); ``Device.adopt()`` is for those.
     """
 
     __slots__ = ("_path",)

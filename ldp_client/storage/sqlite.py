@@ -18,8 +18,7 @@ from typing import Final
 from ldp_client.errors import StorageError
 from ldp_client.policy import CHECKED_STORAGE_BYTES, STORAGE_CHECK, STORAGE_WAIT
 from ldp_client.runtime import ONE_TRANSACTION, seconds_left
-from ldp_client.storage.contract import Transaction, problem_of
-from ldp_client.storage.memory import DictTransaction
+from ldp_client.storage.contract import DictTransaction, Transaction, problem_of
 
 SCHEMA_VERSION: Final = 1
 _PROBLEMS: Final = (

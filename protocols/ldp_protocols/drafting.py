@@ -367,11 +367,10 @@ def make_continuous(
 ) -> AnyMechanism:
     """The mechanism for a value with its class: ``laplace``, ``onebit``, ``sign``, or ``auto`` by predicted variance.
 
-    What is predicted is n Var of a class's mean, P(class)^2 times, by the delta method: that of the class's sum and,
-    times the squared mean, that of its share, which the sum is divided by. Equal classes; values, and class means,
-    spread evenly over their bounds. In the sum the stochastic bit of ``sign`` adds P(class) (1 - E[value^2]) =
-    2 / (3 k), which decides at large epsilon. In the share it helps: its reports tell the class, which those of
-    ``laplace`` and ``onebit`` do not.
+    Predicted is n Var of a class's mean, P(class)^2 times, by the delta method, of equal classes whose values and means
+    are spread evenly over the bounds: that of the sum and, times the squared mean, that of the share, which the sum is
+    divided by. The stochastic bit of ``sign`` adds 2 / (3 k) to the first; its reports tell the class, which helps the
+    second.
 
     ``classes_told`` is what the campaign's other questions tell about a class's share, 1 / (n Var), n being the reports
     to one question like this: infinite where the share needs no estimate, 0 where nothing else tells it. ``alike`` are

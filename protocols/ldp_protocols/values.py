@@ -5,7 +5,6 @@ every one: equal numbers mean the same, whatever holds them. ``docs/values.md`` 
 ``protocols/vectors/values.json`` pins them.
 
 Nothing here raises: whatever cannot be read is missing, because an error that depends on a record would tell of it.
-(What is no ``Exception``, such as an interrupt from the keyboard, passes.)
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ What a device is charged is :attr:`ldp_protocols.Campaign.loss`; this is the che
 
 For every question, the largest ratio P(report | one record) / P(report | another record) over all pairs of records and
 all reports, compared with exp(epsilon) by interval arithmetic. Each mechanism proves its closed form in the docstring
-of its ``worst_case``. The aggregator finds the same ratios output by output from the definitions alone, where there are
-not too many (``ldp-aggregator verify``); a device has no time for that.
+of its ``worst_case``; ``ldp-aggregator verify`` finds the same ratios output by output.
 
 Why the mechanism decides alone. The question is drawn before the record is looked at, so its probability cancels in
 every ratio. The item may be random given the record (a missing value, a stochastic bit): then the law of a report is a

@@ -9,7 +9,7 @@ from forking import holds_in_a_child, needs_fork
 from holding import Failing
 from records import RECORD
 
-from ldp_client import ConsentError, StorageError, TransportError, Withdrawal
+from ldp_client import ConsentError, MemoryStorage, StorageError, TransportError, Withdrawal
 from ldp_client.network.transport import Response
 from ldp_client.testing import Answer
 
@@ -216,3 +216,29 @@ def test_an_upload_that_begins_at_a_later_try_counts_as_begun_from_then_on(join)
     del fates[4:]
     assert fates == ["waiting", "waiting", "waiting", "on-its-way"]
     assert part.withdraw().refunded == 0
+
+
+def test_what_a_server_would_not_take_is_deleted_too_and_cannot_be_tried_again(join, server):
+    server.answer_with = lambda _: Answer(400, "malformed-upload")
+    device, part = join(answered=True)
+    assert device.run_once(5)
+    assert len(device.quarantined()) == 1
+    part.withdraw()
+    assert device.quarantined() == ()
+    assert part.requeue() == 0
+
+
+def test_who_said_no_is_not_asked_again_by_this_process_though_the_no_could_not_be_stored(join, monkeypatch):
+    storage = MemoryStorage()
+    _, part = join(storage=storage, granted=False)
+    assert part.next_step().step == "ask"
+    store = MemoryStorage.transaction
+
+    def full(self, *, write):
+        if write:
+            raise StorageError("storage-full")
+        return store(self, write=write)
+
+    monkeypatch.setattr(MemoryStorage, "transaction", full)
+    assert part.decide(agreed=False) == ("nothing", "storage-full")
+    assert part.next_step() == ("nothing", "declined")

@@ -12,7 +12,7 @@ import pytest
 from holding import PATIENCE, Failing, code_of, held, returned, silent_server
 from records import RECORD
 
-import ldp_client.storage.memory
+import ldp_client.storage.contract
 import ldp_client.storage.sqlite
 from ldp_client import (
     Classifier,
@@ -78,7 +78,7 @@ RELAY_CALLS = {
     "collect_sealed": (lambda relay, sealed: relay.collect_sealed(sealed, timeout=SHORT), "timeout"),
     "run_once": (lambda relay, _: relay.run_once(SHORT), False),
     "gathering": (lambda relay, _: relay.gathering(timeout=SHORT), BUSY),
-    "delivery": (lambda relay, _: relay.delivery(timeout=SHORT), BUSY),
+    "queued": (lambda relay, _: relay.queued(timeout=SHORT), BUSY),
     "room": (lambda relay, _: relay.room(timeout=SHORT), BUSY),
     "close": (lambda relay, _: relay.close(timeout=SHORT), None),
 }
@@ -88,7 +88,7 @@ CALLS = {DeviceCampaign: CAMPAIGN_CALLS, Device: DEVICE_CALLS, Classifier: {"fet
 @pytest.fixture(autouse=True)
 def no_timeout_but_the_calls(monkeypatch):
     """The limit of a call that is given none would hide one that is not kept."""
-    for module in (ldp_client.storage.sqlite, ldp_client.storage.memory):
+    for module in (ldp_client.storage.sqlite, ldp_client.storage.contract):
         monkeypatch.setattr(module, "STORAGE_WAIT", NEVER)
 
 

@@ -30,7 +30,7 @@ def test_a_cap_is_held_to_the_last_bit(draft):
     campaign = Campaign.compile(draft)
     device = Installation(SECRET)
     assert refusal(device, campaign, Caps(1, 1), 0.0) is None
-    device = device.with_receipt(receipt("a")).with_receipt(receipt("b", 1e-12))
+    device = device.with_receipt(receipt("a")).with_receipt(receipt("b", 1e-17))
     assert refusal(device, campaign, Caps(1, 2), 0.0).code == "total-above-cap"
 
 

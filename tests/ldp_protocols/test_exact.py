@@ -248,3 +248,14 @@ def test_float_up_is_the_least_double_not_below(value):
     up = float_up(value)
     assert Fraction(up) >= value
     assert Fraction(math.nextafter(up, -math.inf)) < value
+
+
+@pytest.mark.parametrize("exact_number", [Fraction(1, 10) - Fraction(1, 10**30), Decimal("0." + "09" + "9" * 30)])
+def test_an_exact_epsilon_is_never_exceeded_though_text_and_double_of_it_are_above(exact_number):
+    assert float(exact_number) == 0.1
+    assert exact_epsilon(exact_number) == Fraction(exact_number) < Fraction(1, 10)
+
+
+@pytest.mark.parametrize(("bound", "words"), [(2**64, [5]), (2**128, [5, 0]), (2**64 + 1, [5, 0])])
+def test_a_bound_takes_no_word_more_than_the_bits_below_it(bound, words):
+    assert ScriptedCoins(words).below(bound) == 5

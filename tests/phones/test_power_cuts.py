@@ -2,7 +2,6 @@
 
 import subprocess
 
-import pytest
 from drafts import draft, text
 from power_cuts import lay_out
 from syscalls import TracedDisk, traced

@@ -40,7 +40,8 @@ def traced(command: Sequence[str], log: Path) -> list[Call]:
     """The calls of a program that ends well, in their order. Skips where there is no strace."""
     if shutil.which("strace") is None:
         pytest.skip("strace is missing")
-    strace = ["strace", "-ff", "-ttt", "-y", "-xx", "-s", "1000000", "-e", f"trace={_NAMING},{_WRITING}", "-o", str(log)]
+    chosen = f"trace={_NAMING},{_WRITING}"
+    strace = ["strace", "-ff", "-ttt", "-y", "-xx", "-s", "1000000", "-e", chosen, "-o", str(log)]
     done = subprocess.run([*strace, *command], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     lines = [line for part in log.parent.glob(f"{log.name}.*") for line in part.read_text("latin-1").splitlines()]
@@ -75,7 +76,7 @@ class TracedDisk:
         self._nodes = 0
 
     def cuts(self, calls: Sequence[Call]) -> Iterator[Cut]:
-        """Before each call that syncs, names or removes, before each upload, and at the end. ``done`` counts uploads."""
+        """Before each call that syncs, names or removes, each upload, and the end. ``done`` counts uploads."""
         for call in calls:
             if call.name in {"write", "sendto"} and any(text.startswith(_UPLOAD) for text in call.texts):
                 yield self._cut("an upload")

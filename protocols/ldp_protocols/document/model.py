@@ -5,7 +5,7 @@ A Naive Bayes model as plain probabilities (zeros are allowed: a model trained w
     {"version": 1, "kind": "naive-bayes", "label": "missed_payment", "classes": ["yes", "no"], "prior": [0.4, 0.6],
      "features": [
        {"name": "age", "kind": "categorical", "values": ["young", "old"], "likelihood": [[0.5, 0.2], [0.5, 0.8]]},
-       {"name": "income", "kind": "continuous", "low": 0, "high": 9, "bins": 2, "likelihood": [[0.3, 0.9], [0.7, 0.1]]},
+       {"name": "income", "kind": "continuous", "low": 0, "high": 9, "bins": 2, "likelihood": [...]},
        {"name": "hours", "kind": "gaussian", "low": 0, "high": 100, "mean": [40.0, 38.5], "variance": [90.0, 81.0]}],
      "projection": {"features": [{"name": "x", "kind": "continuous", "low": 0, "high": 1}], ...} or null,
      "training": {...}}

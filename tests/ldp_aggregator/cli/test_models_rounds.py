@@ -124,6 +124,7 @@ def test_what_cannot_be_evaluated_is_told_in_one_line(shell, data, tmp_path):
     assert "how.json" in shell("evaluate", learned, *output)
     asked = create(shell, tmp_path / "how.json")
     assert "was trained on" in shell("train", alone, "--evaluation", asked)
+    assert "was trained on" in shell("train", learned, alone, "--evaluation", asked)
     assert "neither is trained on" in shell("train", asked) or "no report" in shell("train", asked)
 
 

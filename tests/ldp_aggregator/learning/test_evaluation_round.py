@@ -14,6 +14,7 @@ from voters import people
 from ldp_aggregator import Tally, train
 from ldp_aggregator.learning.evaluation_round import (
     _mean_with,
+    _Table,
     evaluate,
     evaluated_model,
     evaluation_draft,
@@ -217,3 +218,13 @@ def test_rounds_of_one_study_share_a_loss_and_those_of_two_add_up(learned, study
     before, own = trained.training["published"]["epsilon"], published_by([(asked, tally)]).epsilon
     assert training["published"]["epsilon"] == pytest.approx(max(before, own) if study == "s" else before + own)
     assert training["studies"] == ({"study s": 1.0} if study == "s" else {"study s": 1.0, "study another": 1.0})
+
+
+def test_of_the_area_what_the_noise_of_two_cells_has_in_common_is_taken_off():
+    """Four even cells, of which the second class's higher and the first's lower one vary together by .01: of the
+    pairs that are right, .125, and of all, .25, so much is noise's.
+    """
+    covariance = np.zeros((4, 4))
+    covariance[0, 3] = covariance[3, 0] = 0.01
+    area = _Table(np.full((2, 2), 0.25), covariance).area()
+    assert area.value == pytest.approx([0.115 / 0.24])

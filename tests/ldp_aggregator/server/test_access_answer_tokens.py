@@ -9,21 +9,25 @@ import numpy as np
 import pandas as pd
 import pytest
 from cells import cell_campaign
+from cryptography.hazmat.primitives.asymmetric.padding import MGF1, PSS
+from cryptography.hazmat.primitives.hashes import SHA384
 from drafts import draft, number, text
 from exact_coins import SeededCoins
-from issuing import PUBLISHED, issuer, shown_for, sign
+from issuing import PUBLISHED, SIGNER, issuer, shown_for, sign
 from raw_http import ELSEWHERE
 
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.node_statistics import encode_share
+from ldp_aggregator.server.access import check_answer_token
+from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.service.drafts import check_kind
 from ldp_aggregator.store import Submission
 from ldp_client.answering import perturb
 from ldp_client.tokens import finished_token, token_request
 from ldp_protocols import Campaign, DocumentError, DraftError, Report, decode_upload, encode_upload
 from ldp_protocols.exact import SYSTEM_COINS
-from ldp_protocols.tokens import challenge, credentials
+from ldp_protocols.tokens import challenge, credentials, token_input
 from ldp_simulations.columns import Columns
 from ldp_simulations.fidelities import simulate_counts
 
@@ -176,3 +180,18 @@ def test_nodes_have_no_part_in_it():
         check_kind(campaign, federated=True, max_reports=None)
     with pytest.raises(DocumentError, match="each with a token"):
         encode_share(campaign, [0] * 10)
+
+
+def test_one_token_pays_for_one_report_where_a_device_answers_one_question():
+    campaign = Campaign.compile(
+        draft(text("u", "1", "2"), text("v", "1", "2"), issuer=issuer(), privacy={"epsilon": 1.0})
+    )
+    (first,), (second,) = (perturb(campaign, {"u": "1", "v": "1"}, "a") for _ in range(2))
+    reports = [first, Report((first.question + 1) % 3, second.id, first.payload)]
+    signed = token_input(campaign, [one.id for one in reports])
+    shown = credentials(signed + SIGNER.sign(signed, PSS(MGF1(SHA384()), 48), SHA384()))
+    blocks = decode_upload(encode_upload(reports, campaign), campaign)
+    with pytest.raises(ProblemError):
+        check_answer_token(campaign, blocks, shown)
+    alone = decode_upload(encode_upload([first], campaign), campaign)
+    check_answer_token(campaign, alone, shown_for(campaign, first))

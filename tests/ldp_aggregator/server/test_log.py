@@ -179,3 +179,13 @@ def test_the_file_that_a_failure_is_about_is_told_by_its_name():
     damaged = StoreError("/srv/data/ids-1-2.run is damaged: it ends early", "damaged-run", file="ids-1-2.run")
     assert told_of(damaged) == {"reason": "StoreError damaged-run", "file": "ids-1-2.run"}
     assert told_of(ValueError("a secret")) == {"reason": "ValueError"}
+
+
+def test_of_a_librarys_message_the_pattern_alone_is_told():
+    def told(name, pattern, *given):
+        record = logging.LogRecord(name, logging.WARNING, "file.py", 1, pattern, given, None)
+        return json.loads(JsonFormatter().format(record))["event"]
+
+    assert told("aiohttp.server", "cannot read %s", "/v1/campaigns/secret") == "cannot read %s"
+    assert told("aiohttp.server", "cannot read /v1/campaigns/secret") == "a message of aiohttp.server"
+    assert told("ldp_aggregator.server", "closed %s", "at once") == "closed at once"

@@ -239,7 +239,7 @@ async def test_what_waits_during_a_commit_is_committed_together_up_to_a_greatest
 async def test_several_that_upload_wait_for_each_other_a_moment_and_who_uploads_alone_waits_for_nobody(
     upload, monkeypatch
 ):
-    monkeypatch.setattr("ldp_aggregator.server.upload_queue.LEAST_SECONDS", 3600.0)
+    monkeypatch.setattr("ldp_aggregator.server.upload_queue.LONGEST_SECONDS", 3600.0)
     store = ScriptedStore()
     store.gate.set()
     async with asyncio.timeout(30), ingesting(store) as ingest:
@@ -255,7 +255,7 @@ async def test_several_that_upload_wait_for_each_other_a_moment_and_who_uploads_
 
 
 async def test_a_stop_does_not_wait_for_more_uploads(upload, monkeypatch):
-    monkeypatch.setattr("ldp_aggregator.server.upload_queue.LEAST_SECONDS", 3600.0)
+    monkeypatch.setattr("ldp_aggregator.server.upload_queue.LONGEST_SECONDS", 3600.0)
     store = ScriptedStore()
     store.gate.set()
     async with asyncio.timeout(30), ingesting(store) as ingest:

@@ -114,3 +114,11 @@ def test_what_the_uploads_of_a_group_say_of_their_batches_is_added_up():
     }
     settled = group.settle(known)
     assert (settled.counted, settled.vouched, settled.least_batch, settled.revealed) == (6, 6, 5, 2)
+
+
+def test_who_was_refused_is_nobodys_crowd():
+    """Of a batch of seven, one report of four that no device sends: three may hide with the three that came apart."""
+    campaign = cell_campaign()
+    (upload,) = [replace(submission(campaign, [1, (2, 255), 3, 4]), batch=7)]
+    settled = gather(campaign, [upload]).settle({})
+    assert (settled.counted, settled.vouched, settled.least_batch) == (3, 3, 6)

@@ -348,3 +348,20 @@ def test_campaigns_and_users_of_one_device_share_one_thread(make, server, campai
     assert threads_of("ldp-client") == 1
     assert eventually(lambda: server.counted(campaign.id) == 4)
     device.close()
+
+
+def test_no_request_is_given_more_time_than_the_call_has(join):
+    given = []
+
+    class Silent:
+        begins_body = True
+
+        def send(self, request, timeout, cancellation=None):
+            if request.body is not None:
+                given.append(timeout)
+            raise TransportError("timeout")
+
+    device, _ = join(transport=Silent(), answered=True)
+    device.run_once(0.7)
+    assert given
+    assert all(0 < timeout <= 0.7 for timeout in given)

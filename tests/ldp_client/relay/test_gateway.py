@@ -238,3 +238,13 @@ def test_a_directory_that_is_not_there_is_no_reason_to_come_back(serving, server
         for name in (publisher, "None", "", "x"):
             answer = said(gateway, f"GET /v1/directories/{name} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             assert status_and_code(answer) == (404, "no-directory")
+
+
+def test_each_publishers_directory_is_its_own(server, campaign):
+    seeds = [bytes([number]) * 32 for number in (1, 2)]
+    expires = datetime.now(timezone.utc) + timedelta(days=1)
+    signed = {public_key(seed): sign_directory(seed, 1, expires, {campaign.id: None}) for seed in seeds}
+    for key, document in signed.items():
+        server.publish_directory(key, document)
+    relay = Relay(server.url, campaign.id, storage=MemoryStorage(), mixing=Mixing(1), publisher=list(signed))
+    assert {key: relay.directory(key) for key in signed} == signed

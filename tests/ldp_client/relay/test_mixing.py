@@ -228,6 +228,33 @@ def test_a_started_relay_forwards_the_batch_that_gathered_while_another_was_unde
     assert relay.gathering() < 5
 
 
+def test_in_a_series_each_window_is_mixed_on_its_own_and_who_is_late_waits_for_others_of_its_window(
+    build, server, draft, network, clock
+):
+    del draft["closes"]
+    series = server.publish({**draft, "windows": {"from": "2026-01-01T00:00:00Z", "length": "P1D", "count": 2}})
+    relay = build(of=series)
+    of_windows = {0: [], 1: []}
+    while any(len(bodies) < 12 for bodies in of_windows.values()):
+        body = upload(series)
+        of_windows[decode_upload(body, series)[0].question // len(series.questions)].append(body)
+    first, second = (bodies[:12] for bodies in of_windows.values())
+    for body in (*first[:10], *second[:3]):
+        assert relay.collect(body) == {}
+    assert relay.collect(second[0]) == {}, "it waits already"
+    assert relay.gathering() == 13
+    assert not relay.run_once(5)
+    assert (relay.gathering(), network.batches) == (3, ["10"])
+    assert {one.question // len(series.questions) for one in decode_upload(server.uploads[0], series)} == {0}
+    again = build(of=series)  # a process that begins anew
+    for body in second[3:12]:
+        assert again.collect(body) == {}
+    assert again.run_once(5)
+    assert (again.gathering(), network.batches) == (0, ["10", "10"])
+    assert {one.question // len(series.questions) for one in decode_upload(server.uploads[1], series)} == {1}
+    assert server.counted(series.id) == 22
+
+
 def test_the_aggregator_does_not_learn_when_a_device_asks_for_the_model(build, server, clock, model):
     relay = build()
     server.publish_model(relay.campaign_id, model)

@@ -79,13 +79,16 @@ def test_a_signature_of_anything_else_or_by_anybody_else_is_refused():
 
 
 def test_a_key_that_would_accept_everything_is_refused():
-    small = [encoded(NEUTRAL), bytes(32), (P - 1).to_bytes(32, "little")]  # Points of order 1, 4 and 2.
+    eighth = "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"
+    # Points of order 1, 4, 2 and 8.
+    small = [encoded(NEUTRAL), bytes(32), (P - 1).to_bytes(32, "little"), bytes.fromhex(eighth)]
     for key in small:
         assert decoded(key) is not None
         assert equal(multiple(8, decoded(key)), NEUTRAL)
         for s in range(4):
-            for r in small:
-                assert not verify(key, b"anything", r + s.to_bytes(32, "little"))
+            for r in (*small, encoded(multiple(s, BASE))):
+                for number in range(16):
+                    assert not verify(key, b"anything %d" % number, r + s.to_bytes(32, "little"))
 
 
 def test_what_is_no_point_or_not_its_one_encoding_is_no_key():

@@ -52,6 +52,9 @@ def test_answers_are_counted_while_their_window_is_open_and_for_a_week_after():
     day = timedelta(days=1)
     for days, counted in ((-0.1, []), (0, [0]), (2.5, [0, 1, 2]), (8, [1, 2, 3, 4, 5, 6, 7, 8]), (16.9, [9]), (17, [])):
         assert list(windows.counted_at(START + days * day)) == counted, days
+    long = Windows(START, "P30D", 3)
+    for days, counted in ((29, [0]), (30, [0, 1]), (36.9, [0, 1]), (37, [1]), (96.9, [2]), (97, [])):
+        assert list(long.counted_at(START + days * day)) == counted, days
 
 
 @pytest.mark.parametrize("name", ["opens", "closes"])

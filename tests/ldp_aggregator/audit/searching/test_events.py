@@ -180,3 +180,9 @@ def test_rounds_are_as_fair_coins_would_have_them_and_take_almost_all_uploads_or
     # False alarm 1e-5 each: a binomial's mean, and its standard deviation.
     assert abs(ones.mean() - 9717) < 4.5 * math.sqrt(9717 / 2 / 2000)
     assert abs(ones.std() / math.sqrt(9717 / 2) - 1) < 0.08
+
+
+def test_the_bound_of_a_loss_is_that_of_two_exact_intervals_which_share_the_error():
+    """Clopper and Pearson's: 60 of 100 is .4972 at least, 20 of 100 is .2918 at most, each but in 2.5 of 100 cases."""
+    assert loss_bound(60, 100, 20, 100, 0.05) == pytest.approx(0.532796, abs=1e-6)
+    assert loss_bound(100, 100, 0, 100, 0.05) == pytest.approx(3.281346, abs=1e-6)

@@ -359,3 +359,20 @@ def test_ids_that_became_a_run_are_not_written_once_more(tmp_path):
         db.execute("DELETE FROM recent")
     assert Path(f"{path}-wal").stat().st_size < 1 << 20
     db.close()
+
+
+async def test_after_a_commit_of_which_nobody_knows_the_tables_say_what_is_counted(opened, monkeypatch):
+    store = await opened()
+    await count(store, CAMPAIGN, range(10))
+
+    @contextmanager
+    def unheard(db):
+        with transaction(db):
+            yield
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with monkeypatch.context() as patch, suppress(StoreError, sqlite3.Error):
+        patch.setattr("ldp_aggregator.store.sqlite.store.transaction", unheard)
+        await count(store, CAMPAIGN, range(10, 20))
+    assert await count(store, CAMPAIGN, range(5, 25)) == Outcome(5, 15)
+    assert await count(store, CAMPAIGN, range(25)) == Outcome(0, 25)
