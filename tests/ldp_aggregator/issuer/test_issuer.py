@@ -62,6 +62,17 @@ def test_a_person_has_so_many_and_the_same_request_counts_once(issuer, people, c
 
 
 @pytest.mark.parametrize(
+    ("name", "other"),
+    [("dave", "DAVE"), ("dave", " dave\t"), ("dave", "\uff44ave"), ("straße", "STRASSE"), ("jos\u00e9", "jose\u0301")],
+)
+def test_a_name_in_another_form_is_the_same_person(people, name, other, code_of):
+    issuer = TokenIssuer(SIGNER, people)
+    issuer.sign(name, request_of(5))
+    assert code_of(LdpError, issuer.sign, other, request_of(6)) == "tokens-spent"
+    issuer.sign("davy", request_of(6))
+
+
+@pytest.mark.parametrize(
     ("request_", "code"),
     [
         (b"", "malformed-request"),
