@@ -42,11 +42,13 @@ export async function site(t, { origins = [], members = {}, gateway = false, bui
   const key = join(data, "gateway.key");
   if (gateway) {
     const told = execFileSync(AGGREGATOR, ["key", "create", key, "--gateway"], { encoding: "utf8" });
-    members = { ...members, gateway: { key: told.trim() } };
+    members = { ...members, gateway: { key: told.match(/key = "(.*)"/)[1] } };
   }
+  const env = { ...process.env, ...(gateway && { LDP_AGGREGATOR_GATEWAY_KEY: key }) };
   writeFileSync(join(data, "draft.json"), JSON.stringify({ ...DRAFT, ...members }));
   const campaign = execFileSync(AGGREGATOR, ["campaign", "create", join(data, "draft.json"), "--data", data], {
     encoding: "utf8",
+    env,
   }).trim();
   const allowed = origins.flatMap((origin) => ["--allow-origin", origin]);
   const daemon = spawn(
@@ -54,7 +56,7 @@ export async function site(t, { origins = [], members = {}, gateway = false, bui
     ["serve", "--data", data, "--listen", "127.0.0.1:0", "--listen-admin", "0", "--listen-operations", "0", ...allowed],
     {
       stdio: ["ignore", "pipe", "ignore"],
-      env: { ...process.env, ...(gateway && { LDP_AGGREGATOR_GATEWAY_KEY: key }) },
+      env,
     },
   );
   let said = "";
