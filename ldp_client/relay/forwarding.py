@@ -117,7 +117,7 @@ class Relay:
         permits = RelayPermits(self._aggregator, Batches(*where, vouch=self._vouch))
         self._sender = MixingSender(self._form, self._storage, permits, clock=clock, policy=policy, on_event=on_event)
         self._document = Document(self._aggregator, Cache(self._storage))
-        self._handed: dict[str, tuple[bytes, float]] = {}
+        self._handed: dict[str, tuple[bytes | TransportError, float]] = {}
         self._asking = ForkSafeLock()
         self._driver: BackgroundDriver | None = None
 
@@ -166,8 +166,15 @@ class Relay:
                 known, at = self._handed.get(name, (None, 0.0))
                 now = self._clock.monotonic()
                 if known is None or now - at >= MODEL_AGE:
-                    known = fetch()
+                    try:
+                        known = fetch()
+                    except TransportError as error:
+                        if error.status != 404:
+                            raise
+                        known = error
                     self._handed[name] = known, now
+                if isinstance(known, TransportError):
+                    raise known
                 return known
             finally:
                 self._asking.release()

@@ -201,9 +201,21 @@ def test_connections_above_the_cap_are_told_to_come_back(serving, relay, campaig
     assert relay.gathering() == 1
 
 
+def test_that_there_is_no_model_yet_is_asked_once_a_minute_too(serving, server, campaign, model, clock):
+    relay = Relay(server.url, campaign.id, storage=MemoryStorage(), mixing=Mixing(1), clock=clock)
+    asked = f"GET /v1/campaigns/{campaign.id}/model HTTP/1.0\r\n\r\n".encode()
+    with serving(relay) as gateway:
+        for _ in range(3):
+            assert status_and_code(said(gateway, asked)) == (404, "no-model")
+        assert len(server.requests) == 1
+        server.publish_model(campaign.id, model)
+        assert status_and_code(said(gateway, asked)) == (404, "no-model")
+        clock.advance(61)
+        assert b" 200 " in said(gateway, asked)
+    assert len(server.requests) == 2
+
+
 def test_a_gateway_hands_out_what_the_aggregator_has_and_no_tag_to_come_back_with(gateway, server, campaign, model):
-    absent = said(gateway, f"GET /v1/campaigns/{campaign.id}/model HTTP/1.0\r\n\r\n".encode())
-    assert status_and_code(absent) == (404, "no-model")
     server.publish_model(campaign.id, model)
     for path, body in (("", campaign.document), ("/model", model.encode()), ("/state", b'{"state": "open"}')):
         url = f"{gateway.url}/v1/campaigns/{campaign.id}{path}"
