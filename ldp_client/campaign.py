@@ -113,8 +113,8 @@ class DeviceCampaign:
         return self._step(lambda: None, timeout)
 
     def decide(self, agreed: bool, *, timeout: float = ASKING_WAIT) -> NextStep:
-        """Take the person's answer to ``ask``, by :meth:`grant` or :meth:`withdraw`; the next step, which it is what to
-        do now. Never raises: where the answer could not be kept, the reason says why, and the person is asked again.
+        """Take the person's answer to ``ask``, by :meth:`grant` or :meth:`withdraw`; returns the next step. Never
+        raises: where the answer could not be kept, the reason says why, and the person is asked again.
         """
         return self._step(self.grant if agreed else self.withdraw, timeout)
 

@@ -107,7 +107,7 @@ class Inside:
 
 
 class SealedUpload:
-    """What was opened on its way to a commit: an :class:`~ldp_aggregator.server.upload_queue.Upload`.
+    """An opened request on its way to a commit: an :class:`~ldp_aggregator.server.upload_queue.Upload`.
 
     ``answer`` is given the sealed answer, after the commit; once, whatever happens, for every failure is for the
     device's eyes only (RFC 9458, section 5.2).

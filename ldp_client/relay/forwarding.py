@@ -145,7 +145,7 @@ class Relay:
         return self._fresh("model", self._aggregator.model, timeout)
 
     def state(self, *, timeout: float = 30.0) -> bytes:
-        """How the campaign stands, as the aggregator said at most a minute ago. Raises TransportError."""
+        """The campaign's standing, as the aggregator said at most a minute ago. Raises TransportError."""
         return self._fresh("state", self._aggregator.state, timeout)
 
     def directory(self, key: str, *, timeout: float = 30.0) -> bytes:
@@ -174,7 +174,7 @@ class Relay:
                         known = error
                     self._handed[name] = known, now
                 if isinstance(known, TransportError):
-                    raise known
+                    raise known.with_traceback(None)
                 return known
             finally:
                 self._asking.release()

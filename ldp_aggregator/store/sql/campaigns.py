@@ -56,7 +56,7 @@ class Campaigns(Transactions):
     _go_along: tuple[Callable[[str], Awaitable[None]], ...] = ()
     """What else is forgotten where a campaign is deleted."""
     _settled: tuple[Callable[[str], Awaitable[None]], ...] = ()
-    """What else has to be settled before a campaign is sealed."""
+    """Is asked before a campaign is sealed, and refuses by raising StoreError."""
 
     async def _claim(self, campaign_id: str) -> None:
         """Before a transaction that needs a campaign :data:`ALONE`. Raises StoreError where it may."""
