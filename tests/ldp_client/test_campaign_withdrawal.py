@@ -15,7 +15,7 @@ from ldp_client.testing import Answer
 
 
 class Slow:
-    """A transport that takes its time to connect."""
+    """A transport that takes its time to connect for an upload; no state is to be had."""
 
     begins_body = True
 
@@ -24,6 +24,8 @@ class Slow:
         self.left = []
 
     def send(self, request, timeout, cancellation=None):
+        if request.method == "GET":
+            raise TransportError("offline")
         self.connecting.set()
         self.connected.wait(10)
         cancellation.begin_body()
