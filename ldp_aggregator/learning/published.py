@@ -280,8 +280,7 @@ def relayed(campaign: Campaign, arrivals: Arrivals) -> Relayed:
     why_not = _why_not(arrivals)
     if why_not is not None or arrivals.least_batch is None:
         return Relayed(campaign.id, arrivals, None, why_not)
-    groups = len(campaign.groups) if campaign.privacy.answers == "all" else 1
-    crowd = min(arrivals.least_batch, arrivals.reports // groups)
+    crowd = min(arrivals.least_batch, arrivals.reports // len(campaign.pools))
     return Relayed(campaign.id, arrivals, relay_guarantee(campaign, max(0, crowd - arrivals.twice)), None)
 
 

@@ -112,7 +112,9 @@ async def test_an_upload_is_opened_counted_and_answered_with_a_seal_of_one_lengt
     assert json.loads(conflicting.body)["rejected"][0][1] == "conflicting-report"
     assert (await cells_of(server.store, campaign))[:5] == [0, 0, 0, 1, 0]
     lengths = {len((await post(sealed(campaign, [one]).body)).content) for one in (3, (3, 4), 5)}
-    assert len(lengths) == 1
+    refused = (sealed(campaign, b"x"), sealed(campaign, [6, 7]), sealed(campaign, [6], method="GET"))
+    lengths |= {len((await post(one.body)).content) for one in refused}
+    assert len(lengths) == 1, "a relay does not see who was refused"
 
 
 async def test_what_is_sent_again_is_counted_once_and_answered_with_another_seal_by_an_older_key_too(
@@ -189,10 +191,15 @@ async def test_the_outside_is_held_to_its_type_and_length(campaign, sealed, post
     [
         (404, "not-found", {"path": "/v1/campaigns"}),
         (404, "not-found", {"path": "/admin/v1/campaigns"}),
+        (404, "not-found", {"path": f"/v1/campaigns/{'A' * 43}/reports/more"}),
+        (404, "not-found", {"path": f"/v1/campaigns/{'A' * 43}/reports?batch=5"}),
+        (404, "not-found", {"path": f"/v1/campaigns/{'A' * 44}/reports"}),
         (405, "method-not-allowed", {"method": "GET"}),
         (415, "wrong-media-type", {"headers": ()}),
         (415, "compressed-body", {"headers": (*TYPED, ("content-encoding", "gzip"))}),
+        (415, "compressed-body", {"headers": (*TYPED, ("content-encoding", "identity"))}),
         (400, "malformed-request", {"headers": (*TYPED, ("expect", "100-continue"))}),
+        (400, "malformed-request", {"headers": (*TYPED, ("expect", "anything"))}),
         (404, "unknown-campaign", {"path": f"/v1/campaigns/{'A' * 43}/reports"}),
         (401, "wrong-token", {"headers": (*TYPED, ("authorization", "Bearer ldp_x"), ("ldp-relay-batch", "5"))}),
         (400, "malformed-upload", {"members": b"x"}),
@@ -339,6 +346,25 @@ async def test_of_a_campaign_with_an_issuer_a_batch_counts_what_shows_its_own_to
     answer = await batch(bodies)
     assert (answer.status, answer.json) == (200, {"taken": 1})
     assert await cells_of(server.store, campaign, 3) == [1, 0, 0]
+
+
+async def test_a_single_one_shows_its_token_inside_and_without_it_counts_nothing(server, gateway, sealed, ask):
+    campaign = await server.publish(64, gateway=gateway.to_json(), issuer=issuer())
+    token = ("authorization", shown_for(campaign, reports_of(campaign, [1])[0]))
+    for headers, status in ((TYPED, 401), ((*TYPED, token), 200)):
+        assert (await ask(sealed(campaign, [1], headers))).status == status
+    assert (await ask(sealed(campaign, [2], (*TYPED, token)))).status == 401
+    assert await cells_of(server.store, campaign, 3) == [0, 1, 0]
+
+
+@pytest.mark.parametrize("server", [{"uploads_per_second": 0.4}], indirect=True)
+async def test_what_is_sealed_is_held_to_the_campaigns_rate_and_to_what_a_device_can_have_to_say(
+    server, campaign, sealed, ask
+):
+    long = await ask(sealed(campaign, bytes(9000)))
+    assert (long.status, json.loads(long.body)["code"]) == (413, "body-too-large")
+    assert [(await ask(sealed(campaign, [one]))).status for one in range(4)] == [200, 200, 429, 429]
+    assert await cells_of(server.store, campaign, 4) == [1, 1, 0, 0]
 
 
 async def test_a_campaign_that_opens_later_or_may_open_again_has_the_relay_come_again_and_a_sealed_one_has_not(
