@@ -8,7 +8,9 @@ import pytest
 
 from ldp_aggregator.server.gateway import GatewayKeys
 from ldp_aggregator.server.problems import ProblemError
-from ldp_aggregator.service.signing import gateway_of
+from ldp_aggregator.service.settings import Settings
+from ldp_aggregator.service.signing import gateway_of, make_gateway_key
+from ldp_protocols import LdpError
 
 SEED = bytes(32)
 
@@ -31,3 +33,20 @@ async def test_who_hangs_up_while_his_upload_is_opened_stops_nobody():
     for _ in range(3):
         with pytest.raises(ProblemError, match="at least"):
             await asyncio.wait_for(keys.open_in_turn(b"no upload"), 20)
+
+
+def test_a_file_that_is_read_again_opens_with_its_keys_alone_and_a_wrong_one_changes_nothing(tmp_path):
+    path = tmp_path / "gateway.key"
+    path.touch(0o600)
+    first, second = (make_gateway_key(tmp_path / name) for name in ("first", "second"))
+    path.write_bytes((tmp_path / "first").read_bytes())
+    settings = Settings(gateway_key=path)
+    keys = GatewayKeys.of(settings)
+    assert (keys.lacks(first), keys.lacks(second)) == (False, True)
+    path.write_bytes((tmp_path / "second").read_bytes())
+    keys.read_again(settings)
+    assert (keys.lacks(first), keys.lacks(second)) == (True, False)
+    path.write_text("no key")
+    with pytest.raises(LdpError):
+        keys.read_again(settings)
+    assert (keys.lacks(first), keys.lacks(second)) == (True, False)

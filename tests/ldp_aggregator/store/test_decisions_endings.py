@@ -100,6 +100,16 @@ async def test_a_clock_that_was_wrong_for_a_while_ends_nothing_for_good(store, c
     assert await send(0, 12) == Outcome(counted=1, duplicates=11), "what was closed in the future was taken back"
 
 
+async def test_an_end_that_was_first_seen_in_what_is_the_future_now_is_seen_anew(store, counted, clock):
+    """A clock that was months ahead delays the closing by no more than a day."""
+    campaign, _ = counted
+    for seconds in (100 * DAY, -90 * DAY, DAY - 1):
+        clock.step(seconds)
+        assert (await close_due(store, await store.moment())).ids == ()
+    clock.step(1)
+    assert (await close_due(store, await store.moment())).ids == (campaign.id,)
+
+
 async def test_an_operators_closing_holds_whatever_the_clock_was(store, counted, clock):
     campaign, send = counted
     clock.step(100 * DAY)
