@@ -4,7 +4,7 @@ import io
 import json
 
 import pytest
-from cells import cells_of, reports_of
+from cells import cell_report, cells_of, reports_of
 from drafts import draft
 from drafts import text as values
 from issuing import issuer, shown_for
@@ -15,7 +15,7 @@ from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.signing import gateway_of, read_gateway_seeds
 from ldp_aggregator.store.contract import UNAVAILABLE, Outcome, StoreError, utc_now
 from ldp_client.network.sealed import Sealed
-from ldp_protocols import LdpError, encode_upload
+from ldp_protocols import Campaign, LdpError, Report, encode_upload
 from ldp_protocols.document.gateway import Gateway
 from ldp_protocols.oblivious import (
     BATCH_TYPE,
@@ -313,6 +313,38 @@ async def test_a_batch_needs_a_relays_token_and_a_length_that_divides_it(campaig
         assert (await batch([body], length=length)).refused == (400, "malformed-request"), length
     assert (await batch([b""], length=100)).refused == (400, "malformed-request")
     assert (await batch([body], **{"LDP-Relay-Batch": "x"})).refused == (400, "malformed-request")
+
+
+async def test_a_request_of_the_least_length_is_looked_at_and_is_no_upload(batch):
+    answer = await batch([bytes(55)] * 2)
+    assert (answer.status, answer.json) == (200, {"taken": 0})
+
+
+async def test_of_a_campaign_that_asks_devices_for_a_token_a_batch_counts_those_that_show_one(
+    server, gateway, sealed, batch
+):
+    campaign = await server.publish(64, gateway=gateway.to_json(), uploads_need="device")
+    shown = [("authorization", server.bearer(scope)["Authorization"]) for scope in ("device", "node")]
+    for number in range(2):  # Also where what it asks for is known.
+        one = number * 3
+        bodies = [sealed(campaign, [one], (*TYPED, shown[0])), sealed(campaign, [one + 1], (*TYPED, shown[1]))]
+        bodies.append(sealed(campaign, [one + 2]))
+        assert [(await batch([body.body])).json for body in bodies] == [{"taken": 1}, {"taken": 0}, {"taken": 0}]
+    assert await cells_of(server.store, campaign, 6) == [1, 0, 0, 1, 0, 0]
+
+
+async def test_a_batch_of_answers_to_several_questions_counts_in_whatever_order_they_came(
+    server, gateway, sealed, batch
+):
+    asked = draft(values("u", "1", "2"), values("v", "1", "2"), gateway=gateway.to_json())
+    campaign = Campaign.compile({**asked, "privacy": {"epsilon": 1.0, "discrete": "de"}})
+    await server.store.create_campaign(campaign)
+    reports = [Report(question, cell_report(campaign, number).id, b"\0") for number, question in enumerate([2, 0, 1, 2])]
+    bodies = [sealed(campaign, encode_upload([one], campaign)).body for one in reports]
+    assert len({len(body) for body in bodies}) == 1
+    assert (await batch(bodies, **{"LDP-Relay-Batch": "4"})).json == {"taken": 4}
+    assert (await server.store.tally(campaign.id)).n.tolist() == [1, 1, 2]
+    assert (await server.store.state(campaign.id)).arrivals.least_batch == 4
 
 
 async def test_a_relays_token_opens_only_its_campaigns(server, campaign, sealed, batch):
