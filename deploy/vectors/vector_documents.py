@@ -47,6 +47,8 @@ _ALIKE = [
     ("nothing about an order", lambda d: d["features"][0].update(ordered=None)),
     ("defaults as null", lambda d: d.update(purpose=None, asks=None) or d["label"].update(weight=None)),
     ("no evaluation", lambda d: d.update(evaluation=None)),
+    ("a title of 200 characters beyond 16 bits", lambda d: d.update(title="\U0001d7d9" * 200)),
+    ("a title of characters next to those that none may hold", lambda d: d.update(title=f"a{_NEAR_MARKS}b")),
 ]
 """Documents that say the same in other words."""
 
@@ -71,6 +73,9 @@ _ALIKE_SERIES = [
     ("as many windows as cells allow", _series(count=868)),
     ("windows until the year 9000", _series(**{"from": "8900-01-01T00:00:00Z"}, length="P365D", count=100)),
 ]
+_NEAR_MARKS = "\u00a0\u061b\u061d\u200d\u2010\u2027\u202f\u2065\u206a"
+"""Next to the characters that no text holds."""
+
 _UNLIKE_SERIES = [
     ("a window more than cells allow", _series(count=869)),
     ("windows until the year 9001", _series(**{"from": "8900-01-01T00:00:00Z"}, length="P365D", count=101)),
@@ -238,6 +243,11 @@ _PROJECTIONS = [
 _LINE, _REVERSAL = "a\nb", "a\u202eb"
 _UNLIKE_A_SCHEMA = [
     ("a title of 201 characters", lambda d: d.update(title="x" * 201)),
+    ("a title of 201 characters beyond 16 bits", lambda d: d.update(title="\U0001d7d9" * 201)),
+    *(
+        (f"a title with U+{ord(mark):04X}", lambda d, mark=mark: d.update(title=f"a{mark}b"))
+        for mark in "\x00\x1f\x7f\x80\x9f\u061c\u200e\u200f\u2028\u202e\u2066\u2069"
+    ),
     ("a blank title", lambda d: d.update(title=" \u00a0")),
     ("a title of two lines", lambda d: d.update(title=_LINE)),
     ("a title that turns the reading direction", lambda d: d.update(title=_REVERSAL)),
@@ -255,6 +265,7 @@ _UNLIKE_A_SCHEMA = [
     ("bounds too near to each other", lambda d: d["features"][2].update(high=1e-200)),
     ("bounds too far from each other", lambda d: d["features"][2].update(high=1e200)),
     ("bins narrower than a double", lambda d: d["features"][1].update(low=2**52, high=2**52 + 8)),
+    ("bins narrower than a double below 0", lambda d: d["features"][1].update(low=-(2**53) - 10, high=-(2**53) + 20)),
     ("no time", lambda d: d.update(closes="yesterday")),
     ("a day that does not exist", lambda d: d.update(closes="2027-02-30T00:00:00Z")),
     ("an hour that does not exist", lambda d: d.update(closes="2027-02-03T24:00:00Z")),
@@ -277,6 +288,25 @@ _UNLIKE_A_SCHEMA = [
 def _own_projection(document):
     own = document["evaluation"]["model"]["projection"]
     return {key: value for key, value in own.items() if key != "features"}
+
+
+def _lossy(promised, scale, of="questions"):
+    """What a value loses, 2^53 / scale, is above the text of its epsilon or above the double, and not above both."""
+
+    def change(document):
+        document["questions"][3]["parameters"]["scale"] = str(scale)
+        document["questions"][3]["epsilon"] = promised if of == "questions" else 0.5
+        document["privacy"]["epsilon"] = 0.5 if of == "questions" else promised
+
+    return change
+
+
+_BETWEEN = [
+    ("a loss between the text of its epsilon and the double above it", _lossy(0.1, 90071992547409919)),
+    ("a loss between the double of its epsilon and the text above it", _lossy(0.3, 30023997515803307)),
+    ("answers between the text of the total and the double above it", _lossy(0.1, 90071992547409919, "privacy")),
+    ("answers between the double of the total and the text above it", _lossy(0.3, 30023997515803307, "privacy")),
+]
 
 
 def refused_documents(known):
@@ -342,6 +372,8 @@ def refused_documents(known):
         ("ordered", _ORDERS),
     ):
         yield from _invalid(json.loads(known[name].document), refused)
+    for name, value in _changed(json.loads(known["small-epsilon"].document), _BETWEEN):
+        yield name, as_text(value), None, LOSS
     value = json.loads(known["all"].document)
     value["privacy"]["epsilon"] = 3.2
     yield "answers that add up to more than the total", as_text(value), None, LOSS
