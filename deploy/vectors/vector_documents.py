@@ -47,6 +47,10 @@ _ALIKE = [
     ("nothing about an order", lambda d: d["features"][0].update(ordered=None)),
     ("defaults as null", lambda d: d.update(purpose=None, asks=None) or d["label"].update(weight=None)),
     ("no evaluation", lambda d: d.update(evaluation=None)),
+    *(
+        (f"closed at {time}", lambda d, time=time: d.update(closes=time))
+        for time in ("0001-01-01T00:00:00Z", "2028-02-29T23:59:59Z", "9999-12-31T23:59:59Z")
+    ),
     ("a title of 200 characters beyond 16 bits", lambda d: d.update(title="\U0001d7d9" * 200)),
     ("a title of characters next to those that none may hold", lambda d: d.update(title=f"a{_NEAR_MARKS}b")),
 ]
@@ -267,8 +271,14 @@ _UNLIKE_A_SCHEMA = [
     ("bins narrower than a double", lambda d: d["features"][1].update(low=2**52, high=2**52 + 8)),
     ("bins narrower than a double below 0", lambda d: d["features"][1].update(low=-(2**53) - 10, high=-(2**53) + 20)),
     ("no time", lambda d: d.update(closes="yesterday")),
-    ("a day that does not exist", lambda d: d.update(closes="2027-02-30T00:00:00Z")),
-    ("an hour that does not exist", lambda d: d.update(closes="2027-02-03T24:00:00Z")),
+    *(
+        (f"a time that does not exist: {time}", lambda d, time=time: d.update(closes=time))
+        for time in (
+            *("2027-02-30T00:00:00Z", "2027-02-29T00:00:00Z", "2027-02-03T24:00:00Z", "2027-02-03T23:60:00Z"),
+            *("2027-06-30T23:59:60Z", "2027-13-01T00:00:00Z", "2027-00-01T00:00:00Z", "0000-01-01T00:00:00Z"),
+            *("2027-01-01t00:00:00z", "+002027-01-01T00:00:00Z", "2027-01-01T00:00:00.000Z", "2027-1-1T00:00:00Z"),
+        )
+    ),
     ("a time of another zone", lambda d: d.update(closes="2027-01-01T00:00:00+01:00")),
     ("closed before it opens", lambda d: d.update(opens="2027-01-02T00:00:00Z", closes="2027-01-01T00:00:00Z")),
     *_UNLIKE_WINDOWS,
@@ -320,6 +330,7 @@ def refused_documents(known):
     yield "a key twice", text.replace('"version":1', '"version":1,"version":1'), None, INVALID
     yield "a key twice, deep inside", text.replace('"weight":2', '"weight":2,"weight":2', 1), None, INVALID
     yield "a number beyond a double", text.replace('"high":100', '"high":1e999'), None, INVALID
+    yield "a number beyond a double below 0", text.replace('"low":-1.5', '"low":-1e999'), None, INVALID
     yield "half a character", text.replace('"Vectors"', '"\\ud800"'), None, INVALID
     changes = [
         ("another version", INVALID, lambda d: d.update(version=2)),
@@ -329,6 +340,7 @@ def refused_documents(known):
         ("a class twice", INVALID, lambda d: d["label"].update(classes=["yes", "yes", "no"])),
         ("a value twice, an accent written in two ways", INVALID, lambda d: d["features"][0].update(values=TWICE)),
         ("a feature's name twice", INVALID, lambda d: d["features"][0].update(name="hours")),
+        ("a feature with the label's name", INVALID, lambda d: d["features"][0].update(name="class")),
         ("bounds the wrong way round", INVALID, lambda d: d["features"][2].update(low=200)),
         ("one bin", INVALID, lambda d: d["features"][1].update(bins=1)),
         ("an epsilon of 0", INVALID, lambda d: d["privacy"].update(epsilon=0)),

@@ -165,6 +165,42 @@ for (const aeads of [[AES, CHACHA], [CHACHA, AES], [AES]]) {
   });
 }
 
+test("a gateway to which nothing can be sealed, or that is written in a second way, is none", () => {
+  const { public: key } = KEY;
+  const point = (number) => Buffer.from(number.toString(16).padStart(64, "0"), "hex").reverse();
+  const raw = ({ id = 9, kem = [0, 32], point = key, pairs = [0, 1, 0, 1], length = pairs.length } = {}) =>
+    Buffer.from([id, ...kem, ...point, length >> 8, length & 255, ...pairs]);
+  const P = 2n ** 255n - 19n;
+  const ORDER_8 = 325606250916557431795983626356110631294008115727848805560023387167927233504n;
+  const ORDER_8_TOO = 39382357235489614581723060781553021112529911719440698176882885853963445705823n;
+  const right = [
+    raw(),
+    raw({ id: 0 }),
+    raw({ id: 255 }),
+    raw({ pairs: [0, 1, 0, 3, 0, 1, 0, 1] }),
+    raw({ point: point(9n) }),
+  ];
+  const wrong = [
+    ...[0n, 1n, P - 1n, P, P + 1n, 2n ** 255n, 2n ** 255n + 1n, ORDER_8, ORDER_8_TOO, ORDER_8 + 2n ** 255n].map(
+      (number) => raw({ point: point(number) }),
+    ),
+    raw({ kem: [0, 16] }),
+    raw({ pairs: [] }),
+    raw({ pairs: [0, 1, 0, 2] }),
+    raw({ pairs: [0, 3, 0, 1] }),
+    raw({ pairs: [0, 1, 0, 1, 0, 1, 0, 1] }),
+    raw({ pairs: [0, 1, 0, 1, 0, 1] }),
+    raw({ length: 8 }),
+    Buffer.concat([raw(), Buffer.from([0])]),
+    raw().subarray(1),
+  ].map((bytes) => bytes.toString("base64url"));
+  const text = raw().toString("base64url");
+  wrong.push(`${text}=`, `${text.slice(0, -1)}F`, ` ${text}`, `${text}\n`, "é", "");
+  const read = (key) => parseCampaign(changed({ gateway: { key } }, "de-onebit").document);
+  for (const one of right) assert.equal(read(one.toString("base64url")).gateway.key, one.toString("base64url"));
+  for (const one of wrong) assert.throws(() => read(one), { code: "invalid-document" }, one);
+});
+
 test("a gateway that takes ChaCha20Poly1305 alone is refused before anything is spent", async () => {
   const life = new Life(changed({ gateway: gatewayOf(CHACHA) }, "de-onebit"));
   const part = await life.start();

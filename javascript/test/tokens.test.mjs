@@ -103,6 +103,34 @@ test("the published vector of RFC 9474, appendix A.3, holds", async () => {
   assert.equal(raised(number(unhex(sig)), modulus), encoded);
 });
 
+test("an issuer whose name, key or number of tokens is none is refused", () => {
+  const read = (changes) => parseCampaign(changed({ issuer: { ...issuer, ...changes } }).document);
+  const key = (change) => {
+    const bytes = Buffer.from(issuer.key, "base64url");
+    change(bytes);
+    return { key: bytes.toString("base64url") };
+  };
+  const first = 81; // of the modulus
+  const right = [{}, { tokens: 1 }, { tokens: 1024 }, { key: `${issuer.key}==` }, { name: "a" }, { name: "a-b.c9.d" }];
+  const wrong = [
+    ...["", "A.b", "a..b", "-a.b", "a-.b", "a.b-", ".a", "a.", "a\n", `https://a`, "a".repeat(254)].map((name) => ({
+      name,
+    })),
+    ...[0, 1025, 1.5, "1", true].map((tokens) => ({ tokens })),
+    key((bytes) => (bytes[first] &= 0x7f)), // 2,047 bits
+    key((bytes) => (bytes[first] = 1)),
+    key((bytes) => (bytes[first + 255] ^= 1)), // even
+    key((bytes) => (bytes[bytes.length - 1] = 3)), // another exponent
+    key((bytes) => (bytes[20] ^= 1)),
+    { key: `${issuer.key}===` },
+    { key: ` ${issuer.key}` },
+    { key: issuer.key.slice(0, -4) },
+    { epoch: "P7D" },
+  ];
+  for (const one of right) assert.ok(read(one).issuer, JSON.stringify(one));
+  for (const one of wrong) assert.throws(() => read(one), { code: "invalid-document" }, JSON.stringify(one));
+});
+
 test("an app is told to obtain a token and then to contribute", async () => {
   const life = new Life();
   const requests = [];

@@ -300,10 +300,11 @@ def test_who_asks_for_two_ports_or_two_names_at_once_gets_the_answer_to_each(tra
     threads = [threading.Thread(target=ask, args=one) for one in questions.items()]
     for thread in threads:
         thread.start()
-    assert eventually(lambda: len(fresh._under_way) == 4)
+    at_once = eventually(lambda: len(fresh._under_way) == 4, 5)
     over.set()
     for thread in threads:
         thread.join()
+    assert at_once
     assert {place: found[place] for place in places} == {place: [(socket.AF_INET, place)] for place in places}
     assert found["a.example"] is None
     assert found["b.example"].host == "proxy.example"
