@@ -300,6 +300,10 @@ def _own_projection(document):
     return {key: value for key, value in own.items() if key != "features"}
 
 
+_BEYOND = str(((2**31 - 1 - 2**12) << 36) + 1)
+"""The least scale of which sixteen, and the unit of the finest grid, are no 32-bit integer; in units of 2^-40."""
+
+
 def _lossy(promised, scale, of="questions"):
     """What a value loses, 2^53 / scale, is above the text of its epsilon or above the double, and not above both."""
 
@@ -359,6 +363,7 @@ def refused_documents(known):
         ("no signal", PARAMETERS, lambda d: d["questions"][1]["parameters"].update(p="1")),
         ("a subset of everything", PARAMETERS, lambda d: d["questions"][1]["parameters"].update(w=12)),
         ("noise beyond 32 bits", PARAMETERS, lambda d: d["questions"][3]["parameters"].update(scale="9" * 30)),
+        ("noise a step beyond 32 bits", PARAMETERS, lambda d: d["questions"][3]["parameters"].update(scale=_BEYOND)),
         ("too fine a grid", PARAMETERS, lambda d: d["questions"][3]["parameters"].update(grid=13)),
         ("a question that costs nothing", LOSS, lambda d: d["questions"][1].update(epsilon=0)),
         ("a question that costs less than nothing", LOSS, lambda d: d["questions"][1].update(epsilon=-1)),

@@ -482,6 +482,50 @@ test("messages of RFC 9292, section 5", () => {
   assert.deepEqual([short.status, short.headers, text(short.body)], [200, [], "This content contains CRLF.\r\n"]);
 });
 
+test("a length is written in the fewest bytes, and a stranger sends 64 fields and no more", () => {
+  for (const [size, head] of [
+    [63, "3f"],
+    [64, "4040"],
+    [16_383, "7fff"],
+    [16_384, "80004000"],
+  ]) {
+    const written = hex(encodeRequest({ ...GET, authority: "a", path: "/", body: new Uint8Array(size) }));
+    assert.equal(written, `00034745540568747470730161012f00${head}${"00".repeat(size)}`);
+  }
+  const line = [1, 97, 1, 98];
+  for (const [count, taken] of [
+    [64, true],
+    [65, false],
+  ]) {
+    const lines = Array.from({ length: count }, () => line).flat();
+    const known = join([1, 0x40, 200], [64 | (lines.length >> 8), lines.length & 255], lines);
+    const chunked = join([3, 0x40, 200], lines, [0]);
+    for (const message of [known, chunked])
+      if (taken) assert.equal(decodeResponse(message).headers.length, count);
+      else assert.throws(() => decodeResponse(message), RangeError);
+  }
+});
+
+test("an answer without an end is read up to a limit, and is nobody's", async () => {
+  const life = new Life();
+  let read = 0;
+  life.gate.answer = () =>
+    new Response(
+      new ReadableStream({
+        pull(controller) {
+          read += 1 << 20;
+          if (read > 64 << 20) controller.error(new Error("it would have gone on"));
+          else controller.enqueue(new Uint8Array(1 << 20));
+        },
+      }),
+      OHTTP,
+    );
+  const part = await life.answered();
+  assert.equal(await life.delivered(), "on-its-way");
+  assert.equal((await part.status()).problem, "not-the-gateway");
+  assert.ok(read <= 20 << 20, String(read));
+});
+
 test("messages of every length, and where RFC 9292 lets them be cut", () => {
   for (const length of [0, 1, 63, 64, 16_383, 16_384, 70_000]) {
     const written = encodeRequest({ ...GET, headers: [["content-type", "x/y"]], body: new Uint8Array(length).fill(7) });

@@ -188,6 +188,30 @@ test("a request is the same bytes each time, and another for another device and 
   assert.ok(all.every((text) => text.length === 2 * 259 && text.startsWith(PUBLISHED.token_request.slice(0, 6))));
 });
 
+test("what is signed is of the ids in any order", () => {
+  const campaign = parseCampaign(ALL.document);
+  const ids = [3, 1, 2].map((byte) => new Uint8Array(16).fill(byte));
+  const signed = hex(tokenInput(campaign, ids));
+  assert.equal(hex(tokenInput(campaign, [...ids].reverse())), signed);
+  const nonce = createHash("sha256").update("ldp-bayes answer 1\n");
+  for (const byte of [1, 2, 3]) nonce.update(Buffer.alloc(16, byte));
+  assert.equal(signed.slice(4, 68), nonce.digest("hex"));
+});
+
+test("a signature that the modulus was added to is none", async () => {
+  const [campaign, n] = [parseCampaign(ONE.document), BigInt(`0x${PUBLISHED.n}`)];
+  let tried = 0;
+  for (let secret = 0; secret < 40; secret++) {
+    const { request, finish } = await tokenRequest(campaign, secretOf(secret));
+    const more = (BigInt(`0x${hex(sign(request))}`) + n).toString(16);
+    assert.ok(finish(sign(request)));
+    if (more.length > 512) continue;
+    assert.equal(finish(unhex(more.padStart(512, "0"))), undefined);
+    if (++tried === 3) return;
+  }
+  assert.fail("none was small enough");
+});
+
 test("an answer that is no signature is refused, and nothing is stored", async () => {
   const life = new Life();
   const part = await life.granted();
