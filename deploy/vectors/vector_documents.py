@@ -108,6 +108,10 @@ def _parameter(document, question, name, change):
     parameters[name] = change(parameters[name])
 
 
+def _named_like_the_label(document):
+    document["features"][0]["name"] = document["questions"][1]["feature"] = document["label"]["name"]
+
+
 def _missing_in_an_order(document):
     """As many cells as before: only the order is wrong."""
     feature = document["features"][0]
@@ -344,7 +348,7 @@ def refused_documents(known):
         ("a class twice", INVALID, lambda d: d["label"].update(classes=["yes", "yes", "no"])),
         ("a value twice, an accent written in two ways", INVALID, lambda d: d["features"][0].update(values=TWICE)),
         ("a feature's name twice", INVALID, lambda d: d["features"][0].update(name="hours")),
-        ("a feature with the label's name", INVALID, lambda d: d["features"][0].update(name="class")),
+        ("a feature with the label's name", INVALID, _named_like_the_label),
         ("bounds the wrong way round", INVALID, lambda d: d["features"][2].update(low=200)),
         ("one bin", INVALID, lambda d: d["features"][1].update(bins=1)),
         ("an epsilon of 0", INVALID, lambda d: d["privacy"].update(epsilon=0)),
@@ -389,6 +393,16 @@ def refused_documents(known):
         ("ordered", _ORDERS),
     ):
         yield from _invalid(json.loads(known[name].document), refused)
+    ((_, trained),) = _changed(
+        json.loads(known["evaluation"].document), [("", _of_model(lambda m: m.update(training=[9])))]
+    )
+    for number in ("1e999", "-1e999", "NaN"):
+        yield (
+            f"{number} where nobody reads it",
+            as_text(trained).replace('"training":[9]', f'"training":{{"n":{number}}}'),
+            None,
+            INVALID,
+        )
     for name, value in _changed(json.loads(known["small-epsilon"].document), _BETWEEN):
         yield name, as_text(value), None, LOSS
     value = json.loads(known["all"].document)

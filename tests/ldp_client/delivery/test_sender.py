@@ -142,8 +142,9 @@ def test_a_first_delay_is_drawn_once_and_survives_a_restart(join, tmp_path):
 
 def test_whether_anything_is_due_is_asked_before_any_report_is_read(join, server, monkeypatch):
     server.answer_with = lambda _: Answer(503, "overloaded", {"Retry-After": "60"})
-    device, _ = join(answered=True)
+    device, part = join(answered=True)
     assert not device.run_once(1)
+    assert part.status().next_try == 60.0
     monkeypatch.delattr(ldp_client.delivery.queue.Outbox, "front")
     assert isinstance(device.next_task(), Wait)
 
