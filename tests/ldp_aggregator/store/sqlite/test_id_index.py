@@ -369,8 +369,8 @@ async def test_after_a_commit_of_which_nobody_knows_the_tables_say_what_is_count
 
     @contextmanager
     def unheard(db):
-        with transaction(db):
-            yield
+        with transaction(db) as raw:
+            yield raw
         raise sqlite3.OperationalError("disk I/O error")
 
     with monkeypatch.context() as patch, suppress(StoreError, sqlite3.Error):
