@@ -220,7 +220,7 @@ def _written(epsilon: float) -> str:
     from fractions import Fraction
 
     thousands = -(-Fraction(epsilon) * 10_000 // 1)
-    return f"{float(Fraction(thousands, 10_000)):g}"
+    return f"{float(Fraction(thousands, 10_000)):.15g}"
 
 
 def _day(seconds: float) -> str:

@@ -299,3 +299,20 @@ def test_an_app_that_sends_itself_hands_over_what_came_and_sends_again_what_it_f
     task = again.next_task()
     again.on_result(task, gate.send(again.request(task), 1))
     assert joined.fate == "arrived"
+
+
+def test_of_two_answers_under_way_each_is_opened_by_what_sealed_its_own_request(gate, part, draft):
+    """An app that sends itself still waits for the one, which is withdrawn meanwhile, when the other leaves."""
+    other = Campaign.compile({**draft, "title": "another", "gateway": gateway().to_json()})
+    device, joined = part(answered=True)
+    _, second = part(device=device, of=other, answered=True)
+    parts = {one.id: one for one in (joined, second)}
+    early = device.next_task()
+    early_answer = gate.send(device.request(early), 1)
+    parts[early.place.campaign_id].withdraw(timeout=5)
+    late = device.next_task()
+    late_answer = gate.send(device.request(late), 1)
+    assert late.place != early.place
+    device.on_result(early, early_answer)
+    device.on_result(late, late_answer)
+    assert [one.fate for one in parts.values()] == ["arrived", "arrived"]
