@@ -19,8 +19,8 @@ from ldp_client.campaign import DeviceCampaign
 from ldp_client.classifier import Classifier
 from ldp_client.device import Device
 from ldp_client.errors import TransportError
-from ldp_client.ledger import plain
 from ldp_client.storage.contract import MEMORY
+from ldp_client.words import plain
 from ldp_protocols.command_line import FAILED, Groups, Parser, add_completion, add_version, run_command
 from ldp_protocols.errors import LdpError, RecordError
 

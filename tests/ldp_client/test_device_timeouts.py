@@ -63,7 +63,8 @@ CAMPAIGN_CALLS = {
     "obtain_token": (lambda part, seconds: part.obtain_token(bytes, timeout=seconds), BUSY),
     # The ledger's file is none of theirs.
     "fetch": (lambda part, seconds: part.fetch(timeout=seconds).id == part.id, True),
-    "problems": (lambda part, seconds: part.problems(RECORD, timeout=seconds), ()),
+    "preview": (lambda part, seconds: part.preview(RECORD, timeout=seconds).problems, ()),
+    "explained": (lambda part, seconds: part.explained(timeout=seconds).policy.key, "policy"),
     "classifier": (lambda part, seconds: part.classifier(timeout=seconds).predict(RECORD), "yes"),
 }
 CALLS = {DeviceCampaign: CAMPAIGN_CALLS, Device: DEVICE_CALLS, Classifier: {"fetch"}}
@@ -113,7 +114,7 @@ def test_no_call_waits_longer_than_its_timeout_for_a_cache_that_is_held(name, jo
     call, expected = CAMPAIGN_CALLS[name]
     with held(tmp_path / "device.db.cache"):
         end = returned(lambda: call(part, 5 * SHORT))
-    if name in {"contribute", "obtain_token", "problems"}:
+    if name in {"contribute", "explained", "obtain_token", "preview"}:
         assert isinstance(end, RefusedError)
         assert end.code == "not-fetched"
         assert part.receipt() is None

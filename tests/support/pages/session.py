@@ -170,7 +170,7 @@ class Session:
         port = self._forever[program]
         if program == "ldp-aggregator":
             return f"stop; {command} & server=$!; serving {self.operations}"
-        return f"{command} {'--port ' if program == 'ldp-client' else ''}{port} & ready {port}"
+        return f"{command} {'--port ' if program == 'ldp-relay' else ''}{port} & ready {port}"
 
     def _say(self, text):
         # A shell that has ended is told by what it printed.
