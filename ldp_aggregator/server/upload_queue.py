@@ -23,7 +23,16 @@ from ldp_aggregator.server.access import check_answer_token
 from ldp_aggregator.server.metrics import REPORT, Metrics
 from ldp_aggregator.server.problems import PROBLEMS, ProblemError, refused_by_store, retry_later
 from ldp_aggregator.service.settings import Limits
-from ldp_aggregator.store.contract import CONFLICTING, LOG, UNAVAILABLE, Counting, Outcome, StoreError, Submission, kind_of
+from ldp_aggregator.store.contract import (
+    CONFLICTING,
+    LOG,
+    UNAVAILABLE,
+    Counting,
+    Outcome,
+    StoreError,
+    Submission,
+    kind_of,
+)
 from ldp_protocols import Campaign, DocumentError, decode_upload
 from ldp_protocols.framing import ID_BYTES
 from ldp_protocols.wire import Block

@@ -104,21 +104,21 @@ async def test_what_cannot_be_looked_at_ends_no_housekeeping_and_who_says_that_i
     store, tmp_path, monkeypatch, error
 ):
     rounds = asyncio.Queue()
+    failing = iter([error])
 
     async def look(*_):
         rounds.put_nowait(None)
-        if rounds.qsize() == 1:
-            raise error
+        for failure in failing:
+            raise failure
         return {}
 
     monkeypatch.setattr(housekeeping, "observed", look)
     due = asyncio.Event()
     keeping = asyncio.create_task(keep(store, Metrics(), settings=Settings(data=tmp_path), due=due))
     for number in (1, 2, 3):
-        while rounds.qsize() < number:
-            await asyncio.sleep(0.001)
+        await asyncio.wait_for(rounds.get(), 20)
         await asyncio.sleep(0.03)
-        assert (rounds.qsize(), keeping.done()) == (number, False)
+        assert (rounds.empty(), keeping.done()) == (True, False), number
         due.set()
     keeping.cancel()
 
