@@ -411,14 +411,15 @@ class BackgroundDriver:
                 self._thread = None
 
     def later(self, name: str, work: Callable[[], object]) -> bool:
-        """Do ``work`` at a random moment within the first delay, in a thread of its own, whatever it raises; once where
-        the same name is asked for again before that. False where nothing is delivered in the background.
+        """Do ``work`` at a random moment within the policy's first delay, in a thread of its own, whatever it raises;
+        once where the same name is asked for again before that. False where nothing is delivered in the background.
         """
         with self._changed:
             if not self.running:
                 return False
             if name not in self._timers:
-                timer = threading.Timer(self._first_delay * jitter(), self._do, (name, work))
+                delay = min(self._first_delay, self._sender.policy.first_delay) * jitter()
+                timer = threading.Timer(delay, self._do, (name, work))
                 timer.daemon = True
                 try:
                     timer.start()
