@@ -12,6 +12,7 @@ from ldp_client.delivery.schedule import OnEvent, Send, Task
 from ldp_client.delivery.sender import BackgroundDriver, Sender
 from ldp_client.errors import StorageError, TransportError
 from ldp_client.ledger import Ledger, read_installation
+from ldp_client.log import SILENT, Log, Teller
 from ldp_client.network import SHARED_TRANSPORT
 from ldp_client.policy import CLOSE_TIMEOUT, DEFAULT_POLICY, STORAGE_WAIT, Policy
 from ldp_client.refusals import Caps, read_cap
@@ -62,6 +63,9 @@ class Device:
         with a gateway go by it, sealed. Without one, or without the extra ``ohttp``, such a campaign is refused.
     on_event
         Called with an :class:`ldp_client.Event` from whichever thread something happens in.
+    log
+        Called with an :class:`ldp_client.Step` for each step and each failure with its cause, such as
+        :func:`ldp_client.to_logging`; it is told nothing of a person.
     """
 
     def __init__(
@@ -76,6 +80,7 @@ class Device:
         headers: Headers | None = None,
         relay: str | None = None,
         on_event: OnEvent | None = None,
+        log: Log | None = None,
     ) -> None:
         from ldp_client.storage.location import open_cache, open_marker, open_storage
 
@@ -83,13 +88,15 @@ class Device:
         self._max_total_epsilon = read_cap("max_total_epsilon", max_total_epsilon)
         self._scope = ""
         ledger, cached = open_storage(storage), open_cache(storage)
-        transport, clock = transport or SHARED_TRANSPORT, SYSTEM_CLOCK if clock is None else clock
+        clock = SYSTEM_CLOCK if clock is None else clock
+        teller = SILENT if log is None else Teller(log, clock)
+        transport = teller.transport(transport or SHARED_TRANSPORT)
         if relay is not None:
             from ldp_client.network.transport import check_relay
 
             check_relay(relay, allow_plain_http=policy.allow_plain_http)
         permits = DevicePermits(ledger, transport, clock, policy, headers, relay)
-        sender = Sender(ledger, permits, clock=clock, policy=policy, on_event=on_event)
+        sender = Sender(ledger, permits, clock=clock, policy=policy, on_event=on_event, teller=teller)
         self._install = Install(
             storage=ledger,
             cached=cached,
@@ -100,6 +107,7 @@ class Device:
             coins=coins,
             policy=policy,
             permits=permits,
+            teller=teller,
             sender=sender,
             driver=BackgroundDriver(sender),
         )

@@ -20,6 +20,7 @@ from ldp_protocols.errors import LdpError
 
 if TYPE_CHECKING:
     from ldp_client.delivery.sender import BackgroundDriver, Sender
+    from ldp_client.log import Teller
     from ldp_client.network.aggregator import Aggregator, Headers
     from ldp_client.network.transport import Transport
     from ldp_client.policy import Policy
@@ -47,6 +48,7 @@ class Install:
     coins: Coins | None
     policy: Policy
     permits: DevicePermits
+    teller: Teller
     sender: Sender
     driver: BackgroundDriver
 
@@ -76,7 +78,7 @@ class Install:
         try:
             held = self.marker.holds(mark)
         except OSError as error:
-            raise StorageError(problem_of(error)) from None
+            raise StorageError(problem_of(error)) from error
         if not held:
             raise RefusedError(
                 "copied-storage",
@@ -93,7 +95,7 @@ class Install:
         try:
             self.marker.write(*(one for one in (before, mark) if one is not None))
         except OSError as error:
-            raise StorageError(problem_of(error)) from None
+            raise StorageError(problem_of(error)) from error
         transaction.put(MARK, pack(MARK, mark))
         return mark
 

@@ -148,7 +148,7 @@ def erase(install: Install, scope: str) -> None:
             try:
                 install.marker.delete()
             except OSError as error:
-                raise StorageError(problem_of(error)) from None
+                raise StorageError(problem_of(error)) from error
 
 
 def _clear(storage: Storage, scope: str) -> None:
