@@ -1,8 +1,7 @@
 """Estimates of the same thing from several questions, as one."""
 
-from types import SimpleNamespace
-
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest

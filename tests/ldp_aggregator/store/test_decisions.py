@@ -131,10 +131,13 @@ def test_who_was_refused_is_nobodys_crowd():
     assert (settled.counted, settled.vouched, settled.least_batch) == (3, 3, 6)
 
 
+SECOND = cell_report(cell_campaign(), 2).id
+
+
 @pytest.mark.parametrize(
     ("bar", "told"),
     [
-        ("campaign-closing", Outcome(duplicates=1, rejected=((cell_report(cell_campaign(), 2).id, "campaign-closing"),))),
+        ("campaign-closing", Outcome(duplicates=1, rejected=((SECOND, "campaign-closing"),))),
         ("clock-unsettled", Outcome(refused="clock-unsettled")),
     ],
 )
