@@ -217,7 +217,8 @@ async def test_a_campaign_of_which_the_store_did_not_know_is_settled_also_where_
 
 
 async def test_where_what_was_counted_cannot_be_put_it_stays_pending_until_it_can(store, folder, monkeypatch):
-    counts, put = archived(store, folder), Folder.put
+    """One file has them all, of which a part is refused: it is put anew, and not moved."""
+    counts, put = archived(store, folder, 1), Folder.put
     await count(counts, CELLS, [1, 2])
 
     def full(place, name, data):
@@ -230,9 +231,9 @@ async def test_where_what_was_counted_cannot_be_put_it_stays_pending_until_it_ca
         with pytest.raises(StoreError, match="no space"):
             await count(counts, CELLS, [(2, 9), 3, 4])
         for _ in range(2):
-            await archived(store, folder).recover([CELLS])
+            await archived(store, folder, 1).recover([CELLS])
     assert (await store.state(CELLS.id)).reports == 4
-    await archived(store, folder).recover([CELLS])
+    await archived(store, folder, 1).recover([CELLS])
     assert await agree(store, folder) == 4
 
 
