@@ -23,7 +23,16 @@ from ldp_aggregator.server.access import check_answer_token
 from ldp_aggregator.server.metrics import REPORT, Metrics
 from ldp_aggregator.server.problems import PROBLEMS, ProblemError, refused_by_store, retry_later
 from ldp_aggregator.service.settings import Limits
-from ldp_aggregator.store.contract import LOG, UNAVAILABLE, Counting, Outcome, StoreError, Submission, kind_of
+from ldp_aggregator.store.contract import (
+    CONFLICTING,
+    LOG,
+    UNAVAILABLE,
+    Counting,
+    Outcome,
+    StoreError,
+    Submission,
+    kind_of,
+)
 from ldp_protocols import Campaign, DocumentError, decode_upload
 from ldp_protocols.framing import ID_BYTES
 from ldp_protocols.wire import Block
@@ -110,12 +119,16 @@ def _crowd(submission: Submission) -> int:
 
 
 def answer_to(outcome: Outcome) -> bytes:
-    """The body of a 200: the reports that were not counted. Raises ProblemError where the whole upload was refused."""
+    """The body of a 200: the reports that no device can have sent. Raises ProblemError where the whole upload was
+    refused.
+
+    Whether an id is known, and with which answer, is the operator's to see: whoever could ask this port would learn
+    from it what the holder of a known id has answered.
+    """
     if outcome.refused is not None:
         raise refused_by_store(outcome.refused)
-    if not outcome.rejected:
-        return ALL_COUNTED
-    return json.dumps({"rejected": [[report.hex(), code] for report, code in outcome.rejected]}).encode()
+    rejected = [[report.hex(), code] for report, code in outcome.rejected if code != CONFLICTING]
+    return json.dumps({"rejected": rejected}).encode() if rejected else ALL_COUNTED
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,8 @@ def test_without_consent_nothing_is_drawn_or_sent_or_written_not_even_the_secret
     device, part = join(storage=tmp_path / "device.db", granted=False)
     assert part.fetch().title == campaign.title
     assert part.refusal() is None
-    part.problems(RECORD)
+    part.preview(RECORD, "yes")
+    part.explained()
     for ask in (device.ledger, device.status, part.status, part.receipt, device.export, device.sent):
         ask()
     with pytest.raises(ConsentError):
@@ -165,6 +166,18 @@ def test_a_full_queue_refuses_before_anything_is_drawn(join):
     with pytest.raises(StorageError):
         part.contribute(Untouchable(), "yes")
     assert part.receipt() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "least"), [("most_queued_reports", len), ("most_queued_bytes", lambda widths: sum(widths) + 4 * 32)]
+)
+def test_a_queue_has_room_for_all_the_answers_of_a_device_or_none_is_drawn(join, all_campaign, name, least):
+    widest = [max(question.mechanism.width for question in pool) for pool in all_campaign.pools]
+    _, part = join(of=all_campaign, limits={name: least(widest) - 1}, coins=ScriptedCoins(range(4)))
+    with pytest.raises(StorageError, match="queue"):
+        part.contribute(Untouchable(), "yes")
+    _, part = join(of=all_campaign, limits={name: least(widest)}, answered=True)
+    assert part.status().queued == 4
 
 
 @pytest.mark.parametrize("cap", [0, -1, float("inf"), float("nan"), "1", True, None])

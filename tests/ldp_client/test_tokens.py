@@ -11,7 +11,6 @@ from records import RECORD, Untouchable
 from ldp_client import ConsentError, RefusedError
 from ldp_client.draw import draw_questions
 from ldp_client.ledger import read_installation
-from ldp_client.relay import Relay
 from ldp_client.testing import Answer
 from ldp_client.tokens import finished_token, token_request
 from ldp_protocols import LdpError
@@ -135,6 +134,19 @@ def test_somebody_who_withdraws_while_the_issuer_answers_has_no_token(start):
     assert part.next_step().step == "nothing"
 
 
+def test_a_device_that_was_erased_and_agreed_anew_while_the_issuer_answers_keeps_no_token_of_before(start):
+    device, part = start(granted=True)
+
+    def issue(request):
+        device.erase()
+        part.grant()
+        return sign(request)
+
+    with pytest.raises(ConsentError):
+        part.obtain_token(issue)
+    assert part.next_step().step == "token"
+
+
 def test_a_retry_shows_the_same_token_with_the_same_bytes(start, server, shown, clock):
     server.answer_with = lambda number: Answer(503, "overloaded", commit=number == 0) if number < 2 else None
     device, part = start(granted=True)
@@ -179,12 +191,6 @@ def test_a_copy_of_what_is_kept_has_the_token_and_erasing_takes_it(start, campai
     assert device.export()["tokens"] == {campaign.id: token.hex()}
     device.erase()
     assert device.export()["tokens"] == {}
-
-
-def test_a_relay_that_mixes_in_the_clear_takes_no_part(server, campaign, tmp_path):
-    relay = Relay(server.url, campaign.id, storage=tmp_path / "relay.db")
-    with pytest.raises(LdpError, match="token"):
-        relay.campaign()
 
 
 def test_a_campaign_without_an_issuer_needs_none(server, draft, join, code_of):

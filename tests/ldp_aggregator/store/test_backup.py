@@ -10,6 +10,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from cells import cell_campaign, count, publish, submission
+from issuing import issuer
 from postgres import bare
 from power_cuts import Disk, lay_out
 
@@ -331,6 +332,24 @@ async def test_sealed_campaigns_are_merged_on_the_operators_word_only_and_that_i
     assert tally.n.tolist() == [51]
     assert state.life.sealed is not None
     assert (state.arrivals.overlap, state.arrivals.twice) == (0, 21)
+
+
+async def test_one_token_is_one_answer_in_a_sum_too(tmp_path, combine, shards):
+    """Five people show their tokens to both stores, which is five more answers than people; or nobody can tell."""
+    _, fill, read = shards
+    campaign = cell_campaign(issuer=issuer())
+    await fill("a", range(10), campaign=campaign)
+    await fill("b", [(number, 50 + number) for number in range(5)], campaign=campaign)
+    await fill("c", range(20, 30), campaign=campaign)
+    with pytest.raises(StoreError, match=r"5 of its answers are in both: .* count a person twice; .*fsck --archive"):
+        combine("a", "b", "sum")
+    assert list((tmp_path / "sum").iterdir()) == []
+    assert combine("a", "c", "both") == [Combined(campaign.id, 20)]
+    assert (await read("both", campaign))[0].n.tolist() == [20]
+    await fill("sealed", range(40, 45), campaign=campaign, close=True, seal=True)
+    for word in (False, True):
+        with pytest.raises(StoreError, match="sealed" if not word else "its ids are gone"):
+            combine("a", "sealed", "sum", assume_disjoint=word)
 
 
 async def test_how_reports_came_adds_up_when_stores_do(combine, shards):

@@ -47,12 +47,14 @@ async def test_a_campaign_is_served_as_stored_with_a_strong_tag(get, campaign):
     assert (await get(headers={"If-None-Match": '"other"'})).status == 200
 
 
-async def test_an_upload_is_counted_its_retry_is_a_success_and_only_failures_are_listed(server, campaign):
+async def test_an_upload_is_counted_and_what_is_listed_tells_nothing_of_known_ids(server, campaign):
     for _ in range(3):
         assert await server.upload(campaign, range(5)) == (200, {"rejected": []})
     bad, other = cell_report(campaign, 8, cell=64), cell_report(campaign, 1, cell=9)
-    rejected = [[bad.id.hex(), "index-out-of-range"], [other.id.hex(), "conflicting-report"]]
+    rejected = [[bad.id.hex(), "index-out-of-range"]]
     assert await server.upload(campaign, [bad, other, 5]) == (200, {"rejected": rejected})
+    for asked in ([cell_report(campaign, 1, cell=9)], [1], [5], [(5, 1)]):
+        assert await server.upload(campaign, asked) == (200, {"rejected": []})
     assert await cells_of(server.store, campaign, 10) == [1] * 6 + [0] * 4
 
 

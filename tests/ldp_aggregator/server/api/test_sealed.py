@@ -108,10 +108,11 @@ async def test_an_upload_is_opened_counted_and_answered_with_a_seal_of_one_lengt
     first = await ask(sealed(campaign, [3]))
     assert (first.status, first.body) == (200, b'{"rejected": []}')
     assert first.headers == (("content-type", "application/json"),)
-    conflicting = await ask(sealed(campaign, [(3, 4)]))
-    assert json.loads(conflicting.body)["rejected"][0][1] == "conflicting-report"
+    assert (await ask(sealed(campaign, [(3, 4)]))).body == b'{"rejected": []}'
+    impossible = await ask(sealed(campaign, [(6, 64)]))
+    assert json.loads(impossible.body)["rejected"][0][1] == "index-out-of-range"
     assert (await cells_of(server.store, campaign))[:5] == [0, 0, 0, 1, 0]
-    lengths = {len((await post(sealed(campaign, [one]).body)).content) for one in (3, (3, 4), 5)}
+    lengths = {len((await post(sealed(campaign, [one]).body)).content) for one in (3, (3, 4), 5, (6, 64))}
     refused = (sealed(campaign, b"x"), sealed(campaign, [6, 7]), sealed(campaign, [6], method="GET"))
     lengths |= {len((await post(one.body)).content) for one in refused}
     assert len(lengths) == 1, "a relay does not see who was refused"

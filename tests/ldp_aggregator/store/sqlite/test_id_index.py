@@ -6,6 +6,7 @@ import asyncio
 import random
 import sqlite3
 import threading
+from concurrent.futures import wait
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -299,8 +300,9 @@ async def test_a_stop_gives_a_merge_up_and_the_next_start_makes_it(opened, folde
             await count(store, CAMPAIGN, range(start, start + 50))
             if begun.is_set():
                 break
-            await asyncio.wrap_future(store._tidier._job.draft) if store._tidier._job else None
-        assert await asyncio.to_thread(begun.wait, 20)
+            if store._tidier._job:
+                await asyncio.to_thread(wait, [store._tidier._job.draft], 0.5)
+        assert begun.is_set()
         closing = asyncio.create_task(store.close())
         assert await asyncio.to_thread(store._tidier._stopping.wait, 20)
         go_on.set()
@@ -383,8 +385,8 @@ async def test_after_a_commit_of_which_nobody_knows_the_tables_say_what_is_count
 
     @contextmanager
     def unheard(db):
-        with transaction(db):
-            yield
+        with transaction(db) as raw:
+            yield raw
         raise sqlite3.OperationalError("disk I/O error")
 
     with monkeypatch.context() as patch, suppress(StoreError, sqlite3.Error):
