@@ -192,6 +192,22 @@ async def test_a_group_of_which_the_store_does_not_know_is_settled_before_the_ne
     assert await agree(store, folder) == 60
 
 
+@pytest.mark.parametrize("slots", [1, 16])
+async def test_of_two_campaigns_in_a_group_each_has_what_was_accepted_of_its_own_and_no_second_answer(
+    store, folder, slots
+):
+    """Every upload has something new in it, and something that is refused beside."""
+    other = await publish(store, 1024, title="other")
+    counts = archived(store, folder, slots)
+    await counts.count([numbered(range(5)), submission(other, range(3, 8))])
+    told = await counts.count(
+        [numbered([(1, 9), 10, 11]), submission(other, [20, (4, 9), 1]), numbered([12, (10, 9)]), numbered([0, 13])]
+    )
+    assert [(one.counted, len(one.rejected)) for one in told] == [(2, 1), (2, 1), (1, 1), (1, 0)]
+    assert await agree(store, folder) == 9
+    assert await agree(store, folder, other) == 7
+
+
 async def test_a_campaign_of_which_the_store_did_not_know_is_settled_also_where_its_reports_were_counted(
     store, folder, monkeypatch
 ):
