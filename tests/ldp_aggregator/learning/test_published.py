@@ -98,8 +98,9 @@ def test_what_is_told_of_several_losses_is_the_least_double_that_is_not_below_th
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_of_one_study_the_most_that_any_of_its_campaigns_costs_is_told_in_whatever_order_they_are_named(order):
-    asked = (3.0, "s"), (1.0, "s"), (2.0, "t")
-    losses = [compiled(epsilon, study=study, title=str(epsilon)) for epsilon, study in asked]
+    losses = [
+        compiled(epsilon, study=study, title=str(epsilon)) for epsilon, study in ((3.0, "s"), (1.0, "s"), (2.0, "t"))
+    ]
     assert studies_of(losses[::order]) == {"study s": 3.0, "study t": 2.0}
     alone = [published_guarantee(one, 1000, 5e-10) for one in losses]
     together = published_together([(one, 1000) for one in losses[::order]])

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 from cells import cell_campaign, publish, submission
-from raw_http import becomes
 
 from ldp_aggregator.archive.locations import open_place
 from ldp_aggregator.archive.recount import recount
@@ -117,7 +116,7 @@ async def test_what_cannot_be_looked_at_ends_no_housekeeping_and_who_says_that_i
     due = asyncio.Event()
     keeping = asyncio.create_task(keep(store, Metrics(), settings=Settings(data=tmp_path), due=due))
     for number in (1, 2, 3):
-        await becomes(rounds.qsize, number)
+        await asyncio.wait_for(rounds.get(), 20)
         await asyncio.sleep(0.03)
         assert (rounds.empty(), keeping.done()) == (True, False), number
         due.set()

@@ -51,5 +51,6 @@ def test_a_failure_is_told_by_its_code_and_only_a_refusal_in_its_own_words(error
     head, _, body = encode_problem(problem, close=True).partition(b"\r\n\r\n")
     told = json.loads(body)
     assert (told["code"], told["status"], told.get("detail", "")) == (code, PROBLEMS[code].status, detail)
-    lines = head.split(b"\r\n")
-    assert {b"Cache-Control: no-store", b"Connection: close", b"X-Content-Type-Options: nosniff"} <= set(lines)
+    assert {b"Cache-Control: no-store", b"Connection: close", b"X-Content-Type-Options: nosniff"} <= {
+        *head.split(b"\r\n")
+    }

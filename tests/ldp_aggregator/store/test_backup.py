@@ -445,7 +445,7 @@ async def test_what_either_store_deleted_comes_back_in_no_sum_and_what_the_other
     first, second = await opened("a"), await opened("b")
     gone = await publish(first, title="gone")
     both = await publish(first, title="deleted in one of them")
-    await publish(second, title="deleted in one of them")
+    assert await publish(second, title="deleted in one of them") == both
     await count(second, both, range(7))
     for one in (gone, both):
         await first.close_campaign(one.id)

@@ -340,8 +340,9 @@ async def test_a_batch_of_answers_to_several_questions_counts_in_whatever_order_
     asked = draft(values("u", "1", "2"), values("v", "1", "2"), gateway=gateway.to_json())
     campaign = Campaign.compile({**asked, "privacy": {"epsilon": 1.0, "discrete": "de"}})
     await server.store.create_campaign(campaign)
-    questions = enumerate([2, 0, 1, 2])
-    reports = [Report(question, cell_report(campaign, number).id, b"\0") for number, question in questions]
+    reports = [
+        Report(question, cell_report(campaign, number).id, b"\0") for number, question in enumerate([2, 0, 1, 2])
+    ]
     bodies = [sealed(campaign, encode_upload([one], campaign)).body for one in reports]
     assert len({len(body) for body in bodies}) == 1
     assert (await batch(bodies, **{"LDP-Relay-Batch": "4"})).json == {"taken": 4}
