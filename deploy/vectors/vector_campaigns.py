@@ -136,6 +136,7 @@ def evaluations(projection, numbers):
         "evaluation-chosen": asking(everything, privacy={"epsilon": 3.0, "discrete": "oue"}),
         "evaluation-right": asking(model(two, HOURS), weights=[1, 0], edges=[0]),
         "evaluation-score": asking(model(two), weights=[0, 7], edges=[-2, -1, 0, 1, 2, 3, 4]),
+        "evaluation-even": asking({**model(two), "prior": [0.5, 0.5]}, edges=[-1, 0, 1]),
         "evaluation-impossible": asking(model(two, *ONE_SURE), edges=[-3, 0, 1.25]),
         "evaluation-three": asking(model(LABEL, *THREE), LABEL, {"epsilon": 2.0, "discrete": "ss"}),
         "evaluation-projection": asking(projected, edges=[-1, 0, 1]) | {"features": [FEATURES[0], *numbers]},

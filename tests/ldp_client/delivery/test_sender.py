@@ -307,7 +307,40 @@ def test_close_gives_up_a_send_of_which_nothing_has_left_yet(make, eventually):
     assert connecting.wait(10)
     device.close(0.1)
     assert eventually(lambda: given_up == [True])
-    assert part.status().sent == 0
+    assert eventually(lambda: not device.status().running)
+    assert (part.status().sent, part.status().retries) == (0, 0), "what was given up is no try that failed"
+
+
+def test_who_wakes_the_thread_while_it_looks_has_it_look_again(eventually):
+    looks = []
+
+    class Looking:
+        policy = Policy()
+        used = False
+
+        def step(self, timeout, first_delay):
+            looks.append(first_delay)
+            if len(looks) < 3:
+                driver.wake()
+            return Idle()
+
+    driver = sender.BackgroundDriver(Looking())
+    driver.start(7.0)
+    assert eventually(lambda: looks == [7.0, 7.0, 7.0], 5)
+    driver.close(5)
+    assert not driver.running
+
+
+def test_a_queue_whose_reports_are_gone_is_put_away_and_stops_no_other(join, server, campaign, all_campaign):
+    storage = MemoryStorage()
+    device, part = join(storage=storage, answered=True)
+    with storage.transaction(write=True) as transaction:
+        for key, _ in transaction.items(f"outbox/{campaign.id}/"):
+            transaction.delete(key)
+    join(device=device, of=all_campaign, answered=True)
+    assert device.run_once(60)
+    assert (part.status().queued, device.scopes_waiting()) == (0, ())
+    assert server.counted(all_campaign.id) == 4
 
 
 def test_nothing_raised_inside_reaches_the_host(make, campaign, monkeypatch, eventually):

@@ -207,6 +207,7 @@ def test_the_fewest_devices_are_enough_and_fewer_are_not():
     devices = fewest_devices(campaign, 0.02)
     assert published(1.0, devices) <= 0.02 < published(1.0, devices * 98 // 100)
     assert fewest_devices(campaign, 1.0) == 1
+    assert fewest_devices(campaign, 1.0, colluding=10) == 11, "one beside those who collude"
     assert fewest_devices(campaign, 0.02, colluding=50_000) == pytest.approx(devices + 50_000, rel=2e-3)
 
 
