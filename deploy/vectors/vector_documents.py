@@ -288,6 +288,8 @@ _UNLIKE_A_SCHEMA = [
     ("a weight of a question and a half", lambda d: d["questions"][1].update(weight=1.5)),
     ("a weight as a text", lambda d: d["questions"][1].update(weight="1")),
     ("bounds too near to each other", lambda d: d["features"][2].update(high=1e-200)),
+    ("bounds a little too near to each other", lambda d: d["features"][2].update(high=9e-151)),
+    ("bounds a little too far from each other", lambda d: d["features"][2].update(high=1.1e150)),
     ("bounds too far from each other", lambda d: d["features"][2].update(high=1e200)),
     ("bins narrower than a double", lambda d: d["features"][1].update(low=2**52, high=2**52 + 8)),
     ("bins narrower than a double below 0", lambda d: d["features"][1].update(low=-(2**53) - 10, high=-(2**53) + 20)),
