@@ -12,17 +12,18 @@ from ldp_client.delivery.schedule import REPORT_OVERHEAD, Event, Place
 from ldp_client.delivery.status import Status, Withdrawal, campaign_status
 from ldp_client.errors import ConsentError, RefusedError, StorageError
 from ldp_client.ledger import Consent, Installation, Receipt, read_installation, write_installation
+from ldp_client.log import code_of, told
 from ldp_client.network.aggregator import Aggregator, Document, Standing
 from ldp_client.policy import ASKING_WAIT, CLOSE_TIMEOUT, CLOSING_GRACE, STORAGE_WAIT, Policy
 from ldp_client.refusals import NOT_YET, Caps, refusal
 from ldp_client.runtime import seconds_left, within
 from ldp_client.storage.contract import MARK, Transaction, pack
-from ldp_protocols.errors import LdpError
 
 if TYPE_CHECKING:
     from ldp_client.classifier import Classifier
     from ldp_client.delivery.install import Install
-    from ldp_client.problems import Problem
+    from ldp_client.preview import Preview
+    from ldp_client.words import Explanation
     from ldp_protocols import Campaign
     from ldp_protocols.document.model import Model
     from ldp_protocols.document.schema import Label
@@ -110,24 +111,25 @@ class DeviceCampaign:
         (:meth:`refusal` says when this device's window opens), or it cannot be told, or not be kept, at the moment:
         call it again at the next start.
         """
-        return self._step(lambda: None, timeout)
+        return self._step("next-step", lambda: None, timeout)
 
     def decide(self, agreed: bool, *, timeout: float = ASKING_WAIT) -> NextStep:
         """Take the person's answer to ``ask``, by :meth:`grant` or :meth:`withdraw`; returns the next step. Never
         raises: where the answer could not be kept, the reason says why, and the person is asked again.
         """
-        return self._step(self.grant if agreed else self.withdraw, timeout)
+        return self._step("decide", self.grant if agreed else self.withdraw, timeout)
 
-    def _step(self, first: Callable[[], object], timeout: float) -> NextStep:
-        problem = None
+    def _step(self, name: str, first: Callable[[], object], timeout: float) -> NextStep:
+        failure = None
         try:
             with within(timeout):
                 first()
                 step = self._next_step()
         except Exception as error:  # Whatever it is, it must not stop the app at every start.
-            problem = error.code if isinstance(error, LdpError) else "unexpected"
-            step = NextStep("nothing", problem)
-        self._install.sender.note(self._place, problem)
+            failure = error
+            step = NextStep("nothing", code_of(error))
+        self._install.sender.note(self._place, None if failure is None else step.reason)
+        self._install.teller.tell(name, self.id, step.reason or step.step, failure)
         return step
 
     def _next_step(self) -> NextStep:
@@ -162,17 +164,29 @@ class DeviceCampaign:
             with self._install.storage.transaction(write=False) as transaction:
                 return self._refusal(transaction, self._device(transaction), campaign)
 
-    def problems(self, record: Mapping[str, object], *, timeout: float = STORAGE_WAIT) -> tuple[Problem, ...]:
-        """Every unusable or undeclared value of a record, of all features, whatever question will be drawn; and names
-        that the campaign does not know. For tests and debug builds; nothing is stored or sent.
+    def preview(self, record: Mapping[str, object], label: object = None, *, timeout: float = STORAGE_WAIT) -> Preview:
+        """Tell what this campaign would ask of a record and what would be said, before anything is: of every question
+        the truth and the probability of each answer; and what is wrong with the record. For tests, debug builds and the
+        curious; nothing is drawn, stored or sent, and the document has to be at hand.
+
+        Raises RefusedError (``not-fetched``), and nothing for what the record holds.
+        """
+        from ldp_client.preview import preview_of
+
+        with within(timeout):
+            return preview_of(self._document.needed(), record, label)
+
+    def explained(self, *, timeout: float = STORAGE_WAIT) -> Explanation:
+        """Tell the person what the noise means, and a privacy policy what happens, in this campaign's numbers.
 
         Raises RefusedError (``not-fetched``).
         """
-        from ldp_client.problems import record_problems
+        from ldp_client.words import explained
 
         with within(timeout):
-            return record_problems(self._document.needed(), record)
+            return explained(self._document.needed(), self._url)
 
+    @told("classifier")
     def classifier(self, *, timeout: float = 30.0) -> Classifier:
         """The campaign's model as it stands now, or as it is stored where the server cannot be reached; checked to be
         about this campaign's label where the campaign is at hand.
@@ -196,6 +210,7 @@ class DeviceCampaign:
 
     # Consent
 
+    @told("grant")
     def grant(self, *, timeout: float = ASKING_WAIT) -> None:
         """The person has agreed to this campaign, and to sending the answer to this URL.
 
@@ -229,6 +244,7 @@ class DeviceCampaign:
             self._document.keep(campaign)
             self._standing.keep()
 
+    @told("obtain-token")
     def obtain_token(self, issue: Callable[[bytes], bytes], *, timeout: float = STORAGE_WAIT) -> None:
         """Have the campaign's issuer sign this device's token, which its answer shows; once the person has agreed, and
         best long before there is a record. The issuer sees who asks, and neither the token nor the answer.
@@ -256,6 +272,7 @@ class DeviceCampaign:
             with self._install.storage.transaction(write=True) as transaction:
                 transaction.put(key, pack(key, token))
 
+    @told("withdraw")
     def withdraw(self, *, timeout: float | None = None) -> Withdrawal:
         """The person no longer agrees, or never did: what is unsent is deleted, and no byte of it leaves after this has
         returned, now or after a restart; what has begun to leave is waited for until ``timeout`` (None: two seconds,
@@ -297,12 +314,13 @@ class DeviceCampaign:
 
     # Contributing
 
+    @told("contribute")
     def contribute(self, record: Mapping[str, object], label: object, *, timeout: float = STORAGE_WAIT) -> Receipt:
         """Answer the campaign, once. The report is on disk before this returns, and before it is first sent; the
         network is not used.
 
         A second call returns the first receipt and spends nothing, whatever the record now says. Values may be texts,
-        numbers of any kind, or missing (None, NaN, an absent key); :meth:`problems` tells which of them are unusable.
+        numbers of any kind, or missing (None, NaN, an absent key); :meth:`preview` tells which of them are unusable.
 
         Raises ConsentError, RefusedError (see :meth:`refusal`; ``not-fetched``: see :meth:`fetch`; ``token-missing``),
         RecordError for a label that is not declared or a record that is no mapping, and StorageError, also where
@@ -453,17 +471,14 @@ class DeviceCampaign:
         return self._standing.refusal() or own if own is None or own.code == NOT_YET else own
 
     def _hear(self, campaign: Campaign) -> None:
-        """Hear how the campaign stands, unless this device has answered it or never will. Where answers are sealed the
-        relay is asked: the aggregator would see the address that the relay hides.
-        """
-        relay = self._install.permits.relay if campaign.gateway else ""
-        if campaign.gateway and not relay:
+        """Hear how the campaign stands, unless this device has answered it or never will."""
+        if campaign.gateway and not self._install.permits.relay:
             return
         with self._install.storage.transaction(write=False) as transaction:
             device = self._device(transaction)
             if device.receipt(self.id) is not None or self._install.permits.asleep(transaction):
                 return
-        self._standing.hear(relay, keep=self._install.permits.consent(device, self._place) is not None)
+        self._standing.hear(keep=self._install.permits.consent(device, self._place) is not None)
 
 
 def _room_for(campaign: Campaign) -> tuple[int, int]:

@@ -52,12 +52,13 @@ SHORT_BYTES: Final = 16 << 10
 hand it to a thread costs as much as a part of that. Longer ones wait their turn there.
 """
 ANSWER_BYTES: Final = 2048
-"""Zeros fill every answer up to so many bytes, and it leaves a multiple of so many seconds after its request: a relay does
-not see whether a report was refused.
-"""
+"""Zeros fill every answer up to so many bytes: a relay does not see whether a report was refused."""
 ANSWER_SECONDS: Final = 0.1
+"""Nor when: an answer leaves a multiple of so many seconds after its request."""
 
-_ALL_COUNTED: Final = encode_response(BinaryResponse(200, (("content-type", JSON),), ALL_COUNTED), multiple=ANSWER_BYTES)
+_ALL_COUNTED: Final = encode_response(
+    BinaryResponse(200, (("content-type", JSON),), ALL_COUNTED), multiple=ANSWER_BYTES
+)
 """The answer that nearly everybody gets."""
 _MOST_REJECTED: Final = 25
 """Reports that an answer has room to name: only a client that is broken sends one that no device can have sent."""

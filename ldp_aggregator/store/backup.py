@@ -187,8 +187,8 @@ def combine_stores(
 
     Models and tokens are left behind: a model is trained anew, a token is made where it is used. A campaign that is
     closed or sealed in either store is so in the output, whose log begins with ``act``. Raises StoreError, and writes
-    nothing, where it cannot be told how many reports are in both unless ``assume_disjoint``, where answers of a campaign
-    with an issuer are or may be in both, where a node has two shares, and where a store is damaged.
+    nothing, where it cannot be told how many reports are in both unless ``assume_disjoint``, where answers of a
+    campaign with an issuer are or may be in both, where a node has two shares, and where a store is damaged.
     """
     for folder in (first, second):
         if not (folder / FILE_NAME).exists():

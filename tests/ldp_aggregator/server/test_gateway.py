@@ -12,8 +12,10 @@ import pytest
 
 from ldp_aggregator.server.gateway import GatewayKeys, SealedUpload
 from ldp_aggregator.server.problems import PROBLEMS, ProblemError
-from ldp_aggregator.service.signing import gateway_of
+from ldp_aggregator.service.settings import Settings
+from ldp_aggregator.service.signing import gateway_of, make_gateway_key
 from ldp_aggregator.store.contract import Outcome
+from ldp_protocols import LdpError
 from ldp_protocols.oblivious import decode_response
 
 SEED = bytes(32)
@@ -76,3 +78,20 @@ async def test_an_answer_leaves_tenths_of_a_second_after_its_request_whatever_it
     refused = partial(SealedUpload.refuse, problem=ProblemError("unknown-campaign"))
     for end, least in ((counted, 0.1), (refused, 0.1), (late, 0.2)):
         assert (await answered(end))[1] > least - 0.002
+
+
+def test_a_file_that_is_read_again_opens_with_its_keys_alone_and_a_wrong_one_changes_nothing(tmp_path):
+    path = tmp_path / "gateway.key"
+    path.touch(0o600)
+    first, second = (make_gateway_key(tmp_path / name) for name in ("first", "second"))
+    path.write_bytes((tmp_path / "first").read_bytes())
+    settings = Settings(gateway_key=path)
+    keys = GatewayKeys.of(settings)
+    assert (keys.lacks(first), keys.lacks(second)) == (False, True)
+    path.write_bytes((tmp_path / "second").read_bytes())
+    keys.read_again(settings)
+    assert (keys.lacks(first), keys.lacks(second)) == (True, False)
+    path.write_text("no key")
+    with pytest.raises(LdpError):
+        keys.read_again(settings)
+    assert (keys.lacks(first), keys.lacks(second)) == (True, False)

@@ -210,6 +210,22 @@ async def test_a_campaign_in_the_place_of_a_deleted_one_knows_none_of_its_ids(op
     assert await count(beside, other, range(20)) == Outcome(0, 20)
 
 
+@pytest.mark.parametrize("flushed", [False, True])
+async def test_two_campaigns_know_their_own_ids_alone_also_after_a_restart(opened, flushed):
+    store = await opened()
+    other = await publish(store, 4096, title="Others")
+    for campaign, numbers in ((CAMPAIGN, range(10)), (other, range(5, 20)), (CAMPAIGN, range(100, 110))):
+        await count(store, campaign, numbers)
+    if flushed:
+        await fill(store, range(200, 260))
+    await store.close()
+    store = await opened()
+    assert await count(store, CAMPAIGN, range(25)) == Outcome(15, 10)
+    assert await count(store, other, range(25)) == Outcome(10, 15)
+    assert await count(store, other, range(100, 110)) == Outcome(10, 0)
+    assert await count(store, CAMPAIGN, range(100, 110)) == Outcome(0, 10)
+
+
 def damage(path, place=4100):
     sound = path.read_bytes()
     path.write_bytes(sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :])

@@ -137,3 +137,18 @@ def test_a_check_notices_that_files_cannot_grow(path):
         return True
 
     assert holds_in_a_child(lambda: asyncio.run(notices()))
+
+
+async def test_where_nothing_can_be_written_no_campaign_is_to_blame_and_a_count_fails_as_a_beat_does(store):
+    campaign, other = await publish(store), await publish(store, title="Other")
+    store._writes.raw.execute("PRAGMA query_only = 1")
+    for attempt in (
+        store.count([submission(campaign, [1])]),
+        store.count([submission(campaign, [1]), submission(other, [1])]),
+        store.beat(),
+    ):
+        with pytest.raises(StoreError, match="readonly"):
+            await attempt
+    store._writes.raw.execute("PRAGMA query_only = 0")
+    for one in (campaign, other):
+        assert await count(store, one, [1]) == Outcome(counted=1)

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from records import RECORD
 
+from ldp_aggregator.relay import BATCH_HEADER, Mixing, Relay
 from ldp_client import MemoryStorage, StorageError, perturb
 from ldp_client.network.transport import Response
 from ldp_client.policy import DEFAULT_POLICY
-from ldp_client.relay import BATCH_HEADER, Mixing, Relay
 from ldp_protocols import Report, encode_upload
 
 CONFLICT = "conflicting-report"

@@ -4,7 +4,7 @@ import socketserver
 
 import pytest
 
-from ldp_client.relay.door import Door
+from ldp_aggregator.relay.door import Door
 
 
 @pytest.fixture
