@@ -64,6 +64,7 @@ def campaigns():
         for pair in PAIRS
     }
     drafts["small-epsilon"] = draft(privacy={"epsilon": 0.1, "discrete": "she", "continuous": "laplace"})
+    drafts["odd-epsilon"] = draft(privacy={"epsilon": 0.7, "discrete": "she", "continuous": "laplace"})
     drafts["all"] = draft(title="Alle Fragen – ja", privacy={"epsilon": 3.3, "answers": "all"}, study="s")
     drafts["wide"] = draft(
         label={"name": "class", "classes": ["yes", "no"], "weight": 0},

@@ -426,6 +426,9 @@ def refused_documents(known):
         )
     for name, value in _changed(json.loads(known["small-epsilon"].document), _BETWEEN):
         yield name, as_text(value), None, LOSS
+    value = json.loads(known["de-onebit"].document)
+    value["questions"][1]["parameters"] = value["questions"][0]["parameters"]
+    yield "the probability of fewer cells at a question of more", as_text(value), None, LOSS
     value = json.loads(known["all"].document)
     value["privacy"]["epsilon"] = 3.2
     yield "answers that add up to more than the total", as_text(value), None, LOSS

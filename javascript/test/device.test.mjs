@@ -555,3 +555,16 @@ test("probabilities of a record that is far from every class add up to one", () 
   const even = new Classifier(model).predictProba({ x: 0.5 });
   assert.ok(Math.abs(even.yes - 0.5) < 1e-9 && Math.abs(even.yes + even.no - 1) < 1e-12);
 });
+
+test("before somebody agrees a model is used and nothing is written, and of one that is stored the newest is kept", async () => {
+  const [server, texts] = [aggregator(), new Map()];
+  const { model } = models["de-onebit"];
+  server.models.set(ONE, model);
+  const part = deviceOn(memoryStorage(texts), server).campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
+  await part.classifier();
+  assert.deepEqual([...texts], []);
+  await part.grant();
+  await part.classifier();
+  await part.renewing;
+  assert.ok([...texts.values()].includes(model));
+});

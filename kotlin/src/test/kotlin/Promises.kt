@@ -406,6 +406,15 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             equal(device(place).runOnce(), true)
             equal(device(place).sent().map { it.at to it.reply }, listOf(first to "arrived"))
         }
+        promise("what is due when the upload of another ends gets a moment anew, and what is due later keeps its own") { _ ->
+            val due = Entry(
+                Consent(url, grantedAt = 1), Receipt("", "", null, 1.0, listOf(0), 0, url, Fate.ON_ITS_WAY),
+                listOf(Kept("00".repeat(16), 0, "", "00")), due = now,
+            )
+            val state = State(campaigns = mapOf("sent" to due, "due" to due, "later" to due.copy(due = now + 1)))
+            val after = state.answered(Batch("sent", url, due.reports, 0), yes, now, Policy(), 0.5).campaigns
+            equal(after.getValue("due").due to after.getValue("later").due, null to now + 1)
+        }
         promise("a yes to another address takes the place of the first, and is asked for anew at that one") { place ->
             val other = device(place).campaign("$url/other", id, maxEpsilon = 4.0)
             other.load(plain.document)
