@@ -14,7 +14,7 @@
 # make manifests   checks deploy/kubernetes against the schemas of its API, and deploy/prometheus with promtool, which fires every alert
 # make image   the container image, where something that builds images is running; otherwise it says that there is none
 # make javascript   builds and tests the npm package in Node, and holds it to its sizes
-# make kotlin   builds and tests the Kotlin client on a Java that is here; the compiler comes from the package index
+# make kotlin   lints, builds and tests the Kotlin client on a JDK that is here; the compiler comes from the package index, ktlint from npm
 # make swift    builds and tests the Swift client; the compiler is that of Debian 13, from the mirror that apt is set to
 # make browsers     its tests in Chromium and Firefox, against a real aggregator
 # make browser the tests of pages in a headless Chromium (Debian: chromium, chromium-driver), with axe-core from npm
@@ -186,10 +186,14 @@ javascript: $(JAVASCRIPT)
 	@cmp -s javascript/dist/$(BUNDLE) $(SERVED) || { cp javascript/dist/$(BUNDLE) $(SERVED); \
 	  echo "$(SERVED) was older than the package: it is built anew, commit it and run this again"; exit 1; }
 
-kotlin: $(INSTALLED)
-	$(BIN)/python kotlin/build.py
-	$(BIN)/python $(PYTEST) 20 tests/phones -k kotlin
+# Lint, vectors, promises and the app in Java need no Python package; what is held beside Python needs `make setup`.
+kotlin:
+	$(PYTHON) kotlin/toolchain.py lint
+	$(PYTHON) kotlin/build.py check
+ifneq ($(wildcard $(INSTALLED)),)
+	$(BIN)/python $(PYTEST) 24 tests/phones -k kotlin
 	$(BIN)/python benchmarks/phones.py kotlin
+endif
 
 swift: $(INSTALLED)
 	$(BIN)/python swift/build.py

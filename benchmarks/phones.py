@@ -47,7 +47,7 @@ def kotlin() -> None:
     jar = KOTLIN / "ldp-bayes-client.jar"
     print(f"Kotlin: {jar.stat().st_size:,} bytes of jar", flush=True)
     path = os.pathsep.join(map(str, KOTLIN.glob("*.jar")))
-    subprocess.run(["java", "-cp", path, "ldpbayes.MainKt", "speed", DOCUMENTS], check=True)
+    subprocess.run(["java", "-cp", path, "org.example.ldpbayes.MainKt", "speed", DOCUMENTS], check=True)
 
 
 def swift() -> None:

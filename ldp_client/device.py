@@ -58,8 +58,9 @@ class Device:
     headers
         Called with the body of every upload; what it returns (a token, an attestation) goes along.
     relay
-        The address of an Oblivious HTTP relay (RFC 9458), by which uploads to campaigns with a gateway go, sealed; it
-        is somebody else's than the aggregator. Without one, or without the extra ``ohttp``, such a campaign is refused.
+        The address of an Oblivious HTTP relay (RFC 9458), on another host than any aggregator's, and somebody else's.
+        Documents, models, directories and standings are fetched from it, beside that address, and uploads to campaigns
+        with a gateway go by it, sealed. Without one, or without the extra ``ohttp``, such a campaign is refused.
     on_event
         Called with an :class:`ldp_client.Event` from whichever thread something happens in.
     log
@@ -136,7 +137,8 @@ class Device:
 
         ``url`` is the aggregator's base URL: https, or plain http on loopback. ``max_epsilon`` is a hard cap on the
         privacy loss in this campaign; ``publisher`` the public key that has to have signed campaign and model (of
-        several, one of them), None believes the server. Raises LdpError for what is none.
+        several, one of them), None believes the server. Raises LdpError for what is none, and where the device's relay
+        is on the aggregator's host.
         """
         from ldp_client.campaign import DeviceCampaign
 
@@ -220,7 +222,10 @@ class Device:
 
     def start(self, *, first_delay: float | None = None) -> None:
         """Deliver from a background thread for all campaigns and scopes; ``first_delay`` None takes the policy's."""
-        self._install.driver.start(self.policy.first_delay if first_delay is None else first_delay)
+        if first_delay is None:
+            policy = self.policy
+            first_delay = policy.relayed_first_delay if self._install.permits.relay else policy.first_delay
+        self._install.driver.start(first_delay)
 
     def run_once(self, timeout: float, *, first_delay: float = 0.0, stop: Callable[[], bool] = lambda: False) -> bool:
         """Deliver within ``timeout`` seconds, in the calling thread; True when nothing is left to send. Never raises.

@@ -9,18 +9,19 @@ import androidx.work.PeriodicWorkRequestBuilder
 import androidx.work.WorkManager
 import androidx.work.Worker
 import androidx.work.WorkerParameters
+import org.example.ldpbayes.Device
 import java.io.File
 import java.util.concurrent.TimeUnit
 import kotlin.time.Duration.Companion.minutes
-import ldpbayes.Device
 
 /** The app's device. noBackupFilesDir is in no backup: a restored device would not know what it has answered since. */
 fun deviceOf(context: Context) = Device(File(context.noBackupFilesDir, "ldp-bayes"), maxTotalEpsilon = 4.0)
 
 class DeliveryWorker(context: Context, parameters: WorkerParameters) : Worker(context, parameters) {
-    // A first try waits a random time below ten minutes, so that its moment says little; WorkManager gives a worker ten minutes.
+    // WorkManager gives a worker ten minutes. A first try waits a random time below five of them, so that its moment says little, and
+    // is made before this returns.
     override fun doWork(): Result =
-        if (deviceOf(applicationContext).runOnce(timeout = 2.minutes, firstDelay = 10.minutes)) Result.success() else Result.retry()
+        if (deviceOf(applicationContext).runOnce(timeout = 8.minutes, firstDelay = 5.minutes)) Result.success() else Result.retry()
 }
 
 fun scheduleDelivery(context: Context) {

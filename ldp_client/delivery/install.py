@@ -55,13 +55,14 @@ class Install:
     def aggregator(self, url: str, campaign_id: str, publisher: str | Collection[str] | None) -> Aggregator:
         """The aggregator of a campaign, checked by ``publisher`` unless that is None. Raises LdpError."""
         where = (url, campaign_id, self.transport, self.clock, self.policy)
+        relay = self.permits.relay or None
         if publisher is None:
             from ldp_client.network.aggregator import Aggregator
 
-            return Aggregator(*where)
+            return Aggregator(*where, relay=relay)
         from ldp_client.network.publisher import SignedAggregator
 
-        return SignedAggregator(*where, keys=publisher, storage=self.storage)
+        return SignedAggregator(*where, keys=publisher, storage=self.storage, relay=relay)
 
     def check_room(self) -> None:
         """Raises StorageError where the storage could not keep what a person decides, as far as it can tell."""

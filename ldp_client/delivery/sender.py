@@ -422,14 +422,14 @@ class BackgroundDriver:
                 self._thread = None
 
     def later(self, name: str, work: Callable[[], object]) -> bool:
-        """Do ``work`` in a thread of its own, whatever it raises: at a random moment within the first delay, or at once
-        where nothing is delivered in the background; once where the same name is asked for again before its end. False
-        where there is no thread for it.
+        """Do ``work`` in a thread of its own, whatever it raises: at a random moment within the policy's first delay, or
+        at once where nothing is delivered in the background; once where the same name is asked for again before its
+        end. False where there is no thread for it.
         """
         with self._changed:
             if name not in self._timers:
-                delay = self._first_delay * jitter() if self.running else 0.0
-                timer = threading.Timer(delay, self._do, (name, work))
+                longest = min(self._first_delay, self._sender.policy.first_delay) if self.running else 0.0
+                timer = threading.Timer(longest * jitter(), self._do, (name, work))
                 timer.daemon = True
                 try:
                     timer.start()

@@ -4,7 +4,7 @@ import BackgroundTasks
 import Foundation
 import LdpBayes
 
-let deliveryTask = "org.example.app.ldp-bayes" // also in Info.plist, BGTaskSchedulerPermittedIdentifiers
+let deliveryTask = "org.example.app.ldp-bayes"  // also in Info.plist, BGTaskSchedulerPermittedIdentifiers
 
 /// The app's device. Its folder is in no backup: a restored device would not know what it has answered since. It is in the app's own
 /// container: the system ends an app that is suspended with a lock in a shared one.

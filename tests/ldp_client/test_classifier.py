@@ -121,6 +121,15 @@ def test_there_may_be_no_model_yet_a_stored_one_serves_offline_and_a_new_one_rep
         Classifier.fetch(NOWHERE, campaign.id, timeout=0.1)
 
 
+def test_a_model_that_was_taken_back_is_none_though_it_is_stored(server, campaign, model, tmp_path):
+    server.publish_model(campaign.id, model)
+    Classifier.fetch(server.url, campaign.id, storage=tmp_path / "models")
+    server._models.clear()
+    with pytest.raises(TransportError) as refused:
+        Classifier.fetch(server.url, campaign.id, storage=tmp_path / "models")
+    assert refused.value.code == "no-model"
+
+
 @pytest.mark.parametrize("bad", ["{}", "not json", '{"version": 1, "kind": "forest"}'])
 def test_a_bad_model_never_replaces_a_good_one(server, campaign, model, tmp_path, bad):
     server.publish_model(campaign.id, bad)

@@ -26,7 +26,8 @@ extension DeviceCampaign {
     public func fetch(timeout: TimeInterval = 5) async throws -> Campaign { try await awaited { try self.fetch(timeout: timeout) } }
     /// Without blocking.
     public func grant(timeout: TimeInterval = 5) async throws { try await awaited { try self.grant(timeout: timeout) } }
-    /** Without blocking. */ public func withdraw() async throws -> Withdrawal { try await awaited { try self.withdraw() } }
+    /// Without blocking.
+    public func withdraw() async throws -> Withdrawal { try await awaited { try self.withdraw() } }
     /// Without blocking.
     public func classifier(timeout: TimeInterval = 5) async throws -> Classifier {
         try await awaited { try self.classifier(timeout: timeout) }

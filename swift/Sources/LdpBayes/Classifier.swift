@@ -4,7 +4,10 @@ private let (largestVariance, mostEdges) = (1e300, 7)
 
 /// P(value | class) of one feature.
 struct Likelihood {
-    enum Form { case table([[Double]]), gaussian(Numbers, mean: [Double], variance: [Double]) }
+    enum Form {
+        case table([[Double]])
+        case gaussian(Numbers, mean: [Double], variance: [Double])
+    }
     let feature: Feature, form: Form
     /// ln P(value | class) by class, nil for a value that takes no part.
     func logarithms(_ value: Meaning) -> [Double]? {
@@ -37,7 +40,8 @@ func best(_ scores: [Double]) -> Int { scores.indices.reduce(0) { scores[$1] > s
 /// Classifies records on the device with a published model. A feature without a usable value does not take part.
 public struct Classifier {
     let model: Model
-    /** The classes, in the order of the label. */ public var classes: [String] { model.label.classes }
+    /// The classes, in the order of the label.
+    public var classes: [String] { model.label.classes }
     /// The classifier of a model document, whose label is this one where it is known. Throws ``LdpError`` `invalid-model`.
     public init(model document: Data, of label: Label? = nil) throws {
         model = try refused(as: "invalid-model") { try Fields.read(Json(document), "") { try Model($0, label, declared: nil) } }
@@ -77,7 +81,8 @@ struct Evaluation {
 }
 
 private enum ModelKind: String, CaseIterable { case naiveBayes = "naive-bayes" }
-/** The kind of a model's feature that is asked as moments. */ private let gaussian = "gaussian"
+/// The kind of a model's feature that is asked as moments.
+private let gaussian = "gaussian"
 
 extension Model {
     /// A model: of the campaign's `label`, where that is known, and about nothing but the `declared` features, where they are.

@@ -1,4 +1,5 @@
 import Foundation
+
 #if canImport(Security)
 import Security
 #endif
@@ -7,7 +8,8 @@ import Security
 /// `protocols/vectors/README.md`.
 public struct Coins {
     private let word: () throws -> UInt64
-    /** Coins of independent words, uniform on [0, 2^64). */ public init(word: @escaping () throws -> UInt64) { self.word = word }
+    /// Coins of independent words, uniform on [0, 2^64).
+    public init(word: @escaping () throws -> UInt64) { self.word = word }
     /// The platform's words, drawn in blocks of 64; what is left of a block is dropped with the coins.
     public static func system() -> Coins {
         var block: ArraySlice<UInt8> = []
@@ -26,7 +28,8 @@ public struct Coins {
         }
     }
     private static func firstWord(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) } }
-    /** True with probability `probability` / 2^64. */ func bernoulli(_ probability: UInt64) throws -> Bool { try word() < probability }
+    /// True with probability `probability` / 2^64.
+    func bernoulli(_ probability: UInt64) throws -> Bool { try word() < probability }
     /// True with probability (1 + v) / 2, v being a quantity in units of 2^-52.
     func sign(_ v: Int64) throws -> Bool { try Int64(word() >> 11) < v + unit }
     /// Uniform in [0, bound), by rejection, never by modulo; 1 takes no word.

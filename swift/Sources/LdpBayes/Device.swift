@@ -98,7 +98,10 @@ final class Guarded<Value> {
     private let lock = NSLock()
     private var guarded: Value
     init(_ value: Value) { guarded = value }
-    var value: Value { get { change { $0 } } set { change { $0 = newValue } } }
+    var value: Value {
+        get { change { $0 } }
+        set { change { $0 = newValue } }
+    }
     func change<T>(_ change: (inout Value) throws -> T) rethrows -> T {
         lock.lock()
         defer { lock.unlock() }
@@ -106,16 +109,20 @@ final class Guarded<Value> {
     }
 }
 
-/** Seconds on a clock that nobody sets. */ func monotonic() -> TimeInterval { TimeInterval(DispatchTime.now().uptimeNanoseconds) / 1e9 }
+/// Seconds on a clock that nobody sets.
+func monotonic() -> TimeInterval { TimeInterval(DispatchTime.now().uptimeNanoseconds) / 1e9 }
 
 /// What the campaigns of a device share: its storage, its state in it, and one sender for all of them.
 struct Install {
     let storage: any Storage, maxTotalEpsilon: Double, network: Network, policy: Policy, clock: () -> Date
-    /** Told of whatever there may be to send. */ let woken = DispatchSemaphore(value: 0)
+    /// Told of whatever there may be to send.
+    let woken = DispatchSemaphore(value: 0)
     private static let device = "device"
-    /** To the millisecond, as it is stored. */ func now() -> Date { Date(milliseconds: clock().milliseconds) }
+    /// To the millisecond, as it is stored.
+    func now() -> Date { Date(milliseconds: clock().milliseconds) }
     func state() throws -> State { try State(stored: try storage.read(Install.device)) }
-    /** Whether somebody has decided anything yet. */ func exists() throws -> Bool { try storage.read(Install.device) != nil }
+    /// Whether somebody has decided anything yet.
+    func exists() throws -> Bool { try storage.read(Install.device) != nil }
     /// Changes the state in one transaction.
     func change<T>(_ change: (inout State) throws -> T) throws -> T {
         var result: T?
@@ -149,5 +156,6 @@ struct Install {
             return 0
         }
     }
-    /** From [0, 1). */ private func jitter() throws -> Double { try randomBytes(4).reduce(0) { ($0 + Double($1)) / 256 } }
+    /// From [0, 1).
+    private func jitter() throws -> Double { try randomBytes(4).reduce(0) { ($0 + Double($1)) / 256 } }
 }

@@ -1,13 +1,15 @@
 import Foundation
 
-/** A person may agree all the same. */ private let agreeable: Set<Refusal> = [.otherRecipient, .windowNotOpen]
+/// A person may agree all the same.
+private let agreeable: Set<Refusal> = [.otherRecipient, .windowNotOpen]
 
 /// What an app has to do now.
 public enum NextStep {
     /// Show the person title, purpose and `realisedEpsilon`, and `decide` by what they say. The reason is `other-recipient` where they have
     /// agreed to another address.
     case ask(Campaign, reason: String? = nil)
-    /** The person has agreed, and no answer is given yet; in a series, this device's window is open. */ case contribute
+    /// The person has agreed, and no answer is given yet; in a series, this device's window is open.
+    case contribute
     /// `answered`, `declined`, or the code of what stands against answering: of a ``Refusal``, of the storage, of the network, of a document
     /// that is none, `issuer-unsupported`, `no-signatures`; `unexpected` for an error that is none of this library's.
     case nothing(reason: String)
@@ -15,8 +17,10 @@ public enum NextStep {
 
 /// What became of a call of `contribute`.
 public enum Contribution: Equatable {
-    /** The answer is on disk, from now on or already, and is sent once. */ case answered(Receipt)
-    /** The device does not answer; nothing was drawn and nothing spent. */ case refused(Refusal)
+    /// The answer is on disk, from now on or already, and is sent once.
+    case answered(Receipt)
+    /// The device does not answer; nothing was drawn and nothing spent.
+    case refused(Refusal)
 }
 
 /// What a withdrawal could do: reports deleted, how many of them may arrive all the same, and the loss given back.
@@ -24,17 +28,23 @@ public struct Withdrawal: Equatable { public let deleted: Int, onItsWay: Int, re
 
 /// What happened so far in one campaign.
 public struct Status: Equatable {
-    /** Whether the person agrees, nil until somebody decided; what became of the contribution. */ public let consent: Bool?, fate: Fate?
-    /** Reports that wait; reports that the server says it has; tries that failed. */ public let queued: Int, sent: Int, retries: Int
-    /** Reports that left the queue otherwise, by reason. */ public let dropped: [String: Int]
-    /** When the next try is due; the code of the last failure. */ public let nextTry: Date?, problem: String?
+    /// Whether the person agrees, nil until somebody decided; what became of the contribution.
+    public let consent: Bool?, fate: Fate?
+    /// Reports that wait; reports that the server says it has; tries that failed.
+    public let queued: Int, sent: Int, retries: Int
+    /// Reports that left the queue otherwise, by reason.
+    public let dropped: [String: Int]
+    /// When the next try is due; the code of the last failure.
+    public let nextTry: Date?, problem: String?
 }
 
 /// One campaign, as one device sees it. Safe with any number of threads and processes; every call blocks.
 public final class DeviceCampaign {
-    /** The campaign's id. */ public let id: String
+    /// The campaign's id.
+    public let id: String
     private let install: Install, url: String, maxEpsilon: Double, signed: Signed?, standing: Standing, known = Guarded<Campaign?>(nil)
-    /** The newest model of this life. */ private let model = Guarded<Data?>(nil)
+    /// The newest model of this life.
+    private let model = Guarded<Data?>(nil)
     private let isRenewing = Guarded(false)
     init(_ install: Install, url: String, id: String, maxEpsilon: Double, _ publisher: Publisher?) {
         (self.install, self.url, self.id, self.maxEpsilon) = (install, url, id, maxEpsilon)
@@ -104,7 +114,7 @@ public final class DeviceCampaign {
     private func grant(_ until: Deadline) throws {
         let campaign = try fetch(until)
         if let refusal = try refusal(until), !agreeable.contains(refusal) { throw LdpError.refused(refusal) }
-        try until.check() // nothing is stored for who was told that it was too late
+        try until.check()  // nothing is stored for who was told that it was too late
         try install.storage.change(stored) { _ in campaign.document }
         try signed?.keep()
         standing.keep()
@@ -134,7 +144,8 @@ public final class DeviceCampaign {
         let mayArrive = try hasBegun && receipt()?.fate != .arrived
         return Withdrawal(deleted: deleted, onItsWay: mayArrive ? deleted : 0, refunded: refunded)
     }
-    /** Whether the person agrees. */ public func consented() throws -> Bool { try entry()?.consent.isGiven ?? false }
+    /// Whether the person agrees.
+    public func consented() throws -> Bool { try entry()?.consent.isGiven ?? false }
     /// Answers the campaign, once: a second call returns the first receipt, whatever the record now says. The ledger's debit, the
     /// answer and its place in the queue are on disk before this returns and before anything is sent; the network is not used.
     /// Throws ``LdpError``, and nothing was then spent: `consent-missing`, `not-fetched`, `undeclared-label`, `no-randomness`, and what
@@ -151,7 +162,8 @@ public final class DeviceCampaign {
         install.woken.signal()
         return made
     }
-    /** What this device has contributed. */ public func receipt() throws -> Receipt? { try entry()?.receipt }
+    /// What this device has contributed.
+    public func receipt() throws -> Receipt? { try entry()?.receipt }
     /// What happened so far.
     public func status() throws -> Status {
         let entry = try entry()

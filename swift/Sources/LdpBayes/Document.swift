@@ -7,14 +7,20 @@ public enum Asks: String, CaseIterable { case model, moments, score }
 /// wrote, ``Authored``, for its own.
 @dynamicMemberLookup
 public struct Campaign {
-    /** SHA-256 of the document's bytes, base64url. */ public let id: String
-    /** The document itself. */ public let document: Data
-    /** What a device may be asked. */ public let questions: [Question]
-    /** An upper bound of what one device loses, recomputed and rounded up. */ public let realisedEpsilon: Double
+    /// SHA-256 of the document's bytes, base64url.
+    public let id: String
+    /// The document itself.
+    public let document: Data
+    /// What a device may be asked.
+    public let questions: [Question]
+    /// An upper bound of what one device loses, recomputed and rounded up.
+    public let realisedEpsilon: Double
     private let authored: Authored
     let loss: Ratio
-    /** The questions of which a device answers one each. */ let pools: [[Question]]
-    /** Bytes of an upload, whatever it says: those of the longest that one device of this campaign sends. */ let uploadLength: Int
+    /// The questions of which a device answers one each.
+    let pools: [[Question]]
+    /// Bytes of an upload, whatever it says: those of the longest that one device of this campaign sends.
+    let uploadLength: Int
     static let largestDocument = 4 << 20
     public subscript<Value>(dynamicMember path: KeyPath<Authored, Value>) -> Value { authored[keyPath: path] }
     /// The campaign of a document's bytes. `id`, where it is known, must be their hash. Throws ``LdpError``: `wrong-hash`,
@@ -33,7 +39,8 @@ public struct Campaign {
         let questions = try values.enumerated().map { try Fields.question($1, $0, authored, &losses) }
         let shapes = Set(questions.map { [$0.group, QuestionKind.allCases.firstIndex(of: $0.kind)!] })
         try ensure(shapes.count == questions.count, invalidDocument, "questions: must be different")
-        let pools = authored.answersAll
+        let pools =
+            authored.answersAll
             ? Dictionary(grouping: questions, by: \.group).values.sorted { $0[0].index < $1[0].index } : [questions]
         let loss = pools.map { pool in pool.map { losses[$0.mechanism]!! }.max()! }.reduce(.zero, +)
         try ensure(loss.isWithin(authored.epsilon), "loss-above-epsilon", "the questions lose more than the campaign's epsilon")
@@ -52,15 +59,22 @@ private enum OfNumbers: String, CaseIterable { case auto, laplace, onebit, sign 
 
 /// All of a document but its questions.
 public struct Authored {
-    /** For people: they come from the server, and hold no ends of lines. */ public let title: String, purpose: String
-    /** The class to learn. */ public let label: Label
-    /** The features that a record has. */ public let features: [Feature]
-    /** What the campaign asks for. */ public let asks: Asks
-    /** A device contributes to one campaign of a study at most. */ public let study: String?
-    /** Where it is a series: each device answers once in its life, in the window that it drew. */ public let windows: Windows?
+    /// For people: they come from the server, and hold no ends of lines.
+    public let title: String, purpose: String
+    /// The class to learn.
+    public let label: Label
+    /// The features that a record has.
+    public let features: [Feature]
+    /// What the campaign asks for.
+    public let asks: Asks
+    /// A device contributes to one campaign of a study at most.
+    public let study: String?
+    /// Where it is a series: each device answers once in its life, in the window that it drew.
+    public let windows: Windows?
     /// When it opens and closes; nil: it is open, and nobody knows. A series opens with its first window, and closes a week after its last.
     public let opens: Date?, closes: Date?
-    /** The features that questions are about: a projection's inputs are replaced by its outputs. */ let asked: [Feature]
+    /// The features that questions are about: a projection's inputs are replaced by its outputs.
+    let asked: [Feature]
     let epsilon: Double, answersAll: Bool, projection: Projection?, evaluation: Evaluation?
     init(_ fields: Fields) throws {
         _ = try fields.whole("version", 1...1)
@@ -98,7 +112,9 @@ public struct Authored {
             return try Fields.read(value, "projection") { try $0.projection(features, label, inStudy: study != nil) }
         }
         if asks != .score { try fields.absent("evaluation") }
-        evaluation = try asks != .score ? nil
+        evaluation =
+            try asks != .score
+            ? nil
             : Fields.read(fields.raw("evaluation"), "evaluation") { try Evaluation($0, label, features) }
         if windows != nil { for name in ["opens", "closes"] { try fields.absent(name) } }
         opens = try windows?.from ?? fields.instant("opens")

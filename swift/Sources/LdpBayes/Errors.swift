@@ -1,9 +1,12 @@
 /// What this library refuses. `code` is stable and is the word that the clients in Python, JavaScript and Kotlin use for it; the
 /// description is for people. No description holds a value of anybody's record.
 public enum LdpError: Error, Equatable, CustomStringConvertible {
-    /** The app's mistake, the platform's, or a document that is not what it promises. */ case failed(code: String, reason: String)
-    /** What was asked for cannot be had now: the server's code, or `unreachable`. Later it may. */ case away(code: String)
-    /** A campaign that this device does not answer; nothing was drawn and nothing was spent. */ case refused(Refusal)
+    /// The app's mistake, the platform's, or a document that is not what it promises.
+    case failed(code: String, reason: String)
+    /// What was asked for cannot be had now: the server's code, or `unreachable`. Later it may.
+    case away(code: String)
+    /// A campaign that this device does not answer; nothing was drawn and nothing was spent.
+    case refused(Refusal)
     /// The stable word for what is wrong.
     public var code: String {
         switch self {

@@ -15,11 +15,15 @@ extension Array where Element == String { var exact: [ExactText] { map { ExactTe
 
 /// Something that a campaign knows of people, by the name that it has in records.
 public struct Feature {
-    /** The key in a record. */ public let name: String
-    /** Whether a record may be without a value, which then has a cell of its own. */ public let missing: Bool
+    /// The key in a record.
+    public let name: String
+    /// Whether a record may be without a value, which then has a cell of its own.
+    public let missing: Bool
     let values: any Values
-    /** The values, where they are some texts. */ public var texts: [String]? { values.texts }
-    /** The bounds, where the values are numbers. */ public var bounds: ClosedRange<Double>? { numbers.map { $0.low...$0.high } }
+    /// The values, where they are some texts.
+    public var texts: [String]? { values.texts }
+    /// The bounds, where the values are numbers.
+    public var bounds: ClosedRange<Double>? { numbers.map { $0.low...$0.high } }
     var size: Int { values.size }
     /// What there is to answer: the values, and after them that there is none where that may be.
     var cells: Int { missing ? size + 1 : size }
@@ -33,9 +37,12 @@ public struct Feature {
 
 /// What the values of a feature are: all that is asked of its kind, which nobody else knows by its name.
 protocol Values {
-    /** Their number, of those that are asked as cells; 2, the ends, of others. */ var size: Int { get }
-    /** Themselves, where they are numbers. */ var numbers: Numbers? { get }
-    /** Themselves, where they are texts. */ var texts: [String]? { get }
+    /// Their number, of those that are asked as cells; 2, the ends, of others.
+    var size: Int { get }
+    /// Themselves, where they are numbers.
+    var numbers: Numbers? { get }
+    /// Themselves, where they are texts.
+    var texts: [String]? { get }
     /// The index of what a record holds; nil for what is no value.
     func index(of value: Meaning) -> Int?
     func isLike(_ other: any Values) -> Bool

@@ -64,7 +64,8 @@ final class Fields {
         let right = "must be a list of \(sizes) entries"
         return try present(converted(name, right) { $0.entries.flatMap { sizes.contains($0.count) ? $0 : nil } }, name)
     }
-    /** A list of exactly `size` numbers. */ func row(_ name: String, _ size: Int) throws -> [Double] { try row(name, raw(name), size) }
+    /// A list of exactly `size` numbers.
+    func row(_ name: String, _ size: Int) throws -> [Double] { try row(name, raw(name), size) }
     func row(_ name: String, _ value: Json?, _ size: Int) throws -> [Double] {
         let (entries, row) = (value?.entries ?? [], value?.entries?.compactMap(\.number) ?? [])
         return try entries.count == size && row.count == size ? row : raise(refusal(name, "must be a list of \(size) numbers"))

@@ -14,7 +14,12 @@ struct ExactText: Hashable {
 /// JSON as RFC 8259 has it: no key twice in one object, no number beyond a double. `JSONSerialization` takes the last of two keys, and
 /// `Codable` what it knows: a document must have one meaning.
 enum Json: Equatable {
-    case null, truth(Bool), number(Double), text(ExactText), list([Json]), object([ExactText: Json])
+    case null
+    case truth(Bool)
+    case number(Double)
+    case text(ExactText)
+    case list([Json])
+    case object([ExactText: Json])
     /// Throws `invalid-document`.
     init(_ bytes: some Collection<UInt8>) throws {
         try ensure(ExactText(utf8: Array(bytes)).string != nil, invalidDocument, "document: is not in UTF-8")
@@ -68,7 +73,7 @@ private struct Reader {
         default:
             guard let end = numeralEnd(bytes, from: at, .json), let number = Double(text(to: end)), number.isFinite else { return nil }
             at = end
-            return .number(number + 0) // a minus zero is zero
+            return .number(number + 0)  // a minus zero is zero
         }
     }
     /// Whether what `member` reads stands here, any number of times, up to `close`.
@@ -118,7 +123,8 @@ private struct Reader {
     }
 }
 
-/** JSON's numbers, or the texts that are numbers in records (docs/values.md). */ enum Grammar { case json, record }
+/// JSON's numbers, or the texts that are numbers in records (docs/values.md).
+enum Grammar { case json, record }
 
 /// Where the number that begins at `start` ends; nil where none begins there.
 func numeralEnd(_ bytes: [UInt8], from start: Int, _ grammar: Grammar) -> Int? {

@@ -2,9 +2,12 @@ import Foundation
 
 /// The receipts, and the cap that their sum is held to. Its description tells a person in plain words.
 public struct Ledger: CustomStringConvertible {
-    /** What was contributed. */ public let receipts: [Receipt]
-    /** The device's own cap. */ public let maxTotalEpsilon: Double
-    /** Privacy loss so far, rounded up. */ public var totalEpsilon: Double { total(receipts).roundedUp }
+    /// What was contributed.
+    public let receipts: [Receipt]
+    /// The device's own cap.
+    public let maxTotalEpsilon: Double
+    /// Privacy loss so far, rounded up.
+    public var totalEpsilon: Double { total(receipts).roundedUp }
     public var description: String {
         let spent = "epsilon \(written(totalEpsilon)) of at most \(maxTotalEpsilon)"
         let head = "Privacy loss of this installation: \(spent); campaigns answered: \(receipts.count)."
@@ -33,20 +36,34 @@ public struct SentReport: Equatable {
 
 /// Why a device does not answer a campaign; its text is the word that the other clients use.
 public enum Refusal: String {
-    /** The person has switched contributing off. */ case switchedOff = "switched-off"
-    /** The person agreed to another address; `grant` asks for this one. */ case otherRecipient = "other-recipient"
-    /** It opens later. */ case notOpen = "campaign-not-open"
-    /** It has closed. */ case closed = "campaign-closed"
-    /** It has closed, which may still be taken back. */ case closing = "campaign-closing"
-    /** It has all the answers that it takes. */ case full = "campaign-full"
-    /** It was deleted. */ case deleted = "campaign-deleted"
-    /** In a series, this device's window is still to come: come again then. */ case windowNotOpen = "window-not-open"
-    /** In a series, this device's window is over; it answers in no other. */ case windowOver = "window-over"
-    /** It costs more than the app allows for it. */ case aboveCap = "loss-above-cap"
-    /** With what was answered before, it costs more than the device's cap. */ case aboveTotal = "total-above-cap"
-    /** Another campaign of its study was answered. */ case studyAnswered = "study-answered"
-    /** No directory of the publisher holds now. */ case directoryExpired = "directory-expired"
-    /** The publisher does not name it. */ case notInDirectory = "not-in-directory"
+    /// The person has switched contributing off.
+    case switchedOff = "switched-off"
+    /// The person agreed to another address; `grant` asks for this one.
+    case otherRecipient = "other-recipient"
+    /// It opens later.
+    case notOpen = "campaign-not-open"
+    /// It has closed.
+    case closed = "campaign-closed"
+    /// It has closed, which may still be taken back.
+    case closing = "campaign-closing"
+    /// It has all the answers that it takes.
+    case full = "campaign-full"
+    /// It was deleted.
+    case deleted = "campaign-deleted"
+    /// In a series, this device's window is still to come: come again then.
+    case windowNotOpen = "window-not-open"
+    /// In a series, this device's window is over; it answers in no other.
+    case windowOver = "window-over"
+    /// It costs more than the app allows for it.
+    case aboveCap = "loss-above-cap"
+    /// With what was answered before, it costs more than the device's cap.
+    case aboveTotal = "total-above-cap"
+    /// Another campaign of its study was answered.
+    case studyAnswered = "study-answered"
+    /// No directory of the publisher holds now.
+    case directoryExpired = "directory-expired"
+    /// The publisher does not name it.
+    case notInDirectory = "not-in-directory"
 }
 
 extension State {

@@ -1,7 +1,11 @@
 /// What a record answers, before the mechanism: a cell, or a value that belongs to one, V / 2^52. It must not leave the device.
-enum Item: Equatable { case index(Int), moment(cell: Int, value: Int64) }
+enum Item: Equatable {
+    case index(Int)
+    case moment(cell: Int, value: Int64)
+}
 
-/** A value's one: it is an integer V and means V / 2^52. */ let unit: Int64 = 1 << 52
+/// A value's one: it is an integer V and means V / 2^52.
+let unit: Int64 = 1 << 52
 /// The form of what is perturbed.
 enum Encoding: String, CaseIterable { case index, sign, moment }
 
@@ -9,15 +13,19 @@ enum Encoding: String, CaseIterable { case index, sign, moment }
 public struct Mechanism: Hashable {
     /// The mechanisms, with the numbers that a document gives: a probability is an integer P and means P / 2^64.
     enum Kind: Hashable {
-        /** Direct encoding: the true index with probability p, else any other one. */ case direct(p: UInt64)
-        /** Subset selection: w random indices, the true one among them with probability p. */ case subset(w: Natural, p: UInt64)
+        /// Direct encoding: the true index with probability p, else any other one.
+        case direct(p: UInt64)
+        /// Subset selection: w random indices, the true one among them with probability p.
+        case subset(w: Natural, p: UInt64)
         /// Unary encoding (`oue`, `sue`, `the`): a bit per index, set with probability p for the true one, q for any other.
         case unary(p: UInt64, q: UInt64)
-        /** One bit of one cell: a cell drawn at random, and a bit whose bias tells the value there. */ case oneBit(p: UInt64)
+        /// One bit of one cell: a cell drawn at random, and a bit whose bias tells the value there.
+        case oneBit(p: UInt64)
         /// A one-hot vector, or a value at its cell rounded at random to the grid, with discrete Laplace noise in every cell.
         case noisyVector(NoisyVector)
     }
-    /** As documents write it, and the cells of the question. */ public let name: String, domainSize: Int
+    /// As documents write it, and the cells of the question.
+    public let name: String, domainSize: Int
     let kind: Kind
     /// Numbers that a document gives, and encodings that are answered: the one table.
     static let table: [String: (numbers: [String], encodings: Set<Encoding>)] = [

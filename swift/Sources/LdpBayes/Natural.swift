@@ -1,6 +1,7 @@
 /// A whole number from 0 on, of any size: what losses and noise are reckoned with.
 struct Natural: Hashable, Comparable {
-    /** Least significant first, the last one not 0. */ private var words: [UInt64]
+    /// Least significant first, the last one not 0.
+    private var words: [UInt64]
     init(_ word: UInt64) { words = word == 0 ? [] : [word] }
     init(words: [UInt64]) {
         self.words = words
@@ -13,7 +14,8 @@ struct Natural: Hashable, Comparable {
     var isZero: Bool { words.isEmpty }
     var bitLength: Int { 64 * words.count - (words.last?.leadingZeroBitCount ?? 0) }
     var trailingZeroBitCount: Int { words.firstIndex { $0 != 0 }.map { 64 * $0 + words[$0].trailingZeroBitCount } ?? 0 }
-    /** The number as one word; nil where it does not fit. */ var word: UInt64? { words.count > 1 ? nil : words.first ?? 0 }
+    /// The number as one word; nil where it does not fit.
+    var word: UInt64? { words.count > 1 ? nil : words.first ?? 0 }
     static func < (a: Natural, b: Natural) -> Bool {
         if a.words.count != b.words.count { return a.words.count < b.words.count }
         return a.words.reversed().lexicographicallyPrecedes(b.words.reversed())
@@ -58,7 +60,7 @@ struct Natural: Hashable, Comparable {
         var (shifted, carry) = ([UInt64](repeating: 0, count: count / 64), UInt64(0))
         for word in a.words {
             shifted.append(word << (count % 64) | carry)
-            carry = word >> (64 - count % 64) // 0 where no bit is shifted
+            carry = word >> (64 - count % 64)  // 0 where no bit is shifted
         }
         return Natural(words: shifted + [carry])
     }

@@ -8,7 +8,7 @@ private let retryableCodes: Set = [
 ]
 // Final when they are heard twice, a day apart by this device's clock: a server may have been wrong about the time, or about itself.
 private let (terminal, twiceCodes): (Set, Set) = ([404, 409, 410, 451], ["campaign-closed", "campaign-full", "window-over"])
-private let (gone, conflict) = (410, "conflicting-report") // at once: a deletion, and what is wrong with the bytes
+private let (gone, conflict) = (410, "conflicting-report")  // at once: a deletion, and what is wrong with the bytes
 private let (poison, tooLarge): (Set, Int) = ([400, 415, 422], 413)
 
 /// The reports of one campaign that are due, and where they go.
@@ -21,12 +21,17 @@ struct Batch {
 }
 
 /// What to do now.
-enum Plan { case send(Batch), wait(TimeInterval), nothing }
+enum Plan {
+    case send(Batch)
+    case wait(TimeInterval)
+    case nothing
+}
 
 extension State {
     /// Plans the delivery: schedules what is not scheduled, gives up what has expired, and takes what is due. `jitter` is from [0, 1).
     mutating func plan(now: Date, firstDelay: TimeInterval, _ policy: Policy, jitter: () throws -> Double) rethrows -> Plan {
-        var batch: Batch?, wait: TimeInterval?
+        var batch: Batch?
+        var wait: TimeInterval?
         for i in campaigns.indices where enabled && campaigns[i].consent.isGiven && !campaigns[i].queued.isEmpty {
             if campaigns[i].hasExpired(now: now) {
                 campaigns[i].receipt?.fate = .expired
@@ -94,7 +99,7 @@ extension Entry {
     private mutating func settle(_ replies: [String: String], now: Date) {
         for i in reports.indices { reports[i].reply = replies[reports[i].id] ?? reports[i].reply }
         (attempts, due) = (0, now)
-        let hasArrived = reports.contains { $0.reply == Kept.arrived } // also where it was deleted on its way
+        let hasArrived = reports.contains { $0.reply == Kept.arrived }  // also where it was deleted on its way
         guard let fate = receipt?.fate, queued.isEmpty, hasArrived || fate != .deleted else { return }
         receipt?.fate = hasArrived ? .arrived : .refused
     }

@@ -1,7 +1,8 @@
 /// A linear function of `inputs`, applied on the device: the outputs are then numbers with public bounds of their own.
 struct Projection {
     let inputs: [Feature], mean: [Double], scale: [Double], matrix: [[Double]], outputs: [Feature]
-    /** Those of the inputs. */ let numbers: [Numbers]
+    /// Those of the inputs.
+    let numbers: [Numbers]
     /// Output number `row` of the inputs' values, which are clipped first: a sum from left to right.
     private func output(_ row: Int, _ values: [Double]) -> Double {
         values.indices.reduce(0) { $0 + matrix[row][$1] * ((numbers[$1].clipped(values[$1]) - mean[$1]) / scale[$1]) }

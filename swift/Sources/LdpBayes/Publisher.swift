@@ -1,9 +1,10 @@
 import Foundation
+
 #if canImport(CryptoKit)
 import CryptoKit
 #endif
 
-private let prefix = "ldp-bayes directory 1\n" // of what is signed
+private let prefix = "ldp-bayes directory 1\n"  // of what is signed
 private let (largestDirectory, mostCampaigns, keyBytes, signatureBytes) = (1 << 16, 256, 32, 64)
 
 /// Who has to have signed a campaign and its model: the holder of one of these public keys.
@@ -32,7 +33,8 @@ func isSigned(by key: [UInt8], _ message: [UInt8], _ signature: [UInt8]) throws 
 struct Directory {
     let document: Data, statement: ExactText, version: Int, expires: Date, campaigns: [String: String?]
     private static let malformed = "malformed-directory"
-    /** It holds a day longer than it says, for clocks that are slow. */ func holds(_ now: Date) -> Bool { expires > now - clockTolerance }
+    /// It holds a day longer than it says, for clocks that are slow.
+    func holds(_ now: Date) -> Bool { expires > now - clockTolerance }
     /// The statement of a document that the holder of `key` signed; what it holds is not looked at before the signature is. Throws
     /// ``LdpError`` `malformed-directory`, `wrong-signature` or `no-signatures`.
     init(_ document: Data, key: String, isSigned: SignatureCheck = isSigned) throws {
@@ -60,7 +62,8 @@ struct Directory {
 /// A campaign that has to be signed, as a device sees it.
 struct Signed {
     private let sources: [Source], install: Install, id: String
-    /** What a model is stored under: one that was stored unsigned is not one that was signed. */ let digest: String
+    /// What a model is stored under: one that was stored unsigned is not one that was signed.
+    let digest: String
     init(_ publisher: Publisher, _ install: Install, url: String, id: String) {
         sources = publisher.keys.map { Source(key: $0, install: install, url: url) }
         (self.install, self.id) = (install, id)

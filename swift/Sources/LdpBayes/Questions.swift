@@ -1,21 +1,26 @@
 /// What a question is about.
 public enum QuestionKind: String, CaseIterable {
-    /** The class alone; a value with the class. */ case label, pair
-    /** A number and its square, by class; the product of two numbers. */ case value, square, product
-    /** Whether a model says the record's class; where its score lies, with the class. */ case right, score
+    /// The class alone; a value with the class.
+    case label, pair
+    /// A number and its square, by class; the product of two numbers.
+    case value, square, product
+    /// Whether a model says the record's class; where its score lies, with the class.
+    case right, score
 }
 
 /// One question of a campaign. With `answers: "all"` a device answers one of each `group`, else one of all; `weight` says how often it
 /// is drawn.
 public struct Question {
     public let index: Int, kind: QuestionKind
-    /** The feature that it is about, and of a product the other one. */ public let feature: String?, other: String?
+    /// The feature that it is about, and of a product the other one.
+    public let feature: String?, other: String?
     public let group: Int, mechanism: Mechanism, epsilon: Double, weight: Int
     let encoding: Encoding
 }
 
 private let invalidParameters = "invalid-parameters"
-let mostProducts = 8192, mostDrawn = 1 << 30
+let mostProducts = 8192
+let mostDrawn = 1 << 30
 
 extension Fields {
     /// A question against the schema beside it; `losses` has the loss of every mechanism that was met.
@@ -103,7 +108,10 @@ func drawQuestions(_ campaign: Campaign, _ secret: [UInt8]) throws -> [Question]
     try campaign.pools.map { pool in
         let coins = Coins.keyed(secret, Array("question".utf8) + campaign.slot(pool[0].group))
         var ticket = try coins.below(pool.reduce(0) { $0 + $1.weight })
-        return pool.first { ticket -= $0.weight; return ticket < 0 }!
+        return pool.first {
+            ticket -= $0.weight
+            return ticket < 0
+        }!
     }
 }
 /// The one window of a series in which the device with this secret answers, each as likely; 0 where there are none.

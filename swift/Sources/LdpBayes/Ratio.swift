@@ -6,7 +6,7 @@ struct Ratio: Comparable {
     init(numerator: Natural, denominator: Natural) { (self.numerator, self.denominator) = (numerator, denominator) }
     /// A finite double from 0 on, as it is.
     init(_ double: Double) {
-        let exponent = (double.isNormal ? Int(double.exponentBitPattern) : 1) - 1075 // of its last bit
+        let exponent = (double.isNormal ? Int(double.exponentBitPattern) : 1) - 1075  // of its last bit
         let significand = Natural(double.significandBitPattern | (double.isNormal ? 1 << 52 : 0))
         self.init(numerator: significand << max(0, exponent), denominator: .power(ofTwo: max(0, -exponent)))
     }

@@ -8,7 +8,8 @@ private let states: [String: Refusal] = ["not-yet": .notOpen, "closing": .closin
 final class Standing {
     private let install: Install, path: String, stored: String, said = Guarded<(state: String, at: Date)?>(nil), tried = Guarded<Date?>(nil)
     init(_ install: Install, path: String, id: String) { (self.install, self.path, stored) = (install, path, "state-\(id)") }
-    /** Why no new answer is taken, as far as that was heard on this day. */ var refusal: Refusal? { fresh.flatMap { states[$0.state] } }
+    /// Why no new answer is taken, as far as that was heard on this day.
+    var refusal: Refusal? { fresh.flatMap { states[$0.state] } }
     /// Asks where that was not done on this day; `keep`s what is heard beside the document. Half of the time is for it. Throws nothing.
     func hear(keep: Bool, _ until: Deadline) {
         tried.change { tried in
@@ -22,7 +23,8 @@ final class Standing {
             if keep { self.keep() }
         }
     }
-    /** Has what was heard beside the document, if that can be done. */ func keep() {
+    /// Has what was heard beside the document, if that can be done.
+    func keep() {
         guard let (state, at) = said.value else { return }
         try? install.storage.change(stored) { _ in Data("\(at.milliseconds) \(state)".utf8) }
     }

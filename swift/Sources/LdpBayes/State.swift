@@ -2,12 +2,18 @@ import Foundation
 
 /// What became of a contribution.
 public enum Fate: String, Codable {
-    /** Nothing of it has left. */ case waiting
-    /** An upload has begun. */ case onItsWay = "on-its-way"
-    /** The server says that it has it, or a relay that will bring it there. */ case arrived
-    /** The server says so; nobody can check it. */ case refused
-    /** It was tried for too long. */ case expired
-    /** It was withdrawn after an upload had begun. */ case deleted
+    /// Nothing of it has left.
+    case waiting
+    /// An upload has begun.
+    case onItsWay = "on-its-way"
+    /// The server says that it has it, or a relay that will bring it there.
+    case arrived
+    /// The server says so; nobody can check it.
+    case refused
+    /// It was tried for too long.
+    case expired
+    /// It was withdrawn after an upload had begun.
+    case deleted
 }
 
 /// One contribution, made once and for good; `at` is by the device's clock. Questions are numbered as in reports: in a series window *
@@ -21,7 +27,8 @@ public struct Receipt: Codable, Equatable {
 struct Consent: Codable, Equatable {
     let url: String
     var title = "", purpose = "", epsilon = 0.0, grantedAt: Date? = nil, withdrawnAt: Date? = nil
-    /** Whether the person agrees. */ var isGiven: Bool { grantedAt != nil && withdrawnAt == nil }
+    /// Whether the person agrees.
+    var isGiven: Bool { grantedAt != nil && withdrawnAt == nil }
 }
 
 /// A report in the queue, or one that left it. `at`: when its first upload began, nil where nothing of it has left. `reply`: nil where
@@ -37,7 +44,8 @@ struct Kept: Codable, Equatable {
 struct Entry: Codable, Equatable {
     let id: String
     var consent: Consent, receipt: Receipt? = nil, reports: [Kept] = [], uploadLength = 0
-    var attempts = 0, due: Date? = nil, most: Int? = nil, expires = Date.distantFuture, retries = 0, problem: String? = nil, heard: Date? = nil
+    var attempts = 0, due: Date? = nil, most: Int? = nil, expires = Date.distantFuture, retries = 0, problem: String? = nil,
+        heard: Date? = nil
     /// Whether what is queued is given up; who heard a final word once has a week to hear it again.
     func hasExpired(now: Date) -> Bool { now > max(expires, heard.map { $0 + closingGrace } ?? expires) && attempts >= expiryTries }
     /// The reports that wait for an answer, or for their first upload.
@@ -48,7 +56,8 @@ struct Entry: Codable, Equatable {
 struct State: Codable, Equatable {
     /// Hexadecimal; nil where nobody has decided anything, and in an export.
     var secret: String? = nil, enabled = true, campaigns: [Entry] = []
-    /** Of the text; the first was written without one. */ private(set) var version: Int? = nil
+    /// Of the text; the first was written without one.
+    private(set) var version: Int? = nil
     var receipts: [Receipt] { campaigns.compactMap(\.receipt) }
     subscript(id: String) -> Entry? {
         get { campaigns.first { $0.id == id } }

@@ -4,13 +4,15 @@ import Foundation
 /// its own. A device keeps one text with everything that it must not lose (secret, ledger, consents, drawn answers, queue), so that one
 /// atomic change debits the ledger and queues the report.
 public protocol Storage {
-    /** The bytes of a name, nil where there are none. Creates nothing. */ func read(_ name: String) throws -> Data?
+    /// The bytes of a name, nil where there are none. Creates nothing.
+    func read(_ name: String) throws -> Data?
     /// Replaces the bytes of a name by what `change` makes of them (nil: deletes them), at once and all or nothing, one caller after
     /// the other among all threads and processes. When it returns, they are on disk. Where `change` throws, nothing is changed.
     func change(_ name: String, _ change: (Data?) throws -> Data?) throws
     /// Throws where nothing could be kept now, as far as that can be told: nobody is then asked. Leaves nothing behind.
     func check() throws
-    /** Deletes everything. */ func clear() throws
+    /// Deletes everything.
+    func clear() throws
     /// Does `work` while no other thread or process does its own; nil where that does not come about within `wait`.
     func exclusive<T>(wait: TimeInterval, _ work: () throws -> T) throws -> T?
 }
@@ -23,7 +25,7 @@ extension Storage { public func check() throws {} }
 public struct FileStorage: Storage {
     private let folder: String
     private static let locks = (changing: "changing.lock", sending: "sending.lock")
-    private static let longestWait = 10.0, poll: UInt32 = 5000, roomBytes = 1 << 16 // seconds, microseconds
+    private static let longestWait = 10.0, poll: UInt32 = 5000, roomBytes = 1 << 16  // seconds, microseconds
     public init(folder: URL) { self.folder = folder.standardizedFileURL.path }
     public func read(_ name: String) throws -> Data? {
         guard let file = try opened(name, O_RDONLY) else { return nil }
@@ -86,7 +88,9 @@ public struct FileStorage: Storage {
         return file < 0 && errno == ENOENT && flags == O_RDONLY ? nil : try checked(file)
     }
     /// The folder, and all above it.
-    private var above: UnfoldFirstSequence<String> { sequence(first: folder) { $0 == "/" ? nil : ($0 as NSString).deletingLastPathComponent } }
+    private var above: UnfoldFirstSequence<String> {
+        sequence(first: folder) { $0 == "/" ? nil : ($0 as NSString).deletingLastPathComponent }
+    }
     /// Writes, and deletes, where the folder is or would be made.
     public func check() throws {
         let present = above.first { FileManager.default.fileExists(atPath: $0) } ?? "/"

@@ -1,4 +1,5 @@
 import Foundation
+
 #if canImport(FoundationNetworking)
 import FoundationNetworking
 #endif
@@ -15,7 +16,8 @@ public struct Answer {
 /// Carries requests; an app may bring its own. It sends the headers of the request and what HTTP needs, no cookie and no name of the
 /// device or of the app, follows no redirect, and keeps nothing.
 public protocol Transport {
-    /** The answer, whatever its status. Throws where there is none in time. */ func send(_ request: Request) throws -> Answer
+    /// The answer, whatever its status. Throws where there is none in time.
+    func send(_ request: Request) throws -> Answer
 }
 
 /// The platform's `URLSession`: a session, and a connection, of its own for each request, without cookies, caches or credentials.
@@ -71,7 +73,8 @@ struct Deadline {
     private let end: TimeInterval
     init(in timeout: TimeInterval) { end = monotonic() + timeout }
     var left: TimeInterval { end - monotonic() }
-    /** Throws ``LdpError/away(code:)`` `timeout` at the end. */ func check() throws { if left <= 0 { throw LdpError.away(code: "timeout") } }
+    /// Throws ``LdpError/away(code:)`` `timeout` at the end.
+    func check() throws { if left <= 0 { throw LdpError.away(code: "timeout") } }
 }
 
 /// What `work` makes within `timeout`. Throws what it throws, and `timeout`: storages and transports of an app wait for as long as they like.
@@ -122,6 +125,7 @@ struct Network {
         return String(url.reversed().drop { $0 == "/" }.reversed())
     }
     /// ASCII, the host in lower case, without the standard port; http on loopback only.
-    private static let address = "^(https://([a-z0-9._-]+|\\[[a-f0-9:]+\\])|http://(localhost|127(\\.[0-9]+){3}|\\[::1\\]))"
+    private static let address =
+        "^(https://([a-z0-9._-]+|\\[[a-f0-9:]+\\])|http://(localhost|127(\\.[0-9]+){3}|\\[::1\\]))"
         + "(:(?!(443|80)\\b)[0-9]+)?(/[A-Za-z0-9_./~%-]*)?\\z"
 }

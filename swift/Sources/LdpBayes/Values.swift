@@ -14,8 +14,11 @@ public struct Record: ExpressibleByDictionaryLiteral {
 
 /// The meaning of a record's value, by value and never by type (docs/values.md). Nothing throws: what cannot be read is missing.
 enum Meaning {
-    case nothing, text(String), number(Double)
-    /** A whole number's decimal digits, a minus before them or not. */ case whole(String)
+    case nothing
+    case text(String)
+    case number(Double)
+    /// A whole number's decimal digits, a minus before them or not.
+    case whole(String)
     init(_ value: Any?) {
         switch value {
         case let value as Meaning: self = value

@@ -5,8 +5,10 @@ let mediaType = "application/vnd.ldp-bayes.reports+msgpack"
 
 /// One perturbed answer.
 public struct Report {
-    /** The index of its question, and 16 bytes, the same at every call. */ public let question: Int, id: [UInt8], payload: [UInt8]
-    /** What was perturbed; it must not leave the device. */ var item: Item?
+    /// The index of its question, and 16 bytes, the same at every call.
+    public let question: Int, id: [UInt8], payload: [UInt8]
+    /// What was perturbed; it must not leave the device.
+    var item: Item?
 }
 
 func reportId(_ secret: [UInt8], _ campaign: Campaign, _ group: Int) -> [UInt8] { Array(hmac(secret, campaign.slot(group))[..<16]) }

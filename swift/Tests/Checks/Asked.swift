@@ -175,9 +175,10 @@ private final class Stranded {
             throw URLError(.networkConnectionLost)
         }
         let place = folder.map { URL(fileURLWithPath: $0).appendingPathComponent(hex(sha256(name.utf8))) }
-        device = try place.map {
-            try Device(FileStorage(folder: $0), maxTotalEpsilon: 1e6, transport: transport, now: { clock.value })
-        } ?? Device(MemoryStorage(), maxTotalEpsilon: 1e6, transport: transport, now: { clock.value })
+        device =
+            try place.map {
+                try Device(FileStorage(folder: $0), maxTotalEpsilon: 1e6, transport: transport, now: { clock.value })
+            } ?? Device(MemoryStorage(), maxTotalEpsilon: 1e6, transport: transport, now: { clock.value })
         own = try device.campaign("http://127.0.0.1:1", id: campaign.id, maxEpsilon: 1e6)
     }
 
@@ -188,8 +189,8 @@ private final class Stranded {
         if case .refused(let refusal) = try own.contribute(record, label: label) { throw LdpError.refused(refusal) }
         sent.value = ""
         for _ in 1...100 where sent.value.isEmpty {
-            now += 86_400 // another process of the same storage may have left a time for the next attempt
-            _ = device.runOnce(timeout: 0.05) // or be sending
+            now += 86_400  // another process of the same storage may have left a time for the next attempt
+            _ = device.runOnce(timeout: 0.05)  // or be sending
         }
         return sent.value
     }

@@ -115,8 +115,12 @@ final class Faults {
     }
 
     private func networks() throws {
-        try fault("a network that is refused", "unreachable") { try run(Texts(), FakeTransport { _ in throw URLError(.cannotConnectToHost) }) }
-        try fault("a server in trouble", "http-500") { try run(Texts(), FakeTransport { _ in Answer(status: 500, headers: [:], body: Data()) }) }
+        try fault("a network that is refused", "unreachable") {
+            try run(Texts(), FakeTransport { _ in throw URLError(.cannotConnectToHost) })
+        }
+        try fault("a server in trouble", "http-500") {
+            try run(Texts(), FakeTransport { _ in Answer(status: 500, headers: [:], body: Data()) })
+        }
         try fault("a server that says something else", "wrong-hash") { try run(Texts(), FakeTransport { _ in ok("<html>") }) }
         try fault("a transport that does not return", "timeout") { try run(Texts(), silence) }
         let silent = socket(AF_INET, Faults.stream, 0)
@@ -163,7 +167,9 @@ final class Faults {
         try fault("a publisher that has signed nothing", "malformed-directory") { try run(Texts(), serving(), publisher: publisher) }
         #if !canImport(CryptoKit)
         let directory = #"{"statement": "{}", "signature": "\#(String(repeating: "A", count: 86))"}"#
-        try fault("a platform that checks no signatures", "no-signatures") { try run(Texts(), serving(Data(directory.utf8)), publisher: publisher) }
+        try fault("a platform that checks no signatures", "no-signatures") {
+            try run(Texts(), serving(Data(directory.utf8)), publisher: publisher)
+        }
         #endif
     }
 

@@ -271,12 +271,12 @@ final class Promises {
             _ = try campaign(place).contribute(record, label: "yes")
             let before = now
             upload.value = Promises.lost
-            now += 20 * 365 * day // far ahead: one try fails there
+            now += 20 * 365 * day  // far ahead: one try fails there
             _ = try device(place).runOnce(timeout: 0)
-            now = before // and back: the next try is no further away than the policy says
+            now = before  // and back: the next try is no further away than the policy says
             _ = try device(place).runOnce(timeout: 0)
             try check(try campaign(place).status().nextTry! <= now + retryAfterLongest, "stranded")
-            now += 40 * 365 * day // older than any report may be, after two tries only
+            now += 40 * 365 * day  // older than any report may be, after two tries only
             upload.value = Promises.yes
             try equal(try device(place).runOnce(), true)
             try equal(try campaign(place).status().fate, .arrived)
@@ -326,10 +326,13 @@ final class Promises {
             Task {
                 guard case .ask = await campaign.nextStep(), case .contribute = await campaign.decide(true) else { return }
                 guard case .answered(let receipt) = try await campaign.contribute(record, label: "yes") else { return }
-                inBackground(on: .global(), then: { result in
-                    if case .success(receipt) = result { told.value = ["answered"] }
-                    done.signal()
-                }) { try campaign.receipt() }
+                inBackground(
+                    on: .global(),
+                    then: { result in
+                        if case .success(receipt) = result { told.value = ["answered"] }
+                        done.signal()
+                    }
+                ) { try campaign.receipt() }
             }
             try equal(done.wait(timeout: .now() + 30), .success)
             try equal(told.value, ["answered"])
@@ -367,7 +370,7 @@ final class Promises {
                 try queue(place)
                 try hears(place, 0, word)
                 try hears(place, day - 1, word)
-                now -= 3 * day // the clock is set back: the day begins anew
+                now -= 3 * day  // the clock is set back: the day begins anew
                 _ = try device(place).runOnce(timeout: 0)
                 try hears(place, day / 2, word)
                 try hears(place, day - 1, word)
@@ -585,7 +588,7 @@ final class Promises {
             let receipt = try receipt(try campaign(place, series).contribute(record, label: "yes"))
             try equal(receipt.questions.map { $0 / series.questions.count }, [window])
             for week in -1...series.windows!.count {
-                now = series.windows!.opens(week) // also where the clock is set back
+                now = series.windows!.opens(week)  // also where the clock is set back
                 try equal(try next(place, series), "answered")
                 try equal(try campaign(place, series).contribute(record, label: "no"), .answered(receipt))
             }
@@ -601,7 +604,7 @@ final class Promises {
             }
             now = last + 30 * day
             try isRefused(place, .closed)
-            now = end - week - 0.001 // the clock is set back: it may still answer in its window, and nowhere else
+            now = end - week - 0.001  // the clock is set back: it may still answer in its window, and nowhere else
             try isRefused(place, .windowNotOpen)
             try equal(try device(place).ledger().receipts, [])
             try equal(uploads.count, 0)

@@ -30,9 +30,10 @@ final class Vectors {
 
     init(folder: URL) throws {
         let names = ["values", "documents", "reports", "uploads", "training", "directories", "answers"]
-        files = try Dictionary(uniqueKeysWithValues: names.map {
-            ($0, try Json(Data(contentsOf: folder.appendingPathComponent("\($0).json"))))
-        })
+        files = try Dictionary(
+            uniqueKeysWithValues: names.map {
+                ($0, try Json(Data(contentsOf: folder.appendingPathComponent("\($0).json"))))
+            })
     }
 
     func all() throws {
@@ -65,7 +66,7 @@ final class Vectors {
         }
         for (i, one) in cases("values", "cases").enumerated() {
             let written = one["value"]!
-            if written["fraction"] != nil { continue } // Swift has none
+            if written["fraction"] != nil { continue }  // Swift has none
             let value = Meaning(written.plain)
             try check("values", "\(i): \(written)") {
                 try equal(value.text?.utf8, one["text"]!.text?.utf8)

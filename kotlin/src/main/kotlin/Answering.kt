@@ -1,6 +1,6 @@
 // From a record to perturbed reports: the one place where a person's data meets the coins. The label is looked up first, then the
 // question is drawn, and only then is the record read, only where it is asked about.
-package ldpbayes
+package org.example.ldpbayes
 
 private const val SECRET_BYTES = 32
 internal fun makeSecret(): ByteArray = randomBytes(SECRET_BYTES)
@@ -11,8 +11,12 @@ internal fun makeSecret(): ByteArray = randomBytes(SECRET_BYTES)
  * than the platform's are for tests. Throws [LdpException] `undeclared-label`, `invalid-secret` or `no-randomness`; nothing of the
  * record was then read.
  */
-fun perturb(
-    campaign: Campaign, record: Map<String, Any?>, label: Any?, secret: ByteArray = makeSecret(), coins: Coins = Coins.system(),
+internal fun perturb(
+    campaign: Campaign,
+    record: Map<String, Any?>,
+    label: Any?,
+    secret: ByteArray = makeSecret(),
+    coins: Coins = Coins.system(),
 ): List<Report> {
     val classIndex = campaign.label.indexOf(label)
         ?: throw LdpException("undeclared-label", "${campaign.label.name} must be one of ${campaign.label.classes.joinToString()}")
@@ -26,8 +30,11 @@ fun perturb(
 
 /** What a record of class [label] answers to [question], before the mechanism. */
 private class Reading(
-    private val campaign: Campaign, private val question: Question, private val record: Map<String, Any?>,
-    private val label: Int, private val coins: Coins,
+    private val campaign: Campaign,
+    private val question: Question,
+    private val record: Map<String, Any?>,
+    private val label: Int,
+    private val coins: Coins,
 ) {
     private val classes = campaign.label.classes.size
     fun item(): Item = when (question.kind) {
@@ -43,7 +50,13 @@ private class Reading(
     private fun encoded(cell: Int, cells: Int, quantity: Double?): Item {
         val value = ((quantity ?: 0.0) * UNIT).toLong()
         if (question.encoding == Encoding.MOMENT) return Item.Moment(cell, value)
-        val sign = if (quantity == null) 2 else if (coins.sign(value)) 1 else 0
+        val sign = if (quantity == null) {
+            2
+        } else if (coins.sign(value)) {
+            1
+        } else {
+            0
+        }
         return Item.Index(question.mechanism.domainSize / cells * cell + sign)
     }
 

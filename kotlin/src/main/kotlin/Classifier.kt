@@ -1,12 +1,15 @@
-package ldpbayes
+package org.example.ldpbayes
 
 private const val LARGEST_VARIANCE = 1e300
 private const val MOST_EDGES = 7
+
 /** The kind of a model's feature that is asked as moments. */
 private const val GAUSSIAN = "gaussian"
+
 /** P(value | class) of one feature. */
 internal sealed interface Likelihood {
     val feature: Feature
+
     /** ln P(value | class), null for a value that takes no part. */
     fun logarithm(value: Any?): ((Int) -> Double)?
     data class Table(override val feature: Feature, val shares: List<List<Double>>) : Likelihood {
@@ -33,14 +36,18 @@ internal class Model(val label: Label, val prior: List<Double>, val likelihoods:
 
 /** The index of the largest score; of equals the first. */
 internal fun best(scores: List<Double>): Int = scores.indices.maxByOrNull { scores[it] }!!
+
 /** Classifies records on the device with a published model. A feature without a usable value does not take part. */
 class Classifier internal constructor(internal val model: Model) {
     /** The classes, in the order of the label. */
     val classes: List<String> get() = model.label.classes
+
     /** ln P(class) + sum of ln P(value | class) over the features, per class; ln P(class) where every class is impossible. */
     fun scores(record: Map<String, Any?>): List<Double> = model.scores(record)
+
     /** The most probable class; of equals the first declared. Where every class is impossible, by the prior. */
     fun predict(record: Map<String, Any?>): String = classes[best(scores(record))]
+
     /** P(class | record), by class. Where every class is impossible, the prior. */
     fun predictProba(record: Map<String, Any?>): Map<String, Double> {
         val scores = scores(record)
@@ -59,6 +66,7 @@ class Classifier internal constructor(internal val model: Model) {
 /** What an evaluation round asks about: a model, and where there are two classes the bins of its log odds. */
 internal class Evaluation(val model: Model, private val edges: List<Double>?) {
     val places: Int get() = edges?.let { it.size + 1 } ?: model.prior.size
+
     /** The number of edges that the log odds lie above; with more classes than two the class that the model says. */
     fun placeOf(scores: List<Double>): Int = edges?.count { scores[1] - scores[0] > it } ?: best(scores)
 }
@@ -68,7 +76,7 @@ internal fun readEvaluation(value: Any?, label: Label, features: List<Feature>):
     val classes = label.classes.size
     val edges = if (classes > 2) null.also { absent("edges") } else list("edges", 1..MOST_EDGES).let { row("edges", it, it.size) }
     require(classes * classes <= MOST_CELLS, "model", "has too many classes")
-    require(edges == null || 0.0 in edges && edges.zipWithNext().all { (a, b) -> a < b }, "edges", "must rise, and hold 0")
+    require(edges == null || (0.0 in edges && edges.zipWithNext().all { (a, b) -> a < b }), "edges", "must rise, and hold 0")
     raw("weights")?.let { weights ->
         val row = row("weights", weights, 2)
         val right = row.all { it == Math.rint(it) && it >= 0 && it <= MOST_WEIGHT } && row.any { it > 0 }
@@ -108,8 +116,9 @@ private fun readModel(value: Any?, place: String, label: Label?, declared: List<
 private fun readLikelihood(value: Any?, place: String, classes: Int): Likelihood = readObject(value, place) {
     val name = name("name")
     val kind = Feature.KINDS[choice("kind", Feature.KINDS.keys + GAUSSIAN)]
-    if (kind != null) readTable(kind.modelled(this, name), classes)
-    else {
+    if (kind != null) {
+        readTable(kind.modelled(this, name), classes)
+    } else {
         val variance = row("variance", classes)
         require(variance.all { it > 0 && it <= LARGEST_VARIANCE }, "variance", "must be above 0 and at most $LARGEST_VARIANCE")
         Likelihood.Gaussian(readNumeric(name, missing = true, null), row("mean", classes), variance)

@@ -1,8 +1,10 @@
-package ldpbayes
+package org.example.ldpbayes
 
 import java.math.BigInteger
-import java.nio.*
-import java.security.*
+import java.nio.ByteBuffer
+import java.nio.ByteOrder
+import java.security.SecureRandom
+import java.security.Security
 import javax.crypto.Mac
 import javax.crypto.spec.SecretKeySpec
 
@@ -12,13 +14,15 @@ import javax.crypto.spec.SecretKeySpec
  *
  * @param word gives independent words, uniform on [0, 2^64).
  */
-class Coins(private val word: () -> ULong) {
+internal class Coins(private val word: () -> ULong) {
     /** True with probability `probability` / 2^64. */
-    internal fun bernoulli(probability: ULong): Boolean = word() < probability
+    fun bernoulli(probability: ULong): Boolean = word() < probability
+
     /** True with probability (1 + v) / 2, v being a quantity in units of 2^-52. */
-    internal fun sign(v: Long): Boolean = (word() shr 11).toLong() < v + UNIT
+    fun sign(v: Long): Boolean = (word() shr 11).toLong() < v + UNIT
+
     /** Uniform in [0, bound), by rejection, never by modulo; 1 takes no word. */
-    internal fun below(bound: BigInteger): BigInteger {
+    fun below(bound: BigInteger): BigInteger {
         val bits = (bound - BigInteger.ONE).bitLength()
         if (bits == 0) return BigInteger.ZERO
         val mask = BigInteger.ONE.shiftLeft(bits) - BigInteger.ONE
@@ -30,7 +34,7 @@ class Coins(private val word: () -> ULong) {
         }
     }
 
-    internal fun below(bound: Long): Long {
+    fun below(bound: Long): Long {
         val bits = WORD_BITS - java.lang.Long.numberOfLeadingZeros(bound - 1)
         if (bits == 0) return 0
         while (true) {
@@ -39,16 +43,17 @@ class Coins(private val word: () -> ULong) {
         }
     }
 
-    internal fun below(bound: Int): Int = below(bound.toLong()).toInt()
+    fun below(bound: Int): Int = below(bound.toLong()).toInt()
+
     /** A uniformly random subset of [size] of the numbers below [population] (Floyd's algorithm). */
-    internal fun subset(population: Int, size: Int): Set<Int> {
+    fun subset(population: Int, size: Int): Set<Int> {
         val chosen = HashSet<Int>()
         for (last in population - size until population) if (!chosen.add(below(last + 1))) chosen += last
         return chosen
     }
 
     /** Discrete Laplace noise whose scale is a fraction in lowest terms (Canonne, Kamath, Steinke 2020, Algorithm 2). */
-    internal fun discreteLaplace(numerator: BigInteger, denominator: BigInteger): BigInteger {
+    fun discreteLaplace(numerator: BigInteger, denominator: BigInteger): BigInteger {
         while (true) {
             val offset = below(numerator)
             if (!exponential(offset, numerator)) continue
@@ -78,7 +83,7 @@ class Coins(private val word: () -> ULong) {
         }
 
         /** Words that are a function of a secret and a message: one HMAC-SHA256 each, its first 8 bytes, little-endian. */
-        internal fun keyed(secret: ByteArray, message: ByteArray): Coins {
+        fun keyed(secret: ByteArray, message: ByteArray): Coins {
             var number = 0
             return Coins {
                 ByteBuffer.wrap(hmac(secret, message + littleEndian(number++, 4))).order(ByteOrder.LITTLE_ENDIAN).long.toULong()
@@ -88,11 +93,14 @@ class Coins(private val word: () -> ULong) {
 }
 
 private const val WORD_BITS = 64
-internal fun hmac(key: ByteArray, message: ByteArray): ByteArray =
-    Mac.getInstance("HmacSHA256").run { init(SecretKeySpec(key, algorithm)); doFinal(message) }
+internal fun hmac(key: ByteArray, message: ByteArray): ByteArray = Mac.getInstance("HmacSHA256").run {
+    init(SecretKeySpec(key, algorithm))
+    doFinal(message)
+}
 
 /** The platform's generator. Without a provider SecureRandom() falls back to one of Java's own, which nobody has vouched for. */
 private val generator by lazy { if (Security.getAlgorithms("SecureRandom").isEmpty()) null else SecureRandom() }
+
 /** Bytes of the platform's generator. Throws [LdpException] `no-randomness` where there is none: nothing is drawn then. */
 internal fun randomBytes(size: Int): ByteArray = try {
     ByteArray(size).also(generator!!::nextBytes)

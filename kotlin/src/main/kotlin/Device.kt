@@ -1,9 +1,8 @@
-package ldpbayes
+package org.example.ldpbayes
 
 import java.io.File
 import kotlin.time.Duration
 import kotlin.time.Duration.Companion.milliseconds
-import kotlin.time.Duration.Companion.seconds
 
 /**
  * One install of an app. Making one touches neither network nor storage; nothing is written before somebody decides. Every call
@@ -13,7 +12,7 @@ import kotlin.time.Duration.Companion.seconds
  * @param now milliseconds since 1970.
  * @throws LdpException `bad-cap`.
  */
-class Device(
+class Device @JvmOverloads constructor(
     storage: Storage,
     maxTotalEpsilon: Double,
     policy: Policy = Policy(),
@@ -29,14 +28,16 @@ class Device(
      * A campaign, as this device sees it; touches neither network nor storage. [publisher] has to have signed campaign and model;
      * without one the aggregator is believed. Throws [LdpException] `bad-url`, `bad-cap` or `bad-campaign-id`.
      */
+    @JvmOverloads
     fun campaign(url: String, id: String, maxEpsilon: Double, publisher: Publisher? = null): DeviceCampaign {
         ensure(isCampaignId(id), "bad-campaign-id")
-        val base = Network.checkUrl(url)
+        val base = Network.checkUrl(url, install.policy.allowPlainHttp)
         return DeviceCampaign(install, base, id, checkCap(maxEpsilon), publisher?.let { Signed(it, install, base, id) })
     }
 
     /** What was spent in all campaigns; its text is for the person. */
     fun ledger(): Ledger = Ledger(install.state().receipts, install.maxTotalEpsilon)
+
     /** Every report whose upload began, whatever the server said of it. */
     fun sent(): List<SentReport> = install.state().campaigns.flatMap { (id, entry) ->
         val (url, title) = entry.consent
@@ -53,6 +54,7 @@ class Device(
 
     /** A copy of everything that is kept about the person, except the secret, as JSON. */
     fun export(): String = Json.write(install.state().plain())
+
     /** Deletes everything in the storage. What follows is a new device; what was sent stays sent. */
     fun erase() {
         install.storage.clear()
@@ -61,9 +63,9 @@ class Device(
 
     /**
      * Delivers what is due within [timeout]; true when nothing is left to send. For hosts with a schedule of their own, such as
-     * WorkManager. Never throws.
+     * WorkManager. A first try waits a random time below [firstDelay], which belongs well below [timeout]. Never throws.
      */
-    fun runOnce(timeout: Duration = 10.seconds, firstDelay: Duration = Duration.ZERO): Boolean {
+    fun runOnce(timeout: Duration, firstDelay: Duration = Duration.ZERO): Boolean {
         val until = System.nanoTime().let { it + timeout.inWholeNanoseconds }
         try {
             while (true) {
@@ -80,9 +82,20 @@ class Device(
         }
     }
 
-    /** Delivers in the background until [close], with a daemon thread. */
+    /** In milliseconds. */
+    @JvmOverloads
+    fun runOnce(timeoutMillis: Long = 10_000, firstDelayMillis: Long = 0): Boolean =
+        runOnce(timeoutMillis.milliseconds, firstDelayMillis.milliseconds)
+
+    /** Delivers in the background until [close], with a daemon thread; the first try after [Policy.firstDelay] at most. */
+    fun start(): Unit = start(install.policy.firstDelay)
+
+    /** The first try after so many milliseconds at most. */
+    fun start(firstDelayMillis: Long): Unit = start(firstDelayMillis.milliseconds)
+
+    /** The first try after [firstDelay] at most. */
     @Synchronized
-    fun start(firstDelay: Duration = install.policy.firstDelay) {
+    fun start(firstDelay: Duration) {
         if (thread == null) thread = kotlin.concurrent.thread(isDaemon = true, name = "ldp-bayes") { deliver(firstDelay) }
     }
 
@@ -112,15 +125,15 @@ class Device(
 }
 
 /** What the campaigns of a device share: its storage, its state in it, and one sender for all of them. */
-internal class Install(
-    val storage: Storage, val maxTotalEpsilon: Double, val network: Network, val policy: Policy, val now: () -> Long,
-) {
+internal class Install(val storage: Storage, val maxTotalEpsilon: Double, val network: Network, val policy: Policy, val now: () -> Long) {
     @Suppress("PLATFORM_CLASS_MAPPED_TO_KOTLIN")
     private val changed = Object()
     private var woken = false
     fun state(): State = State.read(storage.read(DEVICE))
+
     /** Whether somebody has decided anything yet. */
     fun exists(): Boolean = storage.read(DEVICE) != null
+
     /** Changes the state in one transaction; [change] gives the state after it, and what to return. */
     fun <T> change(change: (State) -> Pair<State, T>): T {
         var told: Result<T>? = null
@@ -135,13 +148,13 @@ internal class Install(
 
     /** Waits for an upload under way, in whichever process, two seconds at most. */
     fun landed() {
-        if (exists()) storage.exclusive(LANDING_TIMEOUT) {}
+        if (exists()) storage.exclusive(LANDING_TIMEOUT.inWholeMilliseconds) {}
     }
 
     /** One step of the delivery. How long it is until the next one; null where nothing waits. */
     fun step(wait: Duration, firstDelay: Duration): Duration? {
         if (!exists()) return null
-        val next = storage.exclusive(wait) { send(firstDelay) ?: NEVER }
+        val next = storage.exclusive(wait.inWholeMilliseconds) { send(firstDelay) ?: NEVER }
         return next?.takeUnless { it == NEVER } ?: if (isIdle()) null else policy.backoffBase
     }
 

@@ -1,8 +1,9 @@
-package ldpbayes
+package org.example.ldpbayes
 
 import java.time.Instant
 import java.util.concurrent.atomic.AtomicBoolean
 import kotlin.time.Duration
+import kotlin.time.Duration.Companion.milliseconds
 
 /** Why a device does not answer now, and a person may agree all the same. */
 private val AGREEABLE = setOf(Refusal.OTHER_RECIPIENT, Refusal.WINDOW_NOT_OPEN)
@@ -14,8 +15,10 @@ sealed interface NextStep {
      * `other-recipient` where they have agreed to another address.
      */
     data class Ask(val campaign: Campaign, val reason: String? = null) : NextStep
+
     /** The person has agreed, and no answer is given yet; in a series, this device's window is open. */
     object Contribute : NextStep
+
     /**
      * [reason] is `answered`, `declined`, or the code of what stands against answering: of a [Refusal], of the storage, of the network,
      * of a document that is none, `issuer-unsupported`, `no-signatures`; `unexpected` for an error that is none of this library's.
@@ -27,28 +30,42 @@ sealed interface NextStep {
 sealed interface Contribution {
     /** The answer is on disk, from now on or already, and is sent once. */
     data class Answered(val receipt: Receipt) : Contribution
+
     /** The device does not answer; nothing was drawn and nothing spent. */
     data class Refused(val refusal: Refusal) : Contribution
 }
 
 /** What a withdrawal could do: reports deleted, how many of them may arrive all the same, and the loss given back. */
 data class Withdrawal(val deleted: Int, val onItsWay: Int, val refunded: Double)
+
 /** What happened so far in one campaign; [nextTry] is in milliseconds since 1970. */
 data class Status(
-    /** Whether the person agrees; null until somebody decided. */ val consent: Boolean?,
-    /** What became of the contribution. */ val fate: Fate?,
-    /** Reports that wait. */ val queued: Int,
-    /** Reports that the server says it has. */ val sent: Int,
-    /** Tries that failed. */ val retries: Int,
-    /** Reports that left the queue otherwise, by reason. */ val dropped: Map<String, Int>,
-    /** When the next try is due. */ val nextTry: Long?,
-    /** The code of the last failure. */ val problem: String?,
+    /** Whether the person agrees; null until somebody decided. */
+    val consent: Boolean?,
+    /** What became of the contribution. */
+    val fate: Fate?,
+    /** Reports that wait. */
+    val queued: Int,
+    /** Reports that the server says it has. */
+    val sent: Int,
+    /** Tries that failed. */
+    val retries: Int,
+    /** Reports that left the queue otherwise, by reason. */
+    val dropped: Map<String, Int>,
+    /** When the next try is due. */
+    val nextTry: Long?,
+    /** The code of the last failure. */
+    val problem: String?,
 )
 
 /** One campaign, as one device sees it; made by [Device.campaign]. Safe with any number of threads and processes. */
 class DeviceCampaign internal constructor(
-    private val install: Install, private val url: String, /** The campaign's id. */ val id: String,
-    private val maxEpsilon: Double, private val signed: Signed?,
+    private val install: Install,
+    private val url: String,
+    /** The campaign's id. */
+    val id: String,
+    private val maxEpsilon: Double,
+    private val signed: Signed?,
 ) {
     private val path = "$url/v1/campaigns/$id"
     private val stored = "campaign-$id"
@@ -68,7 +85,10 @@ class DeviceCampaign internal constructor(
      * and its epsilon promise, or not signed, and [AwayException], `timeout` at the end of the time.
      */
     fun fetch(timeout: Duration): Campaign = inTime(timeout, ::fetch)
-    /** Within five seconds. */ fun fetch(): Campaign = fetch(ASKING_WAIT)
+
+    /** Within five seconds unless told otherwise, in milliseconds. */
+    @JvmOverloads
+    fun fetch(timeoutMillis: Long = ASKING_MILLIS): Campaign = fetch(timeoutMillis.milliseconds)
     private fun fetch(until: Deadline): Campaign {
         signed?.refresh(until)
         return atHand() ?: load(install.network.get(path, Campaign.LARGEST_DOCUMENT, until))
@@ -76,19 +96,26 @@ class DeviceCampaign internal constructor(
 
     /** Takes the document from the app instead of fetching it; verified the same way. */
     fun load(document: ByteArray): Campaign = Campaign.parse(document, id).also { atHand = it }
+
     /**
      * What an app has to do now; call it at every start. It never throws. Whatever the person decides is remembered: nobody is asked
      * twice, and nobody whom the storage could not remember.
      */
     fun nextStep(timeout: Duration): NextStep = stepAfter(timeout) {}
-    /** Within five seconds. */ fun nextStep(): NextStep = nextStep(ASKING_WAIT)
+
+    /** Within five seconds unless told otherwise, in milliseconds. */
+    @JvmOverloads
+    fun nextStep(timeoutMillis: Long = ASKING_MILLIS): NextStep = nextStep(timeoutMillis.milliseconds)
 
     /**
      * Takes the person's answer to `Ask`, by [grant] or [withdraw]; the next step, which is what to do now. Never throws: where the
      * answer could not be kept, the reason says why, and the person is asked again.
      */
     fun decide(agreed: Boolean, timeout: Duration): NextStep = stepAfter(timeout) { if (agreed) grant(it) else withdraw() }
-    /** Within five seconds. */ fun decide(agreed: Boolean): NextStep = decide(agreed, ASKING_WAIT)
+
+    /** Within five seconds unless told otherwise, in milliseconds. */
+    @JvmOverloads
+    fun decide(agreed: Boolean, timeoutMillis: Long = ASKING_MILLIS): NextStep = decide(agreed, timeoutMillis.milliseconds)
 
     private fun stepAfter(timeout: Duration, first: (Deadline) -> Unit): NextStep = try {
         inTime(timeout) { until ->
@@ -120,7 +147,10 @@ class DeviceCampaign internal constructor(
 
     /** Why this device would refuse the campaign, null where it would answer: to know before anybody is asked. */
     fun refusal(timeout: Duration): Refusal? = inTime(timeout, ::refusal)
-    /** Within five seconds. */ fun refusal(): Refusal? = refusal(ASKING_WAIT)
+
+    /** Within five seconds unless told otherwise, in milliseconds. */
+    @JvmOverloads
+    fun refusal(timeoutMillis: Long = ASKING_MILLIS): Refusal? = refusal(timeoutMillis.milliseconds)
     private fun refusal(until: Deadline): Refusal? {
         val campaign = fetch(until)
         val state = install.state()
@@ -138,7 +168,10 @@ class DeviceCampaign internal constructor(
      * [RefusedException] where [refusal] says so; nothing was then kept.
      */
     fun grant(timeout: Duration): Unit = inTime(timeout, ::grant)
-    /** Within five seconds. */ fun grant(): Unit = grant(ASKING_WAIT)
+
+    /** Within five seconds unless told otherwise, in milliseconds. */
+    @JvmOverloads
+    fun grant(timeoutMillis: Long = ASKING_MILLIS): Unit = grant(timeoutMillis.milliseconds)
     private fun grant(until: Deadline) {
         val campaign = fetch(until)
         refusal(until)?.let { if (it !in AGREEABLE) throw RefusedException(it) }
@@ -200,14 +233,21 @@ class DeviceCampaign internal constructor(
 
     /** What this device has contributed. */
     fun receipt(): Receipt? = entry()?.receipt
+
     /** What happened so far. */
     fun status(): Status {
         val entry = entry()
         val queued = entry?.queued?.size ?: 0
         val replies = entry?.reports.orEmpty().mapNotNull { it.reply }.groupingBy { it }.eachCount()
         return Status(
-            entry?.given, entry?.receipt?.fate, queued, replies[ARRIVED] ?: 0, entry?.retries ?: 0, replies - ARRIVED,
-            entry?.due.takeIf { queued > 0 }, entry?.problem,
+            entry?.given,
+            entry?.receipt?.fate,
+            queued,
+            replies[ARRIVED] ?: 0,
+            entry?.retries ?: 0,
+            replies - ARRIVED,
+            entry?.due.takeIf { queued > 0 },
+            entry?.problem,
         )
     }
 
@@ -218,14 +258,18 @@ class DeviceCampaign internal constructor(
     fun classifier(timeout: Duration): Classifier {
         val kept = model ?: unlessFails { install.storage.read(storedModel)?.toByteArray() }
         val classifier = kept?.let { unlessFails { Classifier.parse(it, label()) } } ?: return inTime(timeout, ::newest)
-        if (renewing.compareAndSet(false, true)) kotlin.concurrent.thread(isDaemon = true, name = "ldp-bayes-model") {
-            unlessFails { newest(Deadline(install.policy.requestTimeout)) }
-            renewing.set(false)
+        if (renewing.compareAndSet(false, true)) {
+            kotlin.concurrent.thread(isDaemon = true, name = "ldp-bayes-model") {
+                unlessFails { newest(Deadline(install.policy.requestTimeout)) }
+                renewing.set(false)
+            }
         }
         return classifier
     }
 
-    /** Within five seconds. */ fun classifier(): Classifier = classifier(ASKING_WAIT)
+    /** Within five seconds unless told otherwise, in milliseconds. */
+    @JvmOverloads
+    fun classifier(timeoutMillis: Long = ASKING_MILLIS): Classifier = classifier(timeoutMillis.milliseconds)
 
     /** The model as it stands now, kept for later calls: where it cannot be stored, as long as this lives. */
     private fun newest(until: Deadline): Classifier {
@@ -238,7 +282,11 @@ class DeviceCampaign internal constructor(
     }
 
     private fun label(): Label? = unlessFails { atHand()?.label }
-    private inline fun <T> unlessFails(work: () -> T): T? = try { work() } catch (error: Exception) { null }
+    private inline fun <T> unlessFails(work: () -> T): T? = try {
+        work()
+    } catch (error: Exception) {
+        null
+    }
 
     private fun answer(state: State, campaign: Campaign, record: Map<String, Any?>, label: Any?): Pair<State, Contribution> {
         val reports = perturb(campaign, record, label, unhex(state.secret))
@@ -253,7 +301,11 @@ class DeviceCampaign internal constructor(
         val ends = state.window(campaign)?.endExclusive ?: campaign.closes
         val expires = minOf(aged, ends?.let { it.toEpochMilli() + CLOSING_GRACE.inWholeMilliseconds } ?: aged)
         val entry = state.campaigns.getValue(id).copy(
-            receipt = receipt, reports = kept, expires = expires, due = null, uploadBytes = campaign.uploadBytes,
+            receipt = receipt,
+            reports = kept,
+            expires = expires,
+            due = null,
+            uploadBytes = campaign.uploadBytes,
         )
         return (state + (id to entry)) to Contribution.Answered(receipt)
     }
@@ -271,9 +323,12 @@ class DeviceCampaign internal constructor(
         return if (own == null || own in AGREEABLE) standing.refusal() ?: own else own
     }
 
-
     private fun entry(): Entry? = install.state().campaigns[id]
     private fun atHand(): Campaign? = atHand ?: install.storage.read(stored)?.let {
-        try { load(it.toByteArray()) } catch (error: LdpException) { null } // damaged: it is fetched again
+        try {
+            load(it.toByteArray())
+        } catch (error: LdpException) {
+            null
+        } // damaged: it is fetched again
     }
 }

@@ -1,4 +1,4 @@
-package ldpbayes
+package org.example.ldpbayes
 
 import java.nio.ByteBuffer
 import java.nio.charset.CharacterCodingException
@@ -7,37 +7,67 @@ import java.time.Instant
 import java.util.Base64
 
 /** What a campaign asks for. */
-enum class Asks {
-    /** Answers that a model is learned from. */ MODEL,
-    /** Answers that a projection is fitted from. */ MOMENTS,
-    /** How good a model is. */ SCORE,
+internal enum class Asks {
+    /** Answers that a model is learned from. */
+    MODEL,
+
+    /** Answers that a projection is fitted from. */
+    MOMENTS,
+
+    /** How good a model is. */
+    SCORE,
 }
 
 /** A verified campaign: its id is the hash of its bytes, and the privacy loss of every question was recomputed. */
 class Campaign private constructor(
-    /** SHA-256 of the document's bytes, base64url. */ val id: String,
-    /** The document itself. */ val document: ByteArray,
+    /** SHA-256 of the document's bytes, base64url. */
+    val id: String,
+    /** The document itself. */
+    val document: ByteArray,
     authored: Authored,
-    /** What a device may be asked. */ val questions: List<Question>,
+    /** What a device may be asked. */
+    internal val questions: List<Question>,
     internal val loss: Ratio,
 ) {
-    /** For people: it comes from the server, and holds no ends of lines. */ val title: String = authored.title
-    /** For people, like [title]. */ val purpose: String = authored.purpose
-    /** The class to learn. */ val label: Label = authored.label
-    /** The features that a record has. */ val features: List<Feature> = authored.features
-    /** What the campaign asks for. */ val asks: Asks = authored.asks
+    /** For people: it comes from the server, and holds no ends of lines. */
+    val title: String = authored.title
+
+    /** For people, like [title]. */
+    val purpose: String = authored.purpose
+
+    /** The class to learn. */
+    val label: Label = authored.label
+
+    /** The features that a record has. */
+    val features: List<Feature> = authored.features
+
+    /** What the campaign asks for. */
+    internal val asks: Asks = authored.asks
+
     /** The features that questions are about: a projection's inputs are replaced by its outputs. */
     internal val asked: List<Feature> = authored.asked
     internal val projection: Projection? = authored.projection
     internal val evaluation: Evaluation? = authored.evaluation
     internal val answersAll: Boolean = authored.answersAll
-    /** A device contributes to one campaign of a study at most. */ val study: String? = authored.study
-    /** Where it is a series: each device answers once in its life, in the window that it drew. */ val windows: Windows? = authored.windows
-    /** When it opens; null: it is open. A series opens with its first window. */ val opens: Instant? = authored.opens
-    /** When it closes; null: nobody knows. A series closes a week after its last window. */ val closes: Instant? = authored.closes
+
+    /** A device contributes to one campaign of a study at most. */
+    val study: String? = authored.study
+
+    /** Where it is a series: each device answers once in its life, in the window that it drew. */
+    internal val windows: Windows? = authored.windows
+
+    /** When it opens; null: it is open. A series opens with its first window. */
+    val opens: Instant? = authored.opens
+
+    /** When it closes; null: nobody knows. A series closes a week after its last window. */
+    val closes: Instant? = authored.closes
+
     /** An upper bound of what one device loses, recomputed and rounded up. */
     val realisedEpsilon: Double = loss.doubleUp()
-    /** Length of every device's upload. */ internal val uploadBytes: Int by lazy { longestUpload(this) }
+
+    /** Length of every device's upload. */
+    internal val uploadBytes: Int by lazy { longestUpload(this) }
+
     /** The questions of which a device answers one each. */
     internal val pools: List<List<Question>> = if (answersAll) questions.groupBy { it.group }.values.toList() else listOf(questions)
 
@@ -145,6 +175,7 @@ internal class Authored(fields: Fields) {
 
 internal fun sha256(bytes: ByteArray): ByteArray = MessageDigest.getInstance("SHA-256").digest(bytes)
 internal fun base64url(bytes: ByteArray): String = Base64.getUrlEncoder().withoutPadding().encodeToString(bytes)
+
 /** A text of bytes that are UTF-8. Throws [LdpException] `invalid-document` for others. */
 internal fun utf8(bytes: ByteArray): String = try {
     Charsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString()

@@ -1,4 +1,4 @@
-package ldpbayes
+package org.example.ldpbayes
 
 /**
  * What this library refuses. [code] is stable and is the word that the clients in Python and JavaScript use for it; the message is
@@ -8,6 +8,7 @@ open class LdpException(val code: String, message: String = code, cause: Throwab
 
 /** What was asked for cannot be had now: the server's code, or `unreachable`. Later it may. */
 class AwayException(code: String) : LdpException(code)
+
 /** A campaign that this device does not answer; nothing was drawn and nothing was spent. */
 class RefusedException(val refusal: Refusal) : LdpException(refusal.code)
 internal inline fun ensure(right: Boolean, code: String, message: () -> String = { code }) {

@@ -1,4 +1,4 @@
-package ldpbayes
+package org.example.ldpbayes
 
 internal const val MOST_FEATURES = 1000
 internal const val MOST_CELLS = 65536
@@ -6,30 +6,44 @@ internal const val MOST_VALUES = 16384
 internal const val MOST_CLASSES = 1024
 internal const val MOST_WEIGHT = 65536
 private const val MISSING = "missing"
+
 /** The class to learn. */
 data class Label(val name: String, val classes: List<String>) {
     private val declared by lazy { Declared(classes) }
+
     /** The position of the class that a value means; null for one that is not declared. */
     fun indexOf(value: Any?): Int? = declared[value]
 }
 
 /** Something that a campaign knows of people, by the name that it has in records. Nobody else knows what kind it is. */
 abstract class Feature internal constructor() {
-    /** The key in a record. */ abstract val name: String
-    /** Whether a record may be without a value, which then has a cell of its own. */ abstract val missing: Boolean
-    /** Values of one that is asked as cells, ends of one that is asked as moments. */ abstract val size: Int
+    /** The key in a record. */
+    abstract val name: String
+
+    /** Whether a record may be without a value, which then has a cell of its own. */
+    abstract val missing: Boolean
+
+    /** Values of one that is asked as cells, ends of one that is asked as moments. */
+    abstract val size: Int
+
     /** What there is to answer: the values, and after them that there is none where that may be. */
     val cells: Int get() = if (missing) size + 1 else size
+
     /** The index of what a record holds; null for what is no value. */
     internal abstract fun indexOf(value: Any?): Int?
+
     /** The feature itself where its values are numbers. */
     internal open val number: Numeric? get() = null
+
     /** The feature itself where it is asked as moments: by value and square, and modelled as Gaussian. */
     internal open val moments: Numeric? get() = null
+
     /** What it must have in common with a model's feature of its name. */
     internal abstract fun described(): Feature
+
     /** What a value is, for people. */
     internal abstract fun wanted(): String
+
     /** What is wrong with a value that is there, behind the value itself; null where nothing is. */
     internal abstract fun wrong(value: Any?): String?
 
@@ -55,6 +69,7 @@ abstract class Feature internal constructor() {
 data class Categorical(override val name: String, val values: List<String>, override val missing: Boolean) : Feature() {
     private val declared by lazy { Declared(values) }
     override val size get() = values.size
+
     /** Of a missing or undeclared value the index of `missing` where it is declared. */
     override fun indexOf(value: Any?): Int? = declared[value] ?: values.indexOf(MISSING).takeIf { it >= 0 }
     override fun described() = copy(missing = false)
@@ -66,16 +81,17 @@ data class Categorical(override val name: String, val values: List<String>, over
 }
 
 /** A number, clipped to [low] and [high]; with [bins] it is discretised. */
-data class Numeric(
-    override val name: String, val low: Double, val high: Double, val bins: Int?, override val missing: Boolean,
-) : Feature() {
+data class Numeric(override val name: String, val low: Double, val high: Double, val bins: Int?, override val missing: Boolean) :
+    Feature() {
     override val size get() = bins ?: 2
     override val number get() = this
     override val moments get() = takeIf { bins == null }
     internal val span get() = high - low
     internal fun clip(number: Double): Double = Math.min(Math.max(number, low), high)
+
     /** T = 2 (x - low) / (high - low) - 1 in [-1, 1], x clipped first. */
     internal fun scaled(number: Double): Double = Math.min(Math.max(2 * ((clip(number) - low) / span) - 1, -1.0), 1.0)
+
     /** The bin of a number, of equal width and half-open. */
     override fun indexOf(value: Any?): Int? =
         numberOf(value)?.let { number -> (1 until size).firstOrNull { number < low + span * it / size }?.minus(1) ?: (size - 1) }

@@ -1,9 +1,11 @@
-package ldpbayes
+package org.example.ldpbayes
 
 import java.text.Normalizer
-import java.time.*
+import java.time.DateTimeException
+import java.time.Instant
 
 internal const val LONGEST_TEXT = 200
+
 /** Reads one JSON object key by key; a key that nobody asked for is refused. */
 internal inline fun <T> readObject(value: Any?, place: String, read: Fields.() -> T): T =
     Fields(value, place).run { read().also { finish() } }
@@ -23,6 +25,7 @@ internal fun strictJson(text: String): Any? = try {
 }
 
 internal const val INVALID_DOCUMENT = "invalid-document"
+
 /** One JSON object; every refusal names its place. An absent key and null are one. */
 internal class Fields(value: Any?, private val path: String) {
     private val members = value as? Map<*, *> ?: throw LdpException(INVALID_DOCUMENT, "${path.ifEmpty { "document" }}: must be an object")
@@ -50,6 +53,7 @@ internal class Fields(value: Any?, private val path: String) {
     fun optionalNumber(name: String): Double? = raw(name)?.let { it as? Double ?: refuse(name, "must be a number") }
     fun number(name: String): Double = optionalNumber(name) ?: refuse(name, "is missing")
     fun positive(name: String): Double = number(name).also { require(it > 0, name, "must be above 0") }
+
     /** A JSON number's integer: 1, 1.0 and 1e0 are one number. */
     fun optionalWhole(name: String, range: LongRange): Long? = optionalNumber(name)?.let {
         it.toLong().takeIf { whole -> whole.toDouble() == it && whole in range } ?: refuse(name, "must be an integer in $range")
@@ -62,6 +66,7 @@ internal class Fields(value: Any?, private val path: String) {
     }
 
     fun list(name: String, sizes: IntRange): List<Any?> = optionalList(name, sizes) ?: refuse(name, "is missing")
+
     /** A list of exactly [size] numbers. */
     fun row(name: String, size: Int): List<Double> = row(name, raw(name), size)
     fun row(name: String, value: Any?, size: Int): List<Double> =
@@ -98,6 +103,7 @@ internal class Fields(value: Any?, private val path: String) {
 
     private companion object {
         val INSTANT = Regex("(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z")
+
         /** Control characters, ends of lines, marks of writing direction, and halves of a surrogate pair. */
         fun isNoText(sign: Int): Boolean = sign < 0x20 || sign in 0x7f..0x9f || sign == 0x61c || sign in 0x200e..0x200f ||
             sign in 0x2028..0x202e || sign in 0x2066..0x2069 || sign in 0xd800..0xdfff

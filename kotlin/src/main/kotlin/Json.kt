@@ -1,4 +1,4 @@
-package ldpbayes
+package org.example.ldpbayes
 
 /** JSON as RFC 8259 has it: no key twice in one object, no number beyond a double. Numbers are doubles, objects keep their order. */
 internal object Json {
@@ -8,15 +8,25 @@ internal object Json {
     private fun StringBuilder.put(value: Any?) {
         when (value) {
             is String -> quoted(value)
-            is Map<*, *> -> joined('{', value.entries, '}') { (name, member) -> quoted("$name"); append(':'); put(member) }
+
+            is Map<*, *> -> joined('{', value.entries, '}') { (name, member) ->
+                quoted("$name")
+                append(':')
+                put(member)
+            }
+
             is Iterable<*> -> joined('[', value, ']') { put(it) }
+
             else -> append(value)
         }
     }
 
     private fun <T> StringBuilder.joined(open: Char, members: Iterable<T>, close: Char, put: (T) -> Unit) {
         append(open)
-        members.forEachIndexed { place, member -> if (place > 0) append(','); put(member) }
+        members.forEachIndexed { place, member ->
+            if (place > 0) append(',')
+            put(member)
+        }
         append(close)
     }
 
@@ -48,11 +58,17 @@ internal object Json {
                         this[name] = value(depth - 1)
                     }
                 }
+
                 '[' -> ArrayList<Any?>().apply { listed(']') { add(value(depth - 1)) } }
+
                 '"' -> string()
+
                 't' -> word("true", true)
+
                 'f' -> word("false", false)
+
                 'n' -> word("null", null)
+
                 else -> number()
             }
         }
@@ -79,7 +95,10 @@ internal object Json {
             val end = NUMBER.matcher(text).region(at, text.length).run { if (lookingAt()) end() else at }
             require(end > at)
             // + 0.0: a minus zero is zero.
-            return (text.substring(at, end).toDouble() + 0.0).also { at = end; require(it.isFinite()) }
+            return (text.substring(at, end).toDouble() + 0.0).also {
+                at = end
+                require(it.isFinite())
+            }
         }
 
         private fun string(): String = buildString {
@@ -97,13 +116,16 @@ internal object Json {
 
         private fun escaped(): Char = when (val sign = text.getOrNull(++at)) {
             '"', '\\', '/' -> sign
+
             'b', 'f', 'n', 'r', 't' -> "\b\u000c\n\r\t"["bfnrt".indexOf(sign)]
+
             'u' -> {
                 val digits = text.substring(minOf(at + 1, text.length), minOf(at + 5, text.length))
                 require(digits.length == 4 && digits.all { it in '0'..'9' || it in 'a'..'f' || it in 'A'..'F' })
                 at += 4
                 digits.toInt(16).toChar()
             }
+
             else -> throw IllegalArgumentException()
         }
     }

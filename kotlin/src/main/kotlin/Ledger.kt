@@ -1,4 +1,4 @@
-package ldpbayes
+package org.example.ldpbayes
 
 import java.time.Instant
 
@@ -27,28 +27,62 @@ class Ledger internal constructor(
 
 /** What the receipts cost together, exactly. */
 internal fun List<Receipt>.total(): Ratio = fold(Ratio.ZERO) { spent, receipt -> spent + Ratio.of(receipt.epsilon) }
+
 /** A report that left: what was asked, what was said (hexadecimal), when first, to whom, and what the server replied. */
 data class SentReport(
-    val campaignId: String, val title: String, val url: String,
-    val asked: String, val id: String, val payload: String, val at: Long, val reply: String?,
+    val campaignId: String,
+    val title: String,
+    val url: String,
+    val asked: String,
+    val id: String,
+    val payload: String,
+    val at: Long,
+    val reply: String?,
 )
 
 /** Why a device does not answer a campaign; [code] is the word that the other clients use. */
 enum class Refusal(val code: String) {
-    /** The person has switched contributing off. */ SWITCHED_OFF("switched-off"),
-    /** The person agreed to another address; `grant` asks for this one. */ OTHER_RECIPIENT("other-recipient"),
-    /** It opens later. */ NOT_OPEN("campaign-not-open"),
-    /** It has closed. */ CLOSED("campaign-closed"),
-    /** It has closed, which may still be taken back. */ CLOSING("campaign-closing"),
-    /** It has all the answers that it takes. */ FULL("campaign-full"),
-    /** It was deleted. */ DELETED("campaign-deleted"),
-    /** In a series, this device's window is still to come: come again then. */ WINDOW_NOT_OPEN("window-not-open"),
-    /** In a series, this device's window is over; it answers in no other. */ WINDOW_OVER("window-over"),
-    /** It costs more than the app allows for it. */ ABOVE_CAP("loss-above-cap"),
-    /** With what was answered before, it costs more than the device's cap. */ ABOVE_TOTAL("total-above-cap"),
-    /** Another campaign of its study was answered. */ STUDY_ANSWERED("study-answered"),
-    /** No directory of the publisher holds now. */ DIRECTORY_EXPIRED("directory-expired"),
-    /** The publisher does not name it. */ NOT_IN_DIRECTORY("not-in-directory"),
+    /** The person has switched contributing off. */
+    SWITCHED_OFF("switched-off"),
+
+    /** The person agreed to another address; `grant` asks for this one. */
+    OTHER_RECIPIENT("other-recipient"),
+
+    /** It opens later. */
+    NOT_OPEN("campaign-not-open"),
+
+    /** It has closed. */
+    CLOSED("campaign-closed"),
+
+    /** It has closed, which may still be taken back. */
+    CLOSING("campaign-closing"),
+
+    /** It has all the answers that it takes. */
+    FULL("campaign-full"),
+
+    /** It was deleted. */
+    DELETED("campaign-deleted"),
+
+    /** In a series, this device's window is still to come: come again then. */
+    WINDOW_NOT_OPEN("window-not-open"),
+
+    /** In a series, this device's window is over; it answers in no other. */
+    WINDOW_OVER("window-over"),
+
+    /** It costs more than the app allows for it. */
+    ABOVE_CAP("loss-above-cap"),
+
+    /** With what was answered before, it costs more than the device's cap. */
+    ABOVE_TOTAL("total-above-cap"),
+
+    /** Another campaign of its study was answered. */
+    STUDY_ANSWERED("study-answered"),
+
+    /** No directory of the publisher holds now. */
+    DIRECTORY_EXPIRED("directory-expired"),
+
+    /** The publisher does not name it. */
+    NOT_IN_DIRECTORY("not-in-directory"),
 }
 
 /** When this device answers a series, once it has a secret to draw that from. */

@@ -1,21 +1,29 @@
-package ldpbayes
+package org.example.ldpbayes
 
 import java.math.BigInteger
-import java.nio.*
+import java.nio.ByteBuffer
+import java.nio.ByteOrder
 
 /** What a record answers, before the mechanism; it must not leave the device. */
-sealed interface Item {
-    /** A cell. */ data class Index(val index: Int) : Item
+internal sealed interface Item {
+    /** A cell. */
+    data class Index(val index: Int) : Item
+
     /** A value that belongs to one cell: [value] is an integer V and means V / 2^52. */
     data class Moment(val cell: Int, val value: Long) : Item
 }
 
 /** How a record's answer becomes noise: the [name] in documents, the cells, the numbers that the document gives; [width] bytes. */
-sealed class Mechanism(internal val width: Int) {
-    /** As documents write it. */ abstract val name: String
-    /** Cells of the question. */ abstract val domainSize: Int
+internal sealed class Mechanism(val width: Int) {
+    /** As documents write it. */
+    abstract val name: String
+
+    /** Cells of the question. */
+    abstract val domainSize: Int
+
     /** The worst-case log likelihood ratio, rounded up; null where the numbers make no mechanism, or one without signal. */
     internal abstract fun loss(): Ratio?
+
     /** The payload for an item. */
     internal abstract fun perturb(item: Item, coins: Coins): ByteArray
 
@@ -37,15 +45,19 @@ sealed class Mechanism(internal val width: Int) {
 }
 
 private val CELLS = setOf(Encoding.INDEX, Encoding.SIGN)
+
 /** Probability one: a probability is an integer P and means P / 2^64. */
 internal val ONE: BigInteger = BigInteger.ONE.shiftLeft(64)
+
 /** A value's one: it is an integer V and means V / 2^52. */
 internal const val UNIT = 1L shl 52
 private fun BigInteger.toProbability(): ULong = toString().toULong()
 private fun ULong.exact(): BigInteger = BigInteger(toString())
 private val Int.big: BigInteger get() = toBigInteger()
+
 /** A loss that protects nothing less than promised; none where there is no signal. */
 private fun signal(loss: Ratio): Ratio? = loss.takeIf { it > Ratio.ZERO }
+
 /** Direct encoding: the true index with probability p, else any other one. */
 internal data class DirectEncoding(override val domainSize: Int, val p: ULong) : Mechanism(indexWidth(domainSize)) {
     override val name get() = "de"
@@ -116,15 +128,18 @@ internal data class LaplaceVector(override val domainSize: Int, val grid: BigInt
 
 private const val SCALE_BITS = 40
 private val FINEST_GRID = 12.toBigInteger()
+
 /** The largest magnitude of a noisy cell: the unit and 16 scales of noise. */
 private fun cellBound(grid: BigInteger, scale: BigInteger): BigInteger {
     val unit = BigInteger.ONE.shiftLeft(SCALE_BITS)
     return BigInteger.ONE.shiftLeft(grid.toInt()) + (scale.shiftLeft(4) + unit - BigInteger.ONE).shiftRight(SCALE_BITS)
 }
 
-private fun lossOfNoise(grid: BigInteger, scale: BigInteger): Ratio? =
-    if (grid > FINEST_GRID || cellBound(grid, scale).bitLength() >= 32) null
-    else Ratio(BigInteger.ONE.shiftLeft(SCALE_BITS + 1 + grid.toInt()), scale)
+private fun lossOfNoise(grid: BigInteger, scale: BigInteger): Ratio? = if (grid > FINEST_GRID || cellBound(grid, scale).bitLength() >= 32) {
+    null
+} else {
+    Ratio(BigInteger.ONE.shiftLeft(SCALE_BITS + 1 + grid.toInt()), scale)
+}
 
 private fun noisyVector(grid: BigInteger, scale: BigInteger, d: Int, item: Int, value: BigInteger, coins: Coins): ByteArray {
     val common = minOf(scale.lowestSetBit, SCALE_BITS)
@@ -139,7 +154,13 @@ private fun noisyVector(grid: BigInteger, scale: BigInteger, d: Int, item: Int, 
 }
 
 /** Bytes of an index on the wire. */
-private fun indexWidth(d: Int): Int = if (d <= 256) 1 else if (d <= 65536) 2 else 4
+private fun indexWidth(d: Int): Int = if (d <= 256) {
+    1
+} else if (d <= 65536) {
+    2
+} else {
+    4
+}
 private fun bitmapWidth(d: Int): Int = (d + 7) / 8
 private fun bitmap(width: Int, indices: List<Int>): ByteArray = ByteArray(width).also { bytes ->
     for (index in indices) bytes[index / 8] = (bytes[index / 8].toInt() or (1 shl index % 8)).toByte()

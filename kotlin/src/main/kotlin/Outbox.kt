@@ -1,6 +1,6 @@
 // What an answer means for a queue: the upload state machine, without I/O. A report that has left once may arrive once only, so a
 // doubtful answer always means: the same bytes again, later.
-package ldpbayes
+package org.example.ldpbayes
 
 import java.time.DateTimeException
 import java.time.Instant
@@ -12,6 +12,7 @@ import kotlin.time.Duration.Companion.seconds
 // "Later", whatever their status.
 private val RETRYABLE_CODES =
     setOf("campaign-not-open", "window-not-open", "not-found", "campaign-closing", "clock-unsettled", "unknown-campaign")
+
 // Final when they are heard twice, a day apart by this device's clock: a server may have been wrong about the time, or about itself.
 private val TERMINAL = setOf(404, 409, 410, 451)
 private val TWICE_CODES = setOf("campaign-closed", "campaign-full", "window-over") // of every report of an upload
@@ -21,6 +22,7 @@ private val POISON = setOf(400, 415, 422)
 private const val TOO_LARGE = 413
 private val CODE = Regex("[A-Za-z0-9_.-]{1,64}")
 private val SECONDS = Regex("[0-9]{1,9}")
+
 /** The reports of one campaign that are due, and where they go. */
 internal class Batch(val campaignId: String, val url: String, val reports: List<Kept>, private val length: Int) {
     fun body(): ByteArray = packed(reports.map { Report(it.question, unhex(it.id), unhex(it.payload)) }, length)
@@ -28,6 +30,7 @@ internal class Batch(val campaignId: String, val url: String, val reports: List<
 
 /** What to do now, and the state that says so: send [batch], or wait for [wait]; neither where nothing is queued. */
 internal class Plan(val state: State, val batch: Batch?, val wait: Duration?)
+
 /** Plans the delivery: schedules what is not scheduled, gives up what has expired, and takes what is due. [jitter] is from [0, 1). */
 internal fun State.planned(now: Long, firstDelay: Duration, policy: Policy, jitter: () -> Double): Plan {
     var state = this
@@ -75,7 +78,7 @@ private fun Entry.judged(ids: Set<String>, answer: Answer?, now: Long, policy: P
     val status = answer?.status
     val rejected = answer?.takeIf { it.status == 200 }?.rejections()
     val isLater = code in RETRYABLE_CODES
-    val isPoison = !isLater && (status == TOO_LARGE || status in POISON && code != null)
+    val isPoison = !isLater && (status == TOO_LARGE || (status in POISON && code != null))
     val isFinal = if (rejected != null) ids.all { rejected[it] in TWICE_CODES } else code != null && !isLater && status in TERMINAL
     // No answer leaves what was heard as it is, any other one ends it; a clock that was set back hears it anew.
     val since = if (isFinal) minOf(heard ?: now, now) else heard.takeIf { answer == null }
@@ -99,8 +102,11 @@ private fun Entry.judged(ids: Set<String>, answer: Answer?, now: Long, policy: P
 private fun Entry.settled(replies: Map<String, String>, now: Long): Entry {
     val replied = copy(reports = reports.map { it.copy(reply = replies[it.id] ?: it.reply) }, attempts = 0, due = now)
     val arrived = replied.reports.any { it.reply == ARRIVED } // also where it was deleted on its way
-    return if (receipt == null || replied.queued.isNotEmpty() || !arrived && receipt.fate == Fate.DELETED) replied
-    else replied.copy(receipt = receipt.copy(fate = if (arrived) Fate.ARRIVED else Fate.REFUSED))
+    return if (receipt == null || replied.queued.isNotEmpty() || (!arrived && receipt.fate == Fate.DELETED)) {
+        replied
+    } else {
+        replied.copy(receipt = receipt.copy(fate = if (arrived) Fate.ARRIVED else Fate.REFUSED))
+    }
 }
 
 /** Why an answer is not what was asked for: its code, or its status. */
@@ -129,10 +135,16 @@ private fun Answer.rejections(): Map<String, String>? {
     }
 }
 
-private fun Answer.json(): Any? =
-    try { Json.parse(String(body, Charsets.UTF_8)) } catch (error: IllegalArgumentException) { null }
+private fun Answer.json(): Any? = try {
+    Json.parse(String(body, Charsets.UTF_8))
+} catch (error: IllegalArgumentException) {
+    null
+}
 
 /** A server's code as far as it is one: it is kept, and shown. */
 private fun clean(code: String): String = if (CODE.matches(code)) code else "unreadable-code"
-private fun httpDate(text: String): Long? =
-    try { Instant.from(DateTimeFormatter.RFC_1123_DATE_TIME.parse(text)).toEpochMilli() } catch (error: DateTimeException) { null }
+private fun httpDate(text: String): Long? = try {
+    Instant.from(DateTimeFormatter.RFC_1123_DATE_TIME.parse(text)).toEpochMilli()
+} catch (error: DateTimeException) {
+    null
+}

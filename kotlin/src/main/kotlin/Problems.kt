@@ -1,5 +1,5 @@
 // What is wrong with a record, told to the developer on the device and to nobody else: it shows values of the record.
-package ldpbayes
+package org.example.ldpbayes
 
 /** One thing that is wrong: the [feature]'s name in the record, what is wrong there, and what would be right. */
 data class Problem(val feature: String, val wrong: String, val right: String)
@@ -19,9 +19,12 @@ fun problems(campaign: Campaign, record: Map<String, Any?>): List<Problem> {
 }
 
 private fun wrongWith(feature: Feature, value: Any?): String? {
-    val nothing = value == null || value is Double && value.isNaN() || value is Float && value.isNaN()
-    return if (nothing) "it holds no value".takeUnless { feature.missing || feature.indexOf(null) != null }
-    else feature.wrong(value)?.let { "${shown(value)} $it" }
+    val nothing = value == null || (value is Double && value.isNaN()) || (value is Float && value.isNaN())
+    return if (nothing) {
+        "it holds no value".takeUnless { feature.missing || feature.indexOf(null) != null }
+    } else {
+        feature.wrong(value)?.let { "${shown(value)} $it" }
+    }
 }
 
 internal fun listed(texts: List<String>): String = texts.joinToString(limit = MOST_NAMED)

@@ -1,11 +1,15 @@
-package ldpbayes
+package org.example.ldpbayes
 
 private val CAMPAIGN_ID = Regex("[A-Za-z0-9_-]{43}")
 internal fun isCampaignId(text: String): Boolean = CAMPAIGN_ID.matches(text)
+
 /** A linear function of [inputs], applied on the device: the outputs are then numbers with public bounds of their own. */
 internal data class Projection(
-    val inputs: List<Numeric>, val mean: List<Double>, val scale: List<Double>,
-    val matrix: List<List<Double>>, val outputs: List<Numeric>,
+    val inputs: List<Numeric>,
+    val mean: List<Double>,
+    val scale: List<Double>,
+    val matrix: List<List<Double>>,
+    val outputs: List<Numeric>,
 ) {
     /** Output number [row] of the inputs' values, which are clipped first: a sum from left to right. */
     private fun output(row: Int, values: List<Double>): Double =

@@ -1,6 +1,10 @@
-package ldpbayes
+package org.example.ldpbayes
 
-import java.security.*
+import java.security.GeneralSecurityException
+import java.security.KeyFactory
+import java.security.PublicKey
+import java.security.Signature
+import java.security.SignatureException
 import java.security.spec.X509EncodedKeySpec
 import java.time.Instant
 import java.util.Base64
@@ -26,7 +30,11 @@ class Publisher(vararg keys: String) {
 
 /** What a publisher signs: which campaigns are open, with the SHA-256 (hexadecimal) of each one's model where there is one yet. */
 internal class Directory(
-    val text: String, val statement: String, val version: Long, val expires: Instant, val campaigns: Map<String, String?>,
+    val text: String,
+    val statement: String,
+    val version: Long,
+    val expires: Instant,
+    val campaigns: Map<String, String?>,
 ) {
     /** It holds a day longer than it says, for clocks that are slow. */
     fun holds(now: Long): Boolean = expires.toEpochMilli() > now - CLOCK_TOLERANCE.inWholeMilliseconds
@@ -66,7 +74,11 @@ internal class Directory(
             }
             if (signature.size != SIGNATURE_BYTES || base64url(signature) != text) return false
             return try {
-                Signature.getInstance("Ed25519").run { initVerify(public); update(message); verify(signature) }
+                Signature.getInstance("Ed25519").run {
+                    initVerify(public)
+                    update(message)
+                    verify(signature)
+                }
             } catch (error: SignatureException) {
                 false
             }
@@ -83,8 +95,10 @@ internal class Directory(
 /** A campaign that has to be signed, as a device sees it. */
 internal class Signed(publisher: Publisher, private val install: Install, private val url: String, private val id: String) {
     private val sources = publisher.keys.map(::Source)
+
     /** What a model is stored under: one that was stored unsigned is not one that was signed. */
     val digest: String = base64url(sha256(publisher.keys.joinToString("+").toByteArray())).take(16)
+
     /** Has a directory that holds now and names the campaign, or the newest there is. */
     fun refresh(until: Deadline) {
         if (entries().isNullOrEmpty()) renew(until)
@@ -92,7 +106,13 @@ internal class Signed(publisher: Publisher, private val install: Install, privat
 
     /** Why the campaign is not one of the publisher's; nothing is fetched. */
     fun refusal(): Refusal? = entries().let {
-        if (it == null) Refusal.DIRECTORY_EXPIRED else if (it.isEmpty()) Refusal.NOT_IN_DIRECTORY else null
+        if (it == null) {
+            Refusal.DIRECTORY_EXPIRED
+        } else if (it.isEmpty()) {
+            Refusal.NOT_IN_DIRECTORY
+        } else {
+            null
+        }
     }
 
     /** Throws [LdpException] `invalid-model` for a model that is not the campaign's, and what [refresh] throws. */
@@ -105,6 +125,7 @@ internal class Signed(publisher: Publisher, private val install: Install, privat
 
     /** Keeps what was seen: an older directory is refused from then on. */
     fun keep() = sources.forEach { it.keep() }
+
     /** The models that the directories that hold name for the campaign, null for one that has none; null where none holds. */
     private fun entries(): List<String?>? {
         val standing = sources.mapNotNull { it.standing() }.ifEmpty { return null }

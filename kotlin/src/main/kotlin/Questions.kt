@@ -1,14 +1,27 @@
-package ldpbayes
+package org.example.ldpbayes
 
 /** What a question is about. */
-enum class QuestionKind {
-    /** The class alone. */ LABEL,
-    /** A value with the class. */ PAIR,
-    /** A number, by class. */ VALUE,
-    /** The square of a number, by class. */ SQUARE,
-    /** The product of two numbers. */ PRODUCT,
-    /** Whether a model says the record's class. */ RIGHT,
-    /** Where a model's score lies, with the class. */ SCORE,
+internal enum class QuestionKind {
+    /** The class alone. */
+    LABEL,
+
+    /** A value with the class. */
+    PAIR,
+
+    /** A number, by class. */
+    VALUE,
+
+    /** The square of a number, by class. */
+    SQUARE,
+
+    /** The product of two numbers. */
+    PRODUCT,
+
+    /** Whether a model says the record's class. */
+    RIGHT,
+
+    /** Where a model's score lies, with the class. */
+    SCORE,
 }
 
 /** The form of what is perturbed. */
@@ -18,10 +31,16 @@ internal enum class Encoding { INDEX, SIGN, MOMENT }
  * One question of a campaign. With `answers: "all"` a device answers one of each [group], else one of all; [weight] says how often
  * it is drawn.
  */
-@ConsistentCopyVisibility
-data class Question internal constructor(
-    val index: Int, val kind: QuestionKind, val feature: String?, val other: String?, val group: Int,
-    internal val encoding: Encoding, val mechanism: Mechanism, val epsilon: Double, val weight: Int,
+internal data class Question(
+    val index: Int,
+    val kind: QuestionKind,
+    val feature: String?,
+    val other: String?,
+    val group: Int,
+    internal val encoding: Encoding,
+    val mechanism: Mechanism,
+    val epsilon: Double,
+    val weight: Int,
 )
 
 private const val INVALID_PARAMETERS = "invalid-parameters"
@@ -30,6 +49,7 @@ internal const val MOST_PRODUCTS = 8192
 private val DIGITS = Regex("[1-9][0-9]{0,39}")
 private val KINDS = QuestionKind.values().map { it.name.lowercase() }
 private val ENCODINGS = Encoding.values().map { it.name.lowercase() }
+
 /** Reads a question against the schema beside it; [losses] has the loss of every mechanism that was met. */
 internal fun readQuestion(value: Any?, index: Int, authored: Authored, losses: MutableMap<Mechanism, Ratio?>): Question {
     lateinit var question: (Mechanism) -> Question
@@ -45,8 +65,11 @@ internal fun readQuestion(value: Any?, index: Int, authored: Authored, losses: M
         val group = whole("group", if (product) groups + 1..groups + MOST_PRODUCTS else 0..groups)
         // The label (group 0) names nothing, a product two features, any other question the feature of its group.
         val (feature, other) = text("feature") to text("other")
-        val right = if (product) authored.feature(feature) != null && authored.feature(other) != null
-        else feature == authored.asked.getOrNull(group - 1)?.name && other == null
+        val right = if (product) {
+            authored.feature(feature) != null && authored.feature(other) != null
+        } else {
+            feature == authored.asked.getOrNull(group - 1)?.name && other == null
+        }
         require(right, "feature", "is not what the group is about")
         val cells = cellsOf(kind, encoding, authored, authored.feature(feature), authored.feature(other))
         domainSize = whole("domain_size", 1..MOST_CELLS)
@@ -70,12 +93,14 @@ private fun cellsOf(kind: QuestionKind, encoding: Encoding, authored: Authored, 
     val classes = authored.label.classes.size
     val moments = authored.asks == Asks.MOMENTS
     val number = feature != null && (moments || feature.moments != null)
-    if (encoding == Encoding.INDEX) return when (kind) {
-        QuestionKind.RIGHT -> 2.takeIf { authored.evaluation != null }
-        QuestionKind.SCORE -> authored.evaluation?.let { it.places * classes }
-        QuestionKind.PAIR -> feature?.takeUnless { number }?.let { it.cells * classes }
-        QuestionKind.LABEL -> classes.takeIf { feature == null && authored.evaluation == null }
-        else -> null
+    if (encoding == Encoding.INDEX) {
+        return when (kind) {
+            QuestionKind.RIGHT -> 2.takeIf { authored.evaluation != null }
+            QuestionKind.SCORE -> authored.evaluation?.let { it.places * classes }
+            QuestionKind.PAIR -> feature?.takeUnless { number }?.let { it.cells * classes }
+            QuestionKind.LABEL -> classes.takeIf { feature == null && authored.evaluation == null }
+            else -> null
+        }
     }
     val size = when (kind) {
         QuestionKind.VALUE -> classes
@@ -104,11 +129,15 @@ private fun readMechanism(name: String, domainSize: Int, parameters: Map<*, *>):
 }
 
 private val PROBABILITIES = setOf("p", "q")
+
 /** The questions of the device with this secret: the same at every call, whatever failed after the last one. */
 internal fun drawQuestions(campaign: Campaign, secret: ByteArray): List<Question> = campaign.pools.map { pool ->
     val coins = Coins.keyed(secret, "question".toByteArray() + slot(campaign, pool[0].group))
     var ticket: Long = coins.below(pool.sumOf { it.weight.toLong() })
-    pool.first { ticket -= it.weight; ticket < 0 }
+    pool.first {
+        ticket -= it.weight
+        ticket < 0
+    }
 }
 
 /** The one window of a series in which the device with this secret answers, each as likely; 0 where there are none. */

@@ -1,7 +1,10 @@
 // Rational numbers, and logarithms rounded up: what decides whether a loss stays within its epsilon.
-package ldpbayes
+package org.example.ldpbayes
 
-import java.math.*
+import java.math.BigDecimal
+import java.math.BigInteger
+import java.math.MathContext
+import java.math.RoundingMode
 
 /** A fraction; the denominator is above 0. */
 internal data class Ratio(val numerator: BigInteger, val denominator: BigInteger) : Comparable<Ratio> {
@@ -11,6 +14,7 @@ internal data class Ratio(val numerator: BigInteger, val denominator: BigInteger
 
     /** Whether a loss is certainly at most [epsilon]: the lesser of its decimal text and its double. */
     fun within(epsilon: Double): Boolean = this <= of(shortest(epsilon)) && this <= of(epsilon)
+
     /** The least double that is not below this one. */
     fun doubleUp(): Double {
         val near = BigDecimal(numerator).divide(BigDecimal(denominator), MathContext(40, RoundingMode.FLOOR)).toDouble()
@@ -19,6 +23,7 @@ internal data class Ratio(val numerator: BigInteger, val denominator: BigInteger
 
     companion object {
         val ZERO = Ratio(BigInteger.ZERO, BigInteger.ONE)
+
         /** A double as it is. */
         fun of(double: Double): Ratio = of(BigDecimal(double))
         private fun of(decimal: BigDecimal): Ratio = decimal.setScale(maxOf(decimal.scale(), 0)).let {
@@ -46,6 +51,7 @@ internal fun shortest(double: Double): BigDecimal {
 }
 
 private const val LOG_BITS = 128
+
 /** An upper bound of ln(a / b), the least multiple of 2^-128 whose exp certainly reaches it; 0 for a <= b, and for no other. */
 internal fun logUp(a: BigInteger, b: BigInteger): Ratio {
     val unit = BigInteger.ONE.shiftLeft(LOG_BITS)

@@ -1,8 +1,11 @@
-package ldpbayes
+package org.example.ldpbayes
 
 /** Why a device answers no campaign that stands so; any other word, of a later aggregator, stops nobody. */
 private val STATES = mapOf(
-    "not-yet" to Refusal.NOT_OPEN, "closing" to Refusal.CLOSING, "closed" to Refusal.CLOSED, "full" to Refusal.FULL,
+    "not-yet" to Refusal.NOT_OPEN,
+    "closing" to Refusal.CLOSING,
+    "closed" to Refusal.CLOSED,
+    "full" to Refusal.FULL,
     "deleted" to Refusal.DELETED,
 )
 
@@ -47,6 +50,11 @@ internal class Standing(private val install: Install, private val path: String, 
 
     private fun fresh(): Said? = said?.takeIf { day(it.at) == day(install.now()) }
     private fun day(time: Long): Long = Math.floorDiv(time, STATE_AGE.inWholeMilliseconds)
+
     /** Whatever fails here, also in a storage of the app's own, nobody is kept by it. */
-    private inline fun <T> attempt(work: () -> T): T? = try { work() } catch (error: RuntimeException) { null }
+    private inline fun <T> attempt(work: () -> T): T? = try {
+        work()
+    } catch (error: RuntimeException) {
+        null
+    }
 }

@@ -1,13 +1,24 @@
-package ldpbayes
+package org.example.ldpbayes
 
 /** What became of a contribution. */
 enum class Fate(internal val words: String) {
-    /** Nothing of it has left. */ WAITING("not sent yet"),
-    /** An upload has begun. */ ON_ITS_WAY("being sent, may have arrived"),
-    /** The server says that it has it, or a relay that will bring it there. */ ARRIVED("handed over"),
-    /** The server says so; nobody can check it. */ REFUSED("the server says that it refused it"),
-    /** It was tried for too long. */ EXPIRED("given up, may have arrived"),
-    /** It was withdrawn after an upload had begun. */ DELETED("deleted, may have arrived"),
+    /** Nothing of it has left. */
+    WAITING("not sent yet"),
+
+    /** An upload has begun. */
+    ON_ITS_WAY("being sent, may have arrived"),
+
+    /** The server says that it has it, or a relay that will bring it there. */
+    ARRIVED("handed over"),
+
+    /** The server says so; nobody can check it. */
+    REFUSED("the server says that it refused it"),
+
+    /** It was tried for too long. */
+    EXPIRED("given up, may have arrived"),
+
+    /** It was withdrawn after an upload had begun. */
+    DELETED("deleted, may have arrived"),
 }
 
 /**
@@ -15,14 +26,24 @@ enum class Fate(internal val words: String) {
  * reports: in a series window * number of questions + index.
  */
 data class Receipt(
-    val campaignId: String, val title: String, val study: String?, val epsilon: Double,
-    val questions: List<Int>, val at: Long, val url: String, val fate: Fate = Fate.WAITING,
+    val campaignId: String,
+    val title: String,
+    val study: String?,
+    val epsilon: Double,
+    val questions: List<Int>,
+    val at: Long,
+    val url: String,
+    val fate: Fate = Fate.WAITING,
 )
 
 /** What a person decided, with a copy of what it was about; times are in milliseconds since 1970. */
-data class Consent(
-    val url: String, val title: String = "", val purpose: String = "", val epsilon: Double = 0.0,
-    val grantedAt: Long? = null, val withdrawnAt: Long? = null,
+internal data class Consent(
+    val url: String,
+    val title: String = "",
+    val purpose: String = "",
+    val epsilon: Double = 0.0,
+    val grantedAt: Long? = null,
+    val withdrawnAt: Long? = null,
 ) {
     /** Whether the person agrees. */
     val given: Boolean get() = grantedAt != null && withdrawnAt == null
@@ -33,10 +54,16 @@ data class Consent(
  * where no answer has decided, [ARRIVED], or the code with which the server refused it.
  */
 internal data class Kept(
-    val id: String, val question: Int, val asked: String, val payload: String, val at: Long? = null, val reply: String? = null,
+    val id: String,
+    val question: Int,
+    val asked: String,
+    val payload: String,
+    val at: Long? = null,
+    val reply: String? = null,
 )
 
 internal const val ARRIVED = "arrived"
+
 /**
  * All about one campaign: [attempts] of what is in front that failed in a row, reports in an upload at [most] where that is limited, and
  * since when it is refused with words that count when they are [heard] again a day later.
@@ -45,23 +72,29 @@ internal data class Entry(
     val consent: Consent,
     val receipt: Receipt? = null,
     val reports: List<Kept> = emptyList(),
-    val attempts: Int = 0, val due: Long? = null, val most: Int? = null, val expires: Long = Long.MAX_VALUE,
-    val retries: Int = 0, val problem: String? = null, val uploadBytes: Int = 0, val heard: Long? = null,
+    val attempts: Int = 0,
+    val due: Long? = null,
+    val most: Int? = null,
+    val expires: Long = Long.MAX_VALUE,
+    val retries: Int = 0,
+    val problem: String? = null,
+    val uploadBytes: Int = 0,
+    val heard: Long? = null,
 ) {
     val given: Boolean get() = consent.given
+
     /** The reports that wait for an answer, or for their first upload. */
     val queued: List<Kept>
         get() = if (receipt?.fate in setOf(Fate.WAITING, Fate.ON_ITS_WAY)) reports.filter { it.reply == null } else emptyList()
 }
 
 /** Everything that a device must not lose, as one text with a checksum: a device that forgot a receipt would answer again. */
-internal data class State(
-    val secret: String = "", val enabled: Boolean = true, val campaigns: Map<String, Entry> = emptyMap(),
-) {
+internal data class State(val secret: String = "", val enabled: Boolean = true, val campaigns: Map<String, Entry> = emptyMap()) {
     val receipts: List<Receipt> get() = campaigns.values.mapNotNull { it.receipt }
 
     operator fun plus(entry: Pair<String, Entry>): State = copy(campaigns = campaigns + entry)
     fun write(): String = Json.write(mapOf("version" to VERSION, "secret" to secret) + plain()).let { checksum(it) + it }
+
     /** All of it but the secret, for JSON. */
     fun plain(): Map<String, Any?> = mapOf("enabled" to enabled, "campaigns" to campaigns.mapValues { (_, entry) -> entry.plain() })
 
@@ -102,8 +135,14 @@ private fun Entry.plain(): Map<String, Any?> = mapOf(
     },
     "receipt" to receipt?.run {
         mapOf(
-            "campaign_id" to campaignId, "title" to title, "study" to study, "epsilon" to epsilon, "questions" to questions, "at" to at,
-            "url" to url, "fate" to fate.name,
+            "campaign_id" to campaignId,
+            "title" to title,
+            "study" to study,
+            "epsilon" to epsilon,
+            "questions" to questions,
+            "at" to at,
+            "url" to url,
+            "fate" to fate.name,
         )
     },
     "reports" to reports.map {
@@ -116,7 +155,11 @@ private fun Entry.plain(): Map<String, Any?> = mapOf(
 private fun readEntry(value: Any?): Entry = readObject(value, "campaign") {
     val consent = readObject(raw("consent"), "consent") {
         Consent(
-            long("url"), long("title"), long("purpose"), number("epsilon"), optionalWhole("granted_at", NUMBERS),
+            long("url"),
+            long("title"),
+            long("purpose"),
+            number("epsilon"),
+            optionalWhole("granted_at", NUMBERS),
             optionalWhole("withdrawn_at", NUMBERS),
         )
     }
@@ -124,7 +167,13 @@ private fun readEntry(value: Any?): Entry = readObject(value, "campaign") {
         readObject(it, "receipt") {
             val questions = list("questions", 0..MOST_CELLS).map { question -> (question as Double).toInt() }
             Receipt(
-                name("campaign_id"), long("title"), text("study"), number("epsilon"), questions, whole("at", NUMBERS), long("url"),
+                name("campaign_id"),
+                long("title"),
+                text("study"),
+                number("epsilon"),
+                questions,
+                whole("at", NUMBERS),
+                long("url"),
                 Fate.valueOf(name("fate")),
             )
         }

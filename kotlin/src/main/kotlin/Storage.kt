@@ -1,15 +1,23 @@
-package ldpbayes
+package org.example.ldpbayes
 
 import java.io.File
 import java.io.IOException
-import java.nio.channels.*
-import java.nio.file.*
-import java.nio.file.StandardCopyOption.*
-import java.nio.file.StandardOpenOption.*
-import java.util.concurrent.*
+import java.nio.channels.FileChannel
+import java.nio.channels.OverlappingFileLockException
+import java.nio.file.AccessDeniedException
+import java.nio.file.FileSystemException
+import java.nio.file.Files
+import java.nio.file.NoSuchFileException
+import java.nio.file.Path
+import java.nio.file.StandardCopyOption.ATOMIC_MOVE
+import java.nio.file.StandardCopyOption.REPLACE_EXISTING
+import java.nio.file.StandardOpenOption.CREATE
+import java.nio.file.StandardOpenOption.READ
+import java.nio.file.StandardOpenOption.TRUNCATE_EXISTING
+import java.nio.file.StandardOpenOption.WRITE
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.TimeUnit
 import java.util.concurrent.locks.ReentrantLock
-import kotlin.time.Duration
-import kotlin.time.Duration.Companion.seconds
 
 /**
  * What a device needs of a storage: texts by name. Whatever fails throws [LdpException], and nothing is changed then. An app may
@@ -19,18 +27,23 @@ import kotlin.time.Duration.Companion.seconds
  * change debits the ledger and queues the report.
  */
 interface Storage {
-    /** The text of a name, null where there is none. Creates nothing. */ fun read(name: String): String?
+    /** The text of a name, null where there is none. Creates nothing. */
+    fun read(name: String): String?
 
     /**
      * Replaces the text of a name by what [change] makes of it (null: deletes it), at once and all or nothing, one caller after the
      * other among all threads and processes. When it returns, the text is on disk. Where [change] throws, nothing is changed.
      */
     fun change(name: String, change: (String?) -> String?)
+
     /** Throws where nothing could be kept now, as far as that can be told: nobody is then asked. Leaves nothing behind. */
     fun check() = Unit
-    /** Deletes every text. */ fun clear()
-    /** Does [work] while no other thread or process does its own; null where that does not come about within [wait]. */
-    fun <T> exclusive(wait: Duration, work: () -> T): T?
+
+    /** Deletes every text. */
+    fun clear()
+
+    /** Does [work] while no other thread or process does its own; null where that does not come about within [wait] milliseconds. */
+    fun <T> exclusive(wait: Long, work: () -> T): T?
 }
 
 /**
@@ -41,7 +54,11 @@ interface Storage {
 class FileStorage(folder: File) : Storage {
     private val folder: Path = folder.toPath().toAbsolutePath().normalize()
     override fun read(name: String): String? = guarded {
-        try { String(Files.readAllBytes(file(name)), Charsets.UTF_8) } catch (error: NoSuchFileException) { null }
+        try {
+            String(Files.readAllBytes(file(name)), Charsets.UTF_8)
+        } catch (error: NoSuchFileException) {
+            null
+        }
     }
 
     override fun change(name: String, change: (String?) -> String?) = locked {
@@ -51,21 +68,24 @@ class FileStorage(folder: File) : Storage {
     }
 
     override fun clear() {
-        if (Files.exists(folder)) locked {
-            guarded {
-                Files.newDirectoryStream(folder).use { files -> files.filter { "${it.fileName}" !in LOCKS }.forEach(Files::delete) }
-                sync(folder)
+        if (Files.exists(folder)) {
+            locked {
+                guarded {
+                    Files.newDirectoryStream(folder).use { files -> files.filter { "${it.fileName}" !in LOCKS }.forEach(Files::delete) }
+                    sync(folder)
+                }
             }
         }
     }
 
-    override fun <T> exclusive(wait: Duration, work: () -> T): T? = lock(SENDING, wait) { work() }
+    override fun <T> exclusive(wait: Long, work: () -> T): T? = lock(SENDING, wait) { work() }
     private fun locked(work: () -> Unit) = lock(CHANGING, STORAGE_WAIT, work) ?: throw LdpException("storage-busy")
     private fun file(name: String): Path = folder.resolve(name)
     private fun put(name: String, text: String?) {
         val draft = file("draft")
-        if (text == null) Files.deleteIfExists(file(name))
-        else {
+        if (text == null) {
+            Files.deleteIfExists(file(name))
+        } else {
             FileChannel.open(draft, CREATE, WRITE, TRUNCATE_EXISTING).use { channel ->
                 val bytes = java.nio.ByteBuffer.wrap(text.toByteArray())
                 while (bytes.hasRemaining()) channel.write(bytes)
@@ -82,15 +102,20 @@ class FileStorage(folder: File) : Storage {
         if (Files.isDirectory(folder)) return
         val present = generateSequence(folder.parent) { it.parent }.first(Files::exists)
         Files.createDirectories(folder)
-        folder.toFile().run { setReadable(false, false); setReadable(true); setExecutable(false, false); setExecutable(true) }
+        folder.toFile().run {
+            setReadable(false, false)
+            setReadable(true)
+            setExecutable(false, false)
+            setExecutable(true)
+        }
         generateSequence(folder.parent) { it.parent }.takeWhile { it.startsWith(present) }.forEach(::sync)
     }
 
-    private fun <T> lock(name: String, wait: Duration, work: () -> T): T? {
-        val until = System.nanoTime() + wait.inWholeNanoseconds
+    private fun <T> lock(name: String, wait: Long, work: () -> T): T? {
+        val until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(wait)
         guarded(::makeFolder)
         val mine = THREADS.computeIfAbsent(file(name)) { ReentrantLock() }
-        if (!mine.tryLock(wait.inWholeNanoseconds, TimeUnit.NANOSECONDS)) return null
+        if (!mine.tryLock(wait, TimeUnit.MILLISECONDS)) return null
         try {
             return guarded { FileChannel.open(file(name), CREATE, WRITE) }.use { channel ->
                 while (true) {
@@ -98,7 +123,8 @@ class FileStorage(folder: File) : Storage {
                     if (System.nanoTime() >= until) return null
                     Thread.sleep(POLL_MILLISECONDS)
                 }
-                @Suppress("UNREACHABLE_CODE") null
+                @Suppress("UNREACHABLE_CODE")
+                null
             }
         } finally {
             mine.unlock()
@@ -143,7 +169,8 @@ class FileStorage(folder: File) : Storage {
         val FULL = Regex("No space left|quota exceeded|File too large", RegexOption.IGNORE_CASE)
         const val POLL_MILLISECONDS = 5L
         val LOCKS = setOf(CHANGING, SENDING)
-        val STORAGE_WAIT = 10.seconds
+        const val STORAGE_WAIT = 10_000L
+
         /** A file's lock is one of processes; threads take turns here. */
         val THREADS = ConcurrentHashMap<Path, ReentrantLock>()
     }

@@ -1,13 +1,24 @@
-package ldpbayes
+package org.example.ldpbayes
 
-import java.io.*
-import java.net.*
-import java.util.concurrent.*
+import java.io.ByteArrayOutputStream
+import java.io.IOException
+import java.io.InputStream
+import java.net.CookieHandler
+import java.net.HttpURLConnection
+import java.net.URL
+import java.util.concurrent.ExecutionException
+import java.util.concurrent.FutureTask
+import java.util.concurrent.TimeUnit
+import java.util.concurrent.TimeoutException
 import kotlin.time.Duration
 import kotlin.time.Duration.Companion.nanoseconds
 
 /** One request; a [body] makes it a POST. An answer longer than [longest] bytes is none. */
-class Request(val url: String, val headers: Map<String, String>, val body: ByteArray?, val timeout: Duration, val longest: Int)
+class Request(val url: String, val headers: Map<String, String>, val body: ByteArray?, val timeout: Duration, val longest: Int) {
+    /** [timeout] in milliseconds. */
+    val timeoutMillis: Long get() = timeout.inWholeMilliseconds
+}
+
 /** What a server said: its status, its headers by lower-case name, its body. */
 class Answer(val status: Int, private val headers: Map<String, String>, val body: ByteArray) {
     internal fun header(name: String): String? = headers[name]
@@ -19,6 +30,7 @@ class Answer(val status: Int, private val headers: Map<String, String>, val body
  */
 fun interface Transport {
     /** The answer, whatever its status. Throws [IOException] where there is none in time. */
+    @Throws(IOException::class)
     fun send(request: Request): Answer
 }
 
@@ -76,6 +88,7 @@ object UrlConnectionTransport : Transport {
 internal class Deadline(timeout: Duration) {
     private val end = System.nanoTime() + timeout.inWholeNanoseconds
     fun left(): Duration = (end - System.nanoTime()).nanoseconds
+
     /** Throws [AwayException] `timeout` at the end. */
     fun check() {
         if (left() <= Duration.ZERO) throw AwayException("timeout")
@@ -137,15 +150,17 @@ internal class Network(private val transport: Transport, private val policy: Pol
         const val LARGEST_MODEL = 64 shl 20
         private const val LARGEST_STATE = 1024
 
-        // ASCII, the host in lower case, without the standard port; http on loopback only.
-        private val ADDRESS = Regex(
-            "(https://([a-z0-9._-]+|\\[[a-f0-9:]+])|http://(localhost|127(\\.[0-9]+){3}|\\[::1]))" +
-                "(:(?!(443|80)\\b)[0-9]+)?(/[A-Za-z0-9_./~%-]*)?",
-        )
+        // ASCII, the host in lower case, without the standard port.
+        private const val PATH = "(:(?!(443|80)\\b)[0-9]+)?(/[A-Za-z0-9_./~%-]*)?"
+        private val ADDRESS = Regex("(https://([a-z0-9._-]+|\\[[a-f0-9:]+])|http://(localhost|127(\\.[0-9]+){3}|\\[::1]))$PATH")
+        private const val PRIVATE = "10(\\.[0-9]{1,3}){3}|(192\\.168|172\\.(1[6-9]|2[0-9]|3[01]))(\\.[0-9]{1,3}){2}"
+        private val PLAIN = Regex("http://($PRIVATE|[a-z0-9-]+\\.local)$PATH")
 
         /** The address without a slash at its end. Throws [LdpException] for one that reports must not be sent to. */
-        fun checkUrl(url: String): String {
-            ensure(ADDRESS.matches(url), "bad-url") { "must be https, or http on loopback, in ASCII, the host in lower case" }
+        fun checkUrl(url: String, allowPlainHttp: Boolean): String {
+            ensure(ADDRESS.matches(url) || (allowPlainHttp && PLAIN.matches(url)), "bad-url") {
+                "must be https, or http on loopback, in ASCII, the host in lower case; Policy.allowPlainHttp is for debug builds"
+            }
             return url.trimEnd('/')
         }
     }

@@ -1,6 +1,6 @@
 // The meaning of a record's value, as a text and as a number: by value, never by type (docs/values.md). Nothing throws: what cannot
 // be read is missing.
-package ldpbayes
+package org.example.ldpbayes
 
 import java.math.BigDecimal
 import java.math.BigInteger
@@ -8,8 +8,10 @@ import java.math.BigInteger
 private val NUMERAL = Regex("[ \t]*[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*")
 private val WRITABLE = BigInteger.TEN.pow(LONGEST_TEXT)
 private val TRUTH_VALUES = mapOf("1" to listOf("true", "True"), "0" to listOf("false", "False"))
+
 /** What a record holds under a name; null where it holds nothing, or cannot say. */
 internal fun held(record: Map<String, Any?>, name: String): Any? = readable { record[name] }
+
 /** The double nearest to a value, infinities included; null for anything that is no number. */
 internal fun numberOf(value: Any?): Double? = readable {
     when (val plain = plain(value)) {
@@ -23,13 +25,17 @@ internal fun numberOf(value: Any?): Double? = readable {
 internal fun textOf(value: Any?): String? = readable {
     when (val plain = plain(value)) {
         is String -> composed(plain)
+
         is BigInteger -> digits(plain)
+
         is BigDecimal -> if (isWhole(plain)) digits(plain.toBigIntegerExact()) else textOf(plain.toDouble())
+
         is Double -> when {
             !plain.isFinite() -> null
             plain == Math.rint(plain) -> digits(BigDecimal(plain).toBigIntegerExact())
             else -> shortest(plain).stripTrailingZeros().toPlainString().takeIf { it.length <= LONGEST_TEXT }
         }
+
         else -> null
     }
 }
@@ -43,12 +49,17 @@ private fun plain(value: Any?): Any? = when (value) {
     else -> value
 }
 
-private fun isWhole(value: BigDecimal): Boolean =
-    value.signum() == 0 || value.precision().toLong() - value.scale() <= LONGEST_TEXT && value.stripTrailingZeros().scale() <= 0
+private fun isWhole(value: BigDecimal): Boolean = value.signum() == 0 ||
+    (value.precision().toLong() - value.scale() <= LONGEST_TEXT && value.stripTrailingZeros().scale() <= 0)
 
 private fun digits(whole: BigInteger): String? = whole.takeIf { it.abs() < WRITABLE }?.toString()
+
 /** Safety: nothing that depends on a record leaves this file as an error, whatever a map or a number of the app's own throws. */
-private inline fun <T> readable(read: () -> T?): T? = try { read() } catch (error: Exception) { null }
+private inline fun <T> readable(read: () -> T?): T? = try {
+    read()
+} catch (error: Exception) {
+    null
+}
 
 /** The classes of a label, or the values of a feature. */
 internal class Declared(texts: List<String>) {

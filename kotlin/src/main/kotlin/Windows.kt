@@ -1,4 +1,4 @@
-package ldpbayes
+package org.example.ldpbayes
 
 import java.time.Instant
 import kotlin.time.Duration
@@ -10,11 +10,13 @@ private const val MOST_WINDOWS = 4096
 private const val LATEST_YEAR = 9000
 private val LENGTH = Regex("P(?=[0-9]+[WD]|T[0-9]+[HM])T?([1-9][0-9]{0,3})(.)")
 private val UNITS = mapOf("W" to 7.days, "D" to 1.days, "H" to 1.hours, "M" to 1.minutes)
+
 /** A campaign that asks the same people time after time, each device once in its life: [count] windows, one after another. */
-class Windows internal constructor(val from: Instant, val length: Duration, val count: Int) {
-    internal fun opens(window: Int): Instant = from.plusMillis((length * window).inWholeMilliseconds)
+internal class Windows(val from: Instant, val length: Duration, val count: Int) {
+    fun opens(window: Int): Instant = from.plusMillis((length * window).inWholeMilliseconds)
+
     /** When devices of this window answer. */
-    internal fun times(window: Int): OpenEndRange<Instant> = opens(window)..<opens(window + 1)
+    fun times(window: Int): OpenEndRange<Instant> = opens(window)..<opens(window + 1)
 }
 
 internal fun Fields.readWindows(): Windows {

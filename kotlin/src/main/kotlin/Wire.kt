@@ -1,11 +1,13 @@
 // Reports and uploads: their ids, and their one encoding in msgpack.
-package ldpbayes
+package org.example.ldpbayes
 
 import java.io.ByteArrayOutputStream
 
 internal const val MEDIA_TYPE = "application/vnd.ldp-bayes.reports+msgpack"
+
 /** One perturbed answer: the index of its question, its id of 16 bytes, its payload. [item] must not leave the device. */
-class Report internal constructor(val question: Int, val id: ByteArray, val payload: ByteArray, internal val item: Item? = null)
+internal class Report(val question: Int, val id: ByteArray, val payload: ByteArray, val item: Item? = null)
+
 /** What keyed messages about a group's answer begin with: the campaign's id, and the slot. */
 internal fun slot(campaign: Campaign, group: Int): ByteArray =
     campaign.id.toByteArray() + littleEndian(if (campaign.answersAll) group else 0, 4)
@@ -13,7 +15,8 @@ internal fun slot(campaign: Campaign, group: Int): ByteArray =
 internal fun reportId(secret: ByteArray, campaign: Campaign, group: Int): ByteArray = hmac(secret, slot(campaign, group)).copyOf(ID_BYTES)
 
 /** The one encoding of one device's reports, each of which answers a question of its own: all devices' have one length. */
-fun encodeUpload(reports: List<Report>, campaign: Campaign): ByteArray = packed(reports, campaign.uploadBytes)
+internal fun encodeUpload(reports: List<Report>, campaign: Campaign): ByteArray = packed(reports, campaign.uploadBytes)
+
 /** Bytes of the longest upload that a device of the campaign can have to send, as far as zeros follow. */
 internal fun longestUpload(campaign: Campaign): Int {
     val first = ((campaign.windows?.count ?: 1) - 1) * campaign.questions.size
@@ -23,6 +26,7 @@ internal fun longestUpload(campaign: Campaign): Int {
 
 private const val ID_BYTES = 16
 private const val MOST_PADDED = 1 shl 19
+
 /** Filled up with zeros to [length]. */
 internal fun packed(reports: List<Report>, length: Int = 0): ByteArray = ByteArrayOutputStream().apply {
     write(0x92)

@@ -1,6 +1,7 @@
 // The table of answers that all clients are held to (answers.json), and a thousand devices that hear them.
-package ldpbayes
+package org.example.ldpbayes
 
+import org.example.ldpbayes.testing.MemoryStorage
 import java.io.IOException
 import kotlin.time.Duration
 
@@ -99,14 +100,24 @@ internal class Thousand(private val campaign: Campaign, private val record: Memb
     )
 
     fun loseNothing() {
-        for (device in devices) of(device).run { load(campaign.document); grant(); contribute(record, "yes") }
-        for (hour in listOf(0.0, 1.0, 7.0, 14.0, 21.0, 23.99, 24.0, 31.0)) for ((number, device) in devices.withIndex()) {
-            now = NOW + (hour * HOUR).toLong()
-            upload = { if (hour < 24) wrong[number % wrong.size](device) else rejecting(emptyMap()) }
-            device.runOnce(Duration.ZERO)
-            val status = of(device).status()
-            check(status.queued + status.sent == 1 && status.dropped.isEmpty() && status.fate != Fate.EXPIRED) { "$hour h, $number: $status" }
-            check(if (hour < 24) status.queued == 1 else hour < 31 || status.sent == 1) { "$hour h, $number: $status" }
+        for (device in devices) {
+            of(device).run {
+                load(campaign.document)
+                grant()
+                contribute(record, "yes")
+            }
+        }
+        for (hour in listOf(0.0, 1.0, 7.0, 14.0, 21.0, 23.99, 24.0, 31.0)) {
+            for ((number, device) in devices.withIndex()) {
+                now = NOW + (hour * HOUR).toLong()
+                upload = { if (hour < 24) wrong[number % wrong.size](device) else rejecting(emptyMap()) }
+                device.runOnce(Duration.ZERO)
+                val status = of(device).status()
+                check(status.queued + status.sent == 1 && status.dropped.isEmpty() && status.fate != Fate.EXPIRED) {
+                    "$hour h, $number: $status"
+                }
+                check(if (hour < 24) status.queued == 1 else hour < 31 || status.sent == 1) { "$hour h, $number: $status" }
+            }
         }
     }
 

@@ -1,5 +1,6 @@
-package ldpbayes
+package org.example.ldpbayes
 
+import org.example.ldpbayes.testing.MemoryStorage
 import java.io.File
 import java.io.IOException
 import java.net.ServerSocket
@@ -29,7 +30,10 @@ internal class Faults(private val plain: Campaign, private val folder: File) {
 
     /** The snippet; the next step at its end. */
     private fun run(
-        storage: Storage = MemoryStorage(), transport: Transport = serving(), id: String = plain.id, publisher: Publisher? = null,
+        storage: Storage = MemoryStorage(),
+        transport: Transport = serving(),
+        id: String = plain.id,
+        publisher: Publisher? = null,
         url: String = URL,
     ): NextStep {
         asked = false
@@ -51,7 +55,11 @@ internal class Faults(private val plain: Campaign, private val folder: File) {
     }
 
     private fun fault(sentence: String, reason: String, asks: Boolean = false, test: () -> NextStep) {
-        val step = try { test() } catch (error: Exception) { throw IllegalStateException(sentence, error) }
+        val step = try {
+            test()
+        } catch (error: Exception) {
+            throw IllegalStateException(sentence, error)
+        }
         check(step == NextStep.Nothing(reason) && asked == asks) { "$sentence: $step, asked: $asked" }
         println(sentence)
     }
@@ -68,8 +76,10 @@ internal class Faults(private val plain: Campaign, private val folder: File) {
         fun stored(text: String): String = base64url(sha256(text.toByteArray())) + text
         val newer = stored("""{"version":2,"secret":"","enabled":true,"campaigns":[]}""")
         for ((name, text, code) in listOf(
-            Triple("damaged", "x", "storage-corrupt"), Triple("empty", "", "storage-corrupt"),
-            Triple("of an unknown kind", stored("""{"of":"another"}"""), "storage-corrupt"), Triple("newer", newer, "storage-newer"),
+            Triple("damaged", "x", "storage-corrupt"),
+            Triple("empty", "", "storage-corrupt"),
+            Triple("of an unknown kind", stored("""{"of":"another"}"""), "storage-corrupt"),
+            Triple("newer", newer, "storage-newer"),
         )) {
             val place = fresh()
             agreed(FileStorage(place))
@@ -88,8 +98,9 @@ internal class Faults(private val plain: Campaign, private val folder: File) {
         fault("a storage from before it had a version", "answered") { run(FileStorage(place)) }
         val way = fresh().apply { writeText("") }
         fault("a file where the folder should be", "storage-unavailable") { run(FileStorage(File(way, "ldp"))) }
-        if (File("/proc/self").isDirectory)
+        if (File("/proc/self").isDirectory) {
             fault("a folder where nothing can be made", "storage-unavailable") { run(FileStorage(File("/proc/self/ldp"))) }
+        }
         val full = object : Storage by MemoryStorage() {
             override fun check() = throw LdpException("storage-full")
         }
@@ -105,7 +116,12 @@ internal class Faults(private val plain: Campaign, private val folder: File) {
         fault("a transport that throws what it likes", "unreachable") { run(transport = { throw IllegalStateException("odd") }) }
         fault("a server in trouble", "http-500") { run(transport = { Answer(500, emptyMap(), ByteArray(0)) }) }
         fault("a server that says something else", "wrong-hash") { run(transport = { ok("<html>") }) }
-        fault("a transport that never returns", "timeout") { run(transport = { Thread.sleep(60_000); ok("") }) }
+        fault("a transport that never returns", "timeout") {
+            run(transport = {
+                Thread.sleep(60_000)
+                ok("")
+            })
+        }
         ServerSocket(0, 1, java.net.InetAddress.getLoopbackAddress()).use { silent ->
             val url = "http://127.0.0.1:${silent.localPort}"
             fault("a server that is silent", "timeout") { run(transport = UrlConnectionTransport, url = url) }
@@ -137,17 +153,28 @@ internal class Faults(private val plain: Campaign, private val folder: File) {
 
     private fun times() {
         val storage = MemoryStorage()
-        val late = Transport { request -> Thread.sleep(60); serving().send(request) }
+        val late = Transport { request ->
+            Thread.sleep(60)
+            serving().send(request)
+        }
         fault("a yes that came too late is kept nowhere", "timeout") {
             val campaign = Device(storage, 4.0, transport = late).campaign(URL, plain.id, 2.0)
             asked = false
             campaign.decide(true, 20.milliseconds).also { Thread.sleep(300) }
         }
         check(storage.read("device") == null && storage.read("campaign-${plain.id}") == null)
-        val silent = Device(MemoryStorage(), 4.0, transport = { Thread.sleep(60_000); ok("") }).campaign(URL, plain.id, 2.0)
+        val silent = Device(MemoryStorage(), 4.0, transport = {
+            Thread.sleep(60_000)
+            ok("")
+        }).campaign(URL, plain.id, 2.0)
         val calls = listOf<(Duration) -> Any?>(silent::fetch, silent::refusal, silent::grant, silent::classifier)
         for (call in calls) {
-            val code = try { call(20.milliseconds); "nothing" } catch (error: AwayException) { error.code }
+            val code = try {
+                call(20.milliseconds)
+                "nothing"
+            } catch (error: AwayException) {
+                error.code
+            }
             check(code == "timeout") { code }
         }
     }
@@ -158,8 +185,14 @@ internal class Faults(private val plain: Campaign, private val folder: File) {
         val kept = MemoryStorage()
         val transport = Transport { if (it.url.endsWith("/model")) ok(model) else serving(String(campaign.document)).send(it) }
         fun on(storage: Storage, by: Transport = transport) = Device(storage, 9.0, transport = by).campaign(URL, campaign.id, 9.0)
-        on(kept).run { grant(); classifier() }
-        val silent = on(kept, { Thread.sleep(60_000); ok("") })
+        on(kept).run {
+            grant()
+            classifier()
+        }
+        val silent = on(kept, {
+            Thread.sleep(60_000)
+            ok("")
+        })
         silent.classifier(20.milliseconds)
         model = newer
         val unwritable = object : Storage by kept {

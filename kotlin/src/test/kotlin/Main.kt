@@ -1,13 +1,14 @@
 @file:Suppress("UNCHECKED_CAST")
 
 // The test program: what it does is its first argument. tests/phones runs it.
-package ldpbayes
 
+package org.example.ldpbayes
+
+import org.example.ldpbayes.testing.MemoryStorage
 import java.io.File
 import java.io.IOException
 import java.security.Security
 import java.time.Instant
-import kotlin.time.Duration
 import kotlin.time.Duration.Companion.milliseconds
 import kotlin.time.Duration.Companion.seconds
 
@@ -71,21 +72,6 @@ private fun typed(value: Any?): Any? {
     }
 }
 
-/** A storage that lives as long as it is held. */
-internal class MemoryStorage : Storage {
-    private val texts = HashMap<String, String>()
-
-    override fun read(name: String): String? = synchronized(texts) { texts[name] }
-
-    override fun change(name: String, change: (String?) -> String?) = synchronized(texts) {
-        change(texts[name]).let { if (it == null) texts -= name else texts[name] = it }
-    }
-
-    override fun clear() = synchronized(texts) { texts.clear() }
-
-    override fun <T> exclusive(wait: Duration, work: () -> T): T? = synchronized(this) { work() }
-}
-
 /** This client as a program of lines, for an audit (docs/audit.md). */
 private class Lines {
     private val devices = HashMap<String, Stranded>()
@@ -131,7 +117,10 @@ private class Stranded(private val campaign: Campaign, name: String, folder: Str
     private val device = Device(
         if (folder == null) MemoryStorage() else FileStorage(File(folder, hex(sha256(name.toByteArray())))),
         maxTotalEpsilon = 1e6,
-        transport = { request -> request.body?.let { sent = hex(it) }; throw IOException("the connection is lost") },
+        transport = { request ->
+            request.body?.let { sent = hex(it) }
+            throw IOException("the connection is lost")
+        },
         now = { now },
     )
     private val own = device.campaign(NOWHERE, campaign.id, maxEpsilon = 1e6)
@@ -143,9 +132,11 @@ private class Stranded(private val campaign: Campaign, name: String, folder: Str
         val refused = own.contribute(record, label) as? Contribution.Refused
         if (refused != null) throw RefusedException(refused.refusal)
         sent = ""
-        for (attempt in 1..100) if (sent.isEmpty()) {
-            now += DAY // another process of the same storage may have left a time for the next attempt
-            device.runOnce(50.milliseconds) // or be sending
+        for (attempt in 1..100) {
+            if (sent.isEmpty()) {
+                now += DAY // another process of the same storage may have left a time for the next attempt
+                device.runOnce(50.milliseconds) // or be sending
+            }
         }
         return sent
     }
@@ -201,6 +192,7 @@ private fun promises(vectors: File, folder: File) {
         all()
         models(document(trained["document"]), model, Json.write(turned))
     }
+    Embedding(document("de-onebit")).all()
 }
 
 /** In a process of its own, since it cannot be undone: every provider of random numbers is taken away. */

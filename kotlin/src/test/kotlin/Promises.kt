@@ -1,4 +1,4 @@
-package ldpbayes
+package org.example.ldpbayes
 
 import java.io.File
 import java.io.IOException
@@ -37,10 +37,12 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
                 uploads += hex(request.body)
                 upload() ?: throw IOException("the answer was lost")
             }
+
             request.url.endsWith("/state") -> {
                 asked += now
                 state()
             }
+
             else -> listOf(plain, series, ofMany).find { request.url == "$url/v1/campaigns/${it.id}" }
                 ?.let { Answer(200, emptyMap(), it.document) } ?: problem(404, "no-model")
         }
@@ -115,29 +117,34 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
 
     private fun standings() {
         val codes = mapOf(
-            "not-yet" to Refusal.NOT_OPEN, "closing" to Refusal.CLOSING, "closed" to Refusal.CLOSED, "full" to Refusal.FULL,
+            "not-yet" to Refusal.NOT_OPEN,
+            "closing" to Refusal.CLOSING,
+            "closed" to Refusal.CLOSED,
+            "full" to Refusal.FULL,
             "deleted" to Refusal.DELETED,
         )
-        for ((word, refusal) in codes) promise("nobody is asked, and nothing spent, where a campaign is $word") { place ->
-            state = { standing(word) }
-            val campaign = campaign(place)
-            equal(campaign.nextStep(), NextStep.Nothing(refusal.code))
-            refuses(refusal.code) { campaign.grant() }
-            equal(asked.size to place.exists(), 1 to false)
-            state = { standing("open") }
-            now += DAY
-            campaign.grant()
-            state = { standing(word) }
-            now += DAY
-            for (one in listOf(campaign, campaign(place))) {
-                equal(one.nextStep(), NextStep.Nothing(refusal.code))
-                equal(one.contribute(record, "yes"), Contribution.Refused(refusal))
+        for ((word, refusal) in codes) {
+            promise("nobody is asked, and nothing spent, where a campaign is $word") { place ->
+                state = { standing(word) }
+                val campaign = campaign(place)
+                equal(campaign.nextStep(), NextStep.Nothing(refusal.code))
+                refuses(refusal.code) { campaign.grant() }
+                equal(asked.size to place.exists(), 1 to false)
+                state = { standing("open") }
+                now += DAY
+                campaign.grant()
+                state = { standing(word) }
+                now += DAY
+                for (one in listOf(campaign, campaign(place))) {
+                    equal(one.nextStep(), NextStep.Nothing(refusal.code))
+                    equal(one.contribute(record, "yes"), Contribution.Refused(refusal))
+                }
+                equal(device(place).campaign("https://elsewhere.example", id, 4.0).nextStep(), NextStep.Nothing(refusal.code))
+                equal(device(place).ledger().receipts to asked.size, emptyList<Receipt>() to 3)
+                state = { standing("open") }
+                now += DAY
+                equal(campaign.nextStep(), NextStep.Contribute)
             }
-            equal(device(place).campaign("https://elsewhere.example", id, 4.0).nextStep(), NextStep.Nothing(refusal.code))
-            equal(device(place).ledger().receipts to asked.size, emptyList<Receipt>() to 3)
-            state = { standing("open") }
-            now += DAY
-            equal(campaign.nextStep(), NextStep.Contribute)
         }
         promise("it is heard once a day, after a restart too, and again where the clock went back") { place ->
             val start = now
@@ -174,13 +181,15 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             { Answer(200, emptyMap(), "[1]".toByteArray()) }, { Answer(200, emptyMap(), """{"state": ["closed"]}""".toByteArray()) },
             { Answer(200, emptyMap(), ("""{"state": "closed"}""" + " ".repeat(1024)).toByteArray()) },
         )
-        for ((number, answer) in odd.withIndex()) promise("what cannot be heard or understood stops nobody: ${number + 1}") { place ->
-            state = answer
-            val campaign = campaign(place)
-            check(campaign.nextStep() is NextStep.Ask)
-            campaign.grant()
-            equal(campaign.nextStep(), NextStep.Contribute)
-            equal(asked.size, 1)
+        for ((number, answer) in odd.withIndex()) {
+            promise("what cannot be heard or understood stops nobody: ${number + 1}") { place ->
+                state = answer
+                val campaign = campaign(place)
+                check(campaign.nextStep() is NextStep.Ask)
+                campaign.grant()
+                equal(campaign.nextStep(), NextStep.Contribute)
+                equal(asked.size, 1)
+            }
         }
         promise("a try that failed is not repeated for ten minutes, unless the clock went back") { place ->
             state = { problem(503, "busy") }
@@ -194,7 +203,10 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
         promise("what is kept of it and is none of it stops nobody") { place ->
             campaign(place).grant()
             for (kept in listOf("", "no time", "1e999 closed", "x closed", "$now", "$now shut", "1 closed", "closed")) {
-                File(place, "state-$id").run { check(exists()); writeText(kept) }
+                File(place, "state-$id").run {
+                    check(exists())
+                    writeText(kept)
+                }
                 equal(campaign(place).nextStep(), NextStep.Contribute)
             }
         }
@@ -219,9 +231,11 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
         promise("a device answers a series in its window and in no other, and once") { place ->
             val own = early(place)
             val window = ((own - first) / WEEK).toInt()
-            for (week in 0 until window) for (moment in listOf(0, WEEK - 1)) {
-                now = first + week * WEEK + moment
-                refused(place, Refusal.WINDOW_NOT_OPEN)
+            for (week in 0 until window) {
+                for (moment in listOf(0, WEEK - 1)) {
+                    now = first + week * WEEK + moment
+                    refused(place, Refusal.WINDOW_NOT_OPEN)
+                }
             }
             now = own
             equal(campaign(place, series).nextStep(), NextStep.Contribute)
@@ -402,18 +416,20 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             equal(campaign(place).status().run { fate to dropped }, Fate.REFUSED to mapOf("campaign-deleted" to 1))
         }
         val words = listOf({ problem(409, "campaign-closed") }, { problem(451, "unavailable") }, { rejecting(ids, "window-over") })
-        for ((number, word) in words.withIndex()) promise("final word ${number + 1} counts when heard twice, a day apart") { place ->
-            queue(place)
-            hears(place, 0, word)
-            hears(place, DAY - 1, word)
-            now -= 3 * DAY // the clock is set back: the day begins anew
-            device(place).runOnce(Duration.ZERO)
-            hears(place, DAY / 2, word)
-            hears(place, DAY - 1, word)
-            hears(place, DAY / 4, { null })
-            hears(place, DAY / 4, word, queued = 0)
-            equal(campaign(place).status().run { fate to dropped.values.sum() }, Fate.REFUSED to 1)
-            equal(uploads.size to uploads.toSet().size, 6 to 1)
+        for ((number, word) in words.withIndex()) {
+            promise("final word ${number + 1} counts when heard twice, a day apart") { place ->
+                queue(place)
+                hears(place, 0, word)
+                hears(place, DAY - 1, word)
+                now -= 3 * DAY // the clock is set back: the day begins anew
+                device(place).runOnce(Duration.ZERO)
+                hears(place, DAY / 2, word)
+                hears(place, DAY - 1, word)
+                hears(place, DAY / 4, { null })
+                hears(place, DAY / 4, word, queued = 0)
+                equal(campaign(place).status().run { fate to dropped.values.sum() }, Fate.REFUSED to 1)
+                equal(uploads.size to uploads.toSet().size, 6 to 1)
+            }
         }
         promise("whatever is not final begins the day anew") { place ->
             queue(place)

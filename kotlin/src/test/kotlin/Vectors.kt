@@ -1,7 +1,7 @@
 // Every test vector of protocols/vectors, accepted and refused. Prints how many cases of each kind passed.
 @file:Suppress("UNCHECKED_CAST")
 
-package ldpbayes
+package org.example.ldpbayes
 
 import java.io.File
 import java.math.BigDecimal
@@ -71,9 +71,12 @@ private class Vectors(folder: File) {
             if (type == "fraction") return@forEachIndexed // Kotlin has none
             val value: Any? = when (type) {
                 "integer" -> (text as String).toBigInteger()
+
                 // What Java has no decimal for is a double there.
                 "decimal" -> if ((text as String).contains(Regex("[a-z]"))) double(text) else BigDecimal(text)
+
                 "double" -> double(text as String)
+
                 else -> written
             }
             check("values", "$i: $written") {
@@ -94,44 +97,58 @@ private class Vectors(folder: File) {
 
     fun documents() {
         val documents = files.getValue("documents")
-        for (case in listOfMembers(documents["accepted"])) check("documents", case["name"]) {
-            val campaign = Campaign.parse((case["document"] as String).toByteArray(), case["id"] as String)
-            campaigns[case["name"]] = campaign
-            val off = campaign.realisedEpsilon / case["realised_epsilon"] as Double - 1
-            check(off >= 0 && off < 1e-15) { "loses ${campaign.realisedEpsilon}" }
+        for (case in listOfMembers(documents["accepted"])) {
+            check("documents", case["name"]) {
+                val campaign = Campaign.parse((case["document"] as String).toByteArray(), case["id"] as String)
+                campaigns[case["name"]] = campaign
+                val off = campaign.realisedEpsilon / case["realised_epsilon"] as Double - 1
+                check(off >= 0 && off < 1e-15) { "loses ${campaign.realisedEpsilon}" }
+            }
         }
-        for (case in listOfMembers(documents["alike"])) check("documents alike", case["name"]) {
-            equal(Campaign.parse((case["document"] as String).toByteArray()).questions, campaigns[case["like"]]!!.questions)
+        for (case in listOfMembers(documents["alike"])) {
+            check("documents alike", case["name"]) {
+                equal(Campaign.parse((case["document"] as String).toByteArray()).questions, campaigns[case["like"]]!!.questions)
+            }
         }
-        for (case in listOfMembers(documents["refused"])) check("documents refused", case["name"]) {
-            // Half a character has no UTF-8; Java would write a question mark for it.
-            val text = case["document"] as String
-            refuses(case["code"]) {
-                ensure(Charsets.UTF_8.newEncoder().canEncode(text), INVALID_DOCUMENT)
-                Campaign.parse(text.toByteArray(), case["id"] as String?)
+        for (case in listOfMembers(documents["refused"])) {
+            check("documents refused", case["name"]) {
+                // Half a character has no UTF-8; Java would write a question mark for it.
+                val text = case["document"] as String
+                refuses(case["code"]) {
+                    ensure(Charsets.UTF_8.newEncoder().canEncode(text), INVALID_DOCUMENT)
+                    Campaign.parse(text.toByteArray(), case["id"] as String?)
+                }
             }
         }
     }
 
     fun reports() {
         val reports = files.getValue("reports")
-        for (case in listOfMembers(reports["draws"])) check("draws", case["document"]) {
-            val (campaign, secret) = campaigns[case["document"]]!! to unhex(case["secret"] as String)
-            equal(drawQuestions(campaign, secret).map { it.index.toDouble() }, case["questions"])
-            equal(drawWindow(campaign, secret).toDouble(), case["window"] ?: 0.0)
+        for (case in listOfMembers(reports["draws"])) {
+            check("draws", case["document"]) {
+                val (campaign, secret) = campaigns[case["document"]]!! to unhex(case["secret"] as String)
+                equal(drawQuestions(campaign, secret).map { it.index.toDouble() }, case["questions"])
+                equal(drawWindow(campaign, secret).toDouble(), case["window"] ?: 0.0)
+            }
         }
-        for (case in listOfMembers(reports["accepted"])) check("reports", case["document"]) {
-            val script = Script(case["words"] as List<*>)
-            val secret = unhex(case["secret"] as String)
-            val made = perturbed(campaigns[case["document"]]!!, case["record"], case["label"], secret, script.coins)
-            equal(made.map { listOf(it.question.toDouble(), shown(it.item), hex(it.id), hex(it.payload)) },
-                listOfMembers(case["reports"]).map { listOf(it["question"], shown(it["item"]), it["id"], it["payload"]) })
-            equal(hex(encodeUpload(made, campaigns[case["document"]]!!)), case["upload"])
-            equal(script.taken, (case["words"] as List<*>).size)
+        for (case in listOfMembers(reports["accepted"])) {
+            check("reports", case["document"]) {
+                val script = Script(case["words"] as List<*>)
+                val secret = unhex(case["secret"] as String)
+                val made = perturbed(campaigns[case["document"]]!!, case["record"], case["label"], secret, script.coins)
+                equal(
+                    made.map { listOf(it.question.toDouble(), shown(it.item), hex(it.id), hex(it.payload)) },
+                    listOfMembers(case["reports"]).map { listOf(it["question"], shown(it["item"]), it["id"], it["payload"]) },
+                )
+                equal(hex(encodeUpload(made, campaigns[case["document"]]!!)), case["upload"])
+                equal(script.taken, (case["words"] as List<*>).size)
+            }
         }
-        for (case in listOfMembers(reports["refused"])) check("records refused", case) {
-            val nothing = Script(emptyList<Any>()).coins
-            refuses(case["code"]) { perturbed(campaigns[case["document"]]!!, case["record"], case["label"], ByteArray(32), nothing) }
+        for (case in listOfMembers(reports["refused"])) {
+            check("records refused", case) {
+                val nothing = Script(emptyList<Any>()).coins
+                refuses(case["code"]) { perturbed(campaigns[case["document"]]!!, case["record"], case["label"], ByteArray(32), nothing) }
+            }
         }
     }
 
@@ -144,13 +161,17 @@ private class Vectors(folder: File) {
 
     fun uploads() {
         val uploads = files.getValue("uploads")
-        for (case in listOfMembers(uploads["malformed"])) check("uploads refused", case["name"]) {
-            refuses(case["code"]) { decodeUpload(unhex(case["upload"] as String), campaigns[uploads["document"]]!!) }
+        for (case in listOfMembers(uploads["malformed"])) {
+            check("uploads refused", case["name"]) {
+                refuses(case["code"]) { decodeUpload(unhex(case["upload"] as String), campaigns[uploads["document"]]!!) }
+            }
         }
-        for (case in listOfMembers(uploads["impossible"])) check("reports refused", case["upload"]) {
-            val campaign = campaigns[case["document"]]!!
-            val report = decodeUpload(unhex(case["upload"] as String), campaign).single()
-            refuses(case["code"]) { counted(campaign.questions[report.question].mechanism, report.payload) }
+        for (case in listOfMembers(uploads["impossible"])) {
+            check("reports refused", case["upload"]) {
+                val campaign = campaigns[case["document"]]!!
+                val report = decodeUpload(unhex(case["upload"] as String), campaign).single()
+                refuses(case["code"]) { counted(campaign.questions[report.question].mechanism, report.payload) }
+            }
         }
     }
 
@@ -170,19 +191,25 @@ private class Vectors(folder: File) {
                 equal(tally.map { cells -> cells.map { it.toDouble() } }, case["counts"])
             }
             val classifier = Classifier.parse((case["model"] as String).toByteArray())
-            for (told in listOfMembers(case["predictions"])) check("predictions", case["document"]) {
-                near(classifier.scores(members(told["record"])), told["scores"])
-                equal(classifier.predict(members(told["record"])), told["class"])
+            for (told in listOfMembers(case["predictions"])) {
+                check("predictions", case["document"]) {
+                    near(classifier.scores(members(told["record"])), told["scores"])
+                    equal(classifier.predict(members(told["record"])), told["class"])
+                }
             }
         }
         val impossible = members(training["impossible"])
         val strict = Classifier.parse((impossible["model"] as String).toByteArray())
-        for (told in listOfMembers(impossible["predictions"])) check("predictions of the impossible", told["record"]) {
-            equal(strict.predict(members(told["record"])), told["class"])
-            near(strict.scores(members(told["record"])), told["scores"])
+        for (told in listOfMembers(impossible["predictions"])) {
+            check("predictions of the impossible", told["record"]) {
+                equal(strict.predict(members(told["record"])), told["class"])
+                near(strict.scores(members(told["record"])), told["scores"])
+            }
         }
-        for (case in listOfMembers(training["refused"])) check("models refused", case["name"]) {
-            refuses(case["code"]) { Classifier.parse((case["model"] as String).toByteArray()) }
+        for (case in listOfMembers(training["refused"])) {
+            check("models refused", case["name"]) {
+                refuses(case["code"]) { Classifier.parse((case["model"] as String).toByteArray()) }
+            }
         }
     }
 
@@ -193,9 +220,15 @@ private class Vectors(folder: File) {
             check(if (code == null) "directories" else "directories refused", case["name"]) {
                 val text = case["document"] as String
                 val read = { Directory.read(text.toByteArray(), directories["key"] as String) }
-                if (code != null) refuses(code) { read() }
-                else read().run {
-                    equal(listOf(version.toDouble(), "$expires", campaigns), listOf(case["version"], case["expires"], case["campaigns"]))
+                if (code != null) {
+                    refuses(code) { read() }
+                } else {
+                    read().run {
+                        equal(
+                            listOf(version.toDouble(), "$expires", campaigns),
+                            listOf(case["version"], case["expires"], case["campaigns"]),
+                        )
+                    }
                 }
             }
         }
@@ -216,7 +249,13 @@ internal fun vectors(folder: File) = Vectors(folder).run {
 // The server's side of an upload, as far as the vectors go.
 
 private fun width(mechanism: Mechanism): Int {
-    val index = if (mechanism.domainSize <= 256) 1 else if (mechanism.domainSize <= 65536) 2 else 4
+    val index = if (mechanism.domainSize <= 256) {
+        1
+    } else if (mechanism.domainSize <= 65536) {
+        2
+    } else {
+        4
+    }
     return when (mechanism) {
         is DirectEncoding -> index
         is OneBit -> index + 1
@@ -266,8 +305,9 @@ private class Upload(private val bytes: ByteBuffer, private val campaign: Campai
             val (ids, payloads) = binary() to binary()
             val width = width(campaign.questions[question % campaign.questions.size].mechanism)
             require(ids.isNotEmpty() && ids.size % 16 == 0 && payloads.size == ids.size / 16 * width)
-            for (i in 0 until ids.size / 16)
+            for (i in 0 until ids.size / 16) {
                 reports += Report(question, ids.copyOfRange(16 * i, 16 * i + 16), payloads.copyOfRange(width * i, width * i + width))
+            }
         }
         val length = maxOf(bytes.position(), campaign.uploadBytes)
         while (bytes.hasRemaining()) require(byte() == 0)
@@ -289,14 +329,18 @@ private fun counted(mechanism: Mechanism, payload: ByteArray): List<Pair<Int, In
     }
     return when (mechanism) {
         is DirectEncoding -> listOf(index(payload.toList()) to 1)
+
         is OneBit -> {
             val bit = payload.last().toInt()
             val cell = index(payload.dropLast(1))
             ensure(bit in 0..1, "bit-out-of-range")
             listOf(2 * cell + bit to 1)
         }
+
         is SummingHistogram -> noisy(0, mechanism.scale)
+
         is LaplaceVector -> noisy(mechanism.grid.toInt(), mechanism.scale)
+
         else -> {
             val set = (0 until 8 * payload.size).filter { payload[it / 8].toInt() shr it % 8 and 1 == 1 }
             ensure(set.all { it < d }, "padding-bits-set")
