@@ -192,9 +192,9 @@ class DeviceCampaign:
         about this campaign's label where the campaign is at hand.
 
         No consent is needed; only once it is given the model is stored. The request is the same bytes from every
-        device. Where a model is stored and the background thread runs, the stored one is returned at once, and the
-        newest is fetched for the next call, at a random moment within the policy's ``first_delay``: what an app asks of
-        several campaigns when it starts would otherwise leave in one second, and link them.
+        device. Where a model is stored it is returned at once, and the newest is fetched for the next call: with the
+        background thread at a random moment within the policy's ``first_delay``, since what an app asks of several
+        campaigns when it starts would otherwise leave in one second, and link them; without it now, in a thread.
 
         Raises TransportError (``no-model`` where there is none yet) or DocumentError; and StorageError where the
         directory of a publisher cannot be read.

@@ -422,15 +422,14 @@ class BackgroundDriver:
                 self._thread = None
 
     def later(self, name: str, work: Callable[[], object]) -> bool:
-        """Do ``work`` at a random moment within the policy's first delay, in a thread of its own, whatever it raises;
-        once where the same name is asked for again before that. False where nothing is delivered in the background.
+        """Do ``work`` in a thread of its own, whatever it raises: at a random moment within the policy's first delay, or
+        at once where nothing is delivered in the background; once where the same name is asked for again before its
+        end. False where there is no thread for it.
         """
         with self._changed:
-            if not self.running:
-                return False
             if name not in self._timers:
-                delay = min(self._first_delay, self._sender.policy.first_delay) * jitter()
-                timer = threading.Timer(delay, self._do, (name, work))
+                longest = min(self._first_delay, self._sender.policy.first_delay) if self.running else 0.0
+                timer = threading.Timer(longest * jitter(), self._do, (name, work))
                 timer.daemon = True
                 try:
                     timer.start()
@@ -446,23 +445,25 @@ class BackgroundDriver:
             self._changed.notify_all()
             for timer in self._timers.values():
                 timer.cancel()
-            self._timers.clear()
 
     def close(self, timeout: float) -> None:
-        """Stop, waiting at most ``timeout`` seconds for a send under way, which is then given up."""
+        """Stop, waiting at most ``timeout`` seconds for what is under way; a send is then given up."""
+        until = time.monotonic() + timeout
         self.stop()
-        thread = self._thread
-        if thread is None or thread is threading.current_thread():
-            return
-        thread.join(min(max(0.0, timeout), threading.TIMEOUT_MAX))
-        if thread.is_alive():
+        with self._changed:
+            thread, begun = self._thread, [*self._timers.values()]
+            self._timers.clear()
+        for one in (thread, *begun):
+            if one is not None and one is not threading.current_thread() and one.is_alive():
+                one.join(min(max(0.0, until - time.monotonic()), threading.TIMEOUT_MAX))
+        if thread is not None and thread is not threading.current_thread() and thread.is_alive():
             self._sender.flight.cancel()
 
     def _do(self, name: str, work: Callable[[], object]) -> None:
-        with self._changed:
-            self._timers.pop(name, None)
         with contextlib.suppress(Exception):
             work()
+        with self._changed:
+            self._timers.pop(name, None)
 
     def _run(self) -> None:
         request_timeout = self._sender.policy.request_timeout
