@@ -58,26 +58,22 @@ export interface SentReport extends Readonly<Kept> {
   readonly way: string;
 }
 
-const DIRECT = "sent to the server";
-
 export async function sentReports(install: Install): Promise<SentReport[]> {
   const { campaigns } = await stateOf(install);
-  const relay = install.relay?.split("/")[2] ?? "a relay";
-  const sealed = `sealed, by ${relay}: it saw no answer, and the server no address`;
   const told: SentReport[] = [];
   for (const [campaignId, { consent, reports }] of Object.entries(campaigns)) {
     const left = reports.filter(({ at }) => at !== null);
     if (!left.length) continue;
     const { title, url, gateway } = consent;
     const campaign = await storedCampaign(install, campaignId);
-    const { asked, said } = await words();
+    const { asked, said, wayOf } = await words();
     for (const report of left) {
       const { question, payload } = report;
       const about = campaign?.questions[question % campaign.questions.length];
       const inWords = about
         ? { asked: asked(campaign, about), said: said(campaign, about, unhex(payload)) }
         : { asked: "", said: payload };
-      told.push({ campaignId, title, url, way: gateway ? sealed : DIRECT, ...report, ...inWords });
+      told.push({ campaignId, title, url, way: wayOf(gateway ? install.relay : ""), ...report, ...inWords });
     }
   }
   return told.sort((one, other) => one.at! - other.at!);

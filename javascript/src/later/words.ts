@@ -1,3 +1,3 @@
 // What people are told in words, loaded where somebody reads.
 export { preview } from "../preview.js";
-export { asked, explained, ledgerText, said } from "../words.js";
+export { asked, explained, ledgerText, said, wayOf } from "../words.js";
