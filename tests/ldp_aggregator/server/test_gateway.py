@@ -45,7 +45,7 @@ def test_a_key_is_known_by_all_of_it_and_not_by_the_byte_that_names_it():
     assert keys.lacks(alike)
     assert not GatewayKeys((SEED,), elsewhere=True).lacks(alike)
     keys.check_receivable(cell_campaign(gateway=here.to_json()))
-    with pytest.raises(DraftError, match=r"gateway\.key: is none of the 1"):
+    with pytest.raises(DraftError, match="is none of the 1 that"):
         keys.check_receivable(cell_campaign(gateway=alike.to_json()))
 
 
