@@ -14,7 +14,7 @@ import { uploadLength } from "../wire.js";
 import type { Explanation } from "../words.js";
 import { changeState, landed, stateOf, type Install } from "./install.js";
 import { tokens, unsealable, words } from "./later.js";
-import { get, inTime, type Waiting } from "./network.js";
+import { get, inTime, publicBase, type Waiting } from "./network.js";
 import { CLOCK_TOLERANCE, CLOSING_GRACE } from "./policy.js";
 import type { Publisher, Signer } from "./signer.js";
 import { Standing } from "./standing.js";
@@ -176,9 +176,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     const state = await stateOf(install);
     const entry = state.campaigns[this.id];
     if (entry?.receipt) return null;
-    // Where answers are sealed the relay is asked: the aggregator would see the address that it hides.
-    const asked = campaign.gateway ? install.relay?.replace(/[^/]*$/, "v1/campaigns/" + this.id) : this.path;
-    if (state.enabled && asked) await this.standing.hear(asked, given(entry), until);
+    if (state.enabled && (install.relay || !campaign.gateway)) await this.standing.hear(this.path, given(entry), until);
     return (
       (await this.barred(campaign)) ?? (await install.storage.refusal?.(install.key)) ?? this.refused(campaign, state)
     );
@@ -405,9 +403,9 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     return { url: this.url, title, purpose, epsilon, grantedAt, withdrawnAt: null };
   }
 
-  /** The campaign's address. */
+  /** Where the campaign is fetched. */
   get path(): string {
-    return `${this.url}/v1/campaigns/${this.id}`;
+    return `${publicBase(this.url, this.install.relay)}/v1/campaigns/${this.id}`;
   }
 
   private get modelKey(): string {

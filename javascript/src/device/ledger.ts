@@ -58,12 +58,12 @@ export interface SentReport extends Readonly<Kept> {
   readonly way: string;
 }
 
-/** By a relay, sealed to the campaign's gateway: true unless these two collude. */
-const SEALED = "sent so that nobody saw both who and what";
 const DIRECT = "sent to the server";
 
 export async function sentReports(install: Install): Promise<SentReport[]> {
   const { campaigns } = await stateOf(install);
+  const relay = install.relay?.split("/")[2] ?? "a relay";
+  const sealed = `sealed, by ${relay}: it saw no answer, and the server no address`;
   const told: SentReport[] = [];
   for (const [campaignId, { consent, reports }] of Object.entries(campaigns)) {
     const left = reports.filter(({ at }) => at !== null);
@@ -77,7 +77,7 @@ export async function sentReports(install: Install): Promise<SentReport[]> {
       const inWords = about
         ? { asked: asked(campaign, about), said: said(campaign, about, unhex(payload)) }
         : { asked: "", said: payload };
-      told.push({ campaignId, title, url, way: gateway ? SEALED : DIRECT, ...report, ...inWords });
+      told.push({ campaignId, title, url, way: gateway ? sealed : DIRECT, ...report, ...inWords });
     }
   }
   return told.sort((one, other) => one.at! - other.at!);

@@ -2,6 +2,8 @@
 export interface Policy {
   /** `start` waits a random time up to this before a first try, so that the time of arrival says little. */
   readonly firstDelay: number;
+  /** The same where the device names a relay: whoever fetched the campaign in these hours may have sent what comes. */
+  readonly relayedFirstDelay: number;
   readonly backoffBase: number;
   readonly backoffLongest: number;
   readonly requestTimeout: number;
@@ -15,6 +17,7 @@ const DAY = 864e5;
 
 export const POLICY: Policy = {
   firstDelay: 600 * SECOND,
+  relayedFirstDelay: 6 * HOUR,
   backoffBase: SECOND,
   backoffLongest: HOUR,
   requestTimeout: 30 * SECOND,
