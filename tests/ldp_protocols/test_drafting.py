@@ -231,3 +231,12 @@ def test_the_last_epsilon_threshold_and_number_of_cells_that_is_taken_and_the_fi
 
 def binned(sizes):
     return [number(f"x{place}", bins=size) for place, size in enumerate(sizes)]
+
+
+def test_a_value_may_be_a_blank_and_a_name_may_not():
+    campaign = Campaign.compile(draft(features=[text("u", " ", "a")]))
+    assert campaign.feature("u").index_of(" ") == 0
+    with pytest.raises(DraftError, match="non-empty"):
+        Campaign.compile(draft(features=[text("u", "", "a")]))
+    with pytest.raises(DraftError, match=r"features\[0\]\.name"):
+        Campaign.compile(draft(features=[text(" ", "b", "a")]))
