@@ -405,7 +405,6 @@ test("the aggregator is no relay", () => {
   for (const [url, relay] of [
     ["https://collect.example.org/base", "https://collect.example.org/ohttp"],
     ["https://collect.example.org/base", "https://collect.example.org:8443/v1/ohttp"],
-    ["http://127.0.0.1:8080", "http://127.0.0.1:8080/v1/ohttp"],
   ])
     assert.throws(
       () => deviceOn(memoryStorage(), {}, { relay }).campaign(url, changed({}).id, { maxEpsilon: 1 }),

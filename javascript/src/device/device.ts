@@ -5,7 +5,7 @@ import { DeviceCampaign } from "./campaign.js";
 import { changeState, checkCap, keyOf, landed, stateOf, step, type Install } from "./install.js";
 import { ledgerOf, sentReports, type Ledger, type SentReport } from "./ledger.js";
 import { checkRelay, checkUrl, publicBase, pause, type Fetch } from "./network.js";
-import { IDLE_CHECK, POLICY, type Policy } from "./policy.js";
+import { IDLE_CHECK, POLICY, RELAYED, type Policy } from "./policy.js";
 import type { Signer } from "./signer.js";
 import type { State } from "./state.js";
 import { inTurn, type Storage } from "./storage.js";
@@ -56,7 +56,7 @@ export class Device {
       fetch: log ? told(plain, tell) : plain,
       relay: relay === undefined ? relay : checkRelay(relay),
       now,
-      policy: { ...POLICY, ...policy },
+      policy: { ...POLICY, ...(relay && { firstDelay: RELAYED }), ...policy },
       key: keyOf(account),
       tell,
       revoked: new Map(),
@@ -136,7 +136,7 @@ export class Device {
   }
 
   /** Delivers in the background until `close`: when it is due, and when the page is seen or the network is back. */
-  start(firstDelay = this.install.policy[this.install.relay ? "relayedFirstDelay" : "firstDelay"]): void {
+  start(firstDelay = this.install.policy.firstDelay): void {
     if (this.stop) return;
     const { signal } = (this.stop = new AbortController());
     const turn = inTurn();

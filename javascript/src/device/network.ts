@@ -23,12 +23,12 @@ export function checkRelay(url: string): string {
 
 /**
  * Where what is public is fetched: from a relay, beside its own address, and never from the aggregator, which would see who
- * asks. Throws LdpError `bad-relay` for a relay that is the aggregator: on its host, or on a loopback one's port.
+ * asks. Throws LdpError `bad-relay` for a relay that is the aggregator: on its host, but for loopback.
  */
 export function publicBase(url: string, relay: string | undefined): string {
   if (!relay) return url;
-  const host = (one: string): string => one.split("/")[2]!.replace(one.startsWith("https:") ? /:\d+$/ : "", "");
-  ensure(host(url) !== host(relay), "bad-relay");
+  const [, , host] = ADDRESS.exec(url)!;
+  ensure(!host || host !== ADDRESS.exec(relay)![2], "bad-relay");
   return relay.replace(/\/[^/]*$/, "");
 }
 

@@ -90,7 +90,7 @@ def read_configuration(text: str) -> Gateway | str:
     public_key = raw[3 : 3 + PUBLIC_KEY_BYTES]
     point = int.from_bytes(public_key, "little")
     if point >= _FIELD:
-        return "holds a public key that is not canonical, so that nothing sealed to it could be opened; make another one"
+        return "holds a public key that is not canonical, and nothing sealed to it could be opened; make another one"
     if point in _SMALL:
         return "holds a public key that makes no secret; make another one"
     return Gateway(raw[0], public_key, tuple(aeads))
