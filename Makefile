@@ -8,8 +8,9 @@
 # make packages   builds wheels and sources of both distributions, and tests them in empty environments
 # make oldest  trainers' and learning tests with the oldest numpy, pandas, scikit-learn and scipy that pyproject.toml promises
 # make pythons the tests of device and aggregator on every Python that pyproject.toml promises; on the image's, with the image's libraries
-# make lock    the image's dependencies, each with the hashes of its files, into deploy/image
+# make lock    the image's dependencies and what builds it and releases, each with the hashes of its files, into deploy/image
 # make sbom    what is in the image, and what each wheel brings along, as CycloneDX, into build/sbom*.json
+# make release      what a release publishes into dist, built by what is locked with hashes and nothing else
 # make reproducible   builds a release from two clones, and fails where a byte differs
 # make manifests   checks deploy/kubernetes against the schemas of its API, and deploy/prometheus with promtool, which fires every alert
 # make image   the container image, where something that builds images is running; otherwise it says that there is none
@@ -37,6 +38,7 @@ OLDEST := .venv-oldest
 TOOLS := .venv-tools
 DOCS := .venv-docs
 FUZZ := .venv-fuzz
+RELEASE := .venv-release
 AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 PROMTOOL := $(TOOLS)/prometheus/usr/bin/promtool
 VITE := $(VENV)/vite/node_modules/vite/package.json
@@ -53,7 +55,7 @@ APART := tests/browser tests/engines tests/flower tests/swift tests/pages/test_s
 # Each run of tests says how many pass at least: one that finds fewer has lost some.
 PYTEST := -m pytest --fewest
 
-.PHONY: setup demo test check nightly fuzz mutants packages oldest engines browser screenshots flower javascript kotlin swift browsers differential pythons peers lock manifests sbom reproducible image docs clean
+.PHONY: setup demo test check nightly fuzz mutants packages oldest engines browser screenshots flower javascript kotlin swift browsers differential pythons peers lock manifests sbom release reproducible image docs clean
 .DELETE_ON_ERROR:
 
 setup: $(INSTALLED)
@@ -153,8 +155,16 @@ sbom: $(TOOLS)/.installed
 	$(TOOLS)/bin/cyclonedx-py requirements build/aggregator.txt --pyproject pyproject.toml \
 	  --mc-type library --output-reproducible --output-format JSON --output-file build/sbom-ldp-bayes.json
 
-reproducible: $(INSTALLED)
-	deploy/release/compare
+$(RELEASE)/.installed: deploy/image/build.txt
+	$(PYTHON) -m venv $(RELEASE)
+	$(RELEASE)/bin/python -m pip install -qq --require-hashes --only-binary :all: -r deploy/image/build.txt
+	@touch $@
+
+release: $(RELEASE)/.installed
+	$(RELEASE)/bin/python deploy/release/build --into dist
+
+reproducible: $(RELEASE)/.installed
+	PYTHON=$(CURDIR)/$(RELEASE)/bin/python deploy/release/compare
 
 $(PROMTOOL): $(TOOLS)/.installed
 	@cd $(TOOLS) && apt-get download -qq prometheus || \
