@@ -196,8 +196,9 @@ ifneq ($(wildcard $(INSTALLED)),)
 endif
 
 swift: $(INSTALLED)
+	$(BIN)/python swift/toolchain.py lint
 	$(BIN)/python swift/build.py
-	$(BIN)/python $(PYTEST) 29 tests/phones tests/swift -k swift
+	$(BIN)/python $(PYTEST) 31 tests/phones tests/swift -k swift
 	$(BIN)/python benchmarks/phones.py swift
 
 BROWSER_TESTS ?= test/browsers/*.test.mjs

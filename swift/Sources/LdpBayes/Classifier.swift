@@ -38,7 +38,7 @@ struct Model {
 func best(_ scores: [Double]) -> Int { scores.indices.reduce(0) { scores[$1] > scores[$0] ? $1 : $0 } }
 
 /// Classifies records on the device with a published model. A feature without a usable value does not take part.
-public struct Classifier {
+public struct Classifier: Sendable {
     let model: Model
     /// The classes, in the order of the label.
     public var classes: [String] { model.label.classes }

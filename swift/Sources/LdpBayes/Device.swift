@@ -1,15 +1,15 @@
 import Foundation
 
 /// One install of an app. Making one touches neither network nor storage; nothing is written before somebody decides. Every call
-/// blocks, and may be made from any thread but an app's main one; ``inBackground(on:then:_:)`` and `async` wrappers are for that.
-public final class Device {
+/// blocks, and may be made from any thread but an app's main one, which awaits those that are `async`, too.
+public final class Device: Sendable {
     private let install: Install
     private let thread = Guarded<Thread?>(nil)
     /// A device on a storage. `maxTotalEpsilon` is a hard cap on the privacy loss over all campaigns, `now` a clock. Throws
     /// ``LdpError`` `bad-cap`.
     public init(
-        _ storage: some Storage, maxTotalEpsilon: Double, policy: Policy = Policy(), transport: some Transport = UrlSessionTransport(),
-        now: @escaping () -> Date = { Date() }
+        _ storage: some Storage, maxTotalEpsilon: Double, policy: Policy = Policy(), transport: some Transport = URLSessionTransport(),
+        now: @escaping @Sendable () -> Date = { Date() }
     ) throws {
         try Device.check(cap: maxTotalEpsilon)
         let network = Network(transport: transport, policy: policy)
@@ -25,7 +25,7 @@ public final class Device {
     public func campaign(_ url: String, id: String, maxEpsilon: Double, publisher: Publisher? = nil) throws -> DeviceCampaign {
         try ensure(isCampaignId(id), "bad-campaign-id")
         try Device.check(cap: maxEpsilon)
-        return DeviceCampaign(install, url: try Network.checked(url), id: id, maxEpsilon: maxEpsilon, publisher)
+        return DeviceCampaign(install, url: try install.network.checked(url), id: id, maxEpsilon: maxEpsilon, publisher)
     }
     /// What was spent in all campaigns; its description is for the person.
     public func ledger() throws -> Ledger { Ledger(receipts: try install.state().receipts, maxTotalEpsilon: install.maxTotalEpsilon) }
@@ -93,8 +93,8 @@ public final class Device {
     private static func check(cap: Double) throws { try ensure(cap > 0 && cap.isFinite, "bad-cap") }
 }
 
-/// A value that threads change one after the other.
-final class Guarded<Value> {
+/// A value that threads change one after the other, which the compiler cannot see.
+final class Guarded<Value>: @unchecked Sendable {
     private let lock = NSLock()
     private var guarded: Value
     init(_ value: Value) { guarded = value }
@@ -114,7 +114,7 @@ func monotonic() -> TimeInterval { TimeInterval(DispatchTime.now().uptimeNanosec
 
 /// What the campaigns of a device share: its storage, its state in it, and one sender for all of them.
 struct Install {
-    let storage: any Storage, maxTotalEpsilon: Double, network: Network, policy: Policy, clock: () -> Date
+    let storage: any Storage, maxTotalEpsilon: Double, network: Network, policy: Policy, clock: @Sendable () -> Date
     /// Told of whatever there may be to send.
     let woken = DispatchSemaphore(value: 0)
     private static let device = "device"

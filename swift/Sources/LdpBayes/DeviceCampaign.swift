@@ -4,7 +4,7 @@ import Foundation
 private let agreeable: Set<Refusal> = [.otherRecipient, .windowNotOpen]
 
 /// What an app has to do now.
-public enum NextStep {
+public enum NextStep: Sendable {
     /// Show the person title, purpose and `realisedEpsilon`, and `decide` by what they say. The reason is `other-recipient` where they have
     /// agreed to another address.
     case ask(Campaign, reason: String? = nil)
@@ -16,7 +16,7 @@ public enum NextStep {
 }
 
 /// What became of a call of `contribute`.
-public enum Contribution: Equatable {
+public enum Contribution: Equatable, Sendable {
     /// The answer is on disk, from now on or already, and is sent once.
     case answered(Receipt)
     /// The device does not answer; nothing was drawn and nothing spent.
@@ -24,10 +24,10 @@ public enum Contribution: Equatable {
 }
 
 /// What a withdrawal could do: reports deleted, how many of them may arrive all the same, and the loss given back.
-public struct Withdrawal: Equatable { public let deleted: Int, onItsWay: Int, refunded: Double }
+public struct Withdrawal: Equatable, Sendable { public let deleted: Int, onItsWay: Int, refunded: Double }
 
 /// What happened so far in one campaign.
-public struct Status: Equatable {
+public struct Status: Equatable, Sendable {
     /// Whether the person agrees, nil until somebody decided; what became of the contribution.
     public let consent: Bool?, fate: Fate?
     /// Reports that wait; reports that the server says it has; tries that failed.
@@ -39,7 +39,7 @@ public struct Status: Equatable {
 }
 
 /// One campaign, as one device sees it. Safe with any number of threads and processes; every call blocks.
-public final class DeviceCampaign {
+public final class DeviceCampaign: Sendable {
     /// The campaign's id.
     public let id: String
     private let install: Install, url: String, maxEpsilon: Double, signed: Signed?, standing: Standing, known = Guarded<Campaign?>(nil)
@@ -54,7 +54,7 @@ public final class DeviceCampaign {
     /// The verified campaign: at hand, or fetched. Nothing is stored before `grant()`. Throws ``LdpError`` for what is not what its
     /// id and its epsilon promise, or not signed, and ``LdpError/away(code:)``, `timeout` at the end of the time.
     @discardableResult
-    public func fetch(timeout: TimeInterval = 5) throws -> Campaign { try inTime(timeout, fetch) }
+    public func fetch(timeout: TimeInterval = 5) throws -> Campaign { try inTime(timeout) { try self.fetch($0) } }
     private func fetch(_ until: Deadline) throws -> Campaign {
         try signed?.refresh(until)
         return try atHand() ?? load(install.network.get(path, longest: Campaign.largestDocument, until))
@@ -75,7 +75,7 @@ public final class DeviceCampaign {
     public func decide(_ agreed: Bool, timeout: TimeInterval = 5) -> NextStep {
         step(timeout) { until in if agreed { try self.grant(until) } else { try self.withdraw() } }
     }
-    private func step(_ timeout: TimeInterval, after first: @escaping (Deadline) throws -> Void) -> NextStep {
+    private func step(_ timeout: TimeInterval, after first: @escaping @Sendable (Deadline) throws -> Void) -> NextStep {
         do {
             return try inTime(timeout) { until in
                 try first(until)
@@ -98,7 +98,7 @@ public final class DeviceCampaign {
         return refusal == .otherRecipient ? .ask(campaign, reason: refusal.rawValue) : .nothing(reason: refusal.rawValue)
     }
     /// Why this device would refuse the campaign, nil where it would answer: to know before anybody is asked.
-    public func refusal(timeout: TimeInterval = 5) throws -> Refusal? { try inTime(timeout, refusal) }
+    public func refusal(timeout: TimeInterval = 5) throws -> Refusal? { try inTime(timeout) { try self.refusal($0) } }
     private func refusal(_ until: Deadline) throws -> Refusal? {
         let (campaign, state) = (try fetch(until), try install.state())
         if state[id]?.receipt != nil { return nil }
@@ -110,7 +110,7 @@ public final class DeviceCampaign {
     public func window() throws -> Range<Date>? { try install.state().window(fetch(timeout: 5)) }
     /// The person has agreed to this campaign, and to sending the answer to this address. Throws what ``fetch(timeout:)``
     /// throws, and ``LdpError/refused(_:)`` where ``refusal(timeout:)`` says so; nothing was then kept.
-    public func grant(timeout: TimeInterval = 5) throws { try inTime(timeout, grant) }
+    public func grant(timeout: TimeInterval = 5) throws { try inTime(timeout) { try self.grant($0) } }
     private func grant(_ until: Deadline) throws {
         let campaign = try fetch(until)
         if let refusal = try refusal(until), !agreeable.contains(refusal) { throw LdpError.refused(refusal) }
@@ -150,6 +150,7 @@ public final class DeviceCampaign {
     /// answer and its place in the queue are on disk before this returns and before anything is sent; the network is not used.
     /// Throws ``LdpError``, and nothing was then spent: `consent-missing`, `not-fetched`, `undeclared-label`, `no-randomness`, and what
     /// the storage throws.
+    @discardableResult
     public func contribute(_ record: Record, label: Any?) throws -> Contribution {
         if let answered = try answered(try install.state()) { return answered }
         let campaign = try atHand() ?? raise(failure("not-fetched", "call fetch(), now or when the app starts"))
@@ -178,7 +179,7 @@ public final class DeviceCampaign {
     /// same bytes from every device; only once the person has agreed the model is stored. Throws ``LdpError``.
     public func classifier(timeout: TimeInterval = 5) throws -> Classifier {
         let kept = try? model.value ?? install.storage.read(storedModel)
-        guard let kept, let classifier = try? Classifier(model: kept, of: label) else { return try inTime(timeout, newest) }
+        guard let kept, let classifier = try? Classifier(model: kept, of: label) else { return try inTime(timeout) { try self.newest($0) } }
         if isRenewing.change({ known in
             defer { known = true }
             return !known
@@ -210,7 +211,9 @@ public final class DeviceCampaign {
         state[id]?.receipt = receipt
         state[id]?.reports = reports.map {
             let question = campaign.questions[$0.question % campaign.questions.count]
-            let about: [String?] = [campaign.evaluation == nil ? question.feature : "the model", question.other ?? campaign.label.name]
+            let about: [String?] = [
+                campaign.authored.evaluation == nil ? question.feature : "the model", question.other ?? campaign.label.name,
+            ]
             let asked = about.compactMap { $0 }.joined(separator: " and ")
             return Kept(id: hex($0.id), question: $0.question, asked: asked, payload: hex($0.payload))
         }

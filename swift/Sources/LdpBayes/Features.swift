@@ -2,7 +2,7 @@ let (mostFeatures, mostCells, mostValues, mostClasses, mostWeight) = (1000, 6553
 private let missingValue = "missing"
 
 /// The class to learn.
-public struct Label {
+public struct Label: Sendable {
     public let name: String, classes: [String]
     private let declared: Declared
     init(name: String, classes: [String]) { (self.name, self.classes, declared) = (name, classes, Declared(classes)) }
@@ -14,7 +14,7 @@ public struct Label {
 extension Array where Element == String { var exact: [ExactText] { map { ExactText($0) } } }
 
 /// Something that a campaign knows of people, by the name that it has in records.
-public struct Feature {
+public struct Feature: Sendable {
     /// The key in a record.
     public let name: String
     /// Whether a record may be without a value, which then has a cell of its own.
@@ -36,7 +36,7 @@ public struct Feature {
 }
 
 /// What the values of a feature are: all that is asked of its kind, which nobody else knows by its name.
-protocol Values {
+protocol Values: Sendable {
     /// Their number, of those that are asked as cells; 2, the ends, of others.
     var size: Int { get }
     /// Themselves, where they are numbers.
@@ -89,7 +89,7 @@ struct Numbers: Values, Equatable {
 }
 
 /// Reads a feature by its name, as a document declares it, and as a model that has a table of it says it.
-typealias FeatureKind = (declared: (Fields, String) throws -> Feature, modelled: (Fields, String) throws -> Feature)
+typealias FeatureKind = (declared: @Sendable (Fields, String) throws -> Feature, modelled: @Sendable (Fields, String) throws -> Feature)
 
 extension Feature {
     /// The kinds that documents may declare: the one table.

@@ -1,7 +1,7 @@
 import Foundation
 
 /// The receipts, and the cap that their sum is held to. Its description tells a person in plain words.
-public struct Ledger: CustomStringConvertible {
+public struct Ledger: Sendable, CustomStringConvertible {
     /// What was contributed.
     public let receipts: [Receipt]
     /// The device's own cap.
@@ -30,12 +30,12 @@ private let words: [Fate: String] = [
 private func total(_ receipts: [Receipt]) -> Ratio { receipts.reduce(.zero) { $0 + Ratio($1.epsilon) } }
 
 /// A report that left: what was asked, what was said (hexadecimal), when first, to whom, and what the server replied.
-public struct SentReport: Equatable {
+public struct SentReport: Equatable, Sendable {
     public let campaignId: String, title: String, url: String, asked: String, id: String, payload: String, at: Date, reply: String?
 }
 
 /// Why a device does not answer a campaign; its text is the word that the other clients use.
-public enum Refusal: String {
+public enum Refusal: String, Sendable {
     /// The person has switched contributing off.
     case switchedOff = "switched-off"
     /// The person agreed to another address; `grant` asks for this one.
@@ -69,7 +69,7 @@ public enum Refusal: String {
 extension State {
     /// When this device answers a series, once it has a secret to draw that from.
     func window(_ campaign: Campaign) throws -> Range<Date>? {
-        try secret == nil ? nil : campaign.windows?.times(drawWindow(campaign, State.bytes(secret)))
+        try secret == nil ? nil : campaign.authored.windows?.times(drawWindow(campaign, State.bytes(secret)))
     }
     /// Why a device in this state does not answer; nil where it would.
     func refusal(_ campaign: Campaign, _ url: String, maxEpsilon: Double, maxTotalEpsilon: Double, now: Date) throws -> Refusal? {

@@ -10,7 +10,7 @@ let unit: Int64 = 1 << 52
 enum Encoding: String, CaseIterable { case index, sign, moment }
 
 /// How a record's answer becomes noise.
-public struct Mechanism: Hashable {
+struct Mechanism: Hashable {
     /// The mechanisms, with the numbers that a document gives: a probability is an integer P and means P / 2^64.
     enum Kind: Hashable {
         /// Direct encoding: the true index with probability p, else any other one.
@@ -25,7 +25,7 @@ public struct Mechanism: Hashable {
         case noisyVector(NoisyVector)
     }
     /// As documents write it, and the cells of the question.
-    public let name: String, domainSize: Int
+    let name: String, domainSize: Int
     let kind: Kind
     /// Numbers that a document gives, and encodings that are answered: the one table.
     static let table: [String: (numbers: [String], encodings: Set<Encoding>)] = [

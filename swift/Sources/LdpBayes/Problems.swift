@@ -1,7 +1,7 @@
 // What is wrong with a record, told to the developer on the device and to nobody else: it shows values of the record.
 
 /// One thing that is wrong: the feature's name in the record, what is wrong there, and what would be right.
-public struct Problem: Equatable { public let feature: String, wrong: String, right: String }
+public struct Problem: Equatable, Sendable { public let feature: String, wrong: String, right: String }
 private let (mostNamed, longestShown) = (12, 60)
 /// Whatever in `record` would not be answered as it was meant, of all features at once; then names that the campaign does not know. A
 /// number beyond its bounds is none: it is clipped.

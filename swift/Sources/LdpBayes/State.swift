@@ -1,7 +1,7 @@
 import Foundation
 
 /// What became of a contribution.
-public enum Fate: String, Codable {
+public enum Fate: String, Codable, Sendable {
     /// Nothing of it has left.
     case waiting
     /// An upload has begun.
@@ -18,7 +18,7 @@ public enum Fate: String, Codable {
 
 /// One contribution, made once and for good; `at` is by the device's clock. Questions are numbered as in reports: in a series window *
 /// number of questions + index.
-public struct Receipt: Codable, Equatable {
+public struct Receipt: Codable, Equatable, Sendable {
     public let campaignId: String, title: String, study: String?, epsilon: Double, questions: [Int], at: Date, url: String
     public internal(set) var fate = Fate.waiting
 }

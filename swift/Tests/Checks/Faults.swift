@@ -79,6 +79,7 @@ final class Faults {
         try documents()
         try times()
         try models()
+        try Embedding(document: plain.document).all()
     }
 
     private func storages() throws {
@@ -137,7 +138,7 @@ final class Faults {
             }
             return UInt16(bigEndian: pointer.pointee.sin_port)
         }
-        try fault("a server that is silent", "timeout") { try run(Texts(), UrlSessionTransport(), at: "http://127.0.0.1:\(port)") }
+        try fault("a server that is silent", "timeout") { try run(Texts(), URLSessionTransport(), at: "http://127.0.0.1:\(port)") }
     }
 
     #if canImport(Darwin)
@@ -225,7 +226,7 @@ final class Faults {
 }
 
 /// A storage in memory that may have no room.
-private final class Texts: Storage {
+private final class Texts: Storage, @unchecked Sendable {
     let kept: Guarded<[String: Data]>
     private let problem: (any Error)?, isFull: Bool
     init(_ kept: [String: Data] = [:], checking problem: (any Error)? = nil, isFull: Bool = false) {

@@ -121,7 +121,7 @@ func request(_ url: String, _ longest: Int, _ timeout: TimeInterval) throws {
     let body = url.hasSuffix("post") ? Data("report".utf8) : nil
     do {
         let request = Request(url: url, headers: ["Content-Type": "x/y"], body: body, timeout: timeout, longest: longest)
-        let answer = try UrlSessionTransport().send(request)
+        let answer = try URLSessionTransport().send(request)
         print(answer.status, answer.body.count, answer.headers["x-kept"] ?? "")
     } catch {
         print("nothing")

@@ -41,7 +41,17 @@ class Device @JvmOverloads constructor(
     /** Every report whose upload began, whatever the server said of it. */
     fun sent(): List<SentReport> = install.state().campaigns.flatMap { (id, entry) ->
         val (url, title) = entry.consent
-        entry.reports.mapNotNull { it.at?.let { at -> SentReport(id, title, url, it.asked, it.id, it.payload, at, it.reply) } }
+        val campaign = lazy { install.document(id) }
+        entry.reports.mapNotNull { kept ->
+            val at = kept.at ?: return@mapNotNull null
+            val (asked, said) = campaign.value?.let { inWords(it, kept) } ?: (kept.asked to kept.payload)
+            SentReport(id, title, url, asked, said, kept.id, kept.payload, at, kept.reply)
+        }
+    }
+
+    private fun inWords(campaign: Campaign, kept: Kept): Pair<String, String> {
+        val question = campaign.questions[kept.question % campaign.questions.size]
+        return asked(campaign, question) to said(campaign, question, unhex(kept.payload))
     }
 
     /** The person's switch, kept. Off, nothing is answered and nothing is sent; what is queued waits. */
@@ -130,6 +140,15 @@ internal class Install(val storage: Storage, val maxTotalEpsilon: Double, val ne
     private val changed = Object()
     private var woken = false
     fun state(): State = State.read(storage.read(DEVICE))
+
+    /** The document that is stored beside a consent; null where there is none that can be read. */
+    fun document(id: String): Campaign? = storage.read("campaign-$id")?.let { text ->
+        try {
+            Campaign.parse(text.toByteArray(), id)
+        } catch (error: LdpException) {
+            null
+        }
+    }
 
     /** Whether somebody has decided anything yet. */
     fun exists(): Boolean = storage.read(DEVICE) != null

@@ -160,6 +160,16 @@ class DeviceCampaign internal constructor(
         return signed?.refusal() ?: refused(state, campaign)
     }
 
+    /**
+     * What this device would be asked and would say of a record of class [label], and what is wrong with it: for an app's tests and
+     * debug builds. Nothing is drawn, stored or sent. Throws [LdpException] `not-fetched`.
+     */
+    @JvmOverloads
+    fun preview(record: Map<String, Any?>, label: Any? = null): Preview = previewOf(inHand(), record, label)
+
+    /** The campaign's promise in words for the person who is asked, and for a privacy policy. Throws [LdpException] `not-fetched`. */
+    fun explained(): Explanation = explained(inHand(), url)
+
     /** When this device answers, in a series; null in any other campaign, and before anybody has decided. Throws what [fetch] throws. */
     fun window(): OpenEndRange<Instant>? = fetch().let { install.state().window(it) }
 
@@ -221,7 +231,7 @@ class DeviceCampaign internal constructor(
      */
     fun contribute(record: Map<String, Any?>, label: Any?): Contribution {
         answered(install.state())?.let { return it }
-        val campaign = atHand() ?: throw LdpException("not-fetched", "call fetch(), now or when the app starts")
+        val campaign = inHand()
         signed?.refusal()?.let { return Contribution.Refused(it) }
         val made = install.change { state ->
             val known = answered(state) ?: refused(state, campaign)?.let(Contribution::Refused)
@@ -291,11 +301,12 @@ class DeviceCampaign internal constructor(
     private fun answer(state: State, campaign: Campaign, record: Map<String, Any?>, label: Any?): Pair<State, Contribution> {
         val reports = perturb(campaign, record, label, unhex(state.secret))
         val at = install.now()
-        val receipt = Receipt(id, campaign.title, campaign.study, campaign.realisedEpsilon, reports.map { it.question }, at, url)
+        val (title, size) = campaign.title to campaign.questions.size
+        val window = campaign.windows?.name(reports[0].question / size) ?: ""
+        val questions = reports.map { it.question }
+        val receipt = Receipt(id, title, campaign.study, campaign.realisedEpsilon, questions, at, url, window = window)
         val kept = reports.map {
-            val (_, _, feature, other) = campaign.questions[it.question % campaign.questions.size]
-            val about = listOf(if (campaign.evaluation != null) "the model" else feature, other ?: campaign.label.name)
-            Kept(hex(it.id), it.question, about.filterNotNull().joinToString(" and "), hex(it.payload))
+            Kept(hex(it.id), it.question, asked(campaign, campaign.questions[it.question % size]), hex(it.payload))
         }
         val aged = at + install.policy.reportAge.inWholeMilliseconds
         val ends = state.window(campaign)?.endExclusive ?: campaign.closes
@@ -324,11 +335,8 @@ class DeviceCampaign internal constructor(
     }
 
     private fun entry(): Entry? = install.state().campaigns[id]
-    private fun atHand(): Campaign? = atHand ?: install.storage.read(stored)?.let {
-        try {
-            load(it.toByteArray())
-        } catch (error: LdpException) {
-            null
-        } // damaged: it is fetched again
-    }
+
+    /** Where what is stored is damaged, it is fetched again. */
+    private fun atHand(): Campaign? = atHand ?: install.document(id)?.also { atHand = it }
+    private fun inHand(): Campaign = atHand() ?: throw LdpException("not-fetched", "call fetch(), now or when the app starts")
 }
