@@ -170,7 +170,7 @@ def measure(way: str, count: int) -> dict[str, float]:
         address = server.url
         try:
             if way.endswith("relay of ours"):
-                line = [sys.executable, "-m", "ldp_client", "relay", server.url, campaign.id, "--port", "0"]
+                line = [sys.executable, "-m", "ldp_aggregator.relay", server.url, campaign.id, "--port", "0"]
                 line += [
                     "--gather",
                     "0",

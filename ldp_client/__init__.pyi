@@ -15,8 +15,12 @@ from ldp_client.errors import TransportError as TransportError
 from ldp_client.ledger import Ledger as Ledger
 from ldp_client.ledger import Receipt as Receipt
 from ldp_client.policy import Policy as Policy
+from ldp_client.preview import Preview as Preview
+from ldp_client.preview import PreviewedQuestion as PreviewedQuestion
 from ldp_client.problems import Problem as Problem
 from ldp_client.storage.contract import MemoryStorage as MemoryStorage
+from ldp_client.words import Explanation as Explanation
+from ldp_client.words import Sentence as Sentence
 from ldp_protocols.errors import DocumentError as DocumentError
 from ldp_protocols.errors import LdpError as LdpError
 from ldp_protocols.errors import RecordError as RecordError

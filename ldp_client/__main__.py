@@ -1,4 +1,4 @@
-"""The client from a shell: ``ldp-client contribute|predict|status|withdraw|relay``, also ``python -m ldp_client``.
+"""The client from a shell: ``ldp-client contribute|predict|status|withdraw``, also ``python -m ldp_client``.
 
 A record and a label are read from standard input or from a file, never from the command line, which every user of the
 machine can see and a shell remembers.
@@ -9,29 +9,20 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from functools import partial
-from importlib import import_module
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final
 
 from ldp_client.campaign import DeviceCampaign
 from ldp_client.classifier import Classifier
 from ldp_client.device import Device
 from ldp_client.errors import TransportError
-from ldp_client.ledger import plain
 from ldp_client.storage.contract import MEMORY
+from ldp_client.words import plain
 from ldp_protocols.command_line import FAILED, Groups, Parser, add_completion, add_version, run_command
 from ldp_protocols.errors import LdpError, RecordError
-
-if TYPE_CHECKING:
-    from ldp_client.relay.door import Door
-    from ldp_client.relay.gateway import Admission
 
 PROGRAM: Final = "ldp-client"
 
@@ -61,7 +52,6 @@ def make_parser() -> Parser:
     add_completion(parser, make_parser)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_device(commands)
-    _add_relay(commands)
     return parser
 
 
@@ -253,124 +243,6 @@ def _read(name: str) -> tuple[dict[str, Any], object]:
     if not isinstance(given, dict) or not isinstance(given.get("record"), dict):
         raise RecordError(f"the input must be {_INPUT.removeprefix('with ')}", "not-a-record") from None
     return given["record"], given.get("label")
-
-
-def _add_relay(commands: Groups) -> None:
-    relay = commands.add_parser(
-        "relay",
-        examples=("https://collect.example.org ID --storage relay.db --port 8090 --token-file token",),
-        help="collect the uploads of devices, mix them, and forward them in large batches",
-        description="Serve devices like an aggregator would and forward what they send. An upload is acknowledged "
-        "when it is on disk. Stops on SIGTERM or Ctrl-C; what is queued then is forwarded after the next start.",
-    )
-    _add_campaign(relay)
-    relay.add_argument("--storage", metavar="FILE", required=True, help="where uploads wait")
-    relay.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    relay.add_argument("--port", type=int, default=8090, help="port to listen on; 0 takes a free one (default: 8090)")
-    relay.add_argument(
-        "--least-batch",
-        type=int,
-        default=1000,
-        metavar="N",
-        help="forward the reports of at least so many devices together; fewer wait (default: %(default)d)",
-    )
-    relay.add_argument(
-        "--longest-wait",
-        type=float,
-        metavar="SECONDS",
-        help="forward fewer, but never one alone, when the first has waited so long (default: they wait on)",
-    )
-    relay.add_argument(
-        "--gather",
-        type=float,
-        default=10.0,
-        help="a complete batch leaves at a random time within so many seconds (default: %(default)g)",
-    )
-    relay.add_argument(
-        "--sealed-length",
-        type=int,
-        action="append",
-        default=[],
-        metavar="BYTES",
-        help="take sealed uploads of this length, too: of an app whose headers are longer than usual; repeatable",
-    )
-    relay.add_argument(
-        "--operations-port",
-        type=int,
-        metavar="PORT",
-        help="answer /healthz, /readyz and /metrics there, on 127.0.0.1; 0 takes a free one (default: nowhere)",
-    )
-    relay.add_argument("--token-file", metavar="FILE", help="a token of scope relay, where the aggregator asks for one")
-    relay.add_argument(
-        "--publisher", metavar="KEY", action="append", help="hand on what this publisher's key has signed; repeatable"
-    )
-    relay.add_argument(
-        "--admission",
-        metavar="MODULE:FUNCTION",
-        help="a coroutine that is asked (campaign id, headers) before an upload",
-    )
-    relay.set_defaults(run=_relay)
-
-
-def _check(name: str | None) -> Admission | None:
-    if name is None:
-        return None
-    module, _, attribute = name.partition(":")
-    try:
-        return cast("Admission", getattr(import_module(module), attribute))
-    except (ImportError, AttributeError, ValueError) as error:
-        raise LdpError("bad-admission", f"--admission {name}: {type(error).__name__}") from None
-
-
-def _relay(options: argparse.Namespace) -> int:
-    # Imported here: the other commands do not pay for a server.
-    from ldp_client.relay import Mixing, Relay
-    from ldp_client.relay.door import Door
-    from ldp_client.relay.gateway import Gateway, watching_routes
-
-    token = None if options.token_file is None else Path(options.token_file).read_text(encoding="ascii").strip()
-    mixing = Mixing(options.least_batch, options.longest_wait)
-    relay = Relay(
-        options.url,
-        options.campaign_id,
-        storage=options.storage,
-        token=token,
-        publisher=options.publisher,
-        sealed_lengths=options.sealed_length,
-        mixing=mixing,
-    )
-    relay.gathering()  # A storage that is not for it is told of now, and not to every device.
-    relay.campaign()
-    with ExitStack() as stack:
-        listen = partial(Gateway, relay, admission=_check(options.admission))
-        gateway = stack.enter_context(_listening(listen, options.host, options.port))
-        watched = ""
-        if options.operations_port is not None:
-            routes = watching_routes(relay, gateway.counts)
-            watching = stack.enter_context(_listening(partial(Door, routes), "127.0.0.1", options.operations_port))
-            threading.Thread(target=watching.serve_forever, daemon=True).start()
-            stack.callback(watching.shutdown)
-            watched = f", watched on 127.0.0.1:{watching.server_port}"
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        relay.start(first_delay=options.gather)
-        together = f"reports of at least {options.least_batch} devices together"
-        print(f"forwarding {together}, relaying on {options.host}:{gateway.server_port}{watched}", flush=True)
-        try:
-            gateway.serve_forever()
-        except KeyboardInterrupt:
-            return 0
-        finally:
-            gateway.socket.close()
-            gateway.finish()
-            relay.close()
-    return 0
-
-
-def _listening(listen: Callable[[str, int], Door], host: str, port: int) -> Door:
-    try:
-        return listen(host, port)
-    except OSError as error:
-        raise OSError(f"cannot listen on {host} port {port}: {error.strerror}; another port may be free") from None
 
 
 if __name__ == "__main__":

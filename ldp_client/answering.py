@@ -112,7 +112,7 @@ def encode(
     feature = campaign.feature(question.feature)
     if question.encoding == INDEX:
         return _index(campaign, feature, record, coins) * classes + class_index
-    quantity = _quantity(campaign, question, record, coins)
+    quantity = quantity_of(campaign, question, record, coins)
     cell = 0 if question.kind == PRODUCT else class_index
     fixed = 0 if quantity is None else int(quantity * _ONE)
     if question.encoding == MOMENT:
@@ -120,7 +120,7 @@ def encode(
     return signs_of(question, classes) * cell + (2 if quantity is None else _bit(fixed, coins))
 
 
-def _quantity(campaign: Campaign, question: Question, record: Mapping[str, object], coins: Coins) -> float | None:
+def quantity_of(campaign: Campaign, question: Question, record: Mapping[str, object], coins: Coins) -> float | None:
     """Return the quantity that a question about moments asks for, in [-1, 1]; None where it is missing and may be."""
     t = _scaled(campaign, campaign.feature(question.feature), record, coins)
     if question.kind == VALUE:
@@ -139,7 +139,7 @@ def _bit(fixed: int, coins: Coins) -> bool:
 
 def _index(campaign: Campaign, feature: Feature, record: Mapping[str, object], coins: Coins) -> int:
     """The index of a feature's value; of a missing one that after the last, or random if it is called complete."""
-    index = feature.index_of(_value(campaign, feature, record, coins))
+    index = feature.index_of(value_in(campaign, feature, record, coins))
     if index is not None:
         return index
     return feature.size if feature.missing else coins.below(feature.size)
@@ -149,13 +149,13 @@ def _scaled(campaign: Campaign, feature: Feature, record: Mapping[str, object], 
     """`t = 2 (x - low) / (high - low) - 1` in doubles, x clipped; missing: None, or random if it is called complete."""
     if feature.number is None:
         raise AssertionError("read_question gives questions about moments to numbers only")
-    number = number_of(_value(campaign, feature, record, coins))
+    number = number_of(value_in(campaign, feature, record, coins))
     if number is not None:
         return feature.number.scaled(number)
     return None if feature.missing else _random_t(coins)
 
 
-def _value(campaign: Campaign, feature: Feature, record: Mapping[str, object], coins: Coins) -> object:
+def value_in(campaign: Campaign, feature: Feature, record: Mapping[str, object], coins: Coins) -> object:
     """The record's value of an asked feature; a projection's missing input is at its mean, or random if complete."""
 
     def missing(projection: Projection, position: int) -> float:

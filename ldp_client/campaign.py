@@ -22,7 +22,8 @@ from ldp_protocols.errors import LdpError
 if TYPE_CHECKING:
     from ldp_client.classifier import Classifier
     from ldp_client.delivery.install import Install
-    from ldp_client.problems import Problem
+    from ldp_client.preview import Preview
+    from ldp_client.words import Explanation
     from ldp_protocols import Campaign
     from ldp_protocols.document.model import Model
     from ldp_protocols.document.schema import Label
@@ -162,16 +163,27 @@ class DeviceCampaign:
             with self._install.storage.transaction(write=False) as transaction:
                 return self._refusal(transaction, self._device(transaction), campaign)
 
-    def problems(self, record: Mapping[str, object], *, timeout: float = STORAGE_WAIT) -> tuple[Problem, ...]:
-        """Every unusable or undeclared value of a record, of all features, whatever question will be drawn; and names
-        that the campaign does not know. For tests and debug builds; nothing is stored or sent.
+    def preview(self, record: Mapping[str, object], label: object = None, *, timeout: float = STORAGE_WAIT) -> Preview:
+        """Tell what this campaign would ask of a record and what would be said, before anything is: of every question
+        the truth and the probability of each answer; and what is wrong with the record. For tests, debug builds and the
+        curious; nothing is drawn, stored or sent, and the document has to be at hand.
+
+        Raises RefusedError (``not-fetched``), and nothing for what the record holds.
+        """
+        from ldp_client.preview import preview_of
+
+        with within(timeout):
+            return preview_of(self._document.needed(), record, label)
+
+    def explained(self, *, timeout: float = STORAGE_WAIT) -> Explanation:
+        """Tell the person what the noise means, and a privacy policy what happens, in this campaign's numbers.
 
         Raises RefusedError (``not-fetched``).
         """
-        from ldp_client.problems import record_problems
+        from ldp_client.words import explained
 
         with within(timeout):
-            return record_problems(self._document.needed(), record)
+            return explained(self._document.needed(), self._url)
 
     def classifier(self, *, timeout: float = 30.0) -> Classifier:
         """The campaign's model as it stands now, or as it is stored where the server cannot be reached; checked to be
@@ -302,7 +314,7 @@ class DeviceCampaign:
         network is not used.
 
         A second call returns the first receipt and spends nothing, whatever the record now says. Values may be texts,
-        numbers of any kind, or missing (None, NaN, an absent key); :meth:`problems` tells which of them are unusable.
+        numbers of any kind, or missing (None, NaN, an absent key); :meth:`preview` tells which of them are unusable.
 
         Raises ConsentError, RefusedError (see :meth:`refusal`; ``not-fetched``: see :meth:`fetch`; ``token-missing``),
         RecordError for a label that is not declared or a record that is no mapping, and StorageError, also where

@@ -76,12 +76,14 @@ class Ledger:
         return find(self.receipts, campaign_id)
 
     def __str__(self) -> str:
-        cap = _written(self.max_total_epsilon)
+        from ldp_client.words import plain, written  # Here: only who reads it pays for the words.
+
+        cap = written(self.max_total_epsilon)
         if not self.receipts:
             return f"This device has contributed to no campaign and has lost no privacy (epsilon 0 of at most {cap})."
         campaigns = "1 campaign" if len(self.receipts) == 1 else f"{len(self.receipts)} campaigns"
         lines = [
-            f"This device has contributed to {campaigns}. Privacy loss so far: epsilon {_written(self.total_epsilon)} "
+            f"This device has contributed to {campaigns}. Privacy loss so far: epsilon {written(self.total_epsilon)} "
             f"of at most {cap}."
         ]
         for receipt in self.receipts:
@@ -89,7 +91,7 @@ class Ledger:
             window = receipt.window and f", in {receipt.window}"
             lines.append(
                 f'* "{plain(receipt.title)}" on {_day(receipt.at)}{window}: {answers}, with noise added on this '
-                f"device; epsilon {_written(receipt.epsilon)}; {FATES[receipt.fate]}."
+                f"device; epsilon {written(receipt.epsilon)}; {FATES[receipt.fate]}."
             )
         return "\n".join(lines)
 
@@ -206,21 +208,6 @@ def write_installation(transaction: Transaction, device: Installation, scope: st
     consents = {campaign_id: tuple(consent) for campaign_id, consent in device.consents.items()}
     receipts = [astuple(receipt) for receipt in device.receipts]
     transaction.put(key, pack(key, [device.secret, device.enabled, consents, receipts]))
-
-
-def plain(text: str) -> str:
-    """A server's text on one line: cursor moves, line breaks, writing directions and quotation marks are escaped."""
-    return "".join(
-        c if c.isprintable() and c != '"' else c.encode("unicode_escape").decode() if c != '"' else "'" for c in text
-    )
-
-
-def _written(epsilon: float) -> str:
-    """Four decimals, rounded up."""
-    from fractions import Fraction
-
-    thousands = -(-Fraction(epsilon) * 10_000 // 1)
-    return f"{float(Fraction(thousands, 10_000)):g}"
 
 
 def _day(seconds: float) -> str:

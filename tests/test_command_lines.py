@@ -1,4 +1,4 @@
-"""The manners of the four programs: examples that work, mistakes told with what to do next, documented exit codes."""
+"""The manners of the five programs: examples that work, mistakes told with what to do next, documented exit codes."""
 
 import argparse
 import logging
@@ -13,6 +13,7 @@ from ldp_aggregator.cli import program
 from ldp_aggregator.cli.program import make_parser as aggregator_parser
 from ldp_aggregator.cli.program import run as run_aggregator
 from ldp_aggregator.issuer import __main__ as issuer
+from ldp_aggregator.relay import __main__ as relay
 from ldp_client import __main__ as client
 from ldp_protocols import command_line
 from ldp_protocols.command_line import EXAMPLES, EXIT_CODES, Parser, parsers_under
@@ -22,16 +23,18 @@ PROGRAMS = {
     "ldp-aggregator": aggregator_parser,
     "ldp-client": client.make_parser,
     "ldp-issuer": issuer.make_parser,
+    "ldp-relay": relay.make_parser,
     "ldp-simulate": simulate.make_parser,
 }
 PRINTING_JSON = {
     "ldp-aggregator": {"list", "show", "verify", "estimates", "status", "fsck", "audit", "fit"},
     "ldp-client": {"contribute", "predict", "status"},
     "ldp-issuer": set(),
+    "ldp-relay": set(),
     "ldp-simulate": {"demo", "population", "accuracy", "plan", "series", "draft", "reproduce"},
 }
 MOST_COMMANDS = 41
-MOST_FLAGS = 201
+MOST_FLAGS = 202
 """Of all commands together, each flag counted with every command that has it."""
 DASHED = "-" + "A" * 42
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "commands.md"

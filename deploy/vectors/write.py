@@ -18,6 +18,7 @@ from vector_campaigns import campaigns
 from vector_directories import directories
 from vector_documents import documents
 from vector_training import impossible, models, training
+from vector_words import words
 
 from ldp_client import perturb
 from ldp_client.answering import item_of
@@ -212,14 +213,16 @@ def generate():
     for campaign in known.values():
         assert campaign.id == document_id(campaign.document)
     trained = training(known, RECORDS)
+    reported = reports(known)
     return {
         "documents.json": documents(known),
-        "reports.json": reports(known),
+        "reports.json": reported,
         "uploads.json": uploads(known),
         "training.json": {"accepted": trained, "impossible": impossible(), "refused": models(trained)},
         "values.json": values(),
         "directories.json": directories(),
         "answers.json": answers(),
+        "words.json": words(known, reported["accepted"], RECORDS),
     }
 
 

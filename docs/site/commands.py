@@ -1,4 +1,4 @@
-"""Prints the help of every command of the four programs, as a part of a page."""
+"""Prints the help of every command of the five programs, as a part of a page."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ os.environ["COLUMNS"] = "86"
 
 from ldp_aggregator.cli.program import make_parser as aggregator_parser
 from ldp_aggregator.issuer.__main__ import make_parser as issuer_parser
+from ldp_aggregator.relay.__main__ import make_parser as relay_parser
 from ldp_client.__main__ import make_parser as client_parser
 from ldp_protocols.command_line import parsers_under
 from ldp_simulations.__main__ import make_parser as simulations_parser
 
 
 def main() -> None:
-    for make in (aggregator_parser, client_parser, simulations_parser, issuer_parser):
+    for make in (aggregator_parser, client_parser, simulations_parser, issuer_parser, relay_parser):
         for depth, parser in enumerate(parsers_under(make())):
             level = "##" if depth == 0 else "###"
             sys.stdout.write(f"{level} `{parser.prog}`\n\n```text\n{parser.format_help().rstrip()}\n```\n\n")

@@ -47,12 +47,14 @@ async function show(said = "") {
   ]
     .filter(Boolean)
     .join(" ");
-  element("ledger").textContent = String(await device.ledger());
+  const ledger = await device.ledger();
+  element("ledger").title = ledger.note;
+  element("ledger").textContent = String(ledger);
   element("sent").replaceChildren(
-    ...(await device.sent()).map(({ asked: question, payload, url, reply }) => {
+    ...(await device.sent()).map(({ asked, said, url, reply }) => {
       const item = document.createElement("li");
       item.textContent =
-        `asked about ${question}; said ${payload}, which is noise as well as truth; sent to ${url}, ` +
+        `asked about ${asked}; said ${said}, which is noise as well as truth; sent to ${url}, ` +
         `which replied ${reply ?? "nothing yet"}`;
       return item;
     }),

@@ -2,7 +2,7 @@
 // that classifying loads, RULES of documents, and WORDS for developers.
 import { areDeclared, areTexts, optional, whole, type Rule } from "./document/checks.js";
 import { nextUp } from "./exact/rationals.js";
-import { numberOf, position, textOf, type Bounds } from "./values.js";
+import { numberOf, position, short, textOf, type Bounds } from "./values.js";
 
 export const MOST_VALUES = 16384;
 
@@ -115,6 +115,8 @@ export const listed = (texts: readonly string[]): string =>
 interface Words {
   /** What a value is. */
   readonly wanted: (feature: any) => string;
+  /** The value of an index: itself, or the range of its numbers. */
+  readonly named: (feature: any, index: number) => string;
   /** What is wrong with a value that is there, if anything is. */
   readonly wrong: (feature: any, value: unknown) => string | undefined | false;
 }
@@ -122,11 +124,16 @@ interface Words {
 export const WORDS: Readonly<Record<string, Words>> = {
   categorical: {
     wanted: ({ values }) => `one of ${listed(values)}`,
+    named: ({ values }, index) => values[index],
     wrong: ({ values }, value) =>
       textOf(value) === null ? "is neither a text nor a number" : position(value, values) < 0 && "is not declared",
   },
   continuous: {
     wanted: ({ low, high }) => `a number from ${low} to ${high}`,
+    named({ low, high, bins }, index) {
+      const [from, to] = [index, index + 1].map((i) => short(i < bins ? low + ((high - low) * i) / bins : high));
+      return `[${from}, ${to}${index + 1 < bins ? ")" : "]"}`;
+    },
     wrong: (_, value) => Number.isNaN(numberOf(value)) && "is no number",
   },
 };

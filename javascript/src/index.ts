@@ -23,6 +23,5 @@ export type * from "./features.js";
 export { Coins, randomBytes, systemCoins, type Words } from "./exact/coins.js";
 export { readDirectory, type Directory } from "./publisher/directory.js";
 export { drawQuestions, drawWindow, oneStream, perturb, type Answer, type CoinSource } from "./perturb.js";
-export { problems, type Problem } from "./problems.js";
 export { held, numberOf, position, textOf } from "./values.js";
 export { encodeUpload, MEDIA_TYPE, uploadLength, type Report } from "./wire.js";

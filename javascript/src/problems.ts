@@ -2,6 +2,7 @@
 import type { Campaign } from "./document/types.js";
 import { isObject } from "./document/checks.js";
 import { isOpen } from "./document/schema.js";
+import { position } from "./values.js";
 import { listed, valueIndex, WORDS, type Feature } from "./features.js";
 
 /** One thing that is wrong; `feature` is its name in the record, empty where it is the record as a whole. */
@@ -36,9 +37,9 @@ function wrongWith(feature: Feature, record: Record<string, unknown>): string | 
 
 /**
  * Whatever in `record` would not be answered as it was meant, of all features at once; then names that the campaign does
- * not know. A number beyond its bounds is none: it is clipped. Throws nothing.
+ * not know, and a `label` that is not declared. A number beyond its bounds is none: it is clipped. Throws nothing.
  */
-export function problems(campaign: Campaign<any>, record: unknown): Problem[] {
+export function problems(campaign: Campaign<any>, record: unknown, label?: unknown): Problem[] {
   if (!isObject(record)) return [{ feature: "", wrong: "it is no record", right: "a plain object" }];
   const found: Problem[] = [];
   for (const feature of campaign.features) {
@@ -52,5 +53,8 @@ export function problems(campaign: Campaign<any>, record: unknown): Problem[] {
   } catch {
     found.push({ feature: "", wrong: "reading its names throws", right: "a plain object" });
   }
+  const { name, classes } = campaign.label;
+  if (label != null && position(label, classes) < 0)
+    found.push({ feature: name, wrong: `${shown(label)} is not declared`, right: `one of ${listed(classes)}` });
   return found;
 }

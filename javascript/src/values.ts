@@ -84,3 +84,10 @@ export function valueOf(
     return total + factor * ((clip(x, input.low, input.high) - mean[i]!) / scale[i]!);
   }, 0);
 }
+
+/** A number with six digits, for people: as C's %g writes it. */
+export function short(x: number): string {
+  const [digits, power] = x.toExponential(5).split("e") as [string, string];
+  if (+power >= -4 && +power < 6) return `${+x.toPrecision(6)}`;
+  return `${digits.replace(/\.?0+$/, "")}e${power[0]}${power.slice(1).padStart(2, "0")}`;
+}

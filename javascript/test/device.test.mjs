@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { problems } from "../dist/index.js";
 import "fake-indexeddb/auto";
 import { Ledger } from "../dist/device/ledger.js";
+import { ledgerText } from "../dist/words.js";
 import { browserStorage } from "../dist/browser/index.js";
 import { Device, fileStorage } from "../dist/node/index.js";
 import { keyValueStorage } from "../dist/react-native/index.js";
@@ -70,6 +70,8 @@ for (const [kind, open] of Object.entries(storages)) {
     assert.equal((await device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 }).status()).fate, "arrived");
     const [sent, ...more] = await device.sent();
     assert.deepEqual(more, []);
+    assert.match(sent.said, / with probability 0\.\d\d\)$/);
+    assert.match(sent.asked, /class/);
     assert.match(server.uploads[0], new RegExp(`${sent.id}.*${sent.payload}(00)*$`));
     assert.equal(await device.runOnce(5000), true);
     assert.equal(server.uploads.length, 3);
@@ -88,7 +90,7 @@ for (const [kind, open] of Object.entries(storages)) {
     assert.equal(await campaign.refusal(), null);
     await refuses("consent-missing", campaign.contribute(RECORD, "yes"));
     assert.equal(await device.runOnce(5000), true);
-    assert.match(String(await device.ledger()), /answered: 0/);
+    assert.match(String(await device.ledger()), /contributed to no campaign/);
     await device.export();
     assert.deepEqual(writes, []);
     if (kind === "IndexedDB")
@@ -212,7 +214,7 @@ test("a campaign that costs more than a cap is refused, and the cap of all campa
   assert.equal(ledger.receipts.length, 2);
 });
 
-test("a person is told no less than was spent", async () => {
+test("a person is told no less than was spent", () => {
   const receipt = (epsilon) => ({ title: "t", at: 0, epsilon, fate: "arrived", questions: [0] });
   for (const [spent, told] of [
     [0.12341, "0.1235"],
@@ -220,12 +222,12 @@ test("a person is told no less than was spent", async () => {
     [1e-9, "0.0001"],
     [3.299999999996, "3.3"],
     [2.00001, "2.0001"],
-  ]) {
-    const said = String(new Ledger([receipt(spent)], 5, "installation"));
-    assert.match(said, new RegExp(`^Privacy loss of this installation: epsilon ${told} of at most 5;`), said);
-    assert.match(said, new RegExp(`noisy answers: 1; epsilon ${told}; handed over`), said);
-  }
-  const two = new Ledger([receipt(0.1), receipt(0.2)], 5, "installation");
+  ])
+    assert.match(
+      ledgerText([receipt(spent)], 5),
+      new RegExp(`far: epsilon ${told} of at most 5.*epsilon ${told};`, "s"),
+    );
+  const two = new Ledger([receipt(0.1), receipt(0.2)], 5, "installation", "");
   assert.equal(two.totalEpsilon, 0.30000000000000004, "the next double above three tenths");
 });
 
@@ -291,9 +293,39 @@ test("what cannot be answered spends nothing", async () => {
   await refuses("not-a-record", campaign.contribute(null, "yes"));
   assert.equal((await device.ledger()).receipts.length, 0);
   assert.deepEqual(
-    problems(await campaign.fetch(), { colour: "mauve", hours: "many", extra: 1 }).map(({ feature }) => feature),
+    (await campaign.preview({ colour: "mauve", hours: "many", extra: 1 })).problems.map(({ feature }) => feature),
     ["colour", "größe", "hours", "extra"],
   );
+});
+
+test("a preview and a promise take the document at hand, and store, draw and send nothing", async () => {
+  const [texts, server] = [new Map(), aggregator()];
+  const campaign = deviceOn(memoryStorage(texts), server).campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
+  await refuses("not-fetched", campaign.preview(RECORD, "yes"));
+  await refuses("not-fetched", campaign.explained());
+  await campaign.load(documents["de-onebit"].document);
+  const told = await campaign.preview(RECORD, "yes");
+  assert.deepEqual(told.problems, []);
+  assert.equal(told.questions[0].truth, "yes");
+  assert.match(String(told), /^class, asked with probability 0\.143: what is true is yes\n {2}0\.576 {2}yes\n/);
+  assert.match(String((await campaign.explained()).policy), /sends that to http:\/\/127\.0\.0\.1:8080, which sees/);
+  const broken = new Proxy({}, { get: () => assert.fail(), ownKeys: () => assert.fail() });
+  assert.equal((await campaign.preview(broken, "yes")).questions.length, told.questions.length);
+  assert.deepEqual([texts.size, server.uploads.length], [0, 0]);
+});
+
+test("what left is said in words as long as the document is at hand, and in hexadecimal after", async () => {
+  const [texts, server] = [new Map(), aggregator()];
+  const device = deviceOn(memoryStorage(texts), server);
+  const campaign = device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
+  await campaign.grant();
+  await campaign.contribute(RECORD, "yes");
+  await device.runOnce(0);
+  const [told] = await device.sent();
+  assert.match(told.said, / with probability 0\.\d\d\)$/);
+  texts.set(`campaign ${ONE}`, "damaged");
+  const [{ asked, said, payload }] = await device.sent();
+  assert.deepEqual([asked, said], ["", payload]);
 });
 
 test("wrong set-ups are refused before anything happens", () => {

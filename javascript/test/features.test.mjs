@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { KINDS, ROWS, RULES, WORDS } from "../dist/features.js";
-import { Classifier, Coins, LdpError, oneStream, parseCampaign, perturb, problems } from "../dist/index.js";
+import { Classifier, Coins, LdpError, oneStream, parseCampaign, perturb } from "../dist/index.js";
+import { preview } from "../dist/preview.js";
 import { changed, documents } from "./support/campaigns.mjs";
 
 const numbers = (value) => (typeof value === "number" && Number.isFinite(value) ? value : NaN);
@@ -18,6 +19,7 @@ function withKind() {
   RULES.cyclic = () => ({ period: (period) => period > 0, parts: (parts) => Number.isInteger(parts) && parts > 1 });
   WORDS.cyclic = {
     wanted: ({ period }) => `a number, to which ${period} may be added`,
+    named: ({ period, parts }, index) => `part ${index + 1} of ${parts}, of ${period}`,
     wrong: (_, value) => Number.isNaN(numbers(value)) && "is no number on a circle",
   };
 }
@@ -47,7 +49,9 @@ test("a kind from outside is refused before it has its rows, and read, answered 
     items,
     [0, parts - 1, parts - 1, 0, parts].map((part) => part * k + 1),
   );
-  const told = problems(campaign, { [name]: "noon" }).find(({ feature }) => feature === name);
+  const said = preview(campaign, { [name]: 1 }, campaign.label.classes[1]).questions[asked.index];
+  assert.equal(said.truth, `part 1 of ${parts}, of 24, ${campaign.label.classes[1]}`);
+  const told = preview(campaign, { [name]: "noon" }).problems.find(({ feature }) => feature === name);
   assert.deepEqual(told, {
     feature: name,
     wrong: '"noon" is no number on a circle',

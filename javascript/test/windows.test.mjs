@@ -69,7 +69,7 @@ test("a device answers in its window and in no other, whenever the app starts", 
       receipt = await part.contribute(RECORD, "yes");
       assert.match(
         String(await life.device.ledger()),
-        new RegExp(`, in window ${own + 1} of ${COUNT}: noisy answers: 1`),
+        new RegExp(`, in window ${own + 1} of ${COUNT}: 1 answer, with noise`),
       );
       answered.push(week);
     } else {

@@ -13,19 +13,17 @@ from ldp_client.ledger import read_installation, write_installation
 from ldp_client.policy import CLOSE_TIMEOUT
 from ldp_client.runtime import seconds_left
 from ldp_client.storage.contract import QUEUES, problem_of, scope_prefix
-from ldp_protocols.document.questions import LABEL, PRODUCT, RIGHT, SCORE, SQUARE, VALUE, signs_of
+from ldp_client.words import asked, said
 
 if TYPE_CHECKING:
     from ldp_client.delivery.install import Install
     from ldp_client.storage.contract import Storage, Transaction
-    from ldp_protocols import Campaign, Question
+    from ldp_protocols import Campaign
 
 
 SEALED: Final = "sent so that nobody saw both who and what"
 """Sealed to the campaign's gateway, by a relay: true unless these two collude."""
 DIRECT: Final = "sent to the server"
-
-_MOST_NAMED: Final = 3
 
 
 @dataclass(frozen=True)
@@ -75,8 +73,8 @@ def sent_reports(install: Install, scope: str) -> tuple[SentReport, ...]:
                 title="" if receipt is None else receipt.title,
                 url="" if receipt is None else receipt.url,
                 at=kept.at,
-                asked="" if campaign is None or question is None else _asked(campaign, question),
-                said=payload.hex() if campaign is None or question is None else said_by(campaign, question, payload),
+                asked="" if campaign is None or question is None else asked(campaign, question),
+                said=payload.hex() if campaign is None or question is None else said(campaign, question, payload),
                 payload=payload,
                 reply=kept.code or None,
                 way=DIRECT if consent is None or not consent.gateway else SEALED,
@@ -192,49 +190,3 @@ def _stop(install: Install, scope: str) -> Place | None:
     if flying is None or (scope and flying.scope != scope):
         return None
     return None if flight.cancel(flying) else flying
-
-
-def _asked(campaign: Campaign, question: Question) -> str:
-    """Tell what a question is about."""
-    label = campaign.label.name
-    if question.kind == RIGHT:
-        return f"whether the model is right about {label}"
-    if question.kind == SCORE:
-        return f"what the model says of {label}, and {label}"
-    if question.kind == LABEL:
-        return label
-    if question.kind in (VALUE, SQUARE):
-        return f"{question.feature} ({question.kind}) and {label}"
-    return f"{question.feature} and {question.other or label}"
-
-
-def said_by(campaign: Campaign, question: Question, payload: bytes) -> str:
-    """Tell what a payload claims."""
-    mechanism: Any = question.mechanism
-    if not hasattr(mechanism, "support"):
-        return f"{len(payload)} bytes of numbers, of which noise is the most"
-    cells = sorted(mechanism.support(payload))
-    named = "; ".join(_cell(campaign, question, cell) for cell in cells[:_MOST_NAMED])
-    chance = f"with probability {float(mechanism.p):.2f}"
-    if not any(mechanism.joint_support):  # It never marks two, so that the one it marks is its answer.
-        return f"{named} (true {chance})"
-    more = "; ..." if len(cells) > _MOST_NAMED else ""
-    marked = f"{len(cells)} of {question.domain_size} answers are marked{': ' if cells else ''}{named}{more}"
-    return f"{marked} (the true one is among them {chance})"
-
-
-def _cell(campaign: Campaign, question: Question, cell: int) -> str:
-    classes = campaign.label.classes
-    if question.kind == LABEL:
-        return classes[cell]
-    if question.kind == RIGHT:
-        return ("wrong", "right")[cell]
-    value, class_index = divmod(cell, len(classes))
-    if campaign.evaluation is not None:
-        about = "the model" if campaign.evaluation.edges is None else "log odds"
-        return f"{about} {campaign.evaluation.names[value]}, {classes[class_index]}"
-    if question.encoding == "sign":
-        class_index, end = divmod(cell, signs_of(question, len(classes)))
-        named = ("the lower end", "the upper end", "missing")[end]
-        return named if question.kind == PRODUCT else f"{named}, {classes[class_index]}"
-    return f"{campaign.feature(question.feature).cell_names[value]}, {classes[class_index]}"

@@ -1,4 +1,4 @@
-"""The parser, exit codes, manners and completion scripts of the four command lines.
+"""The parser, exit codes, manners and completion scripts of the five command lines.
 
 Every help ends with exit codes and examples, a mistake is one line, an id is never an option.
 """

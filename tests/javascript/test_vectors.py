@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from vector_files import FOLDER, changes, counted, with_a_change
+from vector_files import FOLDER, changes, counted, counted_words, with_a_change
 
 JAVASCRIPT = Path(__file__).resolve().parents[2] / "javascript"
 
@@ -19,9 +19,17 @@ def run(node, folder, module="index.js"):
 def test_javascript_passes_every_vector(module, node):
     done = run(node, FOLDER, module)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == counted("decimal", "fraction")
+    assert json.loads(done.stdout) == counted("decimal", "fraction") | counted_words()
 
 
 @changes
 def test_javascript_notices_a_changed_vector(name, said, changed, tmp_path, node):
     assert run(node, with_a_change(tmp_path, name, said, changed)).returncode != 0
+
+
+@pytest.mark.parametrize(
+    ("said", "changed"),
+    [("an unknown day", "a known day"), ("0 of 12 answers", "1 of 12 answers"), ('"others": 36', '"others": 37'), ("0.14", "0.15")],
+)
+def test_javascript_notices_another_word(said, changed, tmp_path, node):
+    assert run(node, with_a_change(tmp_path, "words", said, changed)).returncode != 0

@@ -52,7 +52,8 @@ def test_without_consent_nothing_is_drawn_or_sent_or_written_not_even_the_secret
     device, part = join(storage=tmp_path / "device.db", granted=False)
     assert part.fetch().title == campaign.title
     assert part.refusal() is None
-    part.problems(RECORD)
+    part.preview(RECORD, "yes")
+    part.explained()
     for ask in (device.ledger, device.status, part.status, part.receipt, device.export, device.sent):
         ask()
     with pytest.raises(ConsentError):

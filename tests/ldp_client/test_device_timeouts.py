@@ -26,7 +26,6 @@ from ldp_client import (
 )
 from ldp_client.delivery.schedule import Wait
 from ldp_client.network.transport import Response
-from ldp_client.relay import Relay
 from ldp_client.storage.sqlite import SqliteStorage
 from ldp_protocols import LdpError
 
@@ -39,14 +38,12 @@ IMMEDIATE = {
     DeviceCampaign: {"load"},
     Device: {"default_path", "scope", "campaign", "start", "give_up"},
     Classifier: {"from_json", "predict", "predict_proba", "joint_log_likelihood", "scores"},
-    Relay: {"start"},
 }
 """Public methods that wait for nobody: they compute, or tell a thread."""
 
 BUSY = "storage-busy"
 ASKED = ("ledger", "sent", "quarantined", "export", "erase", "adopt", "scopes_waiting")
 DECIDED = ("refusal", "grant", "receipt", "withdraw", "requeue")
-KEY = "K" * 43
 DEVICE_CALLS = {
     **{name: (lambda device, _, name=name: getattr(device, name)(timeout=SHORT), BUSY) for name in ASKED},
     "switch": (lambda device, _: device.switch(False, timeout=SHORT), BUSY),
@@ -66,23 +63,11 @@ CAMPAIGN_CALLS = {
     "obtain_token": (lambda part, seconds: part.obtain_token(bytes, timeout=seconds), BUSY),
     # The ledger's file is none of theirs.
     "fetch": (lambda part, seconds: part.fetch(timeout=seconds).id == part.id, True),
-    "problems": (lambda part, seconds: part.problems(RECORD, timeout=seconds), ()),
+    "preview": (lambda part, seconds: part.preview(RECORD, timeout=seconds).problems, ()),
+    "explained": (lambda part, seconds: part.explained(timeout=seconds).policy.key, "policy"),
     "classifier": (lambda part, seconds: part.classifier(timeout=seconds).predict(RECORD), "yes"),
 }
-RELAY_CALLS = {
-    "campaign": (lambda relay, _: relay.campaign(timeout=SHORT), "timeout"),
-    "model": (lambda relay, _: relay.model(timeout=SHORT), "timeout"),
-    "state": (lambda relay, _: relay.state(timeout=SHORT), "timeout"),
-    "directory": (lambda relay, _: relay.directory(KEY, timeout=SHORT), "timeout"),
-    "collect": (lambda relay, upload: relay.collect(upload, timeout=SHORT), "timeout"),
-    "collect_sealed": (lambda relay, sealed: relay.collect_sealed(sealed, timeout=SHORT), "timeout"),
-    "run_once": (lambda relay, _: relay.run_once(SHORT), False),
-    "gathering": (lambda relay, _: relay.gathering(timeout=SHORT), BUSY),
-    "queued": (lambda relay, _: relay.queued(timeout=SHORT), BUSY),
-    "room": (lambda relay, _: relay.room(timeout=SHORT), BUSY),
-    "close": (lambda relay, _: relay.close(timeout=SHORT), None),
-}
-CALLS = {DeviceCampaign: CAMPAIGN_CALLS, Device: DEVICE_CALLS, Classifier: {"fetch"}, Relay: RELAY_CALLS}
+CALLS = {DeviceCampaign: CAMPAIGN_CALLS, Device: DEVICE_CALLS, Classifier: {"fetch"}}
 
 
 @pytest.fixture(autouse=True)
@@ -129,7 +114,7 @@ def test_no_call_waits_longer_than_its_timeout_for_a_cache_that_is_held(name, jo
     call, expected = CAMPAIGN_CALLS[name]
     with held(tmp_path / "device.db.cache"):
         end = returned(lambda: call(part, 5 * SHORT))
-    if name in {"contribute", "obtain_token", "problems"}:
+    if name in {"contribute", "explained", "obtain_token", "preview"}:
         assert isinstance(end, RefusedError)
         assert end.code == "not-fetched"
         assert part.receipt() is None
@@ -235,33 +220,3 @@ def test_every_public_method_takes_a_timeout_and_stands_in_a_table_or_waits_for_
     methods = {name: inspect.signature(member).parameters for name, member in members if not name.startswith("_")}
     assert {name for name, parameters in methods.items() if "timeout" not in parameters} == IMMEDIATE[kind]
     assert methods.keys() == {*CALLS[kind], *IMMEDIATE[kind]}
-
-
-@pytest.mark.parametrize("name", RELAY_CALLS)
-def test_no_call_of_a_relay_waits_longer_than_its_timeout_for_a_held_file_and_a_silent_server(name, campaign, tmp_path):
-    path = tmp_path / "relay.db"
-    with SqliteStorage(path).transaction(write=True) as transaction:
-        transaction.put("scope/relay/x", b"")
-    call, expected = RELAY_CALLS[name]
-    with silent_server() as url, held(path):
-        end = returned(lambda: call(Relay(url, campaign.id, storage=path, publisher=KEY), b""))
-    assert (end.code if isinstance(end, LdpError) else end) == expected
-
-
-def test_who_asks_a_relay_while_another_asks_for_it_waits_no_longer_than_the_timeout(campaign):
-    asked, answer = threading.Event(), threading.Event()
-
-    class Stuck:
-        def send(self, request, timeout, cancellation=None):
-            asked.set()
-            answer.wait(PATIENCE)
-            raise TransportError("unreachable")
-
-    relay = Relay("https://collect.example.org", campaign.id, storage=":memory:", transport=Stuck())
-    first = threading.Thread(target=lambda: code_of(relay.model))
-    first.start()
-    assert asked.wait(PATIENCE)
-    assert code_of(lambda: relay.model(timeout=SHORT)) == "timeout"
-    assert first.is_alive()
-    answer.set()
-    first.join(PATIENCE)

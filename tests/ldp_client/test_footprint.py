@@ -23,7 +23,7 @@ class Block:
             raise ImportError(name + " must not be needed")
 sys.meta_path.insert(0, Block())
 from ldp_client import Classifier, Device
-import ldp_client.aio, ldp_client.relay.gateway, ldp_client.testing, ldp_client.__main__
+import ldp_client.aio, ldp_client.testing, ldp_client.__main__
 from ldp_client.testing import FakeServer
 with FakeServer() as server:
     campaign = server.publish({

@@ -82,14 +82,6 @@ def test_status_tells_in_plain_words_and_as_json(server, campaign, storage, caps
     assert json.loads(status("--json").splitlines()[-1])["sent"] == 1
 
 
-def test_a_relay_ends_before_it_listens_where_its_storage_is_a_devices(server, campaign, storage, tmp_path, capsys):
-    contribute(server, campaign, storage)
-    files = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    assert main(["relay", server.url, campaign.id, *storage]) == WRONG_USAGE
-    assert "a relay needs one of its own" in capsys.readouterr().err
-    assert files == {path: path.read_bytes() for path in tmp_path.iterdir()}
-
-
 def test_a_withdrawal_holds_until_consent_is_given_again(server, campaign, storage, capsys):
     assert main(["withdraw", server.url, campaign.id, *storage]) == 0
     assert contribute(server, campaign, storage) == FAILED

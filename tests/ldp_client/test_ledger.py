@@ -86,7 +86,7 @@ def test_a_ledger_tells_a_person_to_the_letter_what_was_spent_where_and_when():
     head, _, last = str(Ledger((one, two), CAP)).splitlines()
     assert head == "This device has contributed to 2 campaigns. Privacy loss so far: epsilon 1.5 of at most 8."
     assert last == (
-        "* \"A 'quoted'\\ttitle\" on an unknown day: 2 answers, with noise added on this device; epsilon 1; "
+        "* \"A 'quoted'\\u0009title\" on an unknown day: 2 answers, with noise added on this device; epsilon 1; "
         f"{FATES['waiting']}."
     )
 

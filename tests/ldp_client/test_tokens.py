@@ -11,7 +11,6 @@ from records import RECORD, Untouchable
 from ldp_client import ConsentError, RefusedError
 from ldp_client.draw import draw_questions
 from ldp_client.ledger import read_installation
-from ldp_client.relay import Relay
 from ldp_client.testing import Answer
 from ldp_client.tokens import finished_token, token_request
 from ldp_protocols import LdpError
@@ -179,12 +178,6 @@ def test_a_copy_of_what_is_kept_has_the_token_and_erasing_takes_it(start, campai
     assert device.export()["tokens"] == {campaign.id: token.hex()}
     device.erase()
     assert device.export()["tokens"] == {}
-
-
-def test_a_relay_that_mixes_in_the_clear_takes_no_part(server, campaign, tmp_path):
-    relay = Relay(server.url, campaign.id, storage=tmp_path / "relay.db")
-    with pytest.raises(LdpError, match="token"):
-        relay.campaign()
 
 
 def test_a_campaign_without_an_issuer_needs_none(server, draft, join, code_of):

@@ -15,7 +15,7 @@ import ldp_protocols
 from ldp_protocols import LdpError, errors
 
 PACKAGES = (
-    *("ldp_aggregator", "ldp_aggregator.trainers", "ldp_client", "ldp_client.relay", "ldp_client.testing"),
+    *("ldp_aggregator", "ldp_aggregator.trainers", "ldp_client", "ldp_aggregator.relay", "ldp_client.testing"),
     *("ldp_protocols", "ldp_simulations"),
 )
 

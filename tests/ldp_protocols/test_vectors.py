@@ -146,7 +146,7 @@ def test_the_files_are_what_the_documented_command_makes(tmp_path):
     import write
 
     write.main(str(tmp_path))
-    for name in (*FILES, "answers.json"):
+    for name in (*FILES, "answers.json", "words.json"):
         made, kept = ((folder / name).read_text(encoding="utf-8") for folder in (tmp_path, FOLDER))
         if name == "training.json":
             fresh, old = json.loads(made), json.loads(kept)

@@ -29,7 +29,7 @@ import traceback
 from pathlib import Path
 from typing import NoReturn
 
-PROGRAMS = ("python", "ldp-aggregator", "ldp-client", "ldp-simulate")
+PROGRAMS = ("python", "ldp-aggregator", "ldp-client", "ldp-relay", "ldp-simulate")
 PACKAGES = ("ldp_protocols", "ldp_client", "ldp_aggregator", "ldp_simulations")
 LIBRARIES = ("matplotlib.pyplot", "sklearn.model_selection", "sklearn.naive_bayes")
 STUB = """#!{python} -IS

@@ -17,7 +17,14 @@ from ldp_client import Device
 from ldp_client.testing import FakeServer
 from ldp_protocols import Campaign, decode_upload
 
-PUBLIC = ("ldp_protocols", "ldp_client", "ldp_client.testing", "ldp_client.relay", "ldp_aggregator", "ldp_simulations")
+PUBLIC = (
+    "ldp_protocols",
+    "ldp_client",
+    "ldp_client.testing",
+    "ldp_aggregator.relay",
+    "ldp_aggregator",
+    "ldp_simulations",
+)
 PUBLIC += ("ldp_aggregator.trainers",)
 DRAFT = {
     "version": 1,

@@ -61,7 +61,7 @@ class Served:
         token = folder / "relay.token"
         if not token.exists():
             token.write_text(self.ask("token", "create", "--scope", "relay"), encoding="ascii")
-        line = ["ldp-client", "relay", self.daemon.public, campaign, "--port", "0", "--gather", "0"]
+        line = ["ldp-relay", self.daemon.public, campaign, "--port", "0", "--gather", "0"]
         line += ["--storage", str(folder / "relay.db"), "--least-batch", str(least_batch), "--token-file", str(token)]
         with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as relay:
             try:

@@ -9,9 +9,11 @@ import { opensAt } from "../document/windows.js";
 import { ensure, LdpError } from "../errors.js";
 import { within } from "../exact/rationals.js";
 import { drawWindow, perturb } from "../perturb.js";
+import type { Preview } from "../preview.js";
 import { uploadLength } from "../wire.js";
+import type { Explanation } from "../words.js";
 import { changeState, landed, stateOf, type Install } from "./install.js";
-import { tokens, unsealable } from "./later.js";
+import { tokens, unsealable, words } from "./later.js";
 import { get, inTime, type Waiting } from "./network.js";
 import { CLOCK_TOLERANCE, CLOSING_GRACE } from "./policy.js";
 import type { Publisher, Signer } from "./signer.js";
@@ -145,6 +147,23 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     return { step: reason ? "nothing" : "contribute", reason };
   }
 
+  /**
+   * What this campaign would ask of a record, and what would be said, before anything is: of every question the truth and the
+   * probability of each answer; and what is wrong with the record. For tests, debug builds and the curious; nothing is drawn, stored or
+   * sent. Throws LdpError `not-fetched`, and nothing for what the record holds.
+   */
+  async preview(record: unknown, label?: unknown): Promise<Preview> {
+    return (await words()).preview(await this.needed(), record, label);
+  }
+
+  /**
+   * What the noise means, for the person, and what happens, for a privacy policy, in this campaign's numbers. Throws LdpError
+   * `not-fetched`.
+   */
+  async explained(): Promise<Explanation> {
+    return (await words()).explained(await this.needed(), this.url);
+  }
+
   /** Why this device would refuse the campaign, null where it would answer: to know before anybody is asked. */
   refusal(waiting: Waiting = {}): Promise<LdpError | null> {
     return inTime(waiting, (until) => this.refusing(until));
@@ -249,8 +268,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
    * `wrong-token` where the answer is no signature by the key in the campaign's document.
    */
   async obtainToken(issue: (request: Uint8Array) => Promise<Uint8Array | ArrayBuffer>): Promise<void> {
-    const campaign = await this.atHand();
-    ensure(campaign, "not-fetched");
+    const campaign = await this.needed();
     const { secret, campaigns } = await stateOf(this.install);
     ensure(given(campaigns[this.id]), "consent-missing");
     ensure(campaign.issuer, "no-issuer");
@@ -316,8 +334,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     const { install } = this;
     const known = this.answered(await stateOf(install));
     if (known) return known;
-    const campaign = await this.atHand();
-    ensure(campaign, "not-fetched");
+    const campaign = await this.needed();
     const account = install.identity && keyedSource(install.identity, campaign);
     const barred = await this.barred(campaign);
     if (barred) throw barred;
@@ -331,7 +348,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
       ensure(!campaign.issuer || entry.token, "token-missing");
       const secret = unhex(state.secret);
       const reports = perturb(campaign, record, label, secret, account);
-      const { title, study, questions, realisedEpsilon: epsilon, closes, windows } = campaign;
+      const { title, study, realisedEpsilon: epsilon, closes, windows } = campaign;
       const { reportAge } = install.policy;
       const own = drawWindow(campaign, secret);
       const at = install.now();
@@ -347,10 +364,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
         ...(windows && { window: `window ${own + 1} of ${windows.count}` }),
       };
       const kept = reports.map(({ question, id, payload }) => {
-        const { feature, other } = questions[question % questions.length]!;
-        const about = [campaign.evaluation ? "the model" : feature, other ?? campaign.label.name];
-        const asked = about.filter(Boolean).join(" and ");
-        return { id: hex(id), question, asked, payload: hex(payload), at: null, reply: null };
+        return { id: hex(id), question, payload: hex(payload), at: null, reply: null };
       });
       const ends = windows ? opensAt(windows, own + 1) : Date.parse(closes ?? "");
       const expires = Math.min(at + reportAge, (ends || Infinity) + CLOSING_GRACE);
@@ -412,6 +426,12 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
       // Damaged: it is fetched again.
     }
     return this.document;
+  }
+
+  private async needed(): Promise<Campaign<D>> {
+    const campaign = await this.atHand();
+    ensure(campaign, "not-fetched");
+    return campaign;
   }
 
   /** The receipt of an answer given before. */

@@ -2,6 +2,7 @@
 import { LdpError } from "../errors.js";
 
 export const tokens = () => import("../later/tokens.js");
+export const words = () => import("../later/words.js");
 export const sealing = () => import("../later/sealing.js");
 
 /** Why this device cannot seal an upload and send it to a relay, null where it can, or need not. */

@@ -1,20 +1,17 @@
+import { unhex } from "../bytes.js";
+import { parseCampaign } from "../document/campaign.js";
 import { floatUp } from "../exact/rationals.js";
 import { stateOf, type Install } from "./install.js";
-import { receiptsOf, total, type Fate, type Kept, type Receipt, type State } from "./state.js";
-
-const FATES: Readonly<Record<Fate, string>> = {
-  waiting: "not sent yet",
-  "on-its-way": "being sent, may have arrived",
-  arrived: "handed over",
-  refused: "the server says that it refused it",
-  expired: "given up, may have arrived",
-  deleted: "deleted, may have arrived",
-};
+import { words } from "./later.js";
+import { receiptsOf, total, type Kept, type Receipt } from "./state.js";
 
 /** What the loss is of: one installation, which can be lost with its ledger, or an account. */
 export type Per = "installation" | "account";
 
-const written = (epsilon: number): number => Math.ceil(epsilon * 1e4) / 1e4;
+const NOTES: Readonly<Record<Per, string>> = {
+  account: "Your other devices give the same answer to the same data; different data gets another answer.",
+  installation: "If the storage of this installation is cleared, this count is lost and begins anew.",
+};
 
 /** The receipts, and the cap that their sum is held to. As a text it tells a person in plain words. */
 export class Ledger {
@@ -22,6 +19,7 @@ export class Ledger {
     readonly receipts: readonly Receipt[],
     readonly maxTotalEpsilon: number,
     readonly per: Per,
+    private readonly text: string,
   ) {}
 
   /** Privacy loss so far, rounded up. */
@@ -29,35 +27,33 @@ export class Ledger {
     return floatUp(total(this.receipts));
   }
 
+  /** What a person has to know of a count that is an installation's, or an account's. */
+  get note(): string {
+    return NOTES[this.per];
+  }
+
   toString(): string {
-    const { receipts, per, maxTotalEpsilon } = this;
-    const lines = receipts.map(
-      ({ title, at, epsilon, fate, questions, window }) =>
-        `* "${title.replace(/"/g, "'")}" on ${new Date(at).toJSON()?.slice(0, 10)}${window ? ", in " + window : ""}: ` +
-        `noisy answers: ${questions.length}; ` +
-        `epsilon ${written(epsilon)}; ${FATES[fate]}.`,
-    );
-    return [
-      `Privacy loss of this ${per}: epsilon ${written(this.totalEpsilon)} of at most ${maxTotalEpsilon}; ` +
-        `campaigns answered: ${receipts.length}.`,
-      ...lines,
-      per === "account"
-        ? "Your other devices give the same answer to the same data; different data gets another answer."
-        : "If the storage of this installation is cleared, this count is lost and begins anew.",
-    ].join("\n");
+    return this.text;
   }
 }
 
 export async function ledgerOf(install: Install): Promise<Ledger> {
+  const { identity, maxTotalEpsilon } = install;
   const receipts = receiptsOf(await stateOf(install));
-  return new Ledger(receipts, install.maxTotalEpsilon, install.identity ? "account" : "installation");
+  const text = (await words()).ledgerText(receipts, maxTotalEpsilon);
+  return new Ledger(receipts, maxTotalEpsilon, identity ? "account" : "installation", text);
 }
 
-/** A report that left: what was asked, what was said (hexadecimal), when first, to whom, and what the server replied. */
+/**
+ * A report that left: what was asked and what was said, in words, when first, to whom, and what the server replied. What was said is
+ * noise as well as truth, and nobody can tell which; where the document is no longer at hand, it is the payload in hexadecimal.
+ */
 export interface SentReport extends Readonly<Kept> {
   readonly campaignId: string;
   readonly title: string;
   readonly url: string;
+  readonly asked: string;
+  readonly said: string;
   /** How it went, for people. */
   readonly way: string;
 }
@@ -66,16 +62,33 @@ export interface SentReport extends Readonly<Kept> {
 const SEALED = "sent so that nobody saw both who and what";
 const DIRECT = "sent to the server";
 
-export const sentReports = ({ campaigns }: State): SentReport[] =>
-  Object.entries(campaigns).flatMap(
-    ([
-      campaignId,
-      {
-        consent: { title, url, gateway },
-        reports,
-      },
-    ]) =>
-      reports
-        .filter(({ at }) => at !== null)
-        .map((report) => ({ campaignId, title, url, way: gateway ? SEALED : DIRECT, ...report })),
-  );
+export async function sentReports(install: Install): Promise<SentReport[]> {
+  const { campaigns } = await stateOf(install);
+  const told: SentReport[] = [];
+  for (const [campaignId, { consent, reports }] of Object.entries(campaigns)) {
+    const left = reports.filter(({ at }) => at !== null);
+    if (!left.length) continue;
+    const { title, url, gateway } = consent;
+    const campaign = await storedCampaign(install, campaignId);
+    const { asked, said } = await words();
+    for (const report of left) {
+      const { question, payload } = report;
+      const about = campaign?.questions[question % campaign.questions.length];
+      const inWords = about
+        ? { asked: asked(campaign, about), said: said(campaign, about, unhex(payload)) }
+        : { asked: "", said: payload };
+      told.push({ campaignId, title, url, way: gateway ? SEALED : DIRECT, ...report, ...inWords });
+    }
+  }
+  return told.sort((one, other) => one.at! - other.at!);
+}
+
+/** The campaign as it is stored. */
+const storedCampaign = async ({ storage }: Install, id: string) => {
+  try {
+    const document = await storage.read(`campaign ${id}`);
+    return document === null ? undefined : parseCampaign<any>(document, id);
+  } catch {
+    return undefined; // damaged
+  }
+};

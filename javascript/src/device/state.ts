@@ -22,11 +22,10 @@ export interface Receipt {
   readonly window?: string;
 }
 
-/** A report: its id and its payload are hexadecimal; `asked` names the feature and the label. */
+/** A report: its id and its payload are hexadecimal. */
 export interface Kept {
   readonly id: string;
   readonly question: number;
-  readonly asked: string;
   readonly payload: string;
   /** When its first upload began; null: nothing of it has left. */
   at: number | null;

@@ -33,8 +33,8 @@ export function exact(double: number): Ratio {
   return [BigInt(double), parts];
 }
 
-function decimal(double: number): Ratio {
-  // a positive one, as its shortest text says it
+/** A positive double, as its shortest text says it. */
+export function decimal(double: number): Ratio {
   const [mantissa, exponent] = double.toExponential().split("e") as [string, string];
   const digits = mantissa.replace(".", "");
   const power = Number(exponent) - (digits.length - 1);

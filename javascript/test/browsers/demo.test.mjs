@@ -46,7 +46,7 @@ test(
     await page.getByText("Your answer: arrived.").waitFor();
     assert.match(
       await page.locator("#ledger").textContent(),
-      /"Is a lump malignant\?" on .*: noisy answers: 1; epsilon 2/,
+      /"Is a lump malignant\?" on .*: 1 answer, with noise added on this device; epsilon 2/,
     );
     assert.equal(await page.locator("#sent li").count(), 1);
     await page.getByRole("button", { name: "What would the model say?" }).click();

@@ -32,7 +32,7 @@ test(
     await page.getByLabel("class").selectOption("yes");
     await page.getByRole("button", { name: "I agree" }).click();
     await page.getByText("Your answer: arrived.").waitFor();
-    assert.match(await page.locator("#ledger").textContent(), /campaigns answered: 1/);
+    assert.match(await page.locator("#ledger").textContent(), /contributed to 1 campaign\./);
     assert.match(await page.locator("#sent").textContent(), /which is noise as well as truth/);
     assert.equal(counted(), 1);
     await page.getByRole("button", { name: "What would the model say?" }).click();
@@ -42,7 +42,7 @@ test(
     await page.getByText(/The model says: yes \d+ %, no \d+ %/).waitFor();
     await page.getByRole("button", { name: "Delete everything here" }).click();
     await page.getByText("keeps nothing any more").waitFor();
-    assert.match(await page.locator("#ledger").textContent(), /campaigns answered: 0/);
+    assert.match(await page.locator("#ledger").textContent(), /contributed to no campaign/);
     assert.deepEqual(errors, []);
   },
 );

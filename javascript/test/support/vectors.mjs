@@ -7,8 +7,8 @@ function equal(found, wanted, place = "") {
   if (shown(found) !== shown(wanted)) throw new Error(`${place} ${shown(found)}, not ${shown(wanted)}`);
 }
 
-function near(score, wanted) {
-  if (score !== wanted && !(Math.abs(score - wanted) <= 1e-9 * Math.abs(wanted)))
+function near(score, wanted, tolerance = 1e-9) {
+  if (score !== wanted && !(Math.abs(score - wanted) <= tolerance * Math.abs(wanted)))
     throw new Error(`score ${score}, not ${wanted}`);
 }
 
@@ -21,10 +21,14 @@ function refuses(code, action) {
   throw new Error(`not refused, although ${code}`);
 }
 
-export const FILES = ["values", "documents", "reports", "uploads", "training", "directories"];
+export const FILES = ["values", "documents", "reports", "uploads", "training", "directories", "words"];
 
-/** Checks `client`, the module, with `files`, the parsed vectors by name. Returns how many cases of each kind passed. */
-export async function checkVectors(client, files) {
+/** The part that says everything in words, by the module of the client. */
+export const wordsBeside = (module) =>
+  module.replace(/index\.js$/, "later/words.js").replace(/\.min\.js$/, ".words.min.js");
+
+/** Checks `client` and its `words`, modules, with `files`, the parsed vectors by name. Returns how many cases of each kind passed. */
+export async function checkVectors(client, words, files) {
   const {
     Classifier,
     Coins,
@@ -184,6 +188,42 @@ export async function checkVectors(client, files) {
       found = error.code ?? String(error);
     }
     check(code ? "directories refused" : "directories", name, () => equal(found, code ?? wanted));
+  }
+  for (const { name, cap, receipts, text } of files.words.ledgers) {
+    const kept = receipts.map(({ answers, at, ...rest }) => ({ ...rest, at: 1e3 * at, questions: Array(answers) }));
+    check("ledgers", name, () => equal(words.ledgerText(kept, cap), text));
+  }
+  for (const { document, question, asked, payload, said } of files.words.said) {
+    const about = [campaigns[document], campaigns[document].questions[question]];
+    check("said", document, () => equal([words.asked(...about), words.said(...about, unhex(payload))], [asked, said]));
+  }
+  for (const { document, url, sentences, policy } of files.words.explained) {
+    const told = ({ key, parameters, template, text }) => [key, Object.entries(parameters).sort(), template, text];
+    const shown = (sentence) => told({ ...sentence, text: String(sentence) });
+    check("explained", document, () => {
+      const found = words.explained(campaigns[document], url);
+      equal([...found.sentences, found.policy].map(shown), [...sentences, policy].map(told));
+    });
+  }
+  for (const { document, record, label, problems, questions } of files.words.previews) {
+    check("previews", document, () => {
+      const told = words.preview(campaigns[document], record, label);
+      equal(
+        told.problems.map(({ feature }) => feature),
+        problems,
+      );
+      equal(told.questions.length, questions.length);
+      told.questions.forEach(({ asked, chance, truth, said }, i) => {
+        const wanted = questions[i];
+        equal(
+          [asked, truth, said.map(([text]) => text)],
+          [wanted.asked, wanted.truth, wanted.said.map(([text]) => text)],
+        );
+        [chance, ...said.map(([, share]) => share)].forEach((share, j) =>
+          near(share, [wanted.chance, ...wanted.said.map(([, one]) => one)][j], 1e-12),
+        );
+      });
+    });
   }
   return checked;
 }

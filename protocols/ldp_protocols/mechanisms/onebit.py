@@ -72,10 +72,13 @@ class OneBit(Mechanism[Moment]):
         """Draws the cell, then one word for the bit."""
         cell = coins.below(self.domain_size)
         value = item.value if cell == item.cell else 0
-        lowest = ONE - self.highest
-        rise = (self.highest - lowest) * (value + (1 << VALUE_BITS)) >> (VALUE_BITS + 1)
-        bit = coins.bernoulli(lowest + rise)
+        bit = coins.bernoulli(self.threshold(value))
         return cell.to_bytes(self.width - 1, "little") + bytes((bit,))
+
+    def threshold(self, value: int) -> int:
+        """P(1 | value) in units of 2**-64, rounded down."""
+        lowest = ONE - self.highest
+        return lowest + ((self.highest - lowest) * (value + (1 << VALUE_BITS)) >> (VALUE_BITS + 1))
 
     def check(self, payload: bytes) -> None:
         if int.from_bytes(payload[:-1], "little") >= self.domain_size:

@@ -10,7 +10,7 @@ import time
 from typing import Any, Final
 
 from ldp_client import Classifier
-from ldp_client.delivery.rights import said_by
+from ldp_client.words import said
 from ldp_protocols import Campaign, decode_upload
 from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json, warn
 from ldp_simulations.benchmarks import demonstration_source
@@ -193,7 +193,7 @@ def _first_report(campaign: Campaign, network: Network) -> dict[str, Any]:
         "question": question.feature or campaign.label.name,
         "mechanism": question.mechanism.name,
         "payload_hexadecimal": block.payloads.hex(),
-        "says": said_by(campaign, question, block.payloads),
+        "says": said(campaign, question, block.payloads),
     }
 
 

@@ -30,6 +30,9 @@ from ldp_aggregator.dashboard import routes
 from ldp_aggregator.issuer import TokenIssuer
 from ldp_aggregator.issuer.service import LIMITS as ISSUERS
 from ldp_aggregator.issuer.service import Service
+from ldp_aggregator.relay import Relay
+from ldp_aggregator.relay.door import LARGEST_REQUEST_HEAD, Counts
+from ldp_aggregator.relay.gateway import device_routes, watching_routes
 from ldp_aggregator.server.apps import ADMIN, OPERATIONS, PUBLIC
 from ldp_aggregator.server.sockets.heads import HEAD_LINES
 from ldp_aggregator.service.rights import make_token
@@ -40,9 +43,6 @@ from ldp_aggregator.store.contract import utc_now
 from ldp_aggregator.store.sqlite.database import FILE_NAME
 from ldp_client import MemoryStorage
 from ldp_client.network.sealed import Sealed
-from ldp_client.relay import Relay
-from ldp_client.relay.door import LARGEST_REQUEST_HEAD, Counts
-from ldp_client.relay.gateway import device_routes, watching_routes
 from ldp_protocols import Campaign, encode_upload
 from ldp_protocols.oblivious import BESIDE_BODY, REQUEST_TYPE, BinaryRequest, encode_request
 from ldp_protocols.tokens import REQUEST_TYPE as TOKENS
@@ -208,7 +208,7 @@ async def aggregator(folder: Path, connections: int) -> AsyncIterator[Honest]:
 async def relay(folder: Path, _connections: int) -> AsyncIterator[Honest]:
     async with aggregator(folder, FEW) as served:
         line = [served.urls["public"], served.campaign.id, "--storage", folder / "relay.db", "--least-batch", "100000"]
-        started = program("ldp-client", "relay", *line, "--port", "0", "--operations-port", "0")
+        started = program("ldp-relay", *line, "--port", "0", "--operations-port", "0")
         with started as told:
             ports = re.search(r"relaying on ([\d.:]+), watched on ([\d.:]+)", told)
             asked = Honest(served.campaign)

@@ -17,7 +17,7 @@ from blocks import ROOT
 
 STUBS = Path(__file__).parent / "stubs"
 FOREVER = re.compile(
-    r"^(?P<command>(?:ldp-aggregator serve|ldp-client relay|node \S*serve\.mjs)\b[^\n&#]*?)"
+    r"^(?P<command>(?:ldp-aggregator serve|ldp-relay|node \S*serve\.mjs)\b[^\n&#]*?)"
     r"\s*&?\s*(?:#[^\n]*)?$",
     re.MULTILINE,
 )
@@ -59,7 +59,7 @@ class Session:
         self.folder = folder
         self.public, self.admin, self.operations, other, relay = free_ports(5)
         self.texts = {"8080": str(self.public), "8081": str(self.admin), "5173": str(other)}
-        self._forever = {"ldp-aggregator": self.public, "ldp-client": relay, "node": other}
+        self._forever = {"ldp-aggregator": self.public, "ldp-relay": relay, "node": other}
         self._section = 0
         self._lasting = contextlib.ExitStack()
         self.names = {"__name__": "page"}
@@ -170,7 +170,7 @@ class Session:
         port = self._forever[program]
         if program == "ldp-aggregator":
             return f"stop; {command} & server=$!; serving {self.operations}"
-        return f"{command} {'--port ' if program == 'ldp-client' else ''}{port} & ready {port}"
+        return f"{command} {'--port ' if program == 'ldp-relay' else ''}{port} & ready {port}"
 
     def _say(self, text):
         # A shell that has ended is told by what it printed.

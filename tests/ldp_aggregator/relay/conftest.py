@@ -1,11 +1,12 @@
-"""A gateway that listens."""
+"""A campaign, a fake server, devices that take part, and a gateway that listens."""
 
 import threading
 from contextlib import contextmanager
 
 import pytest
+from joined import all_campaign, campaign, clock, draft, eventually, join, model, server  # noqa: F401 - fixtures
 
-from ldp_client.relay.gateway import Gateway
+from ldp_aggregator.relay.gateway import Gateway
 
 
 @contextmanager

@@ -9,9 +9,9 @@ import time
 import pytest
 from records import RECORD
 
+from ldp_aggregator.relay import BATCH_HEADER, Mixing, Relay
 from ldp_client import MemoryStorage, StorageError, perturb
 from ldp_client.network.stdlib import HttpTransport
-from ldp_client.relay import BATCH_HEADER, Mixing, Relay
 from ldp_client.testing import Answer
 from ldp_protocols import LdpError, Report, decode_upload, encode_upload
 
@@ -372,7 +372,7 @@ def test_a_relay_refuses_the_storage_of_a_device_whose_answer_leaves_by_the_devi
 
 
 def test_a_relay_process_killed_at_any_time_loses_nothing_it_acknowledged(server, campaign, tmp_path, join, eventually):
-    command = [sys.executable, "-m", "ldp_client", "relay", server.url, campaign.id]
+    command = [sys.executable, "-m", "ldp_aggregator.relay", server.url, campaign.id]
     command += ["--storage", str(tmp_path / "relay.db"), "--port", "0", "--gather", "0.02", "--least-batch", "1"]
     devices = []
     for number in range(3):

@@ -9,11 +9,11 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from ldp_aggregator.relay import RELAY_POLICY, Mixing, Relay
 from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_client import Device, MemoryStorage, TransportError, perturb
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Request
-from ldp_client.relay import RELAY_POLICY, Mixing, Relay
 from ldp_protocols import encode_upload
 from ldp_protocols.oblivious import REQUEST_TYPE
 from ldp_protocols.wire import MEDIA_TYPE

@@ -12,10 +12,10 @@ from email.message import Message
 from functools import partial
 from typing import Any, Final
 
+from ldp_aggregator.relay.door import ANY, MOST_CONNECTIONS, Asked, Counts, Door, RefusedError, Route, Told
+from ldp_aggregator.relay.forwarding import Relay
 from ldp_client.errors import TransportError
 from ldp_client.policy import GATEWAY_TIMEOUT, LARGEST_UPLOAD
-from ldp_client.relay.door import ANY, MOST_CONNECTIONS, Asked, Counts, Door, RefusedError, Route, Told
-from ldp_client.relay.forwarding import Relay
 from ldp_protocols import DocumentError, LdpError
 from ldp_protocols.oblivious import LONGEST_SEALED, REQUEST_TYPE
 from ldp_protocols.wire import MEDIA_TYPE

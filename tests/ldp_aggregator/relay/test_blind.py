@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 from holding import Failing
 
+from ldp_aggregator.relay import BATCH_HEADER, RELAY_POLICY, Mixing, Relay
 from ldp_client import MemoryStorage, StorageError
 from ldp_client.network.sealed import SealedAggregator
 from ldp_client.network.transport import PROBLEM_TYPE, Response
 from ldp_client.policy import DEFAULT_POLICY
-from ldp_client.relay import BATCH_HEADER, RELAY_POLICY, Mixing, Relay
 from ldp_client.runtime import SYSTEM_CLOCK
 from ldp_protocols import Campaign, DocumentError, Report, encode_upload
 from ldp_protocols.document.gateway import Gateway

@@ -18,11 +18,11 @@ from typing import Any, Final
 
 import msgpack
 
+from ldp_aggregator.relay.mixing import GATHERING
 from ldp_client.errors import StorageError, TransportError
 from ldp_client.network.aggregator import Aggregator
 from ldp_client.network.transport import Request, Response
 from ldp_client.policy import LARGEST_ANSWER, RETRYABLE_STATUSES, SPLIT_STATUSES
-from ldp_client.relay.mixing import GATHERING
 from ldp_client.runtime import ForkSafeLock
 from ldp_client.storage.contract import Transaction
 from ldp_protocols import Campaign, DocumentError, LdpError, Report

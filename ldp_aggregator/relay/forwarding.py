@@ -5,7 +5,7 @@ report that arrives twice is counted once. An upload is acknowledged when it is 
 reports (an address, a token, a time) ends here.
 
 Where the campaign has a gateway, uploads come sealed and are mixed by the same rule, unread, each length on its own
-(:mod:`ldp_client.relay.blind`). In a series each window is.
+(:mod:`ldp_aggregator.relay.blind`). In a series each window is.
 """
 
 from __future__ import annotations
@@ -16,15 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from ldp_client.delivery.schedule import Idle, OnEvent, Outcome, Place, Send, Task, Wait, size_of
-from ldp_client.delivery.sender import BackgroundDriver, Sender
-from ldp_client.errors import StorageError, TransportError
-from ldp_client.ledger import has_devices
-from ldp_client.network import SHARED_TRANSPORT
-from ldp_client.network.aggregator import Aggregator, Document, check_campaign_id
-from ldp_client.network.transport import Transport
-from ldp_client.policy import CLOSE_TIMEOUT, DEFAULT_POLICY, STORAGE_WAIT, Policy
-from ldp_client.relay.blind import (
+from ldp_aggregator.relay.blind import (
     WINDOW,
     Arrival,
     Arrivals,
@@ -35,7 +27,15 @@ from ldp_client.relay.blind import (
     sealed_name,
     sealed_report,
 )
-from ldp_client.relay.mixing import Mixer, Mixing
+from ldp_aggregator.relay.mixing import Mixer, Mixing
+from ldp_client.delivery.schedule import Idle, OnEvent, Outcome, Place, Send, Task, Wait, size_of
+from ldp_client.delivery.sender import BackgroundDriver, Sender
+from ldp_client.errors import StorageError, TransportError
+from ldp_client.ledger import has_devices
+from ldp_client.network import SHARED_TRANSPORT
+from ldp_client.network.aggregator import Aggregator, Document, check_campaign_id
+from ldp_client.network.transport import Transport
+from ldp_client.policy import CLOSE_TIMEOUT, DEFAULT_POLICY, STORAGE_WAIT, Policy
 from ldp_client.runtime import SYSTEM_CLOCK, Clock, ForkSafeLock, within
 from ldp_client.storage.contract import Cache, Storage, Transaction
 from ldp_client.storage.location import open_storage

@@ -1,0 +1,150 @@
+"""``ldp-relay``: collects the uploads of devices, mixes them, and forwards them in large batches."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Final, cast
+
+from ldp_aggregator.relay.door import Door
+from ldp_aggregator.relay.forwarding import Relay
+from ldp_aggregator.relay.gateway import Admission, Gateway, watching_routes
+from ldp_aggregator.relay.mixing import Mixing
+from ldp_protocols.command_line import Parser, add_version, run_command
+from ldp_protocols.errors import LdpError
+
+PROGRAM: Final = "ldp-relay"
+
+
+def make_parser() -> Parser:
+    parser = Parser(
+        prog=PROGRAM,
+        description="Serve devices like an aggregator would, mix what they send, and forward it in large batches. An "
+        "upload is acknowledged when it is on disk. Stops on SIGTERM or Ctrl-C; what is queued then is forwarded after "
+        "the next start.",
+        examples=("https://collect.example.org ID --storage relay.db --port 8090 --token-file token",),
+    )
+    add_version(parser)
+    parser.add_argument("url", metavar="URL", help="the aggregator, such as https://collect.example.org")
+    parser.add_argument("campaign_id", metavar="CAMPAIGN_ID")
+    parser.add_argument("--storage", metavar="FILE", required=True, help="where uploads wait")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=8090, help="port to listen on; 0 takes a free one (default: 8090)")
+    parser.add_argument(
+        "--least-batch",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="forward the reports of at least so many devices together; fewer wait (default: %(default)d)",
+    )
+    parser.add_argument(
+        "--longest-wait",
+        type=float,
+        metavar="SECONDS",
+        help="forward fewer, but never one alone, when the first has waited so long (default: they wait on)",
+    )
+    parser.add_argument(
+        "--gather",
+        type=float,
+        default=10.0,
+        help="a complete batch leaves at a random time within so many seconds (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--sealed-length",
+        type=int,
+        action="append",
+        default=[],
+        metavar="BYTES",
+        help="take sealed uploads of this length, too: of an app whose headers are longer than usual; repeatable",
+    )
+    parser.add_argument(
+        "--operations-port",
+        type=int,
+        metavar="PORT",
+        help="answer /healthz, /readyz and /metrics there, on 127.0.0.1; 0 takes a free one (default: nowhere)",
+    )
+    parser.add_argument(
+        "--token-file", metavar="FILE", help="a token of scope relay, where the aggregator asks for one"
+    )
+    parser.add_argument(
+        "--publisher", metavar="KEY", action="append", help="hand on what this publisher's key has signed; repeatable"
+    )
+    parser.add_argument(
+        "--admission",
+        metavar="MODULE:FUNCTION",
+        help="a coroutine that is asked (campaign id, headers) before an upload",
+    )
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Relay until told to stop; what is wrong is one line on standard error. Returns an exit code."""
+    options = make_parser().parse_args(sys.argv[1:] if arguments is None else arguments)
+    return run_command(PROGRAM, lambda: _relay(options), wrong=(LdpError,), failed=(LdpError, OSError))
+
+
+def _relay(options: argparse.Namespace) -> int:
+    token = None if options.token_file is None else Path(options.token_file).read_text(encoding="ascii").strip()
+    mixing = Mixing(options.least_batch, options.longest_wait)
+    relay = Relay(
+        options.url,
+        options.campaign_id,
+        storage=options.storage,
+        token=token,
+        publisher=options.publisher,
+        sealed_lengths=options.sealed_length,
+        mixing=mixing,
+    )
+    relay.gathering()  # A storage that is not for it is told of now, and not to every device.
+    relay.campaign()
+    with ExitStack() as stack:
+        listen = partial(Gateway, relay, admission=_check(options.admission))
+        gateway = stack.enter_context(_listening(listen, options.host, options.port))
+        watched = ""
+        if options.operations_port is not None:
+            routes = watching_routes(relay, gateway.counts)
+            watching = stack.enter_context(_listening(partial(Door, routes), "127.0.0.1", options.operations_port))
+            threading.Thread(target=watching.serve_forever, daemon=True).start()
+            stack.callback(watching.shutdown)
+            watched = f", watched on 127.0.0.1:{watching.server_port}"
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        relay.start(first_delay=options.gather)
+        together = f"reports of at least {options.least_batch} devices together"
+        print(f"forwarding {together}, relaying on {options.host}:{gateway.server_port}{watched}", flush=True)
+        try:
+            gateway.serve_forever()
+        except KeyboardInterrupt:
+            return 0
+        finally:
+            gateway.socket.close()
+            gateway.finish()
+            relay.close()
+    return 0
+
+
+def _check(name: str | None) -> Admission | None:
+    if name is None:
+        return None
+    module, _, attribute = name.partition(":")
+    try:
+        return cast(Admission, getattr(import_module(module), attribute))
+    except (ImportError, AttributeError, ValueError) as error:
+        raise LdpError("bad-admission", f"--admission {name}: {type(error).__name__}") from None
+
+
+def _listening(listen: Callable[[str, int], Door], host: str, port: int) -> Door:
+    try:
+        return listen(host, port)
+    except OSError as error:
+        raise OSError(f"cannot listen on {host} port {port}: {error.strerror}; another port may be free") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""A relay's own calls: what it takes part in, which storage it takes, and that each keeps its ``timeout``, here against
+a file that another process really holds, a thread that does, and a server that is silent.
+"""
+
+import inspect
+import threading
+
+import pytest
+from holding import PATIENCE, code_of, held, returned, silent_server
+from issuing import issuer
+
+import ldp_client.storage.contract
+import ldp_client.storage.sqlite
+from ldp_aggregator.relay import Relay
+from ldp_aggregator.relay.__main__ import main
+from ldp_client import TransportError
+from ldp_client.storage.sqlite import SqliteStorage
+from ldp_protocols import LdpError
+
+WRONG_USAGE = 2
+SHORT = 0.02
+NEVER = 600.0
+"""Seconds, more than any test takes; what waits so long has not kept its timeout."""
+
+BUSY = "storage-busy"
+KEY = "K" * 43
+CALLS = {
+    "campaign": (lambda relay, _: relay.campaign(timeout=SHORT), "timeout"),
+    "model": (lambda relay, _: relay.model(timeout=SHORT), "timeout"),
+    "state": (lambda relay, _: relay.state(timeout=SHORT), "timeout"),
+    "directory": (lambda relay, _: relay.directory(KEY, timeout=SHORT), "timeout"),
+    "collect": (lambda relay, upload: relay.collect(upload, timeout=SHORT), "timeout"),
+    "collect_sealed": (lambda relay, sealed: relay.collect_sealed(sealed, timeout=SHORT), "timeout"),
+    "run_once": (lambda relay, _: relay.run_once(SHORT), False),
+    "gathering": (lambda relay, _: relay.gathering(timeout=SHORT), BUSY),
+    "queued": (lambda relay, _: relay.queued(timeout=SHORT), BUSY),
+    "room": (lambda relay, _: relay.room(timeout=SHORT), BUSY),
+    "close": (lambda relay, _: relay.close(timeout=SHORT), None),
+}
+
+
+@pytest.fixture
+def no_timeout_but_the_calls(monkeypatch):
+    """The limit of a call that is given none would hide one that is not kept."""
+    for module in (ldp_client.storage.sqlite, ldp_client.storage.contract):
+        monkeypatch.setattr(module, "STORAGE_WAIT", NEVER)
+
+
+def test_a_relay_that_mixes_in_the_clear_takes_no_part(server, draft, tmp_path):
+    campaign = server.publish({**draft, "issuer": issuer()})
+    relay = Relay(server.url, campaign.id, storage=tmp_path / "relay.db")
+    with pytest.raises(LdpError, match="token"):
+        relay.campaign()
+
+
+def test_it_ends_before_it_listens_where_its_storage_is_a_devices(server, join, campaign, tmp_path, capsys):
+    join(storage=tmp_path / "device.db", answered=True)
+    files = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert main([server.url, campaign.id, "--storage", str(tmp_path / "device.db")]) == WRONG_USAGE
+    assert "a relay needs one of its own" in capsys.readouterr().err
+    assert files == {path: path.read_bytes() for path in tmp_path.iterdir()}
+
+
+def test_every_public_method_takes_a_timeout_and_stands_in_the_table_or_waits_for_nobody():
+    members = inspect.getmembers(Relay, callable)
+    methods = {name: inspect.signature(member).parameters for name, member in members if not name.startswith("_")}
+    assert {name for name, parameters in methods.items() if "timeout" not in parameters} == {"start"}
+    assert methods.keys() == {*CALLS, "start"}
+
+
+@pytest.mark.usefixtures("no_timeout_but_the_calls")
+@pytest.mark.parametrize("name", CALLS)
+def test_no_call_of_a_relay_waits_longer_than_its_timeout_for_a_held_file_and_a_silent_server(name, campaign, tmp_path):
+    path = tmp_path / "relay.db"
+    with SqliteStorage(path).transaction(write=True) as transaction:
+        transaction.put("scope/relay/x", b"")
+    call, expected = CALLS[name]
+    with silent_server() as url, held(path):
+        end = returned(lambda: call(Relay(url, campaign.id, storage=path, publisher=KEY), b""))
+    assert (end.code if isinstance(end, LdpError) else end) == expected
+
+
+@pytest.mark.usefixtures("no_timeout_but_the_calls")
+def test_who_asks_a_relay_while_another_asks_for_it_waits_no_longer_than_the_timeout(campaign):
+    asked, answer = threading.Event(), threading.Event()
+
+    class Stuck:
+        def send(self, request, timeout, cancellation=None):
+            asked.set()
+            answer.wait(PATIENCE)
+            raise TransportError("unreachable")
+
+    relay = Relay("https://collect.example.org", campaign.id, storage=":memory:", transport=Stuck())
+    first = threading.Thread(target=lambda: code_of(relay.model))
+    first.start()
+    assert asked.wait(PATIENCE)
+    assert code_of(lambda: relay.model(timeout=SHORT)) == "timeout"
+    assert first.is_alive()
+    answer.set()
+    first.join(PATIENCE)
