@@ -16,4 +16,5 @@ const write = (name, text) =>
   writeFileSync(here(`dist/ldp-bayes-client.${name}.js`), `// ldp-bayes-client ${version}, Apache-2.0\n${text}\n`);
 write("min", code);
 for (const part of LATER) write(`${part}.min`, await bundled(`export * from "./dist/later/${part}.js";`));
+write("debug.min", await bundled(`export * from "./dist/debug/index.js";`));
 writeFileSync(here("dist/ldp-bayes-client.min.d.ts"), `${source.replaceAll("./dist/", "./")}\n`);

@@ -14,6 +14,8 @@ from ldp_client.errors import StorageError as StorageError
 from ldp_client.errors import TransportError as TransportError
 from ldp_client.ledger import Ledger as Ledger
 from ldp_client.ledger import Receipt as Receipt
+from ldp_client.log import Step as Step
+from ldp_client.log import to_logging as to_logging
 from ldp_client.policy import Policy as Policy
 from ldp_client.preview import Preview as Preview
 from ldp_client.preview import PreviewedQuestion as PreviewedQuestion

@@ -12,12 +12,12 @@ from ldp_client.delivery.schedule import REPORT_OVERHEAD, Event, Place
 from ldp_client.delivery.status import Status, Withdrawal, campaign_status
 from ldp_client.errors import ConsentError, RefusedError, StorageError
 from ldp_client.ledger import Consent, Installation, Receipt, read_installation, write_installation
+from ldp_client.log import code_of, told
 from ldp_client.network.aggregator import Aggregator, Document, Standing
 from ldp_client.policy import ASKING_WAIT, CLOSE_TIMEOUT, CLOSING_GRACE, STORAGE_WAIT, Policy
 from ldp_client.refusals import NOT_YET, Caps, refusal
 from ldp_client.runtime import seconds_left, within
 from ldp_client.storage.contract import MARK, Transaction, pack
-from ldp_protocols.errors import LdpError
 
 if TYPE_CHECKING:
     from ldp_client.classifier import Classifier
@@ -111,24 +111,25 @@ class DeviceCampaign:
         (:meth:`refusal` says when this device's window opens), or it cannot be told, or not be kept, at the moment:
         call it again at the next start.
         """
-        return self._step(lambda: None, timeout)
+        return self._step("next-step", lambda: None, timeout)
 
     def decide(self, agreed: bool, *, timeout: float = ASKING_WAIT) -> NextStep:
         """Take the person's answer to ``ask``, by :meth:`grant` or :meth:`withdraw`; returns the next step. Never
         raises: where the answer could not be kept, the reason says why, and the person is asked again.
         """
-        return self._step(self.grant if agreed else self.withdraw, timeout)
+        return self._step("decide", self.grant if agreed else self.withdraw, timeout)
 
-    def _step(self, first: Callable[[], object], timeout: float) -> NextStep:
-        problem = None
+    def _step(self, name: str, first: Callable[[], object], timeout: float) -> NextStep:
+        failure = None
         try:
             with within(timeout):
                 first()
                 step = self._next_step()
         except Exception as error:  # Whatever it is, it must not stop the app at every start.
-            problem = error.code if isinstance(error, LdpError) else "unexpected"
-            step = NextStep("nothing", problem)
-        self._install.sender.note(self._place, problem)
+            failure = error
+            step = NextStep("nothing", code_of(error))
+        self._install.sender.note(self._place, None if failure is None else step.reason)
+        self._install.teller.tell(name, self.id, step.reason or step.step, failure)
         return step
 
     def _next_step(self) -> NextStep:
@@ -185,14 +186,15 @@ class DeviceCampaign:
         with within(timeout):
             return explained(self._document.needed(), self._url)
 
+    @told("classifier")
     def classifier(self, *, timeout: float = 30.0) -> Classifier:
         """The campaign's model as it stands now, or as it is stored where the server cannot be reached; checked to be
         about this campaign's label where the campaign is at hand.
 
         No consent is needed; only once it is given the model is stored. The request is the same bytes from every
-        device. Where a model is stored and the background thread runs, the stored one is returned at once, and the
-        newest is fetched for the next call, at a random moment within the policy's ``first_delay``: what an app asks of
-        several campaigns when it starts would otherwise leave in one second, and link them.
+        device. Where a model is stored it is returned at once, and the newest is fetched for the next call: with the
+        background thread at a random moment within the policy's ``first_delay``, since what an app asks of several
+        campaigns when it starts would otherwise leave in one second, and link them; without it now, in a thread.
 
         Raises TransportError (``no-model`` where there is none yet) or DocumentError; and StorageError where the
         directory of a publisher cannot be read.
@@ -208,6 +210,7 @@ class DeviceCampaign:
 
     # Consent
 
+    @told("grant")
     def grant(self, *, timeout: float = ASKING_WAIT) -> None:
         """The person has agreed to this campaign, and to sending the answer to this URL.
 
@@ -241,6 +244,7 @@ class DeviceCampaign:
             self._document.keep(campaign)
             self._standing.keep()
 
+    @told("obtain-token")
     def obtain_token(self, issue: Callable[[bytes], bytes], *, timeout: float = STORAGE_WAIT) -> None:
         """Have the campaign's issuer sign this device's token, which its answer shows; once the person has agreed, and
         best long before there is a record. The issuer sees who asks, and neither the token nor the answer.
@@ -268,6 +272,7 @@ class DeviceCampaign:
             with self._install.storage.transaction(write=True) as transaction:
                 transaction.put(key, pack(key, token))
 
+    @told("withdraw")
     def withdraw(self, *, timeout: float | None = None) -> Withdrawal:
         """The person no longer agrees, or never did: what is unsent is deleted, and no byte of it leaves after this has
         returned, now or after a restart; what has begun to leave is waited for until ``timeout`` (None: two seconds,
@@ -309,6 +314,7 @@ class DeviceCampaign:
 
     # Contributing
 
+    @told("contribute")
     def contribute(self, record: Mapping[str, object], label: object, *, timeout: float = STORAGE_WAIT) -> Receipt:
         """Answer the campaign, once. The report is on disk before this returns, and before it is first sent; the
         network is not used.
@@ -465,17 +471,14 @@ class DeviceCampaign:
         return self._standing.refusal() or own if own is None or own.code == NOT_YET else own
 
     def _hear(self, campaign: Campaign) -> None:
-        """Hear how the campaign stands, unless this device has answered it or never will. Where answers are sealed the
-        relay is asked: the aggregator would see the address that the relay hides.
-        """
-        relay = self._install.permits.relay if campaign.gateway else ""
-        if campaign.gateway and not relay:
+        """Hear how the campaign stands, unless this device has answered it or never will."""
+        if campaign.gateway and not self._install.permits.relay:
             return
         with self._install.storage.transaction(write=False) as transaction:
             device = self._device(transaction)
             if device.receipt(self.id) is not None or self._install.permits.asleep(transaction):
                 return
-        self._standing.hear(relay, keep=self._install.permits.consent(device, self._place) is not None)
+        self._standing.hear(keep=self._install.permits.consent(device, self._place) is not None)
 
 
 def _room_for(campaign: Campaign) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from ldp_client.delivery.schedule import OnEvent, Send, Task
 from ldp_client.delivery.sender import BackgroundDriver, Sender
 from ldp_client.errors import StorageError, TransportError
 from ldp_client.ledger import Ledger, read_installation
+from ldp_client.log import SILENT, Log, Teller
 from ldp_client.network import SHARED_TRANSPORT
 from ldp_client.policy import CLOSE_TIMEOUT, DEFAULT_POLICY, STORAGE_WAIT, Policy
 from ldp_client.refusals import Caps, read_cap
@@ -57,10 +58,14 @@ class Device:
     headers
         Called with the body of every upload; what it returns (a token, an attestation) goes along.
     relay
-        The address of an Oblivious HTTP relay (RFC 9458), by which uploads to campaigns with a gateway go, sealed; it
-        is somebody else's than the aggregator. Without one, or without the extra ``ohttp``, such a campaign is refused.
+        The address of an Oblivious HTTP relay (RFC 9458), on another host than any aggregator's, and somebody else's.
+        Documents, models, directories and standings are fetched from it, beside that address, and uploads to campaigns
+        with a gateway go by it, sealed. Without one, or without the extra ``ohttp``, such a campaign is refused.
     on_event
         Called with an :class:`ldp_client.Event` from whichever thread something happens in.
+    log
+        Called with an :class:`ldp_client.Step` for each step and each failure with its cause, such as
+        :func:`ldp_client.to_logging`; it is told nothing of a person.
     """
 
     def __init__(
@@ -75,6 +80,7 @@ class Device:
         headers: Headers | None = None,
         relay: str | None = None,
         on_event: OnEvent | None = None,
+        log: Log | None = None,
     ) -> None:
         from ldp_client.storage.location import open_cache, open_marker, open_storage
 
@@ -82,13 +88,15 @@ class Device:
         self._max_total_epsilon = read_cap("max_total_epsilon", max_total_epsilon)
         self._scope = ""
         ledger, cached = open_storage(storage), open_cache(storage)
-        transport, clock = transport or SHARED_TRANSPORT, SYSTEM_CLOCK if clock is None else clock
+        clock = SYSTEM_CLOCK if clock is None else clock
+        teller = SILENT if log is None else Teller(log, clock)
+        transport = teller.transport(transport or SHARED_TRANSPORT)
         if relay is not None:
             from ldp_client.network.transport import check_relay
 
             check_relay(relay, allow_plain_http=policy.allow_plain_http)
         permits = DevicePermits(ledger, transport, clock, policy, headers, relay)
-        sender = Sender(ledger, permits, clock=clock, policy=policy, on_event=on_event)
+        sender = Sender(ledger, permits, clock=clock, policy=policy, on_event=on_event, teller=teller)
         self._install = Install(
             storage=ledger,
             cached=cached,
@@ -99,6 +107,7 @@ class Device:
             coins=coins,
             policy=policy,
             permits=permits,
+            teller=teller,
             sender=sender,
             driver=BackgroundDriver(sender),
         )
@@ -128,7 +137,8 @@ class Device:
 
         ``url`` is the aggregator's base URL: https, or plain http on loopback. ``max_epsilon`` is a hard cap on the
         privacy loss in this campaign; ``publisher`` the public key that has to have signed campaign and model (of
-        several, one of them), None believes the server. Raises LdpError for what is none.
+        several, one of them), None believes the server. Raises LdpError for what is none, and where the device's relay
+        is on the aggregator's host.
         """
         from ldp_client.campaign import DeviceCampaign
 
@@ -212,7 +222,10 @@ class Device:
 
     def start(self, *, first_delay: float | None = None) -> None:
         """Deliver from a background thread for all campaigns and scopes; ``first_delay`` None takes the policy's."""
-        self._install.driver.start(self.policy.first_delay if first_delay is None else first_delay)
+        if first_delay is None:
+            policy = self.policy
+            first_delay = policy.relayed_first_delay if self._install.permits.relay else policy.first_delay
+        self._install.driver.start(first_delay)
 
     def run_once(self, timeout: float, *, first_delay: float = 0.0, stop: Callable[[], bool] = lambda: False) -> bool:
         """Deliver within ``timeout`` seconds, in the calling thread; True when nothing is left to send. Never raises.

@@ -53,6 +53,8 @@ class Policy:
     first_delay: float = 600.0
     """A background driver waits a uniformly random time up to this before the first send, so that the time of arrival
     says little about the time of the event."""
+    relayed_first_delay: float = 6 * 3600.0
+    """The same where the device names a relay: whoever fetched the campaign in these hours may have sent what comes."""
     backoff_base: float = 1.0
     backoff_longest: float = 3600.0
     """Full jitter: the n-th retry waits a uniformly random time below min(longest, base * 2^n)."""
@@ -82,7 +84,7 @@ class Policy:
     @property
     def longest_wait(self) -> float:
         """No scheduled try lies further ahead than this, whatever a clock said when it was scheduled."""
-        return max(self.first_delay, self.backoff_longest, RETRY_AFTER_LONGEST)
+        return max(self.first_delay, self.relayed_first_delay, self.backoff_longest, RETRY_AFTER_LONGEST)
 
 
 _KINDS: Final = {True: "a whole number", False: "a number of seconds"}

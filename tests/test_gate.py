@@ -32,6 +32,7 @@ def test_is_expected_to_fail():
 def test_hangs():
     time.sleep(600 if {hangs} else 0)
 """
+PLUGINS = ["-p", "gate", "-p", "pytest_timeout", "-p", "xdist"]
 WITHOUT_A_LIBRARY = 'import pytest\n\npytest.importorskip("no_such_library")\n\ndef test_never():\n    pass\n'
 
 
@@ -48,9 +49,11 @@ def outcome(tmp_path):
         paths = os.pathsep.join([str(ROOT / "tests" / "support"), *filter(None, [os.environ.get("PYTHONPATH")])])
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "LDP_"))}
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-p", "gate", "-p", "no:cacheprovider", "-rs", *options, "tests"],
+            [sys.executable, "-m", "pytest", *PLUGINS, "-p", "no:cacheprovider", "-rs", *options, "tests"],
             cwd=tmp_path,
-            env=environment | {"PYTHONPATH": paths} | ({"LDP_BAYES_REQUIRED": "1"} if required else {}),
+            env=environment
+            | {"PYTHONPATH": paths, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+            | ({"LDP_BAYES_REQUIRED": "1"} if required else {}),
             capture_output=True,
             text=True,
             check=False,

@@ -20,7 +20,8 @@ PLAIN = (
     *("null", "1\n", "9" * 200, "9" * 201, "true", "True", "false", "1e3", "missing", COMPOSED, DECOMPOSED),
     *("\ufb01", "\u1e9b\u0323", "𝟙"),
     *(0, 1, -1, 41, 1.0, -0.0, 0.5, -0.5, 0.1, 1 / 3, 2.5e-7, -1e-7, 5e-324, 123456.789, 1e15, 1e21, 1e22, 1.5e300),
-    *(2**53, 9007199254740991, 1e199, 1e200, True, False, None, [], [1], {}, {"a": 1}),
+    *(0.020000000000000014, 0.020000000000000018, 0.33999999999999997, 0.34, 0.66, 0.6600000000000001),
+    *(0.9799999999999999, 0.98, 2**53, 9007199254740991, 1e199, 1e200, True, False, None, [], [1], {}, {"a": 1}),
 )
 """What JSON writes as it is. The lists and objects are missing values."""
 
@@ -38,6 +39,8 @@ SMOKER = CategoricalFeature("smoker", ("True", "false", "1e3"))
 ODD = CategoricalFeature("odd", ("true", "1", "True"))
 DRINK = CategoricalFeature("drink", (DECOMPOSED, "1.0", "9007199254740993", "missing"), missing=False)
 SIZE = NumericFeature("size", 0, 2, 4)
+SPREAD = NumericFeature("spread", -0.3, 1.3, 5)
+"""Its edges depend on the order of operations; each stands among the values, with the double below it."""
 ANSWER = Label("answer", ("true", "false", COMPOSED))
 
 
@@ -63,7 +66,7 @@ def values():
         "features": [
             {key: said for key, said in feature.to_json().items() if key != "missing"}
             | {"indices": [feature.index_of(of_json(value)) for value in written]}
-            for feature in (FLAG, SMOKER, ODD, DRINK, SIZE)
+            for feature in (FLAG, SMOKER, ODD, DRINK, SIZE, SPREAD)
         ],
         "label": {"classes": list(ANSWER.classes), "indices": [ANSWER.index_of(of_json(value)) for value in written]},
     }

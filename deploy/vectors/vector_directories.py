@@ -22,6 +22,8 @@ def directories():
         "the largest version": STATEMENT | {"version": 2**53 - 1},
         "as many campaigns as there may be": STATEMENT | {"campaigns": [{"id": f"campaign {i}"} for i in range(256)]},
         "letters of other alphabets": STATEMENT | {"campaigns": [{"id": "größe 大"}]},
+        "a campaign twice, of which the last word holds": STATEMENT
+        | {"campaigns": [{"id": "A", "model": "00" * 32}, {"id": "B"}, {"id": "A", "model": "ff" * 32}]},
     }
     return {
         "key": public_key(SEED),

@@ -47,6 +47,12 @@ _ALIKE = [
     ("nothing about an order", lambda d: d["features"][0].update(ordered=None)),
     ("defaults as null", lambda d: d.update(purpose=None, asks=None) or d["label"].update(weight=None)),
     ("no evaluation", lambda d: d.update(evaluation=None)),
+    *(
+        (f"closed at {time}", lambda d, time=time: d.update(closes=time))
+        for time in ("0001-01-01T00:00:00Z", "2028-02-29T23:59:59Z", "9999-12-31T23:59:59Z")
+    ),
+    ("a title of 200 characters beyond 16 bits", lambda d: d.update(title="\U0001d7d9" * 200)),
+    ("a title of characters next to those that none may hold", lambda d: d.update(title=f"a{_NEAR_MARKS}b")),
 ]
 """Documents that say the same in other words."""
 
@@ -71,6 +77,9 @@ _ALIKE_SERIES = [
     ("as many windows as cells allow", _series(count=868)),
     ("windows until the year 9000", _series(**{"from": "8900-01-01T00:00:00Z"}, length="P365D", count=100)),
 ]
+_NEAR_MARKS = "\u00a0\u061b\u061d\u200d\u2010\u2027\u202f\u2065\u206a"
+"""Next to the characters that no text holds."""
+
 _UNLIKE_SERIES = [
     ("a window more than cells allow", _series(count=869)),
     ("windows until the year 9001", _series(**{"from": "8900-01-01T00:00:00Z"}, length="P365D", count=101)),
@@ -97,6 +106,10 @@ def _changed(base, changes):
 def _parameter(document, question, name, change):
     parameters = document["questions"][question]["parameters"]
     parameters[name] = change(parameters[name])
+
+
+def _named_like_the_label(document):
+    document["features"][0]["name"] = document["questions"][1]["feature"] = document["label"]["name"]
 
 
 def _missing_in_an_order(document):
@@ -238,6 +251,11 @@ _PROJECTIONS = [
 _LINE, _REVERSAL = "a\nb", "a\u202eb"
 _UNLIKE_A_SCHEMA = [
     ("a title of 201 characters", lambda d: d.update(title="x" * 201)),
+    ("a title of 201 characters beyond 16 bits", lambda d: d.update(title="\U0001d7d9" * 201)),
+    *(
+        (f"a title with U+{ord(mark):04X}", lambda d, mark=mark: d.update(title=f"a{mark}b"))
+        for mark in "\x00\x1f\x7f\x80\x9f\u061c\u200e\u200f\u2028\u202e\u2066\u2069"
+    ),
     ("a blank title", lambda d: d.update(title=" \u00a0")),
     ("a title of two lines", lambda d: d.update(title=_LINE)),
     ("a title that turns the reading direction", lambda d: d.update(title=_REVERSAL)),
@@ -255,9 +273,16 @@ _UNLIKE_A_SCHEMA = [
     ("bounds too near to each other", lambda d: d["features"][2].update(high=1e-200)),
     ("bounds too far from each other", lambda d: d["features"][2].update(high=1e200)),
     ("bins narrower than a double", lambda d: d["features"][1].update(low=2**52, high=2**52 + 8)),
+    ("bins narrower than a double below 0", lambda d: d["features"][1].update(low=-(2**53) - 10, high=-(2**53) + 20)),
     ("no time", lambda d: d.update(closes="yesterday")),
-    ("a day that does not exist", lambda d: d.update(closes="2027-02-30T00:00:00Z")),
-    ("an hour that does not exist", lambda d: d.update(closes="2027-02-03T24:00:00Z")),
+    *(
+        (f"a time that does not exist: {time}", lambda d, time=time: d.update(closes=time))
+        for time in (
+            *("2027-02-30T00:00:00Z", "2027-02-29T00:00:00Z", "2027-02-03T24:00:00Z", "2027-02-03T23:60:00Z"),
+            *("2027-06-30T23:59:60Z", "2027-13-01T00:00:00Z", "2027-00-01T00:00:00Z", "0000-01-01T00:00:00Z"),
+            *("2027-01-01t00:00:00z", "+002027-01-01T00:00:00Z", "2027-01-01T00:00:00.000Z", "2027-1-1T00:00:00Z"),
+        )
+    ),
     ("a time of another zone", lambda d: d.update(closes="2027-01-01T00:00:00+01:00")),
     ("closed before it opens", lambda d: d.update(opens="2027-01-02T00:00:00Z", closes="2027-01-01T00:00:00Z")),
     *_UNLIKE_WINDOWS,
@@ -279,6 +304,29 @@ def _own_projection(document):
     return {key: value for key, value in own.items() if key != "features"}
 
 
+_BEYOND = str(((2**31 - 1 - 2**12) << 36) + 1)
+"""The least scale of which sixteen, and the unit of the finest grid, are no 32-bit integer; in units of 2^-40."""
+
+
+def _lossy(promised, scale, of="questions"):
+    """What a value loses, 2^53 / scale, is above the text of its epsilon or above the double, and not above both."""
+
+    def change(document):
+        document["questions"][3]["parameters"]["scale"] = str(scale)
+        document["questions"][3]["epsilon"] = promised if of == "questions" else 0.5
+        document["privacy"]["epsilon"] = 0.5 if of == "questions" else promised
+
+    return change
+
+
+_BETWEEN = [
+    ("a loss between the text of its epsilon and the double above it", _lossy(0.1, 90071992547409919)),
+    ("a loss between the double of its epsilon and the text above it", _lossy(0.3, 30023997515803307)),
+    ("answers between the text of the total and the double above it", _lossy(0.1, 90071992547409919, "privacy")),
+    ("answers between the double of the total and the text above it", _lossy(0.3, 30023997515803307, "privacy")),
+]
+
+
 def refused_documents(known):
     """(name, text, claimed id, code)."""
     base = json.loads(known["ss-laplace"].document)
@@ -290,6 +338,7 @@ def refused_documents(known):
     yield "a key twice", text.replace('"version":1', '"version":1,"version":1'), None, INVALID
     yield "a key twice, deep inside", text.replace('"weight":2', '"weight":2,"weight":2', 1), None, INVALID
     yield "a number beyond a double", text.replace('"high":100', '"high":1e999'), None, INVALID
+    yield "a number beyond a double below 0", text.replace('"low":-1.5', '"low":-1e999'), None, INVALID
     yield "half a character", text.replace('"Vectors"', '"\\ud800"'), None, INVALID
     changes = [
         ("another version", INVALID, lambda d: d.update(version=2)),
@@ -299,6 +348,7 @@ def refused_documents(known):
         ("a class twice", INVALID, lambda d: d["label"].update(classes=["yes", "yes", "no"])),
         ("a value twice, an accent written in two ways", INVALID, lambda d: d["features"][0].update(values=TWICE)),
         ("a feature's name twice", INVALID, lambda d: d["features"][0].update(name="hours")),
+        ("a feature with the label's name", INVALID, _named_like_the_label),
         ("bounds the wrong way round", INVALID, lambda d: d["features"][2].update(low=200)),
         ("one bin", INVALID, lambda d: d["features"][1].update(bins=1)),
         ("an epsilon of 0", INVALID, lambda d: d["privacy"].update(epsilon=0)),
@@ -317,6 +367,7 @@ def refused_documents(known):
         ("no signal", PARAMETERS, lambda d: d["questions"][1]["parameters"].update(p="1")),
         ("a subset of everything", PARAMETERS, lambda d: d["questions"][1]["parameters"].update(w=12)),
         ("noise beyond 32 bits", PARAMETERS, lambda d: d["questions"][3]["parameters"].update(scale="9" * 30)),
+        ("noise a step beyond 32 bits", PARAMETERS, lambda d: d["questions"][3]["parameters"].update(scale=_BEYOND)),
         ("too fine a grid", PARAMETERS, lambda d: d["questions"][3]["parameters"].update(grid=13)),
         ("a question that costs nothing", LOSS, lambda d: d["questions"][1].update(epsilon=0)),
         ("a question that costs less than nothing", LOSS, lambda d: d["questions"][1].update(epsilon=-1)),
@@ -342,6 +393,18 @@ def refused_documents(known):
         ("ordered", _ORDERS),
     ):
         yield from _invalid(json.loads(known[name].document), refused)
+    ((_, trained),) = _changed(
+        json.loads(known["evaluation"].document), [("", _of_model(lambda m: m.update(training=[9])))]
+    )
+    for number in ("1e999", "-1e999", "NaN"):
+        yield (
+            f"{number} where nobody reads it",
+            as_text(trained).replace('"training":[9]', f'"training":{{"n":{number}}}'),
+            None,
+            INVALID,
+        )
+    for name, value in _changed(json.loads(known["small-epsilon"].document), _BETWEEN):
+        yield name, as_text(value), None, LOSS
     value = json.loads(known["all"].document)
     value["privacy"]["epsilon"] = 3.2
     yield "answers that add up to more than the total", as_text(value), None, LOSS

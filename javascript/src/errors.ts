@@ -6,8 +6,9 @@ export class LdpError extends Error {
   constructor(
     readonly code: string,
     problem: string = code,
+    options?: ErrorOptions,
   ) {
-    super(problem);
+    super(problem, options);
   }
 }
 

@@ -420,3 +420,78 @@ test("a report in the middle of two final words is given up when the second does
     assert.equal((await campaign.status()).fate, hours <= 168 ? "on-its-way" : "expired", `after ${hours} hours`);
   }
 });
+
+test("a first try that a clock set back has left far ahead is brought near", async () => {
+  let now = 1e12;
+  const device = deviceOn(memoryStorage(), aggregator(), { now: () => now });
+  const part = device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
+  await part.grant();
+  await part.contribute(RECORD, "yes");
+  await device.runOnce(0, 600_000);
+  now -= 864e5;
+  await device.runOnce(0, 600_000);
+  assert.ok((await part.status()).nextTry <= now + 600_000);
+});
+
+test("the log says when a report left for the first time", async () => {
+  const server = aggregator();
+  let now = 1e12;
+  const device = deviceOn(memoryStorage(), server, { now: () => now });
+  const part = device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
+  await part.grant();
+  await part.contribute(RECORD, "yes");
+  server.loseAnswers = 1;
+  await device.runOnce(0);
+  now += 864e5;
+  assert.equal(await device.runOnce(5000), true);
+  assert.deepEqual(
+    (await device.sent()).map(({ at, reply }) => [at, reply]),
+    [[1e12, "arrived"]],
+  );
+});
+
+test("a second yes to the same changes nothing of what was agreed to, and when", async () => {
+  let now = 1e12;
+  const device = deviceOn(memoryStorage(), aggregator(), { now: () => now });
+  const part = device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
+  await part.grant();
+  now += 5000;
+  await part.grant();
+  assert.equal((await device.export()).campaigns[ONE].consent.grantedAt, 1e12);
+  await part.withdraw();
+  await part.grant();
+  assert.equal((await device.export()).campaigns[ONE].consent.grantedAt, 1e12 + 5000);
+});
+
+test("nothing that is kept of an account tells its secret", async () => {
+  const identity = Uint8Array.from({ length: 32 }, (_, place) => 200 + place);
+  const texts = new Map();
+  const part = deviceOn(memoryStorage(texts), aggregator(), { identity }).campaign(URL_OF_TESTS, ONE, {
+    maxEpsilon: 1,
+  });
+  await part.grant();
+  await part.contribute(RECORD, "yes");
+  const kept = JSON.stringify([...texts]);
+  for (let place = 0; place + 4 <= identity.length; place++)
+    assert.ok(!kept.includes(Buffer.from(identity.slice(place, place + 4)).toString("hex")));
+  assert.ok(texts.size > 1);
+});
+
+test("who is told to come later asks again, and who is told no does not", async () => {
+  for (const [status, asked, had] of [
+    [429, 2, true],
+    [503, 2, true],
+    [404, 1, false],
+    [403, 1, false],
+  ]) {
+    const server = aggregator();
+    let tries = 0;
+    server.intercept = (_, path) => {
+      if (path === `/v1/campaigns/${ONE}` && !tries++) return problem(status, "some-code");
+    };
+    const device = deviceOn(memoryStorage(), server, { policy: { backoffBase: 1 } });
+    const found = device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 }).fetch();
+    assert.equal(await found.then(() => true, () => false), had, String(status)); // prettier-ignore
+    assert.equal(tries, asked, String(status));
+  }
+});

@@ -14,6 +14,7 @@ const ENTRIES = [
   "classifier/index",
   "react-native/index",
   "testing/index",
+  "debug/index",
   "publisher/index",
 ];
 const read = (path) => readFileSync(join(ROOT, path), "utf8");

@@ -165,6 +165,42 @@ for (const aeads of [[AES, CHACHA], [CHACHA, AES], [AES]]) {
   });
 }
 
+test("a gateway to which nothing can be sealed, or that is written in a second way, is none", () => {
+  const { public: key } = KEY;
+  const point = (number) => Buffer.from(number.toString(16).padStart(64, "0"), "hex").reverse();
+  const raw = ({ id = 9, kem = [0, 32], point = key, pairs = [0, 1, 0, 1], length = pairs.length } = {}) =>
+    Buffer.from([id, ...kem, ...point, length >> 8, length & 255, ...pairs]);
+  const P = 2n ** 255n - 19n;
+  const ORDER_8 = 325606250916557431795983626356110631294008115727848805560023387167927233504n;
+  const ORDER_8_TOO = 39382357235489614581723060781553021112529911719440698176882885853963445705823n;
+  const right = [
+    raw(),
+    raw({ id: 0 }),
+    raw({ id: 255 }),
+    raw({ pairs: [0, 1, 0, 3, 0, 1, 0, 1] }),
+    raw({ point: point(9n) }),
+  ];
+  const wrong = [
+    ...[0n, 1n, P - 1n, P, P + 1n, 2n ** 255n, 2n ** 255n + 1n, ORDER_8, ORDER_8_TOO, ORDER_8 + 2n ** 255n].map(
+      (number) => raw({ point: point(number) }),
+    ),
+    raw({ kem: [0, 16] }),
+    raw({ pairs: [] }),
+    raw({ pairs: [0, 1, 0, 2] }),
+    raw({ pairs: [0, 3, 0, 1] }),
+    raw({ pairs: [0, 1, 0, 1, 0, 1, 0, 1] }),
+    raw({ pairs: [0, 1, 0, 1, 0, 1] }),
+    raw({ length: 8 }),
+    Buffer.concat([raw(), Buffer.from([0])]),
+    raw().subarray(1),
+  ].map((bytes) => bytes.toString("base64url"));
+  const text = raw().toString("base64url");
+  wrong.push(`${text}=`, `${text.slice(0, -1)}F`, ` ${text}`, `${text}\n`, "é", "");
+  const read = (key) => parseCampaign(changed({ gateway: { key } }, "de-onebit").document);
+  for (const one of right) assert.equal(read(one.toString("base64url")).gateway.key, one.toString("base64url"));
+  for (const one of wrong) assert.throws(() => read(one), { code: "invalid-document" }, one);
+});
+
 test("a gateway that takes ChaCha20Poly1305 alone is refused before anything is spent", async () => {
   const life = new Life(changed({ gateway: gatewayOf(CHACHA) }, "de-onebit"));
   const part = await life.start();
@@ -444,6 +480,50 @@ test("messages of RFC 9292, section 5", () => {
     0140c800 1d546869 7320636f 6e74656e 7420636f 6e746169 6e732043 524c462e 0d0a0d07 74726169 6c657204 74657874`);
   const short = decodeResponse(known);
   assert.deepEqual([short.status, short.headers, text(short.body)], [200, [], "This content contains CRLF.\r\n"]);
+});
+
+test("a length is written in the fewest bytes, and a stranger sends 64 fields and no more", () => {
+  for (const [size, head] of [
+    [63, "3f"],
+    [64, "4040"],
+    [16_383, "7fff"],
+    [16_384, "80004000"],
+  ]) {
+    const written = hex(encodeRequest({ ...GET, authority: "a", path: "/", body: new Uint8Array(size) }));
+    assert.equal(written, `00034745540568747470730161012f00${head}${"00".repeat(size)}`);
+  }
+  const line = [1, 97, 1, 98];
+  for (const [count, taken] of [
+    [64, true],
+    [65, false],
+  ]) {
+    const lines = Array.from({ length: count }, () => line).flat();
+    const known = join([1, 0x40, 200], [64 | (lines.length >> 8), lines.length & 255], lines);
+    const chunked = join([3, 0x40, 200], lines, [0]);
+    for (const message of [known, chunked])
+      if (taken) assert.equal(decodeResponse(message).headers.length, count);
+      else assert.throws(() => decodeResponse(message), RangeError);
+  }
+});
+
+test("an answer without an end is read up to a limit, and is nobody's", async () => {
+  const life = new Life();
+  let read = 0;
+  life.gate.answer = () =>
+    new Response(
+      new ReadableStream({
+        pull(controller) {
+          read += 1 << 20;
+          if (read > 64 << 20) controller.error(new Error("it would have gone on"));
+          else controller.enqueue(new Uint8Array(1 << 20));
+        },
+      }),
+      OHTTP,
+    );
+  const part = await life.answered();
+  assert.equal(await life.delivered(), "on-its-way");
+  assert.equal((await part.status()).problem, "not-the-gateway");
+  assert.ok(read <= 20 << 20, String(read));
 });
 
 test("messages of every length, and where RFC 9292 lets them be cut", () => {

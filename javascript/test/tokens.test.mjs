@@ -103,6 +103,34 @@ test("the published vector of RFC 9474, appendix A.3, holds", async () => {
   assert.equal(raised(number(unhex(sig)), modulus), encoded);
 });
 
+test("an issuer whose name, key or number of tokens is none is refused", () => {
+  const read = (changes) => parseCampaign(changed({ issuer: { ...issuer, ...changes } }).document);
+  const key = (change) => {
+    const bytes = Buffer.from(issuer.key, "base64url");
+    change(bytes);
+    return { key: bytes.toString("base64url") };
+  };
+  const first = 81; // of the modulus
+  const right = [{}, { tokens: 1 }, { tokens: 1024 }, { key: `${issuer.key}==` }, { name: "a" }, { name: "a-b.c9.d" }];
+  const wrong = [
+    ...["", "A.b", "a..b", "-a.b", "a-.b", "a.b-", ".a", "a.", "a\n", `https://a`, "a".repeat(254)].map((name) => ({
+      name,
+    })),
+    ...[0, 1025, 1.5, "1", true].map((tokens) => ({ tokens })),
+    key((bytes) => (bytes[first] &= 0x7f)), // 2,047 bits
+    key((bytes) => (bytes[first] = 1)),
+    key((bytes) => (bytes[first + 255] ^= 1)), // even
+    key((bytes) => (bytes[bytes.length - 1] = 3)), // another exponent
+    key((bytes) => (bytes[20] ^= 1)),
+    { key: `${issuer.key}===` },
+    { key: ` ${issuer.key}` },
+    { key: issuer.key.slice(0, -4) },
+    { epoch: "P7D" },
+  ];
+  for (const one of right) assert.ok(read(one).issuer, JSON.stringify(one));
+  for (const one of wrong) assert.throws(() => read(one), { code: "invalid-document" }, JSON.stringify(one));
+});
+
 test("an app is told to obtain a token and then to contribute", async () => {
   const life = new Life();
   const requests = [];
@@ -158,6 +186,30 @@ test("a request is the same bytes each time, and another for another device and 
   assert.deepEqual(await made(), all);
   assert.equal(new Set(all).size, all.length);
   assert.ok(all.every((text) => text.length === 2 * 259 && text.startsWith(PUBLISHED.token_request.slice(0, 6))));
+});
+
+test("what is signed is of the ids in any order", () => {
+  const campaign = parseCampaign(ALL.document);
+  const ids = [3, 1, 2].map((byte) => new Uint8Array(16).fill(byte));
+  const signed = hex(tokenInput(campaign, ids));
+  assert.equal(hex(tokenInput(campaign, [...ids].reverse())), signed);
+  const nonce = createHash("sha256").update("ldp-bayes answer 1\n");
+  for (const byte of [1, 2, 3]) nonce.update(Buffer.alloc(16, byte));
+  assert.equal(signed.slice(4, 68), nonce.digest("hex"));
+});
+
+test("a signature that the modulus was added to is none", async () => {
+  const [campaign, n] = [parseCampaign(ONE.document), BigInt(`0x${PUBLISHED.n}`)];
+  let tried = 0;
+  for (let secret = 0; secret < 40; secret++) {
+    const { request, finish } = await tokenRequest(campaign, secretOf(secret));
+    const more = (BigInt(`0x${hex(sign(request))}`) + n).toString(16);
+    assert.ok(finish(sign(request)));
+    if (more.length > 512) continue;
+    assert.equal(finish(unhex(more.padStart(512, "0"))), undefined);
+    if (++tried === 3) return;
+  }
+  assert.fail("none was small enough");
 });
 
 test("an answer that is no signature is refused, and nothing is stored", async () => {

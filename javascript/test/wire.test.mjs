@@ -46,6 +46,41 @@ test("numbers, lengths and counts of every size are counted as they are written"
         }
 });
 
+test("numbers and lengths are written in the fewest bytes, on both sides of every boundary", () => {
+  const blockOf = (question, width) =>
+    hex(encodeUpload([{ question, id: new Uint8Array(16), payload: new Uint8Array(width) }], 0));
+  const id = `c410${"00".repeat(16)}`;
+  for (const [question, written] of [
+    [0, "00"],
+    [127, "7f"],
+    [128, "cc80"],
+    [255, "ccff"],
+    [256, "cd0100"],
+    [65535, "cdffff"],
+    [65536, "ce00010000"],
+  ])
+    assert.equal(blockOf(question, 1), `92029193${written}${id}c40100`);
+  for (const [width, written] of [
+    [0, "c400"],
+    [255, "c4ff"],
+    [256, "c50100"],
+    [65535, "c5ffff"],
+    [65536, "c600010000"],
+  ])
+    assert.equal(blockOf(0, width), `9202919300${id}${written}${"00".repeat(width)}`);
+  for (const [blocks, written] of [
+    [15, "9f"],
+    [16, "dc0010"],
+  ]) {
+    const reports = Array.from({ length: blocks }, (_, question) => ({
+      question,
+      id: new Uint8Array(16),
+      payload: new Uint8Array(1),
+    }));
+    assert.equal(hex(encodeUpload(reports.reverse(), 0)).slice(0, 4 + written.length + 4), `9202${written}9300`);
+  }
+});
+
 test("what is longer than the length has nothing after it", () => {
   const campaign = parseCampaign(documents.all.document);
   const reports = perturb(campaign, RECORD, "yes", secretOf(1));

@@ -44,6 +44,7 @@ from ldp_aggregator.learning.published import (
     published_by,
     relayed,
     studies_of,
+    sum_up,
 )
 from ldp_protocols import Campaign
 from ldp_protocols.document.authored import MOST_BINS
@@ -254,7 +255,7 @@ def _both(first: PublishedGuarantee, second: PublishedGuarantee, *, apart: bool)
     conditions = tuple(dict.fromkeys((*first.conditions, *second.conditions)))
     if first.epsilon is None or second.epsilon is None:
         raise ValueError("the model says that nothing bounds what is published of its devices")
-    join = sum if apart else max
+    join = sum_up if apart else max
     epsilon, delta = join((first.epsilon, second.epsilon)), join((first.delta, second.delta))
     return replace(first, epsilon=epsilon, delta=delta, conditions=conditions)
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from typing import Any, Final
 
 from ldp_aggregator.amplification import campaign_blankets, epsilon_bound
 from ldp_aggregator.counting.tally import Arrivals, Tally, devices_counted
 from ldp_aggregator.mechanisms.analysis import MOST_EXPONENT
 from ldp_protocols import Campaign
+from ldp_protocols.exact import float_up
 
 LOCAL_RELATION = "local: any two records of one device"
 LOCAL_PUBLIC = ("the campaign document", "which question a device answered")
@@ -159,9 +161,8 @@ def published_together(
         key = _key(campaign.study, campaign.id)
         losses[key] = max(losses.get(key, 0.0), math.inf if one.epsilon is None else one.epsilon)
         deltas[key] = max(deltas[key], one.delta)
-    loss, reports = math.nextafter(math.fsum(losses.values()), math.inf), sum(reports for _, reports in given)
     conditions = tuple(dict.fromkeys(condition for one in each for condition in one.conditions))
-    summed = math.fsum(deltas.values())
+    loss, summed, reports = sum_up(losses.values()), sum_up(deltas.values()), sum(reports for _, reports in given)
     return PublishedGuarantee(loss, summed, PUBLISHED_RELATION, _PUBLIC, reports, colluding, conditions)
 
 
@@ -205,7 +206,13 @@ def _lost_in_fitting(campaigns: Iterable[Campaign]) -> dict[str, float]:
 
 def local_guarantee(lost: Mapping[str, float], public: tuple[str, ...] = LOCAL_PUBLIC) -> Guarantee:
     """Return the guarantee of the most that one device can have lost, who may be in every study."""
-    return Guarantee(math.fsum(lost.values()), 0.0, LOCAL_RELATION, public)
+    return Guarantee(sum_up(lost.values()), 0.0, LOCAL_RELATION, public)
+
+
+def sum_up(losses: Iterable[float]) -> float:
+    """The least double that is not below the sum of losses: what is told of a loss is never less than it is."""
+    each = list(losses)
+    return math.inf if math.inf in each else float_up(sum(map(Fraction, each), Fraction(0)))
 
 
 def _key(study: str | None, campaign_id: str) -> str:
@@ -280,8 +287,7 @@ def relayed(campaign: Campaign, arrivals: Arrivals) -> Relayed:
     why_not = _why_not(arrivals)
     if why_not is not None or arrivals.least_batch is None:
         return Relayed(campaign.id, arrivals, None, why_not)
-    groups = len(campaign.groups) if campaign.privacy.answers == "all" else 1
-    crowd = min(arrivals.least_batch, arrivals.reports // groups)
+    crowd = min(arrivals.least_batch, arrivals.reports // len(campaign.pools))
     return Relayed(campaign.id, arrivals, relay_guarantee(campaign, max(0, crowd - arrivals.twice)), None)
 
 

@@ -376,7 +376,7 @@ class MixingSender(Sender):
         try:
             wait = self._form()
         except LdpError as error:
-            return self._pause(error.code)
+            return self._pause(error.code, error)
         task = super().next_task(first_delay)
         return Wait(wait) if isinstance(task, Idle) and wait is not None else task
 

@@ -51,13 +51,17 @@ SHORT_BYTES: Final = 16 << 10
 """A sealed request of at most so many bytes is opened at once, which costs hardly more than an upload in the clear; to
 hand it to a thread costs as much as a part of that. Longer ones wait their turn there.
 """
-ANSWER_MULTIPLE: Final = 512
-"""Answers are padded to a multiple of so many bytes: a relay does not see whether a report was refused."""
+ANSWER_BYTES: Final = 2048
+"""Zeros fill every answer up to so many bytes: a relay does not see whether a report was refused."""
+ANSWER_SECONDS: Final = 0.1
+"""Nor when: an answer leaves a multiple of so many seconds after its request."""
 
 _ALL_COUNTED: Final = encode_response(
-    BinaryResponse(200, (("content-type", JSON),), ALL_COUNTED), multiple=ANSWER_MULTIPLE
+    BinaryResponse(200, (("content-type", JSON),), ALL_COUNTED), multiple=ANSWER_BYTES
 )
 """The answer that nearly everybody gets."""
+_MOST_REJECTED: Final = 25
+"""Reports that an answer has room to name: only a client that is broken sends one that no device can have sent."""
 _PATH: Final = re.compile(r"(?:/[!-~]*)?/v1/campaigns/([A-Za-z0-9_-]{43})/reports")
 """Behind whatever path a proxy serves this server under."""
 
@@ -94,9 +98,7 @@ class Inside:
             raise ProblemError("not-found", "the gateway takes uploads, and nothing else")
         if request.method != "POST":
             raise ProblemError("method-not-allowed", headers={"Allow": "POST"})
-        headers = CIMultiDict(
-            (name, value.encode("latin-1").decode("utf-8", "surrogateescape")) for name, value in request.headers
-        )
+        headers = CIMultiDict([(name, _text(value)) for name, value in request.headers])
         if "Expect" in headers:  # RFC 9458, section 5.1
             raise ProblemError("malformed-request", "what is sealed cannot wait to be asked for: leave Expect out")
         if "Content-Encoding" in headers:
@@ -104,6 +106,11 @@ class Inside:
         if headers.get("Content-Type") != MEDIA_TYPE:
             raise ProblemError("wrong-media-type", f"send {MEDIA_TYPE}")
         return cls(path[1], headers, request.body)
+
+
+def _text(value: str) -> str:
+    """A header's value as one that came by itself is read."""
+    return value if value.isascii() else value.encode("latin-1").decode("utf-8", "surrogateescape")
 
 
 class SealedUpload:
@@ -148,17 +155,29 @@ class SealedUpload:
         except ProblemError as problem:
             self.refuse(problem)
             return
-        answer = BinaryResponse(200, (("content-type", JSON),), body)
-        told = _ALL_COUNTED if body is ALL_COUNTED else encode_response(answer, multiple=ANSWER_MULTIPLE)
-        self._answer(self._opened.seal(told))
+        if body is ALL_COUNTED:
+            self._tell(_ALL_COUNTED)
+        else:
+            shown = outcome.rejected[:_MOST_REJECTED]
+            answer = BinaryResponse(200, (("content-type", JSON),), answer_to(Outcome(rejected=shown)))
+            self._tell(encode_response(answer, multiple=ANSWER_BYTES))
 
     def refuse(self, problem: ProblemError) -> None:
         self._intake.metrics.refusals.labels(problem.code).inc()
         self._intake.note_refused(self.campaign_id, problem.code)
         headers = {"Content-Type": PROBLEM_TYPE, **problem.headers}
         lines = tuple((name.lower(), value) for name, value in headers.items())
-        answer = BinaryResponse(problem.status, lines, problem.body())
-        self._answer(self._opened.seal(encode_response(answer, multiple=ANSWER_MULTIPLE)))
+        answer = encode_response(BinaryResponse(problem.status, lines, problem.body()), multiple=ANSWER_BYTES)
+        if len(answer) > ANSWER_BYTES:
+            short = ProblemError(problem.code).body()
+            answer = encode_response(BinaryResponse(problem.status, lines, short), multiple=ANSWER_BYTES)
+        self._tell(answer)
+
+    def _tell(self, answer: bytes) -> None:
+        """Answer in time: what is written to the disk, and what is not, take as long."""
+        sealed = self._opened.seal(answer)
+        early = -(time.perf_counter() - self.since) % ANSWER_SECONDS
+        asyncio.get_running_loop().call_later(early, self._answer, sealed)
 
     async def _ask(self, headers: CIMultiDict[str]) -> None:
         try:

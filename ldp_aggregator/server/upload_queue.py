@@ -23,7 +23,16 @@ from ldp_aggregator.server.access import check_answer_token
 from ldp_aggregator.server.metrics import REPORT, Metrics
 from ldp_aggregator.server.problems import PROBLEMS, ProblemError, refused_by_store, retry_later
 from ldp_aggregator.service.settings import Limits
-from ldp_aggregator.store.contract import LOG, UNAVAILABLE, Counting, Outcome, StoreError, Submission, kind_of
+from ldp_aggregator.store.contract import (
+    CONFLICTING,
+    LOG,
+    UNAVAILABLE,
+    Counting,
+    Outcome,
+    StoreError,
+    Submission,
+    kind_of,
+)
 from ldp_protocols import Campaign, DocumentError, decode_upload
 from ldp_protocols.framing import ID_BYTES
 from ldp_protocols.wire import Block
@@ -51,9 +60,9 @@ class UploadBounds:
 
 
 def for_a_device(campaign: Campaign, limits: Limits, stranger: ProblemError | None = None) -> UploadBounds:
-    """Bound what a device can have to send: its answers to one question of each group, and nothing more."""
+    """Bound what a device can have to send: an answer, or where it answers all one to each group, and nothing more."""
     longest = min(max(LEAST_BYTES, campaign.longest_upload), limits.body_bytes)
-    return UploadBounds(campaign, min(len(campaign.groups), limits.reports_per_upload), longest, stranger=stranger)
+    return UploadBounds(campaign, min(len(campaign.pools), limits.reports_per_upload), longest, stranger=stranger)
 
 
 def for_a_relay(campaign: Campaign, limits: Limits, batch: int | None) -> UploadBounds:
@@ -103,20 +112,23 @@ def read_upload(terms: UploadBounds, body: bytes, shown: str | None = None) -> S
 def _crowd(submission: Submission) -> int:
     """Devices, at least, among which each of an upload hides; in a series those of its own window."""
     campaign = submission.campaign
-    answers = len(campaign.groups) if campaign.privacy.answers == "all" else 1
     of_window: Counter[int] = Counter()
     for block in submission.blocks:
         of_window[block.question // len(campaign.questions)] += block.count
-    return min(of_window.values()) // answers
+    return min(of_window.values()) // len(campaign.pools)
 
 
 def answer_to(outcome: Outcome) -> bytes:
-    """The body of a 200: the reports that were not counted. Raises ProblemError where the whole upload was refused."""
+    """The body of a 200: the reports that no device can have sent. Raises ProblemError where the whole upload was
+    refused.
+
+    Whether an id is known, and with which answer, is the operator's to see: whoever could ask this port would learn
+    from it what the holder of a known id has answered.
+    """
     if outcome.refused is not None:
         raise refused_by_store(outcome.refused)
-    if not outcome.rejected:
-        return ALL_COUNTED
-    return json.dumps({"rejected": [[report.hex(), code] for report, code in outcome.rejected]}).encode()
+    rejected = [[report.hex(), code] for report, code in outcome.rejected if code != CONFLICTING]
+    return json.dumps({"rejected": rejected}).encode() if rejected else ALL_COUNTED
 
 
 @dataclass(frozen=True, slots=True)

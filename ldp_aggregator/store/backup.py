@@ -187,8 +187,8 @@ def combine_stores(
 
     Models and tokens are left behind: a model is trained anew, a token is made where it is used. A campaign that is
     closed or sealed in either store is so in the output, whose log begins with ``act``. Raises StoreError, and writes
-    nothing, where it cannot be told how many reports are in both unless ``assume_disjoint``, where a node has two
-    shares, and where a store is damaged.
+    nothing, where it cannot be told how many reports are in both unless ``assume_disjoint``, where answers of a
+    campaign with an issuer are or may be in both, where a node has two shares, and where a store is damaged.
     """
     for folder in (first, second):
         if not (folder / FILE_NAME).exists():
@@ -245,10 +245,17 @@ async def _combine_campaign(db: SqliteConnection, sources: Sequence[_Source], as
     await _add_parts(db, campaign, made, sources)
     await _add_publications(db, campaign, made, sources)
     overlap, unchecked, lost = (sum(one.row[name] for one in sources) for name in ("overlap", "unchecked", "lost_ids"))
+    before = overlap
     if sealed:
         unchecked += min(counts) if len(sources) == 2 else 0
     else:
         overlap += sum(database.copy_ids(db.raw, made.number, one.db.raw, one.number) for one in sources)
+    if campaign.issuer is not None and len(sources) == 2 and (sealed or overlap > before):
+        found = "its ids are gone" if sealed else f"{overlap - before} of its answers are in both"
+        raise StoreError(
+            f"campaign {campaign.id} counts one answer of each token, and {found}: a sum of both stores would count a "
+            "person twice; count both archives in one folder instead (ldp-aggregator fsck --archive), each id once"
+        )
     await campaigns.put(db, made, overlap=overlap, unchecked=unchecked, lost_ids=lost)
     count = await _add_shares(db, made, sources) if takes_shares else sum(counts)
     return Combined(campaign.id, count, overlap, unchecked)

@@ -47,6 +47,8 @@ from ldp_aggregator.store.sql.tables import Result, SqlConnection, Work, writing
 from ldp_protocols import Campaign
 from ldp_protocols.framing import ID_BYTES
 
+_WRITE_A_ROW: Final = "UPDATE schema_version SET version = version"
+
 SMALL: Final = 256
 """Reports that are looked up and counted in one statement, where all of them are new. Of more some hardly ever are not,
 and looking every one up costs more than asking twice."""
@@ -294,10 +296,9 @@ class PostgresStore(Store):
 
     async def beat(self) -> None:
         """A standby refuses, and so does a database that its provider made read-only."""
-        write_a_row = "UPDATE schema_version SET version = version"
 
         async def beat(db: PostgresConnection) -> None:
-            await db.execute(write_a_row)
+            await db.execute(_WRITE_A_ROW)
             await db.moment()
 
         await self._sessions.run(beat, "beat", attempts=1)
@@ -402,4 +403,7 @@ async def _check_ids(db: SqlConnection, row: CampaignRow) -> tuple[int | None, l
 
 
 async def _count_together(db: PostgresConnection, batches: Mapping[str, Batch]) -> dict[str, Sequence[Outcome]]:
-    return {name: await count_locked(db, name, batch) for name, batch in batches.items()}
+    answers = {name: await count_locked(db, name, batch) for name, batch in batches.items()}
+    if not any(outcome.counted for outcomes in answers.values() for outcome in outcomes):
+        await db.execute(_WRITE_A_ROW)  # What is known already takes as long to acknowledge as what is new.
+    return answers

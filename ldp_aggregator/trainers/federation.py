@@ -39,7 +39,7 @@ from ldp_aggregator.trainers.sensitivities import ADD_REMOVE, checked_relation
 from ldp_aggregator.trainers.statistics import GRID, Integers, QueryNoise
 from ldp_protocols.campaign import Campaign
 from ldp_protocols.document.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
-from ldp_protocols.exact import Coins
+from ldp_protocols.exact import Coins, float_up
 
 DEFAULTS: Final = Options()
 
@@ -204,7 +204,7 @@ def federated_guarantee(epsilon: float, releases: Mapping[str, Releases]) -> Gua
     first, and in as many more as were not.
     """
     shares = 1 + max((sent.replacements for sent in releases.values()), default=0)
-    sound = sound_guarantee(float(shares * checked_epsilon(epsilon)), ADD_REMOVE)
+    sound = sound_guarantee(float_up(shares * checked_epsilon(epsilon)), ADD_REMOVE)
     if not any(sent.other_rows for sent in releases.values()):
         return sound
     return replace(sound, relation=f"{sound.relation} of a node whose shares have other rows where it declared so")

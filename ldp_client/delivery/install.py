@@ -20,6 +20,7 @@ from ldp_protocols.errors import LdpError
 
 if TYPE_CHECKING:
     from ldp_client.delivery.sender import BackgroundDriver, Sender
+    from ldp_client.log import Teller
     from ldp_client.network.aggregator import Aggregator, Headers
     from ldp_client.network.transport import Transport
     from ldp_client.policy import Policy
@@ -47,19 +48,21 @@ class Install:
     coins: Coins | None
     policy: Policy
     permits: DevicePermits
+    teller: Teller
     sender: Sender
     driver: BackgroundDriver
 
     def aggregator(self, url: str, campaign_id: str, publisher: str | Collection[str] | None) -> Aggregator:
         """The aggregator of a campaign, checked by ``publisher`` unless that is None. Raises LdpError."""
         where = (url, campaign_id, self.transport, self.clock, self.policy)
+        relay = self.permits.relay or None
         if publisher is None:
             from ldp_client.network.aggregator import Aggregator
 
-            return Aggregator(*where)
+            return Aggregator(*where, relay=relay)
         from ldp_client.network.publisher import SignedAggregator
 
-        return SignedAggregator(*where, keys=publisher, storage=self.storage)
+        return SignedAggregator(*where, keys=publisher, storage=self.storage, relay=relay)
 
     def check_room(self) -> None:
         """Raises StorageError where the storage could not keep what a person decides, as far as it can tell."""
@@ -75,7 +78,7 @@ class Install:
         try:
             held = self.marker.holds(mark)
         except OSError as error:
-            raise StorageError(problem_of(error)) from None
+            raise StorageError(problem_of(error)) from error
         if not held:
             raise RefusedError(
                 "copied-storage",
@@ -92,7 +95,7 @@ class Install:
         try:
             self.marker.write(*(one for one in (before, mark) if one is not None))
         except OSError as error:
-            raise StorageError(problem_of(error)) from None
+            raise StorageError(problem_of(error)) from error
         transaction.put(MARK, pack(MARK, mark))
         return mark
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from ldp_client.delivery.queue import Kept, Outbox, outboxes, stored_token
 from ldp_client.delivery.schedule import Place
@@ -21,9 +22,12 @@ if TYPE_CHECKING:
     from ldp_protocols import Campaign
 
 
-SEALED: Final = "sent so that nobody saw both who and what"
-"""Sealed to the campaign's gateway, by a relay: true unless these two collude."""
 DIRECT: Final = "sent to the server"
+
+
+def _sealed(relay: str) -> str:
+    """Sealed to the campaign's gateway, by a relay."""
+    return f"sealed, by {urlsplit(relay).netloc or 'a relay'}: it saw no answer, and the server no address"
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ def sent_reports(install: Install, scope: str) -> tuple[SentReport, ...]:
                 said=payload.hex() if campaign is None or question is None else said(campaign, question, payload),
                 payload=payload,
                 reply=kept.code or None,
-                way=DIRECT if consent is None or not consent.gateway else SEALED,
+                way=DIRECT if consent is None or not consent.gateway else _sealed(install.permits.relay),
             )
         )
     return tuple(sorted(told, key=lambda one: one.at))
@@ -144,7 +148,7 @@ def erase(install: Install, scope: str) -> None:
             try:
                 install.marker.delete()
             except OSError as error:
-                raise StorageError(problem_of(error)) from None
+                raise StorageError(problem_of(error)) from error
 
 
 def _clear(storage: Storage, scope: str) -> None:

@@ -20,6 +20,7 @@ from ldp_client.delivery import schedule as uploads
 from ldp_client.delivery.queue import Listed, Outbox, listed
 from ldp_client.delivery.schedule import Delivery, Event, Idle, OnEvent, Outcome, Place, Send, Task, Verdict, Wait
 from ldp_client.errors import StorageError, TransportError
+from ldp_client.log import SILENT, Teller
 from ldp_client.policy import CLOSE_TIMEOUT, IDLE_CHECK, Policy
 from ldp_client.runtime import Clock, ForkSafeLock, jitter, tell_after_fork, within
 from ldp_protocols.errors import LdpError
@@ -108,7 +109,14 @@ class Sender:
     """The delivery of all queues of a storage."""
 
     def __init__(
-        self, storage: Storage, permits: Permits, *, clock: Clock, policy: Policy, on_event: OnEvent | None = None
+        self,
+        storage: Storage,
+        permits: Permits,
+        *,
+        clock: Clock,
+        policy: Policy,
+        on_event: OnEvent | None = None,
+        teller: Teller = SILENT,
     ) -> None:
         self.clock = clock
         self.policy = policy
@@ -120,6 +128,7 @@ class Sender:
         self._storage = storage
         self._permits = permits
         self._on_event = on_event
+        self._teller = teller
         self._problems: dict[Place, str] = {}
         self._asked: dict[Place, Aggregator] = {}
         """By the place of a request that somebody else sends: what opens the answer to it."""
@@ -150,7 +159,7 @@ class Sender:
                 if task is not None:
                     return task
         except LdpError as error:
-            return self._pause(error.code)
+            return self._pause(error.code, error)
         return Wait(0.0)
 
     def request(self, task: Send) -> Request:
@@ -170,6 +179,7 @@ class Sender:
                 answer = asked.opened(answer)
             except TransportError as error:
                 answer = error
+        self._teller.answered("upload", task.place.campaign_id, answer)
         self._take(task, answer)
 
     def _take(self, task: Send, answer: Response | TransportError) -> None:
@@ -185,7 +195,7 @@ class Sender:
                 self._part(transaction, task.place, now)
         except LdpError as error:
             # The reports stay queued and are sent again: the server knows their ids.
-            self._pause(error.code)
+            self._pause(error.code, error)
             return
         self._storage_failures = 0
         self.problem = verdict.problem
@@ -203,9 +213,9 @@ class Sender:
             if isinstance(task, Send) and now < until:
                 self._deliver(task, min(until, now + self.policy.request_timeout))
             return task
-        except Exception:
+        except Exception as error:
             # Whatever it is (a clock or a storage of the app's own), the app must not hear of it from here.
-            return self._pause("internal-error")
+            return self._pause("internal-error", error)
         finally:
             self._running.release()
 
@@ -263,7 +273,7 @@ class Sender:
         except TransportError as error:
             return error
         except LdpError as error:
-            self._pause(error.code)
+            self._pause(error.code, error)
             return TransportError("cancelled")
         except Exception:
             # A transport of the app's own may raise anything; the report only has to be tried again.
@@ -348,8 +358,9 @@ class Sender:
             raise TransportError("cancelled")
         return aggregator
 
-    def _pause(self, code: str) -> Wait:
+    def _pause(self, code: str, error: Exception) -> Wait:
         """Leave a failing storage alone for a while; kept in memory, where else."""
+        self._teller.tell("delivery", "", code, error)
         self.problem = code
         window = min(self.policy.backoff_longest, self.policy.backoff_base * 2.0 ** min(self._storage_failures, 60))
         self._storage_failures += 1
@@ -411,14 +422,14 @@ class BackgroundDriver:
                 self._thread = None
 
     def later(self, name: str, work: Callable[[], object]) -> bool:
-        """Do ``work`` at a random moment within the first delay, in a thread of its own, whatever it raises; once where
-        the same name is asked for again before that. False where nothing is delivered in the background.
+        """Do ``work`` in a thread of its own, whatever it raises: at a random moment within the policy's first delay, or
+        at once where nothing is delivered in the background; once where the same name is asked for again before its
+        end. False where there is no thread for it.
         """
         with self._changed:
-            if not self.running:
-                return False
             if name not in self._timers:
-                timer = threading.Timer(self._first_delay * jitter(), self._do, (name, work))
+                longest = min(self._first_delay, self._sender.policy.first_delay) if self.running else 0.0
+                timer = threading.Timer(longest * jitter(), self._do, (name, work))
                 timer.daemon = True
                 try:
                     timer.start()
@@ -434,23 +445,25 @@ class BackgroundDriver:
             self._changed.notify_all()
             for timer in self._timers.values():
                 timer.cancel()
-            self._timers.clear()
 
     def close(self, timeout: float) -> None:
-        """Stop, waiting at most ``timeout`` seconds for a send under way, which is then given up."""
+        """Stop, waiting at most ``timeout`` seconds for what is under way; a send is then given up."""
+        until = time.monotonic() + timeout
         self.stop()
-        thread = self._thread
-        if thread is None or thread is threading.current_thread():
-            return
-        thread.join(min(max(0.0, timeout), threading.TIMEOUT_MAX))
-        if thread.is_alive():
+        with self._changed:
+            thread, begun = self._thread, [*self._timers.values()]
+            self._timers.clear()
+        for one in (thread, *begun):
+            if one is not None and one is not threading.current_thread() and one.is_alive():
+                one.join(min(max(0.0, until - time.monotonic()), threading.TIMEOUT_MAX))
+        if thread is not None and thread is not threading.current_thread() and thread.is_alive():
             self._sender.flight.cancel()
 
     def _do(self, name: str, work: Callable[[], object]) -> None:
-        with self._changed:
-            self._timers.pop(name, None)
         with contextlib.suppress(Exception):
             work()
+        with self._changed:
+            self._timers.pop(name, None)
 
     def _run(self) -> None:
         request_timeout = self._sender.policy.request_timeout

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin
 
 from ldp_client.errors import RefusedError, TransportError
-from ldp_client.network.transport import Request, Response, Transport, check_url
+from ldp_client.network.transport import Request, Response, Transport, check_apart, check_url
 from ldp_client.policy import (
     FETCH_BACKOFF_BASE,
     FETCH_LONGEST_WAIT,
@@ -56,7 +56,9 @@ class Aggregator:
     """The aggregator as one campaign sees it. Making one touches no network; raises LdpError for an unsafe address.
 
     ``headers`` are for uploads only: a fetch needs no permission, and a token beside it would tell who fetches.
-    Requests of another ``isolate`` (None takes the campaign's id) never share a connection with these.
+    Requests of another ``isolate`` (None takes the campaign's id) never share a connection with these. Where there is
+    a ``relay``, whatever is public is fetched from it, beside its own address, and never from the aggregator, which
+    would see who asks, and could hand it to one of them alone.
     """
 
     def __init__(
@@ -69,11 +71,15 @@ class Aggregator:
         *,
         headers: Headers | None = None,
         isolate: str | None = None,
+        relay: str | None = None,
     ) -> None:
         self.base = url.rstrip("/")
         base = check_url(url, allow_plain_http=policy.allow_plain_http)
+        if relay is not None:
+            check_apart(relay, base)
         self.campaign_id = check_campaign_id(campaign_id)
-        self._url = f"{base}/v1/campaigns/{campaign_id}"
+        self._reports = f"{base}/v1/campaigns/{campaign_id}/reports"
+        self._public = f"{base}/v1" if relay is None else urljoin(relay, "v1")
         self.transport = transport
         self._clock = clock
         self._policy = policy
@@ -108,7 +114,7 @@ class Aggregator:
             except Exception:
                 # The app's own code: whatever it is, the report is fine and is tried again.
                 raise TransportError("no-headers") from None
-        return Request("POST", self._url + "/reports", headers, body, attempt, LARGEST_ANSWER, self._isolate)
+        return Request("POST", self._reports, headers, body, attempt, LARGEST_ANSWER, self._isolate)
 
     def opened(self, answer: Response) -> Response:
         """The aggregator's answer to :meth:`upload`, unsealed. Raises TransportError for anybody else's."""
@@ -121,7 +127,11 @@ class Aggregator:
             # A plain file server does not know the type of what it serves; the hash tells.
             return _is_json(answer) or document_id(answer.body) == self.campaign_id
 
-        return self._get(self._url, LARGEST_DOCUMENT, is_document).body
+        return self._get(self._of_campaign, LARGEST_DOCUMENT, is_document).body
+
+    @property
+    def _of_campaign(self) -> str:
+        return f"{self._public}/campaigns/{self.campaign_id}"
 
     def model(self) -> bytes:
         """Fetch the model, within what the call has left.
@@ -131,15 +141,13 @@ class Aggregator:
 
         Raises TransportError; where there is none yet, ``no-model``.
         """
-        return self._get(self._url + "/model", LARGEST_MODEL, _is_json).body
+        return self._get(self._of_campaign + "/model", LARGEST_MODEL, _is_json).body
 
-    def state(self, relay: str = "") -> bytes:
-        """Fetch how the campaign stands, the same for everybody, in one try; from a relay, which hands it on beside
-        the address ``relay`` of its uploads, where the aggregator must not be asked. Raises TransportError.
-        """
+    def state(self) -> bytes:
+        """Fetch how the campaign stands, the same for everybody, in one try. Raises TransportError."""
         left, most = min(STATE_WAIT, seconds_left(_UNLIMITED)), LARGEST_STATE
-        url = (urljoin(relay, f"v1/campaigns/{self.campaign_id}") if relay else self._url) + "/state"
-        answer = self.transport.send(Request("GET", url, _ACCEPT, None, 1, most, self._isolate), left)
+        request = Request("GET", self._of_campaign + "/state", _ACCEPT, None, 1, most, self._isolate)
+        answer = self.transport.send(request, left)
         if len(answer.body) > most or not _is_answer(answer, _is_json):
             raise TransportError(answer.problem_code() or f"http-{answer.status}", "no state", answer.status)
         return answer.body
@@ -149,7 +157,7 @@ class Aggregator:
         # Here: an app that pins no key does without what reads signatures.
         from ldp_protocols.document.directory import LARGEST_DIRECTORY
 
-        return self._get(f"{self.base}/v1/directories/{key}", LARGEST_DIRECTORY, _is_json).body
+        return self._get(f"{self._public}/directories/{key}", LARGEST_DIRECTORY, _is_json).body
 
     def _get(self, url: str, largest: int, is_expected: Callable[[Response], bool]) -> Response:
         failure = TransportError("timeout")
@@ -230,7 +238,7 @@ class Standing:
         if self._said:
             self._cache.put(self._key, b"%d %b" % (self._heard, self._said))
 
-    def hear(self, relay: str = "", *, keep: bool) -> None:
+    def hear(self, *, keep: bool) -> None:
         """Ask, where that was not done on this day; ``keep`` what is heard beside the document. Raises nothing."""
         now = self._clock.time()
         if not self._is_fresh(now) and (kept := self._cache.get(self._key)) is not None:
@@ -239,7 +247,7 @@ class Standing:
         if not self._is_fresh(now) and not 0 <= now - self._tried < STATE_RETRY:
             self._tried = now
             with contextlib.suppress(Exception):  # Also what an app's own transport raises: nobody is kept by this.
-                self._take(self._aggregator.state(relay), b"%d" % now)
+                self._take(self._aggregator.state(), b"%d" % now)
                 if keep:
                     self.keep()
 

@@ -26,8 +26,10 @@ class SignedAggregator(Aggregator):
     LdpError for a key that is none, and what :class:`Aggregator` raises.
     """
 
-    def __init__(self, url: str, *arguments: Any, keys: str | Collection[str], storage: Storage) -> None:
-        super().__init__(url, *arguments)
+    def __init__(
+        self, *arguments: Any, keys: str | Collection[str], storage: Storage, relay: str | None = None
+    ) -> None:
+        super().__init__(*arguments, relay=relay)
         self._keys = (keys,) if isinstance(keys, str) else tuple(keys)
         try:
             for key in self._keys:

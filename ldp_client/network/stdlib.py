@@ -67,7 +67,7 @@ class HttpTransport:
             return self._exchange(request, patience)
         except (http.client.HTTPException, OSError) as error:
             # Never sent again from here: whoever asked decides, and may have been told to stop meanwhile.
-            raise TransportError("cancelled" if patience.cancellation.cancelled else _problem(error)) from None
+            raise TransportError("cancelled" if patience.cancellation.cancelled else _problem(error)) from error
         except ValueError:
             raise TransportError("bad-request") from None
 
@@ -222,8 +222,8 @@ class Lookups:
             lookup = self._under_way.get(key) or self._start(key, question)
             while not lookup.done:
                 self._changed.wait(patience.left())
-        if lookup.failed:
-            raise OSError("no answer")
+        if lookup.failure is not None:
+            raise OSError("no answer") from lookup.failure
         return lookup.answer
 
     def _wake(self) -> None:
@@ -244,8 +244,8 @@ class Lookups:
     def _run(self, key: Hashable, question: Callable[[], Any], lookup: _Lookup) -> None:
         try:
             lookup.answer = question()
-        except Exception:
-            lookup.failed = True
+        except Exception as error:
+            lookup.failure = error
         with self._changed:
             lookup.done = True
             del self._under_way[key]
@@ -253,11 +253,12 @@ class Lookups:
 
 
 class _Lookup:
-    __slots__ = ("answer", "done", "failed")
+    __slots__ = ("answer", "done", "failure")
 
     def __init__(self) -> None:
         self.answer: Any = None
-        self.done = self.failed = False
+        self.done = False
+        self.failure: Exception | None = None
 
 
 LOOKUPS: Final = Lookups()

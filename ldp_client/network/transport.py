@@ -185,6 +185,15 @@ def check_relay(url: str, *, allow_plain_http: bool) -> None:
         raise LdpError("bad-relay", f"relay: {error}") from None
 
 
+def check_apart(relay: str, url: str) -> None:
+    """Raise LdpError for a relay that is the aggregator itself: on its host, or on a loopback one's port."""
+    from urllib.parse import urlsplit
+
+    one, other = urlsplit(relay), urlsplit(url)
+    if one.hostname == other.hostname and (one.port == other.port or not is_loopback(one.hostname or "")):
+        raise LdpError("bad-relay", "relay: must be on another host than the campaign's url, and somebody else's")
+
+
 def is_host(host: str) -> bool:
     """Return true where a text can be a host's name or address."""
     labels = host.rstrip(".").split(".")

@@ -71,7 +71,7 @@ class SqliteStorage:
             # SQLite quotes what it found in a damaged schema.
             raise StorageError("storage-corrupt") from None
         except (sqlite3.Error, OSError) as error:
-            raise StorageError(_problem(error)) from None
+            raise StorageError(_problem(error)) from error
 
     def check_room(self) -> None:
         """See :class:`ldp_client.storage.contract.Storage`."""
@@ -82,7 +82,7 @@ class SqliteStorage:
                     pass
             tried.write_bytes(bytes(_ROOM_BYTES))
         except OSError as error:
-            raise StorageError(problem_of(error)) from None
+            raise StorageError(problem_of(error)) from error
         finally:
             with suppress(OSError):
                 tried.unlink()
@@ -100,7 +100,7 @@ class SqliteStorage:
                         os.fsync(file.fileno())
                     path.unlink()
         except OSError as error:
-            raise StorageError(problem_of(error)) from None
+            raise StorageError(problem_of(error)) from error
 
     def _connect(self) -> sqlite3.Connection:
         if not self._path.exists():

@@ -145,15 +145,17 @@ def _block(content: bytes) -> bytes:
 class _Reader:
     """Take a message apart from its beginning. What ends too early is no message."""
 
+    __slots__ = ("_at", "_message")
+
     def __init__(self, message: bytes) -> None:
         self._message, self._at = message, 0
 
     def take(self, count: int) -> bytes:
-        taken = self._message[self._at : self._at + count]
-        if len(taken) < count:
+        at = self._at
+        self._at = end = at + count
+        if end > len(self._message):
             raise _invalid()
-        self._at += count
-        return taken
+        return self._message[at:end]
 
     def rest(self) -> bytes:
         return self._message[self._at :]
@@ -164,6 +166,8 @@ class _Reader:
 
     def number(self) -> int:
         first = self.take(1)[0]
+        if first < 64:
+            return first
         return int.from_bytes(bytes([first & 63]) + self.take(2 ** (first >> 6) - 1), "big")
 
     def block(self) -> bytes:

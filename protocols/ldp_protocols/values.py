@@ -113,7 +113,7 @@ def _text_of_number(value: Any) -> str | None:
         return _digits(operator.index(value))
     if isinstance(value, numbers.Rational) and value.denominator == 1:
         return _digits(operator.index(value.numerator))
-    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() < LONGEST_TEXT:
+    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() <= LONGEST_TEXT:
         whole = int(value)
         if whole == value:
             return _digits(whole)

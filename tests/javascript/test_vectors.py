@@ -29,7 +29,12 @@ def test_javascript_notices_a_changed_vector(name, said, changed, tmp_path, node
 
 @pytest.mark.parametrize(
     ("said", "changed"),
-    [("an unknown day", "a known day"), ("0 of 12 answers", "1 of 12 answers"), ('"others": 36', '"others": 37'), ("0.14", "0.15")],
+    [
+        ("an unknown day", "a known day"),
+        ("0 of 12 answers", "1 of 12 answers"),
+        ('"others": 36', '"others": 37'),
+        ("0.14", "0.15"),
+    ],
 )
 def test_javascript_notices_another_word(said, changed, tmp_path, node):
     assert run(node, with_a_change(tmp_path, "words", said, changed)).returncode != 0

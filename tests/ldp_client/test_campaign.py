@@ -168,6 +168,18 @@ def test_a_full_queue_refuses_before_anything_is_drawn(join):
     assert part.receipt() is None
 
 
+@pytest.mark.parametrize(
+    ("name", "least"), [("most_queued_reports", len), ("most_queued_bytes", lambda widths: sum(widths) + 4 * 32)]
+)
+def test_a_queue_has_room_for_all_the_answers_of_a_device_or_none_is_drawn(join, all_campaign, name, least):
+    widest = [max(question.mechanism.width for question in pool) for pool in all_campaign.pools]
+    _, part = join(of=all_campaign, limits={name: least(widest) - 1}, coins=ScriptedCoins(range(4)))
+    with pytest.raises(StorageError, match="queue"):
+        part.contribute(Untouchable(), "yes")
+    _, part = join(of=all_campaign, limits={name: least(widest)}, answered=True)
+    assert part.status().queued == 4
+
+
 @pytest.mark.parametrize("cap", [0, -1, float("inf"), float("nan"), "1", True, None])
 def test_a_cap_must_be_a_finite_number(join, campaign, cap):
     with pytest.raises(LdpError, match="max_epsilon"):

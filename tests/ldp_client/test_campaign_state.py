@@ -2,7 +2,8 @@
 
 import pytest
 
-from ldp_client import RefusedError
+from ldp_client import Device, MemoryStorage, RefusedError
+from ldp_client.network.stdlib import HttpTransport
 from ldp_client.testing import FakeServer
 
 RECORD = {"income": 30_000.0}
@@ -113,3 +114,34 @@ def test_another_recipient_that_takes_no_answers_asks_nobody_anew(join, campaign
         other.states[campaign.id] = "closed"
         _, elsewhere = join(device=device, url=other.url, granted=False)
         assert elsewhere.next_step() == ("nothing", "campaign-closed")
+
+
+def test_what_was_heard_of_one_campaign_says_nothing_of_another(join, start, server, campaign, draft, clock):
+    other = server.publish({**draft, "title": "another"})
+    device, part = start(granted=True)
+    _, open_one = join(device=device, of=other)
+    server.states[campaign.id] = "closed"
+    clock.advance(DAY)
+    for _ in range(2):
+        assert part.next_step() == ("nothing", "campaign-closed")
+        assert open_one.next_step().step == "contribute"
+        # Once more, from what was kept.
+        device, part = start()
+        _, open_one = join(device=device, of=other, granted=False)
+    assert len(asked(server)) == 4, "each once a day"
+
+
+def test_the_question_takes_no_longer_than_what_the_call_has_left_and_never_more_than_five_seconds(server, campaign):
+    given = []
+
+    class Noting(HttpTransport):
+        def send(self, request, timeout, cancellation=None):
+            if request.url.endswith("/state"):
+                given.append(timeout)
+            return super().send(request, timeout, cancellation)
+
+    for timeout in (2.0, 60.0):
+        device = Device(MemoryStorage(), max_total_epsilon=8, transport=Noting())
+        device.campaign(server.url, campaign.id, max_epsilon=4).next_step(timeout=timeout)
+    assert given[0] <= 2.0
+    assert given[1] == 5.0

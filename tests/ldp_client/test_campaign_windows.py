@@ -132,6 +132,15 @@ def test_an_answer_is_given_up_when_its_window_is_long_over(start, server, clock
     assert part.fate == "expired"
 
 
+def test_an_answer_is_kept_until_a_week_after_its_own_window(start, campaign, clock):
+    first = clock.now
+    _, _, own = start()
+    clock.now += own * WEEK
+    device, part, _ = start()
+    part.contribute(RECORD, "yes")
+    assert device.export()["delivery"][campaign.id]["expires"] == first + (own + 1) * WEEK + WEEK
+
+
 def test_windows_are_drawn_evenly_and_apart_from_the_question(campaign):
     secrets = [number.to_bytes(32, "big") for number in range(4000)]
     drawn = Counter((draw_window(campaign, secret), draw_questions(campaign, secret)[0].index) for secret in secrets)

@@ -6,12 +6,14 @@ import threading
 import time
 
 import pytest
+from holding import PATIENCE
 from hypothesis import given
 from hypothesis import strategies as st
 from paper_table import PEOPLE
 
 from ldp_client import Classifier, TransportError
 from ldp_client.delivery import sender
+from ldp_client.network import SHARED_TRANSPORT
 from ldp_protocols import DocumentError
 from ldp_protocols.document.model import Model
 
@@ -119,6 +121,15 @@ def test_there_may_be_no_model_yet_a_stored_one_serves_offline_and_a_new_one_rep
         Classifier.fetch(NOWHERE, campaign.id, timeout=0.1)
 
 
+def test_a_model_that_was_taken_back_is_none_though_it_is_stored(server, campaign, model, tmp_path):
+    server.publish_model(campaign.id, model)
+    Classifier.fetch(server.url, campaign.id, storage=tmp_path / "models")
+    server._models.clear()
+    with pytest.raises(TransportError) as refused:
+        Classifier.fetch(server.url, campaign.id, storage=tmp_path / "models")
+    assert refused.value.code == "no-model"
+
+
 @pytest.mark.parametrize("bad", ["{}", "not json", '{"version": 1, "kind": "forest"}'])
 def test_a_bad_model_never_replaces_a_good_one(server, campaign, model, tmp_path, bad):
     server.publish_model(campaign.id, bad)
@@ -178,4 +189,29 @@ def test_with_the_background_running_a_stored_model_is_renewed_at_a_moment_of_it
     device.start(first_delay=0.0)
     one.classifier()
     assert eventually(lambda: one.classifier().predict({"age": "old"}) == "yes")
+    device.close()
+
+
+def test_a_stored_model_is_used_at_once_without_a_background_thread_too_and_the_newest_by_the_next_call(
+    join, server, campaign, model, eventually
+):
+    server.publish_model(campaign.id, model)
+    held, leave = threading.Event(), threading.Event()
+
+    class Slow:
+        """Hands over to the server, once it is let."""
+
+        def send(self, request, timeout, cancellation=None):
+            if held.is_set():
+                leave.wait(PATIENCE)
+            return SHARED_TRANSPORT.send(request, timeout, cancellation)
+
+    device, part = join(clock=time, transport=Slow())
+    part.classifier()
+    server.publish_model(campaign.id, model.replace("[0.4, 0.6]", "[0.99, 0.01]"))
+    held.set()
+    for _ in range(3):
+        assert part.classifier().predict({"age": "old"}) == "no"
+    leave.set()
+    assert eventually(lambda: part.classifier().predict({"age": "old"}) == "yes")
     device.close()

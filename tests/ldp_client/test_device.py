@@ -217,6 +217,24 @@ def test_the_log_tells_when_a_report_left_first_and_nothing_of_what_never_left(j
     assert other.sent() == ()
 
 
+def test_the_log_is_in_the_order_in_which_reports_left(join, server, draft, clock):
+    campaigns = [server.publish({**draft, "title": f"number {number}"}) for number in range(5)]
+    device, _ = join(granted=False, max_total_epsilon=99)
+    for campaign in campaigns:
+        join(device=device, of=campaign, answered=True)
+        assert device.run_once(5)
+        clock.advance(60)
+    assert [one.campaign_id for one in device.sent()] == [campaign.id for campaign in campaigns]
+
+
+def test_of_answers_that_leave_one_by_one_each_stands_in_the_log(join, server, all_campaign):
+    device, part = join(of=all_campaign, answered=True, limits={"most_reports_per_upload": 1})
+    assert device.run_once(1e6)
+    assert len(server.uploads) == 4
+    assert [one.reply for one in device.sent()] == ["arrived"] * 4
+    assert part.fate == "arrived"
+
+
 def test_the_copy_holds_everything_but_the_secret_and_is_json(join, server, all_campaign):
     server.answer_with = lambda _: Answer(400, "malformed-upload")
     storage = MemoryStorage()

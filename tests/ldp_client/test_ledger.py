@@ -21,6 +21,8 @@ def receipt(title="A campaign", epsilon=1.0, **options):
 
 def test_what_is_printed_is_never_below_what_was_spent_and_the_total_is_exact():
     assert "epsilon 0.3334 " in str(Ledger((receipt(epsilon=1 / 3),), CAP))
+    for epsilon, told in ((100.00001, "100.0001"), (123456.78901, "123456.7891"), (1e-9, "0.0001"), (1e8, "100000000")):
+        assert f"so far: epsilon {told} of" in str(Ledger((receipt(epsilon=epsilon),), CAP))
     ledger = Ledger(tuple(receipt(str(number), 0.1) for number in range(10)), CAP)
     assert ledger.total_epsilon >= 1.0
     assert (ledger.receipt("3"), ledger.receipt("10")) == (ledger.receipts[3], None)

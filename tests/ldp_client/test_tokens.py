@@ -134,6 +134,19 @@ def test_somebody_who_withdraws_while_the_issuer_answers_has_no_token(start):
     assert part.next_step().step == "nothing"
 
 
+def test_a_device_that_was_erased_and_agreed_anew_while_the_issuer_answers_keeps_no_token_of_before(start):
+    device, part = start(granted=True)
+
+    def issue(request):
+        device.erase()
+        part.grant()
+        return sign(request)
+
+    with pytest.raises(ConsentError):
+        part.obtain_token(issue)
+    assert part.next_step().step == "token"
+
+
 def test_a_retry_shows_the_same_token_with_the_same_bytes(start, server, shown, clock):
     server.answer_with = lambda number: Answer(503, "overloaded", commit=number == 0) if number < 2 else None
     device, part = start(granted=True)

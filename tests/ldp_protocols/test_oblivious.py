@@ -16,6 +16,7 @@ from ldp_protocols.oblivious import (
     decode_response,
     encode_request,
     encode_response,
+    nonce_bytes,
     seal_header,
     seal_info,
     suite,
@@ -121,10 +122,58 @@ def test_messages_of_every_length_come_back(size):
     assert decode_response(padded) == decode_response(encode_response(response)) == response
 
 
+@pytest.mark.parametrize(
+    ("size", "head"),
+    [(63, "3f"), (64, "4040"), (16_383, "7fff"), (16_384, "80004000")],  # RFC 9000, section 16
+)
+def test_a_length_is_written_in_the_fewest_bytes(size, head):
+    request = BinaryRequest("GET", "https", "a", "/", (), bytes(size))
+    control = unhex("00 03474554 05 6874747073 01 61 01 2f 00")
+    assert encode_request(request) == control + unhex(head) + bytes(size)
+    assert decode_request(control + unhex("c0") + size.to_bytes(7, "big") + bytes(size)) == request
+
+
+def whole(message, decode):
+    try:
+        decode(message)
+    except DocumentError:
+        return False
+    return True
+
+
+def test_a_stranger_sends_64_chunks_fields_or_informational_answers_and_no_more():
+    control = unhex("03474554 05 6874747073 00 01 2f")
+    line = unhex("01 61 01 62")
+    for count, taken in ((64, True), (65, False)):
+        chunked = b"\2" + control + b"\0" + b"\1x" * count + b"\0"
+        assert whole(chunked, decode_request) == taken
+        known = b"\0" + control + (0x4000 | 4 * count).to_bytes(2, "big") + line * count
+        assert whole(known, decode_request) == taken
+        assert whole(b"\2" + control + line * count + b"\0", decode_request) == taken
+    for count, taken in ((63, True), (64, False)):
+        assert whole(b"\1" + unhex("4066 00") * count + unhex("40c8"), decode_response) == taken
+
+
+def test_what_fills_its_place_to_the_byte_gets_no_padding_and_one_byte_more_all_of_it():
+    def length(value, multiple=1):
+        return len(encode_response(BinaryResponse(200, (("x", "a" * value),)), multiple=multiple))
+
+    assert [length(value) for value in (0, 59, 60)] == [7, 66, 67]
+    assert [length(value, 66) for value in (0, 58, 59, 60)] == [66, 66, 66, 132]
+    sent = [BinaryRequest("GET", "https", "a", "/", (("x", "a" * value),), bytes(9)) for value in (41, 42)]
+    assert [len(encode_request(one)) for one in sent] == [70, 71]
+    assert [len(encode_request(one, beside=61)) for one in sent] == [9 + 61, 9 + 122]
+
+
 def test_headers_that_http_does_not_allow_are_not_written():
     for header in (("x", "a\r\nb"), ("X", "a"), ("", "a"), ("x y", "a"), ("x", " a")):
         with pytest.raises(DocumentError):
             encode_request(BinaryRequest("POST", "https", "a", "/", (header,)))
+
+
+def test_a_nonce_is_as_long_as_the_longer_of_the_aeads_nonce_and_key():
+    """RFC 9458, section 4.4: max(Nn, Nk), of RFC 9180's AES-128-GCM (12, 16) and ChaCha20Poly1305 (12, 32)."""
+    assert (nonce_bytes(1), nonce_bytes(3)) == (16, 32)
 
 
 def test_a_suite_is_the_one_that_rfc_9458_names():

@@ -69,10 +69,16 @@ NO_KEYS = [
     other_key(lambda key: key.__setitem__(20, 0)),
     other_key(lambda key: key.__setitem__(-6, key[-6] ^ 1)),  # an even modulus
     other_key(lambda key: key.__setitem__(-256 - 5, 1)),  # a short one
+    other_key(lambda key: key.__setitem__(-256 - 5, 0x7F)),  # one of 2,047 bits
+    other_key(lambda key: key.__setitem__(-1, 3)),  # another exponent
+    other_key(lambda key: key.__setitem__(0, 0x31)),
     other_key(lambda key: key.append(0)),
 ]
 WRONG = {
-    "name": ["", "Issuer.example", "https://issuer.example", "issuer..example", "a" * 254, "issuer.example\n"],
+    "name": [
+        *("", "Issuer.example", "https://issuer.example", "issuer..example", "a" * 254, "issuer.example\n"),
+        *("-a.b", "a-.b", "a.b-", ".a", "a."),
+    ],
     "key": NO_KEYS,
     "tokens": [0, 1025, 1.5],
     "epoch": ["P7D"],

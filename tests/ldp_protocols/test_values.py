@@ -122,6 +122,20 @@ def test_equal_numbers_mean_the_same_whatever_their_type(number):
     assert {number_of(one) for one in alike} == {number_of(number)}
 
 
+@pytest.mark.parametrize("digits", [1, 15, 16, 17, 27, 28, 29, 60, 199, 200, 201])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_whole_number_is_its_digits_exactly_up_to_two_hundred_of_them_whatever_holds_it(digits, sign):
+    for whole in (sign * 10 ** (digits - 1), sign * (10**digits - 1), sign * (10 ** (digits - 1) + 1)):
+        text = str(whole) if digits <= 200 else None
+        assert {text_of(held) for held in (whole, Decimal(whole), Fraction(whole), Decimal(f"{whole}.0"))} == {text}
+
+
+@pytest.mark.parametrize("kind", [int, Decimal, Fraction])
+def test_a_number_beyond_a_double_is_infinite_on_its_side(kind):
+    assert number_of(kind(10**400)) == math.inf
+    assert number_of(kind(-(10**400))) == -math.inf
+
+
 @given(
     st.one_of(
         st.text(),

@@ -168,6 +168,17 @@ def test_what_is_longer_than_half_a_mebibyte_is_not_padded_to_its_length():
     assert decode_upload(upload, campaign)
 
 
+def test_an_upload_may_have_a_block_for_every_window_of_every_question():
+    windows = {"from": "2027-01-04T00:00:00Z", "length": "P7D", "count": 5}
+    series = Campaign.compile(draft(text("u", "1", "2"), number("v"), privacy=PRIVACY, windows=windows))
+    widths = [question.mechanism.width for question in series.questions] * 5
+    reports = [Report(place, bytes([place]) * 16, bytes(width)) for place, width in enumerate(widths)]
+    blocks = decode_upload(encode_upload(reports, series), series)
+    assert [block.question for block in blocks] == list(range(20))
+    with pytest.raises(DocumentError, match="question 20 does not exist"):
+        decode_upload(encode_blocks([*blocks[1:], Block(20, bytes(16), bytes(widths[0]))], series), series)
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from drafts import draft, number, text
+from evaluated import U, V, evaluation, model
 
 from ldp_aggregator.learning.frames import feature_indices
 from ldp_aggregator.mechanisms.analysis import MomentBatch
-from ldp_client.answering import encode
+from ldp_client.answering import encode, item_of
 from ldp_protocols import Campaign, RecordError, ScriptedCoins
 from ldp_protocols.document.questions import LABEL, PAIR, PRODUCT, SIGN, VALUE
 from ldp_protocols.document.schema import Label
@@ -118,3 +119,37 @@ def test_a_missing_value_is_replaced_anew_each_time_and_never_changes_the_table(
     assert first.tolist() != second.tolist()
     declared = next(q for q in campaign.questions if q.feature == "shape")
     assert set(columns.items(declared, rows, rng).tolist()) == {2}
+
+
+@pytest.mark.parametrize("edges", [[0], [-1, 0, 1], [-3.5, -0.7, 0, 0.2, 2]])
+def test_what_a_model_says_agrees_with_the_device_also_where_a_score_is_on_an_edge(edges):
+    """Of equal classes the odds are 0, which is an edge; the table has every record, and some that hold nothing."""
+    even = {**V, "likelihood": [[0.5, 0.5], [0.5, 0.5]]}
+    tilted = {**U, "likelihood": [[0.25, 0.5], [0.5, 0.25], [0.25, 0.25]]}
+    campaign = evaluation(
+        evaluation={"model": model(tilted, even, prior=(0.5, 0.5)), "edges": edges, "weights": [1, 1]}
+    )
+    frame = pd.DataFrame([{"u": u, "v": v, "size": 1.0} for u in ("1", "2", "3", None, "?") for v in ("p", "q", None)])
+    for label in ("a", "b"):
+        columns = Columns.of(campaign, frame, [label] * len(frame))
+        for question in campaign.questions:
+            told = [
+                item_of(campaign, question, one, int(label == "b"), ScriptedCoins([]))
+                for one in frame.to_dict("records")
+            ]
+            assert columns.of_the_model(question).tolist() == told
+    assert len(set(told)) > 1
+
+
+def test_of_two_inputs_a_projections_output_is_missing_where_both_are_and_replaced_where_one_is():
+    """An output is replaced at random, or an input of it, only where its author calls that complete."""
+    complete, open_ = Campaign.compile(PROJECTED), Campaign.compile(INCOMPLETE)
+    frame = pd.DataFrame({"x": [1.0, None, 1.0, None], "y": [1.0, 1.0, None, None], "z": [1.0] * 4, "w": ["p"] * 4})
+    for campaign, replaced in ((complete, [False, True, True, True]), (open_, [False] * 4)):
+        columns = Columns.of(campaign, frame, ["a"] * 4)
+        question = next(one for one in campaign.questions if one.feature == "c1")
+        assert columns.incomplete(question).tolist() == replaced
+    of_an_open_one = Campaign.compile({**INCOMPLETE, "features": [*NUMBERS[:2], *INCOMPLETE["features"][2:]]})
+    columns = Columns.of(of_an_open_one, frame, ["a"] * 4)
+    question = next(one for one in of_an_open_one.questions if one.feature == "c1")
+    assert columns.incomplete(question).tolist() == [False, True, True, True]

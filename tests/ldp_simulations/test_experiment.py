@@ -5,6 +5,7 @@ accidents on the way happen as often as asked, and only to uploads.
 from contextlib import suppress
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ldp_aggregator import Tally, estimate
@@ -16,9 +17,10 @@ from ldp_protocols.mechanisms import DISCRETE
 from ldp_simulations import SeededCoins, simulate
 from ldp_simulations.benchmarks import demonstration_source
 from ldp_simulations.columns import Columns
-from ldp_simulations.devices import Network, lying_reports
+from ldp_simulations.devices import Delivery, Network, _Crew, lying_reports
 from ldp_simulations.experiment import Plan, Watcher, run, temporary_aggregator
 from ldp_simulations.fidelities import relayed_upload
+from ldp_simulations.tables import Table
 
 SOURCE = demonstration_source()
 
@@ -84,6 +86,27 @@ def test_a_lost_answer_was_counted_by_the_server_and_is_an_error_on_the_device_a
     assert network.first_upload == b"report"
     assert network.send(Request("GET", "http://x", {}), 1.0).status == 200
     assert network.upload_bytes == len(b"report"), "a fetch is none"
+
+
+def test_two_deliveries_add_up_to_the_one_that_they_were_together():
+    first = Delivery(10, 1, accepted=9, refused={"b": 1}, retries=2, bytes_per_report=100.0, seconds=1.5)
+    second = Delivery(30, 0, accepted=27, refused={"a": 2, "b": 1}, retries=1, bytes_per_report=20.0, seconds=0.5)
+    both = Delivery(40, 1, accepted=36, refused={"a": 2, "b": 2}, retries=3, bytes_per_report=40.0, seconds=2.0)
+    assert first + second == second + first == both
+    assert list((second + first).refused) == ["a", "b"]
+    assert Delivery() + first == first
+    assert (Delivery() + Delivery()).bytes_per_report == 0.0
+
+
+def test_of_two_devices_that_fail_the_first_is_told_and_nobody_is_handed_out_any_more():
+    crew = _Crew(Table(pd.DataFrame({"x": [1, 2, 3]}), pd.Series(["a", "b", "a"])), lambda: None)
+    people = iter(crew)
+    assert next(people) == (0, ({"x": 1}, "a"))
+    crew.stop(TransportError("timeout", "the first"))
+    crew.stop(TransportError("timeout", "the second"))
+    crew.stop()
+    assert str(crew.failure) == "the first"
+    assert list(people) == []
 
 
 def test_accidents_are_as_frequent_as_asked():

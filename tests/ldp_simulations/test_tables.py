@@ -101,6 +101,8 @@ def test_a_split_gives_every_person_to_one_side_and_devices_are_of_different_peo
     assert training.labels.tolist() == [str(x) for x in training.frame["x"]]
     one, rest = people.split(0.0001, np.random.default_rng(1))
     assert (len(one), len(rest)) == (1, 9)
+    most, last = people.split(0.9999, np.random.default_rng(1))
+    assert (len(most), len(last)) == (9, 1)
     assert sorted(people.draw(10, np.random.default_rng(2)).frame["x"]) == list(range(10))
     assert len(people.draw(1000, np.random.default_rng(2))) == 1000
 

@@ -18,7 +18,7 @@ def served(tmp_path, forked_programs):
         yield made
 
 
-@pytest.mark.parametrize("devices", [10, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize("devices", [4, pytest.param(100, marks=pytest.mark.long)])
 def test_whoever_is_killed_at_a_random_instant_reports_once(devices, program, served, tmp_path):
     campaign = served.create(DRAFT)
     rng = random.Random("kills")

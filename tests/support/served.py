@@ -13,7 +13,7 @@ from typing import Any
 from daemon import Daemon
 
 SECONDS = 60
-WAY = "sent so that nobody saw both who and what"
+WAY = "it saw no answer, and the server no address"
 
 
 def shell(*words: object, given: str | None = None) -> str:

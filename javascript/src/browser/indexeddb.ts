@@ -11,7 +11,9 @@ const ROOM = 1 << 16; // bytes
 export function browserStorage(name = "ldp-bayes"): Storage {
   const mine = inTurn();
   const failed = (error: unknown): LdpError =>
-    new LdpError(/Quota/.test((error as Error)?.name) ? "storage-full" : "storage-unavailable", String(error));
+    new LdpError(/Quota/.test((error as Error)?.name) ? "storage-full" : "storage-unavailable", String(error), {
+      cause: error,
+    });
   /** What the platform gives; where site data is blocked it throws instead. */
   const tried = <T>(make: () => T): T => {
     try {

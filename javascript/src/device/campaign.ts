@@ -8,6 +8,7 @@ import type { Campaign, CampaignDocument, LabelOf, RecordOf } from "../document/
 import { opensAt } from "../document/windows.js";
 import { ensure, LdpError } from "../errors.js";
 import { within } from "../exact/rationals.js";
+import { codeOf } from "../log.js";
 import { drawWindow, perturb } from "../perturb.js";
 import type { Preview } from "../preview.js";
 import { uploadLength } from "../wire.js";
@@ -108,7 +109,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
    * opens), or it cannot be told, or not be kept, at the moment: call it again at the next start.
    */
   nextStep(waiting: Waiting = {}): Promise<NextStep> {
-    return this.stepAfter(async () => {}, waiting);
+    return this.stepAfter("next-step", async () => {}, waiting);
   }
 
   /**
@@ -116,28 +117,48 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
    * the answer could not be kept, the reason says why, and the person is asked again.
    */
   decide(agreed: boolean, waiting: Waiting = {}): Promise<NextStep> {
-    return this.stepAfter((until) => (agreed ? this.granted(until) : this.withdraw()), waiting);
+    return this.stepAfter("decide", (until) => (agreed ? this.granted(until) : this.withdraw()), waiting);
   }
 
-  private async stepAfter(first: (until: number) => Promise<unknown>, waiting: Waiting): Promise<NextStep> {
+  private async stepAfter(
+    name: string,
+    first: (until: number) => Promise<unknown>,
+    waiting: Waiting,
+  ): Promise<NextStep> {
+    const { tell } = this.install;
     try {
       const told = await inTime(waiting, async (until) => {
         await first(until);
         return this.told(until);
       });
       this.problem = null;
+      tell(name, this.id, told.reason ?? told.step);
       return told;
     } catch (error) {
       // Whatever it is, it must not stop the app at every start.
-      this.problem = error instanceof LdpError ? error.code : "unexpected";
+      this.problem = codeOf(error);
+      tell(name, this.id, this.problem, error);
       return { step: "nothing", reason: this.problem };
+    }
+  }
+
+  /** Tells the app's log how a call ends. */
+  private async telling<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const { tell } = this.install;
+    try {
+      const done = await work();
+      tell(name, this.id, null);
+      return done;
+    } catch (error) {
+      tell(name, this.id, codeOf(error), error);
+      throw error;
     }
   }
 
   private async told(until: number): Promise<NextStep> {
     const entry = await this.entry();
     if (entry?.receipt) return { step: "nothing", reason: "answered" };
-    if (entry && !given(entry)) return { step: "nothing", reason: "declined" };
+    if (entry ? !given(entry) : this.install.revoked.has(this.id)) return { step: "nothing", reason: "declined" };
     const reason = (await this.refusing(until))?.code ?? null;
     if (reason && !AGREEABLE.includes(reason)) return { step: "nothing", reason };
     await this.install.storage.check?.();
@@ -196,7 +217,11 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
    * once the person has agreed. Nothing says which one is known here: the server chooses a model's bytes, and what comes back
    * of them would be a name.
    */
-  async classifier(waiting: Waiting = {}): Promise<Classifier> {
+  classifier(waiting: Waiting = {}): Promise<Classifier> {
+    return this.telling("classifier", () => this.known(waiting));
+  }
+
+  private async known(waiting: Waiting): Promise<Classifier> {
     const { storage, policy } = this.install;
     const stored = this.model ?? (await storage.read(this.modelKey).catch(() => null));
     if (stored !== null) {
@@ -237,7 +262,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
 
   /** The person has agreed to this campaign, and to sending the answer to this address. Throws what `refusal` returns. */
   grant(waiting: Waiting = {}): Promise<void> {
-    return inTime(waiting, (until) => this.granted(until));
+    return this.telling("grant", () => inTime(waiting, (until) => this.granted(until)));
   }
 
   private async granted(until: number): Promise<void> {
@@ -255,6 +280,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
       const consent = this.consent(now(), title, purpose ?? "", epsilon);
       campaigns[this.id] = { ...NOTHING, ...entry, consent: { ...consent, ...(gateway && { gateway: gateway.key }) } };
     });
+    this.install.revoked.delete(this.id);
   }
 
   /**
@@ -267,7 +293,11 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
    * and nothing was stored then: `not-fetched`, `consent-missing`, `no-issuer`, `no-signatures` without WebCrypto;
    * `wrong-token` where the answer is no signature by the key in the campaign's document.
    */
-  async obtainToken(issue: (request: Uint8Array) => Promise<Uint8Array | ArrayBuffer>): Promise<void> {
+  obtainToken(issue: (request: Uint8Array) => Promise<Uint8Array | ArrayBuffer>): Promise<void> {
+    return this.telling("obtain-token", () => this.obtained(issue));
+  }
+
+  private async obtained(issue: (request: Uint8Array) => Promise<Uint8Array | ArrayBuffer>): Promise<void> {
     const campaign = await this.needed();
     const { secret, campaigns } = await stateOf(this.install);
     ensure(given(campaigns[this.id]), "consent-missing");
@@ -293,17 +323,24 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
 
   /**
    * The person no longer agrees, or never did: what is unsent is deleted. Where nothing had begun to leave, its loss is
-   * given back and the person may agree again. What has begun is waited for, a little.
+   * given back and the person may agree again. What has begun is waited for, a little. Where it could not be stored it throws, and holds
+   * in this process even then; withdraw again.
    */
-  async withdraw(): Promise<Withdrawal> {
+  withdraw(): Promise<Withdrawal> {
+    return this.telling("withdraw", () => this.withdrawn());
+  }
+
+  private async withdrawn(): Promise<Withdrawal> {
     const { install } = this;
     let deleted = 0;
     let refunded = 0;
     let begun = false;
+    const now = install.now();
+    install.revoked.set(this.id, now);
     await changeState(install, ({ campaigns }) => {
       const entry = (campaigns[this.id] ??= { ...NOTHING, consent: this.consent(null) });
       const { receipt, consent } = entry;
-      consent.withdrawnAt = install.now();
+      consent.withdrawnAt = now;
       deleted = queued(entry).length;
       entry.reports = entry.reports.filter(({ at }) => at !== null);
       if (!receipt || !deleted) return;
@@ -314,13 +351,15 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
         entry.receipt = undefined;
       }
     });
+    install.revoked.delete(this.id);
     await landed(install);
     const arrived = begun && (await this.receipt())?.fate === ARRIVED;
     return { deleted, onItsWay: begun && !arrived ? deleted : 0, refunded };
   }
 
+  /** Whether the person agrees as things stand; false where the storage cannot tell. */
   async consented(): Promise<boolean> {
-    return given(await this.entry());
+    return (await this.status()).consent === true;
   }
 
   /**
@@ -330,7 +369,11 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
    * `consent-missing`, `not-fetched`, `token-missing`, `undeclared-label`, `not-a-record`, what `refusal` returns, and what
    * the storage throws.
    */
-  async contribute(record: RecordOf<D>, label: LabelOf<D>): Promise<Receipt> {
+  contribute(record: RecordOf<D>, label: LabelOf<D>): Promise<Receipt> {
+    return this.telling("contribute", () => this.contributed(record, label));
+  }
+
+  private async contributed(record: RecordOf<D>, label: LabelOf<D>): Promise<Receipt> {
     const { install } = this;
     const known = this.answered(await stateOf(install));
     if (known) return known;
@@ -379,8 +422,13 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     return (await this.entry())?.receipt ?? null;
   }
 
+  /** What happened so far. Never throws: a storage that fails is the `problem`. */
   async status(): Promise<Status> {
-    const entry = await this.entry();
+    let failure: string | null = null;
+    const entry = await this.entry().catch((error) => {
+      failure = codeOf(error);
+      return undefined;
+    });
     const { receipt, reports, retries, due, problem } = entry ?? NOTHING;
     const waiting = entry ? queued(entry).length : 0;
     const dropped: Record<string, number> = {};
@@ -397,7 +445,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
       retries,
       dropped,
       nextTry: waiting ? due : null,
-      problem: problem ?? this.problem,
+      problem: failure ?? problem ?? this.problem,
     };
   }
 

@@ -1,5 +1,6 @@
 import type { CampaignDocument } from "../document/types.js";
 import { ensure } from "../errors.js";
+import { codeOf, telling, told, type Log } from "../log.js";
 import { DeviceCampaign } from "./campaign.js";
 import { changeState, checkCap, keyOf, landed, stateOf, step, type Install } from "./install.js";
 import { ledgerOf, sentReports, type Ledger, type SentReport } from "./ledger.js";
@@ -26,6 +27,8 @@ export interface DeviceOptions {
    * `@hpke/core`; it sees who sends and nothing of what. Without one such a campaign is refused.
    */
   readonly relay?: string | undefined;
+  /** Called with each step and each failure with its cause, such as `toConsole`; it is told nothing of a person. */
+  readonly log?: Log;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
   readonly policy?: Partial<Policy>;
@@ -37,18 +40,25 @@ export class Device {
   private stop: AbortController | undefined;
 
   /** Throws LdpError `bad-cap`, `bad-identity` or `bad-relay`. */
-  constructor(storage: Storage, { maxTotalEpsilon, identity, fetch, relay, now = Date.now, policy }: DeviceOptions) {
+  constructor(
+    storage: Storage,
+    { maxTotalEpsilon, identity, fetch, relay, log, now = Date.now, policy }: DeviceOptions,
+  ) {
     const account = identity instanceof Uint8Array ? identity : undefined;
     ensure(account ? account.length >= LEAST_IDENTITY : identity === "per installation", "bad-identity");
+    const tell = telling(log, now);
+    const plain: Fetch = fetch ?? ((url, init) => globalThis.fetch(url, init));
     this.install = {
       storage,
       maxTotalEpsilon: checkCap(maxTotalEpsilon),
       identity: account,
-      fetch: fetch ?? ((url, init) => globalThis.fetch(url, init)),
+      fetch: log ? told(plain, tell) : plain,
       relay: relay === undefined ? relay : checkRelay(relay),
       now,
       policy: { ...POLICY, ...policy },
       key: keyOf(account),
+      tell,
+      revoked: new Map(),
     };
   }
 
@@ -66,7 +76,7 @@ export class Device {
     return new DeviceCampaign<D>(this.install, checkUrl(url), id, checkCap(maxEpsilon), publisher);
   }
 
-  /** What was spent in all campaigns; its text is for the person. */
+  /** What was spent in all campaigns; its text is for the person. Throws what the storage throws, as `sent` does. */
   async ledger(): Promise<Ledger> {
     return ledgerOf(this.install);
   }
@@ -116,7 +126,8 @@ export class Device {
         if (Date.now() + wait > until) return false;
         await pause(wait);
       }
-    } catch {
+    } catch (error) {
+      this.install.tell("delivery", "", codeOf(error), error);
       return false;
     }
   }
@@ -133,8 +144,9 @@ export class Device {
         let wait: number | undefined;
         try {
           while (!signal.aborted && (wait = await step(this.install, firstDelay)) === 0) continue;
-        } catch {
+        } catch (error) {
           // A storage that fails is left alone for a while.
+          this.install.tell("delivery", "", codeOf(error), error);
         }
         if (signal.aborted) return;
         timer = setTimeout(look, Math.min(wait ?? Infinity, IDLE_CHECK));

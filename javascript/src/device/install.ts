@@ -3,6 +3,7 @@ import { hex, unhex, utf8 } from "../bytes.js";
 import { ensure, type LdpError } from "../errors.js";
 import { randomBytes } from "../exact/coins.js";
 import { hmac } from "../exact/sha256.js";
+import type { Tell } from "../log.js";
 import { encodeUpload } from "../wire.js";
 import { unsealable } from "./later.js";
 import { failed, hasExpired, judge } from "./machine.js";
@@ -21,13 +22,27 @@ export interface Install {
   readonly now: () => number;
   readonly policy: Policy;
   readonly key: string;
+  readonly tell: Tell;
+  /** Withdrawals that could not be stored, by campaign and moment: they hold in this process until a later consent. */
+  readonly revoked: Map<string, number>;
   wake?: (() => void) | undefined;
 }
 
 export const keyOf = (identity: Uint8Array | undefined): string =>
   identity ? `account ${hex(hmac(identity, utf8("storage"))).slice(0, 32)}` : "device";
 
-export const stateOf = async ({ storage, key }: Install): Promise<State> => unpack(await storage.read(key));
+/** The state of a text, as far as this process knows. */
+function known({ revoked }: Install, text: string | null): State {
+  const state = unpack(text);
+  for (const [id, at] of revoked) {
+    const consent = state.campaigns[id]?.consent;
+    if (consent && !(consent.grantedAt! > at)) consent.withdrawnAt ??= at;
+  }
+  return state;
+}
+
+export const stateOf = async (install: Install): Promise<State> =>
+  known(install, await install.storage.read(install.key));
 
 /** Whether somebody has decided anything yet. */
 export const exists = async ({ storage, key }: Install): Promise<boolean> => (await storage.read(key)) !== null;
@@ -38,7 +53,7 @@ export async function changeState(install: Install, change: (state: State) => vo
   if (!makes && !(await exists(install))) return;
   await storage.change(key, (before) => {
     if (before === null && !makes) return null;
-    const state = unpack(before);
+    const state = known(install, before);
     // An account's secret is the same on all of its devices.
     state.secret ||= hex(identity ? hmac(identity, utf8("secret")) : randomBytes(32));
     change(state);

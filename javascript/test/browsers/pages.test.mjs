@@ -62,6 +62,28 @@ test("two tabs at once answer once", { skip }, async (t) => {
   assert.equal(here.counted(), 1);
 });
 
+test("the element for debug builds shows step, queue, last answer and ledger in a real page", { skip }, async (t) => {
+  const here = await site(t);
+  const page = await open(t, here);
+  await answer(page, here, "old");
+  const text = await page.evaluate(
+    async ([url, id]) => {
+      const { defineDebug } = await import("/dist/ldp-bayes-client.debug.min.js");
+      defineDebug();
+      const element = Object.assign(document.createElement("ldp-bayes-debug"), make(url, id));
+      document.body.append(element);
+      await element.refresh();
+      return element.innerText;
+    },
+    [here.url, here.campaign],
+  );
+  assert.match(text, /nothing, because answered/);
+  assert.match(text, /0 wait, 1 arrived/);
+  assert.match(text, /with probability 0\.\d\d\); sent at .*reply: arrived/);
+  assert.match(text, /contributed to 1 campaign/);
+  assert.deepEqual(await page.evaluate("window.violations"), []);
+});
+
 test("who clears the storage is a new device, and the ledger had said so", { skip }, async (t) => {
   const here = await site(t);
   const page = await open(t, here);

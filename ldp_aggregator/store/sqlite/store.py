@@ -71,10 +71,8 @@ class SqliteStore(Store):
         finish(self._writes.moment())  # A jump is noticed while nobody uploads, too.
 
     def _write_a_page(self) -> None:
-        """An empty transaction would succeed on a full disk: a page is written and committed, with nothing changed."""
         with transaction(self._writes.raw) as raw:
-            version = raw.execute("PRAGMA user_version").fetchone()[0]
-            raw.execute(f"PRAGMA user_version = {version}")
+            database.write_a_page(raw)
 
     @property
     def tidying(self) -> bool:
@@ -129,9 +127,11 @@ class SqliteStore(Store):
         self._tidier.step(self._writes.raw)
         begun = False
         try:
-            with transaction(self._writes.raw):
-                begun = True
+            with transaction(self._writes.raw) as raw:
+                begun, changes = True, raw.total_changes
                 answers = finish(self._count_batches(batches))
+                if raw.total_changes == changes:  # What is known already takes as long to acknowledge as what is new.
+                    database.write_a_page(raw)
         except BaseException as error:
             self._ids.forget()
             if not (begun and len(batches) == 1 and isinstance(error, StoreError)):

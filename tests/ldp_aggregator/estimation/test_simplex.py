@@ -47,6 +47,21 @@ def test_without_noise_the_moments_stay_and_more_noise_draws_closer_to_those_of_
     assert distances[-1] == 0
 
 
+def test_the_variances_of_moments_are_those_of_their_quotients_to_the_first_order():
+    """In t: of the mean .0001 / .5^2, of the second moment .0001 / (4 x .5^2), and of the variance that, and four times
+    the mean's square times the mean's.
+    """
+    moments, _ = moments_at(1e-4)
+    assert moments.mean_variance == pytest.approx([1.0, 1.0], rel=1e-3)
+    assert moments.variance_variance == pytest.approx([1025, 1025], rel=1e-3)
+    assert not moments.insufficient.any()
+
+
+def test_counts_of_nothing_and_less_become_one_count_each():
+    assert floor(np.array([0.0, 0.5, -0.1]), 10) == pytest.approx([1 / 7, 5 / 7, 1 / 7])
+    assert floor(np.array([0.2, 0.3]), 0) == pytest.approx([0.5, 0.5])
+
+
 def test_a_model_of_few_reports_gains_and_one_of_many_does_not_lose(make_campaign, gaussian_population):
     campaign = make_campaign(ASKED, continuous="laplace")
     frame, labels = gaussian_population(100_000, 2)

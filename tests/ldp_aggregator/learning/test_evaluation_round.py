@@ -5,6 +5,7 @@ Answers are drawn from the exact law of the counts. Seeds are fixed: nothing her
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from evaluated import FEATURES, U, V, draft, evaluation, model
 from voters import people
 
 from ldp_aggregator import Tally, train
+from ldp_aggregator.counting.tally import Arrivals
 from ldp_aggregator.learning.evaluation_round import (
     _mean_with,
     _Table,
@@ -218,6 +220,56 @@ def test_rounds_of_one_study_share_a_loss_and_those_of_two_add_up(learned, study
     before, own = trained.training["published"]["epsilon"], published_by([(asked, tally)]).epsilon
     assert training["published"]["epsilon"] == pytest.approx(max(before, own) if study == "s" else before + own)
     assert training["studies"] == ({"study s": 1.0} if study == "s" else {"study s": 1.0, "study another": 1.0})
+
+
+@pytest.mark.parametrize(("epsilon", "study", "told"), [(0.5, "s", 1.0), (2.0, "s", 2.0), (0.5, "another", 1.5)])
+def test_what_training_cost_is_not_forgotten_where_the_evaluation_costs_less(learned, epsilon, study, told):
+    campaign, trained = learned
+    asked = Campaign.compile({**evaluation_draft([campaign], trained), "study": study, "privacy": {"epsilon": epsilon}})
+    published = evaluated_model(asked, answers(asked, told_nothing(asked.evaluation), 1_000, 1))
+    assert published.guarantee_.epsilon == told
+    assert sum(published.model_.training["studies"].values()) == told
+    assert published.model_.training["guarantee"]["epsilon"] == told
+
+
+def test_of_a_model_of_two_studies_an_evaluation_in_one_of_them_adds_to_what_the_other_lost(learned):
+    """A device may have been in both of training, and is in one of the rounds of the first."""
+    campaign, trained = learned
+    stated = {"study s": 1.0, "study t": 3.0}
+    training = {**trained.training, "studies": stated}
+    asked = Campaign.compile(evaluation_draft([campaign], replace(trained, training=training)))
+    tally = answers(asked, told_nothing(asked.evaluation), 10_000, 1)
+    published = evaluated_model(asked, tally)
+    assert published.guarantee_.epsilon == 4.0
+    assert published.model_.training["studies"] == stated
+    before, own = training["published"], published_by([(asked, tally)])
+    told = published.model_.training["published"]
+    assert told["epsilon"] == pytest.approx(before["epsilon"] + own.epsilon, rel=1e-12)
+    assert told["delta"] == pytest.approx(before["delta"] + own.delta, rel=1e-12)
+
+
+def test_what_is_in_the_sums_twice_and_what_relays_say_is_told_of_training_and_evaluation(learned):
+    campaign, trained = learned
+    first = {"campaign": "first", "why_not": None}
+    training = {**trained.training, "relayed": [first], "counted_twice": {"known": 3, "at_most": 5}}
+    asked = Campaign.compile(evaluation_draft([campaign], replace(trained, training=training)))
+    tally = answers(asked, told_nothing(asked.evaluation), 1_000, 1)
+    told = evaluated_model(asked, tally, Arrivals(1000, 0, None, overlap=2, unchecked=4)).model_.training
+    assert told["counted_twice"] == {"known": 5, "at_most": 11}
+    assert [one["campaign"] for one in told["relayed"]] == ["first", asked.id]
+
+
+@pytest.mark.parametrize(("devices", "is_told"), [(99, False), (100, True)])
+def test_a_hundred_answers_tell_something_and_one_less_nothing(devices, is_told):
+    campaign = evaluation(evaluation={"model": model(), "weights": [1, 0]})
+    told = evaluate(campaign, answers(campaign, told_nothing(campaign.evaluation), devices, 1))
+    assert (told.accuracy.value is not None) is is_told
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_round_about_a_model_of_several_campaigns_asks_at_the_largest_of_their_epsilons(order):
+    campaigns = [Campaign.compile(draft(privacy={"epsilon": epsilon})) for epsilon in (1.0, 3.0)][::order]
+    assert evaluation_draft(campaigns, Model.from_json(json.dumps(model(U, V))))["privacy"] == {"epsilon": 3.0}
 
 
 def test_of_the_area_what_the_noise_of_two_cells_has_in_common_is_taken_off():

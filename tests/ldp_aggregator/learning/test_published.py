@@ -2,6 +2,7 @@
 
 import math
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,14 @@ from evaluated import U, V, evaluation, model
 
 from ldp_aggregator.counting.tally import Arrivals, Tally, devices_counted
 from ldp_aggregator.learning.published import (
+    local_guarantee,
     published_by,
     published_guarantee,
     published_together,
     relay_guarantee,
     relayed,
+    studies_of,
+    sum_up,
 )
 from ldp_protocols import Campaign
 
@@ -79,6 +83,41 @@ def test_campaigns_of_one_study_do_not_add_up_and_others_do():
     assert 2 * alone < both.epsilon < 2.2 * alone
     assert both.delta == pytest.approx(1e-9)
     assert both.reports == 20_000
+
+
+def test_what_is_told_of_several_losses_is_the_least_double_that_is_not_below_their_sum():
+    rng = np.random.default_rng(1)
+    for losses in [[0.1, 0.2, 0.3], [0.1] * 10, [1e-17, 1.0], [1e16, 1.0], *rng.uniform(0, 3, (200, 3)).tolist()]:
+        exact = sum(map(Fraction, losses))
+        told = local_guarantee(dict(enumerate(losses))).epsilon
+        assert Fraction(math.nextafter(told, 0)) < exact <= Fraction(told)
+    assert local_guarantee({"study s": 0.1}).epsilon == 0.1
+    assert sum_up([]) == 0
+    assert sum_up([1.0, math.inf]) == math.inf
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_one_study_the_most_that_any_of_its_campaigns_costs_is_told_in_whatever_order_they_are_named(order):
+    losses = [
+        compiled(epsilon, study=study, title=str(epsilon)) for epsilon, study in ((3.0, "s"), (1.0, "s"), (2.0, "t"))
+    ]
+    assert studies_of(losses[::order]) == {"study s": 3.0, "study t": 2.0}
+    alone = [published_guarantee(one, 1000, 5e-10) for one in losses]
+    together = published_together([(one, 1000) for one in losses[::order]])
+    assert alone[0].epsilon > alone[1].epsilon
+    assert together.epsilon == pytest.approx(alone[0].epsilon + alone[2].epsilon, rel=1e-12)
+    assert together.delta == pytest.approx(1e-9)
+    hidden = [(losses[0], 2), (losses[1], 1000)]  # Two devices hide nothing: the study costs what it does locally.
+    assert published_together(hidden[::order]).epsilon == pytest.approx(losses[0].realised_epsilon, rel=1e-12)
+    assert published_together(hidden[::order]).delta == pytest.approx(1e-9)
+
+
+@pytest.mark.parametrize(("twice", "crowd"), [(0, 10), (9, 1), (10, 0), (11, 0), (500, 0)])
+def test_behind_a_relay_more_that_was_counted_twice_than_a_batch_holds_leaves_nobody_to_hide_among(twice, crowd):
+    campaign = compiled()
+    found = relayed(campaign, Arrivals(reports=3000, vouched=3000, least_batch=10, unchecked=twice)).guarantee
+    assert found.reports == crowd
+    assert (found.epsilon, found.delta) == (campaign.realised_epsilon, 0.0) or crowd == 10
 
 
 WINDOWS = {"from": "2026-01-01T00:00:00Z", "length": "P1D", "count": 3}

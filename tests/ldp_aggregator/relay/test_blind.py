@@ -1,5 +1,6 @@
 """Sealed uploads in a relay: mixed by count and length, unread, in an order by lot, kept until the gateway has them."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -10,6 +11,7 @@ import pytest
 from holding import Failing
 
 from ldp_aggregator.relay import BATCH_HEADER, RELAY_POLICY, Mixing, Relay
+from ldp_aggregator.relay.blind import Arrival, Arrivals
 from ldp_client import MemoryStorage, StorageError
 from ldp_client.network.sealed import SealedAggregator
 from ldp_client.network.transport import PROBLEM_TYPE, Response
@@ -262,3 +264,14 @@ def test_the_door_answers_202_once_it_is_kept_and_nothing_else(gateway, relay):
     assert ask(gateway, body, **{"Content-Type": "application/octet-stream"})[0] == 415
     # Refused before any of it is read: nothing of it is sent, or the client could meet a closed connection.
     assert ask(gateway, b"", **{"Content-Length": str((1 << 20) + 1)})[0] == 413
+
+
+@pytest.mark.parametrize("ends", [MemoryError, KeyboardInterrupt, lambda: StorageError("storage-full")])
+def test_whatever_ends_the_keeping_of_a_group_nobody_of_it_is_told_that_it_was_kept(ends):
+    def keep(group):
+        raise ends()
+
+    group = [Arrival(Report(0, bytes([number]) * 16, b"")) for number in range(2)]
+    with contextlib.suppress(MemoryError, KeyboardInterrupt):
+        Arrivals(keep)._settle(group)
+    assert all(arrival.is_settled and isinstance(arrival.refused, StorageError) for arrival in group)

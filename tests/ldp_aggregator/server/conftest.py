@@ -124,7 +124,7 @@ class Server:
 
     async def upload(self, campaign: Campaign, reports: Any, **headers: str) -> tuple[int, dict[str, Any]]:
         """Status and JSON of an upload of reports, or of bytes; as a relay where it is more than a device has."""
-        if not isinstance(reports, bytes) and len(reports) > len(campaign.groups):
+        if not isinstance(reports, bytes) and len(reports) > len(campaign.pools):
             headers = self.bearer("relay") | headers
         body = reports if isinstance(reports, bytes) else encode_upload(reports_of(campaign, reports), campaign)
         url = f"{self.public}/v1/campaigns/{campaign.id}/reports"

@@ -1,5 +1,6 @@
 """Tokens and what they open: by time, campaign and listener; uploads that need one; the trace of every act."""
 
+import asyncio
 import json
 import logging
 from dataclasses import replace
@@ -133,6 +134,62 @@ async def test_what_a_campaign_asks_of_uploads_is_read_again_in_time_and_not_for
     now[0] += KEPT_SECONDS
     assert await access.uploads_need(campaign.id) == "relay"
     assert terms.call_count == 2
+
+
+async def test_who_asks_while_it_is_read_waits_for_the_answer_and_is_let_in_by_none_that_is_missing(server):
+    campaign, now, failing = await publish(server.store, uploads_need="device"), [0.0], [False]
+    read, gate = server.store.terms, asyncio.Event()
+
+    async def terms(campaign_id):
+        await gate.wait()
+        if failing[0]:
+            raise StoreError("busy")
+        return await read(campaign_id)
+
+    server.store.terms = terms
+    access = UploadAccess(server.store, None, lambda: now[0])
+    asking = [asyncio.create_task(access.uploads_need(campaign.id)) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert not access.is_known_open(campaign.id)
+    assert not any(one.done() for one in asking)
+    gate.set()
+    assert await asyncio.gather(*asking) == ["device"] * 3
+    await server.store.set_uploads_need(campaign.id, None)
+    now[0] += KEPT_SECONDS
+    assert await access.uploads_need(campaign.id) is None
+    await server.store.set_uploads_need(campaign.id, "relay")
+    now[0], failing[0] = now[0] + KEPT_SECONDS, True
+    for _ in range(2):
+        with pytest.raises(StoreError, match="busy"):
+            await access.uploads_need(campaign.id)
+        assert not access.is_known_open(campaign.id), "what was kept too long opens nothing where it cannot be read"
+    failing[0] = False
+    assert await access.uploads_need(campaign.id) == "relay"
+
+
+@pytest.mark.parametrize("everywhere", [None, "relay"])
+async def test_the_servers_demand_is_for_campaigns_that_ask_for_no_token_themselves(server, everywhere):
+    asked = [(await publish(server.store, uploads_need=need, title=str(need))).id for need in (None, "device", "relay")]
+    access = UploadAccess(server.store, everywhere)
+    assert [await access.uploads_need(one) for one in asked] == [everywhere, "device", "relay"]
+    assert [access.is_known_open(one) for one in asked] == [everywhere is None, False, False]
+
+
+async def test_a_token_that_makes_nobody_a_relay_is_told_to_who_sends_too_much_and_hinders_no_single_answer(server):
+    campaign = await server.publish()
+    refusals = {"Bearer ldp_wrong": (401, "wrong-token"), server.bearer("node")["Authorization"]: (403, "wrong-scope")}
+    for number, (shown, refused) in enumerate(refusals.items()):
+        assert await server.refused(campaign, [10, 11], Authorization=shown) == refused
+        assert await server.refused(campaign, bytes(9000), Authorization=shown) == refused
+        assert (await server.upload(campaign, [number], Authorization=shown))[0] == 200
+    assert (await server.store.state(campaign.id)).reports == 2
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
+async def test_the_scheme_of_a_token_has_no_case_and_another_scheme_opens_nothing(server, scheme):
+    for shown, status in ((scheme, 200), (f"x{scheme}", 401), ("Basic", 401)):
+        headers = {"Authorization": f"{shown} {server.tokens['admin']}"}
+        assert (await server.ask("GET", "/admin/v1/campaigns", headers=headers)).status == status
 
 
 async def test_every_operation_that_changes_something_leaves_an_entry(server, campaigns):

@@ -8,6 +8,7 @@ import pytest
 from cells import cell_report
 
 from ldp_aggregator.learning.published import relay_guarantee
+from ldp_aggregator.server.intake import vouched_batch
 
 
 @pytest.fixture
@@ -91,3 +92,17 @@ async def test_without_a_relays_token_the_header_is_nobodys_word_and_with_anothe
     assert (await told())["why_not"] == "none of 1 reports came in a batch that a relay vouched for"
     assert (await server.upload(campaign, [2], **server.bearer("relay")))[0] == 200, "a relay may vouch for nothing"
     assert (await told())["guarantee"] is None
+
+
+@pytest.mark.parametrize("batch", [1, 2**53])
+def test_the_least_and_the_largest_batch_are_numbers_as_any_other(batch):
+    assert vouched_batch({"LDP-Relay-Batch": str(batch)}) == batch
+    assert vouched_batch({}) is None
+
+
+async def test_a_devices_token_vouches_for_no_batch_also_where_it_opens_the_campaign(server, vouch):
+    campaign = await server.publish(1024, uploads_need="device")
+    assert await vouch(campaign, [1], 5, server.bearer("device")) == (403, "wrong-scope")
+    assert await vouch(campaign, [1], 5) == (200, None)
+    arrivals = (await server.store.state(campaign.id)).arrivals
+    assert (arrivals.reports, arrivals.vouched, arrivals.least_batch) == (1, 1, 1)

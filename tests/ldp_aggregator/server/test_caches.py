@@ -111,6 +111,36 @@ async def test_a_campaign_that_is_not_there_is_asked_for_again():
         await cache.document("../../etc/passwd")
 
 
+async def test_a_store_that_could_not_say_how_a_campaign_stands_is_asked_again_at_once():
+    campaign = cell_campaign()
+    store = CountedDocuments([campaign])
+    store.standing = AsyncMock(side_effect=[StoreError("busy"), Standing("open"), Standing("closed")])
+    cache = CampaignCache(store)
+    with pytest.raises(StoreError, match="busy"):
+        await cache.standing(campaign.id)
+    assert [await cache.standing(campaign.id) for _ in range(3)] == [b'{"state": "open"}'] * 3
+    assert store.standing.call_count == 2
+
+
+async def test_what_another_instance_deleted_is_served_no_more_and_where_nobody_can_say_what_is_kept_is(monkeypatch):
+    monkeypatch.setattr(caches, "KEPT_SECONDS", 0.0)
+    campaign, other = cell_campaign(), cell_campaign(title="Other")
+    store = CountedDocuments([campaign, other])
+    cache = CampaignCache(store)
+    for one in (campaign, other):
+        assert (await cache.get(one.id)).id == one.id
+    store.standing = AsyncMock(side_effect=StoreError("busy"))
+    assert await cache.document(campaign.id) == campaign.document
+    assert cache.known(campaign.id) is not None
+    del store.documents[campaign.id]
+    store.standing = AsyncMock(side_effect=lambda one: Standing("open" if one in store.documents else "deleted"))
+    for ask in (cache.document, cache.get):
+        with pytest.raises(StoreError, match="no campaign has the id"):
+            await ask(campaign.id)
+    assert cache.known(campaign.id) is None
+    assert cache.known(other.id) is await cache.get(other.id)
+
+
 async def test_who_asks_for_no_campaign_and_hangs_up_leaves_nothing_in_the_log():
     told = []
     asyncio.get_running_loop().set_exception_handler(lambda _, what: told.append(what))

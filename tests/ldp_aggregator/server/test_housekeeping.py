@@ -10,14 +10,16 @@ from cells import cell_campaign, publish, submission
 from ldp_aggregator.archive.locations import open_place
 from ldp_aggregator.archive.recount import recount
 from ldp_aggregator.archive.writer import Archive
+from ldp_aggregator.server import housekeeping
 from ldp_aggregator.server.gateway import GatewayKeys
-from ldp_aggregator.server.housekeeping import close_once, delete_once, keep, missing_keys, observed
+from ldp_aggregator.server.housekeeping import close_due, close_once, delete_once, keep, missing_keys, observed
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.service.archives import counts_of
 from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.signing import gateway_of, public_key, sign_directory
 from ldp_aggregator.store import SqliteStore, StoreError
+from ldp_aggregator.store.clocks import Moment
 from ldp_aggregator.store.contract import unknown_campaign
 from ldp_protocols import LdpError
 
@@ -86,6 +88,39 @@ async def test_a_campaign_that_cannot_be_closed_or_deleted_is_logged_and_keeps_n
         ("campaign not closed", unclosed, "ValueError"),
         ("campaign not deleted", undeleted, "StoreError store-unavailable"),
     }
+
+
+async def test_a_clock_that_jumped_closes_nothing_and_tells_of_nothing_that_it_closed(store, clock):
+    over, closed = await publish(store, title="over", closes=clock.after(60)), await publish(store, title="closed")
+    await store.close_campaign(closed.id)
+    for moved in (-DAY, 400 * DAY):
+        jumped = Moment(clock() + timedelta(seconds=moved), clock(), settled=False)
+        assert (await close_due(store, jumped)).ids == ()
+    assert (await store.state(over.id)).over_since is None
+
+
+@pytest.mark.parametrize("error", [OSError(5, "x"), ValueError("x"), StoreError("x")], ids=["disk", "value", "store"])
+async def test_what_cannot_be_looked_at_ends_no_housekeeping_and_who_says_that_it_is_due_says_so_once(
+    store, tmp_path, monkeypatch, error
+):
+    rounds = asyncio.Queue()
+    failing = iter([error])
+
+    async def look(*_):
+        rounds.put_nowait(None)
+        for failure in failing:
+            raise failure
+        return {}
+
+    monkeypatch.setattr(housekeeping, "observed", look)
+    due = asyncio.Event()
+    keeping = asyncio.create_task(keep(store, Metrics(), settings=Settings(data=tmp_path), due=due))
+    for number in (1, 2, 3):
+        await asyncio.wait_for(rounds.get(), 20)
+        await asyncio.sleep(0.03)
+        assert (rounds.empty(), keeping.done()) == (True, False), number
+        due.set()
+    keeping.cancel()
 
 
 async def test_room_files_backups_and_ends_are_observed(tmp_path, certificate):

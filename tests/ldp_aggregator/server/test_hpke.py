@@ -1,5 +1,7 @@
 """HPKE against the vectors of RFC 9180, and against another implementation."""
 
+import hmac
+
 import pytest
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -102,6 +104,18 @@ def test_what_another_implementation_seals_opens_here_and_exports_the_same(aead,
             secrets.open(wrong)
     with pytest.raises(InvalidTag):
         receive(private, public_key(private), enc, aead, INFO + b"x").open(sealed)
+
+
+@pytest.mark.parametrize(("aead", "size"), [(1, 16), (3, 32)])
+def test_an_answer_is_sealed_as_rfc_9458_4_4_has_it_with_either_cipher(aead, size):
+    """With a secret and a nonce as long as the cipher's key."""
+    private, of = X25519PrivateKey.generate(), peer(aead)
+    enc, sender = of.create_sender_context(of.kem.deserialize_public_key(public_key(private)), INFO)
+    nonce = bytes(range(size))
+    extracted = hmac.digest(enc + nonce, sender.export(b"message/bhttp response", size), "sha256")
+    key, iv = (hmac.digest(extracted, name + b"\1", "sha256") for name in (b"key", b"nonce"))
+    answer = receive(private, public_key(private), enc, aead, INFO).answering(nonce).seal(MESSAGE)
+    assert CIPHERS[aead](key[:size]).decrypt(iv[:12], answer, None) == MESSAGE
 
 
 # RFC 7748, section 6.1: every secret made with one of these points is zero, whoever else has a key.

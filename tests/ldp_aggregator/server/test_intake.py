@@ -46,6 +46,13 @@ def test_an_operator_can_only_lower_what_a_device_may_send():
     assert (most.reports, most.bytes) == (2, 1024)
 
 
+@pytest.mark.parametrize("headers", [{}, ELSEWHERE], ids=["short", "aiohttp"])
+async def test_a_body_of_the_greatest_length_is_read_and_one_of_a_byte_more_is_not(server, headers):
+    campaign = await server.publish()
+    for length, refused in ((8192, (400, "malformed-upload")), (8193, (413, "body-too-large"))):
+        assert await server.refused(campaign, bytes(length), **headers) == refused
+
+
 def test_a_rate_lets_a_burst_pass_and_then_so_many_a_second():
     now = [0.0]
     admission = Admission(per_second=10, clock=lambda: now[0])

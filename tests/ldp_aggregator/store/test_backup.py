@@ -10,6 +10,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from cells import cell_campaign, count, publish, submission
+from issuing import issuer
 from postgres import bare
 from power_cuts import Disk, lay_out
 
@@ -333,6 +334,24 @@ async def test_sealed_campaigns_are_merged_on_the_operators_word_only_and_that_i
     assert (state.arrivals.overlap, state.arrivals.twice) == (0, 21)
 
 
+async def test_one_token_is_one_answer_in_a_sum_too(tmp_path, combine, shards):
+    """Five people show their tokens to both stores, which is five more answers than people; or nobody can tell."""
+    _, fill, read = shards
+    campaign = cell_campaign(issuer=issuer())
+    await fill("a", range(10), campaign=campaign)
+    await fill("b", [(number, 50 + number) for number in range(5)], campaign=campaign)
+    await fill("c", range(20, 30), campaign=campaign)
+    with pytest.raises(StoreError, match=r"5 of its answers are in both: .* count a person twice; .*fsck --archive"):
+        combine("a", "b", "sum")
+    assert list((tmp_path / "sum").iterdir()) == []
+    assert combine("a", "c", "both") == [Combined(campaign.id, 20)]
+    assert (await read("both", campaign))[0].n.tolist() == [20]
+    await fill("sealed", range(40, 45), campaign=campaign, close=True, seal=True)
+    for word in (False, True):
+        with pytest.raises(StoreError, match="sealed" if not word else "its ids are gone"):
+            combine("a", "sealed", "sum", assume_disjoint=word)
+
+
 async def test_how_reports_came_adds_up_when_stores_do(combine, shards):
     _, fill, read = shards
     for name, numbers, batch in (("a", range(10), 500), ("b", range(10, 20), 90), ("d", range(20, 25), None)):
@@ -385,3 +404,116 @@ async def test_a_sum_publishes_under_versions_that_neither_store_has_used(combin
             await store.publish_model(campaign.id, name)
     combine("a", "b", "c", now=datetime(1970, 1, 1, tzinfo=timezone.utc))
     assert (await (await opened("c")).publish_model(campaign.id, "sum")).version == 4
+
+
+async def test_a_sum_publishes_above_what_a_restored_store_may_have_published_before_it_was_lost(
+    tmp_path, combine, opened, original
+):
+    """Of what the lost store published nothing is known but that it was before the restore, 1,793,491,200."""
+    restore_store(tmp_path / "backup", tmp_path / "restored", now=NOW)
+    await opened("other")
+    epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    for pair, name in ((("restored", "other"), "first"), (("other", "restored"), "second")):
+        combine(*pair, name, now=epoch)
+        assert (await (await opened(name)).publish_model(original[0].id, "sum")).version == 1793491201
+
+
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+async def test_a_campaign_of_two_stores_is_as_old_as_in_either_ends_as_late_and_takes_as_many(
+    combine, opened, clock, order
+):
+    closed = {}
+    for name, most, days in (("a", 100, 1), ("b", 200, 4)):
+        store = await opened(name, clock=clock)
+        campaign = await publish(store, max_reports=most)
+        clock.step(86400 * days)
+        closed[name] = (await store.close_campaign(campaign.id)).life.closed
+    combine(*order, "c")
+    [state] = await (await opened("c", read_only=True)).campaigns()
+    assert (state.created, state.life.closed, state.max_reports) == (clock.now - timedelta(days=5), closed["b"], 200)
+    assert closed["b"] == clock.now
+    untouched = await publish(await opened("d", clock=clock))
+    combine("c", "d", "e")
+    state = await (await opened("e", read_only=True)).state(untouched.id)
+    assert (state.life.closed, state.max_reports) == (closed["b"], 200), "what is over in one is over in the sum"
+
+
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+async def test_what_either_store_deleted_comes_back_in_no_sum_and_what_the_other_still_has_stays(
+    combine, opened, order
+):
+    first, second = await opened("a"), await opened("b")
+    gone = await publish(first, title="gone")
+    both = await publish(first, title="deleted in one of them")
+    assert await publish(second, title="deleted in one of them") == both
+    await count(second, both, range(7))
+    for one in (gone, both):
+        await first.close_campaign(one.id)
+        await first.delete_campaign(one.id)
+    combine(*order, "c")
+    store = await opened("c")
+    with pytest.raises(StoreError, match="was deleted at"):
+        await store.create_campaign(gone)
+    assert (await store.state(both.id)).reports == 7
+    assert await store.check() == []
+    await store.close_campaign(both.id)
+    await store.delete_campaign(both.id)
+
+
+async def test_neither_a_restored_store_nor_a_sum_has_the_archive_of_the_one_that_it_comes_from(
+    tmp_path, combine, opened, original
+):
+    """What is archived there is the other's, and is not to be deleted with a campaign here."""
+    _, store = original
+    await store.note_archive("/archive/of/the/first")
+    copy_store(tmp_path / "data", tmp_path / "copy")
+    restore_store(tmp_path / "copy", tmp_path / "restored", now=NOW)
+    combine("data", "copy", "sum")
+    assert [await (await opened(name)).archived_at() for name in ("data", "restored", "sum")] == [
+        "/archive/of/the/first",
+        None,
+        None,
+    ]
+
+
+@pytest.mark.parametrize("made", ["campaign", "model", "token"])
+async def test_a_clock_before_anything_that_a_copy_has_restores_nothing(tmp_path, opened, clock, made):
+    store = await opened("data", clock=clock)
+    campaign = await publish(store)
+    begun = clock.now
+    clock.step(3600)
+    if made == "model":
+        await store.publish_model(campaign.id, "{}")
+    if made == "token":
+        await store.add_token(StoredToken("a", "admin", b"a" * 32, clock()))
+    copy_store(tmp_path / "data", tmp_path / "copy")
+    least = begun if made == "campaign" else clock.now
+    with pytest.raises(StoreError, match="set the clock"):
+        restore_store(tmp_path / "copy", tmp_path / "new", now=least - timedelta(seconds=1))
+    restore_store(tmp_path / "copy", tmp_path / "new", now=least)
+
+
+async def test_reports_whose_ids_were_lost_are_told_by_a_sum_and_by_what_is_made_of_it(
+    tmp_path, combine, opened, monkeypatch
+):
+    monkeypatch.setattr(run_files, "LEAST_RUN", 5)
+    campaign = cell_campaign()
+    for name, numbers in (("a", range(20)), ("b", range(20, 50))):
+        store = await opened(name)
+        await store.create_campaign(campaign)
+        for lost in (numbers[:10], numbers[10:]):
+            await count(store, campaign, lost)
+            while store.tidying or not list((tmp_path / name).rglob("*.run")):
+                await store.beat()
+            for run in (tmp_path / name).rglob("*.run"):
+                run.unlink()
+            await store.take_out_damaged()
+        assert (await store.state(campaign.id)).arrivals.unchecked == len(numbers)
+        assert await store.check() == []
+    combine("a", "b", "c")
+    copy_store(tmp_path / "c", tmp_path / "copy")
+    restore_store(tmp_path / "copy", tmp_path / "d")
+    for name in "cd":
+        store = await opened(name)
+        assert (await store.state(campaign.id)).arrivals == Arrivals(50, 0, None, 0, 50)
+        assert await store.check() == [], "so many ids are missing, and that is known"

@@ -4,17 +4,24 @@ import errno
 import sqlite3
 import ssl
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 
+import numpy as np
 import pytest
 from cells import cell_campaign, cell_report, submission
 
 from ldp_aggregator.counting.tally import Arrivals
-from ldp_aggregator.store import StoreError
-from ldp_aggregator.store.contract import kind_of
+from ldp_aggregator.store import Outcome, StoreError
+from ldp_aggregator.store.clocks import Moment
+from ldp_aggregator.store.contract import Life, Standing, kind_of
 from ldp_aggregator.store.decisions import (
+    CampaignRow,
     Settlement,
+    bar_of,
     gather,
     gather_by_campaign,
+    goes_by_time,
+    standing,
     vouched_part,
 )
 
@@ -122,3 +129,73 @@ def test_who_was_refused_is_nobodys_crowd():
     (upload,) = [replace(submission(campaign, [1, (2, 255), 3, 4]), batch=7)]
     settled = gather(campaign, [upload]).settle({})
     assert (settled.counted, settled.vouched, settled.least_batch) == (3, 3, 6)
+
+
+@pytest.mark.parametrize(
+    ("bar", "told"),
+    [
+        (
+            "campaign-closing",
+            Outcome(duplicates=1, rejected=((cell_report(cell_campaign(), 2).id, "campaign-closing"),)),
+        ),
+        ("clock-unsettled", Outcome(refused="clock-unsettled")),
+    ],
+)
+def test_of_an_upload_that_is_known_in_part_the_rest_is_told_but_where_nothing_can_be_said_it_comes_again_whole(
+    bar, told
+):
+    campaign = cell_campaign()
+    group = gather(campaign, [submission(campaign, [1, 2])])
+    known = group.candidates[:, :ID_BYTES].tobytes().index(cell_report(campaign, 1).id) // ID_BYTES
+    nobody = np.zeros(0, dtype=np.int64)
+    digest = group.candidates[known, ID_BYTES:].tobytes()
+    assert group.settle({known: digest}, nobody, bar).outcomes == (told,)
+    alone = gather(campaign, [submission(campaign, [2])])
+    assert alone.settle({}, nobody, bar).outcomes == (Outcome(refused=bar),), "and one of which nothing is, as a whole"
+
+
+NOON = datetime(2026, 1, 10, 12, tzinfo=timezone.utc)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+NEVER = Life(None, None, None)
+
+
+def row_of(life, most=None):
+    return CampaignRow(1, "A" * 43, "t", NOON, life, most, None)
+
+
+@pytest.mark.parametrize(
+    ("life", "word", "end"),
+    [
+        (NEVER, "open", None),
+        (Life(NOON + HOUR, None, None), "not-yet", None),
+        (Life(NOON, NOON + HOUR, None), "open", NOON + HOUR),
+        (Life(None, NOON, None), "closing", NOON),
+        (Life(None, NOON + HOUR, NOON - HOUR), "closing", NOON - HOUR),
+        (Life(None, NOON - HOUR, NOON - DAY), "closed", NOON - DAY),
+        (Life(None, None, NOON, NOON), "closed", NOON),
+    ],
+)
+def test_how_a_campaign_stands_and_when_it_ends_and_that_it_is_full_whatever_else_it_is(life, word, end):
+    for most, counted, told in ((None, 7, word), (8, 7, word), (7, 7, "full"), (7, 8, "full")):
+        assert standing(row_of(life, most), counted, Moment(NOON)) == Standing(told, end)
+
+
+def test_a_clock_that_jumped_says_nothing_of_what_goes_by_it_and_hides_no_closing():
+    jumped = Moment(NOON, settled=False)
+    for life in (Life(NOON - DAY, None, None), Life(None, NOON + DAY, None)):
+        with pytest.raises(StoreError) as refused:
+            standing(row_of(life), 0, jumped)
+        assert refused.value.code == "clock-unsettled"
+    assert standing(row_of(NEVER), 0, jumped).word == "open"
+    assert standing(row_of(Life(None, NOON, NOON - HOUR)), 0, jumped).word == "closing"
+    plain = cell_campaign()
+    series = cell_campaign(windows={"from": "2026-01-01T00:00:00Z", "length": "P1D", "count": 20})
+    ended = cell_campaign(closes="2026-01-20T00:00:00Z")
+    for campaign, moment, bar in (
+        (plain, jumped, None),
+        (series, jumped, "clock-unsettled"),
+        (series, Moment(NOON), None),
+    ):
+        assert bar_of(row_of(NEVER), campaign, moment) == bar
+    assert bar_of(row_of(Life(None, None, NOON)), series, jumped) == "campaign-closing"
+    assert [goes_by_time(one) for one in (plain, series, ended)] == [False, True, True]

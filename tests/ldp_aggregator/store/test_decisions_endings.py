@@ -100,6 +100,16 @@ async def test_a_clock_that_was_wrong_for_a_while_ends_nothing_for_good(store, c
     assert await send(0, 12) == Outcome(counted=1, duplicates=11), "what was closed in the future was taken back"
 
 
+async def test_an_end_that_was_first_seen_in_what_is_the_future_now_is_seen_anew(store, counted, clock):
+    """A clock that was months ahead delays the closing by no more than a day."""
+    campaign, _ = counted
+    for seconds in (100 * DAY, -90 * DAY, DAY - 1):
+        clock.step(seconds)
+        assert (await close_due(store, await store.moment())).ids == ()
+    clock.step(1)
+    assert (await close_due(store, await store.moment())).ids == (campaign.id,)
+
+
 async def test_an_operators_closing_holds_whatever_the_clock_was(store, counted, clock):
     campaign, send = counted
     clock.step(100 * DAY)
@@ -108,6 +118,31 @@ async def test_an_operators_closing_holds_whatever_the_clock_was(store, counted,
     await close_due(store, await store.moment())
     assert (await store.state(campaign.id)).life.closed == clock()
     assert (await send(11, 12)).refused == "campaign-closing"
+
+
+async def test_an_operators_closing_holds_also_where_the_clock_had_seen_the_end(store, counted, clock):
+    campaign, send = counted
+    clock.step(100 * DAY)
+    await close_due(store, await store.moment())
+    await store.close_campaign(campaign.id)
+    clock.step(-100 * DAY)
+    await close_due(store, await store.moment())
+    assert (await store.state(campaign.id)).life.closed == clock()
+    assert (await send(11, 12)).refused == "campaign-closing"
+
+
+async def test_a_campaign_that_was_taken_back_has_another_day_before_it_is_closed_again(store, counted, clock):
+    campaign, _ = counted
+    for seconds in (60, DAY):
+        clock.step(seconds)
+        await close_due(store, await store.moment())
+    assert (await store.state(campaign.id)).life.closed is not None
+    assert (await store.reopen_campaign(campaign.id)).over_since is None
+    for seconds in (0, DAY - 1):
+        clock.step(seconds)
+        assert (await close_due(store, await store.moment())).ids == ()
+    clock.step(1)
+    assert (await close_due(store, await store.moment())).ids == (campaign.id,)
 
 
 async def test_ids_stay_until_a_campaign_is_sealed_which_takes_a_day_or_a_word(store, counted, clock):

@@ -78,6 +78,19 @@ async def test_what_came_too_early_claims_no_id_and_counts_once_later(store, ser
     assert int((await store.tally(campaign.id)).n.sum()) == 1
 
 
+async def test_of_one_id_in_two_windows_the_one_that_is_in_time_counts_and_a_series_that_is_closed_takes_none(
+    store, series, clock
+):
+    campaign, send = series
+    clock.step(9 * DAY)
+    outcome = await send((0, 5), (9, 5), (12, 5))
+    assert (outcome.counted, codes(outcome)) == (1, ["conflicting-report"] * 2)
+    assert [int(window.n[0]) for window in (await store.tally(campaign.id)).windows] == [0] * 9 + [1] + [0] * 10
+    await store.close_campaign(campaign.id)
+    for late in ((0, 6), (9, 6), (12, 6)):
+        assert (await send(late)).refused == "campaign-closing", "whichever window it is of"
+
+
 async def test_a_series_adds_up_from_its_windows_and_in_any_order(store, series, clock):
     campaign, send = series
     clock.step(5 * DAY)

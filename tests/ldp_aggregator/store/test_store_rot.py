@@ -27,7 +27,7 @@ from ldp_aggregator.trainers import FederatedState, encode_share
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 REPORTS = range(24)
-SHORT, LONG = 60, 3_333
+SHORT, LONG = 25, 3_333
 """Flips of each database, and a fifth of those of the archive: more than 10,000 in the long run."""
 FLIPS = [SHORT, pytest.param(LONG, marks=pytest.mark.long)]
 

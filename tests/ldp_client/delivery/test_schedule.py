@@ -243,6 +243,14 @@ def test_a_report_expires_by_time_and_tries_together():
     assert not replace(old, attempts=EXPIRY_TRIES, expires=NOW + 1).has_expired(NOW)
 
 
+def test_an_empty_queue_remembers_what_was_and_what_the_way_allows_and_nothing_of_the_reports_that_left():
+    counted = {"sent": 3, "retries": 5, "dropped": {"expired": 1}, "quarantined": {"bad": 2}}
+    of_the_way = {"size_limit": 7, "upload_bytes": 600, "paused": True}
+    of_reports = {"attempts": 9, "schedule": NOW, "expires": NOW, "search_limit": 2, "refused_at": NOW}
+    before = Delivery(**counted, **of_the_way, **of_reports, queued=2, queued_bytes=99)
+    assert before.emptied() == Delivery(**counted, **of_the_way)
+
+
 def test_poison_among_many_costs_few_uploads():
     waiting, delivery, uploads = [Report(0, bytes([n]) * 16, b"\x01") for n in range(64)], Delivery(), 0
     poison = waiting[37].id

@@ -68,6 +68,24 @@ def test_a_host_that_chooses_the_moment_itself_has_everything_sent_at_once(join,
     assert clock.slept == []
 
 
+def test_an_upload_that_ends_puts_off_the_same_persons_others_and_nobody_elses(join, clock, campaign, all_campaign):
+    """What leaves as another ends would tell whose it is; of two people it tells nothing."""
+    device, _ = join(granted=False)
+    persons = device.scope("ann"), device.scope("bob")
+    for person in persons:
+        join(device=person, answered=True)
+        join(device=person, of=all_campaign, answered=True)
+    assert isinstance(device.next_task(600.0), Wait)
+    clock.advance(601)
+    told = Response(200, {}, b'{"rejected": []}')
+    first = device.next_task(600.0)
+    device.on_result(first, told)
+    second = device.next_task(600.0)
+    assert {first.place.scope, second.place.scope} == {"ann", "bob"}
+    device.on_result(second, told)
+    assert 0 < device.next_task(600.0).seconds <= 600
+
+
 @pytest.mark.parametrize("jump", [-365 * 86_400.0, -86_400.0, 86_400.0])
 def test_a_clock_that_jumps_changes_only_the_time_of_the_next_try_of_many_queues(join, server, clock, campaign, jump):
     server.answer_with = lambda _: Answer(503, "overloaded", {"Retry-After": "60"})
@@ -98,6 +116,7 @@ def test_what_can_no_longer_arrive_is_given_up_and_counted_in_time(join, server,
     status = part.status()
     assert (status.queued, status.dropped, status.sent, part.fate) == (0, {"expired": 1}, 0, "expired")
     assert status.epsilon > 0
+    assert [one.reply for one in device.sent()] == [None], "nobody has said anything of it"
     assert [event.kind for event in events if event.kind != "retry"] == ["queued", "dropped"]
     tries = len(server.uploads)
     clock.advance(1e8)
@@ -123,8 +142,9 @@ def test_a_first_delay_is_drawn_once_and_survives_a_restart(join, tmp_path):
 
 def test_whether_anything_is_due_is_asked_before_any_report_is_read(join, server, monkeypatch):
     server.answer_with = lambda _: Answer(503, "overloaded", {"Retry-After": "60"})
-    device, _ = join(answered=True)
+    device, part = join(answered=True)
     assert not device.run_once(1)
+    assert part.status().next_try == 60.0
     monkeypatch.delattr(ldp_client.delivery.queue.Outbox, "front")
     assert isinstance(device.next_task(), Wait)
 

@@ -108,6 +108,14 @@ def test_the_tries_of_a_fetch_share_its_time(monkeypatch, code_of):
     assert not transport.requests
 
 
+def test_whatever_a_server_asks_an_app_waits_for_it_five_seconds_at_most(campaign):
+    clock = FakeClock()
+    busy = Response(503, {"content-type": PROBLEM_TYPE, "retry-after": "3600"}, b'{"code": "overloaded"}')
+    with within(60.0):
+        assert aggregator(Scripted(busy, of(campaign.document)), campaign.id, clock).campaign() == campaign.document
+    assert clock.slept == [5.0]
+
+
 def test_an_apps_headers_go_with_uploads_only_and_are_asked_for_each_time(campaign, code_of):
     tokens = iter(["first", "second"])
     seen = []
@@ -208,5 +216,6 @@ def test_a_code_counts_in_a_problem_document_only_that_has_one():
     for none in (b"", b"[]", b'{"code": 7}', b"[" * 100_000):
         assert Response(400, {"content-type": PROBLEM_TYPE}, none).problem_code() is None
     body = b'{"code": "campaign-closed"}'
-    assert Response(409, {"content-type": PROBLEM_TYPE + "; charset=utf-8"}, body).problem_code() == "campaign-closed"
+    for written in (PROBLEM_TYPE + "; charset=utf-8", " Application/Problem+JSON ;x", PROBLEM_TYPE.upper()):
+        assert Response(409, {"content-type": written}, body).problem_code() == "campaign-closed"
     assert Response(409, {"content-type": "application/json"}, body).problem_code() is None

@@ -8,8 +8,9 @@ from datetime import datetime, timezone
 import pytest
 
 from ldp_aggregator.service.signing import public_key, sign_directory
-from ldp_client import Classifier, Device, DocumentError, MemoryStorage, RefusedError, TransportError
+from ldp_client import Classifier, Device, DocumentError, MemoryStorage, RefusedError, StorageError, TransportError
 from ldp_client.network.stdlib import HttpTransport
+from ldp_client.storage.contract import pack
 from ldp_protocols import LdpError
 
 SEED, OTHER = bytes(32), bytes([1]) * 32
@@ -96,6 +97,18 @@ def test_an_older_directory_is_refused_after_a_restart_too(pinned, sign, campaig
     assert pinned(storage).refusal() is None
     sign(4)
     assert pinned().refusal() is None, "a fresh device takes whatever version is signed"
+
+
+def test_a_stored_directory_that_a_later_version_wrote_lets_no_older_one_in(pinned, sign, code_of):
+    storage = MemoryStorage()
+    pinned(storage)
+    place = f"publisher/{KEY}"
+    with storage.transaction(write=True) as transaction:
+        transaction.put(place, pack(place, b'{"statement": "of a later version", "signature": "x"}'))
+    sign()
+    assert code_of(StorageError, pinned(storage).fetch) == "storage-newer"
+    with storage.transaction(write=False) as transaction:
+        assert b"of a later version" in transaction.get(place)
 
 
 def test_an_expired_directory_is_fetched_anew_and_refused_where_that_gives_none(pinned, sign, clock, code_of):

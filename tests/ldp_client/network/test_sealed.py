@@ -1,8 +1,11 @@
 """A device that seals: what leaves it, what it believes, and that nothing ever leaves in the clear."""
 
+import contextlib
 import json
 import sys
 from dataclasses import replace
+from unittest.mock import Mock
+from urllib.parse import urlsplit
 
 import pytest
 from records import RECORD
@@ -125,6 +128,52 @@ def test_sealed_uploads_to_two_campaigns_share_no_connection_to_the_relay(gate, 
     assert {request.isolate for request in gate.requests} == {sealing.id, other.id}
 
 
+@pytest.mark.parametrize("publisher", [None, "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"])
+def test_whatever_is_fetched_is_fetched_from_the_relay_and_the_aggregator_hears_nobody(gate, join, sealing, publisher):
+    """It would hand the document to one address at a time, and know whose the next answer is."""
+    device = join(of=sealing, url=URL, transport=gate, relay=RELAY, granted=False)[0]
+    part = device.campaign(URL, sealing.id, max_epsilon=4, publisher=publisher)
+    for ask in (part.next_step, part.fetch, part.classifier, part.grant):
+        with contextlib.suppress(LdpError):
+            ask()
+    if publisher is None:
+        part.load(sealing.document)
+        part.grant()
+        part.contribute(RECORD, "yes")
+        with contextlib.suppress(LdpError):
+            part.classifier()
+        assert device.run_once(5)
+    assert gate.asked
+    assert {urlsplit(one.url).netloc for one in (*gate.asked, *gate.requests)} == {"relay.example"}
+    of_all = "https://relay.example/some/path/v1/"
+    assert all(one.url.startswith((of_all + "campaigns/" + sealing.id, of_all + "directories/")) for one in gate.asked)
+
+
+@pytest.mark.parametrize(
+    ("url", "relay"),
+    [
+        (URL, "https://collect.example.org/ohttp"),
+        (URL, "https://collect.example.org:8443/v1/ohttp"),
+        (URL, "https://COLLECT.example.org/ohttp"),
+        ("http://127.0.0.1:8080", "http://127.0.0.1:8080/v1/ohttp"),
+    ],
+)
+def test_the_aggregator_is_no_relay(join, sealing, url, relay):
+    with pytest.raises(LdpError) as refused:
+        join(of=sealing, url=url, relay=relay, granted=False)
+    assert refused.value.code == "bad-relay"
+    assert join(of=sealing, url="http://127.0.0.1:8080", relay="http://127.0.0.1:8090/ohttp", granted=False)
+
+
+def test_where_nobody_waits_an_answer_leaves_hours_after_the_campaign_was_fetched(part, gate, clock, monkeypatch):
+    device, _ = part(answered=True)
+    device._install.driver.start = Mock()
+    device.start()
+    assert device._install.driver.start.call_args.args == (6 * 3600.0,)
+    device.start(first_delay=5.0)
+    assert device._install.driver.start.call_args.args == (5.0,)
+
+
 @pytest.mark.parametrize(
     ("relay", "base"),
     [
@@ -157,7 +206,8 @@ def test_what_was_sent_says_so_also_where_the_document_is_gone(part):
     device, joined = part(answered=True)
     assert device.run_once(5)
     (sent,) = device.sent()
-    assert (sent.way, sent.reply) == ("sent so that nobody saw both who and what", "arrived")
+    way = "sealed, by relay.example: it saw no answer, and the server no address"
+    assert (sent.way, sent.reply) == (way, "arrived")
     assert device.export()["sent"][0]["way"] == sent.way
     assert device.export()["consents"][joined.id]["gateway"] == gateway().key
 
@@ -299,3 +349,20 @@ def test_an_app_that_sends_itself_hands_over_what_came_and_sends_again_what_it_f
     task = again.next_task()
     again.on_result(task, gate.send(again.request(task), 1))
     assert joined.fate == "arrived"
+
+
+def test_of_two_answers_under_way_each_is_opened_by_what_sealed_its_own_request(gate, part, draft):
+    """An app that sends itself still waits for the one, which is withdrawn meanwhile, when the other leaves."""
+    other = Campaign.compile({**draft, "title": "another", "gateway": gateway().to_json()})
+    device, joined = part(answered=True)
+    _, second = part(device=device, of=other, answered=True)
+    parts = {one.id: one for one in (joined, second)}
+    early = device.next_task()
+    early_answer = gate.send(device.request(early), 1)
+    parts[early.place.campaign_id].withdraw(timeout=5)
+    late = device.next_task()
+    late_answer = gate.send(device.request(late), 1)
+    assert late.place != early.place
+    device.on_result(early, early_answer)
+    device.on_result(late, late_answer)
+    assert [one.fate for one in parts.values()] == ["arrived", "arrived"]

@@ -276,3 +276,35 @@ def test_what_drips_without_end_takes_the_time_of_one_exchange(url, proxies, sai
 def test_the_systems_certificates_are_what_tls_trusts(transport):
     assert transport._tls().verify_mode == ssl.CERT_REQUIRED
     assert transport._tls().check_hostname
+
+
+def test_who_asks_for_two_ports_or_two_names_at_once_gets_the_answer_to_each(transport, monkeypatch, eventually):
+    monkeypatch.setattr(stdlib, "LOOKUPS", fresh := stdlib.Lookups())
+    over = threading.Event()
+
+    def getaddrinfo(host, port, *_, **__):
+        over.wait(60)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (host, port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(stdlib, "proxy_bypass", lambda host: over.wait(60) and host == "a.example")
+    monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
+    proxies, found = stdlib.Proxies(None), {}
+
+    def ask(name, question):
+        found[name] = question(stdlib.Patience(GENEROUS, None))
+
+    places = [("a.example", 1), ("a.example", 2)]
+    questions = {place: partial(stdlib.addresses, *place) for place in places}
+    questions |= {host: partial(proxies.proxy, "http", host) for host in ("a.example", "b.example")}
+    threads = [threading.Thread(target=ask, args=one) for one in questions.items()]
+    for thread in threads:
+        thread.start()
+    at_once = eventually(lambda: len(fresh._under_way) == 4, 5)
+    over.set()
+    for thread in threads:
+        thread.join()
+    assert at_once
+    assert {place: found[place] for place in places} == {place: [(socket.AF_INET, place)] for place in places}
+    assert found["a.example"] is None
+    assert found["b.example"].host == "proxy.example"

@@ -149,7 +149,7 @@ def test_users_of_a_copied_backend_are_refused_too(join, other, tmp_path):
     assert refused(join, tmp_path / "copy.db", other, "user") == "copied-storage"
 
 
-def test_a_power_cut_between_marker_and_ledger_strands_nobody(join, original, other, monkeypatch):
+def test_a_power_cut_between_marker_and_ledger_strands_nobody(join, original, other, server, draft, monkeypatch):
     """The marker is written first; whether the ledger's commit then holds or not, the device goes on."""
 
     def cut(*_, **__):
@@ -166,4 +166,6 @@ def test_a_power_cut_between_marker_and_ledger_strands_nobody(join, original, ot
         part.contribute(RECORD, "yes")
     monkeypatch.undo()
     assert part.receipt() is not None
-    assert part.refusal() is None
+    third = server.publish({**draft, "title": "A third campaign"})
+    join(storage=original, of=third)
+    assert refused(join, original, third) is None

@@ -51,7 +51,7 @@ def _start(server, campaign, folder, devices):
     return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-@pytest.mark.parametrize("most", [12, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("most", [5, pytest.param(200, marks=pytest.mark.long)])
 def test_a_client_killed_at_random_instants_counts_every_device_exactly_once(server, campaign, tmp_path, most):
     chance = random.Random(20261124)
 

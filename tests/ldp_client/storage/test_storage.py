@@ -13,6 +13,7 @@ from forking import holds_in_a_child, needs_fork
 import ldp_client.storage.sqlite
 from ldp_client import MemoryStorage, StorageError
 from ldp_client.runtime import ForkSafeLock
+from ldp_client.storage.contract import pack, unpack
 from ldp_client.storage.location import open_cache
 from ldp_client.storage.sqlite import SqliteStorage
 
@@ -206,3 +207,10 @@ def test_a_lock_is_a_lock_in_every_thread_of_a_child():
         return most == 1 and not any(thread.is_alive() for thread in threads)
 
     assert holds_in_a_child(is_held_by_one_at_a_time)
+
+
+def test_a_value_that_was_moved_to_another_key_is_damage(code_of):
+    """A report's id stands in its key alone."""
+    stored = pack("outbox/a", 1)
+    assert unpack("outbox/a", stored) == 1
+    assert code_of(StorageError, unpack, "outbox/b", stored) == "storage-corrupt"

@@ -92,6 +92,7 @@ def test_a_key_that_would_accept_everything_is_refused():
 
 
 def test_what_is_no_point_or_not_its_one_encoding_is_no_key():
+    assert decoded(P.to_bytes(32, "little")) is None, "y = 0 in another way"
     assert decoded((P + 1).to_bytes(32, "little")) is None, "y = 1 in another way"
     assert decoded((1 | 1 << 255).to_bytes(32, "little")) is None, "minus zero"
     assert decoded((2).to_bytes(32, "little")) is None, "no x for this y"

@@ -17,6 +17,7 @@ from ldp_simulations.columns import Columns
 from ldp_simulations.fidelities import simulate_counts
 from ldp_simulations.studies.planning import (
     Curve,
+    _rounded_down,
     accuracy_curve,
     alternatives,
     devices_for_error,
@@ -191,6 +192,14 @@ def test_the_largest_local_epsilon_keeps_the_published_one_and_a_larger_one_does
     local = largest_local_epsilon(AGES, devices, wanted)
     assert published(local, devices) <= wanted
     assert local == MOST_EPSILON or published(local * 1.02, devices) > wanted
+
+
+@pytest.mark.parametrize(
+    ("exact", "told"),
+    [(0.99999, 0.999), (1.0, 1.0), (1.00499, 1.0), (0.1239, 0.123), (15.99, 15.9), (1.2349e-5, 1.23e-5)],
+)
+def test_an_epsilon_is_given_back_in_three_digits_and_never_above(exact, told):
+    assert _rounded_down(exact) == told
 
 
 def test_the_fewest_devices_are_enough_and_fewer_are_not():

@@ -168,3 +168,18 @@ async def test_what_the_key_has_not_signed_is_refused(server):
     assert (await put(server, b" " * (1 << 17))).status == 413, "too long, before it is read"
     assert (await get(server)).status == 404
     assert list(await server.store.acts()) == []
+
+
+async def test_the_log_tells_a_thousand_acts_at_the_most(server):
+    for last, status in ((1, 200), (1000, 200), (1001, 400), (0, 400)):
+        assert (await server.ask("GET", f"/admin/v1/log?last={last}", "admin")).status == status
+
+
+async def test_a_draft_as_long_as_the_server_takes_is_taken_and_one_of_a_byte_more_is_not(serving):
+    text = json.dumps(DRAFT)
+    async with serving(limits={"body_bytes": len(text) + 10}) as server:
+        for more, status in ((11, 413), (10, 201)):
+            headers = {"Content-Type": "application/json"}
+            body = text + " " * more
+            answer = await server.ask("POST", "/admin/v1/campaigns", "admin", data=body, headers=headers)
+            assert answer.status == status

@@ -1,11 +1,18 @@
 """The public listener: campaigns out, reports in, models and estimates out; and everything it refuses."""
 
 import hashlib
+from datetime import timedelta
 
+import numpy as np
 import pytest
 from cells import cell_report, cells_of
+from drafts import draft, text
 
-from ldp_protocols import encode_upload
+from ldp_aggregator.node_statistics import encode_share
+from ldp_aggregator.service.signing import public_key, sign_directory
+from ldp_aggregator.store import StoredToken
+from ldp_aggregator.store.contract import utc_now
+from ldp_protocols import Campaign, encode_upload
 from ldp_protocols.wire import MEDIA_TYPE
 
 UNKNOWN_ID = "A" * 43
@@ -40,12 +47,14 @@ async def test_a_campaign_is_served_as_stored_with_a_strong_tag(get, campaign):
     assert (await get(headers={"If-None-Match": '"other"'})).status == 200
 
 
-async def test_an_upload_is_counted_its_retry_is_a_success_and_only_failures_are_listed(server, campaign):
+async def test_an_upload_is_counted_and_what_is_listed_tells_nothing_of_known_ids(server, campaign):
     for _ in range(3):
         assert await server.upload(campaign, range(5)) == (200, {"rejected": []})
     bad, other = cell_report(campaign, 8, cell=64), cell_report(campaign, 1, cell=9)
-    rejected = [[bad.id.hex(), "index-out-of-range"], [other.id.hex(), "conflicting-report"]]
+    rejected = [[bad.id.hex(), "index-out-of-range"]]
     assert await server.upload(campaign, [bad, other, 5]) == (200, {"rejected": rejected})
+    for asked in ([cell_report(campaign, 1, cell=9)], [1], [5], [(5, 1)]):
+        assert await server.upload(campaign, asked) == (200, {"rejected": []})
     assert await cells_of(server.store, campaign, 10) == [1] * 6 + [0] * 4
 
 
@@ -95,6 +104,31 @@ async def test_the_latest_model_is_served_and_revalidated(server, campaign, get)
     assert (await get("/model?version=3")).refused == (404, "no-model")
     for query in ("version=0", "version=x", "version=1&version=2", "revision=1", "version=" + "9" * 30):
         assert (await get(f"/model?{query}")).refused == (400, "malformed-query")
+
+
+async def test_what_never_changes_is_kept_for_a_year_and_what_may_is_asked_for_again(server, campaign, get):
+    await server.store.publish_model(campaign.id, FIRST)
+    federated = Campaign.compile(draft(text("x", "a", "b")))
+    await server.store.create_campaign(federated, federated=True)
+    share = encode_share(federated, np.zeros(6, dtype=np.int64))
+    await server.store.add_token(StoredToken("node", "node", b"n" * 32, utc_now()))
+    assert await server.store.put_share(federated.id, "node", share) is None
+    key, until = public_key(bytes(32)), utc_now() + timedelta(days=1)
+    await server.store.put_directory(key, 1, sign_directory(bytes(32), 1, until, {}))
+    year, again = "public, max-age=31536000, immutable", "public, no-cache"
+    for path, told in (
+        (f"campaigns/{campaign.id}", year),
+        (f"campaigns/{campaign.id}/model?version=1", year),
+        (f"campaigns/{campaign.id}/model", again),
+        (f"campaigns/{federated.id}/model", again),
+        (f"directories/{key}", again),
+        (f"campaigns/{campaign.id}/state", "public, max-age=60"),
+        (f"campaigns/{'A' * 43}", "no-store"),
+        (f"campaigns/{campaign.id}/model?version=2", "no-store"),
+    ):
+        assert (await server.ask("GET", f"{server.public}/v1/{path}")).headers["Cache-Control"] == told, path
+    estimates = f"{server.public}/v1/campaigns/{campaign.id}/estimates"
+    assert (await server.ask("GET", estimates, "collector")).headers["Cache-Control"] == "no-store"
 
 
 async def test_estimates_are_for_collectors_and_stand_still_between_releases(server, campaign, url):

@@ -182,6 +182,29 @@ async def test_a_share_that_fails_or_whose_token_is_revoked_on_its_way_changes_n
     assert (await nodes.send("south", shares["south"])).status == 200
 
 
+async def test_a_nodes_next_token_replaces_and_withdraws_the_share_of_its_first_which_opens_nothing_then(nodes, shares):
+    store, server = nodes.server.store, nodes.server
+    await nodes.send("north", shares["north"])
+    server.tokens["next"], stored = make_token("next", "node", utc_now())
+    assert await store.rotate_token("north", stored)
+    for method in ("POST", "DELETE"):
+        assert (await nodes.ask(method, "north", shares["east"])).refused == (401, "wrong-token")
+    answer = await nodes.send("next", shares["south"])
+    assert (answer.status, answer.json) == (200, {"node": "north"})
+    [member] = (await store.shares(nodes.campaign.id)).members
+    assert (member.node, member.share) == ("north", shares["south"])
+    await nodes.withdraw("next")
+    assert (await store.shares(nodes.campaign.id)).members == ()
+
+
+async def test_a_token_that_ends_on_the_way_is_refused_with_what_would_be_right(nodes, shares):
+    nodes.server.store.put_share = AsyncMock(return_value="wrong-token")
+    nodes.server.store.withdraw_share = AsyncMock(return_value="wrong-token")
+    for method in ("POST", "DELETE"):
+        answer = await nodes.ask(method, "north", shares["north"])
+        assert (answer.refused, answer.headers["WWW-Authenticate"]) == ((401, "wrong-token"), "Bearer")
+
+
 async def test_a_federated_campaign_has_no_reports_no_estimates_and_nothing_to_train(nodes, shares):
     server, campaign = nodes.server, nodes.campaign
     reports = perturb(campaign, {"age": 3, "ward": "a"}, "yes")

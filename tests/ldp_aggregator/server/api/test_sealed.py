@@ -4,7 +4,7 @@ import io
 import json
 
 import pytest
-from cells import cells_of, reports_of
+from cells import cell_report, cells_of, reports_of
 from drafts import draft
 from drafts import text as values
 from issuing import issuer, shown_for
@@ -15,7 +15,7 @@ from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.signing import gateway_of, read_gateway_seeds
 from ldp_aggregator.store.contract import UNAVAILABLE, Outcome, StoreError, utc_now
 from ldp_client.network.sealed import Sealed
-from ldp_protocols import LdpError, encode_upload
+from ldp_protocols import Campaign, LdpError, Report, encode_upload
 from ldp_protocols.document.gateway import Gateway
 from ldp_protocols.oblivious import (
     BATCH_TYPE,
@@ -108,11 +108,14 @@ async def test_an_upload_is_opened_counted_and_answered_with_a_seal_of_one_lengt
     first = await ask(sealed(campaign, [3]))
     assert (first.status, first.body) == (200, b'{"rejected": []}')
     assert first.headers == (("content-type", "application/json"),)
-    conflicting = await ask(sealed(campaign, [(3, 4)]))
-    assert json.loads(conflicting.body)["rejected"][0][1] == "conflicting-report"
+    assert (await ask(sealed(campaign, [(3, 4)]))).body == b'{"rejected": []}'
+    impossible = await ask(sealed(campaign, [(6, 64)]))
+    assert json.loads(impossible.body)["rejected"][0][1] == "index-out-of-range"
     assert (await cells_of(server.store, campaign))[:5] == [0, 0, 0, 1, 0]
-    lengths = {len((await post(sealed(campaign, [one]).body)).content) for one in (3, (3, 4), 5)}
-    assert len(lengths) == 1
+    lengths = {len((await post(sealed(campaign, [one]).body)).content) for one in (3, (3, 4), 5, (6, 64))}
+    refused = (sealed(campaign, b"x"), sealed(campaign, [6, 7]), sealed(campaign, [6], method="GET"))
+    lengths |= {len((await post(one.body)).content) for one in refused}
+    assert len(lengths) == 1, "a relay does not see who was refused"
 
 
 async def test_what_is_sent_again_is_counted_once_and_answered_with_another_seal_by_an_older_key_too(
@@ -189,10 +192,15 @@ async def test_the_outside_is_held_to_its_type_and_length(campaign, sealed, post
     [
         (404, "not-found", {"path": "/v1/campaigns"}),
         (404, "not-found", {"path": "/admin/v1/campaigns"}),
+        (404, "not-found", {"path": f"/v1/campaigns/{'A' * 43}/reports/more"}),
+        (404, "not-found", {"path": f"/v1/campaigns/{'A' * 43}/reports?batch=5"}),
+        (404, "not-found", {"path": f"/v1/campaigns/{'A' * 44}/reports"}),
         (405, "method-not-allowed", {"method": "GET"}),
         (415, "wrong-media-type", {"headers": ()}),
         (415, "compressed-body", {"headers": (*TYPED, ("content-encoding", "gzip"))}),
+        (415, "compressed-body", {"headers": (*TYPED, ("content-encoding", "identity"))}),
         (400, "malformed-request", {"headers": (*TYPED, ("expect", "100-continue"))}),
+        (400, "malformed-request", {"headers": (*TYPED, ("expect", "anything"))}),
         (404, "unknown-campaign", {"path": f"/v1/campaigns/{'A' * 43}/reports"}),
         (401, "wrong-token", {"headers": (*TYPED, ("authorization", "Bearer ldp_x"), ("ldp-relay-batch", "5"))}),
         (400, "malformed-upload", {"members": b"x"}),
@@ -200,10 +208,13 @@ async def test_the_outside_is_held_to_its_type_and_length(campaign, sealed, post
     ],
 )
 async def test_a_problem_of_what_is_inside_is_told_inside(status, code, changes, server, campaign, sealed, ask):
-    answer = await ask(sealed(campaign, **{"members": [1]} | changes))
-    assert (answer.status, json.loads(answer.body)["code"]) == (status, code)
-    assert dict(answer.headers)["content-type"] == "application/problem+json"
-    assert sum(await cells_of(server.store, campaign)) == 0
+    """Also where the campaign is known already, and nobody has to be asked about most uploads."""
+    for counted in range(2):
+        answer = await ask(sealed(campaign, **{"members": [1]} | changes))
+        assert (answer.status, json.loads(answer.body)["code"]) == (status, code)
+        assert dict(answer.headers)["content-type"] == "application/problem+json"
+        assert sum(await cells_of(server.store, campaign)) == counted
+        assert (await ask(sealed(campaign, [9]))).status == 200
 
 
 async def test_what_is_sealed_and_no_message_is_told_inside(gateway, campaign, ask):
@@ -305,6 +316,40 @@ async def test_a_batch_needs_a_relays_token_and_a_length_that_divides_it(campaig
     assert (await batch([body], **{"LDP-Relay-Batch": "x"})).refused == (400, "malformed-request")
 
 
+async def test_a_request_of_the_least_length_is_looked_at_and_is_no_upload(batch):
+    answer = await batch([bytes(55)] * 2)
+    assert (answer.status, answer.json) == (200, {"taken": 0})
+
+
+async def test_of_a_campaign_that_asks_devices_for_a_token_a_batch_counts_those_that_show_one(
+    server, gateway, sealed, batch
+):
+    campaign = await server.publish(64, gateway=gateway.to_json(), uploads_need="device")
+    shown = [("authorization", server.bearer(scope)["Authorization"]) for scope in ("device", "node")]
+    for number in range(2):  # Also where what it asks for is known.
+        one = number * 3
+        bodies = [sealed(campaign, [one], (*TYPED, shown[0])), sealed(campaign, [one + 1], (*TYPED, shown[1]))]
+        bodies.append(sealed(campaign, [one + 2]))
+        assert [(await batch([body.body])).json for body in bodies] == [{"taken": 1}, {"taken": 0}, {"taken": 0}]
+    assert await cells_of(server.store, campaign, 6) == [1, 0, 0, 1, 0, 0]
+
+
+async def test_a_batch_of_answers_to_several_questions_counts_in_whatever_order_they_came(
+    server, gateway, sealed, batch
+):
+    asked = draft(values("u", "1", "2"), values("v", "1", "2"), gateway=gateway.to_json())
+    campaign = Campaign.compile({**asked, "privacy": {"epsilon": 1.0, "discrete": "de"}})
+    await server.store.create_campaign(campaign)
+    reports = [
+        Report(question, cell_report(campaign, number).id, b"\0") for number, question in enumerate([2, 0, 1, 2])
+    ]
+    bodies = [sealed(campaign, encode_upload([one], campaign)).body for one in reports]
+    assert len({len(body) for body in bodies}) == 1
+    assert (await batch(bodies, **{"LDP-Relay-Batch": "4"})).json == {"taken": 4}
+    assert (await server.store.tally(campaign.id)).n.tolist() == [1, 1, 2]
+    assert (await server.store.state(campaign.id)).arrivals.least_batch == 4
+
+
 async def test_a_relays_token_opens_only_its_campaigns(server, campaign, sealed, batch):
     other = await server.publish(64, title="C")
     token, stored = make_token("limited", "relay", utc_now(), campaigns=[campaign.id])
@@ -339,6 +384,25 @@ async def test_of_a_campaign_with_an_issuer_a_batch_counts_what_shows_its_own_to
     answer = await batch(bodies)
     assert (answer.status, answer.json) == (200, {"taken": 1})
     assert await cells_of(server.store, campaign, 3) == [1, 0, 0]
+
+
+async def test_a_single_one_shows_its_token_inside_and_without_it_counts_nothing(server, gateway, sealed, ask):
+    campaign = await server.publish(64, gateway=gateway.to_json(), issuer=issuer())
+    token = ("authorization", shown_for(campaign, reports_of(campaign, [1])[0]))
+    for headers, status in ((TYPED, 401), ((*TYPED, token), 200)):
+        assert (await ask(sealed(campaign, [1], headers))).status == status
+    assert (await ask(sealed(campaign, [2], (*TYPED, token)))).status == 401
+    assert await cells_of(server.store, campaign, 3) == [0, 1, 0]
+
+
+@pytest.mark.parametrize("server", [{"uploads_per_second": 0.4}], indirect=True)
+async def test_what_is_sealed_is_held_to_the_campaigns_rate_and_to_what_a_device_can_have_to_say(
+    server, campaign, sealed, ask
+):
+    long = await ask(sealed(campaign, bytes(9000)))
+    assert (long.status, json.loads(long.body)["code"]) == (413, "body-too-large")
+    assert [(await ask(sealed(campaign, [one]))).status for one in range(4)] == [200, 200, 429, 429]
+    assert await cells_of(server.store, campaign, 4) == [1, 1, 0, 0]
 
 
 async def test_a_campaign_that_opens_later_or_may_open_again_has_the_relay_come_again_and_a_sealed_one_has_not(

@@ -109,6 +109,8 @@ def test_the_body_behind_any_other_head_is_framed_in_one_way_or_refused():
         "malformed-request": [
             ("Content-Length: 5", "Transfer-Encoding: chunked"),
             ("Content-Length: x",),
+            ("Content-Length: 5", "Content-Length: 6"),
+            ("Content-Length: 5", "content-length: 5"),
             ("Host: y",),
         ],
         "unmet-expectation": [("Expect: tea",)],
@@ -119,6 +121,13 @@ def test_the_body_behind_any_other_head_is_framed_in_one_way_or_refused():
             with pytest.raises(ProblemError) as caught:
                 read_head(head("Host: x", *lines, line=OTHER))
             assert caught.value.code == code
+
+
+def test_a_hundred_headers_are_read_and_one_more_is_not():
+    lines = [f"X-{number}: y" for number in range(100)]
+    assert read_head(head("Host: x", *lines[:99], line=OTHER)) == Head(0, keeps_open=True)
+    with pytest.raises(ProblemError, match="at most 100 headers"):
+        read_head(head("Host: x", *lines, line=OTHER))
 
 
 def test_heads_are_remembered_within_bounds():

@@ -44,6 +44,21 @@ async def test_a_rotation_with_overlap_leaves_both_in_use_until_it_ends(store, c
     assert await store.rotate_token("old", make_token("third", clock)) is False, "what has expired is in use no more"
 
 
+async def test_a_rotation_whose_answer_was_lost_is_done_once_and_every_later_token_speaks_for_the_first(store, clock):
+    await store.add_token(make_token("first", clock))
+    for name, old in (("second", "first"), ("third", "second")):
+        new = make_token(name, clock)
+        for _ in range(2):
+            assert await store.rotate_token(old, new)
+    tokens = {token.name: token for token in await store.tokens()}
+    assert [tokens[name].node for name in ("first", "second", "third")] == ["first"] * 3
+    assert [tokens[name].is_in_use(clock()) for name in ("first", "second", "third")] == [False, False, True]
+    with pytest.raises(StoreError, match="exists already"):
+        await store.rotate_token("third", replace(make_token("first", clock), digest=b"x" * 32))
+    assert (await store.token(tokens["third"].digest)).is_in_use(clock()), "what fails changes nothing"
+    assert await store.rotate_token("nobody", make_token("fourth", clock)) is False
+
+
 async def test_an_act_is_there_before_it_is_done_and_then_with_its_outcome(store, clock):
     first = await store.begin_act(Act("token admin", "close campaign", "A" * 43, "why not"))
     [entry] = await store.acts()

@@ -6,6 +6,7 @@ import asyncio
 import random
 import sqlite3
 import threading
+from concurrent.futures import wait
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -209,6 +210,22 @@ async def test_a_campaign_in_the_place_of_a_deleted_one_knows_none_of_its_ids(op
     assert await count(beside, other, range(20)) == Outcome(0, 20)
 
 
+@pytest.mark.parametrize("flushed", [False, True])
+async def test_two_campaigns_know_their_own_ids_alone_also_after_a_restart(opened, flushed):
+    store = await opened()
+    other = await publish(store, 4096, title="Others")
+    for campaign, numbers in ((CAMPAIGN, range(10)), (other, range(5, 20)), (CAMPAIGN, range(100, 110))):
+        await count(store, campaign, numbers)
+    if flushed:
+        await fill(store, range(200, 260))
+    await store.close()
+    store = await opened()
+    assert await count(store, CAMPAIGN, range(25)) == Outcome(15, 10)
+    assert await count(store, other, range(25)) == Outcome(10, 15)
+    assert await count(store, other, range(100, 110)) == Outcome(10, 0)
+    assert await count(store, CAMPAIGN, range(100, 110)) == Outcome(0, 10)
+
+
 def damage(path, place=4100):
     sound = path.read_bytes()
     path.write_bytes(sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :])
@@ -283,8 +300,9 @@ async def test_a_stop_gives_a_merge_up_and_the_next_start_makes_it(opened, folde
             await count(store, CAMPAIGN, range(start, start + 50))
             if begun.is_set():
                 break
-            await asyncio.wrap_future(store._tidier._job.draft) if store._tidier._job else None
-        assert await asyncio.to_thread(begun.wait, 20)
+            if store._tidier._job:
+                await asyncio.to_thread(wait, [store._tidier._job.draft], 0.5)
+        assert begun.is_set()
         closing = asyncio.create_task(store.close())
         assert await asyncio.to_thread(store._tidier._stopping.wait, 20)
         go_on.set()
@@ -367,8 +385,8 @@ async def test_after_a_commit_of_which_nobody_knows_the_tables_say_what_is_count
 
     @contextmanager
     def unheard(db):
-        with transaction(db):
-            yield
+        with transaction(db) as raw:
+            yield raw
         raise sqlite3.OperationalError("disk I/O error")
 
     with monkeypatch.context() as patch, suppress(StoreError, sqlite3.Error):

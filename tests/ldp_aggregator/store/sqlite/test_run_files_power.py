@@ -22,7 +22,7 @@ async def settled(store):
         await store.beat()
 
 
-@pytest.mark.parametrize("uploads", [16, pytest.param(60, marks=pytest.mark.long)])
+@pytest.mark.parametrize("uploads", [8, pytest.param(60, marks=pytest.mark.long)])
 async def test_what_was_acknowledged_survives_a_power_cut_at_every_point_and_counts_once(
     uploads, tmp_path, monkeypatch
 ):

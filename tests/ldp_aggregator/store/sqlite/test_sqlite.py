@@ -112,12 +112,12 @@ async def test_a_report_writes_no_more_the_larger_its_question_is(path, store):
 
 
 @pytest.mark.parametrize("reports", [1, 256, 3000])
-async def test_a_replay_writes_nothing(path, store, reports):
+async def test_a_replay_changes_nothing_and_writes_one_page_as_long_as_an_upload_takes(path, store, reports):
     campaign = await publish(store, 4096)
     upload = submission(campaign, range(reports))
     assert await store.count([upload]) == [Outcome(counted=reports)]
     for _ in range(3):
-        assert await written_by(path, store.count([upload])) == 0
+        assert await written_by(path, store.count([upload])) == 4096 + 24
     assert await store.count([upload]) == [Outcome(duplicates=reports)]
 
 
@@ -137,3 +137,18 @@ def test_a_check_notices_that_files_cannot_grow(path):
         return True
 
     assert holds_in_a_child(lambda: asyncio.run(notices()))
+
+
+async def test_where_nothing_can_be_written_no_campaign_is_to_blame_and_a_count_fails_as_a_beat_does(store):
+    campaign, other = await publish(store), await publish(store, title="Other")
+    store._writes.raw.execute("PRAGMA query_only = 1")
+    for attempt in (
+        store.count([submission(campaign, [1])]),
+        store.count([submission(campaign, [1]), submission(other, [1])]),
+        store.beat(),
+    ):
+        with pytest.raises(StoreError, match="readonly"):
+            await attempt
+    store._writes.raw.execute("PRAGMA query_only = 0")
+    for one in (campaign, other):
+        assert await count(store, one, [1]) == Outcome(counted=1)
