@@ -14,7 +14,7 @@ let package = Package(
         .target(name: "LdpBayesTesting", dependencies: ["LdpBayes"], path: "swift/Sources/LdpBayesTesting"),
         // Vectors and promises, and the program that tests/phones asks; they read internals, and are built with -enable-testing.
         .target(name: "Checks", dependencies: ["LdpBayes", "LdpBayesTesting"], path: "swift/Tests/Checks"),
-        .executableTarget(name: "Program", dependencies: ["Checks"], path: "swift/Tests/Program"),
+        .executableTarget(name: "Program", dependencies: ["Checks", "LdpBayesTesting"], path: "swift/Tests/Program"),
         .testTarget(name: "LdpBayesTests", dependencies: ["Checks"], path: "swift/Tests/LdpBayesTests"),
     ]
 )

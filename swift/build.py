@@ -19,10 +19,10 @@ BUILT = toolchain.ROOT / "build" / "swift"
 INSIDE = Path("/repository")
 # The test program reads internals.
 PACKAGE = ["swift", "build", "-c", "release", "-Xswiftc", "-enable-testing"]
-LIBRARY = ["swiftc", "-O", "-wmo", "-parse-as-library", "-emit-library", "-module-name", "LdpBayes", "-swift-version", "6"]
+LIBRARY = ["swiftc", "-O", "-wmo", "-parse-as-library", "-emit-library", "-module-name", "LdpBayes"]
+LIBRARY += ["-swift-version", "6"]
 # What an app writes, in both of the language's modes.
 SAMPLE = ["swiftc", "-typecheck", "-warnings-as-errors", "-parse-as-library"]
-
 
 
 def run(*command: str) -> None:
@@ -37,8 +37,9 @@ def build() -> None:
     folder = INSIDE / BUILT.relative_to(toolchain.ROOT)
     run(*PACKAGE, "--package-path", str(INSIDE), "--scratch-path", str(folder))
     run(*LIBRARY, "-o", str(folder / "libLdpBayes.so"), *sources)
+    modules, sample = folder / "release" / "Modules", INSIDE / "swift" / "examples" / "App.swift"
     for mode in ("5", "6"):
-        run(*SAMPLE, "-swift-version", mode, "-I", str(folder / "release" / "Modules"), str(INSIDE / "swift/examples/App.swift"))
+        run(*SAMPLE, "-swift-version", mode, "-I", str(modules), str(sample))
     run("strip", "--strip-all", str(folder / "libLdpBayes.so"))
     program = BUILT / "checks"
     command = shlex.join(toolchain.outside(BUILT / "release" / "Program"))

@@ -3,9 +3,10 @@
 
     python swift/toolchain.py COMMAND ...
 
-runs a command of the toolchain, such as `swift build --package-path /repository`, with the repository at
-/repository; `lint` and `format` run swift-format on every file. The packages come from the mirror that the machine's own apt is set to, signed by Debian, with the hashes
-in its index, into .venv/swift, once. Ends with 3 where they cannot be had, or cannot be run.
+runs a command of the toolchain, such as `swift build --package-path /repository`, with the repository at /repository;
+`lint` and `format` run swift-format on every file. The packages come from the mirror that the machine's own apt is set
+to, signed by Debian, with the hashes in its index, into .venv/swift, once. Ends with 3 where they cannot be had, or
+cannot be run.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 private let secretBytes = 32
 func makeSecret() throws -> [UInt8] { try randomBytes(secretBytes) }
 /// The reports of one device, which together satisfy the campaign's epsilon-LDP: one, or with `answers: "all"` one of every group.
-/// Missing, undeclared and unreadable values are answered as the campaign says of a missing one; ``problems(_:_:)`` finds them.
+/// Missing, undeclared and unreadable values are answered as the campaign says of a missing one; ``DeviceCampaign/preview(_:label:)`` finds them.
 /// `secret` is 32 bytes, by default those of a new device; `coins` other than the platform's are for tests. Throws ``LdpError``
 /// `undeclared-label`, `invalid-secret` or `no-randomness`; nothing of the record was then read.
 func perturb(
@@ -23,7 +23,7 @@ func perturb(
 }
 
 /// What a record of class `label` answers to `question`, before the mechanism.
-private struct Reading {
+struct Reading {
     let campaign: Campaign, question: Question, record: Record, label: Int, coins: Coins
     private var classes: Int { campaign.label.classes.count }
     func item() throws -> Item {
@@ -44,13 +44,20 @@ private struct Reading {
         return .index(question.mechanism.domainSize / cells * cell + sign)
     }
     /// The quantity asked for, in [-1, 1]; nil where it is missing and may be.
-    private func quantity() throws -> Double? {
+    func quantity() throws -> Double? {
         let (feature, other) = (feature(question.feature), feature(question.other ?? question.feature))
         let t = try scaled(feature)
         if question.kind == .value { return t }
         // The square of a value in [-1, 1], over the whole of [-1, 1] again.
         if ExactText(other.name) == ExactText(feature.name) { return t.map { 2 * ($0 * $0) - 1 } }
         return try scaled(other).flatMap { u in t.map { $0 * u } }
+    }
+    /// The clipped numbers behind a question about moments, nil for one that is not there.
+    func numbers() throws -> [Double?] {
+        try [question.feature, question.other].compactMap { $0 }.map { name in
+            let feature = feature(name)
+            return try value(feature).number.map(feature.numbers!.clipped)
+        }
     }
     private func feature(_ name: String?) -> Feature { campaign.authored.asked.first { ExactText($0.name) == ExactText(name!) }! }
     private func scaled(_ feature: Feature) throws -> Double? {

@@ -31,11 +31,18 @@ public final class Device: Sendable {
     public func ledger() throws -> Ledger { Ledger(receipts: try install.state().receipts, maxTotalEpsilon: install.maxTotalEpsilon) }
     /// Every report whose upload began, whatever the server said of it.
     public func sent() throws -> [SentReport] {
-        try install.state().campaigns.flatMap { entry in
-            entry.reports.filter { $0.at != nil }.map {
-                SentReport(
-                    campaignId: entry.id, title: entry.consent.title, url: entry.consent.url, asked: $0.asked, id: $0.id,
-                    payload: $0.payload, at: $0.at!, reply: $0.reply)
+        try install.state().campaigns.flatMap { entry -> [SentReport] in
+            let left = entry.reports.filter { $0.at != nil }
+            let campaign = left.isEmpty ? nil : try install.document(entry.id)
+            return try left.map { kept in
+                let question = campaign.map { $0.questions[kept.question % $0.questions.count] }
+                let (asked, said) =
+                    try question.map { (campaign!.asked($0), campaign!.said($0, try State.bytes(kept.payload))) } ?? (
+                        kept.asked, kept.payload
+                    )
+                return SentReport(
+                    campaignId: entry.id, title: entry.consent.title, url: entry.consent.url, asked: asked, said: said, id: kept.id,
+                    payload: kept.payload, at: kept.at!, reply: kept.reply)
             }
         }
     }
@@ -121,6 +128,10 @@ struct Install {
     /// To the millisecond, as it is stored.
     func now() -> Date { Date(milliseconds: clock().milliseconds) }
     func state() throws -> State { try State(stored: try storage.read(Install.device)) }
+    /// The document that is stored beside a consent; nil where there is none that can be read.
+    func document(_ id: String) throws -> Campaign? {
+        try storage.read("campaign-\(id)").flatMap { try? Campaign(document: $0, id: id) }
+    }
     /// Whether somebody has decided anything yet.
     func exists() throws -> Bool { try storage.read(Install.device) != nil }
     /// Changes the state in one transaction.

@@ -105,6 +105,11 @@ public final class DeviceCampaign: Sendable {
         if state.enabled { standing.hear(keep: state[id]?.consent.isGiven == true, until) }
         return try signed?.refusal() ?? refused(state, campaign)
     }
+    /// What this device would be asked and would say of a record of class `label`, and what is wrong with it: for an app's tests and debug
+    /// builds. Nothing is drawn, stored or sent. Throws ``LdpError`` `not-fetched`.
+    public func preview(_ record: Record, label: Any? = nil) throws -> Preview { Preview(try inHand(), record, label) }
+    /// The campaign's promise in words for the person who is asked, and for a privacy policy. Throws ``LdpError`` `not-fetched`.
+    public func explained() throws -> Explanation { LdpBayes.explained(try inHand(), url) }
     /// When this device answers, in a series; nil in any other campaign, and before anybody has decided. Throws what
     /// ``fetch(timeout:)`` throws.
     public func window() throws -> Range<Date>? { try install.state().window(fetch(timeout: 5)) }
@@ -153,7 +158,7 @@ public final class DeviceCampaign: Sendable {
     @discardableResult
     public func contribute(_ record: Record, label: Any?) throws -> Contribution {
         if let answered = try answered(try install.state()) { return answered }
-        let campaign = try atHand() ?? raise(failure("not-fetched", "call fetch(), now or when the app starts"))
+        let campaign = try inHand()
         if let refusal = try signed?.refusal() { return .refused(refusal) }
         let made = try install.change { state in
             if let answered = try answered(state) { return answered }
@@ -205,16 +210,13 @@ public final class DeviceCampaign: Sendable {
     private func answer(_ state: inout State, _ campaign: Campaign, _ record: Record, _ label: Any?) throws -> Receipt {
         let reports = try perturb(campaign, record, label: label, secret: try State.bytes(state.secret))
         let at = install.now()
+        let (size, first) = (campaign.questions.count, reports[0].question)
         let receipt = Receipt(
             campaignId: id, title: campaign.title, study: campaign.study, epsilon: campaign.realisedEpsilon,
-            questions: reports.map(\.question), at: at, url: url)
+            questions: reports.map(\.question), at: at, url: url, window: campaign.authored.windows?.name(first / size))
         state[id]?.receipt = receipt
         state[id]?.reports = reports.map {
-            let question = campaign.questions[$0.question % campaign.questions.count]
-            let about: [String?] = [
-                campaign.authored.evaluation == nil ? question.feature : "the model", question.other ?? campaign.label.name,
-            ]
-            let asked = about.compactMap { $0 }.joined(separator: " and ")
+            let asked = campaign.asked(campaign.questions[$0.question % size])
             return Kept(id: hex($0.id), question: $0.question, asked: asked, payload: hex($0.payload))
         }
         let ends = try state.window(campaign)?.upperBound ?? campaign.closes
@@ -239,7 +241,13 @@ public final class DeviceCampaign: Sendable {
     private var path: String { "\(url)/v1/campaigns/\(id)" }
     private var stored: String { "campaign-\(id)" }
     private func atHand() throws -> Campaign? {
+        if let known = known.value { return known }
         // Where what is stored is damaged, it is fetched again.
-        try known.value ?? install.storage.read(stored).flatMap { try? load($0) }
+        let campaign = try install.document(id)
+        if campaign != nil { known.value = campaign }
+        return campaign
+    }
+    private func inHand() throws -> Campaign {
+        try atHand() ?? raise(failure("not-fetched", "call fetch(), now or when the app starts"))
     }
 }

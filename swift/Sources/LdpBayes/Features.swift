@@ -25,6 +25,8 @@ public struct Feature: Sendable {
     /// The bounds, where the values are numbers.
     public var bounds: ClosedRange<Double>? { numbers.map { $0.low...$0.high } }
     var size: Int { values.size }
+    /// The names of what there is to answer.
+    var cellNames: [String] { missing ? values.names + [missingValue] : values.names }
     /// What there is to answer: the values, and after them that there is none where that may be.
     var cells: Int { missing ? size + 1 : size }
     var numbers: Numbers? { values.numbers }
@@ -43,6 +45,8 @@ protocol Values: Sendable {
     var numbers: Numbers? { get }
     /// Themselves, where they are texts.
     var texts: [String]? { get }
+    /// In words, by index; each means its value, except where they are ranges of a number.
+    var names: [String] { get }
     /// The index of what a record holds; nil for what is no value.
     func index(of value: Meaning) -> Int?
     func isLike(_ other: any Values) -> Bool
@@ -59,7 +63,8 @@ extension Values {
 /// Some texts.
 struct Categories: Values {
     let texts: [String]?
-    private let names: [String], declared: Declared
+    let names: [String]
+    private let declared: Declared
     init(_ texts: [String]) { (self.texts, names, declared) = (texts, texts, Declared(texts)) }
     var size: Int { names.count }
     /// Of a missing or undeclared value the index of `missing` where it is declared.
@@ -75,10 +80,15 @@ struct Numbers: Values, Equatable {
     var size: Int { bins ?? 2 }
     var numbers: Numbers? { self }
     var span: Double { high - low }
+    var names: [String] {
+        let edges = ([low] + (1..<size).map(edge) + [high]).map(general)
+        return (0..<size).map { "[\(edges[$0]), \(edges[$0 + 1])\($0 < size - 1 ? ")" : "]")" }
+    }
+    private func edge(_ bin: Int) -> Double { low + span * Double(bin) / Double(size) }
     /// The bin of a number, of equal width and half-open.
     func index(of value: Meaning) -> Int? {
         guard let number = value.number else { return nil }
-        return (1..<size).first { number < low + span * Double($0) / Double(size) }.map { $0 - 1 } ?? size - 1
+        return (1..<size).first { number < edge($0) }.map { $0 - 1 } ?? size - 1
     }
     func isLike(_ other: any Values) -> Bool { other.numbers == self }
     func clipped(_ number: Double) -> Double { min(max(number, low), high) }

@@ -84,7 +84,7 @@ final class Faults {
 
     private func storages() throws {
         func stored(_ text: String) -> String { base64url(sha256(text.utf8)) + text }
-        let newer = stored(#"{"version":2,"enabled":true,"campaigns":{}}"#)
+        let newer = stored(#"{"version":3,"enabled":true,"campaigns":{}}"#)
         for (name, text, code) in [
             ("damaged", "x", "storage-corrupt"), ("empty", "", "storage-corrupt"),
             ("of an unknown kind", stored(#"{"of":"another"}"#), "storage-corrupt"), ("newer", newer, "storage-newer"),
@@ -102,7 +102,7 @@ final class Faults {
         let texts = Texts()
         try Device(texts, maxTotalEpsilon: 4, transport: serving()).campaign(url, id: plain.id, maxEpsilon: 2).decide(true)
         let body = String(decoding: texts.kept.value["device"]!.dropFirst(43), as: UTF8.self)
-        let older = body.replacingOccurrences(of: #","version":1"#, with: "")
+        let older = body.replacingOccurrences(of: #","version":2"#, with: "")
         try check(body != older, body)
         texts.kept.value["device"] = Data(stored(older).utf8)
         try fault("a storage from before it had a version", "answered") { try run(texts, serving()) }

@@ -142,10 +142,12 @@ final class Promises {
             try equal([record["\u{e9}"].number, record["e\u{301}"].number], [1, 2])
             try equal(Record(["e\u{301}": 1])["\u{e9}"].number, nil)
         }
-        try promise("problems() names what would not be answered as it was meant") { _ in
-            let found = problems(plain, ["colour": "grene", "größe": "wide", "hours": 41.5, "shoes": 1]).map { "\($0.feature) \($0.wrong)" }
+        try promise("a preview names what would not be answered as it was meant") { _ in
+            let found = problems(plain, ["colour": "grene", "größe": "wide", "hours": 41.5, "shoes": 1], nil).map {
+                "\($0.feature) \($0.wrong)"
+            }
             try equal(found, [#"colour "grene" is not declared"#, #"größe "wide" is no number"#, "shoes is no feature of the campaign"])
-            try equal(problems(plain, record), [])
+            try equal(problems(plain, record, nil), [])
         }
         try promise("a document as deep as may be is read with the stack of a telephone's thread") { _ in
             let text = String(repeating: "[", count: 499) + String(repeating: "]", count: 499)

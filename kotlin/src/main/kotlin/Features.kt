@@ -94,7 +94,9 @@ data class Numeric(override val name: String, val low: Double, val high: Double,
     override val names: List<String>
         get() {
             val edges = listOf(low) + (1 until size).map(::edge) + high
-            return edges.zipWithNext().mapIndexed { at, (from, to) -> "[${general(from)}, ${general(to)}${if (at < size - 1) ")" else "]"}" }
+            return edges.zipWithNext().mapIndexed { at, (from, to) ->
+                "[${general(from)}, ${general(to)}${if (at < size - 1) ")" else "]"}"
+            }
         }
     override val number get() = this
     override val moments get() = takeIf { bins == null }

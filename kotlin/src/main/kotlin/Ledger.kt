@@ -10,6 +10,9 @@ class Ledger internal constructor(
     /** The device's own cap. */
     val maxTotalEpsilon: Double,
 ) {
+    /** To be told beside it. */
+    val note: String get() = "If the storage of this installation is cleared, this count is lost and begins anew."
+
     /** Privacy loss so far, rounded up. */
     val totalEpsilon: Double get() = receipts.total().doubleUp()
     override fun toString(): String {

@@ -31,8 +31,7 @@ internal sealed class Mechanism(val width: Int) {
     internal open val marking: Marking? get() = null
 
     /** The cells that a payload marks, in order. */
-    internal open fun marked(payload: ByteArray): List<Int> =
-        (0 until domainSize).filter { payload[it / 8].toInt() shr it % 8 and 1 == 1 }
+    internal open fun marked(payload: ByteArray): List<Int> = (0 until domainSize).filter { payload[it / 8].toInt() shr it % 8 and 1 == 1 }
 
     /** The scale of the noise in every cell, in units of the largest value; null where there is none. */
     internal open val noise: Double? get() = null

@@ -45,7 +45,9 @@ private object Drawn : RuntimeException() {
 /** A preview of a record of a class, null where that is not known. Throws nothing, whatever the record holds. */
 internal fun previewOf(campaign: Campaign, record: Map<String, Any?>, label: Any?): Preview {
     val classIndex = label?.let(campaign.label::indexOf)
-    val weights = campaign.pools.flatMap { pool -> pool.map { it.index to it.weight / pool.sumOf { one -> one.weight.toLong() }.toDouble() } }
+    val weights = campaign.pools.flatMap { pool ->
+        pool.map { it.index to it.weight / pool.sumOf { one -> one.weight.toLong() }.toDouble() }
+    }
     val chances = weights.toMap()
     val questions = campaign.questions.map { question ->
         val (truth, said) = try {
@@ -66,12 +68,15 @@ private fun saidOf(
     label: Int,
 ): Pair<String, List<Pair<String, Double>>> {
     val mechanism = question.mechanism
-    val reading = Reading(campaign, question, record, label) { throw Drawn }
+    val reading = Reading(campaign, question, record, label, Coins { throw Drawn })
     if (question.encoding == Encoding.INDEX) {
         val (index) = reading.item() as Item.Index
         val said =
-            if (mechanism.marking == null) listOf(added(campaign, question, index, 1.0) to 1.0)
-            else cells(campaign, question, mapOf(index to 1.0))
+            if (mechanism.marking == null) {
+                listOf(added(campaign, question, index, 1.0) to 1.0)
+            } else {
+                cells(campaign, question, mapOf(index to 1.0))
+            }
         return cellOf(campaign, question, index) to said
     }
     val quantity = reading.quantity()

@@ -110,7 +110,8 @@ internal data class State(val secret: String = "", val enabled: Boolean = true, 
             val body = text.drop(CHECKSUM)
             ensure(checksum(body) + body == text, "storage-corrupt")
             val members = refusedAs("storage-corrupt") { strictJson(body) }
-            val version = (members as? Map<*, *>)?.get("version") as? Double ?: 1.0 // the first was written without one; a receipt has its window since 2
+            // The first was written without one; a receipt has its window since the second.
+            val version = (members as? Map<*, *>)?.get("version") as? Double ?: 1.0
             ensure(version <= VERSION, "storage-newer")
             return try {
                 readObject(members, "") {

@@ -36,18 +36,20 @@ class Explanation internal constructor(val sentences: List<Sentence>, val policy
     override fun toString(): String = sentences.joinToString(" ")
 }
 
-private const val ANSWERS = "This device answers {answers} of {questions} questions about {label}, once, and changes what it says at random " +
-    "before anything leaves it: the privacy loss is at most epsilon {epsilon}."
+private const val ANSWERS =
+    "This device answers {answers} of {questions} questions about {label}, once, and changes what it says at random " +
+        "before anything leaves it: the privacy loss is at most epsilon {epsilon}."
 private const val HIDDEN = "Where {people} of many people with your answer would say what your device says, at least {others} of as many " +
     "people with any other answer would say it, too."
 private const val BARE = "Where {people} of many people with your answer would say what your device says, fewer than 1 of as many people " +
     "with some other answer may say it, too: the noise hides little."
-private const val POLICY = "If you agree, this app takes part once in \"{title}\". Your device answers {answers} of {questions} questions about " +
-    "{label}, drawn by lot, changes what it says at random (local differential privacy with epsilon {epsilon}) and " +
-    "sends that to {url}, which sees the network address that it comes from, as with any request. " +
-    "What is sent may be true of you or not, and nobody can tell for certain. It carries a " +
-    "random number, which tells it from others, no name and no identifier of you or the device. You may withdraw at " +
-    "any time: what has not left is deleted."
+private const val POLICY =
+    "If you agree, this app takes part once in \"{title}\". Your device answers {answers} of {questions} questions about " +
+        "{label}, drawn by lot, changes what it says at random (local differential privacy with epsilon {epsilon}) and " +
+        "sends that to {url}, which sees the network address that it comes from, as with any request. " +
+        "What is sent may be true of you or not, and nobody can tell for certain. It carries a " +
+        "random number, which tells it from others, no name and no identifier of you or the device. You may withdraw at " +
+        "any time: what has not left is deleted."
 
 /** What a campaign's noise means, in its own numbers; answers go to [url]. */
 internal fun explained(campaign: Campaign, url: String): Explanation {
@@ -60,8 +62,11 @@ internal fun explained(campaign: Campaign, url: String): Explanation {
     // A report that somebody sends with probability P, anybody else sends with probability P exp(-epsilon) or more.
     val others = Math.floor(PEOPLE * StrictMath.exp(-campaign.realisedEpsilon)).toInt()
     val noise =
-        if (others > 0) Sentence("hidden", mapOf("people" to PEOPLE, "others" to others), HIDDEN)
-        else Sentence("bare", mapOf("people" to PEOPLE), BARE)
+        if (others > 0) {
+            Sentence("hidden", mapOf("people" to PEOPLE, "others" to others), HIDDEN)
+        } else {
+            Sentence("bare", mapOf("people" to PEOPLE), BARE)
+        }
     val policy = Sentence("policy", told + mapOf("title" to plain(campaign.title), "url" to url), POLICY)
     return Explanation(listOf(Sentence("answers", told, ANSWERS), noise), policy)
 }
