@@ -5,15 +5,17 @@ import Foundation
 public final class Device: Sendable {
     private let install: Install
     private let thread = Guarded<Thread?>(nil)
-    /// A device on a storage. `maxTotalEpsilon` is a hard cap on the privacy loss over all campaigns, `now` a clock. Throws
-    /// ``LdpError`` `bad-cap`.
+    /// A device on a storage. `maxTotalEpsilon` is a hard cap on the privacy loss over all campaigns, `now` a clock; `log` is told each
+    /// step and each failure with its cause. Throws ``LdpError`` `bad-cap`.
     public init(
         _ storage: some Storage, maxTotalEpsilon: Double, policy: Policy = Policy(), transport: some Transport = URLSessionTransport(),
-        now: @escaping @Sendable () -> Date = { Date() }
+        log: (@Sendable (Step) -> Void)? = nil, now: @escaping @Sendable () -> Date = { Date() }
     ) throws {
         try Device.check(cap: maxTotalEpsilon)
-        let network = Network(transport: transport, policy: policy)
-        install = Install(storage: storage, maxTotalEpsilon: maxTotalEpsilon, network: network, policy: policy, clock: now)
+        let teller = Teller(log: log, now: now)
+        let network = Network(transport: transport, policy: policy, teller: teller)
+        install = Install(
+            storage: storage, maxTotalEpsilon: maxTotalEpsilon, network: network, policy: policy, teller: teller, clock: now)
     }
     /// A device on a folder of its own; see ``FileStorage`` for where that belongs.
     public convenience init(folder: URL, maxTotalEpsilon: Double) throws {
@@ -70,7 +72,7 @@ public final class Device: Sendable {
         let until = monotonic() + timeout
         while true {
             let left = max(0, until - monotonic())
-            guard let wait = try? install.step(wait: left, firstDelay: firstDelay) ?? -1 else { return false }
+            guard let wait = try? install.told(wait: left, firstDelay: firstDelay) ?? -1 else { return false }
             if wait < 0 || wait > left { return wait < 0 }
             Thread.sleep(forTimeInterval: wait)
         }
@@ -81,7 +83,7 @@ public final class Device: Sendable {
         let made = Thread {
             while !Thread.current.isCancelled {
                 // A storage that fails is left alone for a while.
-                let wait = (try? install.step(wait: install.policy.requestTimeout, firstDelay: delay)) ?? idleCheck
+                let wait = (try? install.told(wait: install.policy.requestTimeout, firstDelay: delay)) ?? idleCheck
                 _ = install.woken.wait(timeout: .now() + min(wait, idleCheck))
             }
         }
@@ -121,7 +123,7 @@ func monotonic() -> TimeInterval { TimeInterval(DispatchTime.now().uptimeNanosec
 
 /// What the campaigns of a device share: its storage, its state in it, and one sender for all of them.
 struct Install {
-    let storage: any Storage, maxTotalEpsilon: Double, network: Network, policy: Policy, clock: @Sendable () -> Date
+    let storage: any Storage, maxTotalEpsilon: Double, network: Network, policy: Policy, teller: Teller, clock: @Sendable () -> Date
     /// Told of whatever there may be to send.
     let woken = DispatchSemaphore(value: 0)
     private static let device = "device"
@@ -148,6 +150,13 @@ struct Install {
     }
     /// Waits for an upload under way, in whichever process, two seconds at most.
     func landed() throws { if try exists() { _ = try storage.exclusive(wait: landingTimeout) {} } }
+    /// One step of the delivery, told of where it fails.
+    func told(wait: TimeInterval, firstDelay: TimeInterval) throws -> TimeInterval? {
+        do { return try step(wait: wait, firstDelay: firstDelay) } catch {
+            teller.tell("delivery", "", code(of: error), error)
+            throw error
+        }
+    }
     /// One step of the delivery: how long it is until the next one, nil where nothing waits.
     func step(wait: TimeInterval, firstDelay: TimeInterval) throws -> TimeInterval? {
         guard try exists() else { return nil }

@@ -68,22 +68,35 @@ public final class DeviceCampaign: Sendable {
     }
     /// What an app has to do now; call it at every start. It never throws. Whatever the person decides is remembered: nobody is asked
     /// twice, and nobody whom the storage could not remember.
-    public func nextStep(timeout: TimeInterval = 5) -> NextStep { step(timeout) { _ in } }
+    public func nextStep(timeout: TimeInterval = 5) -> NextStep { step("next-step", timeout) { _ in } }
     /// Takes the person's answer to ``NextStep/ask(_:reason:)``, by `grant` or `withdraw`; the next step, which is what to do now. Never
     /// throws: where the answer could not be kept, the reason says why, and the person is asked again.
     @discardableResult
     public func decide(_ agreed: Bool, timeout: TimeInterval = 5) -> NextStep {
-        step(timeout) { until in if agreed { try self.grant(until) } else { try self.withdraw() } }
+        step("decide", timeout) { until in if agreed { try self.grant(until) } else { try self.withdraw() } }
     }
-    private func step(_ timeout: TimeInterval, after first: @escaping @Sendable (Deadline) throws -> Void) -> NextStep {
+    private func step(
+        _ name: String, _ timeout: TimeInterval, after first: @escaping @Sendable (Deadline) throws -> Void
+    ) -> NextStep {
         do {
-            return try inTime(timeout) { until in
+            let next = try inTime(timeout) { until in
                 try first(until)
                 return try self.step(until)
             }
+            install.teller.tell(name, id, word(for: next))
+            return next
         } catch {
             // Whatever it is, it must not stop the app at every start.
-            return .nothing(reason: (error as? LdpError)?.code ?? "unexpected")
+            let reason = (error as? LdpError)?.code ?? "unexpected"
+            install.teller.tell(name, id, reason, error)
+            return .nothing(reason: reason)
+        }
+    }
+    private func word(for step: NextStep) -> String {
+        switch step {
+        case .ask(_, let reason): reason ?? "ask"
+        case .contribute: "contribute"
+        case .nothing(let reason): reason
         }
     }
     private func step(_ until: Deadline) throws -> NextStep {
@@ -115,7 +128,9 @@ public final class DeviceCampaign: Sendable {
     public func window() throws -> Range<Date>? { try install.state().window(fetch(timeout: 5)) }
     /// The person has agreed to this campaign, and to sending the answer to this address. Throws what ``fetch(timeout:)``
     /// throws, and ``LdpError/refused(_:)`` where ``refusal(timeout:)`` says so; nothing was then kept.
-    public func grant(timeout: TimeInterval = 5) throws { try inTime(timeout) { try self.grant($0) } }
+    public func grant(timeout: TimeInterval = 5) throws {
+        try install.teller.step("grant", id) { try inTime(timeout) { try self.grant($0) } }
+    }
     private func grant(_ until: Deadline) throws {
         let campaign = try fetch(until)
         if let refusal = try refusal(until), !agreeable.contains(refusal) { throw LdpError.refused(refusal) }
@@ -133,7 +148,8 @@ public final class DeviceCampaign: Sendable {
     /// The person no longer agrees, or never did: what is unsent is deleted, and nobody asks again. Where nothing had begun to leave,
     /// its loss is given back and the person may agree again. What has begun is waited for, a little.
     @discardableResult
-    public func withdraw() throws -> Withdrawal {
+    public func withdraw() throws -> Withdrawal { try install.teller.step("withdraw", id, withdrawn) }
+    private func withdrawn() throws -> Withdrawal {
         let (deleted, refunded, hasBegun) = try install.change { state in
             var entry = state[id] ?? Entry(id: id, consent: Consent(url: url))
             let deleted = entry.queued.count
@@ -157,6 +173,11 @@ public final class DeviceCampaign: Sendable {
     /// the storage throws.
     @discardableResult
     public func contribute(_ record: Record, label: Any?) throws -> Contribution {
+        try install.teller.step(
+            "contribute", id, code: { if case .refused(let refusal) = $0 { refusal.rawValue } else { nil } },
+            { try contributed(record, label) })
+    }
+    private func contributed(_ record: Record, _ label: Any?) throws -> Contribution {
         if let answered = try answered(try install.state()) { return answered }
         let campaign = try inHand()
         if let refusal = try signed?.refusal() { return .refused(refusal) }
@@ -183,6 +204,9 @@ public final class DeviceCampaign: Sendable {
     /// The campaign's model: at once as it was kept, and the newest is fetched for the next call; else as it can be had. The request is the
     /// same bytes from every device; only once the person has agreed the model is stored. Throws ``LdpError``.
     public func classifier(timeout: TimeInterval = 5) throws -> Classifier {
+        try install.teller.step("classifier", id) { try kept(timeout) }
+    }
+    private func kept(_ timeout: TimeInterval) throws -> Classifier {
         let kept = try? model.value ?? install.storage.read(storedModel)
         guard let kept, let classifier = try? Classifier(model: kept, of: label) else { return try inTime(timeout) { try self.newest($0) } }
         if isRenewing.change({ known in

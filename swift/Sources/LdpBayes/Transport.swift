@@ -90,7 +90,7 @@ func inTime<T: Sendable>(_ timeout: TimeInterval, _ work: @escaping @Sendable (D
 
 /// One aggregator, as the device asks it.
 struct Network {
-    let transport: any Transport, policy: Policy
+    let transport: any Transport, policy: Policy, teller: Teller
     static let (largestAnswer, largestModel, largestState) = (1 << 20, 64 << 20, 1024)
     /// The answer to an upload; nil where there was none.
     func upload(_ url: String, _ body: Data) -> Answer? {
@@ -118,7 +118,7 @@ struct Network {
         return answer.flatMap { $0.status == 200 && $0.body.count <= longest ? $0.body : nil }
     }
     /// A transport of the app's own may throw anything: the report only has to be tried again.
-    private func send(_ request: Request) -> Answer? { try? transport.send(request) }
+    private func send(_ request: Request) -> Answer? { try? teller.send(request, by: transport) }
     /// The address without a slash at its end. Throws ``LdpError`` `bad-url` for one that reports must not be sent to.
     func checked(_ url: String) throws -> String {
         let hosts = Network.hosts + (policy.allowPlainHttp ? "|http://(\(Network.near))" : "")

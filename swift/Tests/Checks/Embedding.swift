@@ -16,6 +16,7 @@ struct Embedding {
     func all() throws {
         try developersMachine()
         try kit()
+        try log()
     }
 
     private func developersMachine() throws {
@@ -61,5 +62,43 @@ struct Embedding {
         try equal(aggregator.uploads.count, 2)
         try equal(aggregator.uploads[0], aggregator.uploads[1])
         print("an app's own tests have a storage and an aggregator in memory")
+    }
+
+    /// What is told of a whole life, and of a network that fails in many ways.
+    private func log() throws {
+        let (told, now) = (Guarded<[Step]>([]), Date(timeIntervalSince1970: 1_800_000_000))
+        let aggregator = FakeAggregator()
+        let id = try aggregator.publish(document).id
+        let take: @Sendable (Step) -> Void = { step in told.change { $0.append(step) } }
+        let device = try Device(MemoryStorage(), maxTotalEpsilon: 9, transport: aggregator, log: take, now: { now })
+        let campaign = try device.campaign("https://collect.example", id: id, maxEpsilon: 9)
+        campaign.decide(true)
+        try campaign.contribute(["colour": "green"], label: "no")
+        try equal(device.runOnce(), true)
+        let steps: [[String?]] = [
+            ["document", nil, nil], ["state", nil, nil], ["decide", "contribute", nil], ["contribute", nil, nil], ["upload", nil, nil],
+        ]
+        try equal(told.value.map { [$0.name, $0.code, $0.cause] }, steps)
+        try check(told.value.allSatisfy { $0.time == now && $0.campaignId == id }, "\(told.value)")
+        let kept = try device.sent()[0]
+        let texts = told.value.map(\.description).joined()
+        for secret in [kept.id, kept.payload, "green"] { try check(!texts.contains(secret), texts) }
+        struct Own: Error { let value = "42 green" }
+        let failures: [(any Error, String, String)] = [
+            (URLError(.cannotFindHost), "unreachable", "dns"), (URLError(.timedOut), "timeout", "timeout"),
+            (URLError(.cannotConnectToHost), "unreachable", "refused"), (URLError(.networkConnectionLost), "unreachable", "reset"),
+            (URLError(.serverCertificateUntrusted), "unreachable", "tls"), (URLError(.unknown), "unreachable", "network"),
+            (Own(), "unexpected", "Own"),
+        ]
+        var policy = Policy()
+        policy.backoffBase = 0.001
+        for (error, code, cause) in failures {
+            told.value = []
+            let failing = FakeTransport { _ in throw error }
+            let away = try Device(MemoryStorage(), maxTotalEpsilon: 9, policy: policy, transport: failing, log: take)
+            _ = try away.campaign("https://collect.example", id: id, maxEpsilon: 9).nextStep()
+            try equal(told.value.first.map { [$0.name, $0.code, $0.cause] }, ["document", code, cause])
+        }
+        print("a log is told each step and each failure with its cause, and nothing of a person")
     }
 }
