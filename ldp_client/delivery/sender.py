@@ -422,8 +422,8 @@ class BackgroundDriver:
                 self._thread = None
 
     def later(self, name: str, work: Callable[[], object]) -> bool:
-        """Do ``work`` in a thread of its own, whatever it raises: at a random moment within the policy's first delay, or
-        at once where nothing is delivered in the background; once where the same name is asked for again before its
+        """Do ``work`` in a thread of its own, whatever it raises: at a random moment within the policy's first delay,
+        or at once where nothing is delivered in the background; once where the same name is asked for again before its
         end. False where there is no thread for it.
         """
         with self._changed:
