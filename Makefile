@@ -201,13 +201,14 @@ kotlin:
 	$(PYTHON) kotlin/toolchain.py lint
 	$(PYTHON) kotlin/build.py check
 ifneq ($(wildcard $(INSTALLED)),)
-	$(BIN)/python $(PYTEST) 24 tests/phones -k kotlin
+	$(BIN)/python $(PYTEST) 26 tests/phones -k kotlin
 	$(BIN)/python benchmarks/phones.py kotlin
 endif
 
 swift: $(INSTALLED)
+	$(BIN)/python swift/toolchain.py lint
 	$(BIN)/python swift/build.py
-	$(BIN)/python $(PYTEST) 29 tests/phones tests/swift -k swift
+	$(BIN)/python $(PYTEST) 33 tests/phones tests/swift -k swift
 	$(BIN)/python benchmarks/phones.py swift
 
 BROWSER_TESTS ?= test/browsers/*.test.mjs

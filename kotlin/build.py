@@ -34,7 +34,8 @@ def build() -> None:
     stdlib = BUILT / "kotlin-stdlib.jar"
     shutil.copy(library, stdlib)
     # C1 alone compiles twice as fast: the compiler does not live long enough for more.
-    compile_ = [java(), "-XX:TieredStopAtLevel=1", "-cp", str(all_of_it), COMPILER, *OPTIONS]
+    machine = [java(), "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=200m"]
+    compile_ = [*machine, "-cp", str(all_of_it), COMPILER, *OPTIONS]
 
     def jar(name: str, sources: str, *before: Path, friend: bool = False) -> Path:
         made = BUILT / f"{name}.jar"

@@ -20,6 +20,9 @@ INSIDE = Path("/repository")
 # The test program reads internals.
 PACKAGE = ["swift", "build", "-c", "release", "-Xswiftc", "-enable-testing"]
 LIBRARY = ["swiftc", "-O", "-wmo", "-parse-as-library", "-emit-library", "-module-name", "LdpBayes"]
+LIBRARY += ["-swift-version", "6"]
+# What an app writes, in both of the language's modes.
+SAMPLE = ["swiftc", "-typecheck", "-warnings-as-errors", "-parse-as-library"]
 
 
 def run(*command: str) -> None:
@@ -32,8 +35,11 @@ def build() -> None:
         str(INSIDE / path.relative_to(toolchain.ROOT)) for path in sorted(SWIFT.glob("Sources/LdpBayes/*.swift"))
     ]
     folder = INSIDE / BUILT.relative_to(toolchain.ROOT)
-    run(*PACKAGE, "--package-path", str(INSIDE / "swift"), "--scratch-path", str(folder))
+    run(*PACKAGE, "--package-path", str(INSIDE), "--scratch-path", str(folder))
     run(*LIBRARY, "-o", str(folder / "libLdpBayes.so"), *sources)
+    modules, sample = folder / "release" / "Modules", INSIDE / "swift" / "examples" / "App.swift"
+    for mode in ("5", "6"):
+        run(*SAMPLE, "-swift-version", mode, "-I", str(modules), str(sample))
     run("strip", "--strip-all", str(folder / "libLdpBayes.so"))
     program = BUILT / "checks"
     command = shlex.join(toolchain.outside(BUILT / "release" / "Program"))

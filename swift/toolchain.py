@@ -3,9 +3,10 @@
 
     python swift/toolchain.py COMMAND ...
 
-runs a command of the toolchain, such as `swift build --package-path /repository/swift`, with the repository at
-/repository. The packages come from the mirror that the machine's own apt is set to, signed by Debian, with the hashes
-in its index, into .venv/swift, once. Ends with 3 where they cannot be had, or cannot be run.
+runs a command of the toolchain, such as `swift build --package-path /repository`, with the repository at /repository;
+`lint` and `format` run swift-format on every file. The packages come from the mirror that the machine's own apt is set
+to, signed by Debian, with the hashes in its index, into .venv/swift, once. Ends with 3 where they cannot be had, or
+cannot be run.
 """
 
 from __future__ import annotations
@@ -103,9 +104,17 @@ def inside(*command: str) -> list[str]:
 
 def outside(program: Path) -> list[str]:
     """Return the command line that runs a program it built as any other, with the toolchain's libraries."""
-    libraries = [CACHE / "usr/lib/x86_64-linux-gnu", CACHE / "usr/libexec/swift/lib/swift/linux"]
+    of_swift = CACHE / "usr/libexec/swift/lib/swift"
+    libraries = [CACHE / "usr/lib/x86_64-linux-gnu", of_swift / "linux", of_swift / "host"]
     loader = CACHE / "usr/lib64/ld-linux-x86-64.so.2"
     return [str(loader), "--library-path", os.pathsep.join(map(str, libraries)), str(program)]
+
+
+def formatter(*arguments: str) -> list[str]:
+    """Return the command line of swift-format on every Swift file here; it takes no path from a root of its own."""
+    files = [ROOT / "Package.swift", *sorted((ROOT / "swift").rglob("*.swift"))]
+    settings = ["--configuration", str(ROOT / "swift" / ".swift-format")]
+    return [*outside(CACHE / "usr/libexec/swift/bin/swift-format"), *arguments, *settings, *map(str, files)]
 
 
 def check() -> None:
@@ -117,7 +126,9 @@ def check() -> None:
 def main() -> None:
     fetch()
     check()
-    command = inside(*sys.argv[1:])
+    formats = {"lint": ["lint", "--strict"], "format": ["format", "--in-place"]}
+    asked = sys.argv[1:]
+    command = formatter(*formats[asked[0]]) if len(asked) == 1 and asked[0] in formats else inside(*asked)
     os.execvp(command[0], command)
 
 

@@ -20,14 +20,28 @@ func device() throws -> Device {
     return try Device(folder: folder, maxTotalEpsilon: 4)
 }
 
+/// A task of the system, which ends once: by its own time, or by the system's, which may be shorter.
+private final class Refresh: @unchecked Sendable {
+    private let task: BGTask, lock = NSLock()
+    private var hasEnded = false
+    init(_ task: BGTask) { self.task = task }
+    func end(success: Bool) {
+        lock.lock()
+        defer { lock.unlock() }
+        if !hasEnded { task.setTaskCompleted(success: success) }
+        hasEnded = true
+    }
+}
+
 /// To be called before the app has finished launching.
 func registerDelivery() {
     BGTaskScheduler.shared.register(forTaskWithIdentifier: deliveryTask, using: nil) { task in
         scheduleDelivery()
-        // A first try waits a random time, so that its moment says little; the system gives a refresh half a minute.
-        inBackground(on: .global(), then: { task.setTaskCompleted(success: (try? $0.get()) ?? false) }) {
-            try device().runOnce(timeout: 20, firstDelay: 15)
-        }
+        let refresh = Refresh(task)
+        // What is not done then stays queued.
+        task.expirationHandler = { refresh.end(success: false) }
+        // The system gives a refresh half a minute. A first try waits a random time below ten seconds, so that its moment says little.
+        Task { refresh.end(success: (try? await device().runOnce(timeout: 20, firstDelay: 10)) ?? false) }
     }
 }
 

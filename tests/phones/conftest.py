@@ -5,8 +5,13 @@ from phone_programs import built
 
 
 @pytest.fixture(scope="session", params=["kotlin", "swift"])
-def client(request):
-    return built(request.param)
+def language(request):
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def client(language):
+    return built(language)
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """The packages that phones take: what Maven asks for, and what the rest of the project says, too."""
 
+import plistlib
 import re
 import tomllib
 import xml.etree.ElementTree as ET
@@ -51,3 +52,28 @@ def test_the_kotlin_client_names_its_parameters_for_java():
     built("kotlin")
     with zipfile.ZipFile(KOTLIN / "ldp-bayes-client.jar") as archive:
         assert b"MethodParameters" in archive.read("org/example/ldpbayes/DeviceCampaign.class")
+
+
+def test_the_swift_package_is_found_by_its_url_and_has_a_privacy_manifest():
+    """SwiftPM takes the manifest at a repository's root, and the stores a bundled list of what is collected."""
+    package = (ROOT / "Package.swift").read_text(encoding="utf-8")
+    assert [*ROOT.glob("*/Package.swift")] == []
+    paths = re.findall(r'path: "([^"]+)"', package)
+    assert [path for path in paths if not (ROOT / path).is_dir()] == []
+    assert len(paths) == 5
+    assert 'resources: [.copy("PrivacyInfo.xcprivacy")]' in package
+    manifest = plistlib.loads((ROOT / "swift/Sources/LdpBayes/PrivacyInfo.xcprivacy").read_bytes())
+    assert manifest["NSPrivacyTracking"] is False
+    assert manifest["NSPrivacyTrackingDomains"] == []
+    (collected,) = manifest["NSPrivacyCollectedDataTypes"]
+    assert collected["NSPrivacyCollectedDataTypeLinked"] is collected["NSPrivacyCollectedDataTypeTracking"] is False
+    assert [one["NSPrivacyAccessedAPITypeReasons"] for one in manifest["NSPrivacyAccessedAPITypes"]] == [["35F9.1"]]
+
+
+def test_the_page_of_the_swift_client_lists_every_public_type_and_no_other():
+    sources = (ROOT / "swift/Sources/LdpBayes").glob("*.swift")
+    kinds = r"^public (?:final )?(?:struct|class|enum|protocol) (\w+)"
+    public = [name for path in sources for name in re.findall(kinds, path.read_text(encoding="utf-8"), re.M)]
+    page = (ROOT / "swift/Sources/LdpBayes/LdpBayes.docc/LdpBayes.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^- ``(\w+)``$", page, re.M)) == sorted(public)
+    assert len(public) <= 33

@@ -4,10 +4,10 @@
 private let secretBytes = 32
 func makeSecret() throws -> [UInt8] { try randomBytes(secretBytes) }
 /// The reports of one device, which together satisfy the campaign's epsilon-LDP: one, or with `answers: "all"` one of every group.
-/// Missing, undeclared and unreadable values are answered as the campaign says of a missing one; ``problems(_:_:)`` finds them.
+/// Missing, undeclared and unreadable values are answered as the campaign says of a missing one; ``DeviceCampaign/preview(_:label:)`` finds them.
 /// `secret` is 32 bytes, by default those of a new device; `coins` other than the platform's are for tests. Throws ``LdpError``
 /// `undeclared-label`, `invalid-secret` or `no-randomness`; nothing of the record was then read.
-public func perturb(
+func perturb(
     _ campaign: Campaign, _ record: Record, label: Any?, secret: [UInt8]? = nil, coins: Coins = .system()
 ) throws -> [Report] {
     let undeclared = failure("undeclared-label", "\(campaign.label.name) must be one of \(campaign.label.classes)")
@@ -23,15 +23,15 @@ public func perturb(
 }
 
 /// What a record of class `label` answers to `question`, before the mechanism.
-private struct Reading {
+struct Reading {
     let campaign: Campaign, question: Question, record: Record, label: Int, coins: Coins
     private var classes: Int { campaign.label.classes.count }
     func item() throws -> Item {
         switch question.kind {
         case .label: return .index(label)
         case .pair: return .index(try index() * classes + label)
-        case .right: return .index(best(campaign.evaluation!.model.scores(record)) == label ? 1 : 0)
-        case .score: return .index(campaign.evaluation.map { $0.place(of: $0.model.scores(record)) }! * classes + label)
+        case .right: return .index(best(campaign.authored.evaluation!.model.scores(record)) == label ? 1 : 0)
+        case .score: return .index(campaign.authored.evaluation.map { $0.place(of: $0.model.scores(record)) }! * classes + label)
         case .value, .square: return try encoded(label, of: classes, try quantity())
         case .product: return try encoded(0, of: 1, try quantity())
         }
@@ -44,7 +44,7 @@ private struct Reading {
         return .index(question.mechanism.domainSize / cells * cell + sign)
     }
     /// The quantity asked for, in [-1, 1]; nil where it is missing and may be.
-    private func quantity() throws -> Double? {
+    func quantity() throws -> Double? {
         let (feature, other) = (feature(question.feature), feature(question.other ?? question.feature))
         let t = try scaled(feature)
         if question.kind == .value { return t }
@@ -52,7 +52,14 @@ private struct Reading {
         if ExactText(other.name) == ExactText(feature.name) { return t.map { 2 * ($0 * $0) - 1 } }
         return try scaled(other).flatMap { u in t.map { $0 * u } }
     }
-    private func feature(_ name: String?) -> Feature { campaign.asked.first { ExactText($0.name) == ExactText(name!) }! }
+    /// The clipped numbers behind a question about moments, nil for one that is not there.
+    func numbers() throws -> [Double?] {
+        try [question.feature, question.other].compactMap { $0 }.map { name in
+            let feature = feature(name)
+            return try value(feature).number.map(feature.numbers!.clipped)
+        }
+    }
+    private func feature(_ name: String?) -> Feature { campaign.authored.asked.first { ExactText($0.name) == ExactText(name!) }! }
     private func scaled(_ feature: Feature) throws -> Double? {
         // No other features have questions about moments.
         if let number = try value(feature).number { return feature.numbers!.scaled(number) }
@@ -66,7 +73,7 @@ private struct Reading {
     }
     /// A projection's missing input stands at its mean, or is random if none may be.
     private func value(_ feature: Feature) throws -> Meaning {
-        try Projection.value(record, feature.name, campaign.projection) { projection, i in
+        try Projection.value(record, feature.name, campaign.authored.projection) { projection, i in
             let numbers = projection.numbers[i]
             return projection.inputs[i].missing ? projection.mean[i] : numbers.low + (try randomT() + 1) * (numbers.span / 2)
         }

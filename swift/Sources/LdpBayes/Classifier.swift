@@ -38,7 +38,7 @@ struct Model {
 func best(_ scores: [Double]) -> Int { scores.indices.reduce(0) { scores[$1] > scores[$0] ? $1 : $0 } }
 
 /// Classifies records on the device with a published model. A feature without a usable value does not take part.
-public struct Classifier {
+public struct Classifier: Sendable {
     let model: Model
     /// The classes, in the order of the label.
     public var classes: [String] { model.label.classes }
@@ -62,6 +62,12 @@ public struct Classifier {
 struct Evaluation {
     let model: Model, edges: [Double]?
     var places: Int { edges.map { $0.count + 1 } ?? model.prior.count }
+    /// The places in words: bins of the log odds, or what the model says.
+    var names: [String] {
+        guard let ends = edges?.map(general) else { return model.label.classes.map { "the model says \($0)" } }
+        let inner = zip(ends, ends.dropFirst()).map { "(\($0), \($1)]" }
+        return (["up to \(ends.first!)"] + inner + ["above \(ends.last!)"]).map { "log odds \($0)" }
+    }
     /// The number of edges that the log odds lie above; with more classes than two the class that the model says.
     func place(of scores: [Double]) -> Int { edges?.filter { scores[1] - scores[0] > $0 }.count ?? best(scores) }
     init(_ fields: Fields, _ label: Label, _ features: [Feature]) throws {

@@ -6,12 +6,12 @@ import Security
 
 /// Exact random decisions out of 64-bit words: no floating-point number decides one. The order in which words are taken is that of
 /// `protocols/vectors/README.md`.
-public struct Coins {
+struct Coins {
     private let word: () throws -> UInt64
     /// Coins of independent words, uniform on [0, 2^64).
-    public init(word: @escaping () throws -> UInt64) { self.word = word }
+    init(word: @escaping () throws -> UInt64) { self.word = word }
     /// The platform's words, drawn in blocks of 64; what is left of a block is dropped with the coins.
-    public static func system() -> Coins {
+    static func system() -> Coins {
         var block: ArraySlice<UInt8> = []
         return Coins {
             if block.isEmpty { block = try randomBytes(8 * 64)[...] }

@@ -1,19 +1,21 @@
 import Foundation
 
 /// One install of an app. Making one touches neither network nor storage; nothing is written before somebody decides. Every call
-/// blocks, and may be made from any thread but an app's main one; ``inBackground(on:then:_:)`` and `async` wrappers are for that.
-public final class Device {
+/// blocks, and may be made from any thread but an app's main one, which awaits those that are `async`, too.
+public final class Device: Sendable {
     private let install: Install
     private let thread = Guarded<Thread?>(nil)
-    /// A device on a storage. `maxTotalEpsilon` is a hard cap on the privacy loss over all campaigns, `now` a clock. Throws
-    /// ``LdpError`` `bad-cap`.
+    /// A device on a storage. `maxTotalEpsilon` is a hard cap on the privacy loss over all campaigns, `now` a clock; `log` is told each
+    /// step and each failure with its cause. Throws ``LdpError`` `bad-cap`.
     public init(
-        _ storage: some Storage, maxTotalEpsilon: Double, policy: Policy = Policy(), transport: some Transport = UrlSessionTransport(),
-        now: @escaping () -> Date = { Date() }
+        _ storage: some Storage, maxTotalEpsilon: Double, policy: Policy = Policy(), transport: some Transport = URLSessionTransport(),
+        log: (@Sendable (Step) -> Void)? = nil, now: @escaping @Sendable () -> Date = { Date() }
     ) throws {
         try Device.check(cap: maxTotalEpsilon)
-        let network = Network(transport: transport, policy: policy)
-        install = Install(storage: storage, maxTotalEpsilon: maxTotalEpsilon, network: network, policy: policy, clock: now)
+        let teller = Teller(log: log, now: now)
+        let network = Network(transport: transport, policy: policy, teller: teller)
+        install = Install(
+            storage: storage, maxTotalEpsilon: maxTotalEpsilon, network: network, policy: policy, teller: teller, clock: now)
     }
     /// A device on a folder of its own; see ``FileStorage`` for where that belongs.
     public convenience init(folder: URL, maxTotalEpsilon: Double) throws {
@@ -25,17 +27,24 @@ public final class Device {
     public func campaign(_ url: String, id: String, maxEpsilon: Double, publisher: Publisher? = nil) throws -> DeviceCampaign {
         try ensure(isCampaignId(id), "bad-campaign-id")
         try Device.check(cap: maxEpsilon)
-        return DeviceCampaign(install, url: try Network.checked(url), id: id, maxEpsilon: maxEpsilon, publisher)
+        return DeviceCampaign(install, url: try install.network.checked(url), id: id, maxEpsilon: maxEpsilon, publisher)
     }
     /// What was spent in all campaigns; its description is for the person.
     public func ledger() throws -> Ledger { Ledger(receipts: try install.state().receipts, maxTotalEpsilon: install.maxTotalEpsilon) }
     /// Every report whose upload began, whatever the server said of it.
     public func sent() throws -> [SentReport] {
-        try install.state().campaigns.flatMap { entry in
-            entry.reports.filter { $0.at != nil }.map {
-                SentReport(
-                    campaignId: entry.id, title: entry.consent.title, url: entry.consent.url, asked: $0.asked, id: $0.id,
-                    payload: $0.payload, at: $0.at!, reply: $0.reply)
+        try install.state().campaigns.flatMap { entry -> [SentReport] in
+            let left = entry.reports.filter { $0.at != nil }
+            let campaign = left.isEmpty ? nil : try install.document(entry.id)
+            return try left.map { kept in
+                let question = campaign.map { $0.questions[kept.question % $0.questions.count] }
+                let (asked, said) =
+                    try question.map { (campaign!.asked($0), campaign!.said($0, try State.bytes(kept.payload))) } ?? (
+                        kept.asked, kept.payload
+                    )
+                return SentReport(
+                    campaignId: entry.id, title: entry.consent.title, url: entry.consent.url, asked: asked, said: said, id: kept.id,
+                    payload: kept.payload, at: kept.at!, reply: kept.reply)
             }
         }
     }
@@ -63,7 +72,7 @@ public final class Device {
         let until = monotonic() + timeout
         while true {
             let left = max(0, until - monotonic())
-            guard let wait = try? install.step(wait: left, firstDelay: firstDelay) ?? -1 else { return false }
+            guard let wait = try? install.told(wait: left, firstDelay: firstDelay) ?? -1 else { return false }
             if wait < 0 || wait > left { return wait < 0 }
             Thread.sleep(forTimeInterval: wait)
         }
@@ -74,7 +83,7 @@ public final class Device {
         let made = Thread {
             while !Thread.current.isCancelled {
                 // A storage that fails is left alone for a while.
-                let wait = (try? install.step(wait: install.policy.requestTimeout, firstDelay: delay)) ?? idleCheck
+                let wait = (try? install.told(wait: install.policy.requestTimeout, firstDelay: delay)) ?? idleCheck
                 _ = install.woken.wait(timeout: .now() + min(wait, idleCheck))
             }
         }
@@ -93,8 +102,8 @@ public final class Device {
     private static func check(cap: Double) throws { try ensure(cap > 0 && cap.isFinite, "bad-cap") }
 }
 
-/// A value that threads change one after the other.
-final class Guarded<Value> {
+/// A value that threads change one after the other, which the compiler cannot see.
+final class Guarded<Value>: @unchecked Sendable {
     private let lock = NSLock()
     private var guarded: Value
     init(_ value: Value) { guarded = value }
@@ -114,13 +123,17 @@ func monotonic() -> TimeInterval { TimeInterval(DispatchTime.now().uptimeNanosec
 
 /// What the campaigns of a device share: its storage, its state in it, and one sender for all of them.
 struct Install {
-    let storage: any Storage, maxTotalEpsilon: Double, network: Network, policy: Policy, clock: () -> Date
+    let storage: any Storage, maxTotalEpsilon: Double, network: Network, policy: Policy, teller: Teller, clock: @Sendable () -> Date
     /// Told of whatever there may be to send.
     let woken = DispatchSemaphore(value: 0)
     private static let device = "device"
     /// To the millisecond, as it is stored.
     func now() -> Date { Date(milliseconds: clock().milliseconds) }
     func state() throws -> State { try State(stored: try storage.read(Install.device)) }
+    /// The document that is stored beside a consent; nil where there is none that can be read.
+    func document(_ id: String) throws -> Campaign? {
+        try storage.read("campaign-\(id)").flatMap { try? Campaign(document: $0, id: id) }
+    }
     /// Whether somebody has decided anything yet.
     func exists() throws -> Bool { try storage.read(Install.device) != nil }
     /// Changes the state in one transaction.
@@ -137,6 +150,13 @@ struct Install {
     }
     /// Waits for an upload under way, in whichever process, two seconds at most.
     func landed() throws { if try exists() { _ = try storage.exclusive(wait: landingTimeout) {} } }
+    /// One step of the delivery, told of where it fails.
+    func told(wait: TimeInterval, firstDelay: TimeInterval) throws -> TimeInterval? {
+        do { return try step(wait: wait, firstDelay: firstDelay) } catch {
+            teller.tell("delivery", "", code(of: error), error)
+            throw error
+        }
+    }
     /// One step of the delivery: how long it is until the next one, nil where nothing waits.
     func step(wait: TimeInterval, firstDelay: TimeInterval) throws -> TimeInterval? {
         guard try exists() else { return nil }

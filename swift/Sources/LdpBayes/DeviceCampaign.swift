@@ -4,7 +4,7 @@ import Foundation
 private let agreeable: Set<Refusal> = [.otherRecipient, .windowNotOpen]
 
 /// What an app has to do now.
-public enum NextStep {
+public enum NextStep: Sendable {
     /// Show the person title, purpose and `realisedEpsilon`, and `decide` by what they say. The reason is `other-recipient` where they have
     /// agreed to another address.
     case ask(Campaign, reason: String? = nil)
@@ -16,7 +16,7 @@ public enum NextStep {
 }
 
 /// What became of a call of `contribute`.
-public enum Contribution: Equatable {
+public enum Contribution: Equatable, Sendable {
     /// The answer is on disk, from now on or already, and is sent once.
     case answered(Receipt)
     /// The device does not answer; nothing was drawn and nothing spent.
@@ -24,10 +24,10 @@ public enum Contribution: Equatable {
 }
 
 /// What a withdrawal could do: reports deleted, how many of them may arrive all the same, and the loss given back.
-public struct Withdrawal: Equatable { public let deleted: Int, onItsWay: Int, refunded: Double }
+public struct Withdrawal: Equatable, Sendable { public let deleted: Int, onItsWay: Int, refunded: Double }
 
 /// What happened so far in one campaign.
-public struct Status: Equatable {
+public struct Status: Equatable, Sendable {
     /// Whether the person agrees, nil until somebody decided; what became of the contribution.
     public let consent: Bool?, fate: Fate?
     /// Reports that wait; reports that the server says it has; tries that failed.
@@ -39,7 +39,7 @@ public struct Status: Equatable {
 }
 
 /// One campaign, as one device sees it. Safe with any number of threads and processes; every call blocks.
-public final class DeviceCampaign {
+public final class DeviceCampaign: Sendable {
     /// The campaign's id.
     public let id: String
     private let install: Install, url: String, maxEpsilon: Double, signed: Signed?, standing: Standing, known = Guarded<Campaign?>(nil)
@@ -54,7 +54,7 @@ public final class DeviceCampaign {
     /// The verified campaign: at hand, or fetched. Nothing is stored before `grant()`. Throws ``LdpError`` for what is not what its
     /// id and its epsilon promise, or not signed, and ``LdpError/away(code:)``, `timeout` at the end of the time.
     @discardableResult
-    public func fetch(timeout: TimeInterval = 5) throws -> Campaign { try inTime(timeout, fetch) }
+    public func fetch(timeout: TimeInterval = 5) throws -> Campaign { try inTime(timeout) { try self.fetch($0) } }
     private func fetch(_ until: Deadline) throws -> Campaign {
         try signed?.refresh(until)
         return try atHand() ?? load(install.network.get(path, longest: Campaign.largestDocument, until))
@@ -68,22 +68,35 @@ public final class DeviceCampaign {
     }
     /// What an app has to do now; call it at every start. It never throws. Whatever the person decides is remembered: nobody is asked
     /// twice, and nobody whom the storage could not remember.
-    public func nextStep(timeout: TimeInterval = 5) -> NextStep { step(timeout) { _ in } }
+    public func nextStep(timeout: TimeInterval = 5) -> NextStep { step("next-step", timeout) { _ in } }
     /// Takes the person's answer to ``NextStep/ask(_:reason:)``, by `grant` or `withdraw`; the next step, which is what to do now. Never
     /// throws: where the answer could not be kept, the reason says why, and the person is asked again.
     @discardableResult
     public func decide(_ agreed: Bool, timeout: TimeInterval = 5) -> NextStep {
-        step(timeout) { until in if agreed { try self.grant(until) } else { try self.withdraw() } }
+        step("decide", timeout) { until in if agreed { try self.grant(until) } else { try self.withdraw() } }
     }
-    private func step(_ timeout: TimeInterval, after first: @escaping (Deadline) throws -> Void) -> NextStep {
+    private func step(
+        _ name: String, _ timeout: TimeInterval, after first: @escaping @Sendable (Deadline) throws -> Void
+    ) -> NextStep {
         do {
-            return try inTime(timeout) { until in
+            let next = try inTime(timeout) { until in
                 try first(until)
                 return try self.step(until)
             }
+            install.teller.tell(name, id, word(for: next))
+            return next
         } catch {
             // Whatever it is, it must not stop the app at every start.
-            return .nothing(reason: (error as? LdpError)?.code ?? "unexpected")
+            let reason = (error as? LdpError)?.code ?? "unexpected"
+            install.teller.tell(name, id, reason, error)
+            return .nothing(reason: reason)
+        }
+    }
+    private func word(for step: NextStep) -> String {
+        switch step {
+        case .ask(_, let reason): reason ?? "ask"
+        case .contribute: "contribute"
+        case .nothing(let reason): reason
         }
     }
     private func step(_ until: Deadline) throws -> NextStep {
@@ -98,19 +111,26 @@ public final class DeviceCampaign {
         return refusal == .otherRecipient ? .ask(campaign, reason: refusal.rawValue) : .nothing(reason: refusal.rawValue)
     }
     /// Why this device would refuse the campaign, nil where it would answer: to know before anybody is asked.
-    public func refusal(timeout: TimeInterval = 5) throws -> Refusal? { try inTime(timeout, refusal) }
+    public func refusal(timeout: TimeInterval = 5) throws -> Refusal? { try inTime(timeout) { try self.refusal($0) } }
     private func refusal(_ until: Deadline) throws -> Refusal? {
         let (campaign, state) = (try fetch(until), try install.state())
         if state[id]?.receipt != nil { return nil }
         if state.enabled { standing.hear(keep: state[id]?.consent.isGiven == true, until) }
         return try signed?.refusal() ?? refused(state, campaign)
     }
+    /// What this device would be asked and would say of a record of class `label`, and what is wrong with it: for an app's tests and debug
+    /// builds. Nothing is drawn, stored or sent. Throws ``LdpError`` `not-fetched`.
+    public func preview(_ record: Record, label: Any? = nil) throws -> Preview { Preview(try inHand(), record, label) }
+    /// The campaign's promise in words for the person who is asked, and for a privacy policy. Throws ``LdpError`` `not-fetched`.
+    public func explained() throws -> Explanation { LdpBayes.explained(try inHand(), url) }
     /// When this device answers, in a series; nil in any other campaign, and before anybody has decided. Throws what
     /// ``fetch(timeout:)`` throws.
     public func window() throws -> Range<Date>? { try install.state().window(fetch(timeout: 5)) }
     /// The person has agreed to this campaign, and to sending the answer to this address. Throws what ``fetch(timeout:)``
     /// throws, and ``LdpError/refused(_:)`` where ``refusal(timeout:)`` says so; nothing was then kept.
-    public func grant(timeout: TimeInterval = 5) throws { try inTime(timeout, grant) }
+    public func grant(timeout: TimeInterval = 5) throws {
+        try install.teller.step("grant", id) { try inTime(timeout) { try self.grant($0) } }
+    }
     private func grant(_ until: Deadline) throws {
         let campaign = try fetch(until)
         if let refusal = try refusal(until), !agreeable.contains(refusal) { throw LdpError.refused(refusal) }
@@ -128,7 +148,8 @@ public final class DeviceCampaign {
     /// The person no longer agrees, or never did: what is unsent is deleted, and nobody asks again. Where nothing had begun to leave,
     /// its loss is given back and the person may agree again. What has begun is waited for, a little.
     @discardableResult
-    public func withdraw() throws -> Withdrawal {
+    public func withdraw() throws -> Withdrawal { try install.teller.step("withdraw", id, withdrawn) }
+    private func withdrawn() throws -> Withdrawal {
         let (deleted, refunded, hasBegun) = try install.change { state in
             var entry = state[id] ?? Entry(id: id, consent: Consent(url: url))
             let deleted = entry.queued.count
@@ -150,9 +171,15 @@ public final class DeviceCampaign {
     /// answer and its place in the queue are on disk before this returns and before anything is sent; the network is not used.
     /// Throws ``LdpError``, and nothing was then spent: `consent-missing`, `not-fetched`, `undeclared-label`, `no-randomness`, and what
     /// the storage throws.
+    @discardableResult
     public func contribute(_ record: Record, label: Any?) throws -> Contribution {
+        try install.teller.step(
+            "contribute", id, code: { if case .refused(let refusal) = $0 { refusal.rawValue } else { nil } },
+            { try contributed(record, label) })
+    }
+    private func contributed(_ record: Record, _ label: Any?) throws -> Contribution {
         if let answered = try answered(try install.state()) { return answered }
-        let campaign = try atHand() ?? raise(failure("not-fetched", "call fetch(), now or when the app starts"))
+        let campaign = try inHand()
         if let refusal = try signed?.refusal() { return .refused(refusal) }
         let made = try install.change { state in
             if let answered = try answered(state) { return answered }
@@ -177,8 +204,11 @@ public final class DeviceCampaign {
     /// The campaign's model: at once as it was kept, and the newest is fetched for the next call; else as it can be had. The request is the
     /// same bytes from every device; only once the person has agreed the model is stored. Throws ``LdpError``.
     public func classifier(timeout: TimeInterval = 5) throws -> Classifier {
+        try install.teller.step("classifier", id) { try kept(timeout) }
+    }
+    private func kept(_ timeout: TimeInterval) throws -> Classifier {
         let kept = try? model.value ?? install.storage.read(storedModel)
-        guard let kept, let classifier = try? Classifier(model: kept, of: label) else { return try inTime(timeout, newest) }
+        guard let kept, let classifier = try? Classifier(model: kept, of: label) else { return try inTime(timeout) { try self.newest($0) } }
         if isRenewing.change({ known in
             defer { known = true }
             return !known
@@ -204,14 +234,13 @@ public final class DeviceCampaign {
     private func answer(_ state: inout State, _ campaign: Campaign, _ record: Record, _ label: Any?) throws -> Receipt {
         let reports = try perturb(campaign, record, label: label, secret: try State.bytes(state.secret))
         let at = install.now()
+        let (size, first) = (campaign.questions.count, reports[0].question)
         let receipt = Receipt(
             campaignId: id, title: campaign.title, study: campaign.study, epsilon: campaign.realisedEpsilon,
-            questions: reports.map(\.question), at: at, url: url)
+            questions: reports.map(\.question), at: at, url: url, window: campaign.authored.windows?.name(first / size))
         state[id]?.receipt = receipt
         state[id]?.reports = reports.map {
-            let question = campaign.questions[$0.question % campaign.questions.count]
-            let about: [String?] = [campaign.evaluation == nil ? question.feature : "the model", question.other ?? campaign.label.name]
-            let asked = about.compactMap { $0 }.joined(separator: " and ")
+            let asked = campaign.asked(campaign.questions[$0.question % size])
             return Kept(id: hex($0.id), question: $0.question, asked: asked, payload: hex($0.payload))
         }
         let ends = try state.window(campaign)?.upperBound ?? campaign.closes
@@ -236,7 +265,13 @@ public final class DeviceCampaign {
     private var path: String { "\(url)/v1/campaigns/\(id)" }
     private var stored: String { "campaign-\(id)" }
     private func atHand() throws -> Campaign? {
+        if let known = known.value { return known }
         // Where what is stored is damaged, it is fetched again.
-        try known.value ?? install.storage.read(stored).flatMap { try? load($0) }
+        let campaign = try install.document(id)
+        if campaign != nil { known.value = campaign }
+        return campaign
+    }
+    private func inHand() throws -> Campaign {
+        try atHand() ?? raise(failure("not-fetched", "call fetch(), now or when the app starts"))
     }
 }

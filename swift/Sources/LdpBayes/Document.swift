@@ -1,28 +1,38 @@
 import Foundation
 
 /// What a campaign asks for: answers that a model is learned from, or that a projection is fitted from, or how good a model is.
-public enum Asks: String, CaseIterable { case model, moments, score }
+enum Asks: String, CaseIterable { case model, moments, score }
 
-/// A verified campaign: its id is the hash of its bytes, and the privacy loss of every question was recomputed. It has what its author
-/// wrote, ``Authored``, for its own.
-@dynamicMemberLookup
-public struct Campaign {
+/// A verified campaign: its id is the hash of its bytes, and the privacy loss of every question was recomputed.
+public struct Campaign: Sendable {
     /// SHA-256 of the document's bytes, base64url.
     public let id: String
     /// The document itself.
     public let document: Data
-    /// What a device may be asked.
-    public let questions: [Question]
+    /// For people: it comes from the server, and holds no ends of lines.
+    public var title: String { authored.title }
+    /// For people, like ``title``.
+    public var purpose: String { authored.purpose }
+    /// The class to learn.
+    public var label: Label { authored.label }
+    /// The features that a record has.
+    public var features: [Feature] { authored.features }
+    /// A device contributes to one campaign of a study at most.
+    public var study: String? { authored.study }
+    /// When it opens; nil: it is open. A series opens with its first window.
+    public var opens: Date? { authored.opens }
+    /// When it closes; nil: nobody knows. A series closes a week after its last window.
+    public var closes: Date? { authored.closes }
     /// An upper bound of what one device loses, recomputed and rounded up.
     public let realisedEpsilon: Double
-    private let authored: Authored
-    let loss: Ratio
+    /// What a device may be asked.
+    let questions: [Question]
+    let authored: Authored, loss: Ratio
     /// The questions of which a device answers one each.
     let pools: [[Question]]
     /// Bytes of an upload, whatever it says: those of the longest that one device of this campaign sends.
     let uploadLength: Int
     static let largestDocument = 4 << 20
-    public subscript<Value>(dynamicMember path: KeyPath<Authored, Value>) -> Value { authored[keyPath: path] }
     /// The campaign of a document's bytes. `id`, where it is known, must be their hash. Throws ``LdpError``: `wrong-hash`,
     /// `invalid-document`, `unknown-mechanism`, `invalid-parameters`, `loss-above-epsilon`; `issuer-unsupported` and `no-relay` for what this
     /// client cannot do.
@@ -58,21 +68,10 @@ private enum Discrete: String, CaseIterable { case auto, de, sue, oue, she, the,
 private enum OfNumbers: String, CaseIterable { case auto, laplace, onebit, sign }
 
 /// All of a document but its questions.
-public struct Authored {
-    /// For people: they come from the server, and hold no ends of lines.
-    public let title: String, purpose: String
-    /// The class to learn.
-    public let label: Label
-    /// The features that a record has.
-    public let features: [Feature]
-    /// What the campaign asks for.
-    public let asks: Asks
-    /// A device contributes to one campaign of a study at most.
-    public let study: String?
-    /// Where it is a series: each device answers once in its life, in the window that it drew.
-    public let windows: Windows?
-    /// When it opens and closes; nil: it is open, and nobody knows. A series opens with its first window, and closes a week after its last.
-    public let opens: Date?, closes: Date?
+struct Authored {
+    let title: String, purpose: String, label: Label, features: [Feature], study: String?, opens: Date?, closes: Date?
+    /// What the campaign asks for; where it is a series, each device answers once in its life, in the window that it drew.
+    let asks: Asks, windows: Windows?
     /// The features that questions are about: a projection's inputs are replaced by its outputs.
     let asked: [Feature]
     let epsilon: Double, answersAll: Bool, projection: Projection?, evaluation: Evaluation?

@@ -2,7 +2,7 @@ let (mostFeatures, mostCells, mostValues, mostClasses, mostWeight) = (1000, 6553
 private let missingValue = "missing"
 
 /// The class to learn.
-public struct Label {
+public struct Label: Sendable {
     public let name: String, classes: [String]
     private let declared: Declared
     init(name: String, classes: [String]) { (self.name, self.classes, declared) = (name, classes, Declared(classes)) }
@@ -14,7 +14,7 @@ public struct Label {
 extension Array where Element == String { var exact: [ExactText] { map { ExactText($0) } } }
 
 /// Something that a campaign knows of people, by the name that it has in records.
-public struct Feature {
+public struct Feature: Sendable {
     /// The key in a record.
     public let name: String
     /// Whether a record may be without a value, which then has a cell of its own.
@@ -25,6 +25,8 @@ public struct Feature {
     /// The bounds, where the values are numbers.
     public var bounds: ClosedRange<Double>? { numbers.map { $0.low...$0.high } }
     var size: Int { values.size }
+    /// The names of what there is to answer.
+    var cellNames: [String] { missing ? values.names + [missingValue] : values.names }
     /// What there is to answer: the values, and after them that there is none where that may be.
     var cells: Int { missing ? size + 1 : size }
     var numbers: Numbers? { values.numbers }
@@ -36,13 +38,15 @@ public struct Feature {
 }
 
 /// What the values of a feature are: all that is asked of its kind, which nobody else knows by its name.
-protocol Values {
+protocol Values: Sendable {
     /// Their number, of those that are asked as cells; 2, the ends, of others.
     var size: Int { get }
     /// Themselves, where they are numbers.
     var numbers: Numbers? { get }
     /// Themselves, where they are texts.
     var texts: [String]? { get }
+    /// In words, by index; each means its value, except where they are ranges of a number.
+    var names: [String] { get }
     /// The index of what a record holds; nil for what is no value.
     func index(of value: Meaning) -> Int?
     func isLike(_ other: any Values) -> Bool
@@ -59,7 +63,8 @@ extension Values {
 /// Some texts.
 struct Categories: Values {
     let texts: [String]?
-    private let names: [String], declared: Declared
+    let names: [String]
+    private let declared: Declared
     init(_ texts: [String]) { (self.texts, names, declared) = (texts, texts, Declared(texts)) }
     var size: Int { names.count }
     /// Of a missing or undeclared value the index of `missing` where it is declared.
@@ -75,10 +80,15 @@ struct Numbers: Values, Equatable {
     var size: Int { bins ?? 2 }
     var numbers: Numbers? { self }
     var span: Double { high - low }
+    var names: [String] {
+        let edges = ([low] + (1..<size).map(edge) + [high]).map(general)
+        return (0..<size).map { "[\(edges[$0]), \(edges[$0 + 1])\($0 < size - 1 ? ")" : "]")" }
+    }
+    private func edge(_ bin: Int) -> Double { low + span * Double(bin) / Double(size) }
     /// The bin of a number, of equal width and half-open.
     func index(of value: Meaning) -> Int? {
         guard let number = value.number else { return nil }
-        return (1..<size).first { number < low + span * Double($0) / Double(size) }.map { $0 - 1 } ?? size - 1
+        return (1..<size).first { number < edge($0) }.map { $0 - 1 } ?? size - 1
     }
     func isLike(_ other: any Values) -> Bool { other.numbers == self }
     func clipped(_ number: Double) -> Double { min(max(number, low), high) }
@@ -89,7 +99,7 @@ struct Numbers: Values, Equatable {
 }
 
 /// Reads a feature by its name, as a document declares it, and as a model that has a table of it says it.
-typealias FeatureKind = (declared: (Fields, String) throws -> Feature, modelled: (Fields, String) throws -> Feature)
+typealias FeatureKind = (declared: @Sendable (Fields, String) throws -> Feature, modelled: @Sendable (Fields, String) throws -> Feature)
 
 extension Feature {
     /// The kinds that documents may declare: the one table.

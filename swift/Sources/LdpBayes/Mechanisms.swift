@@ -10,7 +10,7 @@ let unit: Int64 = 1 << 52
 enum Encoding: String, CaseIterable { case index, sign, moment }
 
 /// How a record's answer becomes noise.
-public struct Mechanism: Hashable {
+struct Mechanism: Hashable {
     /// The mechanisms, with the numbers that a document gives: a probability is an integer P and means P / 2^64.
     enum Kind: Hashable {
         /// Direct encoding: the true index with probability p, else any other one.
@@ -25,7 +25,7 @@ public struct Mechanism: Hashable {
         case noisyVector(NoisyVector)
     }
     /// As documents write it, and the cells of the question.
-    public let name: String, domainSize: Int
+    let name: String, domainSize: Int
     let kind: Kind
     /// Numbers that a document gives, and encodings that are answered: the one table.
     static let table: [String: (numbers: [String], encodings: Set<Encoding>)] = [
@@ -82,11 +82,9 @@ public struct Mechanism: Hashable {
             return bitmap(isIncluded ? others + [index] : others)
         case (.unary(let p, let q), .index(let index)):
             return bitmap(try (0..<domainSize).filter { try coins.bernoulli($0 == index ? p : q) })
-        case (.oneBit(let p), .moment(let cell, let value)):
+        case (.oneBit, .moment(let cell, let value)):
             let drawn = try coins.below(domainSize)
-            // The signal makes p more than a half: 2 p - 1 is what is left beyond 64 bits.
-            let (high, low) = (p &* 2).multipliedFullWidth(by: UInt64((drawn == cell ? value : 0) + unit))
-            let bit = try coins.bernoulli((0 &- p) &+ (high << 11 | low >> 53))
+            let bit = try coins.bernoulli(threshold(drawn == cell ? value : 0))
             return littleEndian(drawn, indexWidth) + [bit ? 1 : 0]
         case (.noisyVector(let noise), .index(let index)):
             return try noise.cells(domainSize, item: index, value: 1, coins)
@@ -95,6 +93,32 @@ public struct Mechanism: Hashable {
         default: preconditionFailure("a question's encoding is one that its mechanism answers")
         }
     }
+    /// Of one bit, the probability of a 1, of 2^64, where this value lies in the cell that is drawn.
+    func threshold(_ value: Int64) -> UInt64 {
+        guard case .oneBit(let p) = kind else { preconditionFailure("one bit alone has a threshold") }
+        // The signal makes p more than a half: 2 p - 1 is what is left beyond 64 bits.
+        let (high, low) = (p &* 2).multipliedFullWidth(by: UInt64(value + unit))
+        return (0 &- p) &+ (high << 11 | low >> 53)
+    }
+    /// The true cell is marked with probability p / 2^64, any other one with q, one and no more or not; nil where answers mark nothing.
+    var marking: (p: UInt64, q: Double, isOne: Bool)? {
+        let others = Double(domainSize - 1)
+        switch kind {
+        case .direct(let p): return (p, share(0 &- p) / others, true)
+        case .subset(let w, let p):
+            let size = Double(w.word!)
+            return (p, (share(p) * (size - 1) + share(0 &- p) * size) / others, size == 1)
+        case .unary(let p, let q): return (p, share(q), false)
+        case .oneBit, .noisyVector: return nil
+        }
+    }
+    /// The cells that a payload marks, in order.
+    func marked(_ payload: [UInt8]) -> [Int] {
+        if case .direct = kind { return [number(payload)] }
+        return (0..<domainSize).filter { payload[$0 / 8] >> UInt8($0 % 8) & 1 == 1 }
+    }
+    /// The scale of the noise in every cell, in units of the largest value; nil where there is none.
+    var noise: Double? { if case .noisyVector(let noise) = kind { noise.relativeScale } else { nil } }
     private func bitmap(_ indices: [Int]) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: (domainSize + 7) / 8)
         for index in indices { bytes[index / 8] |= 1 << UInt8(index % 8) }
@@ -111,6 +135,8 @@ struct NoisyVector: Hashable {
         guard grid <= NoisyVector.finestGrid, scale.bitLength <= 68, bound < 1 << 31 else { return nil }
         return Ratio(numerator: .power(ofTwo: NoisyVector.scaleBits + 1 + gridBits), denominator: scale)
     }
+    /// In units of the largest value.
+    fileprivate var relativeScale: Double { Double(sign: .plus, exponent: -NoisyVector.scaleBits - gridBits, significand: scale.double) }
     private var gridBits: Int { Int(grid.word!) }
     /// The largest magnitude of a noisy cell: the unit and 16 scales of noise.
     var bound: Int64 { 1 << gridBits + Int64(((scale << 4).dividedUp(by: .power(ofTwo: NoisyVector.scaleBits))).word!) }

@@ -16,6 +16,8 @@ struct Natural: Hashable, Comparable {
     var trailingZeroBitCount: Int { words.firstIndex { $0 != 0 }.map { 64 * $0 + words[$0].trailingZeroBitCount } ?? 0 }
     /// The number as one word; nil where it does not fit.
     var word: UInt64? { words.count > 1 ? nil : words.first ?? 0 }
+    /// The nearest double, or one beside it.
+    var double: Double { words.reversed().reduce(0) { $0 * 0x1p64 + Double($1) } }
     static func < (a: Natural, b: Natural) -> Bool {
         if a.words.count != b.words.count { return a.words.count < b.words.count }
         return a.words.reversed().lexicographicallyPrecedes(b.words.reversed())

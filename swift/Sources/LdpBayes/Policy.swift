@@ -1,5 +1,5 @@
 /// The limits that an app decides, in seconds; the names and the values are those of the Python client.
-public struct Policy {
+public struct Policy: Sendable {
     /// A first try in the background waits a random time up to this, so that its moment says little.
     public var firstDelay = 600.0
     /// The n-th retry waits a random time below this times 2^n.
@@ -10,6 +10,9 @@ public struct Policy {
     public var requestTimeout = 30.0
     /// A report is given up at this age, or when its campaign, or its window, has been over for a week; after ten tries.
     public var reportAge = 30 * 86_400.0
+    /// For debug builds alone: plain HTTP to a developer's machine, which is a private address, or a name that ends in `.local`. Loopback
+    /// needs no switch.
+    public var allowPlainHttp = false
     public init() {}
 }
 

@@ -8,7 +8,7 @@ private let prefix = "ldp-bayes directory 1\n"  // of what is signed
 private let (largestDirectory, mostCampaigns, keyBytes, signatureBytes) = (1 << 16, 256, 32, 64)
 
 /// Who has to have signed a campaign and its model: the holder of one of these public keys.
-public struct Publisher {
+public struct Publisher: Sendable {
     let keys: [String]
     /// `keys` have 43 characters each; an app may pin the next one beside the one in use. Throws ``LdpError`` `bad-publisher`.
     public init(_ keys: String...) throws {

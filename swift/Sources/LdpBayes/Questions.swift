@@ -1,5 +1,5 @@
 /// What a question is about.
-public enum QuestionKind: String, CaseIterable {
+enum QuestionKind: String, CaseIterable {
     /// The class alone; a value with the class.
     case label, pair
     /// A number and its square, by class; the product of two numbers.
@@ -10,11 +10,11 @@ public enum QuestionKind: String, CaseIterable {
 
 /// One question of a campaign. With `answers: "all"` a device answers one of each `group`, else one of all; `weight` says how often it
 /// is drawn.
-public struct Question {
-    public let index: Int, kind: QuestionKind
+struct Question {
+    let index: Int, kind: QuestionKind
     /// The feature that it is about, and of a product the other one.
-    public let feature: String?, other: String?
-    public let group: Int, mechanism: Mechanism, epsilon: Double, weight: Int
+    let feature: String?, other: String?
+    let group: Int, mechanism: Mechanism, epsilon: Double, weight: Int
     let encoding: Encoding
 }
 
@@ -116,5 +116,5 @@ func drawQuestions(_ campaign: Campaign, _ secret: [UInt8]) throws -> [Question]
 }
 /// The one window of a series in which the device with this secret answers, each as likely; 0 where there are none.
 func drawWindow(_ campaign: Campaign, _ secret: [UInt8]) throws -> Int {
-    try Coins.keyed(secret, Array("window\(campaign.id)".utf8)).below(campaign.windows?.count ?? 1)
+    try Coins.keyed(secret, Array("window\(campaign.id)".utf8)).below(campaign.authored.windows?.count ?? 1)
 }

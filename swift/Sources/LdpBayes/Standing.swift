@@ -5,7 +5,7 @@ private let states: [String: Refusal] = ["not-yet": .notOpen, "closing": .closin
 
 /// How one campaign stands, as its aggregator said on this day (UTC). Where that cannot be heard, or is not understood, the campaign
 /// counts as open, and it is asked again ten minutes later at the earliest.
-final class Standing {
+final class Standing: Sendable {
     private let install: Install, path: String, stored: String, said = Guarded<(state: String, at: Date)?>(nil), tried = Guarded<Date?>(nil)
     init(_ install: Install, path: String, id: String) { (self.install, self.path, stored) = (install, path, "state-\(id)") }
     /// Why no new answer is taken, as far as that was heard on this day.

@@ -1,7 +1,7 @@
 import Foundation
 
 /// What became of a contribution.
-public enum Fate: String, Codable {
+public enum Fate: String, Codable, Sendable {
     /// Nothing of it has left.
     case waiting
     /// An upload has begun.
@@ -18,9 +18,11 @@ public enum Fate: String, Codable {
 
 /// One contribution, made once and for good; `at` is by the device's clock. Questions are numbered as in reports: in a series window *
 /// number of questions + index.
-public struct Receipt: Codable, Equatable {
+public struct Receipt: Codable, Equatable, Sendable {
     public let campaignId: String, title: String, study: String?, epsilon: Double, questions: [Int], at: Date, url: String
     public internal(set) var fate = Fate.waiting
+    /// Of a series: which of its windows, in words.
+    public internal(set) var window: String? = nil
 }
 
 /// What a person decided, with a copy of what it was about.
@@ -56,7 +58,7 @@ struct Entry: Codable, Equatable {
 struct State: Codable, Equatable {
     /// Hexadecimal; nil where nobody has decided anything, and in an export.
     var secret: String? = nil, enabled = true, campaigns: [Entry] = []
-    /// Of the text; the first was written without one.
+    /// Of the text; the first was written without one, and a receipt has its window since the second.
     private(set) var version: Int? = nil
     var receipts: [Receipt] { campaigns.compactMap(\.receipt) }
     subscript(id: String) -> Entry? {
@@ -66,7 +68,7 @@ struct State: Codable, Equatable {
             campaigns.replaceSubrange(place..<min(place + 1, campaigns.count), with: newValue.map { [$0] } ?? [])
         }
     }
-    private static let checksumLength = 43, newest = 1
+    private static let checksumLength = 43, newest = 2
     private struct Versioned: Decodable { let version: Int? }
     private static func checksum(_ body: Data) -> Data { Data(base64url(sha256(body)).utf8) }
     init() {}
@@ -78,7 +80,7 @@ struct State: Codable, Equatable {
         try ensure(State.checksum(body) + body == stored, "storage-corrupt")
         let decoder = JSONDecoder()
         decoder.dateDecodingStrategy = .custom { Date(milliseconds: try Int64(from: $0)) }
-        let version = try refused(as: "storage-corrupt") { try decoder.decode(Versioned.self, from: body).version ?? State.newest }
+        let version = try refused(as: "storage-corrupt") { try decoder.decode(Versioned.self, from: body).version ?? 1 }
         try ensure(version <= State.newest, "storage-newer")
         self = try refused(as: "storage-corrupt") { try decoder.decode(State.self, from: body) }
     }

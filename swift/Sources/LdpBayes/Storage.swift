@@ -3,7 +3,7 @@ import Foundation
 /// What a device needs of a storage: bytes by name. Whatever fails throws ``LdpError``, and nothing is changed then. An app may bring
 /// its own. A device keeps one text with everything that it must not lose (secret, ledger, consents, drawn answers, queue), so that one
 /// atomic change debits the ledger and queues the report.
-public protocol Storage {
+public protocol Storage: Sendable {
     /// The bytes of a name, nil where there are none. Creates nothing.
     func read(_ name: String) throws -> Data?
     /// Replaces the bytes of a name by what `change` makes of them (nil: deletes them), at once and all or nothing, one caller after

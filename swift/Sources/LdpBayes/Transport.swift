@@ -5,23 +5,23 @@ import FoundationNetworking
 #endif
 
 /// One request; a `body` makes it a POST. An answer longer than `longest` bytes is none.
-public struct Request { public let url: String, headers: [String: String], body: Data?, timeout: TimeInterval, longest: Int }
+public struct Request: Sendable { public let url: String, headers: [String: String], body: Data?, timeout: TimeInterval, longest: Int }
 
 /// What a server said: its status, its headers by lower-case name, its body.
-public struct Answer {
+public struct Answer: Sendable {
     public let status: Int, headers: [String: String], body: Data
     public init(status: Int, headers: [String: String], body: Data) { (self.status, self.headers, self.body) = (status, headers, body) }
 }
 
 /// Carries requests; an app may bring its own. It sends the headers of the request and what HTTP needs, no cookie and no name of the
 /// device or of the app, follows no redirect, and keeps nothing.
-public protocol Transport {
+public protocol Transport: Sendable {
     /// The answer, whatever its status. Throws where there is none in time.
     func send(_ request: Request) throws -> Answer
 }
 
 /// The platform's `URLSession`: a session, and a connection, of its own for each request, without cookies, caches or credentials.
-public struct UrlSessionTransport: Transport {
+public struct URLSessionTransport: Transport {
     public init() {}
     public func send(_ request: Request) throws -> Answer {
         let configuration = URLSessionConfiguration.ephemeral
@@ -78,7 +78,7 @@ struct Deadline {
 }
 
 /// What `work` makes within `timeout`. Throws what it throws, and `timeout`: storages and transports of an app wait for as long as they like.
-func inTime<T>(_ timeout: TimeInterval, _ work: @escaping (Deadline) throws -> T) throws -> T {
+func inTime<T: Sendable>(_ timeout: TimeInterval, _ work: @escaping @Sendable (Deadline) throws -> T) throws -> T {
     let (until, done, result) = (Deadline(in: timeout), DispatchSemaphore(value: 0), Guarded<Result<T, any Error>?>(nil))
     Thread {
         result.value = Result { try work(until) }
@@ -90,7 +90,7 @@ func inTime<T>(_ timeout: TimeInterval, _ work: @escaping (Deadline) throws -> T
 
 /// One aggregator, as the device asks it.
 struct Network {
-    let transport: any Transport, policy: Policy
+    let transport: any Transport, policy: Policy, teller: Teller
     static let (largestAnswer, largestModel, largestState) = (1 << 20, 64 << 20, 1024)
     /// The answer to an upload; nil where there was none.
     func upload(_ url: String, _ body: Data) -> Answer? {
@@ -118,14 +118,16 @@ struct Network {
         return answer.flatMap { $0.status == 200 && $0.body.count <= longest ? $0.body : nil }
     }
     /// A transport of the app's own may throw anything: the report only has to be tried again.
-    private func send(_ request: Request) -> Answer? { try? transport.send(request) }
+    private func send(_ request: Request) -> Answer? { try? teller.send(request, by: transport) }
     /// The address without a slash at its end. Throws ``LdpError`` `bad-url` for one that reports must not be sent to.
-    static func checked(_ url: String) throws -> String {
-        try ensure(url.range(of: address, options: .regularExpression) != nil, "bad-url", "must be https, or http on loopback, in ASCII")
+    func checked(_ url: String) throws -> String {
+        let hosts = Network.hosts + (policy.allowPlainHttp ? "|http://(\(Network.near))" : "")
+        let isRight = url.range(of: "^(\(hosts))\(Network.path)\\z", options: .regularExpression) != nil
+        try ensure(isRight, "bad-url", "must be https, or http on loopback, in ASCII; Policy.allowPlainHttp is for debug builds")
         return String(url.reversed().drop { $0 == "/" }.reversed())
     }
-    /// ASCII, the host in lower case, without the standard port; http on loopback only.
-    private static let address =
-        "^(https://([a-z0-9._-]+|\\[[a-f0-9:]+\\])|http://(localhost|127(\\.[0-9]+){3}|\\[::1\\]))"
-        + "(:(?!(443|80)\\b)[0-9]+)?(/[A-Za-z0-9_./~%-]*)?\\z"
+    /// ASCII, the host in lower case, without the standard port.
+    private static let hosts = #"https://([a-z0-9._-]+|\[[a-f0-9:]+\])|http://(localhost|127(\.[0-9]+){3}|\[::1\])"#
+    private static let near = #"10(\.[0-9]{1,3}){3}|(192\.168|172\.(1[6-9]|2[0-9]|3[01]))(\.[0-9]{1,3}){2}|[a-z0-9-]+\.local"#
+    private static let path = #"(:(?!(443|80)\b)[0-9]+)?(/[A-Za-z0-9_./~%-]*)?"#
 }

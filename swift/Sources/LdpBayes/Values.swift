@@ -1,8 +1,8 @@
 import Foundation
 
 /// What a record holds, by the names of features: texts, numbers, truth values, or nothing. Names are compared by their code points,
-/// unlike those of a dictionary. What is no text, number or truth value counts as missing; ``problems(_:_:)`` finds it.
-public struct Record: ExpressibleByDictionaryLiteral {
+/// unlike those of a dictionary. What is no text, number or truth value counts as missing; ``DeviceCampaign/preview(_:label:)`` finds it.
+public struct Record: Sendable, ExpressibleByDictionaryLiteral {
     private var values: [ExactText: Meaning]
     public init(dictionaryLiteral elements: (String, Any?)...) { self.init(elements) }
     /// A record of a dictionary, such as one of `JSONSerialization`.

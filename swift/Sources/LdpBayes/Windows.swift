@@ -1,13 +1,15 @@
 import Foundation
 
 /// A campaign that asks the same people time after time, each device once in its life: `count` windows, one after another.
-public struct Windows {
-    public let from: Date, count: Int
+struct Windows {
+    let from: Date, count: Int
     /// In seconds.
-    public let length: TimeInterval
+    let length: TimeInterval
     private static let most = 4096, latestYear = 9000
     /// When devices of a window answer.
     func times(_ window: Int) -> Range<Date> { opens(window)..<opens(window + 1) }
+    /// A window in words: its number, from 1 on.
+    func name(_ window: Int) -> String { "window \(window + 1) of \(count)" }
     func opens(_ window: Int) -> Date { from + length * Double(window) }
     init(_ fields: Fields) throws {
         let from = try fields.present(fields.instant("from"), "from")

@@ -4,16 +4,16 @@ private let mostPadded = 1 << 19
 let mediaType = "application/vnd.ldp-bayes.reports+msgpack"
 
 /// One perturbed answer.
-public struct Report {
+struct Report {
     /// The index of its question, and 16 bytes, the same at every call.
-    public let question: Int, id: [UInt8], payload: [UInt8]
+    let question: Int, id: [UInt8], payload: [UInt8]
     /// What was perturbed; it must not leave the device.
     var item: Item?
 }
 
 func reportId(_ secret: [UInt8], _ campaign: Campaign, _ group: Int) -> [UInt8] { Array(hmac(secret, campaign.slot(group))[..<16]) }
 /// The one encoding of one device's reports to a campaign, each of which answers a question of its own.
-public func encodeUpload(_ reports: [Report], _ campaign: Campaign) -> [UInt8] { encodeUpload(reports, length: campaign.uploadLength) }
+func encodeUpload(_ reports: [Report], _ campaign: Campaign) -> [UInt8] { encodeUpload(reports, length: campaign.uploadLength) }
 /// As long as every upload of a campaign is, so that its length says nothing about the questions: zeros follow the msgpack.
 func encodeUpload(_ reports: [Report], length: Int) -> [UInt8] {
     var upload: [UInt8] = [0x92, uploadVersion]

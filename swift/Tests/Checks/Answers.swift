@@ -1,5 +1,6 @@
 // The table of answers that all clients are held to (answers.json), and a thousand devices that hear them.
 import Foundation
+import LdpBayesTesting
 
 @testable import LdpBayes
 
@@ -87,7 +88,7 @@ final class Thousand {
         }
         devices = try (0..<1000).map { number in
             let off = [0, 200 * day, -200 * day][number % 3]
-            let clock = { now.value + (now.value < start + day ? off : 0) }
+            let clock: @Sendable () -> Date = { now.value + (now.value < start + day ? off : 0) }
             return try Device(MemoryStorage(), maxTotalEpsilon: 10, transport: transport, now: clock)
         }
     }

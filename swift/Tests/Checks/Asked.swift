@@ -1,5 +1,6 @@
 // What the test programs are asked by: JSON, and scripted words.
 import Foundation
+import LdpBayesTesting
 
 @testable import LdpBayes
 
@@ -96,24 +97,8 @@ func differential(_ line: Json) -> String {
     }
 }
 
-/// A storage that lives as long as it is held.
-final class MemoryStorage: Storage {
-    private let held = Guarded<[String: Data]>([:])
-    private let sending = NSRecursiveLock()
-
-    func read(_ name: String) -> Data? { held.value[name] }
-    func change(_ name: String, _ change: (Data?) throws -> Data?) throws {
-        try held.change { $0[name] = try change($0[name]) }
-    }
-    func clear() { held.value = [:] }
-    func exclusive<T>(wait _: TimeInterval, _ work: () throws -> T) throws -> T? {
-        sending.lock()
-        defer { sending.unlock() }
-        return try work()
-    }
-}
-
-struct FakeTransport: Transport {
+/// Answers as a test says.
+struct FakeTransport: Transport, @unchecked Sendable {
     let answer: (Request) throws -> Answer
     func send(_ request: Request) throws -> Answer { try answer(request) }
 }

@@ -79,11 +79,12 @@ final class Faults {
         try documents()
         try times()
         try models()
+        try Embedding(document: plain.document).all()
     }
 
     private func storages() throws {
         func stored(_ text: String) -> String { base64url(sha256(text.utf8)) + text }
-        let newer = stored(#"{"version":2,"enabled":true,"campaigns":{}}"#)
+        let newer = stored(#"{"version":3,"enabled":true,"campaigns":{}}"#)
         for (name, text, code) in [
             ("damaged", "x", "storage-corrupt"), ("empty", "", "storage-corrupt"),
             ("of an unknown kind", stored(#"{"of":"another"}"#), "storage-corrupt"), ("newer", newer, "storage-newer"),
@@ -101,7 +102,7 @@ final class Faults {
         let texts = Texts()
         try Device(texts, maxTotalEpsilon: 4, transport: serving()).campaign(url, id: plain.id, maxEpsilon: 2).decide(true)
         let body = String(decoding: texts.kept.value["device"]!.dropFirst(43), as: UTF8.self)
-        let older = body.replacingOccurrences(of: #","version":1"#, with: "")
+        let older = body.replacingOccurrences(of: #","version":2"#, with: "")
         try check(body != older, body)
         texts.kept.value["device"] = Data(stored(older).utf8)
         try fault("a storage from before it had a version", "answered") { try run(texts, serving()) }
@@ -137,7 +138,7 @@ final class Faults {
             }
             return UInt16(bigEndian: pointer.pointee.sin_port)
         }
-        try fault("a server that is silent", "timeout") { try run(Texts(), UrlSessionTransport(), at: "http://127.0.0.1:\(port)") }
+        try fault("a server that is silent", "timeout") { try run(Texts(), URLSessionTransport(), at: "http://127.0.0.1:\(port)") }
     }
 
     #if canImport(Darwin)
@@ -225,7 +226,7 @@ final class Faults {
 }
 
 /// A storage in memory that may have no room.
-private final class Texts: Storage {
+private final class Texts: Storage, @unchecked Sendable {
     let kept: Guarded<[String: Data]>
     private let problem: (any Error)?, isFull: Bool
     init(_ kept: [String: Data] = [:], checking problem: (any Error)? = nil, isFull: Bool = false) {

@@ -43,7 +43,7 @@ private struct Upload {
     }
 
     mutating func reports() throws -> [Report] {
-        let asked = campaign.questions.count * (campaign.windows?.count ?? 1)
+        let asked = campaign.questions.count * (campaign.authored.windows?.count ?? 1)
         try require(try listHead() == 2)
         try require(try byte() == uploadVersion)
         let blocks = try listHead()

@@ -24,12 +24,12 @@ func refuses(_ code: String, _ action: () throws -> Void) throws {
 }
 
 final class Vectors {
-    private let files: [String: Json]
+    let files: [String: Json]
     private var checked: [String: Int] = [:]
-    private var campaigns: [String: Campaign] = [:]
+    private(set) var campaigns: [String: Campaign] = [:]
 
     init(folder: URL) throws {
-        let names = ["values", "documents", "reports", "uploads", "training", "directories", "answers"]
+        let names = ["values", "documents", "reports", "uploads", "training", "directories", "answers", "words"]
         files = try Dictionary(
             uniqueKeysWithValues: names.map {
                 ($0, try Json(Data(contentsOf: folder.appendingPathComponent("\($0).json"))))
@@ -43,16 +43,17 @@ final class Vectors {
         try uploads()
         try training()
         try directories()
+        try words()
         for one in cases("answers", "cases") { try check("answers", one["name"]!.string) { try answers(one) } }
         print(written(checked))
     }
 
-    private func check(_ kind: String, _ name: Any?, _ test: () throws -> Void) throws {
+    func check(_ kind: String, _ name: Any?, _ test: () throws -> Void) throws {
         do { try test() } catch { throw Failed(description: "\(kind) (\(name ?? "")): \(error)") }
         checked[kind, default: 0] += 1
     }
 
-    private func cases(_ file: String, _ list: String) -> [Json] { files[file]![list]!.entries! }
+    func cases(_ file: String, _ list: String) -> [Json] { files[file]![list]!.entries! }
 
     private func index(_ value: Json) -> Int? { value.number.map { Int($0) } }
 

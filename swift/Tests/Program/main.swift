@@ -1,5 +1,6 @@
 // The test program: what it does is its first argument. tests/phones runs it.
 import Foundation
+import LdpBayesTesting
 
 @testable import Checks
 @testable import LdpBayes
@@ -14,6 +15,7 @@ case "lines":
     eachLine(lines.answer)
 case "deliver": told { try deliver(arguments[1], arguments[2], URL(fileURLWithPath: arguments[3])) }
 case "decide": told { try decide(URL(fileURLWithPath: arguments[1]), URL(fileURLWithPath: arguments[2])) }
+case "frozen": told { try frozen(URL(fileURLWithPath: arguments[1])) }
 case "promises":
     told {
         let (vectors, folder) = (URL(fileURLWithPath: arguments[1]), URL(fileURLWithPath: arguments[2]))
@@ -77,6 +79,21 @@ func decide(_ document: URL, _ folder: URL) throws {
     }
 }
 
+/// A storage of an earlier version, with an answer that waits: what it says, what it sends, and what it says then.
+func frozen(_ folder: URL) throws {
+    let aggregator = FakeAggregator()
+    let now = Date(timeIntervalSince1970: 1_800_000_100)
+    let device = try Device(FileStorage(folder: folder), maxTotalEpsilon: 10, transport: aggregator, now: { now })
+    let id = try device.ledger().receipts[0].campaignId
+    try aggregator.publish(Data(contentsOf: folder.appendingPathComponent("campaign-\(id)")))
+    let campaign = try device.campaign("https://collect.example", id: id, maxEpsilon: 4)
+    if case .nothing(let reason) = campaign.nextStep() { print(reason, try campaign.status().queued) }
+    print(device.runOnce(timeout: 10))
+    print(aggregator.uploads.map { hex(Array($0)) }.joined(separator: " "))
+    let (sent, fate) = (try device.sent()[0].id, try campaign.status().fate!.rawValue)
+    print(fate, sent, try campaign.withdraw().deleted, try device.ledger().receipts.count)
+}
+
 /// In a process to which the system gives no random bytes.
 func withoutRandomness() {
     do {
@@ -121,7 +138,7 @@ func request(_ url: String, _ longest: Int, _ timeout: TimeInterval) throws {
     let body = url.hasSuffix("post") ? Data("report".utf8) : nil
     do {
         let request = Request(url: url, headers: ["Content-Type": "x/y"], body: body, timeout: timeout, longest: longest)
-        let answer = try UrlSessionTransport().send(request)
+        let answer = try URLSessionTransport().send(request)
         print(answer.status, answer.body.count, answer.headers["x-kept"] ?? "")
     } catch {
         print("nothing")

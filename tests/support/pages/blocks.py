@@ -23,6 +23,7 @@ PAGES = (
     "javascript/README.md",
     "kotlin/README.md",
     "swift/README.md",
+    "swift/Sources/LdpBayes/LdpBayes.docc/LdpBayes.md",
     "protocols/vectors/README.md",
 )
 FENCE = re.compile(

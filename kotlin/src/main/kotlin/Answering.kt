@@ -7,7 +7,7 @@ internal fun makeSecret(): ByteArray = randomBytes(SECRET_BYTES)
 
 /**
  * The reports of one device, which together satisfy the campaign's epsilon-LDP: one, or with `answers: "all"` one of every group.
- * Missing, undeclared and unreadable values are answered as the campaign says of a missing one; [problems] finds them. [coins] other
+ * Missing, undeclared and unreadable values are answered as the campaign says of a missing one; [DeviceCampaign.preview] finds them. [coins] other
  * than the platform's are for tests. Throws [LdpException] `undeclared-label`, `invalid-secret` or `no-randomness`; nothing of the
  * record was then read.
  */
@@ -29,7 +29,7 @@ internal fun perturb(
 }
 
 /** What a record of class [label] answers to [question], before the mechanism. */
-private class Reading(
+internal class Reading(
     private val campaign: Campaign,
     private val question: Question,
     private val record: Map<String, Any?>,
@@ -61,13 +61,19 @@ private class Reading(
     }
 
     /** The quantity asked for, in [-1, 1]; null where it is missing and may be. */
-    private fun quantity(): Double? {
+    fun quantity(): Double? {
         val t = scaled(question.feature)
         if (question.kind == QuestionKind.VALUE) return t
         // The square of a value in [-1, 1], over the whole of [-1, 1] again.
         if (question.kind == QuestionKind.SQUARE || question.other == question.feature) return t?.let { 2 * (it * it) - 1 }
         val other = scaled(question.other)
         return if (t == null || other == null) null else t * other
+    }
+
+    /** The clipped numbers behind a question about moments, null for one that is not there. */
+    fun numbers(): List<Double?> = listOfNotNull(question.feature, question.other).map { name ->
+        val feature = feature(name).number!!
+        numberOf(value(feature))?.let(feature::clip)
     }
 
     private fun feature(name: String?): Feature = campaign.asked.first { it.name == name }

@@ -67,6 +67,14 @@ class Classifier internal constructor(internal val model: Model) {
 internal class Evaluation(val model: Model, private val edges: List<Double>?) {
     val places: Int get() = edges?.let { it.size + 1 } ?: model.prior.size
 
+    /** The places in words: bins of the log odds, or what the model says. */
+    val names: List<String>
+        get() {
+            val ends = edges?.map(::general) ?: return model.label.classes.map { "the model says $it" }
+            val inner = ends.zipWithNext { low, high -> "($low, $high]" }
+            return (listOf("up to ${ends.first()}") + inner + "above ${ends.last()}").map { "log odds $it" }
+        }
+
     /** The number of edges that the log odds lie above; with more classes than two the class that the model says. */
     fun placeOf(scores: List<Double>): Int = edges?.count { scores[1] - scores[0] > it } ?: best(scores)
 }

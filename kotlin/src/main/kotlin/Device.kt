@@ -9,6 +9,7 @@ import kotlin.time.Duration.Companion.milliseconds
  * blocks, and may be made from any thread but an app's main one.
  *
  * @param maxTotalEpsilon hard cap on the privacy loss over all campaigns.
+ * @param log is told each step and each failure with its cause; none unless there is one.
  * @param now milliseconds since 1970.
  * @throws LdpException `bad-cap`.
  */
@@ -17,11 +18,14 @@ class Device @JvmOverloads constructor(
     maxTotalEpsilon: Double,
     policy: Policy = Policy(),
     transport: Transport = UrlConnectionTransport,
+    log: Log? = null,
     now: () -> Long = System::currentTimeMillis,
 ) : AutoCloseable {
     /** A device on a folder of its own; see [FileStorage] for where that belongs. */
     constructor(folder: File, maxTotalEpsilon: Double) : this(FileStorage(folder), maxTotalEpsilon)
-    private val install = Install(storage, checkCap(maxTotalEpsilon), Network(transport, policy), policy, now)
+    private val teller = Teller(log, now)
+    private val install =
+        Install(storage, checkCap(maxTotalEpsilon), Network(teller.listening(transport), policy), policy, teller, now)
     private var thread: Thread? = null
 
     /**
@@ -41,7 +45,17 @@ class Device @JvmOverloads constructor(
     /** Every report whose upload began, whatever the server said of it. */
     fun sent(): List<SentReport> = install.state().campaigns.flatMap { (id, entry) ->
         val (url, title) = entry.consent
-        entry.reports.mapNotNull { it.at?.let { at -> SentReport(id, title, url, it.asked, it.id, it.payload, at, it.reply) } }
+        val campaign = lazy { install.document(id) }
+        entry.reports.mapNotNull { kept ->
+            val at = kept.at ?: return@mapNotNull null
+            val (asked, said) = campaign.value?.let { inWords(it, kept) } ?: (kept.asked to kept.payload)
+            SentReport(id, title, url, asked, said, kept.id, kept.payload, at, kept.reply)
+        }
+    }
+
+    private fun inWords(campaign: Campaign, kept: Kept): Pair<String, String> {
+        val question = campaign.questions[kept.question % campaign.questions.size]
+        return asked(campaign, question) to said(campaign, question, unhex(kept.payload))
     }
 
     /** The person's switch, kept. Off, nothing is answered and nothing is sent; what is queued waits. */
@@ -75,6 +89,7 @@ class Device @JvmOverloads constructor(
                 Thread.sleep(wait.inWholeMilliseconds)
             }
         } catch (error: RuntimeException) {
+            teller.tell("delivery", "", Teller.codeOf(error), error)
             return false
         } catch (error: InterruptedException) {
             Thread.currentThread().interrupt()
@@ -112,6 +127,7 @@ class Device @JvmOverloads constructor(
                 val wait = try {
                     install.step(install.policy.requestTimeout, firstDelay)
                 } catch (error: RuntimeException) {
+                    teller.tell("delivery", "", Teller.codeOf(error), error)
                     null // a storage that fails is left alone for a while
                 }
                 install.sleep(minOf(wait ?: IDLE_CHECK, IDLE_CHECK))
@@ -125,11 +141,27 @@ class Device @JvmOverloads constructor(
 }
 
 /** What the campaigns of a device share: its storage, its state in it, and one sender for all of them. */
-internal class Install(val storage: Storage, val maxTotalEpsilon: Double, val network: Network, val policy: Policy, val now: () -> Long) {
+internal class Install(
+    val storage: Storage,
+    val maxTotalEpsilon: Double,
+    val network: Network,
+    val policy: Policy,
+    val teller: Teller,
+    val now: () -> Long,
+) {
     @Suppress("PLATFORM_CLASS_MAPPED_TO_KOTLIN")
     private val changed = Object()
     private var woken = false
     fun state(): State = State.read(storage.read(DEVICE))
+
+    /** The document that is stored beside a consent; null where there is none that can be read. */
+    fun document(id: String): Campaign? = storage.read("campaign-$id")?.let { text ->
+        try {
+            Campaign.parse(text.toByteArray(), id)
+        } catch (error: LdpException) {
+            null
+        }
+    }
 
     /** Whether somebody has decided anything yet. */
     fun exists(): Boolean = storage.read(DEVICE) != null

@@ -101,7 +101,7 @@ class DeviceCampaign internal constructor(
      * What an app has to do now; call it at every start. It never throws. Whatever the person decides is remembered: nobody is asked
      * twice, and nobody whom the storage could not remember.
      */
-    fun nextStep(timeout: Duration): NextStep = stepAfter(timeout) {}
+    fun nextStep(timeout: Duration): NextStep = stepAfter("next-step", timeout) {}
 
     /** Within five seconds unless told otherwise, in milliseconds. */
     @JvmOverloads
@@ -111,22 +111,30 @@ class DeviceCampaign internal constructor(
      * Takes the person's answer to `Ask`, by [grant] or [withdraw]; the next step, which is what to do now. Never throws: where the
      * answer could not be kept, the reason says why, and the person is asked again.
      */
-    fun decide(agreed: Boolean, timeout: Duration): NextStep = stepAfter(timeout) { if (agreed) grant(it) else withdraw() }
+    fun decide(agreed: Boolean, timeout: Duration): NextStep = stepAfter("decide", timeout) { if (agreed) grant(it) else withdraw() }
 
     /** Within five seconds unless told otherwise, in milliseconds. */
     @JvmOverloads
     fun decide(agreed: Boolean, timeoutMillis: Long = ASKING_MILLIS): NextStep = decide(agreed, timeoutMillis.milliseconds)
 
-    private fun stepAfter(timeout: Duration, first: (Deadline) -> Unit): NextStep = try {
-        inTime(timeout) { until ->
-            first(until)
-            step(until)
+    private fun stepAfter(name: String, timeout: Duration, first: (Deadline) -> Unit): NextStep {
+        val (step, failure) = try {
+            inTime(timeout) { until ->
+                first(until)
+                step(until)
+            } to null
+        } catch (error: Exception) {
+            if (error is InterruptedException) Thread.currentThread().interrupt()
+            // Whatever it is, it must not stop the app at every start.
+            NextStep.Nothing((error as? LdpException)?.code ?: "unexpected") to error
         }
-    } catch (error: LdpException) {
-        NextStep.Nothing(error.code)
-    } catch (error: Exception) {
-        if (error is InterruptedException) Thread.currentThread().interrupt()
-        NextStep.Nothing("unexpected") // whatever it is, it must not stop the app at every start
+        val code = when (step) {
+            is NextStep.Ask -> step.reason ?: "ask"
+            NextStep.Contribute -> "contribute"
+            is NextStep.Nothing -> step.reason
+        }
+        install.teller.tell(name, id, code, failure)
+        return step
     }
 
     private fun step(until: Deadline): NextStep {
@@ -160,6 +168,16 @@ class DeviceCampaign internal constructor(
         return signed?.refusal() ?: refused(state, campaign)
     }
 
+    /**
+     * What this device would be asked and would say of a record of class [label], and what is wrong with it: for an app's tests and
+     * debug builds. Nothing is drawn, stored or sent. Throws [LdpException] `not-fetched`.
+     */
+    @JvmOverloads
+    fun preview(record: Map<String, Any?>, label: Any? = null): Preview = previewOf(inHand(), record, label)
+
+    /** The campaign's promise in words for the person who is asked, and for a privacy policy. Throws [LdpException] `not-fetched`. */
+    fun explained(): Explanation = explained(inHand(), url)
+
     /** When this device answers, in a series; null in any other campaign, and before anybody has decided. Throws what [fetch] throws. */
     fun window(): OpenEndRange<Instant>? = fetch().let { install.state().window(it) }
 
@@ -167,7 +185,7 @@ class DeviceCampaign internal constructor(
      * The person has agreed to this campaign, and to sending the answer to this address. Throws what [fetch] throws, and
      * [RefusedException] where [refusal] says so; nothing was then kept.
      */
-    fun grant(timeout: Duration): Unit = inTime(timeout, ::grant)
+    fun grant(timeout: Duration): Unit = install.teller.step("grant", id) { inTime(timeout, ::grant) }
 
     /** Within five seconds unless told otherwise, in milliseconds. */
     @JvmOverloads
@@ -191,7 +209,8 @@ class DeviceCampaign internal constructor(
      * The person no longer agrees, or never did: what is unsent is deleted, and nobody asks again. Where nothing had begun to leave, its
      * loss is given back and the person may agree again. What has begun is waited for, a little.
      */
-    fun withdraw(): Withdrawal {
+    fun withdraw(): Withdrawal = install.teller.step("withdraw", id, work = ::withdrawn)
+    private fun withdrawn(): Withdrawal {
         val (withdrawal, begun) = install.change { state ->
             val entry = state.campaigns[id] ?: Entry(Consent(url))
             val deleted = entry.queued.size
@@ -219,9 +238,12 @@ class DeviceCampaign internal constructor(
      * Throws [LdpException], and nothing was then spent: `consent-missing`, `not-fetched`, `undeclared-label`, `no-randomness`, and
      * what the storage throws.
      */
-    fun contribute(record: Map<String, Any?>, label: Any?): Contribution {
+    fun contribute(record: Map<String, Any?>, label: Any?): Contribution =
+        install.teller.step("contribute", id, { (it as? Contribution.Refused)?.refusal?.code }) { contributed(record, label) }
+
+    private fun contributed(record: Map<String, Any?>, label: Any?): Contribution {
         answered(install.state())?.let { return it }
-        val campaign = atHand() ?: throw LdpException("not-fetched", "call fetch(), now or when the app starts")
+        val campaign = inHand()
         signed?.refusal()?.let { return Contribution.Refused(it) }
         val made = install.change { state ->
             val known = answered(state) ?: refused(state, campaign)?.let(Contribution::Refused)
@@ -255,7 +277,8 @@ class DeviceCampaign internal constructor(
      * The campaign's model: at once as it was kept, and the newest is fetched for the next call; else as it can be had. The request is
      * the same bytes from every device; only once the person has agreed the model is stored. Throws [LdpException].
      */
-    fun classifier(timeout: Duration): Classifier {
+    fun classifier(timeout: Duration): Classifier = install.teller.step("classifier", id) { known(timeout) }
+    private fun known(timeout: Duration): Classifier {
         val kept = model ?: unlessFails { install.storage.read(storedModel)?.toByteArray() }
         val classifier = kept?.let { unlessFails { Classifier.parse(it, label()) } } ?: return inTime(timeout, ::newest)
         if (renewing.compareAndSet(false, true)) {
@@ -291,11 +314,12 @@ class DeviceCampaign internal constructor(
     private fun answer(state: State, campaign: Campaign, record: Map<String, Any?>, label: Any?): Pair<State, Contribution> {
         val reports = perturb(campaign, record, label, unhex(state.secret))
         val at = install.now()
-        val receipt = Receipt(id, campaign.title, campaign.study, campaign.realisedEpsilon, reports.map { it.question }, at, url)
+        val (title, size) = campaign.title to campaign.questions.size
+        val window = campaign.windows?.name(reports[0].question / size) ?: ""
+        val questions = reports.map { it.question }
+        val receipt = Receipt(id, title, campaign.study, campaign.realisedEpsilon, questions, at, url, window = window)
         val kept = reports.map {
-            val (_, _, feature, other) = campaign.questions[it.question % campaign.questions.size]
-            val about = listOf(if (campaign.evaluation != null) "the model" else feature, other ?: campaign.label.name)
-            Kept(hex(it.id), it.question, about.filterNotNull().joinToString(" and "), hex(it.payload))
+            Kept(hex(it.id), it.question, asked(campaign, campaign.questions[it.question % size]), hex(it.payload))
         }
         val aged = at + install.policy.reportAge.inWholeMilliseconds
         val ends = state.window(campaign)?.endExclusive ?: campaign.closes
@@ -324,11 +348,8 @@ class DeviceCampaign internal constructor(
     }
 
     private fun entry(): Entry? = install.state().campaigns[id]
-    private fun atHand(): Campaign? = atHand ?: install.storage.read(stored)?.let {
-        try {
-            load(it.toByteArray())
-        } catch (error: LdpException) {
-            null
-        } // damaged: it is fetched again
-    }
+
+    /** Where what is stored is damaged, it is fetched again. */
+    private fun atHand(): Campaign? = atHand ?: install.document(id)?.also { atHand = it }
+    private fun inHand(): Campaign = atHand() ?: throw LdpException("not-fetched", "call fetch(), now or when the app starts")
 }

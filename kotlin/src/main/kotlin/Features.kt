@@ -29,6 +29,12 @@ abstract class Feature internal constructor() {
     /** What there is to answer: the values, and after them that there is none where that may be. */
     val cells: Int get() = if (missing) size + 1 else size
 
+    /** The values in words; each means its value, except where they are ranges of a number. */
+    internal abstract val names: List<String>
+
+    /** The names of what there is to answer. */
+    internal val cellNames: List<String> get() = if (missing) names + MISSING else names
+
     /** The index of what a record holds; null for what is no value. */
     internal abstract fun indexOf(value: Any?): Int?
 
@@ -69,6 +75,7 @@ abstract class Feature internal constructor() {
 data class Categorical(override val name: String, val values: List<String>, override val missing: Boolean) : Feature() {
     private val declared by lazy { Declared(values) }
     override val size get() = values.size
+    override val names get() = values
 
     /** Of a missing or undeclared value the index of `missing` where it is declared. */
     override fun indexOf(value: Any?): Int? = declared[value] ?: values.indexOf(MISSING).takeIf { it >= 0 }
@@ -84,9 +91,17 @@ data class Categorical(override val name: String, val values: List<String>, over
 data class Numeric(override val name: String, val low: Double, val high: Double, val bins: Int?, override val missing: Boolean) :
     Feature() {
     override val size get() = bins ?: 2
+    override val names: List<String>
+        get() {
+            val edges = listOf(low) + (1 until size).map(::edge) + high
+            return edges.zipWithNext().mapIndexed { at, (from, to) ->
+                "[${general(from)}, ${general(to)}${if (at < size - 1) ")" else "]"}"
+            }
+        }
     override val number get() = this
     override val moments get() = takeIf { bins == null }
     internal val span get() = high - low
+    private fun edge(bin: Int): Double = low + span * bin / size
     internal fun clip(number: Double): Double = Math.min(Math.max(number, low), high)
 
     /** T = 2 (x - low) / (high - low) - 1 in [-1, 1], x clipped first. */
@@ -94,7 +109,7 @@ data class Numeric(override val name: String, val low: Double, val high: Double,
 
     /** The bin of a number, of equal width and half-open. */
     override fun indexOf(value: Any?): Int? =
-        numberOf(value)?.let { number -> (1 until size).firstOrNull { number < low + span * it / size }?.minus(1) ?: (size - 1) }
+        numberOf(value)?.let { number -> (1 until size).firstOrNull { number < edge(it) }?.minus(1) ?: (size - 1) }
     override fun described() = copy(missing = false)
     override fun wanted() = "a number from $low to $high"
     override fun wrong(value: Any?) = "is no number".takeIf { numberOf(value) == null }

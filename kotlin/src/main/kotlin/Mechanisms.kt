@@ -27,6 +27,15 @@ internal sealed class Mechanism(val width: Int) {
     /** The payload for an item. */
     internal abstract fun perturb(item: Item, coins: Coins): ByteArray
 
+    /** How likely answers mark what is true; null where they mark nothing. */
+    internal open val marking: Marking? get() = null
+
+    /** The cells that a payload marks, in order. */
+    internal open fun marked(payload: ByteArray): List<Int> = (0 until domainSize).filter { payload[it / 8].toInt() shr it % 8 and 1 == 1 }
+
+    /** The scale of the noise in every cell, in units of the largest value; null where there is none. */
+    internal open val noise: Double? get() = null
+
     internal companion object {
         /** Names of the numbers, encodings that are answered, and the mechanism of these numbers: the one table. */
         val TABLE: Map<String, Kind> = mapOf(
@@ -44,6 +53,9 @@ internal sealed class Mechanism(val width: Int) {
     internal class Kind(val numbers: List<String>, val encodings: Set<Encoding>, val make: (Int, List<BigInteger>) -> Mechanism)
 }
 
+/** The true cell is marked with probability [p] / 2^64, any other one with [q]; [isOne] where one is marked, and no more. */
+internal class Marking(val p: ULong, val q: Double, val isOne: Boolean)
+
 private val CELLS = setOf(Encoding.INDEX, Encoding.SIGN)
 
 /** Probability one: a probability is an integer P and means P / 2^64. */
@@ -52,6 +64,7 @@ internal val ONE: BigInteger = BigInteger.ONE.shiftLeft(64)
 /** A value's one: it is an integer V and means V / 2^52. */
 internal const val UNIT = 1L shl 52
 private fun BigInteger.toProbability(): ULong = toString().toULong()
+private fun share(probability: BigInteger): Double = Math.scalb(probability.toDouble(), -64)
 private fun ULong.exact(): BigInteger = BigInteger(toString())
 private val Int.big: BigInteger get() = toBigInteger()
 
@@ -62,6 +75,8 @@ private fun signal(loss: Ratio): Ratio? = loss.takeIf { it > Ratio.ZERO }
 internal data class DirectEncoding(override val domainSize: Int, val p: ULong) : Mechanism(indexWidth(domainSize)) {
     override val name get() = "de"
     override fun loss() = signal(logUp(p.exact() * (domainSize - 1).big, ONE - p.exact()))
+    override val marking get() = Marking(p, share(ONE - p.exact()) / (domainSize - 1), isOne = true)
+    override fun marked(payload: ByteArray) = listOf(payload.foldRight(0) { byte, sum -> (sum shl 8) + (byte.toInt() and 255) })
     override fun perturb(item: Item, coins: Coins): ByteArray {
         val (index) = item as Item.Index
         val said = if (coins.bernoulli(p)) index else coins.below(domainSize - 1).skipping(index)
@@ -73,6 +88,11 @@ internal data class DirectEncoding(override val domainSize: Int, val p: ULong) :
 internal data class SubsetSelection(override val domainSize: Int, val w: BigInteger, val p: ULong) : Mechanism(bitmapWidth(domainSize)) {
     override val name get() = "ss"
     override fun loss() = signal(logUp(p.exact() * (domainSize.big - w), (ONE - p.exact()) * w))
+    override val marking: Marking
+        get() {
+            val others = p.exact() * (w - BigInteger.ONE) + (ONE - p.exact()) * w
+            return Marking(p, share(others) / (domainSize - 1), isOne = w == BigInteger.ONE)
+        }
     override fun perturb(item: Item, coins: Coins): ByteArray {
         val (index) = item as Item.Index
         val included = coins.bernoulli(p)
@@ -85,6 +105,7 @@ internal data class SubsetSelection(override val domainSize: Int, val w: BigInte
 internal data class UnaryEncoding(override val name: String, override val domainSize: Int, val p: ULong, val q: ULong) :
     Mechanism(bitmapWidth(domainSize)) {
     override fun loss() = signal(logUp(p.exact() * (ONE - q.exact()), q.exact() * (ONE - p.exact())))
+    override val marking get() = Marking(p, share(q.exact()), isOne = false)
     override fun perturb(item: Item, coins: Coins): ByteArray {
         val (index) = item as Item.Index
         return bitmap(width, (0 until domainSize).filter { coins.bernoulli(if (it == index) p else q) })
@@ -98,10 +119,14 @@ internal data class OneBit(override val domainSize: Int, val p: ULong) : Mechani
     override fun perturb(item: Item, coins: Coins): ByteArray {
         val (cell, value) = item as Item.Moment
         val drawn = coins.below(domainSize)
-        val there = BigInteger.valueOf((if (drawn == cell) value else 0) + UNIT)
-        val rise = ((p.exact().shiftLeft(1) - ONE) * there).shiftRight(53)
-        val bit = coins.bernoulli((ONE - p.exact() + rise).toProbability())
+        val bit = coins.bernoulli(threshold(if (drawn == cell) value else 0))
         return littleEndian(drawn, width - 1) + (if (bit) 1 else 0).toByte()
+    }
+
+    /** The probability of a 1, of 2^64, where this value lies in the cell that is drawn. */
+    fun threshold(value: Long): ULong {
+        val rise = ((p.exact().shiftLeft(1) - ONE) * BigInteger.valueOf(value + UNIT)).shiftRight(53)
+        return (ONE - p.exact() + rise).toProbability()
     }
 }
 
@@ -109,6 +134,7 @@ internal data class OneBit(override val domainSize: Int, val p: ULong) : Mechani
 internal data class SummingHistogram(override val domainSize: Int, val scale: BigInteger) : Mechanism(4 * domainSize) {
     override val name get() = "she"
     override fun loss() = lossOfNoise(BigInteger.ZERO, scale)
+    override val noise get() = scaleOf(BigInteger.ZERO, scale)
     override fun perturb(item: Item, coins: Coins): ByteArray =
         noisyVector(BigInteger.ZERO, scale, domainSize, (item as Item.Index).index, BigInteger.ONE, coins)
 }
@@ -117,6 +143,7 @@ internal data class SummingHistogram(override val domainSize: Int, val scale: Bi
 internal data class LaplaceVector(override val domainSize: Int, val grid: BigInteger, val scale: BigInteger) : Mechanism(4 * domainSize) {
     override val name get() = "laplace"
     override fun loss() = lossOfNoise(grid, scale)
+    override val noise get() = scaleOf(grid, scale)
     override fun perturb(item: Item, coins: Coins): ByteArray {
         val (cell, value) = item as Item.Moment
         val cut = 52 - grid.toInt()
@@ -135,6 +162,7 @@ private fun cellBound(grid: BigInteger, scale: BigInteger): BigInteger {
     return BigInteger.ONE.shiftLeft(grid.toInt()) + (scale.shiftLeft(4) + unit - BigInteger.ONE).shiftRight(SCALE_BITS)
 }
 
+private fun scaleOf(grid: BigInteger, scale: BigInteger): Double = Math.scalb(scale.toDouble(), -SCALE_BITS - grid.toInt())
 private fun lossOfNoise(grid: BigInteger, scale: BigInteger): Ratio? = if (grid > FINEST_GRID || cellBound(grid, scale).bitLength() >= 32) {
     null
 } else {

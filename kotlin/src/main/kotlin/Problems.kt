@@ -7,15 +7,19 @@ private const val MOST_NAMED = 12
 private const val LONGEST_SHOWN = 60
 
 /**
- * Whatever in [record] would not be answered as it was meant, of all features at once; then names that the campaign does not know. A
- * number beyond its bounds is none: it is clipped.
+ * Whatever in [record] would not be answered as it was meant, of all features at once; then names that the campaign does not know, and
+ * a [label] that it has not declared. A number beyond its bounds is none: it is clipped.
  */
-fun problems(campaign: Campaign, record: Map<String, Any?>): List<Problem> {
+internal fun problems(campaign: Campaign, record: Map<String, Any?>, label: Any?): List<Problem> {
     val known = campaign.features.map { it.name }
     val unusable = campaign.features.mapNotNull { feature ->
         wrongWith(feature, held(record, feature.name))?.let { Problem(feature.name, it, feature.wanted()) }
     }
-    return unusable + (record.keys - known.toSet()).map { Problem(it, "is no feature of the campaign", "one of ${listed(known)}") }
+    val unknown = (record.keys - known.toSet()).map { Problem(it, "is no feature of the campaign", "one of ${listed(known)}") }
+    val declared = label == null || campaign.label.indexOf(label) != null
+    val (name, classes) = campaign.label
+    return unusable + unknown +
+        listOfNotNull(Problem(name, "${shown(label)} is not declared", "one of ${listed(classes)}").takeIf { !declared })
 }
 
 private fun wrongWith(feature: Feature, value: Any?): String? {

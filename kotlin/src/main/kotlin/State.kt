@@ -3,22 +3,22 @@ package org.example.ldpbayes
 /** What became of a contribution. */
 enum class Fate(internal val words: String) {
     /** Nothing of it has left. */
-    WAITING("not sent yet"),
+    WAITING("on this device; nothing of it has left"),
 
     /** An upload has begun. */
-    ON_ITS_WAY("being sent, may have arrived"),
+    ON_ITS_WAY("an upload has begun, and is not known to have arrived"),
 
     /** The server says that it has it, or a relay that will bring it there. */
     ARRIVED("handed over"),
 
     /** The server says so; nobody can check it. */
-    REFUSED("the server says that it refused it"),
+    REFUSED("the server says that it refused it; it is not sent again"),
 
     /** It was tried for too long. */
-    EXPIRED("given up, may have arrived"),
+    EXPIRED("given up after its time; it may have arrived"),
 
     /** It was withdrawn after an upload had begun. */
-    DELETED("deleted, may have arrived"),
+    DELETED("deleted by a withdrawal after an upload had begun; it may have arrived"),
 }
 
 /**
@@ -34,6 +34,8 @@ data class Receipt(
     val at: Long,
     val url: String,
     val fate: Fate = Fate.WAITING,
+    /** Of a series: which of its windows, in words. */
+    val window: String = "",
 )
 
 /** What a person decided, with a copy of what it was about; times are in milliseconds since 1970. */
@@ -108,7 +110,8 @@ internal data class State(val secret: String = "", val enabled: Boolean = true, 
             val body = text.drop(CHECKSUM)
             ensure(checksum(body) + body == text, "storage-corrupt")
             val members = refusedAs("storage-corrupt") { strictJson(body) }
-            val version = (members as? Map<*, *>)?.get("version") as? Double ?: 1.0 // the first was written without one
+            // The first was written without one; a receipt has its window since the second.
+            val version = (members as? Map<*, *>)?.get("version") as? Double ?: 1.0
             ensure(version <= VERSION, "storage-newer")
             return try {
                 readObject(members, "") {
@@ -121,7 +124,7 @@ internal data class State(val secret: String = "", val enabled: Boolean = true, 
             }
         }
 
-        private const val VERSION = 1
+        private const val VERSION = 2
         private const val CHECKSUM = 43
         private fun checksum(text: String): String = base64url(sha256(text.toByteArray()))
     }
@@ -142,7 +145,7 @@ private fun Entry.plain(): Map<String, Any?> = mapOf(
             "questions" to questions,
             "at" to at,
             "url" to url,
-            "fate" to fate.name,
+            "fate" to fate.name, "window" to window,
         )
     },
     "reports" to reports.map {
@@ -175,6 +178,7 @@ private fun readEntry(value: Any?): Entry = readObject(value, "campaign") {
                 whole("at", NUMBERS),
                 long("url"),
                 Fate.valueOf(name("fate")),
+                text("window") ?: "",
             )
         }
     }

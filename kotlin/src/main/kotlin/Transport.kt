@@ -5,6 +5,7 @@ import java.io.IOException
 import java.io.InputStream
 import java.net.CookieHandler
 import java.net.HttpURLConnection
+import java.net.SocketTimeoutException
 import java.net.URL
 import java.util.concurrent.ExecutionException
 import java.util.concurrent.FutureTask
@@ -38,7 +39,7 @@ fun interface Transport {
 object UrlConnectionTransport : Transport {
     override fun send(request: Request): Answer {
         // Its cookies would go along, those of the app's own domain too, and they name the person.
-        if (CookieHandler.getDefault() != null) throw IOException("the process has a CookieHandler; bring a Transport of your own")
+        if (CookieHandler.getDefault() != null) throw CookiesException()
         val until = System.nanoTime() + request.timeout.inWholeNanoseconds
         val connection = URL(request.url).openConnection() as HttpURLConnection
         try {
@@ -77,7 +78,7 @@ object UrlConnectionTransport : Transport {
 
     /** Milliseconds until then. */
     private fun left(until: Long): Int = ((until - System.nanoTime()) / 1_000_000).toInt().also {
-        if (it <= 0) throw IOException("no answer in time")
+        if (it <= 0) throw SocketTimeoutException("no answer in time")
     }
 
     /** What would otherwise name the platform, its version and the telephone. */

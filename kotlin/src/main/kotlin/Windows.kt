@@ -15,6 +15,9 @@ private val UNITS = mapOf("W" to 7.days, "D" to 1.days, "H" to 1.hours, "M" to 1
 internal class Windows(val from: Instant, val length: Duration, val count: Int) {
     fun opens(window: Int): Instant = from.plusMillis((length * window).inWholeMilliseconds)
 
+    /** A window in words: its number, from 1 on. */
+    fun name(window: Int): String = "window ${window + 1} of $count"
+
     /** When devices of this window answer. */
     fun times(window: Int): OpenEndRange<Instant> = opens(window)..<opens(window + 1)
 }

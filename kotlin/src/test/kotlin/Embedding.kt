@@ -19,6 +19,7 @@ internal class Embedding(private val plain: Campaign) {
         coroutines()
         developersMachine()
         kit()
+        log()
     }
 
     /** Runs a coroutine, and waits for its end. */
@@ -98,5 +99,54 @@ internal class Embedding(private val plain: Campaign) {
         check(another.runOnce())
         check(aggregator.uploads.size == 2 && aggregator.uploads[0].contentEquals(aggregator.uploads[1]))
         println("an app's own tests have a storage and an aggregator in memory")
+    }
+
+    /** What is told of a whole life, and of a network that fails in many ways. */
+    private fun log() {
+        val told = ArrayList<Step>()
+        val aggregator = FakeAggregator().apply { publish(plain.document) }
+        val device = Device(MemoryStorage(), 9.0, Policy(backoffBase = 1.milliseconds), aggregator, { told += it }) { NOW }
+        val campaign = device.campaign("https://collect.example", plain.id, 9.0)
+        campaign.decide(true)
+        campaign.contribute(record, "no")
+        check(device.runOnce())
+        check(told.map { listOf(it.name, it.code, it.cause) } == STEPS) { "$told" }
+        check(told.all { it.time == NOW && it.campaignId == plain.id })
+        val kept = device.sent().single()
+        check(told.none { kept.id in "$it" || kept.payload in "$it" || "green" in "$it" })
+        for ((error, code, cause) in FAILURES) {
+            told.clear()
+            val away = Device(MemoryStorage(), 9.0, Policy(backoffBase = 1.milliseconds), { throw error }, { told += it })
+            check(away.campaign("https://collect.example", plain.id, 9.0).nextStep() == NextStep.Nothing("unreachable"))
+            check(told.first().run { listOf(name, this.code, this.cause) } == listOf("document", code, cause)) { "$error: $told" }
+        }
+        val deaf = Device(MemoryStorage(), 9.0, Policy(), aggregator, { error("the app's own trouble") })
+        check(deaf.campaign("https://collect.example", plain.id, 9.0).nextStep() is NextStep.Ask)
+        println("a log is told each step and each failure with its cause, and nothing of a person")
+    }
+
+    private companion object {
+        const val NOW = 1_800_000_000_000
+        val STEPS = listOf(
+            listOf("document", null, null),
+            listOf("state", null, null),
+            listOf("decide", "contribute", null),
+            listOf("contribute", null, null),
+            listOf("upload", null, null),
+        )
+        val FAILURES = listOf(
+            Triple(java.net.UnknownHostException("collect.example"), "unreachable", "dns"),
+            Triple(java.net.SocketTimeoutException(), "timeout", "timeout"),
+            Triple(java.net.ConnectException(), "unreachable", "refused"),
+            Triple(java.net.SocketException(), "unreachable", "reset"),
+            Triple(CookiesException(), "unreachable", "cookies"),
+            Triple(java.io.IOException("42 green"), "unreachable", "IOException"),
+            Triple(IllegalStateException("42 green"), "unexpected", "IllegalStateException"),
+            Triple(
+                javax.net.ssl.SSLHandshakeException("no").apply { initCause(java.security.cert.CertificateExpiredException()) },
+                "unreachable",
+                "tls: CertificateExpiredException",
+            ),
+        )
     }
 }

@@ -4,6 +4,7 @@
 
 package org.example.ldpbayes
 
+import org.example.ldpbayes.testing.FakeAggregator
 import org.example.ldpbayes.testing.MemoryStorage
 import java.io.File
 import java.io.IOException
@@ -20,6 +21,7 @@ fun main(arguments: Array<String>) {
         "lines" -> Lines().let { lines -> eachLine { lines.answer(members(it)) } }
         "deliver" -> deliver(rest[0], rest[1], File(rest[2]))
         "decide" -> decide(File(rest[0]), File(rest[1]))
+        "frozen" -> frozen(File(rest[0]))
         "promises" -> promises(File(rest[0]), File(rest[1]))
         "no-randomness" -> withoutRandomness()
         "speed" -> speed(File(rest[0]))
@@ -163,6 +165,20 @@ private fun decide(document: File, folder: File) {
     val own = Device(folder, 100.0).campaign(NOWHERE, campaign.id, 100.0)
     own.load(campaign.document)
     for (step in listOf(own.nextStep(), own.decide(true))) println((step as? NextStep.Nothing)?.reason ?: "goes on")
+}
+
+/** A storage of an earlier version, with an answer that waits: what it says, what it sends, and what it says then. */
+private fun frozen(folder: File) {
+    val aggregator = FakeAggregator()
+    val device = Device(FileStorage(folder), 10.0, Policy(), aggregator) { 1_800_000_100_000 }
+    val id = device.ledger().receipts.single().campaignId
+    aggregator.publish(File(folder, "campaign-$id").readBytes())
+    val campaign = device.campaign("https://collect.example", id, 4.0)
+    println("${(campaign.nextStep() as NextStep.Nothing).reason} ${campaign.status().queued}")
+    println(device.runOnce(10.seconds))
+    println(aggregator.uploads.map(::hex).single())
+    val (fate, sent) = campaign.status().fate to device.sent().single().id
+    println("$fate $sent ${campaign.withdraw().deleted} ${device.ledger().receipts.size}".lowercase())
 }
 
 /** Microseconds for a report that is drawn, randomised and encoded, in a virtual machine that is warm. */

@@ -577,7 +577,7 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             equal(campaign(place).nextStep() is NextStep.Ask, true)
         }
         promise("what wakes the background thread just before it sleeps is not lost") { place ->
-            val install = Install(FileStorage(place), 1.0, Network(transport, Policy()), Policy()) { now }
+            val install = Install(FileStorage(place), 1.0, Network(transport, Policy()), Policy(), Teller(null) { now }) { now }
             val begun = System.nanoTime()
             install.wake()
             install.sleep(60.seconds)

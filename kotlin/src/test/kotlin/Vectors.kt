@@ -30,8 +30,8 @@ internal fun perturbed(campaign: Campaign, record: Any?, label: Any?, secret: By
 internal fun noRecord(campaign: Campaign, label: Any?): Members =
     throw LdpException(if (campaign.label.indexOf(label) == null) "undeclared-label" else "not-a-record")
 
-private class Vectors(folder: File) {
-    val files = listOf("values", "documents", "reports", "uploads", "training", "directories", "answers")
+internal class Vectors(folder: File) {
+    val files = listOf("values", "documents", "reports", "uploads", "training", "directories", "answers", "words")
         .associateWith { members(strictJson(utf8(File(folder, "$it.json").readBytes()))) }
     val checked = LinkedHashMap<String, Int>()
     val campaigns = HashMap<Any?, Campaign>()
@@ -242,6 +242,7 @@ internal fun vectors(folder: File) = Vectors(folder).run {
     uploads()
     training()
     directories()
+    words()
     for (case in listOfMembers(files.getValue("answers")["cases"])) check("answers", case["name"]) { answers(case, ::equal) }
     println(Json.write(checked))
 }
