@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import random
+import threading
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -121,6 +122,8 @@ def visit(server, path, campaigns, stays):
         for ask in (part.fetch, part.refusal, part.classifier):  # Of the pinned campaign no model is signed.
             with contextlib.suppress(LdpError):
                 ask(timeout=30)  # Longer than what the server says to wait, which not all do otherwise.
+            for renewal in [one for one in threading.enumerate() if isinstance(one, threading.Timer)]:
+                renewal.join()  # Its moment is the threads', and tells nothing of an install.
     if server.visit == AGREES:
         for part in parts:
             part.grant()
