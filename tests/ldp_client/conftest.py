@@ -10,19 +10,8 @@ from joined import (  # noqa: F401 - fixtures
     join,
     model,
     perturbations,
+    renewed,
     server,
     start,
     threads_of,
 )
-
-
-@pytest.fixture
-def renewed():
-    """Wait until what is fetched for the next call is there."""
-
-    def wait():
-        for one in threading.enumerate():
-            if isinstance(one, threading.Timer):
-                one.join(20)
-
-    return wait

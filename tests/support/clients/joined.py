@@ -54,6 +54,18 @@ def eventually():
 
 
 @pytest.fixture
+def renewed():
+    """Wait until what is fetched for the next call is there."""
+
+    def wait():
+        for one in threading.enumerate():
+            if isinstance(one, threading.Timer):
+                one.join(20)
+
+    return wait
+
+
+@pytest.fixture
 def threads_of():
     """Count the threads of a name that this test has started: another test's may end, or hang on, meanwhile."""
     before = set(threading.enumerate())
