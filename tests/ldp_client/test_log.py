@@ -94,7 +94,7 @@ def test_a_refusal_of_the_server_and_a_storage_that_fails_are_told(join, server,
     storage = Failing(StorageError("storage-full"))
     device, part = join(storage=storage, answered=True, log=steps.append)
     server.answer_with = lambda _: Answer(503, "overloaded")
-    device.run_once(0.01)
+    device.run_once(1)
     assert ("upload", "overloaded") in named(steps)
     storage.fails = "write"
     del steps[:]
