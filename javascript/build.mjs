@@ -8,7 +8,7 @@ const here = (path) => new URL(path, import.meta.url).pathname;
 rmSync(here("dist"), { recursive: true, force: true });
 execFileSync(here("node_modules/.bin/tsc"), ["--project", here(".")], { stdio: "inherit" });
 const { version } = JSON.parse(readFileSync(here("package.json"), "utf8"));
-const source = ["index", "browser/index", "classifier/index", "publisher/index"]
+const source = ["core", "browser/index", "classifier/index", "publisher/index"]
   .map((name) => `export * from "./dist/${name}.js";`)
   .join("\n");
 const code = await bundled(source);
@@ -16,5 +16,5 @@ const write = (name, text) =>
   writeFileSync(here(`dist/ldp-bayes-client.${name}.js`), `// ldp-bayes-client ${version}, Apache-2.0\n${text}\n`);
 write("min", code);
 for (const part of LATER) write(`${part}.min`, await bundled(`export * from "./dist/later/${part}.js";`));
-write("debug.min", await bundled(`export * from "./dist/debug/index.js";`));
+for (const part of ["debug", "worker"]) write(`${part}.min`, await bundled(`export * from "./dist/${part}/index.js";`));
 writeFileSync(here("dist/ldp-bayes-client.min.d.ts"), `${source.replaceAll("./dist/", "./")}\n`);

@@ -10,12 +10,12 @@ from vector_files import FOLDER, changes, counted, counted_words, with_a_change
 JAVASCRIPT = Path(__file__).resolve().parents[2] / "javascript"
 
 
-def run(node, folder, module="index.js"):
+def run(node, folder, module="core.js"):
     command = [node, JAVASCRIPT / "test" / "check_vectors.mjs", folder, JAVASCRIPT / "dist" / module]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
-@pytest.mark.parametrize("module", ["index.js", "ldp-bayes-client.min.js"])
+@pytest.mark.parametrize("module", ["core.js", "ldp-bayes-client.min.js"])
 def test_javascript_passes_every_vector(module, node):
     done = run(node, FOLDER, module)
     assert done.returncode == 0, done.stderr
