@@ -2,6 +2,7 @@
 export * from "./index.js";
 export { keyedSource } from "./account.js";
 export { hex, unhex, utf8 } from "./bytes.js";
+export { ensure } from "./errors.js";
 export { Coins, randomBytes, systemCoins, type Words } from "./exact/coins.js";
 export { valueIndex } from "./features.js";
 export { drawQuestions, drawWindow, oneStream, type CoinSource } from "./perturb.js";

@@ -31,7 +31,7 @@ def test_javascript_notices_a_changed_vector(name, said, changed, tmp_path, node
     ("said", "changed"),
     [
         ("an unknown day", "a known day"),
-        ("0 of 12 answers", "1 of 12 answers"),
+        ("3 of 12 answers", "8 of 12 answers"),
         ('"others": 36', '"others": 37'),
         ("0.14", "0.15"),
     ],
