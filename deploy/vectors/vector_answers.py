@@ -71,6 +71,10 @@ def _impossible():
         bad = _problem(status, "some-code")
         yield _case(f"{status} of several reports", bad, left=["waits"] * 4, wait=AT_ONCE, split=True)
         yield _case(f"{status} of one report", bad, left=["some-code"])
+    for status in (400, 404, 409, 410, 415, 422, 451):
+        yield _case(
+            f"{status} of several reports, somebody else's page", _page(status), left=["waits"] * 3, wait=RETRIED
+        )
     yield _case("413 of several reports, a proxy's page", _page(413), left=["waits"] * 2, wait=AT_ONCE, split=True)
     yield _case("409 conflicting-report", _problem(409, "conflicting-report"), left=["conflicting-report"])
 

@@ -64,6 +64,7 @@ def campaigns():
         for pair in PAIRS
     }
     drafts["small-epsilon"] = draft(privacy={"epsilon": 0.1, "discrete": "she", "continuous": "laplace"})
+    drafts["odd-epsilon"] = draft(privacy={"epsilon": 0.7, "discrete": "she", "continuous": "laplace"})
     drafts["all"] = draft(title="Alle Fragen – ja", privacy={"epsilon": 3.3, "answers": "all"}, study="s")
     drafts["wide"] = draft(
         label={"name": "class", "classes": ["yes", "no"], "weight": 0},
@@ -136,6 +137,7 @@ def evaluations(projection, numbers):
         "evaluation-chosen": asking(everything, privacy={"epsilon": 3.0, "discrete": "oue"}),
         "evaluation-right": asking(model(two, HOURS), weights=[1, 0], edges=[0]),
         "evaluation-score": asking(model(two), weights=[0, 7], edges=[-2, -1, 0, 1, 2, 3, 4]),
+        "evaluation-even": asking({**model(two), "prior": [0.5, 0.5]}, edges=[-1, 0, 1]),
         "evaluation-impossible": asking(model(two, *ONE_SURE), edges=[-3, 0, 1.25]),
         "evaluation-three": asking(model(LABEL, *THREE), LABEL, {"epsilon": 2.0, "discrete": "ss"}),
         "evaluation-projection": asking(projected, edges=[-1, 0, 1]) | {"features": [FEATURES[0], *numbers]},

@@ -41,6 +41,7 @@ _ALIKE = [
     ("a small parameter as a text", lambda d: d["questions"][3]["parameters"].update(grid="12")),
     ("a subset's size as a text", lambda d: _parameter(d, 1, "w", str)),
     ("defaults left out", lambda d: [d.pop(key) for key in ("purpose", "projection", "asks", "study", "closes")]),
+    ("a threshold of 1", lambda d: d["privacy"].update(theta=1)),
     ("releases at fixed counts", lambda d: d["privacy"].update(release_every=100)),
     ("no windows", lambda d: d.update(windows=None)),
     ("values in no order", lambda d: d["features"][0].update(ordered=False)),
@@ -61,6 +62,10 @@ _ALIKE_EVALUATIONS = [
     ("weights left out", lambda d: d["evaluation"].pop("weights")),
     ("weights as null", lambda d: d["evaluation"].update(weights=None)),
     ("an edge below 0 by its sign", lambda d: d["evaluation"]["edges"].__setitem__(2, -0.0)),
+    (
+        "a model with a prior of one but for 0.0000005",
+        lambda d: d["evaluation"]["model"].update(prior=[0.4, 0.6000005]),
+    ),
     ("a model with its training", lambda d: d["evaluation"]["model"].update(training={"n": 9}, projection=None)),
 ]
 """The weights stand at the questions again; whether a number has a point, what trained the model, says nothing."""
@@ -106,6 +111,13 @@ def _changed(base, changes):
 def _parameter(document, question, name, change):
     parameters = document["questions"][question]["parameters"]
     parameters[name] = change(parameters[name])
+
+
+def _product_in(group):
+    def change(document):
+        next(one for one in document["questions"] if one["kind"] == "product")["group"] = group
+
+    return change
 
 
 def _named_like_the_label(document):
@@ -194,6 +206,11 @@ _EVALUATIONS = [
     ("a model that is none", lambda d: d["evaluation"].update(model={})),
     ("a model as a text", lambda d: d["evaluation"].update(model=as_text(d["evaluation"]["model"]))),
     ("a model with a prior above one", _of_model(lambda m: m.update(prior=[1, 1]))),
+    ("a model with a prior above one by 0.00001", _of_model(lambda m: m.update(prior=[0.4, 0.60001]))),
+    (
+        "a model with a column above one by 0.00001",
+        _of_model(lambda m: m["features"][0]["likelihood"][0].__setitem__(0, 0.50001)),
+    ),
     ("a model with other bounds", _of_model(lambda m: m["features"][2].update(high=99))),
     ("a model with other values", _of_model(lambda m: m["features"][0]["values"].__setitem__(0, "rot"))),
     ("a model of a feature that is not declared", lambda d: d["features"].pop()),
@@ -271,6 +288,8 @@ _UNLIKE_A_SCHEMA = [
     ("a weight of a question and a half", lambda d: d["questions"][1].update(weight=1.5)),
     ("a weight as a text", lambda d: d["questions"][1].update(weight="1")),
     ("bounds too near to each other", lambda d: d["features"][2].update(high=1e-200)),
+    ("bounds a little too near to each other", lambda d: d["features"][2].update(high=9e-151)),
+    ("bounds a little too far from each other", lambda d: d["features"][2].update(high=1.1e150)),
     ("bounds too far from each other", lambda d: d["features"][2].update(high=1e200)),
     ("bins narrower than a double", lambda d: d["features"][1].update(low=2**52, high=2**52 + 8)),
     ("bins narrower than a double below 0", lambda d: d["features"][1].update(low=-(2**53) - 10, high=-(2**53) + 20)),
@@ -284,11 +303,13 @@ _UNLIKE_A_SCHEMA = [
         )
     ),
     ("a time of another zone", lambda d: d.update(closes="2027-01-01T00:00:00+01:00")),
+    ("closed when it opens", lambda d: d.update(opens="2027-01-01T00:00:00Z", closes="2027-01-01T00:00:00Z")),
     ("closed before it opens", lambda d: d.update(opens="2027-01-02T00:00:00Z", closes="2027-01-01T00:00:00Z")),
     *_UNLIKE_WINDOWS,
     ("asking for everything", lambda d: d.update(asks="everything")),
     ("a model asked as moments", lambda d: d.update(asks="moments", study="s")),
     ("an unknown choice of mechanism", lambda d: d["privacy"].update(discrete="rappor")),
+    ("a threshold above 1", lambda d: d["privacy"].update(theta=1.0000001)),
     ("a threshold of 0", lambda d: d["privacy"].update(theta=0)),
     ("an epsilon as a text", lambda d: d["privacy"].update(epsilon="1")),
     ("a question's epsilon as a text", lambda d: d["questions"][1].update(epsilon="1")),
@@ -386,7 +407,7 @@ def refused_documents(known):
         ("evaluation-projection", _OF_A_PROJECTION),
         ("binary", _PAIRS),
         ("wide", _UNLIKE_SERIES),
-        ("moments", [("windows of moments", _series())]),
+        ("moments", [("windows of moments", _series()), ("a product in the group of a value", _product_in(3))]),
         ("evaluation", [("windows of an evaluation", _series())]),
         ("missing-oue", _PLACES),
         ("projection", _PROJECTIONS),
@@ -405,6 +426,9 @@ def refused_documents(known):
         )
     for name, value in _changed(json.loads(known["small-epsilon"].document), _BETWEEN):
         yield name, as_text(value), None, LOSS
+    value = json.loads(known["de-onebit"].document)
+    value["questions"][1]["parameters"] = value["questions"][0]["parameters"]
+    yield "the probability of fewer cells at a question of more", as_text(value), None, LOSS
     value = json.loads(known["all"].document)
     value["privacy"]["epsilon"] = 3.2
     yield "answers that add up to more than the total", as_text(value), None, LOSS

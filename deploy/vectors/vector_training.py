@@ -73,12 +73,18 @@ def impossible():
     return {"model": model, "predictions": _predictions(model, records)}
 
 
+def _more_of_the_first(model):
+    model["features"][0]["likelihood"][0][1] += 1e-5
+
+
 def models(trained):
     """Model documents that must be refused."""
     changes = [
         ("another version", lambda m: m.update(version=2)),
         ("another kind", lambda m: m.update(kind="tree")),
         ("a prior that does not add up", lambda m: m.update(prior=[0.5, 0.5, 0.5])),
+        ("a prior that adds up to too much by 0.00001", lambda m: m["prior"].__setitem__(0, m["prior"][0] + 1e-5)),
+        ("a column that adds up to too much by 0.00001", _more_of_the_first),
         ("a negative likelihood", lambda m: m["features"][0]["likelihood"][0].__setitem__(0, -0.1)),
         ("a variance of 0", lambda m: m["features"][2]["variance"].__setitem__(0, 0)),
         ("a table too short", lambda m: m["features"][0]["likelihood"].pop()),

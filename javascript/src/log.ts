@@ -29,8 +29,7 @@ export interface Logger {
 }
 
 /** Tells the console. */
-export const toConsole: Log = ({ name, code, cause, campaignId }) =>
-  console[cause ? "warn" : "info"](`ldp-bayes: ${name}: ${code} (${cause}) ${campaignId}`);
+export const toConsole: Log = (step) => console[step.cause ? "warn" : "info"]("ldp-bayes", step);
 
 /**
  * Tells a function of the app's, the console unless told otherwise: `new Device(storage, { log: logTo(), ... })`. What it throws troubles
@@ -51,10 +50,10 @@ export const codeOf = (error: unknown): string => (error instanceof LdpError ? e
 
 const KINDS: readonly [RegExp, string][] = [
   [/^ENOTFOUND|^EAI_/, "dns"],
-  [/CERT|TLS|SSL|SELF_SIGNED/, "tls"],
-  [/TIMEOUT|TimedOut|TimeoutError|AbortError/, "timeout"],
-  [/ECONNREFUSED/, "refused"],
-  [/ECONNRESET|EPIPE|UND_ERR_SOCKET/, "reset"],
+  [/CERT|TLS|SSL/, "tls"],
+  [/timed?out|abort/i, "timeout"],
+  [/REFUSED/, "refused"],
+  [/RESET|EPIPE|SOCKET/, "reset"],
   [/^TypeError$/, "network"],
 ];
 

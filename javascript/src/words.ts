@@ -97,6 +97,12 @@ export class Explanation {
   }
 }
 
+/** How an answer went: sealed, by a relay that is at hand or no more, or "" for openly. */
+export const wayOf = (relay: string | undefined): string =>
+  relay === ""
+    ? "sent to the server"
+    : `sealed, by ${relay?.split("/")[2] ?? "a relay"}: it saw no answer, and the server no address`;
+
 /** What a campaign's noise means, in its own numbers; answers go to `url`. */
 export function explained(campaign: Campaign<any>, url: string): Explanation {
   const { questions, label, realisedEpsilon, title, gateway } = campaign;

@@ -1,12 +1,12 @@
 // One device, as a process, for tests against programs of others: agrees, has its token signed, answers, delivers, and tells.
-//   node test/deliver.mjs '{"url", "id", "relay", "storage", "record", "label", "seconds", "stop"}'
+//   node test/deliver.mjs '{"url", "id", "relay", "document", "storage", "record", "label", "seconds", "stop"}'
 // A request for a token is a line `token HEX`, which a line of HEX answers; the last line is JSON. `stop` ends it before a step.
 import { createInterface } from "node:readline";
 import { hex, unhex } from "../dist/core.js";
 import { Device, fileStorage } from "../dist/node/index.js";
 import { memoryStorage } from "../dist/testing/index.js";
 
-const { url, id, relay, storage, record, label, seconds = 20, stop } = JSON.parse(process.argv[2]);
+const { url, id, relay, document, storage, record, label, seconds = 20, stop } = JSON.parse(process.argv[2]);
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 const device = new Device(storage ? fileStorage(storage) : memoryStorage(), {
   maxTotalEpsilon: 10,
@@ -14,6 +14,7 @@ const device = new Device(storage ? fileStorage(storage) : memoryStorage(), {
   relay,
 });
 const campaign = device.campaign(url, id, { maxEpsilon: 10 });
+if (document) await campaign.load(document); // as an app ships it
 const steps = [];
 const next = async () => (
   steps.push((await campaign.nextStep()).step),

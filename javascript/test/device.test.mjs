@@ -3,6 +3,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { Decisions as Classifier } from "../dist/classifier/decisions.js";
+import { step } from "../dist/device/install.js";
+import { parseCampaign } from "../dist/core.js";
+import { problems } from "../dist/problems.js";
 import "fake-indexeddb/auto";
 import { Ledger } from "../dist/device/ledger.js";
 import { ledgerText } from "../dist/words.js";
@@ -494,4 +498,73 @@ test("who is told to come later asks again, and who is told no does not", async 
     assert.equal(await found.then(() => true, () => false), had, String(status)); // prettier-ignore
     assert.equal(tries, asked, String(status));
   }
+});
+
+test("of two campaigns the next look is at the time of the one that is due first, in whichever order they stand", async () => {
+  const orders = new Set();
+  for (let number = 0; number < 12; number++) {
+    const device = deviceOn(memoryStorage(), aggregator(), { now: () => 1e12, maxTotalEpsilon: 99 });
+    const parts = [ONE, OTHER].map((id) => device.campaign(URL_OF_TESTS, id, { maxEpsilon: 9 }));
+    for (const part of parts) {
+      await part.grant();
+      await part.contribute(RECORD, "yes");
+    }
+    const wait = await step(device.install, 600_000);
+    const [first, second] = await Promise.all(parts.map(async (part) => (await part.status()).nextTry));
+    assert.equal(wait, Math.min(first, second) - 1e12);
+    orders.add(first < second);
+  }
+  assert.equal(orders.size, 2); // but once in 2000
+});
+
+test("what is no value is no problem where the author lists what is missing as one", () => {
+  const campaign = parseCampaign(documents["de-onebit"].document);
+  for (const nothing of [undefined, null, NaN])
+    assert.deepEqual(problems(campaign, { ...RECORD, colour: nothing }), [], String(nothing));
+  assert.deepEqual(
+    problems(campaign, {}).map(({ feature, wrong }) => [feature, wrong]),
+    ["größe", "hours"].map((feature) => [feature, "it holds no value"]),
+  );
+});
+
+test("erasing a key-value store leaves what others keep in it", async () => {
+  const map = new Map([
+    ["theirs", "1"],
+    ["ldp-bayes", "2"],
+    ["other/device", "3"],
+  ]);
+  const storage = keyValueStorage(keyValueStore(map));
+  await storage.change("device", () => "x");
+  await storage.change("state", () => "y");
+  assert.equal(map.size, 5);
+  await storage.clear();
+  assert.deepEqual([...map.keys()], ["theirs", "ldp-bayes", "other/device"]);
+});
+
+test("probabilities of a record that is far from every class add up to one", () => {
+  const model = {
+    version: 1,
+    kind: "naive-bayes",
+    label: "class",
+    classes: ["yes", "no"],
+    prior: [0.5, 0.5],
+    features: [{ name: "x", kind: "gaussian", low: 0, high: 1000, mean: [0, 1], variance: [1e-3, 1e-3] }],
+  };
+  const { yes, no } = new Classifier(model).predictProba({ x: 1000 });
+  assert.deepEqual([yes, no], [0, 1]);
+  const even = new Classifier(model).predictProba({ x: 0.5 });
+  assert.ok(Math.abs(even.yes - 0.5) < 1e-9 && Math.abs(even.yes + even.no - 1) < 1e-12);
+});
+
+test("before somebody agrees a model is used and nothing is written, and of one that is stored the newest is kept", async () => {
+  const [server, texts] = [aggregator(), new Map()];
+  const { model } = models["de-onebit"];
+  server.models.set(ONE, model);
+  const part = deviceOn(memoryStorage(texts), server).campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
+  await part.classifier();
+  assert.deepEqual([...texts], []);
+  await part.grant();
+  await part.classifier();
+  await part.models.renewing;
+  assert.ok([...texts.values()].includes(model));
 });

@@ -1,9 +1,12 @@
 // Exact numbers at their boundaries: what decides about a loss, a cap, and a draw.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createHash, createHmac } from "node:crypto";
+import { hex } from "../dist/bytes.js";
 import { fits } from "../dist/device/state.js";
 import { Coins } from "../dist/exact/coins.js";
 import { exact, floatUp, logUp, nextUp, within } from "../dist/exact/rationals.js";
+import { hmac, sha256 } from "../dist/exact/sha256.js";
 
 const ONE = 1n << 64n;
 
@@ -72,5 +75,18 @@ test("a draw takes no word more than the bits below its bound, and is drawn agai
     const left = [...words];
     assert.equal(new Coins(() => left.shift()).below(bound), drawn);
     assert.equal(left.length, 0);
+  }
+});
+
+test("hashes are those of the platform for messages and keys of every length", () => {
+  const bytes = Uint8Array.from({ length: 140_000 }, (_, place) => (place * 7919) >> 3);
+  for (const length of [0, 1, 54, 55, 56, 57, 63, 64, 65, 119, 120, 128, 8191, 8192, 65_535, 65_536, 65_537, 140_000]) {
+    const message = bytes.slice(0, length);
+    assert.equal(hex(sha256(message)), createHash("sha256").update(message).digest("hex"), String(length));
+  }
+  for (const length of [0, 1, 31, 32, 33, 48, 63, 64, 65, 100, 200]) {
+    const key = bytes.slice(0, length);
+    const wanted = createHmac("sha256", key).update(bytes.slice(0, 70)).digest("hex");
+    assert.equal(hex(hmac(key, bytes.slice(0, 30), bytes.slice(30, 70))), wanted, String(length));
   }
 });

@@ -136,13 +136,12 @@ test("a log that throws troubles nobody, and the console takes it", async (t) =>
   });
   assert.equal((await campaign.nextStep()).step, "ask");
   const said = { info: [], warn: [] };
-  for (const level of ["info", "warn"]) t.mock.method(console, level, (text) => said[level].push(text));
-  toConsole({ name: "next-step", code: "ask", cause: null, campaignId: "c", time: 0 });
-  toConsole({ name: "state", code: "unreachable", cause: "dns: ENOTFOUND", campaignId: "c", time: 0 });
-  assert.deepEqual(said, {
-    info: ["ldp-bayes: next-step: ask (null) c"],
-    warn: ["ldp-bayes: state: unreachable (dns: ENOTFOUND) c"],
+  for (const level of ["info", "warn"]) t.mock.method(console, level, (...told) => said[level].push(told));
+  const steps = ["ask", "unreachable"].map((code, i) => {
+    return { time: 0, campaignId: "c", name: "next-step", code, cause: i ? "dns: ENOTFOUND" : null };
   });
+  for (const step of steps) toConsole(step);
+  assert.deepEqual(said, { info: [["ldp-bayes", steps[0]]], warn: [["ldp-bayes", steps[1]]] });
 });
 
 test("a withdrawal that could not be stored holds in this process until a later consent", async () => {

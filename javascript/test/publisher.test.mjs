@@ -63,6 +63,26 @@ test("a signed campaign is answered, its directory is fetched once, and contribu
   assert.equal(await part.refusal(), null);
 });
 
+test("of a campaign that stands twice in a directory the last word holds", async () => {
+  const world = made();
+  const { model } = models[NAME];
+  world.server.models.set(id, model);
+  for (const [first, last, taken] of [
+    ["00".repeat(32), digest(model), true],
+    [digest(model), "00".repeat(32), false],
+  ]) {
+    world.serve(1, {
+      campaigns: [
+        { id, model: first },
+        { id, model: last },
+      ],
+    });
+    const found = world.part().classifier();
+    if (taken) await found;
+    else await refuses("invalid-model", found);
+  }
+});
+
 test("a campaign that the publisher does not name is refused", async () => {
   const world = made();
   world.serve(1, { campaigns: [{ id: OTHER }] });

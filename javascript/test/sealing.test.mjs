@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { Aes128Gcm, CipherSuite, DhkemX25519HkdfSha256, HkdfSha256 } from "@hpke/core";
 import { hex, MEDIA_TYPE, parseCampaign, unhex, uploadLength } from "../dist/core.js";
 import { decodeResponse, encodeRequest } from "../dist/later/binary.js";
+import { signedBy } from "../dist/publisher/index.js";
 import { encapsulate } from "../dist/later/sealing.js";
 import { memoryStorage, problem } from "../dist/testing/index.js";
 import { aggregator, changed, deviceOn, issuer, RECORD, refuses, sign } from "./support/campaigns.mjs";
@@ -226,7 +227,7 @@ test("what was sent says how it went", async () => {
   assert.deepEqual(await life.device.sent(), []);
   await life.delivered();
   const [{ way, reply }] = await life.device.sent();
-  assert.deepEqual([way, reply], ["sent so that nobody saw both who and what", "arrived"]);
+  assert.deepEqual([way, reply], ["sealed, by relay.example: it saw no answer, and the server no address", "arrived"]);
   const server = aggregator();
   const plain = deviceOn(memoryStorage(), server, { relay: RELAY });
   const part = plain.campaign("http://127.0.0.1:8080", changed({}, "de-onebit").id, { maxEpsilon: 10 });
@@ -386,6 +387,31 @@ test("one campaign that cannot be sealed keeps no other one waiting", async () =
   await part.contribute(RECORD, "yes");
   await life.delivered();
   assert.deepEqual([(await part.status()).fate, (await life.part.status()).fate], ["arrived", "waiting"]);
+});
+
+test("whatever is fetched is fetched from the relay, and the aggregator hears nobody", async () => {
+  const asked = [];
+  const fetch = async (url) => (asked.push(url), new Response("", { status: 404 }));
+  for (const publisher of [undefined, signedBy("11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo")]) {
+    const device = deviceOn(memoryStorage(), { fetch }, { relay: RELAY });
+    const part = device.campaign("https://collect.example.org/base", changed({}).id, { maxEpsilon: 4, publisher });
+    for (const ask of ["nextStep", "fetch", "classifier", "grant"]) await part[ask]().catch(() => {});
+  }
+  assert.ok(asked.length > 4);
+  for (const url of asked) assert.match(url, /^https:\/\/relay\.example\/some\/path\/v1\/(campaigns|directories)\//);
+});
+
+test("the aggregator is no relay", () => {
+  for (const [url, relay] of [
+    ["https://collect.example.org/base", "https://collect.example.org/ohttp"],
+    ["https://collect.example.org/base", "https://collect.example.org:8443/v1/ohttp"],
+  ])
+    assert.throws(
+      () => deviceOn(memoryStorage(), {}, { relay }).campaign(url, changed({}).id, { maxEpsilon: 1 }),
+      ({ code }) => code === "bad-relay",
+    );
+  const device = deviceOn(memoryStorage(), {}, { relay: "http://127.0.0.1:8090/ohttp" });
+  assert.ok(device.campaign("http://127.0.0.1:8080", changed({}).id, { maxEpsilon: 1 }));
 });
 
 test("a device with a relay sends in the clear where the campaign has no gateway", async () => {

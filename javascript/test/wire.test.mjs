@@ -28,6 +28,13 @@ test("every upload of a device of a campaign has its length, and none is longer"
   }
 });
 
+test("a secret is 32 bytes", () => {
+  const campaign = parseCampaign(documents["de-onebit"].document);
+  assert.equal(perturb(campaign, RECORD, "yes", new Uint8Array(32)).length, 1);
+  for (const length of [0, 16, 31, 33, 64])
+    assert.throws(() => perturb(campaign, RECORD, "yes", new Uint8Array(length)), { code: "invalid-secret" });
+});
+
 test("numbers, lengths and counts of every size are counted as they are written", () => {
   for (const answers of ["one", "all"])
     for (const count of [1, 2, 15, 16, 127, 128, 129, 255, 257, 300])

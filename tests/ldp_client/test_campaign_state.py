@@ -145,3 +145,19 @@ def test_the_question_takes_no_longer_than_what_the_call_has_left_and_never_more
         device.campaign(server.url, campaign.id, max_epsilon=4).next_step(timeout=timeout)
     assert given[0] <= 2.0
     assert given[1] == 5.0
+
+
+def test_who_switched_contributing_off_asks_nobody_how_a_campaign_stands(join, server):
+    device, part = join(granted=False)
+    device.enabled = False
+    assert part.next_step() == ("nothing", "switched-off")
+    assert part.refusal().code == "switched-off"
+    assert asked(server) == []
+
+
+def test_what_the_device_itself_says_no_to_is_told_before_what_the_aggregator_says(join, server, campaign):
+    server.states[campaign.id] = "full"
+    _, part = join(granted=False, max_epsilon=0.5)
+    assert part.refusal().code == "loss-above-cap"
+    _, part = join(granted=False)
+    assert part.refusal().code == "campaign-full"

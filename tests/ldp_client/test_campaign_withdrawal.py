@@ -162,7 +162,8 @@ def test_a_withdrawal_deletes_the_answer_from_the_file_and_survives_a_restart(jo
     assert not server.uploads
 
 
-def test_a_withdrawal_that_cannot_be_stored_holds_in_this_process_until_a_later_consent(join, server, clock):
+@pytest.mark.parametrize("seconds", [1, 0])
+def test_a_withdrawal_that_cannot_be_stored_holds_in_this_process_until_a_later_consent(join, server, clock, seconds):
     storage = Failing(StorageError("storage-read-only"))
     device, part = join(storage=storage, answered=True)
     storage.fails = "write"
@@ -172,7 +173,7 @@ def test_a_withdrawal_that_cannot_be_stored_holds_in_this_process_until_a_later_
     assert not part.consented
     device.run_once(5)
     assert not server.uploads
-    clock.advance(1)
+    clock.advance(seconds)
     part.grant()
     assert part.consented
 

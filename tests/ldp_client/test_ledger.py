@@ -76,6 +76,20 @@ def test_every_flipped_bit_of_a_stored_device_is_noticed_and_that_a_storage_lost
             read_installation(transaction)
 
 
+def test_of_two_scopes_the_one_that_lost_its_ledger_is_damaged_and_the_other_and_a_new_one_are_not():
+    storage = MemoryStorage()
+    with storage.transaction(write=True) as transaction:
+        for scope in ("ann", "anna"):
+            write_installation(transaction, Installation(SECRET).with_receipt(receipt()), scope)
+            transaction.put(f"scope/{scope}/delivery/x", b"")
+        transaction.delete("scope/ann/device")
+        with pytest.raises(StorageError):
+            read_installation(transaction, "ann")
+        assert read_installation(transaction, "anna").receipts == (receipt(),)
+        for new in ("", "an", "bob"):
+            assert read_installation(transaction, new) == Installation()
+
+
 def test_a_ledger_tells_a_person_to_the_letter_what_was_spent_where_and_when():
     assert "no campaign" in str(Ledger((), CAP))
     one = receipt("Sleep", 0.5, fate="arrived")

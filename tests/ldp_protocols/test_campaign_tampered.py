@@ -94,6 +94,17 @@ def test_with_all_answers_the_worst_question_of_every_group_counts(code_of):
     assert code_of(DocumentError, Campaign.parse, encoded(changed(document, (Q, 4), louder))) == "loss-above-epsilon"
 
 
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_a_document_is_read_from_whatever_holds_its_bytes_and_kept_as_they_are(kind):
+    written = encoded(DOCUMENT)
+    held = kind(bytearray(written))
+    campaign = Campaign.parse(held)
+    if kind is bytearray:
+        held[:] = bytes(len(written))
+    assert campaign.document == written
+    assert campaign == Campaign.parse(written, campaign.id)
+
+
 @pytest.mark.parametrize("document", HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_document_is_refused_within_two_seconds_of_work(document):
     """Of the processor's time, so that a busy machine fails nothing."""

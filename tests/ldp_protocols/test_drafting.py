@@ -7,7 +7,8 @@ from fractions import Fraction
 
 import pytest
 from credit_draft import ABSENT, DRAFT, changed, document_of, draft_with
-from evaluated import U, V, draft, model
+from drafts import number, text
+from evaluated import FEATURES, U, V, draft, model
 
 from ldp_protocols import Campaign, DraftError
 from ldp_protocols.document.model import Model
@@ -198,3 +199,44 @@ def test_a_draft_without_edges_has_those_of_its_model_and_one_with_edges_keeps_t
 def test_other_numbers_of_bins_are_refused(bins):
     with pytest.raises(ValueError, match="from 2 to 8"):
         score_edges(read(model(U)), bins)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 0.7, 1, 1.1, 3.3])
+def test_a_total_that_is_split_over_any_number_of_groups_is_never_exceeded(epsilon):
+    for groups in range(2, 14):
+        features = [text(f"f{number}", "1", "2") for number in range(groups - 1)]
+        privacy = {"epsilon": epsilon, "answers": "all", "discrete": "she"}
+        campaign = Campaign.compile(draft(features=features, privacy=privacy, study=None))
+        assert len(campaign.pools) == groups
+        assert campaign.loss <= exact_epsilon(epsilon)
+        assert campaign.loss >= exact_epsilon(epsilon) * (1 - Fraction(1, 10**9))
+
+
+def test_the_last_epsilon_threshold_and_number_of_cells_that_is_taken_and_the_first_that_is_not():
+    def compiled(features=FEATURES, **privacy):
+        return Campaign.compile(draft(features=features, privacy={"epsilon": 1, **privacy}))
+
+    assert compiled(epsilon=1e-6).privacy.epsilon == 1e-6
+    with pytest.raises(DraftError, match=r"privacy\.epsilon"):
+        compiled(epsilon=9.99e-7)
+    assert compiled(discrete="the", theta=1).privacy.theta == 1
+    with pytest.raises(DraftError, match=r"privacy\.theta"):
+        compiled(discrete="the", theta=1.0000001)
+    # (values + 1) * classes = 2^18
+    bins = [*[16_384] * 7, 16_383]
+    assert sum(question.domain_size for question in compiled(binned(bins), discrete="de").questions) == 1 << 18
+    with pytest.raises(DraftError, match="262144"):
+        compiled(binned([*bins[:-1], 16_384]), discrete="de")
+
+
+def binned(sizes):
+    return [number(f"x{place}", bins=size) for place, size in enumerate(sizes)]
+
+
+def test_a_value_may_be_a_blank_and_a_name_may_not():
+    campaign = Campaign.compile(draft(features=[text("u", " ", "a")]))
+    assert campaign.feature("u").index_of(" ") == 0
+    with pytest.raises(DraftError, match="non-empty"):
+        Campaign.compile(draft(features=[text("u", "", "a")]))
+    with pytest.raises(DraftError, match=r"features\[0\]\.name"):
+        Campaign.compile(draft(features=[text(" ", "b", "a")]))

@@ -49,3 +49,14 @@ def test_a_question_that_promises_less_than_it_loses_does_not_hold():
     broken = QuestionCheck(question, WorstCase(Fraction(3)), CLOSED_FORM)
     assert not broken.holds
     assert broken.gap < 0
+    assert QuestionCheck(question, WorstCase(Fraction(1), Fraction(1)), CLOSED_FORM).holds
+    above = QuestionCheck(question, WorstCase(Fraction(1), 1 + Fraction(1, 10**30)), CLOSED_FORM)
+    assert (float(above.worst.loss), above.holds) == (1.0, False), "by less than a double tells"
+
+
+def test_losses_are_told_rounded_up():
+    told = verify(compiled(epsilon=0.5), lambda _: (WorstCase(Fraction(1), Fraction(1, 3)), "by hand")).to_json()
+    assert told["holds"]
+    assert told["realised_epsilon"] == 0.33333333333333337
+    assert {one["realised_epsilon"] for one in told["questions"]} == {0.33333333333333337}
+    assert {one["method"] for one in told["questions"]} == {"by hand"}

@@ -134,3 +134,18 @@ def test_a_feature_is_ordered_only_where_its_values_are_listed_so(
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     draft = draft_of("car", observed=observed)
     assert ordered_in(draft) == ({"safety"} if ordered else set())
+
+
+@pytest.mark.parametrize(
+    ("seen", "listed"),
+    [(["low"], ["low", "med", "high"]), (["low", "high"], ["low", "high"]), ([], ["low", "med", "high"])],
+)
+def test_a_column_that_is_constant_in_the_table_keeps_its_documented_values(seen, listed, tmp_path, monkeypatch):
+    columns = [{"name": "safety", "kind": "categorical", "values": ["low", "med", "high"], "observed_values": seen}]
+    car = {"title": "Car", "classes": ["no", "yes"], "columns": columns}
+    (tmp_path / "datasets.json").write_text(json.dumps({"datasets": {"car": car}}), encoding="utf-8")
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    draft = draft_of("car", observed=True)
+    assert draft["features"][0]["values"] == listed
+    assert draft_of("car")["features"][0]["values"] == ["low", "med", "high"]
+    assert Campaign.compile(draft)

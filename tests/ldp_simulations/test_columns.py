@@ -153,3 +153,13 @@ def test_of_two_inputs_a_projections_output_is_missing_where_both_are_and_replac
     columns = Columns.of(of_an_open_one, frame, ["a"] * 4)
     question = next(one for one in of_an_open_one.questions if one.feature == "c1")
     assert columns.incomplete(question).tolist() == [False, True, True, True]
+
+
+def test_a_missing_input_of_a_projection_is_at_random_where_it_is_called_complete_and_else_at_its_mean():
+    frame = pd.DataFrame({"x": [None] * 200, "y": [1.45] * 200, "z": [1.0] * 200, "w": ["p"] * 200})
+    for described, values in ((PROJECTED, 200), (INCOMPLETE, 1)):
+        campaign, rng = Campaign.compile(described), np.random.default_rng(3)
+        columns = Columns.of(campaign, frame, ["a"] * 200)
+        question = next(one for one in campaign.questions if one.feature == "c1" and one.kind == VALUE)
+        drawn = columns.moments(question, np.arange(200), rng).values
+        assert len(set(drawn.tolist())) > 100 if values == 200 else set(drawn.tolist()) == {round(UNIT / 8)}

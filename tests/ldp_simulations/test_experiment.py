@@ -3,6 +3,7 @@ accidents on the way happen as often as asked, and only to uploads.
 """
 
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -86,6 +87,31 @@ def test_a_lost_answer_was_counted_by_the_server_and_is_an_error_on_the_device_a
     assert network.first_upload == b"report"
     assert network.send(Request("GET", "http://x", {}), 1.0).status == 200
     assert network.upload_bytes == len(b"report"), "a fetch is none"
+
+
+@pytest.mark.parametrize(("answers", "each"), [("one", 1), ("all", 10)])
+def test_of_what_a_relay_brings_every_answer_of_every_device_counts_but_those_that_were_refused(
+    answers, each, monkeypatch
+):
+    class Refusing:
+        """An aggregator that refuses three reports of what a relay brings."""
+
+        url = "http://nobody.example"
+
+        def publish(self, draft):
+            return Campaign.compile(draft)
+
+        def relay(self, campaign, upload):
+            return 3
+
+        def learned(self, campaign):
+            return None
+
+    clients = Delivery(1, accepted=each)
+    monkeypatch.setattr("ldp_simulations.experiment.run_devices", lambda *_, **__: clients)
+    draft = {**SOURCE.draft, "privacy": {"epsilon": 20.0, "answers": answers}}
+    result = run(Refusing(), replace(SOURCE, draft=draft), Plan(300, seed=1, clients=1), Network())
+    assert (result.delivery.devices, result.delivery.accepted) == (300, 300 * each - 3)
 
 
 def test_two_deliveries_add_up_to_the_one_that_they_were_together():

@@ -9,7 +9,7 @@ import type { Explanation } from "../words.js";
 import { changeState, landed, stateOf, type Install } from "./install.js";
 import type { OutOfWindow } from "./contribution.js";
 import { answering, unsealable, words } from "./later.js";
-import { get, inTime, type Waiting } from "./network.js";
+import { get, inTime, publicBase, type Waiting } from "./network.js";
 import { CLOCK_TOLERANCE } from "./policy.js";
 import type { Models } from "./models.js";
 import type { Publisher, Signer } from "./signer.js";
@@ -192,9 +192,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     const state = await stateOf(install);
     const entry = state.campaigns[this.id];
     if (entry?.receipt) return null;
-    // Where answers are sealed the relay is asked: the aggregator would see the address that it hides.
-    const asked = campaign.gateway ? install.relay?.replace(/[^/]*$/, "v1/campaigns/" + this.id) : this.path;
-    if (state.enabled && asked) await this.standing.hear(asked, given(entry), until);
+    if (state.enabled && (install.relay || !campaign.gateway)) await this.standing.hear(this.path, given(entry), until);
     // A device that has a secret knows its window.
     const outOfWindow = campaign.windows && state.secret ? (await answering(this.install)).outOfWindow : () => null;
     return (
@@ -385,9 +383,9 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     return { url: this.url, title, purpose, epsilon, grantedAt, withdrawnAt: null };
   }
 
-  /** The campaign's address. */
+  /** Where the campaign is fetched. */
   get path(): string {
-    return `${this.url}/v1/campaigns/${this.id}`;
+    return `${publicBase(this.url, this.install.relay)}/v1/campaigns/${this.id}`;
   }
 
   private async entry(): Promise<Entry | undefined> {

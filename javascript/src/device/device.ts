@@ -6,8 +6,8 @@ import { changeState, checkCap, keyOf, landed, stateOf, step, type Install } fro
 import { parseCampaign } from "../document/campaign.js";
 import { words, type Answering } from "./later.js";
 import type { Ledger, SentReport } from "./ledger.js";
-import { checkRelay, checkUrl, pause, type Fetch } from "./network.js";
-import { IDLE_CHECK, POLICY, type Policy } from "./policy.js";
+import { checkRelay, checkUrl, publicBase, pause, type Fetch } from "./network.js";
+import { IDLE_CHECK, POLICY, RELAYED, type Policy } from "./policy.js";
 import type { Signer } from "./signer.js";
 import type { State } from "./state.js";
 import { inTurn, type Storage } from "./storage.js";
@@ -25,7 +25,8 @@ export interface DeviceOptions {
   readonly identity: Uint8Array | "per installation";
   readonly fetch?: Fetch;
   /**
-   * The address of a relay (RFC 9458), by which uploads to campaigns with a gateway go, sealed by the package
+   * The address of a relay (RFC 9458), on another host than any aggregator's. Documents, models, directories and standings
+   * are fetched from it, beside that address, and uploads to campaigns with a gateway go by it, sealed by the package
    * `@hpke/core`; it sees who sends and nothing of what. Without one such a campaign is refused.
    */
   readonly relay?: string | undefined;
@@ -58,7 +59,7 @@ export class Device {
       fetch: log?.told(plain, tell) ?? plain,
       relay: relay === undefined ? relay : checkRelay(relay),
       now,
-      policy: { ...POLICY, ...policy },
+      policy: { ...POLICY, ...(relay && { firstDelay: RELAYED }), ...policy },
       key: keyOf(account),
       tell,
       parts,
@@ -68,8 +69,8 @@ export class Device {
 
   /**
    * A campaign, as this device sees it; touches neither network nor storage. `publisher` (`signedBy` a key) has to have
-   * signed campaign and model; without one the aggregator is believed. Throws LdpError `bad-url`, `bad-cap` or
-   * `bad-campaign-id`.
+   * signed campaign and model; without one the aggregator is believed. Throws LdpError `bad-url`, `bad-cap`,
+   * `bad-campaign-id`, or `bad-relay` where the device's relay is on the aggregator's host.
    */
   campaign<D extends CampaignDocument = CampaignDocument>(
     url: string,
@@ -77,7 +78,9 @@ export class Device {
     { maxEpsilon, publisher }: { readonly maxEpsilon: number; readonly publisher?: Signer | undefined },
   ): DeviceCampaign<D> {
     ensure(/^[\w-]{43}$/.test(id), "bad-campaign-id");
-    return new DeviceCampaign<D>(this.install, checkUrl(url), id, checkCap(maxEpsilon), publisher);
+    url = checkUrl(url);
+    publicBase(url, this.install.relay);
+    return new DeviceCampaign<D>(this.install, url, id, checkCap(maxEpsilon), publisher);
   }
 
   /** What was spent in all campaigns; its text is for the person. Throws what the storage throws, as `sent` does. */

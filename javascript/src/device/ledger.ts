@@ -2,7 +2,7 @@ import { unhex } from "../bytes.js";
 import type { parseCampaign } from "../document/campaign.js";
 import { floatUp } from "../exact/rationals.js";
 import { stateOf, type Install } from "./install.js";
-import { asked, ledgerText, said } from "../words.js";
+import { asked, ledgerText, said, wayOf } from "../words.js";
 import { receiptsOf, total, type Kept, type Receipt } from "./state.js";
 
 /** What the loss is of: one installation, which can be lost with its ledger, or an account. */
@@ -56,10 +56,6 @@ export interface SentReport extends Readonly<Kept> {
   readonly way: string;
 }
 
-/** By a relay, sealed to the campaign's gateway: true unless these two collude. */
-const SEALED = "sent so that nobody saw both who and what";
-const DIRECT = "sent to the server";
-
 export async function sentReports(install: Install, read: typeof parseCampaign): Promise<SentReport[]> {
   const { campaigns } = await stateOf(install);
   const told: SentReport[] = [];
@@ -74,7 +70,7 @@ export async function sentReports(install: Install, read: typeof parseCampaign):
       const inWords = about
         ? { asked: asked(campaign, about), said: said(campaign, about, unhex(payload)) }
         : { asked: "", said: payload };
-      told.push({ campaignId, title, url, way: gateway ? SEALED : DIRECT, ...report, ...inWords });
+      told.push({ campaignId, title, url, way: wayOf(gateway ? install.relay : ""), ...report, ...inWords });
     }
   }
   return told.sort((one, other) => one.at! - other.at!);

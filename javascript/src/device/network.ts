@@ -16,6 +16,17 @@ export function checkRelay(url: string): string {
   return url.replace(/^(\w+:\/\/[^/]+)$/, "$1/");
 }
 
+/**
+ * Where what is public is fetched: from a relay, beside its own address, and never from the aggregator, which would see who
+ * asks. Throws LdpError `bad-relay` for a relay that is the aggregator: on its host, but for loopback.
+ */
+export function publicBase(url: string, relay: string | undefined): string {
+  if (!relay) return url;
+  const [, , host] = ADDRESS.exec(url)!;
+  ensure(!host || host !== ADDRESS.exec(relay)![2], "bad-relay");
+  return relay.replace(/\/[^/]*$/, "");
+}
+
 /** The address without a slash at its end. Throws LdpError for one that reports must not be sent to. */
 export function checkUrl(url: string): string {
   ensure(ADDRESS.test(url), "bad-url");

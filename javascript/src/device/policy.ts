@@ -1,6 +1,9 @@
 /** What an app decides; times are in milliseconds. The names and the values are those of the Python client. */
 export interface Policy {
-  /** `start` waits a random time up to this before a first try, so that the time of arrival says little. */
+  /**
+   * `start` waits a random time up to this before a first try, so that the time of arrival says little. Six hours where the device
+   * names a relay, unless the app says otherwise: whoever fetched the campaign in these may have sent what comes.
+   */
   readonly firstDelay: number;
   readonly backoffBase: number;
   readonly backoffLongest: number;
@@ -12,6 +15,9 @@ export interface Policy {
 const SECOND = 1e3;
 const HOUR = 36e5;
 const DAY = 864e5;
+
+/** The `firstDelay` where the device names a relay. */
+export const RELAYED = 6 * HOUR;
 
 export const POLICY: Policy = {
   firstDelay: 600 * SECOND,

@@ -7,11 +7,11 @@ import { check, like, type Rule } from "./checks.js";
 const CONFIGURATION = /^[\w-][AQgw]Ag([\w-]{42}[AEIMQUYcgkosw048])A(BAABAA[EM]|CAABAA(EAAQAD|MAAQAB))$/;
 const FIELD = 2n ** 255n - 19n;
 
-/** Whether a public key makes a secret: not where the point, or its double, has an order of 4 or less (RFC 7748, 6.1). */
+/** Whether a public key is canonical, and makes a secret: not where the point, or its double, has an order of 4 or less (RFC 7748, 6.1). */
 function isPoint(key: string): boolean {
-  const u = BigInt.asUintN(255, BigInt(`0x${hex(unbase64url(key).reverse())}`));
+  const u = BigInt(`0x${hex(unbase64url(key).reverse())}`);
   const square = u * u;
-  return (u * (square - 1n) * ((square - 1n) ** 2n - 4n * u * (square + 486662n * u + 1n))) % FIELD !== 0n;
+  return u < FIELD && (u * (square - 1n) * ((square - 1n) ** 2n - 4n * u * (square + 486662n * u + 1n))) % FIELD !== 0n;
 }
 
 /** The rule of a campaign's gateway. */

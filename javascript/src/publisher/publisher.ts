@@ -4,7 +4,7 @@ import { ensure, LdpError } from "../errors.js";
 import { sha256 } from "../exact/sha256.js";
 import { exists, type Install } from "../device/install.js";
 import { CLOCK_TOLERANCE } from "../device/policy.js";
-import { get } from "../device/network.js";
+import { get, publicBase } from "../device/network.js";
 import type { Signer } from "../device/signer.js";
 import { readDirectory, type Directory } from "./directory.js";
 
@@ -17,7 +17,7 @@ const PUBLIC_KEY = /^[\w-]{42}[AEIMQUYcgkosw048]$/; // 32 bytes, in their one en
 export function signedBy(...keys: readonly string[]): Signer {
   ensure(keys.length && keys.every((key) => PUBLIC_KEY.test(key)), "bad-publisher");
   return (install, url, id) => {
-    const sources = keys.map((key) => sourceOf(key, install, url));
+    const sources = keys.map((key) => sourceOf(key, install, publicBase(url, install.relay)));
     const ofAll = <T>(ask: (source: Source) => Promise<T>): Promise<T[]> => Promise.all(sources.map(ask));
     /** What the directories that hold say of the campaign, once each that names it; null where none holds. */
     const entries = async (): Promise<Directory["campaigns"][number][] | null> => {

@@ -72,7 +72,8 @@ export async function site(t, { origins = [], members = {}, gateway = false, bui
   const waiting = [];
   const server = createServer((incoming, outgoing) => {
     const { pathname, searchParams } = new URL(incoming.url, "http://site");
-    if (pathname.startsWith("/v1/")) return pass(incoming, outgoing, state);
+    if (pathname === "/ohttp") incoming.url = "/v1/ohttp"; // a relay
+    if (/^\/(v1\/|ohttp$)/.test(pathname)) return pass(incoming, outgoing, state);
     if (pathname === "/told")
       return bodyOf(incoming, (body) => {
         told.set(searchParams.get("name"), JSON.parse(body));

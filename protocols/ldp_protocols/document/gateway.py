@@ -88,7 +88,10 @@ def read_configuration(text: str) -> Gateway | str:
     if not aeads or 0 in aeads or len(set(aeads)) != len(aeads):
         return "must name HKDF-SHA256 with AES-128-GCM, with ChaCha20Poly1305, or with each of the two once"
     public_key = raw[3 : 3 + PUBLIC_KEY_BYTES]
-    if int.from_bytes(public_key, "little") % 2**255 % _FIELD in _SMALL:
+    point = int.from_bytes(public_key, "little")
+    if point >= _FIELD:
+        return "holds a public key that is not canonical, and nothing sealed to it could be opened; make another one"
+    if point in _SMALL:
         return "holds a public key that makes no secret; make another one"
     return Gateway(raw[0], public_key, tuple(aeads))
 

@@ -7,6 +7,7 @@ import itertools
 import os
 import sys
 import uuid
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import numpy as np
@@ -18,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_aggregator.archive.locations import Kept, decode_file, encode_file, open_place
-from ldp_aggregator.archive.recount import add_results, read_result, recount_slot, slot_of
+from ldp_aggregator.archive.recount import add_results, parts_of, read_result, recount_slot, slot_of
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.store import StoreError
 from ldp_protocols.wire import Block
@@ -214,3 +215,11 @@ def test_a_file_that_cannot_be_written_or_is_half_written_is_not_there_at_all(tm
     place.put("a/one", b"1")
     (tmp_path / "a" / ".two.123").write_bytes(b"ha")
     assert place.names("a") == ["a/one"], "half-written files of others are not listed"
+
+
+def test_files_of_servers_that_wrote_different_numbers_of_slots_are_counted_with_those_that_may_share_an_id():
+    """Of four slots the second holds the fifth to the eighth of sixteen."""
+    names = ["016-00-a", "016-04-b", "016-07-c", "016-08-d", "004-01-e", "004-03-f"]
+    place = SimpleNamespace(names=lambda folder: [f"{folder}/{name}.parquet" for name in names] + [f"{folder}/notes"])
+    found = [[name.removeprefix("X/reports/")[:-8] for name in part] for part in parts_of(place, "X")]
+    assert found == [["016-00-a"], ["016-04-b", "016-07-c", "004-01-e"], ["016-08-d"], ["004-03-f"]]

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from unittest.mock import AsyncMock, Mock
@@ -11,11 +12,11 @@ from archived import other_answers, random_kept
 from cells import cell_campaign, count, publish, submission
 from power_cuts import Disk, lay_out
 
-from ldp_aggregator.archive.locations import Kept, open_place
+from ldp_aggregator.archive.locations import Folder, Kept, open_place
 from ldp_aggregator.archive.recount import REPORTS, add_results, on_processes, recount
 from ldp_aggregator.archive.writer import Archive, ArchivedCounts
 from ldp_aggregator.service.archives import goes_along
-from ldp_aggregator.store import SqliteStore, StoreError, Submission
+from ldp_aggregator.store import Outcome, SqliteStore, StoreError, Submission
 from ldp_aggregator.store.clocks import SteadyClock
 from ldp_aggregator.store.contract import UNAVAILABLE
 from ldp_protocols.wire import Block
@@ -189,6 +190,83 @@ async def test_a_group_of_which_the_store_does_not_know_is_settled_before_the_ne
         await agree(store, folder)
     await counts.count([numbered(range(10, 20)), numbered(range(110, 120))])
     assert await agree(store, folder) == 60
+
+
+@pytest.mark.parametrize("slots", [1, 16])
+async def test_of_two_campaigns_in_a_group_each_has_what_was_accepted_of_its_own_and_no_second_answer(
+    store, folder, slots
+):
+    """Every upload has something new in it, and something that is refused beside."""
+    other = await publish(store, 1024, title="other")
+    counts = archived(store, folder, slots)
+    await counts.count([numbered(range(5)), submission(other, range(3, 8))])
+    told = await counts.count(
+        [numbered([(1, 9), 10, 11]), submission(other, [20, (4, 9), 1]), numbered([12, (10, 9)]), numbered([0, 13])]
+    )
+    assert [(one.counted, len(one.rejected)) for one in told] == [(2, 1), (2, 1), (1, 1), (1, 0)]
+    assert await agree(store, folder) == 9
+    assert await agree(store, folder, other) == 7
+
+
+async def test_a_campaign_of_which_the_store_did_not_know_is_settled_also_where_its_reports_were_counted(
+    store, folder, monkeypatch
+):
+    other, real = await publish(store, 1024, title="other"), store.count
+    counts = archived(store, folder)
+
+    async def unsure(submissions):
+        outcomes = await real(submissions)
+        return [
+            replace(told, counted=0, refused=UNAVAILABLE) if one.campaign.id == CELLS.id else told
+            for one, told in zip(submissions, outcomes, strict=True)
+        ]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "count", unsure)
+        told = await counts.count([numbered(range(10)), submission(other, range(5))])
+    assert [one.refused for one in told] == [UNAVAILABLE, None]
+    await counts.beat()
+    assert await agree(store, folder) == 10
+    assert await agree(store, folder, other) == 5
+    assert await count(counts, CELLS, range(12)) == Outcome(2, 10)
+    assert await agree(store, folder) == 12
+
+
+async def test_where_what_was_counted_cannot_be_put_it_stays_pending_until_it_can(store, folder, monkeypatch):
+    """One file has them all, of which a part is refused: it is put anew, and not moved."""
+    counts, put = archived(store, folder, 1), Folder.put
+    await count(counts, CELLS, [1, 2])
+
+    def full(place, name, data):
+        if f"/{REPORTS}/" in name:
+            raise StoreError("no space is left")
+        put(place, name, data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Folder, "put", full)
+        with pytest.raises(StoreError, match="no space"):
+            await count(counts, CELLS, [(2, 9), 3, 4])
+        for _ in range(2):
+            await archived(store, folder, 1).recover([CELLS])
+    assert (await store.state(CELLS.id)).reports == 4
+    await archived(store, folder, 1).recover([CELLS])
+    assert await agree(store, folder) == 4
+
+
+async def test_where_the_store_takes_nothing_no_campaign_is_to_blame_for_what_it_left_unsettled(
+    store, folder, monkeypatch
+):
+    counts, down = archived(store, folder), AsyncMock(side_effect=StoreError("the database is down"))
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "count", down)
+        with pytest.raises(StoreError, match="is down"):
+            await count(counts, CELLS, [1])
+        assert (await count(counts, CELLS, [2])).refused == UNAVAILABLE
+        patched.setattr(store, "beat", down)
+        with pytest.raises(StoreError, match="is down"):
+            await count(counts, CELLS, [2])
+    assert await count(counts, CELLS, [2]) == Outcome(1)
+    assert await agree(store, folder) == 2
 
 
 async def test_a_campaign_that_cannot_be_counted_keeps_no_other_from_it(store, folder, monkeypatch):

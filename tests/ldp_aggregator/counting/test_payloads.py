@@ -172,3 +172,12 @@ def test_a_series_and_one_window_of_it_are_laid_out_each_on_its_own():
     assert series.one_window.id == series.id
     sizes = [len(layout_of(ById(one)).kind) for one in (series, series.one_window, series)]
     assert sizes == [3 * sizes[1], sizes[1], 3 * sizes[1]]
+
+
+def test_a_noisy_number_is_refused_beyond_the_bound_on_either_side_to_the_least_that_four_bytes_hold():
+    question = question_of("she", 4)
+    bound = question.mechanism.bound
+    told = {bound: False, bound + 1: True, -bound: False, -bound - 1: True, 2**31 - 1: True, -(2**31): True}
+    rows = np.array([[0, 0, number, 0] for number in told], dtype="<i4").view(np.uint8)
+    refused = [place for place, wrong in enumerate(told.values()) if wrong]
+    assert refusals(question, rows) == dict.fromkeys(refused, "value-out-of-range")

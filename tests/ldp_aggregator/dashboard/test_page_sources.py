@@ -11,7 +11,7 @@ import pytest
 
 import ldp_aggregator.dashboard
 from ldp_aggregator.dashboard.drawing import words
-from ldp_aggregator.dashboard.page_sources import UNEXPLAINED, refused_by
+from ldp_aggregator.dashboard.page_sources import UNEXPLAINED, History, Readings, refused_by, thinned
 from ldp_aggregator.server.metrics import REPORT, UPLOAD, Metrics
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
 from ldp_client import perturb
@@ -76,6 +76,37 @@ async def test_what_names_no_campaign_is_counted_for_none_and_so_many_campaigns_
     readings = metrics.readings()
     assert len(readings.campaigns) == MOST_CAMPAIGNS
     assert readings.campaigns["campaign 0"] == {(UPLOAD, "malformed-upload"): 2}
+
+
+@pytest.mark.parametrize(
+    ("points", "most", "kept"),
+    [(0, 4, []), (3, 4, [0, 1, 2]), (4, 4, [0, 1, 2, 3]), (10, 4, [0, 3, 6, 9]), (11, 4, [1, 4, 7, 10]), (9, 1, [8])],
+)
+def test_of_a_curve_so_many_points_are_drawn_at_the_most_and_always_the_last(points, most, kept):
+    assert [number for _, number in thinned([(None, number) for number in range(points)], most)] == kept
+
+
+def test_samples_become_rarer_the_further_they_reach_back():
+    history = History()
+    for number in range(1000):
+        history.note(number, {"a": number} if number % 2 else {"a": number, "b": number})
+    kept = [number for _, number in history.of("a")]
+    assert (history.since, kept[0], len(kept)) == (0, 0, len(set(kept)))
+    assert 120 <= len(kept) < 240
+    assert kept[-1] > 990
+    assert {number for _, number in history.of("b")} == {number for number in kept if number % 2 == 0}
+    assert history.of("c") == []
+
+
+def test_the_time_of_a_share_of_the_commits_is_the_bound_of_the_bucket_in_which_it_ends():
+    commits = {0.01: 8, 0.001: 5, 1.0: 10}
+    readings = Readings(0, 0, {}, commits, 2.0, 10, 0, 0.0, 0, {}, {}, {}, ())
+    assert [readings.commit_quantile(share) for share in (0.1, 0.5, 0.51, 0.8, 0.81, 1.0)] == [
+        *(0.001, 0.001, 0.01, 0.01, 1.0, 1.0)
+    ]
+    assert readings.mean_commit_seconds == 0.2
+    nothing = replace(readings, commits={0.001: 0}, commit_count=0)
+    assert (nothing.commit_quantile(0.5), nothing.mean_commit_seconds) == (None, None)
 
 
 def test_every_code_that_can_refuse_has_a_sentence():

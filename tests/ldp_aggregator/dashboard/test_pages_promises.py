@@ -35,6 +35,17 @@ async def test_the_public_page_says_whether_single_answers_are_archived(dashboar
         assert "archive" not in await archiving.people_page(federated)
 
 
+async def test_the_public_page_says_whose_records_are_summed_also_where_a_first_share_has_just_decided_it(dashboard):
+    campaign = Campaign.compile(WARDS)
+    await dashboard.store.create_campaign(campaign)
+    assert "over all devices together" in await dashboard.people_page(campaign)
+    _, token = make_token("north", "node", utc_now())
+    await dashboard.store.add_token(token)
+    rows = pd.DataFrame({"ward": ["a", "b"] * 20}), pd.Series(["a", "b"] * 20)
+    assert await dashboard.store.put_share(campaign.id, "north", node_statistics(campaign, *rows)) is None
+    assert "over all records together" in await dashboard.people_page(campaign)
+
+
 async def test_what_relays_vouched_for_is_stated_only_where_it_holds_for_every_report(dashboard):
     campaign = await dashboard.publish()
     bodies = [encode_upload(perturb(campaign, RECORD, "yes"), campaign) for _ in range(2)]

@@ -63,13 +63,35 @@ def test_a_person_has_so_many_and_the_same_request_counts_once(issuer, people, c
 
 @pytest.mark.parametrize(
     ("name", "other"),
-    [("dave", "DAVE"), ("dave", " dave\t"), ("dave", "\uff44ave"), ("straße", "STRASSE"), ("jos\u00e9", "jose\u0301")],
+    [
+        ("\u0390", "\u03aa\u0301"),  # Of these only the small letter is one character.
+        ("dave", "DAVE"),
+        ("dave", " dave\t"),
+        ("dave", "\uff44ave"),
+        ("straße", "STRASSE"),
+        ("jos\u00e9", "jose\u0301"),
+    ],
 )
 def test_a_name_in_another_form_is_the_same_person(people, name, other, code_of):
     issuer = TokenIssuer(SIGNER, people)
     issuer.sign(name, request_of(5))
     assert code_of(LdpError, issuer.sign, other, request_of(6)) == "tokens-spent"
     issuer.sign("davy", request_of(6))
+
+
+def test_a_name_is_of_1_to_256_printable_characters_and_another_one_costs_nothing(people, code_of):
+    issuer = TokenIssuer(SIGNER, people)
+    for number, wrong in enumerate(("", " \t", "a" * 257, "a\nb", "a\0", "a\u200b", "\x7f")):
+        assert code_of(LdpError, issuer.sign, wrong, request_of(5 + number)) == "malformed-person"
+    for number, name in enumerate(("a", "b" * 256, "a b", "é", "名")):
+        issuer.sign(name, request_of(5 + number))
+
+
+def test_the_file_of_people_is_its_owners_alone_also_where_it_was_there_and_others_could_read_it(people):
+    people.touch(0o666)
+    people.chmod(0o666)
+    TokenIssuer(SIGNER, people).sign("ann", request_of(5))
+    assert people.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize(
@@ -165,9 +187,10 @@ def test_a_key_is_its_owners_alone_and_is_not_written_over(tmp_path):
     assert public_key(read_issuer_key(path)) == public_key(made)
     with pytest.raises(FileExistsError):
         make_issuer_key(path)
-    path.chmod(0o644)
-    with pytest.raises(LdpError, match="chmod 600"):
-        read_issuer_key(path)
+    for mode in (0o644, 0o640, 0o620, 0o604, 0o601):
+        path.chmod(mode)
+        with pytest.raises(LdpError, match="chmod 600"):
+            read_issuer_key(path)
     for wrong in (b"", b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"):
         path.write_bytes(wrong)
         path.chmod(0o600)

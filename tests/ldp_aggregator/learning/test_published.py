@@ -2,8 +2,10 @@
 
 import math
 import re
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -110,6 +112,21 @@ def test_of_one_study_the_most_that_any_of_its_campaigns_costs_is_told_in_whatev
     hidden = [(losses[0], 2), (losses[1], 1000)]  # Two devices hide nothing: the study costs what it does locally.
     assert published_together(hidden[::order]).epsilon == pytest.approx(losses[0].realised_epsilon, rel=1e-12)
     assert published_together(hidden[::order]).delta == pytest.approx(1e-9)
+
+
+def fitted(epsilon, study):
+    """A campaign whose projection was fitted on a private round."""
+    projection = SimpleNamespace(fitted_epsilon=epsilon, fitted_study=study, fitted_on="B" * 43)
+    return replace(compiled(title=f"{epsilon} {study}"), projection=projection)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_a_private_round_cost_is_told_once_for_a_study_and_at_its_most(order):
+    campaigns = [fitted(2.0, "s"), fitted(0.5, "s"), fitted(3.0, None)]
+    alone = {campaign.id: 1.0 for campaign in campaigns}
+    assert studies_of(campaigns[::order]) == {"study s": 2.0, "B" * 43: 3.0, **alone}
+    plain = published_guarantee(campaigns[0], 10_000).epsilon
+    assert published_together([(campaigns[0], 10_000)]).epsilon == pytest.approx(2 + plain, rel=1e-3)
 
 
 @pytest.mark.parametrize(("twice", "crowd"), [(0, 10), (9, 1), (10, 0), (11, 0), (500, 0)])

@@ -64,6 +64,7 @@ async def test_a_page_reads_the_document_the_answers_to_its_uploads_and_their_pr
         answer = await server.ask("POST", url + "/reports", data=body, headers=headers)
         assert (answer.status, answer.headers[ALLOWED]) == (status, PAGE)
         assert "Retry-After" in answer.headers["Access-Control-Expose-Headers"]
+        assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin", "it is embedded nowhere"
 
 
 async def test_what_needs_a_token_and_the_admin_listener_are_for_no_page(shared):

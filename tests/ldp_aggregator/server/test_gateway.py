@@ -9,13 +9,14 @@ from itertools import count
 from unittest.mock import Mock
 
 import pytest
+from cells import cell_campaign
 
 from ldp_aggregator.server.gateway import GatewayKeys, SealedUpload
 from ldp_aggregator.server.problems import PROBLEMS, ProblemError
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.signing import gateway_of, make_gateway_key
 from ldp_aggregator.store.contract import Outcome
-from ldp_protocols import LdpError
+from ldp_protocols import DraftError, LdpError
 from ldp_protocols.oblivious import decode_response
 
 SEED = bytes(32)
@@ -43,6 +44,9 @@ def test_a_key_is_known_by_all_of_it_and_not_by_the_byte_that_names_it():
     assert not keys.lacks(here)
     assert keys.lacks(alike)
     assert not GatewayKeys((SEED,), elsewhere=True).lacks(alike)
+    keys.check_receivable(cell_campaign(gateway=here.to_json()))
+    with pytest.raises(DraftError, match="is none of the 1 that"):
+        keys.check_receivable(cell_campaign(gateway=alike.to_json()))
 
 
 async def test_who_hangs_up_while_his_upload_is_opened_stops_nobody():

@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
@@ -23,3 +23,13 @@ def test_a_token_is_32_random_bytes_and_only_its_hash_is_kept():
 def test_a_token_without_name_or_known_scope_is_not_made(name, scope):
     with pytest.raises(ValueError, match=r"name|scope"):
         make_token(name, scope, NOW)
+
+
+def test_a_token_ends_later_than_now_and_opens_one_campaign_at_the_least():
+    for limits in ({"expires": NOW}, {"expires": NOW - timedelta(seconds=1)}, {"campaigns": []}):
+        with pytest.raises(ValueError, match=r"future|at least"):
+            make_token("x", "relay", NOW, **limits)
+    _, token = make_token("x", "relay", NOW, expires=NOW + timedelta(seconds=1), campaigns=["B", "A", "B"])
+    assert (token.is_in_use(NOW), token.campaigns) == (True, ("A", "B"))
+    assert [token.is_for(one) for one in ("A", "B", "C", None)] == [True, True, False, False]
+    assert all(make_token("x", "relay", NOW)[1].is_for(one) for one in ("A", None))

@@ -131,12 +131,17 @@ def test_who_was_refused_is_nobodys_crowd():
     assert (settled.counted, settled.vouched, settled.least_batch) == (3, 3, 6)
 
 
+CAMPAIGN = cell_campaign()
+NEW, OTHER = (cell_report(CAMPAIGN, number).id for number in (2, 3))
+NOBODY = np.zeros(0, dtype=np.int64)
+
+
 @pytest.mark.parametrize(
     ("bar", "told"),
     [
         (
             "campaign-closing",
-            Outcome(duplicates=1, rejected=((cell_report(cell_campaign(), 2).id, "campaign-closing"),)),
+            Outcome(duplicates=1, rejected=((NEW, "campaign-closing"), (OTHER, "conflicting-report"))),
         ),
         ("clock-unsettled", Outcome(refused="clock-unsettled")),
     ],
@@ -144,14 +149,15 @@ def test_who_was_refused_is_nobodys_crowd():
 def test_of_an_upload_that_is_known_in_part_the_rest_is_told_but_where_nothing_can_be_said_it_comes_again_whole(
     bar, told
 ):
-    campaign = cell_campaign()
-    group = gather(campaign, [submission(campaign, [1, 2])])
-    known = group.candidates[:, :ID_BYTES].tobytes().index(cell_report(campaign, 1).id) // ID_BYTES
-    nobody = np.zeros(0, dtype=np.int64)
-    digest = group.candidates[known, ID_BYTES:].tobytes()
-    assert group.settle({known: digest}, nobody, bar).outcomes == (told,)
-    alone = gather(campaign, [submission(campaign, [2])])
-    assert alone.settle({}, nobody, bar).outcomes == (Outcome(refused=bar),), "and one of which nothing is, as a whole"
+    """Of three reports one is known, one is new, and one is another answer under a known id."""
+    known = gather(CAMPAIGN, [submission(CAMPAIGN, [1, (3, 9)])]).candidates
+    digests = {one[:ID_BYTES].tobytes(): one[ID_BYTES:].tobytes() for one in known}
+    group = gather(CAMPAIGN, [submission(CAMPAIGN, [1, 2, 3])])
+    ids = [one[:ID_BYTES].tobytes() for one in group.candidates]
+    held = {place: digests[one] for place, one in enumerate(ids) if one in digests}
+    assert group.settle(held, NOBODY, bar).outcomes == (told,)
+    alone = gather(CAMPAIGN, [submission(CAMPAIGN, [2])])
+    assert alone.settle({}, NOBODY, bar).outcomes == (Outcome(refused=bar),), "and one of which nothing is, as a whole"
 
 
 NOON = datetime(2026, 1, 10, 12, tzinfo=timezone.utc)

@@ -145,6 +145,17 @@ async def test_a_campaign_that_was_taken_back_has_another_day_before_it_is_close
     assert (await close_due(store, await store.moment())).ids == (campaign.id,)
 
 
+async def test_a_full_campaign_refuses_what_is_new_as_a_whole_and_beside_what_it_knows_report_by_report(store):
+    campaign = await publish(store, max_reports=2)
+    assert await count(store, campaign, [1]) == Outcome(counted=1)
+    second = await count(store, campaign, [2, 3])
+    assert (second.counted, [code for _, code in second.rejected]) == (1, ["campaign-closing"])
+    assert await count(store, campaign, [3, 4]) == Outcome(refused="campaign-closing")
+    known = await count(store, campaign, [1, 4])
+    assert (known.refused, known.duplicates, [code for _, code in known.rejected]) == (None, 1, ["campaign-closing"])
+    assert (await store.state(campaign.id)).reports == 2
+
+
 async def test_ids_stay_until_a_campaign_is_sealed_which_takes_a_day_or_a_word(store, counted, clock):
     campaign, _ = counted
     with pytest.raises(StoreError, match="was not closed") as unclosed:

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import random
 import re
 from pathlib import Path
 
@@ -108,6 +109,11 @@ def test_everything_but_the_one_encoding_is_refused_and_nothing_is_merged(campai
         with pytest.raises(DocumentError, match=message) as caught:
             state.put("node-9", data)
         assert caught.value.code == "malformed-share"
+    longer = encode_share(campaign, np.array([300, *values[1:]]))
+    signed = longer.replace(b"\xcd\x01\x2c", b"\xd1\x01\x2c", 1)  # As long, and msgpack's other form of 300.
+    assert (len(signed), signed == longer) == (len(longer), False)
+    with pytest.raises(DocumentError, match="not the shortest"):
+        state.put("node-9", signed)
     assert state.totals == before
     assert "node-9" not in state.nodes
     assert encode_share(campaign, decode_share(good, campaign)) == good
@@ -208,6 +214,7 @@ def test_every_share_that_may_be_of_the_same_rows_costs_epsilon_again(campaign, 
     assert model.model_.training["replacements"] == 1
     assert model.guarantee_ == type(model).from_json(model.to_json()).guarantee_
     state = FederatedState(campaign, {"a": one}, {"a": Releases(3, 1), "gone": Releases(4)})
+    assert state.model().model_.training["replacements"] == 4, "the most that any node has"
     assert state.model().guarantee_.epsilon == 10, "a node that withdrew has shown its shares, too"
     for node, share, epsilon in (("a", one, 10), ("gone", two, 12)):
         state.put(node, share)
@@ -310,11 +317,27 @@ def test_it_gives_up_after_some_tries_and_where_nobody_answers(scripted):
 
 
 def test_a_redirect_is_not_followed_and_somebody_elses_page_is_told(scripted):
-    scripted.answers[:] = [(307, {"Location": f"{scripted.to.url}elsewhere"}, b""), (404, {}, b"<html>")]
-    for status in (307, 404):
+    """Python's own client would go on from a 303 with a GET, and take the token along."""
+    statuses = (301, 302, 303, 307, 308, 404)
+    elsewhere = {"Location": f"{scripted.to.url}elsewhere"}
+    scripted.answers[:] = [(status, elsewhere, b"<html>") for status in statuses] * 2
+    for status in statuses:
         with pytest.raises(ConnectionError, match=f"status {status}, and no problem document"):
             send_share(scripted.to, SHARE)
-    assert [path for _, path, *_ in scripted.asked] == [f"/v1/campaigns/{CAMPAIGN.id}/statistics"] * 2
+    for status in statuses:
+        with pytest.raises(ConnectionError, match=f"status {status}, and no problem document"):
+            withdraw_share(scripted.to, CAMPAIGN.id)
+    assert {path for _, path, *_ in scripted.asked} == {f"/v1/campaigns/{CAMPAIGN.id}/statistics"}
+    assert [method for method, *_ in scripted.asked] == ["POST"] * 6 + ["DELETE"] * 6
+
+
+def test_what_is_told_is_the_least_wait_and_no_wait_is_longer_than_a_minute(scripted, monkeypatch):
+    monkeypatch.setattr(random, "uniform", lambda _, most: most)
+    told = ({}, {"Retry-After": "1"}, {"Retry-After": "30"}, {"Retry-After": "100000"})
+    scripted.answers[:] = [*(problem("overloaded", 503, **headers) for headers in told), DONE]
+    waits = []
+    send_share(scripted.to, SHARE, sleep=waits.append)
+    assert waits == [1, 2, 30, 60]
 
 
 @pytest.mark.parametrize("data", [b"", b"\x93", SHARE[:-1], b"\x90", encode_share(CAMPAIGN, VECTOR)[:3]])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ldp_aggregator.trainers import sensitivities, smoothness
+from ldp_aggregator.trainers import randomness, sensitivities, smoothness
 from ldp_aggregator.trainers.randomness import (
     PrivacyWarning,
     SeededCoins,
@@ -228,6 +228,15 @@ def test_a_release_is_on_the_grid_and_near_a_value_that_hardly_moves():
     released = smoothness.release(Fraction(1, 3), 1e-15, 1.0, step, SYSTEM_COINS)
     assert (released / step).denominator == 1
     assert abs(float(released) - 1 / 3) < 1e-3  # Live: Cauchy noise is that far off once in 10**12 runs.
+
+
+def test_the_noise_of_a_release_covers_the_step_by_which_its_value_is_rounded(monkeypatch):
+    """Neighbours that are a sensitivity apart are 2**20 steps apart, or one more where rounding parts them."""
+    drawn = []
+    monkeypatch.setattr(randomness, "discrete_laplace", lambda scale, count, coins: drawn.append(scale) or [0])
+    assert randomness.release(Fraction(1, 3), Fraction(1, 7), Fraction(1, 2), SYSTEM_COINS) != Fraction(1, 3)
+    assert drawn == [Fraction(2 * (2**20 + 1))]
+    assert randomness.release(Fraction(1, 3), Fraction(0), Fraction(1, 2), SYSTEM_COINS) == Fraction(1, 3)
 
 
 def test_the_scale_of_a_release_is_rounded_to_the_safe_side(monkeypatch):

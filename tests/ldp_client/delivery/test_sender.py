@@ -9,10 +9,11 @@ from dataclasses import replace
 from datetime import datetime, timezone
 
 import pytest
+from holding import Failing
 from records import RECORD
 
 import ldp_client.delivery.queue
-from ldp_client import Device, Event, MemoryStorage, Policy, TransportError
+from ldp_client import Device, Event, MemoryStorage, Policy, StorageError, TransportError
 from ldp_client.delivery import sender
 from ldp_client.delivery.schedule import Idle, Wait
 from ldp_client.network.stdlib import HttpTransport
@@ -138,6 +139,22 @@ def test_a_first_delay_is_drawn_once_and_survives_a_restart(join, tmp_path):
     assert 0 < first.seconds < 600
     again = join(storage=tmp_path / "device.db", granted=False)[0].next_task(600)
     assert again.seconds == pytest.approx(first.seconds)
+
+
+def test_a_storage_that_fails_is_left_alone_for_a_second_at_least_and_for_an_hour_at_most(join, monkeypatch):
+    storage = Failing(StorageError("storage-full"))
+    device, _ = join(storage=storage, answered=True)
+    storage.fails = "read"
+    for jitter, least, most in ((0.0, 1.0, 1.0), (0.999, 0.0, 3600.0)):
+        monkeypatch.setattr(sender, "jitter", lambda jitter=jitter: jitter)
+        waits = []
+        for _ in range(20):
+            task = device.next_task()
+            waits.append(task.seconds)
+            device._install.clock.advance(task.seconds)
+        assert least <= min(waits)
+        assert max(waits) <= most
+    assert max(waits) > 3000
 
 
 def test_whether_anything_is_due_is_asked_before_any_report_is_read(join, server, monkeypatch):
@@ -290,7 +307,40 @@ def test_close_gives_up_a_send_of_which_nothing_has_left_yet(make, eventually):
     assert connecting.wait(10)
     device.close(0.1)
     assert eventually(lambda: given_up == [True])
-    assert part.status().sent == 0
+    assert eventually(lambda: not device.status().running)
+    assert (part.status().sent, part.status().retries) == (0, 0), "what was given up is no try that failed"
+
+
+def test_who_wakes_the_thread_while_it_looks_has_it_look_again(eventually):
+    looks = []
+
+    class Looking:
+        policy = Policy()
+        used = False
+
+        def step(self, timeout, first_delay):
+            looks.append(first_delay)
+            if len(looks) < 3:
+                driver.wake()
+            return Idle()
+
+    driver = sender.BackgroundDriver(Looking())
+    driver.start(7.0)
+    assert eventually(lambda: looks == [7.0, 7.0, 7.0], 5)
+    driver.close(5)
+    assert not driver.running
+
+
+def test_a_queue_whose_reports_are_gone_is_put_away_and_stops_no_other(join, server, campaign, all_campaign):
+    storage = MemoryStorage()
+    device, part = join(storage=storage, answered=True)
+    with storage.transaction(write=True) as transaction:
+        for key, _ in transaction.items(f"outbox/{campaign.id}/"):
+            transaction.delete(key)
+    join(device=device, of=all_campaign, answered=True)
+    assert device.run_once(60)
+    assert (part.status().queued, device.scopes_waiting()) == (0, ())
+    assert server.counted(all_campaign.id) == 4
 
 
 def test_nothing_raised_inside_reaches_the_host(make, campaign, monkeypatch, eventually):

@@ -137,7 +137,10 @@ def tls_port(certificate):
 
     def echo(connection):
         with context.wrap_socket(connection, server_side=True) as secure:  # A refused handshake is an OSError, too.
-            host = re.search(rb"Host: ([^\r:]*)", until_blank_line(secure))[1]
+            head = until_blank_line(secure)
+            assert head.startswith((b"POST /", b"GET /")), "as to the server itself, not as to a proxy"
+            assert b"proxy" not in head.lower()
+            host = re.search(rb"Host: ([^\r:]*)", head)[1]
             secure.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + host + b" " + exactly(secure, len(b"the report")))
 
     with Scripted(echo) as server:

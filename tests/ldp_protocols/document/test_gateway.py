@@ -66,6 +66,8 @@ WRONG = {
         f"a point of small order: {number:x}": written(configuration(key=number.to_bytes(32, "little")))
         for number in (0, 1, 2**255 - 20, 2**255 - 19, 2**255 - 18, 2**255, 2**255 + 1)
     },
+    "a point beside the field": written(configuration(key=(2**255 - 19 + 9).to_bytes(32, "little"))),
+    "a point with its top bit set": written(configuration(key=(2**255 + 9).to_bytes(32, "little"))),
     "one of order 8": written(
         configuration(key=bytes.fromhex("e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800"))
     ),

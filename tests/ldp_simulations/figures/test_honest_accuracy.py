@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from ldp_simulations.fidelities import simulate_counts
+from ldp_simulations.figures import honest_accuracy
 from ldp_simulations.figures.honest_accuracy import (
     BASE,
     DATASETS,
@@ -43,3 +45,22 @@ def test_a_trial_has_a_row_for_every_setting_and_the_same_seed_gives_the_same():
     assert {one["variant"] for one in first} == {BASE, DEFAULT, EVALUATED}
     assert first == run_trial("seeds", 1)
     assert all(0 <= one["accuracy"] <= 1 for one in first)
+
+
+@pytest.mark.usefixtures("uci_folder")
+def test_nobody_whom_a_trial_learns_from_is_held_out(monkeypatch):
+    columns, _ = honest_accuracy._people("seeds")
+    learned_from, held_out = set(), set()
+
+    def noted(people, rng, devices):
+        learned_from.add(len(people.classes))
+        return simulate_counts(people, rng, devices)
+
+    monkeypatch.setattr(honest_accuracy, "simulate_counts", noted)
+    monkeypatch.setattr(honest_accuracy, "scores", lambda *given: held_out.add(len(given[2])) or scores(*given))
+    monkeypatch.setattr(honest_accuracy, "EPSILONS", (1.0,))
+    monkeypatch.setattr(honest_accuracy, "DEVICES", (1_000,))
+    run_trial("seeds", 1)
+    (most,) = learned_from
+    assert most == round(0.8 * len(columns))
+    assert held_out - {most} == {len(columns) - most}

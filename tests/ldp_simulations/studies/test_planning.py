@@ -7,11 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from drafts import draft, text
+from drafts import number as numeric
 
 from ldp_aggregator.estimation.estimators import answers, estimate_question, variance_per_answer
 from ldp_aggregator.estimation.simplex import NONE
 from ldp_aggregator.learning.published import published_guarantee
 from ldp_protocols import Campaign
+from ldp_protocols.drafting import make_sign
+from ldp_protocols.exact import exact_epsilon
 from ldp_simulations import simulate
 from ldp_simulations.columns import Columns
 from ldp_simulations.fidelities import simulate_counts
@@ -120,6 +123,15 @@ def test_the_chosen_mechanism_is_the_best_of_its_alternatives(make_everything):
         assert table[name] == min(table.values())
 
 
+def test_a_stochastic_bit_adds_the_variance_that_a_value_itself_has_not():
+    """Of values that are spread evenly, E[v^2] = 1/3: a third for two classes, P(class) (1 - 1/3)."""
+    campaign = Campaign.compile(draft(numeric("x", high=1), privacy={"epsilon": 1.0}))
+    question = next(one for one in campaign.questions if one.kind == "value")
+    noise = make_sign(2, exact_epsilon(1.0)).contrast_variance(1 / 4, 1 / 4)
+    assert alternatives(question, 2)["sign"] - noise == pytest.approx(1 / 3)
+    assert alternatives(question, 5)["sign"] > 0
+
+
 def test_devices_for_an_error_give_that_error_in_the_worst_question(make_everything):
     campaign = make_everything(continuous="sign")
     devices = devices_for_error(campaign, 0.1)
@@ -207,6 +219,7 @@ def test_the_fewest_devices_are_enough_and_fewer_are_not():
     devices = fewest_devices(campaign, 0.02)
     assert published(1.0, devices) <= 0.02 < published(1.0, devices * 98 // 100)
     assert fewest_devices(campaign, 1.0) == 1
+    assert fewest_devices(campaign, 1.0, colluding=10) == 11, "one beside those who collude"
     assert fewest_devices(campaign, 0.02, colluding=50_000) == pytest.approx(devices + 50_000, rel=2e-3)
 
 

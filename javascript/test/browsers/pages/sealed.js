@@ -2,4 +2,6 @@
 import { browserStorage, Device } from "../../../dist/browser/index.js";
 import { visit } from "./visit.js";
 
-await visit(browserStorage, Device, { relay: `${location.origin}/v1/ohttp` });
+// This site is the relay; nothing is asked of the aggregator itself.
+const url = location.origin.replace("127.0.0.1", "localhost");
+await visit(browserStorage, Device, { relay: `${location.origin}/ohttp` }, url);

@@ -4,7 +4,7 @@ const issue = async (request) => {
 };
 
 /** All steps of an app about the campaign that its address names; what came of them is told. */
-export async function visit(browserStorage, Device, options = {}) {
+export async function visit(browserStorage, Device, options = {}, url = location.origin) {
   const steps = [];
   const told = { steps, engine: navigator.userAgent };
   try {
@@ -15,7 +15,7 @@ export async function visit(browserStorage, Device, options = {}) {
       ...options,
     });
     const id = new URLSearchParams(location.search).get("id");
-    const campaign = device.campaign(location.origin, id, { maxEpsilon: 2 });
+    const campaign = device.campaign(url, id, { maxEpsilon: 2 });
     const next = async () => (steps.push((await campaign.nextStep()).step), steps.at(-1));
     if ((await next()) === "ask") await campaign.grant();
     if ((await next()) === "token") await campaign.obtainToken(issue);

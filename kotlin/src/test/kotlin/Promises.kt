@@ -385,6 +385,78 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             equal(device(place).runOnce(), true)
             equal(uploads.size, 1)
         }
+        promise("the cap of all campaigns is held to the last bit") { _ ->
+            fun refused(cap: Double, vararg spent: Double) = State(
+                campaigns = spent.withIndex().associate { (number, epsilon) ->
+                    "$number" to Entry(Consent(url), Receipt("$number", "", null, epsilon, listOf(0), 0, url))
+                },
+            ).refusal(plain, url, 1.0, cap, now)
+            equal(listOf(refused(1.0), refused(2.0, 1.0), refused(1.5, 0.25, 0.25)), listOf(null, null, null))
+            equal(refused(1.0, 1e-17), Refusal.ABOVE_TOTAL)
+            equal(refused(2.0, 1.0, 1e-17), Refusal.ABOVE_TOTAL)
+            equal(refused(2.0, *DoubleArray(10) { 0.1 }), Refusal.ABOVE_TOTAL) // ten doubles of 0.1 are more than 1
+        }
+        promise("the log says when a report left for the first time") { place ->
+            queue(place)
+            val first = now
+            upload = { null }
+            device(place).runOnce(Duration.ZERO)
+            now += DAY
+            upload = { yes }
+            equal(device(place).runOnce(), true)
+            equal(device(place).sent().map { it.at to it.reply }, listOf(first to "arrived"))
+        }
+        promise("what is due when the upload of another ends gets a moment anew, and what is due later keeps its own") { _ ->
+            val due = Entry(
+                Consent(url, grantedAt = 1), Receipt("", "", null, 1.0, listOf(0), 0, url, Fate.ON_ITS_WAY),
+                listOf(Kept("00".repeat(16), 0, "", "00")), due = now,
+            )
+            val state = State(campaigns = mapOf("sent" to due, "due" to due, "later" to due.copy(due = now + 1)))
+            val after = state.answered(Batch("sent", url, due.reports, 0), yes, now, Policy(), 0.5).campaigns
+            equal(after.getValue("due").due to after.getValue("later").due, null to now + 1)
+        }
+        promise("a yes to another address takes the place of the first, and is asked for anew at that one") { place ->
+            val other = device(place).campaign("$url/other", id, maxEpsilon = 4.0)
+            other.load(plain.document)
+            campaign(place).grant()
+            equal((other.nextStep() as NextStep.Ask).reason, "other-recipient")
+            other.grant()
+            equal(other.nextStep(), NextStep.Contribute)
+            equal((campaign(place).nextStep() as NextStep.Ask).reason, "other-recipient")
+        }
+        promise("numbers and lengths are written in the fewest bytes, on both sides of every boundary") { _ ->
+            val zeros = "c410" + "00".repeat(16)
+            val numbers = mapOf(
+                0 to "00", 127 to "7f", 128 to "cc80", 255 to "ccff", 256 to "cd0100", 65_535 to "cdffff", 65_536 to "ce00010000",
+            )
+            for ((number, written) in numbers)
+                equal(hex(packed(listOf(Report(number, ByteArray(16), ByteArray(1))))), "92029193$written${zeros}c40100")
+            val lengths = mapOf(0 to "c400", 255 to "c4ff", 256 to "c50100", 65_535 to "c5ffff", 65_536 to "c600010000")
+            for ((length, written) in lengths)
+                equal(hex(packed(listOf(Report(0, ByteArray(16), ByteArray(length))))), "9202919300$zeros$written" + "00".repeat(length))
+        }
+        promise("what was heard of one campaign says nothing of another") { place ->
+            now = first - 1
+            campaign(place).grant()
+            campaign(place, series).grant()
+            now += DAY
+            state = { standing("closed") }
+            equal(campaign(place).nextStep(), NextStep.Nothing("campaign-closed"))
+            state = { standing("open") }
+            check(campaign(place, series).nextStep() != NextStep.Nothing("campaign-closed"))
+            equal(campaign(place).nextStep(), NextStep.Nothing("campaign-closed"))
+        }
+        promise("a window is open from its first millisecond to the first of the next") { place ->
+            val opens = early(place)
+            val ends = campaign(place, series).window()!!.endExclusive.toEpochMilli()
+            for ((time, step) in listOf(
+                opens - 1 to NextStep.Nothing("window-not-open"), opens to NextStep.Contribute,
+                ends - 1 to NextStep.Contribute, ends to NextStep.Nothing("window-over"),
+            )) {
+                now = time
+                equal(campaign(place, series).nextStep(), step)
+            }
+        }
         promise("an undeclared label spends nothing") { place ->
             campaign(place).grant()
             refuses("undeclared-label") { campaign(place).contribute(record, "perhaps") }

@@ -11,6 +11,7 @@ from scipy.stats import binom
 
 from ldp_aggregator.audit import Person, command_stopwatch
 from ldp_aggregator.audit.asking.people import people_of
+from ldp_aggregator.audit.searching import times as times_module
 from ldp_aggregator.audit.searching.times import Times, ask_times, least_delay, slow_answers
 
 PEOPLE = tuple(Person({"x": number}, f"c{number % 4}") for number in range(16))
@@ -69,6 +70,13 @@ def test_however_busy_the_machine_is_a_sound_client_is_suspected_as_seldom_as_is
             for n in range(runs)
         )
         assert failed <= binom.ppf(1 - 1e-6, runs, alpha)
+
+
+@pytest.mark.parametrize(("chance", "is_told"), [(0.0126, False), (0.0124, True)])
+def test_the_eight_comparisons_that_are_tested_share_the_probability_to_be_wrong(monkeypatch, chance, is_told):
+    """Of a tenth each has an eightieth."""
+    monkeypatch.setattr(times_module, "_chances", lambda _, groups, cuts, __: np.full((len(groups), len(cuts)), chance))
+    assert (slow_answers(measured(5, rounds=100), 0.1) is not None) is is_told
 
 
 def test_only_people_who_hold_everything_are_timed():

@@ -1,14 +1,18 @@
 """The admin listener: what it does, and that only an admin token makes it do so."""
 
+import asyncio
 import hashlib
 import json
 import re
 from datetime import datetime, timezone
+from types import SimpleNamespace
 
 import pytest
 from drafts import draft, text
 
+from ldp_aggregator.server.api.admin import get_readiness
 from ldp_aggregator.server.apps import ADMIN
+from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.service.signing import described, gateway_of, public_key, sign_directory
 from ldp_aggregator.store import SCOPES
 from ldp_protocols import Campaign
@@ -183,3 +187,34 @@ async def test_a_draft_as_long_as_the_server_takes_is_taken_and_one_of_a_byte_mo
             body = text + " " * more
             answer = await server.ask("POST", "/admin/v1/campaigns", "admin", data=body, headers=headers)
             assert answer.status == status
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        *(("127.0.0.1", 200), ("[::1]:9100", 200), ("localhost", 200), ("10.0.0.7:9100", 200)),
+        *(("127.0.0.1.evil.example", 421), ("localhost.evil.example", 421), ("evil.example", 421), ("::1.evil", 421)),
+    ],
+)
+async def test_whoever_watches_asks_under_an_address_and_no_page_under_a_name_that_begins_like_one(
+    server, host, status
+):
+    answer = await server.ask("GET", server.operations + "/healthz", headers={"Host": host})
+    assert answer.status == status
+
+
+async def test_a_server_that_is_leaving_or_whose_store_takes_nothing_is_not_ready():
+    leaving, ingest = asyncio.Event(), SimpleNamespace(is_well=True)
+    metrics = SimpleNamespace(told=SimpleNamespace(keyless=lambda: ["A" * 43]))
+    context = SimpleNamespace(
+        leaving=leaving, ingest=ingest, metrics=metrics, settings=SimpleNamespace(operations_names=())
+    )
+    asked = SimpleNamespace(request=SimpleNamespace(host="localhost:9100"), context=context)
+    answer = await get_readiness(asked)
+    assert json.loads(answer.body) == {"status": "ready", "gateway_key_missing": ["A" * 43]}
+    ingest.is_well = False
+    for code in ("store-unavailable", "stopping"):
+        with pytest.raises(ProblemError) as refused:
+            await get_readiness(asked)
+        assert (refused.value.code, refused.value.status) == (code, 503)
+        leaving.set()

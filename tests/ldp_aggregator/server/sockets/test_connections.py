@@ -8,15 +8,18 @@ import asyncio
 import contextlib
 import ssl
 import time
+from dataclasses import dataclass
 
 import pytest
 from cells import cells_of
 from forking import holds_in_a_child, needs_fork
 from raw_http import ELSEWHERE, NOWHERE, becomes, dial, exchange, problem_of, request_head, request_of
 
+from ldp_aggregator.server.metrics import DoorMetrics
 from ldp_aggregator.server.sockets import connections as connections_module
 from ldp_aggregator.server.sockets import listener as tls_door
 from ldp_aggregator.server.sockets.connections import Connections
+from ldp_aggregator.service.settings import Limits
 
 resource = pytest.importorskip("resource")
 
@@ -71,6 +74,61 @@ async def test_one_connection_too_many_reads_that_it_is_and_other_listeners_neve
             assert await line.rest() == b"", "refusals are bounded, too"
         gated.gate.set()
         assert [(await line.reply()).status for line in opened] == [200] * 3
+
+
+@dataclass(eq=False)
+class Client:
+    """A connection that remembers how it went."""
+
+    name: str
+    is_waiting: bool
+    is_stranger: bool
+    gone: str = ""
+
+    @property
+    def is_answering(self):
+        return not self.is_waiting
+
+    is_idle = False
+
+    def cut(self):
+        self.gone = "cut"
+
+    def give_way(self):
+        self.gone = "told"
+
+    def look(self, now):
+        """Its time is not over."""
+
+
+WAITING, STRANGER, KNOWN = ("waiting", True, True), ("stranger", False, True), ("known", False, False)
+SLOW = ("slow", True, False)
+
+
+@pytest.mark.parametrize(
+    ("listener", "there", "goes", "how"),
+    [
+        ("public", [STRANGER, WAITING, SLOW], "waiting", "told"),
+        ("public", [SLOW, STRANGER, WAITING], "waiting", "told"),
+        ("public", [STRANGER, SLOW, KNOWN], "slow", "told"),
+        ("public", [STRANGER, KNOWN, KNOWN], None, ""),
+        ("admin", [STRANGER, WAITING, SLOW], "waiting", "told"),
+        ("admin", [SLOW, STRANGER, KNOWN], "stranger", "cut"),
+        ("admin", [KNOWN, SLOW, KNOWN], "slow", "told"),
+        ("admin", [KNOWN, KNOWN, KNOWN], None, ""),
+    ],
+)
+async def test_who_goes_where_all_places_are_taken(listener, there, goes, how):
+    """Who has us wait, strangers first; of operators' listeners strangers that wait for us, too."""
+    connections = Connections(Limits(connections=3), DoorMetrics(), listener)
+    clients = [Client(*one) for one in there]
+    assert all(connections.admit(one) for one in clients)
+    late = Client("late", True, True)
+    assert connections.admit(late) is (goes is not None)
+    assert [(one.name, one.gone) for one in clients if one.gone] == ([(goes, how)] if goes else [])
+    for one in (*clients, late):
+        connections.remove(one)
+    connections._look()  # Nobody is left to look at, so that the watch ends.
 
 
 async def test_at_the_limit_the_longest_idle_connection_makes_room(serving):

@@ -106,6 +106,14 @@ async def test_nothing_is_done_that_cannot_be_written_down_first(store, monkeypa
     assert [act.outcome for act in await store.acts()] == ["asked"]
 
 
+@pytest.mark.parametrize("error", [ValueError, asyncio.CancelledError, KeyboardInterrupt])
+async def test_whatever_ends_an_act_before_it_is_done_it_has_failed(store, error):
+    with pytest.raises(error):
+        async with recorded(store, "somebody", "create campaign"):
+            raise error
+    assert [act.outcome for act in await store.acts()] == ["failed"]
+
+
 async def test_an_upload_that_meets_a_deletion_is_refused_alone(instances):
     first, second = instances
     deleted, other = [await publish(first, title=title) for title in ("deleted", "other")]

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import sqlite3
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import pytest
 from cells import cell_report, count, publish, submission
@@ -11,6 +11,7 @@ from forking import holds_in_a_child, needs_fork
 
 from ldp_aggregator.store import Outcome, SqliteStore, StoreError
 from ldp_aggregator.store.sql import campaigns
+from ldp_aggregator.store.sqlite import database
 
 COMPACT_AT = 64
 
@@ -139,16 +140,25 @@ def test_a_check_notices_that_files_cannot_grow(path):
     assert holds_in_a_child(lambda: asyncio.run(notices()))
 
 
-async def test_where_nothing_can_be_written_no_campaign_is_to_blame_and_a_count_fails_as_a_beat_does(store):
+async def test_where_nothing_can_be_written_no_campaign_is_to_blame_and_a_count_fails_as_a_beat_does(
+    store, monkeypatch
+):
     campaign, other = await publish(store), await publish(store, title="Other")
-    store._writes.raw.execute("PRAGMA query_only = 1")
-    for attempt in (
-        store.count([submission(campaign, [1])]),
-        store.count([submission(campaign, [1]), submission(other, [1])]),
-        store.beat(),
-    ):
-        with pytest.raises(StoreError, match="readonly"):
-            await attempt
-    store._writes.raw.execute("PRAGMA query_only = 0")
+
+    @contextmanager
+    def full(db):
+        with database.transaction(db):
+            yield db
+            raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("ldp_aggregator.store.sqlite.store.transaction", full)
+        for attempt in (
+            store.count([submission(campaign, [1])]),
+            store.count([submission(campaign, [1]), submission(other, [1])]),
+            store.beat(),
+        ):
+            with pytest.raises(StoreError, match="disk is full"):
+                await attempt
     for one in (campaign, other):
         assert await count(store, one, [1]) == Outcome(counted=1)
