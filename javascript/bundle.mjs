@@ -3,7 +3,7 @@ import { build } from "esbuild";
 import { minify } from "terser";
 
 /** The parts that are loaded later, by modules in `device/`; beside the one file each has a file of its own. */
-export const LATER = ["tokens", "sealing", "words"];
+export const LATER = ["answering", "tokens", "sealing", "words"];
 
 const apart = {
   name: "apart",
@@ -16,8 +16,16 @@ const apart = {
   },
 };
 
+/** Of a part that stands beside the one file: errors are that file's, so that an app knows them by their type. */
+export const beside = {
+  name: "beside",
+  setup({ onResolve }) {
+    onResolve({ filter: /\/errors\.js$/ }, () => ({ path: "./ldp-bayes-client.min.js", external: true }));
+  },
+};
+
 /** The text of the module that `source` makes; without what it loads later, and without what are packages of others. */
-export async function bundled(source) {
+export async function bundled(source, ...more) {
   const {
     outputFiles: [{ text }],
   } = await build({
@@ -29,7 +37,7 @@ export async function bundled(source) {
     minifySyntax: true,
     minifyWhitespace: true,
     external: ["@hpke/*"],
-    plugins: [apart],
+    plugins: [apart, ...more],
   });
   return (await minify(text, { module: true, ecma: 2020, compress: { passes: 3 } })).code;
 }

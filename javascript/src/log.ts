@@ -20,30 +20,40 @@ export interface Step {
 
 export type Log = (step: Step) => void;
 export type Tell = (name: string, campaignId: string, code: string | null, error?: unknown) => void;
+type TellAt = (time: number, ...told: Parameters<Tell>) => void;
 
-/** Tells the console: `new Device(storage, { log: toConsole, ... })`. */
-export const toConsole: Log = ({ name, code, cause, campaignId }) =>
-  console[cause ? "warn" : "info"](`ldp-bayes: ${name}: ${code} (${cause}) ${campaignId}`);
+/** What a device tells of what it does; `logTo` makes one. */
+export interface Logger {
+  readonly tell: TellAt;
+  readonly told: (fetch: Fetch, tell: Tell) => Fetch;
+}
 
-/** Tells an app's log; what that throws troubles nobody. */
-export const telling =
-  (log: Log | undefined, now: () => number): Tell =>
-  (name, campaignId, code, error) => {
+/** Tells the console. */
+export const toConsole: Log = (step) => console[step.cause ? "warn" : "info"]("ldp-bayes", step);
+
+/**
+ * Tells a function of the app's, the console unless told otherwise: `new Device(storage, { log: logTo(), ... })`. What it throws troubles
+ * nobody.
+ */
+export const logTo = (log: Log = toConsole): Logger => ({
+  tell(time, name, campaignId, code, error) {
     try {
-      log?.({ time: now(), campaignId, name, code, cause: error ? causeOf(error) : null });
+      log({ time, campaignId, name, code, cause: error ? causeOf(error) : null });
     } catch {
       // The app's own trouble.
     }
-  };
+  },
+  told,
+});
 
 export const codeOf = (error: unknown): string => (error instanceof LdpError ? error.code : "unexpected");
 
 const KINDS: readonly [RegExp, string][] = [
   [/^ENOTFOUND|^EAI_/, "dns"],
-  [/CERT|TLS|SSL|SELF_SIGNED/, "tls"],
-  [/TIMEOUT|TimedOut|TimeoutError|AbortError/, "timeout"],
-  [/ECONNREFUSED/, "refused"],
-  [/ECONNRESET|EPIPE|UND_ERR_SOCKET/, "reset"],
+  [/CERT|TLS|SSL/, "tls"],
+  [/timed?out|abort/i, "timeout"],
+  [/REFUSED/, "refused"],
+  [/RESET|EPIPE|SOCKET/, "reset"],
   [/^TypeError$/, "network"],
 ];
 
@@ -62,7 +72,7 @@ function causeOf(error: any): string | null {
 }
 
 /** A fetch whose every exchange is told of. */
-export const told =
+const told =
   (fetch: Fetch, tell: Tell): Fetch =>
   async (url, init) => {
     const [, id = "", rest] = /\/v1\/campaigns\/([\w-]{43})\/?(\w*)/.exec(url) ?? [];

@@ -6,6 +6,7 @@ import { isObject } from "./document/checks.js";
 import { ensure } from "./errors.js";
 import { keyedCoins, randomBytes, systemCoins, type Coins } from "./exact/coins.js";
 import type { Moment } from "./mechanisms/mechanism.js";
+import { PERTURBATIONS } from "./mechanisms/perturbations.js";
 import { itemOf } from "./encoding.js";
 import { position } from "./values.js";
 import { poolsOf, reportId, slot, type Report } from "./wire.js";
@@ -64,7 +65,12 @@ export function perturb<D extends CampaignDocument>(
   const first = drawWindow(campaign, secret) * campaign.questions.length;
   return drawQuestions(campaign, secret).map((question) => {
     const item = itemOf(campaign, question, record, classIndex, source.encoding(question));
-    const payload = question.perturb(item, source.mechanism(question, item));
+    const payload = PERTURBATIONS[question.mechanism]!(
+      question.parameters,
+      question.domain_size,
+      item,
+      source.mechanism(question, item),
+    );
     return { question: first + question.index, item, id: reportId(secret, campaign, question.group), payload };
   });
 }

@@ -6,7 +6,7 @@ import { checkVectors, FILES, wordsBeside } from "./support/vectors.mjs";
 
 const here = (path) => new URL(path, import.meta.url);
 const folder = process.argv[2] ? pathToFileURL(`${resolve(process.argv[2])}/`) : here("../../protocols/vectors/");
-const module = process.argv[3] ? pathToFileURL(resolve(process.argv[3])).href : here("../dist/index.js").href;
+const module = process.argv[3] ? pathToFileURL(resolve(process.argv[3])).href : here("../dist/core.js").href;
 const client = await import(module);
 const words = await import(wordsBeside(module));
 const read = (name) => JSON.parse(readFileSync(new URL(`${name}.json`, folder), "utf8"));

@@ -2,7 +2,7 @@
 //   node test/deliver.mjs '{"url", "id", "relay", "document", "storage", "record", "label", "seconds", "stop"}'
 // A request for a token is a line `token HEX`, which a line of HEX answers; the last line is JSON. `stop` ends it before a step.
 import { createInterface } from "node:readline";
-import { hex, unhex } from "../dist/index.js";
+import { hex, unhex } from "../dist/core.js";
 import { Device, fileStorage } from "../dist/node/index.js";
 import { memoryStorage } from "../dist/testing/index.js";
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { Decisions as Classifier } from "../dist/classifier/decisions.js";
 import { step } from "../dist/device/install.js";
-import { parseCampaign } from "../dist/index.js";
+import { parseCampaign } from "../dist/core.js";
 import { problems } from "../dist/problems.js";
 import "fake-indexeddb/auto";
 import { Ledger } from "../dist/device/ledger.js";
@@ -565,6 +565,6 @@ test("before somebody agrees a model is used and nothing is written, and of one 
   assert.deepEqual([...texts], []);
   await part.grant();
   await part.classifier();
-  await part.renewing;
+  await part.models.renewing;
   assert.ok([...texts.values()].includes(model));
 });

@@ -2,7 +2,7 @@
 //   {"document", "secret"} is answered by the request, {"document", "secret", "response"} by the token in base64url, or "".
 // Where a document is refused its code is the answer; where a key has a small factor, "".
 import { createInterface } from "node:readline";
-import { hex, LdpError, parseCampaign, unhex } from "../dist/index.js";
+import { hex, LdpError, parseCampaign, unhex } from "../dist/core.js";
 import { tokenRequest } from "../dist/later/tokens.js";
 
 for await (const line of createInterface({ input: process.stdin })) {

@@ -1,7 +1,7 @@
 // Evaluation rounds, and the models that a device reads.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Classifier, parseCampaign, perturb, unhex } from "../dist/index.js";
+import { Classifier, parseCampaign, perturb, unhex } from "../dist/core.js";
 import { readModel } from "../dist/document/evaluation.js";
 import { memoryStorage } from "../dist/testing/index.js";
 import {

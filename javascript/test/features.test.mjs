@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { KINDS, ROWS, RULES, WORDS } from "../dist/features.js";
-import { Classifier, Coins, LdpError, oneStream, parseCampaign, perturb } from "../dist/index.js";
+import { Classifier, Coins, LdpError, oneStream, parseCampaign, perturb } from "../dist/core.js";
 import { preview } from "../dist/preview.js";
 import { changed, documents } from "./support/campaigns.mjs";
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { test } from "node:test";
-import { LdpError, toConsole } from "../dist/browser/index.js";
+import { LdpError, logTo, toConsole } from "../dist/browser/index.js";
 import { memoryStorage, problem } from "../dist/testing/index.js";
 import { aggregator, deviceOn, documents, RECORD, URL_OF_TESTS } from "./support/campaigns.mjs";
 
@@ -10,7 +10,7 @@ const ONE = documents["de-onebit"].id;
 
 function life(options = {}, texts = new Map()) {
   const [steps, server] = [[], aggregator()];
-  const device = deviceOn(memoryStorage(texts), server, { log: (step) => steps.push(step), ...options });
+  const device = deviceOn(memoryStorage(texts), server, { log: logTo((step) => steps.push(step)), ...options });
   const campaign = device.campaign(options.url ?? URL_OF_TESTS, ONE, { maxEpsilon: 1 });
   return { steps, server, device, campaign, texts, named: () => steps.map(({ name, code }) => [name, code]) };
 }
@@ -92,7 +92,7 @@ test("a refusal of the server, a document that is none and a storage that fails 
     },
   };
   const told = [];
-  const device = deviceOn(storage, server, { log: (step) => told.push(step) });
+  const device = deviceOn(storage, server, { log: logTo((step) => told.push(step)) });
   await device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 }).nextStep();
   assert.equal(await device.runOnce(0), false);
   assert.deepEqual(
@@ -130,19 +130,18 @@ test("no step ever holds a value, an id, a secret or a payload", async () => {
 
 test("a log that throws troubles nobody, and the console takes it", async (t) => {
   const { campaign } = life({
-    log: () => {
+    log: logTo(() => {
       throw new Error();
-    },
+    }),
   });
   assert.equal((await campaign.nextStep()).step, "ask");
   const said = { info: [], warn: [] };
-  for (const level of ["info", "warn"]) t.mock.method(console, level, (text) => said[level].push(text));
-  toConsole({ name: "next-step", code: "ask", cause: null, campaignId: "c", time: 0 });
-  toConsole({ name: "state", code: "unreachable", cause: "dns: ENOTFOUND", campaignId: "c", time: 0 });
-  assert.deepEqual(said, {
-    info: ["ldp-bayes: next-step: ask (null) c"],
-    warn: ["ldp-bayes: state: unreachable (dns: ENOTFOUND) c"],
+  for (const level of ["info", "warn"]) t.mock.method(console, level, (...told) => said[level].push(told));
+  const steps = ["ask", "unreachable"].map((code, i) => {
+    return { time: 0, campaignId: "c", name: "next-step", code, cause: i ? "dns: ENOTFOUND" : null };
   });
+  for (const step of steps) toConsole(step);
+  assert.deepEqual(said, { info: [["ldp-bayes", steps[0]]], warn: [["ldp-bayes", steps[1]]] });
 });
 
 test("a withdrawal that could not be stored holds in this process until a later consent", async () => {

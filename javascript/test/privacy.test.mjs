@@ -8,7 +8,7 @@ import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { parseCampaign } from "../dist/index.js";
+import { parseCampaign } from "../dist/core.js";
 import { Device, fileStorage } from "../dist/node/index.js";
 import { keyValueStorage } from "../dist/react-native/index.js";
 import { memoryStorage, problem } from "../dist/testing/index.js";

@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { keyedSource, LdpError, parseCampaign, utf8 } from "../dist/index.js";
+import { keyedSource, LdpError, parseCampaign, utf8 } from "../dist/core.js";
 import { fileStorage } from "../dist/node/index.js";
 import { memoryStorage } from "../dist/testing/index.js";
 import { aggregator, deviceOn, documents, RECORD, refuses, URL_OF_TESTS } from "./support/campaigns.mjs";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash, createPrivateKey, createPublicKey, sign } from "node:crypto";
 import { test } from "node:test";
-import { readDirectory } from "../dist/index.js";
+import { readDirectory } from "../dist/core.js";
 import { signedBy } from "../dist/publisher/index.js";
 import { memoryStorage } from "../dist/testing/index.js";
 import { aggregator, deviceOn, documents, models, refuses, renewed, URL_OF_TESTS } from "./support/campaigns.mjs";

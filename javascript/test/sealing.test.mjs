@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createPrivateKey, createPublicKey, hkdfSync, randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { Aes128Gcm, CipherSuite, DhkemX25519HkdfSha256, HkdfSha256 } from "@hpke/core";
-import { hex, MEDIA_TYPE, parseCampaign, unhex, uploadLength } from "../dist/index.js";
+import { hex, MEDIA_TYPE, parseCampaign, unhex, uploadLength } from "../dist/core.js";
 import { decodeResponse, encodeRequest } from "../dist/later/binary.js";
 import { signedBy } from "../dist/publisher/index.js";
 import { encapsulate } from "../dist/later/sealing.js";

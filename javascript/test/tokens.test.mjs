@@ -4,7 +4,7 @@ import { createHash, webcrypto } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { publicVerif, Token, TOKEN_TYPES } from "@cloudflare/privacypass-ts";
-import { hex, parseCampaign, unhex } from "../dist/index.js";
+import { hex, parseCampaign, unhex } from "../dist/core.js";
 import { unpack } from "../dist/device/state.js";
 import { inverse, number, padded, raised, tokenInput, tokenRequest } from "../dist/later/tokens.js";
 import { memoryStorage, problem } from "../dist/testing/index.js";

@@ -1,7 +1,7 @@
 // A device in a series: one window for life, drawn from its secret, and one answer in it or none.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { drawQuestions, drawWindow, parseCampaign, perturb, unhex } from "../dist/index.js";
+import { drawQuestions, drawWindow, parseCampaign, perturb, unhex } from "../dist/core.js";
 import { CLOCK_TOLERANCE } from "../dist/device/policy.js";
 import { unpack } from "../dist/device/state.js";
 import { memoryStorage, problem } from "../dist/testing/index.js";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { encodeUpload, hex, parseCampaign, perturb, unhex, uploadLength } from "../dist/index.js";
+import { encodeUpload, hex, parseCampaign, perturb, unhex, uploadLength } from "../dist/core.js";
 import { pack, unpack } from "../dist/device/state.js";
 import { memoryStorage } from "../dist/testing/index.js";
 import { aggregator, changed, deviceOn, documents, RECORD, URL_OF_TESTS } from "./support/campaigns.mjs";

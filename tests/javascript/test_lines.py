@@ -10,7 +10,7 @@ from series_clients import answers_once_in_a_life
 
 JAVASCRIPT = Path(__file__).resolve().parents[2] / "javascript"
 LINES = JAVASCRIPT / "test" / "lines.mjs"
-RECORD = JAVASCRIPT / "dist" / "index.js"
+RECORD = JAVASCRIPT / "dist" / "core.js"
 SCRIPT = """
 import { held, numberOf, position, textOf, valueIndex } from "RECORD";
 const hostile = new Proxy({}, { get() { throw new Error("asked"); }, has() { throw new Error("asked"); } });

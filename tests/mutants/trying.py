@@ -48,7 +48,7 @@ class Compiled:
 COMPILED = (
     Compiled(
         "javascript/",
-        "javascript/dist/index.js",
+        "javascript/dist/core.js",
         ("node", "javascript/build.mjs"),
         (
             ("sh", "-c", "cd javascript && npm run tested -- test/*.test.mjs"),

@@ -1,5 +1,5 @@
-// The page's and the worker's device: one storage, one ledger.
-import { browserStorage, Device } from "ldp-bayes-client/browser";
+// The page's and the service worker's device: one storage, one ledger; of the entry that loads nothing later.
+import { browserStorage, Device } from "ldp-bayes-client/worker";
 
 export const device = new Device(browserStorage(), {
   maxTotalEpsilon: 4,

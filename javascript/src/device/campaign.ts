@@ -1,22 +1,17 @@
-import { keyedSource } from "../account.js";
 import type { Classifier } from "../classifier/classifier.js";
-import { Decisions } from "../classifier/decisions.js";
-import { hex, unhex } from "../bytes.js";
 import { parseCampaign } from "../document/campaign.js";
-import { readModel } from "../document/evaluation.js";
 import type { Campaign, CampaignDocument, LabelOf, RecordOf } from "../document/types.js";
-import { opensAt } from "../document/windows.js";
 import { ensure, LdpError } from "../errors.js";
 import { within } from "../exact/rationals.js";
 import { codeOf } from "../log.js";
-import { drawWindow, perturb } from "../perturb.js";
 import type { Preview } from "../preview.js";
-import { uploadLength } from "../wire.js";
 import type { Explanation } from "../words.js";
 import { changeState, landed, stateOf, type Install } from "./install.js";
-import { tokens, unsealable, words } from "./later.js";
+import type { OutOfWindow } from "./contribution.js";
+import { answering, unsealable, words } from "./later.js";
 import { get, inTime, publicBase, type Waiting } from "./network.js";
-import { CLOCK_TOLERANCE, CLOSING_GRACE } from "./policy.js";
+import { CLOCK_TOLERANCE } from "./policy.js";
+import type { Models } from "./models.js";
 import type { Publisher, Signer } from "./signer.js";
 import { Standing } from "./standing.js";
 import {
@@ -70,8 +65,7 @@ export interface NextStep {
 export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   private document: Campaign<D> | undefined;
   private problem: string | null = null; // why the next step could not be told
-  private model: string | undefined; // the newest of this life
-  private renewing: Promise<unknown> | undefined;
+  private models: Models | undefined;
   private readonly publisher: Publisher | undefined;
   private readonly standing: Standing;
 
@@ -164,6 +158,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     await this.install.storage.check?.();
     if (!entry) return { step: "ask", reason: null };
     if (reason === "other-recipient") return { step: "ask", reason };
+    await answering(this.install); // now, and not when there is a record: the time of a request would tell the time of the event
     if (this.document?.issuer && !entry.token) return { step: "token", reason: null };
     return { step: reason ? "nothing" : "contribute", reason };
   }
@@ -198,8 +193,12 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     const entry = state.campaigns[this.id];
     if (entry?.receipt) return null;
     if (state.enabled && (install.relay || !campaign.gateway)) await this.standing.hear(this.path, given(entry), until);
+    // A device that has a secret knows its window.
+    const outOfWindow = campaign.windows && state.secret ? (await answering(this.install)).outOfWindow : () => null;
     return (
-      (await this.barred(campaign)) ?? (await install.storage.refusal?.(install.key)) ?? this.refused(campaign, state)
+      (await this.barred(campaign)) ??
+      (await install.storage.refusal?.(install.key)) ??
+      this.refused(campaign, state, outOfWindow)
     );
   }
 
@@ -220,42 +219,17 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   }
 
   private async known(waiting: Waiting): Promise<Classifier> {
-    const { storage, policy } = this.install;
-    const stored = this.model ?? (await storage.read(this.modelKey).catch(() => null));
-    if (stored !== null) {
-      try {
-        const classifier = await this.classify(stored);
-        const until = Date.now() + policy.requestTimeout;
-        this.renewing ??= this.newest(until)
-          .catch(() => {})
-          .finally(() => (this.renewing = undefined));
-        return classifier;
-      } catch {
-        // Damaged, or of another label: it is fetched again.
-      }
-    }
-    return inTime(waiting, (until) => this.newest(until));
-  }
-
-  /** The model as it stands now, kept for later calls. */
-  private async newest(until: number): Promise<Classifier> {
-    const { publisher } = this;
-    const { storage, fetch, policy } = this.install;
-    const text = await get(fetch, `${this.path}/model`, policy, until);
-    await publisher?.checkModel(text, until);
-    const classifier = await this.classify(text);
-    this.model = text;
-    try {
-      if (await this.consented()) await storage.change(this.modelKey, () => text);
-    } catch {
-      // It serves as long as this lives.
-    }
-    return classifier;
-  }
-
-  private async classify(text: string): Promise<Classifier> {
-    const label = (await this.atHand().catch(() => undefined))?.label;
-    return new Decisions(readModel(text, label));
+    const { install, path, publisher, id } = this;
+    const { Models } = await answering(this.install);
+    this.models ??= new Models(
+      install,
+      `${path}/model`,
+      `model ${id} ${publisher?.key ?? ""}`, // what was stored unsigned is not what was signed
+      publisher,
+      async () => (await this.atHand().catch(() => undefined))?.label,
+      () => this.consented(),
+    );
+    return this.models.classifier(waiting);
   }
 
   /** The person has agreed to this campaign, and to sending the answer to this address. Throws what `refusal` returns. */
@@ -268,6 +242,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     const { title, purpose, realisedEpsilon: epsilon, document, gateway } = await this.fetched(until);
     const refused = await this.refusing(until);
     if (refused && !AGREEABLE.includes(refused.code)) throw refused;
+    await answering(this.install);
     ensure(Date.now() < until, "timeout"); // nothing is stored for who was told that it was too late
     await storage.change(`campaign ${this.id}`, () => document);
     await this.publisher?.keep();
@@ -292,31 +267,10 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
    * `wrong-token` where the answer is no signature by the key in the campaign's document.
    */
   obtainToken(issue: (request: Uint8Array) => Promise<Uint8Array | ArrayBuffer>): Promise<void> {
-    return this.telling("obtain-token", () => this.obtained(issue));
-  }
-
-  private async obtained(issue: (request: Uint8Array) => Promise<Uint8Array | ArrayBuffer>): Promise<void> {
-    const campaign = await this.needed();
-    const { secret, campaigns } = await stateOf(this.install);
-    ensure(given(campaigns[this.id]), "consent-missing");
-    ensure(campaign.issuer, "no-issuer");
-    ensure(globalThis.crypto?.subtle, "no-signatures");
-    if (campaigns[this.id]!.token) return;
-    const { tokenRequest } = await tokens();
-    const asked = await tokenRequest(campaign, unhex(secret));
-    const token = asked?.finish(await issue(asked.request));
-    ensure(token, "wrong-token");
-    let stored = false;
-    await changeState(
-      this.install,
-      (state) => {
-        const entry = state.campaigns[this.id];
-        stored = given(entry) && state.secret === secret;
-        if (stored) entry!.token = token;
-      },
-      false,
-    );
-    ensure(stored, "consent-missing"); // withdrawn or erased meanwhile
+    return this.telling("obtain-token", async () => {
+      const campaign = await this.needed();
+      return (await answering(this.install)).obtain(this.install, campaign, issue);
+    });
   }
 
   /**
@@ -376,40 +330,18 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     const known = this.answered(await stateOf(install));
     if (known) return known;
     const campaign = await this.needed();
-    const account = install.identity && keyedSource(install.identity, campaign);
+    const { answer, outOfWindow } = await answering(this.install);
     const barred = await this.barred(campaign);
     if (barred) throw barred;
     let receipt: Receipt | undefined;
     await changeState(install, (state) => {
       receipt = this.answered(state);
       if (receipt) return;
-      const refused = this.refused(campaign, state);
+      const refused = this.refused(campaign, state, outOfWindow);
       if (refused) throw refused;
       const entry = state.campaigns[this.id]!;
       ensure(!campaign.issuer || entry.token, "token-missing");
-      const secret = unhex(state.secret);
-      const reports = perturb(campaign, record, label, secret, account);
-      const { title, study, realisedEpsilon: epsilon, closes, windows } = campaign;
-      const { reportAge } = install.policy;
-      const own = drawWindow(campaign, secret);
-      const at = install.now();
-      receipt = {
-        campaignId: this.id,
-        title,
-        study: study ?? null,
-        epsilon,
-        questions: reports.map(({ question }) => question),
-        at,
-        url: this.url,
-        fate: "waiting",
-        ...(windows && { window: `window ${own + 1} of ${windows.count}` }),
-      };
-      const kept = reports.map(({ question, id, payload }) => {
-        return { id: hex(id), question, payload: hex(payload), at: null, reply: null };
-      });
-      const ends = windows ? opensAt(windows, own + 1) : Date.parse(closes ?? "");
-      const expires = Math.min(at + reportAge, (ends || Infinity) + CLOSING_GRACE);
-      Object.assign(entry, { receipt, reports: kept, expires, length: uploadLength(campaign), due: null });
+      receipt = answer(install, campaign, state.secret, entry, this.url, record, label);
     });
     install.wake?.();
     return receipt!;
@@ -456,10 +388,6 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     return `${publicBase(this.url, this.install.relay)}/v1/campaigns/${this.id}`;
   }
 
-  private get modelKey(): string {
-    return `model ${this.id} ${this.publisher?.key ?? ""}`; // what was stored unsigned is not what was signed
-  }
-
   private async entry(): Promise<Entry | undefined> {
     return (await stateOf(this.install)).campaigns[this.id];
   }
@@ -487,7 +415,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     return entry!.receipt;
   }
 
-  private refused(campaign: Campaign<D>, state: State): LdpError | null {
+  private refused(campaign: Campaign<D>, state: State, outOfWindow: OutOfWindow): LdpError | null {
     const { enabled, campaigns } = state;
     const { install, maxEpsilon, url } = this;
     const entry = campaigns[this.id];
@@ -516,20 +444,6 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
 
 /** Why a device does not answer now, and a person may agree all the same. */
 const AGREEABLE = ["other-recipient", "window-not-open"];
-
-/** Why this device does not answer a series now; its window is drawn from its secret, once it has one. */
-function outOfWindow(campaign: Campaign, secret: string, now: number): LdpError | null {
-  const { windows } = campaign;
-  if (!windows || !secret) return null;
-  const own = drawWindow(campaign, unhex(secret));
-  const [opens, ends] = [opensAt(windows, own), opensAt(windows, own + 1)];
-  if (opens <= now && now < ends) return null;
-  const [from, to] = [opens, ends].map((time) => new Date(time).toJSON().slice(0, 16).replace("T", " "));
-  const told = `in window ${own + 1} of ${windows.count}, from ${from} to ${to} UTC; `;
-  return now < opens
-    ? new LdpError("window-not-open", `this device answers ${told}come again then`)
-    : new LdpError("window-over", `this device was to answer ${told}it answers in no other`);
-}
 
 const NOTHING: Omit<Entry, "consent"> = {
   reports: [],

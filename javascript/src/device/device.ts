@@ -1,9 +1,11 @@
 import type { CampaignDocument } from "../document/types.js";
 import { ensure } from "../errors.js";
-import { codeOf, telling, told, type Log } from "../log.js";
+import { codeOf, type Logger, type Tell } from "../log.js";
 import { DeviceCampaign } from "./campaign.js";
 import { changeState, checkCap, keyOf, landed, stateOf, step, type Install } from "./install.js";
-import { ledgerOf, sentReports, type Ledger, type SentReport } from "./ledger.js";
+import { parseCampaign } from "../document/campaign.js";
+import { words, type Answering } from "./later.js";
+import type { Ledger, SentReport } from "./ledger.js";
 import { checkRelay, checkUrl, publicBase, pause, type Fetch } from "./network.js";
 import { IDLE_CHECK, POLICY, RELAYED, type Policy } from "./policy.js";
 import type { Signer } from "./signer.js";
@@ -28,8 +30,8 @@ export interface DeviceOptions {
    * `@hpke/core`; it sees who sends and nothing of what. Without one such a campaign is refused.
    */
   readonly relay?: string | undefined;
-  /** Called with each step and each failure with its cause, such as `toConsole`; it is told nothing of a person. */
-  readonly log?: Log;
+  /** Where each step and each failure is told with its cause, such as `logTo()`, the console; nothing of a person is. */
+  readonly log?: Logger;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
   readonly policy?: Partial<Policy>;
@@ -40,25 +42,27 @@ export class Device {
   private readonly install: Install;
   private stop: AbortController | undefined;
 
-  /** Throws LdpError `bad-cap`, `bad-identity` or `bad-relay`. */
+  /** Throws LdpError `bad-cap`, `bad-identity` or `bad-relay`. `parts`: what is loaded else once somebody has agreed. */
   constructor(
     storage: Storage,
     { maxTotalEpsilon, identity, fetch, relay, log, now = Date.now, policy }: DeviceOptions,
+    parts?: Answering,
   ) {
     const account = identity instanceof Uint8Array ? identity : undefined;
     ensure(account ? account.length >= LEAST_IDENTITY : identity === "per installation", "bad-identity");
-    const tell = telling(log, now);
+    const tell: Tell = (...step) => log?.tell(now(), ...step);
     const plain: Fetch = fetch ?? ((url, init) => globalThis.fetch(url, init));
     this.install = {
       storage,
       maxTotalEpsilon: checkCap(maxTotalEpsilon),
       identity: account,
-      fetch: log ? told(plain, tell) : plain,
+      fetch: log?.told(plain, tell) ?? plain,
       relay: relay === undefined ? relay : checkRelay(relay),
       now,
       policy: { ...POLICY, ...(relay && { firstDelay: RELAYED }), ...policy },
       key: keyOf(account),
       tell,
+      parts,
       revoked: new Map(),
     };
   }
@@ -81,12 +85,12 @@ export class Device {
 
   /** What was spent in all campaigns; its text is for the person. Throws what the storage throws, as `sent` does. */
   async ledger(): Promise<Ledger> {
-    return ledgerOf(this.install);
+    return (await words()).ledgerOf(this.install);
   }
 
   /** Every report whose upload began, whatever the server said of it. */
   async sent(): Promise<SentReport[]> {
-    return sentReports(this.install);
+    return (await words()).sentReports(this.install, parseCampaign);
   }
 
   /** The person's switch, on unless it was turned off. */

@@ -6,7 +6,7 @@ export type * from "../features.js";
 export type { DeviceCampaign, NextStep, Status, Withdrawal } from "./campaign.js";
 export { Device, type DeviceOptions } from "./device.js";
 export type { Ledger, Per, SentReport } from "./ledger.js";
-export { toConsole, type Log, type Step } from "../log.js";
+export { logTo, toConsole, type Log, type Logger, type Step } from "../log.js";
 export type { Fetch, Waiting } from "./network.js";
 export type { Policy } from "./policy.js";
 export type { Preview, PreviewedQuestion, Said } from "../preview.js";

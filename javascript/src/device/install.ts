@@ -1,15 +1,13 @@
 // What the campaigns of a device share: its storage, its state in it, and one sender for all of them.
-import { hex, unhex, utf8 } from "../bytes.js";
-import { ensure, type LdpError } from "../errors.js";
+import { hex, utf8 } from "../bytes.js";
+import { ensure } from "../errors.js";
 import { randomBytes } from "../exact/coins.js";
 import { hmac } from "../exact/sha256.js";
 import type { Tell } from "../log.js";
-import { encodeUpload } from "../wire.js";
-import { unsealable } from "./later.js";
-import { failed, hasExpired, judge } from "./machine.js";
-import { pause, post, type Fetch } from "./network.js";
-import { CLOSE_TIMEOUT, RETRY_AFTER_LONGEST, type Policy } from "./policy.js";
-import { given, pack, queued, unpack, type Entry, type Kept, type State } from "./state.js";
+import { answering, type Answering } from "./later.js";
+import { pause, type Fetch } from "./network.js";
+import { CLOSE_TIMEOUT, type Policy } from "./policy.js";
+import { given, pack, queued, unpack, type Entry, type State } from "./state.js";
 import type { Storage } from "./storage.js";
 
 /** What an app gave to its device, and where the state of it is in the storage. */
@@ -23,6 +21,7 @@ export interface Install {
   readonly policy: Policy;
   readonly key: string;
   readonly tell: Tell;
+  readonly parts: Answering | undefined;
   /** Withdrawals that could not be stored, by campaign and moment: they hold in this process until a later consent. */
   readonly revoked: Map<string, number>;
   wake?: (() => void) | undefined;
@@ -65,77 +64,14 @@ export async function changeState(install: Install, change: (state: State) => vo
 export const landed = ({ storage }: Install): Promise<unknown> =>
   Promise.race([storage.exclusive(async () => {}), pause(CLOSE_TIMEOUT)]);
 
+/** What may leave, of every campaign in which something waits. */
+export const waits = ({ enabled, campaigns }: State): [string, Entry][] =>
+  Object.entries(campaigns).filter(([, entry]) => enabled && given(entry) && queued(entry).length);
+
 /** One step of the delivery. Milliseconds until the next one is due; undefined where nothing waits. */
 export async function step(install: Install, firstDelay: number): Promise<number | undefined> {
-  const { storage, fetch, relay, now: clock, policy } = install;
-  const waits = ({ enabled, campaigns }: State) =>
-    Object.entries(campaigns).filter(([, entry]) => enabled && given(entry) && queued(entry).length);
   const waiting = waits(await stateOf(install));
-  if (!waiting.length) return undefined;
-  // Before this tab's turn begins: what seals may have to be loaded, and others need not wait for that.
-  const muted = new Map<string, LdpError | null>();
-  for (const [id, { consent }] of waiting) muted.set(id, await unsealable(consent.gateway, relay));
-  return storage.exclusive(async () => {
-    let wait: number | undefined;
-    let id = "";
-    let from: Entry | undefined;
-    let batch: Kept[] = [];
-    const jitter = () => randomBytes(4).reduce((sum, byte) => (sum + byte) / 256, 0);
-    await changeState(
-      install,
-      (state) => {
-        const now = clock();
-        wait = undefined;
-        batch = [];
-        for (const [campaignId, entry] of waits(state)) {
-          const { attempts } = entry;
-          if (hasExpired(entry, now)) {
-            entry.receipt!.fate = "expired";
-            continue;
-          }
-          // No try lies further ahead than the policy allows, whatever a clock said when it was planned.
-          const longest = attempts ? Math.max(policy.backoffLongest, RETRY_AFTER_LONGEST) : firstDelay;
-          entry.due = Math.min(entry.due ?? now + jitter() * firstDelay, now + longest);
-          // Safety: never in the clear instead. It waits for an app that can seal it.
-          const mute = muted.get(campaignId);
-          if (mute && entry.due <= now) judge(entry, [], failed(mute.code), now, jitter(), policy);
-          wait = Math.min(wait ?? Infinity, Math.max(0, entry.due - now));
-          if (mute || wait || batch.length) continue;
-          batch = queued(entry).slice(0, entry.token ? undefined : entry.most);
-          [from, id] = [entry, campaignId];
-          entry.receipt!.fate = "on-its-way"; // from here on it may arrive, and is in the person's log
-          for (const report of batch) report.at ??= now;
-        }
-      },
-      false,
-    );
-    if (!batch.length) return wait;
-    const body = encodeUpload(
-      batch.map(({ question, id, payload }) => ({ question, id: unhex(id), payload: unhex(payload) })),
-      from!.length ?? 0,
-    );
-    const answer = await post(fetch, relay, `${from!.consent.url}/v1/campaigns/${id}/reports`, body, from!, policy);
-    await changeState(
-      install,
-      ({ campaigns }) => {
-        const now = clock();
-        // What is due when the upload of another ends gets a moment anew: the server chooses when it answers.
-        for (const entry of Object.values(campaigns)) if (entry.due! <= now) entry.due = null;
-        const entry = campaigns[id]; // gone, where it was erased
-        if (entry)
-          judge(
-            entry,
-            batch.map((report) => report.id),
-            answer,
-            now,
-            jitter(),
-            policy,
-          );
-      },
-      false,
-    );
-    return 0;
-  });
+  return waiting.length ? (await answering(install)).deliver(install, firstDelay, waiting) : undefined;
 }
 
 export function checkCap(cap: number): number {

@@ -1,8 +1,8 @@
 import { unhex } from "../bytes.js";
-import { parseCampaign } from "../document/campaign.js";
+import type { parseCampaign } from "../document/campaign.js";
 import { floatUp } from "../exact/rationals.js";
 import { stateOf, type Install } from "./install.js";
-import { words } from "./later.js";
+import { asked, ledgerText, said, wayOf } from "../words.js";
 import { receiptsOf, total, type Kept, type Receipt } from "./state.js";
 
 /** What the loss is of: one installation, which can be lost with its ledger, or an account. */
@@ -19,7 +19,6 @@ export class Ledger {
     readonly receipts: readonly Receipt[],
     readonly maxTotalEpsilon: number,
     readonly per: Per,
-    private readonly text: string,
   ) {}
 
   /** Privacy loss so far, rounded up. */
@@ -33,15 +32,14 @@ export class Ledger {
   }
 
   toString(): string {
-    return this.text;
+    return ledgerText(this.receipts, this.maxTotalEpsilon);
   }
 }
 
 export async function ledgerOf(install: Install): Promise<Ledger> {
   const { identity, maxTotalEpsilon } = install;
   const receipts = receiptsOf(await stateOf(install));
-  const text = (await words()).ledgerText(receipts, maxTotalEpsilon);
-  return new Ledger(receipts, maxTotalEpsilon, identity ? "account" : "installation", text);
+  return new Ledger(receipts, maxTotalEpsilon, identity ? "account" : "installation");
 }
 
 /**
@@ -58,15 +56,14 @@ export interface SentReport extends Readonly<Kept> {
   readonly way: string;
 }
 
-export async function sentReports(install: Install): Promise<SentReport[]> {
+export async function sentReports(install: Install, read: typeof parseCampaign): Promise<SentReport[]> {
   const { campaigns } = await stateOf(install);
   const told: SentReport[] = [];
   for (const [campaignId, { consent, reports }] of Object.entries(campaigns)) {
     const left = reports.filter(({ at }) => at !== null);
     if (!left.length) continue;
     const { title, url, gateway } = consent;
-    const campaign = await storedCampaign(install, campaignId);
-    const { asked, said, wayOf } = await words();
+    const campaign = await storedCampaign(install, campaignId, read);
     for (const report of left) {
       const { question, payload } = report;
       const about = campaign?.questions[question % campaign.questions.length];
@@ -80,10 +77,10 @@ export async function sentReports(install: Install): Promise<SentReport[]> {
 }
 
 /** The campaign as it is stored. */
-const storedCampaign = async ({ storage }: Install, id: string) => {
+const storedCampaign = async ({ storage }: Install, id: string, read: typeof parseCampaign) => {
   try {
     const document = await storage.read(`campaign ${id}`);
-    return document === null ? undefined : parseCampaign<any>(document, id);
+    return document === null ? undefined : read<any>(document, id);
   } catch {
     return undefined; // damaged
   }

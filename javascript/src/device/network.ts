@@ -1,16 +1,11 @@
 // One campaign at one aggregator, by fetch: no cookies, no referrer, no redirect, nothing kept by the browser.
 import { ensure, LdpError } from "../errors.js";
-import { MEDIA_TYPE } from "../wire.js";
-import type { Sealed } from "../later/sealing.js";
-import { failed, reasonOf, type Answer } from "./machine.js";
-import { sealing } from "./later.js";
+import { reasonOf, type Answer } from "./machine.js";
 import { ASKING_WAIT, FETCH_TRIES, type Policy } from "./policy.js";
-import type { Entry } from "./state.js";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 const LARGEST_ANSWER = 16 << 20; // characters
-const MOST_KEPT_ALIVE = 60_000; // bytes; browsers refuse 64 KiB of all such requests together
 // As every platform writes it in an answer: ASCII, the host in lower case, without the standard port.
 const ADDRESS =
   /^(https:\/\/([a-z\d._-]+|\[[a-f\d:]+])|http:\/\/(localhost|127(\.\d+){3}|\[::1]))(:(?!(443|80)\b)\d+)?(\/[\w./~%-]*)?$/;
@@ -86,43 +81,6 @@ export async function exchange(
     clearTimeout(timer);
     stop.abort(); // what was not read shall not come
   }
-}
-
-/** Sends an upload with its token, sealed by a relay where it has a gateway; nothing leaves where that cannot be done. */
-export async function post(
-  fetch: Fetch,
-  relay: string | undefined,
-  url: string,
-  body: Uint8Array,
-  { token, consent: { gateway } }: Entry,
-  policy: Policy,
-): Promise<Answer | null> {
-  const plain = {
-    headers: { "Content-Type": MEDIA_TYPE, ...(token && { Authorization: `PrivateToken token="${token}"` }) },
-    body,
-    read: undefined,
-  };
-  let sent: typeof plain | Sealed = plain;
-  if (gateway)
-    try {
-      ensure(relay, "not-installed");
-      const { seal } = await sealing();
-      sent = await seal(gateway, url, plain.headers, body);
-    } catch {
-      return failed("not-installed");
-    }
-  return exchange(
-    fetch,
-    gateway ? relay! : url,
-    {
-      method: "POST",
-      headers: sent.headers,
-      body: sent.body as BufferSource,
-      keepalive: sent.body.length < MOST_KEPT_ALIVE,
-    },
-    policy,
-    sent.read,
-  );
 }
 
 export const pause = (milliseconds: number): Promise<unknown> => new Promise((done) => setTimeout(done, milliseconds));

@@ -59,6 +59,5 @@ export function readQuestion(
   losses.set(known, loss);
   ensure(loss[0] > 0n, INVALID, mechanism.names);
   ensure(epsilon > 0 && within(loss, epsilon), "loss-above-epsilon", `questions[${index}]`);
-  const perturb: Question["perturb"] = (item, coins) => mechanism.perturb(parameters, d, item, coins);
-  return { ...value, index, parameters, loss, width: mechanism.width(d), perturb };
+  return { ...value, index, parameters, loss, width: mechanism.width(d) };
 }

@@ -1,9 +1,8 @@
 // The campaign document as TypeScript sees it, and what follows from one for the records that answer it.
 import type { Model } from "../classifier/model.js";
-import type { Coins } from "../exact/coins.js";
 import type { Ratio } from "../exact/rationals.js";
 import type { Feature, Numeric } from "../features.js";
-import type { Moment, Parameters } from "../mechanisms/mechanism.js";
+import type { Parameters } from "../mechanisms/mechanism.js";
 
 export interface Projection {
   readonly method: string;
@@ -109,8 +108,6 @@ export interface Question {
   readonly loss: Ratio;
   /** Bytes of a payload. */
   readonly width: number;
-  /** The payload for an item. */
-  readonly perturb: (item: number | Moment, coins: Coins) => Uint8Array;
 }
 
 /** A verified campaign. */

@@ -1,5 +1,5 @@
-// What a mechanism offers: its numbers in a document, the loss that they mean, and the perturbation. One file each; a new
-// one is a row of registry.ts.
+// What a mechanism offers: its numbers in a document and the loss that they mean, which whoever is asked needs to know; and the
+// perturbation, for whoever answers. One file each; a new one is a row of registry.ts and one of perturbations.ts.
 import type { Coins } from "../exact/coins.js";
 import type { Ratio } from "../exact/rationals.js";
 
@@ -12,7 +12,7 @@ export interface Moment {
 /** The numbers of a mechanism: a probability P means P / 2^64, a scale S means S / 2^40. */
 export type Parameters = Readonly<Record<string, bigint>>;
 
-export interface Mechanism<Item = any> {
+export interface Mechanism {
   /** Names of its numbers, with spaces between. */
   readonly names: string;
   /** Encodings of the questions that it answers. */
@@ -24,9 +24,10 @@ export interface Mechanism<Item = any> {
   readonly loss: (numbers: any, d: bigint) => Ratio;
   /** Bytes of a payload. */
   readonly width: (d: number) => number;
-  /** The payload for an item. */
-  readonly perturb: (numbers: any, d: number, item: Item, coins: Coins) => Uint8Array;
 }
+
+/** The payload for an item of a mechanism of these numbers over `d` cells. */
+export type Perturb<Item = any> = (numbers: any, d: number, item: Item, coins: Coins) => Uint8Array;
 
 export const ONE = 1n << 64n;
 export const UNIT = 2 ** 52;

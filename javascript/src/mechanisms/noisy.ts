@@ -2,7 +2,7 @@ import type { Coins } from "../exact/coins.js";
 import { discreteLaplace } from "../exact/laplace.js";
 import type { Ratio } from "../exact/rationals.js";
 import { clip } from "../values.js";
-import type { Mechanism, Moment } from "./mechanism.js";
+import type { Mechanism, Moment, Perturb } from "./mechanism.js";
 
 const FINEST_GRID = 12n;
 
@@ -28,23 +28,25 @@ const lossOf = (grid: bigint, scale: bigint): Ratio =>
 const width = (d: number): number => 4 * d;
 
 /** Summing histogram encoding: a one-hot vector with discrete Laplace noise in every cell. */
-export const she: Mechanism<number> = {
+export const she: Mechanism = {
   names: "scale",
   encodings: "index",
   loss: ({ scale }) => lossOf(0n, scale),
   width,
-  perturb: ({ scale }, d, item, coins) => noisyVector(0n, scale, d, item, 1n, coins),
 };
 
+export const perturbShe: Perturb<number> = ({ scale }, d, item, coins) => noisyVector(0n, scale, d, item, 1n, coins);
+
 /** The Laplace vector: a value at its cell, rounded at random to the grid, with noise in every cell. */
-export const laplace: Mechanism<Moment> = {
+export const laplace: Mechanism = {
   names: "grid scale",
   encodings: "moment",
   loss: ({ grid, scale }) => lossOf(grid, scale),
   width,
-  perturb({ grid, scale }, d, { cell, value }, coins) {
-    const cut = 52n - grid;
-    const up = coins.bernoulli(BigInt.asUintN(Number(cut), value) << (64n - cut));
-    return noisyVector(grid, scale, d, cell, (value >> cut) + BigInt(up), coins);
-  },
+};
+
+export const perturbLaplace: Perturb<Moment> = ({ grid, scale }, d, { cell, value }, coins) => {
+  const cut = 52n - grid;
+  const up = coins.bernoulli(BigInt.asUintN(Number(cut), value) << (64n - cut));
+  return noisyVector(grid, scale, d, cell, (value >> cut) + BigInt(up), coins);
 };

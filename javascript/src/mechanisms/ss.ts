@@ -1,15 +1,16 @@
 import { logUp } from "../exact/rationals.js";
-import { bitmap, bitmapWidth, ONE, skipping, type Mechanism } from "./mechanism.js";
+import { bitmap, bitmapWidth, ONE, skipping, type Mechanism, type Perturb } from "./mechanism.js";
 
 /** Subset selection: w random indices, the true one among them with probability p. */
-export const ss: Mechanism<number> = {
+export const ss: Mechanism = {
   names: "w p",
   encodings: "index sign",
   loss: ({ w, p }, d) => logUp(p * (d - w), (ONE - p) * w),
   width: bitmapWidth,
-  perturb({ w, p }, d, item, coins) {
-    const included = coins.bernoulli(p);
-    const others = coins.subset(d - 1, Number(w) - Number(included)).map(skipping(item));
-    return bitmap(included ? [...others, item] : others, d);
-  },
+};
+
+export const perturbSs: Perturb<number> = ({ w, p }, d, item, coins) => {
+  const included = coins.bernoulli(p);
+  const others = coins.subset(d - 1, Number(w) - Number(included)).map(skipping(item));
+  return bitmap(included ? [...others, item] : others, d);
 };

@@ -15,6 +15,6 @@ for (const [name, path] of Object.entries({ Chromium: CHROMIUM, Firefox: FIREFOX
     t.after(() => kill(browser));
     const { engine, ...told } = await hear("vectors", 600);
     assert.match(engine, name === "Firefox" ? /Firefox/ : /Chrome/);
-    assert.deepEqual(told, { "/dist/index.js": inNode, "/dist/ldp-bayes-client.min.js": inNode });
+    assert.deepEqual(told, { "/dist/core.js": inNode, "/dist/ldp-bayes-client.min.js": inNode });
   });
 }

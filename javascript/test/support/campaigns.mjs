@@ -36,7 +36,7 @@ export const refuses = (code, promise) =>
 /** Asks for the classifier, and waits for the newest model, which is fetched for the next call. */
 export async function renewed(campaign) {
   await campaign.classifier();
-  await campaign.renewing;
+  await campaign.models.renewing;
 }
 
 /** The issuer of RFC 9578's vector, who signs for anybody. */

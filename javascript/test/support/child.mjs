@@ -1,5 +1,5 @@
 // A process with a device on a folder: agrees, answers with a record of its own, sends to nobody, and says what it sent.
-import { hex } from "../../dist/index.js";
+import { hex } from "../../dist/core.js";
 import { Device, fileStorage } from "../../dist/node/index.js";
 import { documents } from "./campaigns.mjs";
 

@@ -25,7 +25,7 @@ export const FILES = ["values", "documents", "reports", "uploads", "training", "
 
 /** The part that says everything in words, by the module of the client. */
 export const wordsBeside = (module) =>
-  module.replace(/index\.js$/, "later/words.js").replace(/\.min\.js$/, ".words.min.js");
+  module.replace(/core\.js$/, "later/words.js").replace(/\.min\.js$/, ".words.min.js");
 
 /** Checks `client` and its `words`, modules, with `files`, the parsed vectors by name. Returns how many cases of each kind passed. */
 export async function checkVectors(client, words, files) {

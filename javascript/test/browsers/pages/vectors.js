@@ -5,7 +5,7 @@ try {
   const files = Object.fromEntries(
     await Promise.all(FILES.map(async (name) => [name, await (await fetch(`/vectors/${name}.json`)).json()])),
   );
-  for (const module of ["/dist/index.js", "/dist/ldp-bayes-client.min.js"])
+  for (const module of ["/dist/core.js", "/dist/ldp-bayes-client.min.js"])
     told[module] = await checkVectors(await import(module), await import(wordsBeside(module)), files);
 } catch (error) {
   told.error = `${error.message} ${error.stack}`;

@@ -1,5 +1,5 @@
 // A device in a worker of any kind: agreed, answered, delivered, and told.
-import { browserStorage, Device } from "/dist/ldp-bayes-client.min.js";
+import { browserStorage, Device } from "/dist/ldp-bayes-client.worker.min.js";
 
 async function work(id) {
   const device = new Device(browserStorage("worker"), {

@@ -1,0 +1,94 @@
+// One answer of a device, loaded where somebody has agreed.
+import { keyedSource } from "../account.js";
+import { hex, unhex } from "../bytes.js";
+import type { Campaign } from "../document/types.js";
+import { opensAt } from "../document/windows.js";
+import { ensure, LdpError } from "../errors.js";
+import { drawWindow, perturb } from "../perturb.js";
+import { uploadLength } from "../wire.js";
+import { changeState, stateOf, type Install } from "./install.js";
+import { tokens } from "./later.js";
+import { CLOSING_GRACE } from "./policy.js";
+import { given, type Entry, type Receipt } from "./state.js";
+
+/** Draws and randomises the answer, and puts it into the campaign's entry with its receipt. */
+export function answer(
+  install: Install,
+  campaign: Campaign<any>,
+  secretText: string,
+  entry: Entry,
+  url: string,
+  record: any,
+  label: any,
+): Receipt {
+  const account = install.identity && keyedSource(install.identity, campaign);
+  const secret = unhex(secretText);
+  const reports = perturb(campaign, record, label, secret, account);
+  const { title, study, realisedEpsilon: epsilon, closes, windows } = campaign;
+  const { reportAge } = install.policy;
+  const own = drawWindow(campaign, secret);
+  const at = install.now();
+  const receipt: Receipt = {
+    campaignId: campaign.id,
+    title,
+    study: study ?? null,
+    epsilon,
+    questions: reports.map(({ question }) => question),
+    at,
+    url,
+    fate: "waiting",
+    ...(windows && { window: `window ${own + 1} of ${windows.count}` }),
+  };
+  const kept = reports.map(({ question, id, payload }) => {
+    return { id: hex(id), question, payload: hex(payload), at: null, reply: null };
+  });
+  const ends = windows ? opensAt(windows, own + 1) : Date.parse(closes ?? "");
+  const expires = Math.min(at + reportAge, (ends || Infinity) + CLOSING_GRACE);
+  Object.assign(entry, { receipt, reports: kept, expires, length: uploadLength(campaign), due: null });
+  return receipt;
+}
+
+/** Has the campaign's issuer sign this device's token, and keeps it. */
+export async function obtain(
+  install: Install,
+  campaign: Campaign<any>,
+  issue: (request: Uint8Array) => Promise<Uint8Array | ArrayBuffer>,
+): Promise<void> {
+  const { id, issuer } = campaign;
+  const { secret, campaigns } = await stateOf(install);
+  ensure(given(campaigns[id]), "consent-missing");
+  ensure(issuer, "no-issuer");
+  ensure(globalThis.crypto?.subtle, "no-signatures");
+  if (campaigns[id]!.token) return;
+  const { tokenRequest } = await tokens();
+  const asked = await tokenRequest(campaign, unhex(secret));
+  const token = asked?.finish(await issue(asked.request));
+  ensure(token, "wrong-token");
+  let stored = false;
+  await changeState(
+    install,
+    (state) => {
+      const entry = state.campaigns[id];
+      stored = given(entry) && state.secret === secret;
+      if (stored) entry!.token = token;
+    },
+    false,
+  );
+  ensure(stored, "consent-missing"); // withdrawn or erased meanwhile
+}
+
+/** Why this device does not answer a series now; its window is drawn from its secret, once it has one. */
+export function outOfWindow(campaign: Campaign<any>, secret: string, now: number): LdpError | null {
+  const { windows } = campaign;
+  if (!windows || !secret) return null;
+  const own = drawWindow(campaign, unhex(secret));
+  const [opens, ends] = [opensAt(windows, own), opensAt(windows, own + 1)];
+  if (opens <= now && now < ends) return null;
+  const [from, to] = [opens, ends].map((time) => new Date(time).toJSON().slice(0, 16).replace("T", " "));
+  const told = `in window ${own + 1} of ${windows.count}, from ${from} to ${to} UTC; `;
+  return now < opens
+    ? new LdpError("window-not-open", `this device answers ${told}come again then`)
+    : new LdpError("window-over", `this device was to answer ${told}it answers in no other`);
+}
+
+export type OutOfWindow = typeof outOfWindow;
