@@ -408,8 +408,10 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
         }
         promise("what is due when the upload of another ends gets a moment anew, and what is due later keeps its own") { _ ->
             val due = Entry(
-                Consent(url, grantedAt = 1), Receipt("", "", null, 1.0, listOf(0), 0, url, Fate.ON_ITS_WAY),
-                listOf(Kept("00".repeat(16), 0, "", "00")), due = now,
+                Consent(url, grantedAt = 1),
+                Receipt("", "", null, 1.0, listOf(0), 0, url, Fate.ON_ITS_WAY),
+                listOf(Kept("00".repeat(16), 0, "", "00")),
+                due = now,
             )
             val state = State(campaigns = mapOf("sent" to due, "due" to due, "later" to due.copy(due = now + 1)))
             val after = state.answered(Batch("sent", url, due.reports, 0), yes, now, Policy(), 0.5).campaigns
@@ -427,13 +429,21 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
         promise("numbers and lengths are written in the fewest bytes, on both sides of every boundary") { _ ->
             val zeros = "c410" + "00".repeat(16)
             val numbers = mapOf(
-                0 to "00", 127 to "7f", 128 to "cc80", 255 to "ccff", 256 to "cd0100", 65_535 to "cdffff", 65_536 to "ce00010000",
+                0 to "00",
+                127 to "7f",
+                128 to "cc80",
+                255 to "ccff",
+                256 to "cd0100",
+                65_535 to "cdffff",
+                65_536 to "ce00010000",
             )
-            for ((number, written) in numbers)
+            for ((number, written) in numbers) {
                 equal(hex(packed(listOf(Report(number, ByteArray(16), ByteArray(1))))), "92029193$written${zeros}c40100")
+            }
             val lengths = mapOf(0 to "c400", 255 to "c4ff", 256 to "c50100", 65_535 to "c5ffff", 65_536 to "c600010000")
-            for ((length, written) in lengths)
+            for ((length, written) in lengths) {
                 equal(hex(packed(listOf(Report(0, ByteArray(16), ByteArray(length))))), "9202919300$zeros$written" + "00".repeat(length))
+            }
         }
         promise("what was heard of one campaign says nothing of another") { place ->
             now = first - 1
@@ -450,8 +460,10 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             val opens = early(place)
             val ends = campaign(place, series).window()!!.endExclusive.toEpochMilli()
             for ((time, step) in listOf(
-                opens - 1 to NextStep.Nothing("window-not-open"), opens to NextStep.Contribute,
-                ends - 1 to NextStep.Contribute, ends to NextStep.Nothing("window-over"),
+                opens - 1 to NextStep.Nothing("window-not-open"),
+                opens to NextStep.Contribute,
+                ends - 1 to NextStep.Contribute,
+                ends to NextStep.Nothing("window-over"),
             )) {
                 now = time
                 equal(campaign(place, series).nextStep(), step)
