@@ -268,6 +268,18 @@ def test_the_eraser_leaves_nothing_and_what_follows_is_a_new_device(join, server
     assert server.counted(campaign.id) == 1
 
 
+def test_erasing_the_device_waits_for_an_upload_of_any_of_its_scopes(join, held_answer):
+    device, _ = join(granted=False, clock=time)
+    join(device=device.scope("ann"), answered=True)
+    thread = threading.Thread(target=device.run_once, args=(5,))
+    thread.start()
+    assert held_answer.arrived.wait(10)
+    threading.Timer(0.2, held_answer.leave.set).start()
+    device.erase(timeout=10)
+    assert held_answer.leave.is_set(), "it had begun to leave, and was waited for"
+    thread.join(10)
+
+
 def test_erasing_while_something_is_sent_stops_it_or_waits_and_leaves_no_trace(join, held_answer, tmp_path):
     device, _ = join(storage=tmp_path / "device.db", clock=time, answered=True)
     thread = threading.Thread(target=device.run_once, args=(5,))

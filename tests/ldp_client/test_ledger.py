@@ -138,3 +138,8 @@ def test_a_refusal_says_why(draft, changes, device, now, code, text):
     found = refusal(device, Campaign.compile({**draft, **changes}), Caps(1, 8), now)
     assert (None if found is None else found.code) == code
     assert text in str(found)
+
+
+def test_the_total_is_rounded_up_where_no_double_is_the_sum():
+    ledger = Ledger((receipt(epsilon=1.0), receipt("Another", 2.0**-53)), 4.0)
+    assert ledger.total_epsilon == 1.0000000000000002

@@ -1,6 +1,7 @@
 """Questions before an upload gets a place in the queue: how much, how often, what the operator wants to know."""
 
 import asyncio
+import contextlib
 
 import drafts
 import pytest
@@ -80,6 +81,18 @@ def test_a_rate_lets_a_burst_pass_and_then_so_many_a_second():
     for number in range(2 * MOST_KEPT):
         admission.count(str(number))
     assert len(admission._room) == MOST_KEPT, "rates are kept of so many"
+
+
+def test_a_rate_below_one_in_the_time_of_a_burst_admits_one_now_and_then():
+    now = [0.0]
+    admission = Admission(per_second=0.01, clock=lambda: now[0])
+    admitted = 0
+    for _ in range(1000):
+        with contextlib.suppress(ProblemError):
+            admission.count("a")
+            admitted += 1
+        now[0] += 1
+    assert admitted == 10
 
 
 async def test_a_campaign_that_gets_too_many_uploads_says_so_on_both_ways(serving):

@@ -299,8 +299,9 @@ async def test_in_merged_stores_only_what_was_declared_to_both_or_after_another_
     await folders("two", [("a", 3)], other_rows=True)
     await folders("another", [("a", 3)])
     assert (await read("one", campaign))[1] == {"a": Releases(0, 2)}
-    combine("one", "two", "both")
-    assert (await read("both", campaign))[1] == {"a": Releases(1, 1)}
+    for first, second in (("one", "two"), ("two", "one")):
+        combine(first, second, f"{first} first")
+        assert (await read(f"{first} first", campaign))[1] == {"a": Releases(1, 1)}
     with pytest.raises(StoreError, match="node 'a' has another share in each store"):
         combine("one", "another", "neither")
     assert list((tmp_path / "neither").iterdir()) == []
