@@ -116,6 +116,24 @@ test("an older directory is refused after a restart too, once the person has agr
   assert.equal(await world.part(storage).refusal(), null);
 });
 
+test("a page that saw an older directory does not put it in the place of a newer one that another stores meanwhile", async () => {
+  const world = made();
+  const storage = memoryStorage();
+  world.serve(6, { days: 90 });
+  const newer = world.server.directories.get(KEY);
+  world.serve(5, { days: 90 });
+  const raced = {
+    ...storage,
+    async change(key, change) {
+      if (key.includes(KEY)) await storage.change(key, () => newer);
+      return storage.change(key, change);
+    },
+  };
+  await world.part(raced).grant();
+  world.now += 91 * DAY; // what is known has expired
+  await refuses("older-directory", world.part(storage).fetch());
+});
+
 test("before the person agrees nothing is stored, and what was seen is remembered as long as the page lives", async () => {
   const world = made();
   const texts = new Map();
