@@ -125,6 +125,12 @@ def test_what_cannot_be_evaluated_is_told_in_one_line(shell, data, tmp_path):
     asked = create(shell, tmp_path / "how.json")
     assert "was trained on" in shell("train", alone, "--evaluation", asked)
     assert "was trained on" in shell("train", learned, alone, "--evaluation", asked)
+    more = create(shell, tmp_path / "more.json", draft(title="more"))
+    answered(data, more, 2)
+    shell("evaluate", learned, more, "--output", tmp_path / "both.json")
+    both = create(shell, tmp_path / "both.json")
+    for part in (learned, more):
+        assert "was trained on" in shell("train", part, "--evaluation", both), "all of them or none"
     assert "neither is trained on" in shell("train", asked) or "no report" in shell("train", asked)
 
 
