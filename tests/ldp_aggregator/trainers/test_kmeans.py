@@ -118,6 +118,26 @@ def test_an_improved_centre_is_the_mean_of_its_points_on_the_grid(monkeypatch):
         assert improved[cluster] == pytest.approx(points[owners == cluster].mean(axis=0), abs=0.5)
 
 
+def test_every_iteration_draws_the_noise_that_it_books_one_for_each_count_and_for_each_sum_of_all_features(
+    points, monkeypatch
+):
+    """A row moves one count by 1, and two sums by at most 1 each, which is 2^20 steps of the grid. Epsilon 10 in five
+    iterations: 1 for counts and 1 for sums, or as cbrt(4 d rho^2) to d.
+    """
+    drawn = []
+
+    def noiseless(scale, count, coins):
+        drawn.append((float(scale), count))
+        return np.zeros(count, dtype=np.int64)
+
+    monkeypatch.setattr(kmeans, "discrete_laplace", noiseless)
+    for split, counts, sums in (("even", 1.0, 1.0), ("optimal", 0.5400733206, 1.4599266794)):
+        drawn.clear()
+        fitted = PrivateKMeans(SCHEMA, epsilon=10.0, split=split, random_state=1).fit(points)
+        assert drawn == [pytest.approx(one) for one in [(1 / counts, 3), (2 * 1048576 / sums, 6)] * 5]
+        assert list(fitted.budget_.values()) == pytest.approx([counts, sums] * 5)
+
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
