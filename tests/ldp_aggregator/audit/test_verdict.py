@@ -13,7 +13,7 @@ from ldp_aggregator.audit import verdict
 from ldp_aggregator.audit.asking.people import people_of
 from ldp_aggregator.audit.power import Floor
 from ldp_aggregator.audit.repeats import Alike
-from ldp_aggregator.audit.searching.events import BLOCK, COMPANY, WHOLE, Event
+from ldp_aggregator.audit.searching.events import ALONE, BLOCK, COMPANY, SIDE, WHOLE, Event
 from ldp_aggregator.audit.verdict import Audit, Finding, _ask, _bounded, _stated, _told, audit, markdown
 from ldp_protocols import Campaign
 
@@ -124,3 +124,36 @@ def test_a_report_names_every_check_and_no_text_of_the_client_breaks_its_tables(
     assert "unbounded" not in text_of
     assert text_of.count("| held |") + text_of.count("| **broken** |") == len(verdict.CHECKS)
     assert text_of.count("| **broken** |") == 1
+
+
+@pytest.mark.parametrize(
+    ("scope", "others", "code"),
+    [
+        (WHOLE, 5, "loss-above-claim"),
+        (BLOCK, 5, "answer-above-share"),
+        (SIDE, 5, "tells-beside-the-answer"),
+        (COMPANY, 5, "tells-of-others-before"),
+        (ALONE, 5, "loss-above-claim"),
+        (WHOLE, 0, "impossible-report"),
+        (BLOCK, 0, "impossible-report"),
+        (SIDE, 0, "tells-beside-the-answer"),
+        (COMPANY, 0, "tells-of-others-before"),
+        (ALONE, 0, "loss-above-claim"),
+    ],
+)
+def test_a_loss_above_the_claim_is_told_by_the_code_of_what_lost_it(scope, others, code):
+    event = replace(SEEN, scope=scope, others=others, bound=1.5)
+    assert [one.code for one in verdict._loss_findings([event])] == [code]
+    assert list(verdict._loss_findings([replace(event, bound=0.99)])) == []
+
+
+@pytest.mark.parametrize("change", [-1, 1])
+def test_a_client_that_answers_other_than_line_by_line_is_no_client(change):
+    people = people_of(json.loads(campaign(3)), np.random.default_rng(1))[:2]
+
+    def client(document, asked, home):
+        answers = Vectorised(1)(document, asked)
+        return answers[:-1] if change < 0 else [*answers, answers[0]]
+
+    with pytest.raises(ChildProcessError, match=r"the client answered \d+ of \d+ lines"):
+        _ask(campaign(3), client, people, [2, 2], False)
