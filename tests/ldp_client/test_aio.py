@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from unittest.mock import Mock
 
 import pytest
 from records import RECORD
@@ -88,6 +89,32 @@ async def test_a_task_that_is_cancelled_sends_nothing_further(made, server, beco
     with pytest.raises(asyncio.CancelledError):
         await running
     assert await becomes(lambda: not threads_of("ldp-client-call"))
+
+
+async def test_who_cancels_or_closes_cuts_what_is_being_sent():
+    """Nobody waits for a server that does not answer: the connection ends, and so does its thread."""
+    device, begun, cut = Mock(), threading.Event(), threading.Event()
+    device.run_once.side_effect = lambda *given, **named: (begun.set(), cut.wait(10))[1]
+    device.give_up.side_effect = cut.set
+    driver = AsyncDriver(device)
+    sending = asyncio.create_task(driver.run_once(5, first_delay=2.0))
+    assert await asyncio.to_thread(begun.wait, 10)
+    assert device.run_once.call_args.kwargs["first_delay"] == 2.0
+    is_over = device.run_once.call_args.kwargs["stop"]
+    assert not is_over()
+    sending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+    assert (cut.is_set(), is_over()) == (True, True)
+    cut.clear()
+    begun.clear()
+    sending = asyncio.create_task(driver.run_once(5))
+    assert await asyncio.to_thread(begun.wait, 10)
+    await driver.close()
+    assert await asyncio.wait_for(sending, 10)
+    assert device.run_once.call_args.kwargs["stop"](), "a closed driver begins nothing more"
+    driver.start()
+    assert not device.run_once.call_args.kwargs["stop"](), "until it is started again"
 
 
 def test_asyncio_run_ends_although_a_send_hangs(server, campaign, tmp_path, eventually):

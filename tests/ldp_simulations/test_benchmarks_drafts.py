@@ -1,13 +1,14 @@
 """A draft from a table says loudly what it took from the data."""
 
 import json
+from contextlib import nullcontext
 
 import pandas as pd
 import pytest
 from drafts import number, text
 
 from ldp_aggregator.trainers.schemas import TableError
-from ldp_aggregator.trainers.table_drafts import draft_from_table, round_bounds
+from ldp_aggregator.trainers.table_drafts import draft_from_table, read_csv, round_bounds
 from ldp_protocols import Campaign
 from ldp_simulations.benchmarks import FOLDER_VARIABLE, ORDERED, draft_of
 from ldp_simulations.tables import as_texts
@@ -100,6 +101,53 @@ def test_a_table_that_gives_no_campaign_says_why(label, change, problem, table):
 )
 def test_bounds_are_round_and_hold_everything(low, high, expected):
     assert round_bounds(low, high) == pytest.approx(expected)
+
+
+GRADES = [f"g{grade}" for grade in range(51)]
+
+
+def test_the_edges_of_what_a_list_of_values_may_be(table):
+    """50 different texts and 20 classes are the most, 12 whole numbers are a measurement; blanks are no value."""
+    longest = 200
+    columns = pd.DataFrame(
+        {
+            "blank": [["  ", "", "a", "b"][row % 4] for row in range(60)],
+            "fifty": [f"v{row % 50}" for row in range(60)],
+            "more": [f"v{row % 51}" for row in range(60)],
+            "twelve": [str(row % 12) for row in range(60)],
+            "alike": [["1.0", "1", "10", "2"][row % 4] for row in range(60)],
+            "endless": [["1.5", "2.5", "inf"][row % 3] for row in range(60)],
+            "long": [["a", "b" * longest][row % 2] for row in range(60)],
+            "longer": [["a", "b" * (longest + 1)][row % 2] for row in range(60)],
+            "missing": [["missing", "", "x"][row % 3] for row in range(60)],
+            "ordered": pd.Categorical([f"g{row % 51}" for row in range(60)], GRADES, ordered=True),
+            "y" * longest: [f"c{row % 20}" for row in range(60)],
+        }
+    )
+    derived = draft_from_table(columns, "y" * longest, source="t.csv")
+    features = {feature["name"]: feature for feature in derived.draft["features"]}
+    assert derived.left_out == ("more", "longer")
+    assert (features["blank"]["values"], features["blank"]["missing"]) == (["a", "b"], True)
+    assert len(features["fifty"]["values"]) == 50
+    assert (features["twelve"]["low"], features["twelve"]["high"]) == (0, 11)
+    assert features["alike"]["values"] == ["1", "1.0", "2", "10"], "in one order, whatever that of the rows"
+    assert features["endless"]["values"] == ["1.5", "2.5", "inf"]
+    assert (features["missing"]["values"], features["missing"]["missing"]) == (["missing", "x"], False)
+    assert features["ordered"]["values"] == GRADES, "somebody has listed them, however many"
+    assert len(derived.draft["label"]["classes"]) == 20
+    assert len(derived.draft["title"]) == longest
+    few = pd.DataFrame({"name": ["ann", "bob", "cy"], "is": ["a", "a", "b"], "y": ["0", "1", "1"]})
+    assert draft_from_table(few, "y", source="t.csv").left_out == ("name",), "each row has another: a name"
+    with pytest.raises(TableError, match="has 21 different values; a label to learn has 2 to 20"):
+        draft_from_table(columns.assign(y=[str(row % 21) for row in range(60)]), "y", source="t.csv")
+
+
+@pytest.mark.parametrize(("text", "problem"), [("a,b\n", "holds no rows"), ("", "not a CSV table"), ("a\n1\n", None)])
+def test_a_file_without_a_row_is_no_table(text, problem, tmp_path):
+    (tmp_path / "t.csv").write_text(text)
+    expected = pytest.raises(TableError, match=problem) if problem else nullcontext()
+    with expected:
+        assert read_csv(tmp_path / "t.csv").to_dict("list") == {"a": ["1"]}
 
 
 def ordered_in(draft):

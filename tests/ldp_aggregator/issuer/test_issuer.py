@@ -112,6 +112,12 @@ def test_what_is_no_request_is_refused_and_costs_nothing(issuer, request_, code,
     issuer.sign("ann", request_of(6))
 
 
+def test_a_request_that_names_any_other_key_is_refused(issuer, code_of):
+    others = [bytes([byte]) for byte in range(256) if byte != REQUEST[2]]
+    codes = {code_of(LdpError, issuer.sign, "ann", REQUEST[:2] + byte + REQUEST[3:]) for byte in others}
+    assert codes == {"other-key"}
+
+
 def test_many_at_once_get_no_more(people):
     """Threads, each with an issuer of its own on the one file."""
     start = threading.Barrier(8)

@@ -99,6 +99,7 @@ def test_a_request_may_come_in_any_number_of_pieces(served):
     ("person", "status", "code"),
     [
         (["ann", "victim"], 401, "two-people"),
+        (["ann", "ann"], 401, "two-people"),
         ("", 401, "no-person"),
         (b"J\xf6rg", 401, "malformed-person"),
         ("x" * 257, 401, "malformed-person"),

@@ -260,3 +260,70 @@ async def test_ids_that_a_dying_process_left_of_a_sealed_campaign_are_told_and_d
 async def test_instances_that_start_at_once_on_an_empty_database_make_one_store(database, opened):
     stores = await asyncio.gather(*(opened("data", database=database) for _ in range(4)))
     assert len({(await store.origin()).generation for store in stores}) == 1
+
+
+async def test_every_connection_waits_for_the_disk_and_for_no_lock_longer_than_ten_seconds(store, postgres, tmp_path):
+    """An acknowledged report outlives the machine; a database or user whose own settings say otherwise is overruled."""
+    address = postgres.address + ("&" if "?" in postgres.address else "?") + "options=-c%20synchronous_commit%3Doff"
+    changed = await open_store(tmp_path, address)
+
+    async def told(db):
+        names = ("synchronous_commit", "lock_timeout", "search_path")
+        return [(await db.fetchrow("SELECT current_setting($1)", name))[0] for name in names]
+
+    try:
+        for one in (store, changed):
+            assert await one._read(told) == ["on", "10s", "ldp_aggregator"]
+    finally:
+        await changed.close()
+
+
+async def test_a_store_that_is_opened_to_read_makes_no_tables_and_changes_nothing(database, instances):
+    reader = await PostgresStore.open(database, read_only=True)
+    try:
+        assert await reader.campaigns() == []
+        with pytest.raises(StoreError, match="read-only transaction"):
+            await reader.beat()
+    finally:
+        await reader.close()
+    connection = await asyncpg.connect(database)
+    try:
+        await connection.execute("ALTER SCHEMA ldp_aggregator RENAME TO elsewhere")
+        with pytest.raises(StoreError, match="there is no store in this database"):
+            await PostgresStore.open(database, read_only=True)
+    finally:
+        await connection.execute("ALTER SCHEMA elsewhere RENAME TO ldp_aggregator")
+        await connection.close()
+
+
+@pytest.mark.parametrize(
+    "address", ["postgresql://someone:geheim@127.0.0.1:port/x", "postgresql://someone:geheim@[::1/x", "geheim"]
+)
+async def test_an_address_that_is_none_is_not_repeated_with_its_password(address, tmp_path):
+    with pytest.raises(StoreError, match="cannot be reached") as caught:
+        await PostgresStore.open(address)
+    assert "geheim" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+async def test_a_tally_that_cannot_be_compacted_is_counted_and_answered_all_the_same(store, monkeypatch, caplog):
+    campaign = await publish(store)
+    monkeypatch.setattr(postgres_store, "COMPACT_AT", 3)
+    compact = campaigns.compact
+
+    async def fails(*given):
+        raise StoreError("no room")
+
+    monkeypatch.setattr(campaigns, "compact", fails)
+    for number in range(4):
+        assert await count(store, campaign, [number]) == Outcome(counted=1)
+    assert [record.getMessage() for record in caplog.records] == ["a tally was not compacted"]
+    monkeypatch.setattr(campaigns, "compact", compact)
+
+    async def parts(db):
+        return (await db.fetchrow("SELECT count(*) FROM parts"))[0]
+
+    for number, left in ((4, 5), (5, 1)):
+        await count(store, campaign, [number])
+        assert await store._read(parts) == left, "three parts of one's own become one, with those that were left"
+    assert await cells_of(store, campaign, 7) == [1] * 6 + [0]

@@ -1,6 +1,8 @@
 """k-means: finds clusters where the noise allows it, and exposes nothing exact."""
 
+import json
 import runpy
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,10 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from ldp_aggregator.trainers import PrivateKMeans, kmeans, private_count, private_mean
-from ldp_aggregator.trainers.kmeans import _improved, _nearest
+from ldp_aggregator.trainers.accountant import Accountant, BudgetError
+from ldp_aggregator.trainers.kmeans import _improved, _nearest, _start
+from ldp_aggregator.trainers.randomness import PrivacyWarning, coins_of
+from ldp_protocols import DocumentError
 
 _BLOCK = 8192
 GRID = 2**20
@@ -116,6 +121,82 @@ def test_an_improved_centre_is_the_mean_of_its_points_on_the_grid(monkeypatch):
     improved = _improved(points.T.copy(), centres, 1, 1, None)
     for cluster in range(4):
         assert improved[cluster] == pytest.approx(points[owners == cluster].mean(axis=0), abs=0.5)
+
+
+def test_every_iteration_draws_the_noise_that_it_books_one_for_each_count_and_for_each_sum_of_all_features(
+    points, monkeypatch
+):
+    """A row moves one count by 1, and two sums by at most 1 each, which is 2^20 steps of the grid. Epsilon 10 in five
+    iterations: 1 for counts and 1 for sums, or as cbrt(4 d rho^2) to d.
+    """
+    drawn = []
+
+    def noiseless(scale, count, coins):
+        drawn.append((float(scale), count))
+        return np.zeros(count, dtype=np.int64)
+
+    monkeypatch.setattr(kmeans, "discrete_laplace", noiseless)
+    for split, counts, sums in (("even", 1.0, 1.0), ("optimal", 0.5400733206, 1.4599266794)):
+        drawn.clear()
+        fitted = PrivateKMeans(SCHEMA, epsilon=10.0, split=split, random_state=1).fit(points)
+        assert drawn == [pytest.approx(one) for one in [(1 / counts, 3), (2 * 1048576 / sums, 6)] * 5]
+        assert list(fitted.budget_.values()) == pytest.approx([counts, sums] * 5)
+
+
+def test_the_start_is_spread_over_the_middle_half_of_the_box():
+    """The second centre is the farthest of 64 from the first: near the other end of the half, or beyond its middle."""
+    for seed in range(20):
+        first, second = _start(2, 1, coins_of(seed)).ravel().tolist()
+        assert max(abs(first), abs(second)) <= GRID // 2
+        assert abs(first - second) > 0.45 * GRID
+
+
+def test_a_centre_whose_noisy_count_is_below_one_stays_where_it_is(monkeypatch):
+    """Noise over noise would throw it anywhere."""
+    monkeypatch.setattr(kmeans, "discrete_laplace", lambda scale, count, coins: np.full(count, -10, dtype=np.int64))
+    points, centres = np.array([[GRID // 2] * 11]), np.array([[GRID // 4], [-7]])
+    improved = _improved(points, centres, 1, 1, None)
+    assert improved.tolist() == [[GRID], [-7]], "the sum of eleven over a count of one, cut to the box; and nobody's"
+
+
+def test_a_second_fit_of_a_table_is_warned_of_and_its_relation_is_add_or_remove(points):
+    accountant = Accountant(2.0)
+    trainer = PrivateKMeans(SCHEMA, epsilon=1.0, accountant=accountant)
+    trainer.fit(points)
+    with pytest.raises(BudgetError, match="its relation is replace"):
+        accountant.spend_fit("another", Fraction(1), "replace")
+    accountant.spend_fit("another", Fraction(1), "add-remove")
+    table = points.copy()
+    PrivateKMeans(SCHEMA).fit(table)
+    with pytest.warns(PrivacyWarning, match="was learned from before"):
+        PrivateKMeans(SCHEMA).fit(table)
+
+
+@pytest.mark.parametrize("changes", [{"n_clusters": 0}, {"iterations": 0}])
+def test_neither_clusters_nor_iterations_may_be_none(changes, points):
+    with pytest.raises(ValueError, match="must be at least 1"):
+        PrivateKMeans(SCHEMA, **changes).fit(points)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "field"),
+    [
+        ("grid", GRID // 2, "grid"),
+        ("centres", [[0]], "centres"),
+        ("centres", [[0, 0, 0]], "centres"),
+        ("centres", [[0, GRID + 1]], "centres"),
+        ("centres", [[0, -GRID - 1]], "centres"),
+        ("centres", [[0, 0.5]], "centres"),
+        ("centres", [[0, True]], "centres"),
+        ("version", 2, "version"),
+        ("kind", "naive-bayes", "kind"),
+    ],
+)
+def test_a_stored_model_of_other_clusters_is_refused_by_its_field(name, value, field, points):
+    stored = json.loads(PrivateKMeans(SCHEMA, random_state=1).fit(points).to_json())
+    assert PrivateKMeans.from_json(json.dumps(stored)).n_features_in_ == 2
+    with pytest.raises(DocumentError, match=field):
+        PrivateKMeans.from_json(json.dumps({**stored, name: value}))
 
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -131,6 +131,16 @@ async def test_who_goes_where_all_places_are_taken(listener, there, goes, how):
     connections._look()  # Nobody is left to look at, so that the watch ends.
 
 
+async def test_who_has_shown_a_relays_token_is_no_stranger_for_as_long_as_the_connection_lasts(public, serving):
+    async with serving() as server:
+        campaign, line = await server.publish(), await server.dial()
+        strangers = []
+        for number, headers in enumerate(({}, server.bearer("relay"), {})):
+            assert (await line.ask(request_of(campaign, number, **headers))).status == 200
+            strangers += [one.is_stranger for one in public.open]
+        assert strangers == [True, False, False]
+
+
 async def test_at_the_limit_the_longest_idle_connection_makes_room(serving):
     async with serving(limits={"connections": 2}) as server:
         first, second = await server.dials(2)

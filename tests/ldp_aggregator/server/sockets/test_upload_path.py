@@ -6,11 +6,14 @@ Every test runs on asyncio's own loop and on uvloop.
 
 import asyncio
 import re
+import socket
+from struct import pack
 
 import pytest
 from cells import cell_report, cells_of, reports_of
 from raw_http import ELSEWHERE, NOWHERE, Reply, becomes, document_of, exchange, request_head, request_of
 
+from ldp_aggregator.server.intake import Intake
 from ldp_aggregator.server.sockets.upload_path import ClientConnection
 from ldp_protocols import encode_upload
 
@@ -177,6 +180,46 @@ async def test_a_stop_answers_what_is_in_the_queue(serving, gated, budgets):
     for line in lines:
         line.writer.close()
     assert await cells_of(gated, campaign, 7) == [0] * 4 + [1, 1, 0]
+
+
+async def test_what_waits_for_its_commit_takes_its_room_until_then_though_its_client_has_gone(
+    serving, gated, budgets, monkeypatch
+):
+    """Else whoever sends and hangs up, again and again, fills the memory beyond its budget."""
+    lost, ends = [], ClientConnection.connection_lost
+    monkeypatch.setattr(ClientConnection, "connection_lost", lambda self, exc: (ends(self, exc), lost.append(self)))
+    async with serving(gated, limits={"drain_seconds": 1}) as server:
+        campaign = await server.publish()
+        lines = await waiting(server, budgets, [request_of(campaign, number) for number in range(3)])
+        held = budgets[0].held
+        for line in lines:  # Not just his side of it: who only shuts that waits for his answer.
+            line.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, pack("ii", 1, 0))
+            line.cut()
+        await becomes(lambda: len(lost), 3)
+        assert budgets[0].held == held
+        gated.gate.set()
+        await becomes(lambda: budgets[0].held, 0)
+        assert await counted(server, campaign) == [0, 1, 2]
+
+
+async def test_about_an_upload_whose_client_has_hung_up_nobody_is_asked_any_further(server, monkeypatch):
+    """An operator's check of it would go on, and the upload would count in its campaign's rate."""
+    begun, over = asyncio.Event(), asyncio.Event()
+
+    async def terms(*given):
+        begun.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            over.set()
+
+    monkeypatch.setattr(Intake, "known_terms", lambda *given, **more: None)
+    monkeypatch.setattr(Intake, "terms", terms)
+    line = await server.dial()
+    line.send(request_head(await server.publish(), 100))
+    await becomes(begun.is_set)
+    line.cut()
+    await becomes(over.is_set)
 
 
 def fail_once(monkeypatch, name):
