@@ -96,7 +96,7 @@ async def test_who_cancels_or_closes_cuts_what_is_being_sent():
     device, begun, cut = Mock(), threading.Event(), threading.Event()
     device.run_once.side_effect = lambda *given, **named: (begun.set(), cut.wait(10))[1]
     device.give_up.side_effect = cut.set
-    driver = AsyncDriver(device)
+    driver = AsyncDriver(device, first_delay=3.0)
     sending = asyncio.create_task(driver.run_once(5, first_delay=2.0))
     assert await asyncio.to_thread(begun.wait, 10)
     assert device.run_once.call_args.kwargs["first_delay"] == 2.0
@@ -114,6 +114,7 @@ async def test_who_cancels_or_closes_cuts_what_is_being_sent():
     assert await asyncio.wait_for(sending, 10)
     assert device.run_once.call_args.kwargs["stop"](), "a closed driver begins nothing more"
     driver.start()
+    device.start.assert_called_once_with(first_delay=3.0)
     assert not device.run_once.call_args.kwargs["stop"](), "until it is started again"
 
 

@@ -149,6 +149,16 @@ def test_what_is_no_file_of_the_campaign_is_refused_by_name(campaign, data, word
         recount_slot(campaign.document, [data], ["some.parquet"])
 
 
+@pytest.mark.parametrize("bound", ["MOST_ROWS", "MOST_BYTES"])
+def test_a_file_that_would_fill_the_memory_is_refused_before_it_is_unpacked(campaign, bound, monkeypatch):
+    """A few bytes may be packed values by the million: rows as well as bytes have a bound of their own."""
+    data = encode_file(random_kept(campaign, 30, 7))
+    monkeypatch.setattr(f"ldp_aggregator.archive.locations.{bound}", 29)
+    monkeypatch.setattr(pq.ParquetFile, "read", Mock(side_effect=AssertionError("it was unpacked")))
+    with pytest.raises(StoreError, match="the archive writes fewer"):
+        decode_file(data, campaign)
+
+
 def test_a_file_cut_anywhere_and_a_damaged_result_are_refused(campaign):
     data = encode_file(random_kept(campaign, 30, 7))
     for end in range(0, len(data), 37):

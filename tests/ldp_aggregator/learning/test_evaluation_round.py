@@ -232,6 +232,17 @@ def test_what_training_cost_is_not_forgotten_where_the_evaluation_costs_less(lea
     assert published.model_.training["guarantee"]["epsilon"] == told
 
 
+def test_a_model_that_guarantees_no_privacy_guarantees_none_once_it_was_evaluated(learned):
+    """What an evaluation costs is bounded; what its training cost is not, and nobody is to read a number there."""
+    campaign, trained = learned
+    nothing = {"epsilon": None, "delta": 0.0, "relation": "none: its features were read off the table", "public": []}
+    model = replace(trained, training={**trained.training, "guarantee": nothing})
+    asked = Campaign.compile(evaluation_draft([campaign], model))
+    published = evaluated_model(asked, answers(asked, told_nothing(asked.evaluation), 1_000, 1))
+    assert published.guarantee_.epsilon is None
+    assert json.loads(published.to_json())["training"]["guarantee"] == nothing
+
+
 def test_of_a_model_of_two_studies_an_evaluation_in_one_of_them_adds_to_what_the_other_lost(learned):
     """A device may have been in both of training, and is in one of the rounds of the first."""
     campaign, trained = learned

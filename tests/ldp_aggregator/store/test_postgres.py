@@ -297,7 +297,7 @@ async def test_a_store_that_is_opened_to_read_makes_no_tables_and_changes_nothin
 
 
 @pytest.mark.parametrize(
-    "address", ["postgresql://someone:geheim@127.0.0.1:port/x", "postgresql://someone:geheim@[::1/x", "geheim"]
+    "address", ["postgresql://someone:geheim@127.0.0.1:port/x", "postgresql://someone:geheim/x@127.0.0.1:1/x", "geheim"]
 )
 async def test_an_address_that_is_none_is_not_repeated_with_its_password(address, tmp_path):
     with pytest.raises(StoreError, match="cannot be reached") as caught:
@@ -327,3 +327,59 @@ async def test_a_tally_that_cannot_be_compacted_is_counted_and_answered_all_the_
         await count(store, campaign, [number])
         assert await store._read(parts) == left, "three parts of one's own become one, with those that were left"
     assert await cells_of(store, campaign, 7) == [1] * 6 + [0]
+
+
+async def test_a_store_that_cannot_be_used_leaves_no_connection_behind(instances, postgres):
+    connection = await asyncpg.connect(postgres.address)
+    others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    try:
+        before = await connection.fetchval(others)
+        await connection.execute("UPDATE ldp_aggregator.schema_version SET version = version + 1")
+        for _ in range(3):
+            with pytest.raises(StoreError, match="and this program reads version"):
+                await PostgresStore.open(postgres.address)
+        for _ in range(500):
+            if await connection.fetchval(others) <= before:
+                break
+            await asyncio.sleep(0.01)
+        assert await connection.fetchval(others) <= before
+    finally:
+        await connection.execute("UPDATE ldp_aggregator.schema_version SET version = version - 1")
+        await connection.close()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        asyncpg.SerializationError,
+        asyncpg.DeadlockDetectedError,
+        asyncpg.ConnectionDoesNotExistError,
+        asyncpg.CannotConnectNowError,
+        asyncpg.AdminShutdownError,
+        asyncpg.CrashShutdownError,
+        asyncpg.InterfaceError,
+        ConnectionResetError,
+        TimeoutError,
+    ],
+)
+async def test_what_another_try_may_not_meet_is_tried_again_until_time_is_over(store, fault, monkeypatch):
+    monkeypatch.setattr("ldp_aggregator.store.postgres_sessions.FIRST_DELAY_SECONDS", 0.001)
+    tries = []
+
+    async def fails(db, times):
+        tries.append(times)
+        if len(tries) <= times:
+            raise fault("secret text")
+        return "done"
+
+    assert await store._sessions.run(lambda db: fails(db, 5)) == "done"
+    tries.clear()
+    with pytest.raises(StoreError) as caught:
+        await store._sessions.run(lambda db: fails(db, 6))
+    assert (len(tries), caught.value.code) == (6, "store-unavailable")
+    assert "secret" not in str(caught.value)
+    tries.clear()
+    monkeypatch.setattr("ldp_aggregator.store.postgres_sessions.GIVE_UP_SECONDS", -1.0)
+    with pytest.raises(StoreError):
+        await store._sessions.run(lambda db: fails(db, 1))
+    assert len(tries) == 1, "whoever waits is better told to come back"
