@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Decisions as Classifier } from "../dist/classifier/decisions.js";
-import { step } from "../dist/device/install.js";
+import { step } from "../dist/device/answering.js";
 import { parseCampaign } from "../dist/core.js";
 import { problems } from "../dist/problems.js";
 import "fake-indexeddb/auto";

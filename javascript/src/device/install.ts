@@ -4,7 +4,6 @@ import { ensure } from "../errors.js";
 import { randomBytes } from "../exact/coins.js";
 import { hmac } from "../exact/sha256.js";
 import type { Tell } from "../log.js";
-import { answering, type Answering } from "./later.js";
 import { pause, type Fetch } from "./network.js";
 import { CLOSE_TIMEOUT, type Policy } from "./policy.js";
 import { given, pack, queued, unpack, type Entry, type State } from "./state.js";
@@ -21,7 +20,8 @@ export interface Install {
   readonly policy: Policy;
   readonly key: string;
   readonly tell: Tell;
-  readonly parts: Answering | undefined;
+  /** What answers, where it came with the device. */
+  readonly parts: object | undefined;
   /** Withdrawals that could not be stored, by campaign and moment: they hold in this process until a later consent. */
   readonly revoked: Map<string, number>;
   wake?: (() => void) | undefined;
@@ -67,12 +67,6 @@ export const landed = ({ storage }: Install): Promise<unknown> =>
 /** What may leave, of every campaign in which something waits. */
 export const waits = ({ enabled, campaigns }: State): [string, Entry][] =>
   Object.entries(campaigns).filter(([, entry]) => enabled && given(entry) && queued(entry).length);
-
-/** One step of the delivery. Milliseconds until the next one is due; undefined where nothing waits. */
-export async function step(install: Install, firstDelay: number): Promise<number | undefined> {
-  const waiting = waits(await stateOf(install));
-  return waiting.length ? (await answering(install)).deliver(install, firstDelay, waiting) : undefined;
-}
 
 export function checkCap(cap: number): number {
   ensure(cap > 0 && cap < Infinity, "bad-cap");

@@ -1,14 +1,6 @@
 // What only some campaigns and some visits need, loaded when one does.
 import { LdpError } from "../errors.js";
 
-export type Answering = typeof import("../later/answering.js");
-
-/** What answers, delivers and classifies: given with the device, or loaded. */
-export const answering = async ({ parts }: { readonly parts?: Answering | undefined }): Promise<Answering> =>
-  parts ??
-  import("../later/answering.js").catch(() => {
-    throw new LdpError("unreachable");
-  });
 export const tokens = () => import("../later/tokens.js");
 export const words = () => import("../later/words.js");
 export const sealing = () => import("../later/sealing.js");
