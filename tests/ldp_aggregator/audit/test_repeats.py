@@ -1,0 +1,31 @@
+"""What repeats among the ids of fresh devices is told, and chance is not."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from ldp_aggregator.audit.repeats import uneven_ids
+
+RUNS = 80
+
+
+def told(ids, alpha):
+    table = SimpleNamespace(rows=slice(0, len(ids)), shape=SimpleNamespace(blocks=[SimpleNamespace(ids=slice(0, 16))]))
+    table.ids = ids
+    return uneven_ids(SimpleNamespace(tables=[table], tests=np.arange(len(ids)) % 2 == 1), alpha)
+
+
+@pytest.mark.parametrize("alpha", [0.2, 0.5])
+def test_even_ids_are_called_uneven_no_more_often_than_may_be(alpha):
+    """Many bits and bytes are looked at, and the most suspicious are tested: the share of each is so much smaller."""
+    randomly = np.random.default_rng(7)
+    alarms = sum(told(randomly.integers(0, 256, (400, 16), dtype=np.uint8), alpha) is not None for _ in range(RUNS))
+    assert alarms <= alpha * RUNS
+
+
+def test_a_bit_that_leans_is_told_with_its_numbers():
+    randomly = np.random.default_rng(7)
+    ids = randomly.integers(0, 256, (400, 16), dtype=np.uint8)
+    ids[:, 3] |= (randomly.random(400) < 0.6).astype(np.uint8) << 5
+    assert "byte 3, bit 5 is 1 in" in told(ids, 0.001)
