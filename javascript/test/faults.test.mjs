@@ -314,3 +314,18 @@ test("of two accounts on one storage one is erased and the other is not", async 
   assert.deepEqual(await parts[0].nextStep(), { step: "ask", reason: null });
   assert.deepEqual(await parts[1].nextStep(), { step: "nothing", reason: "answered" });
 });
+
+test("a change that meets an erasure by another process is made anew, of nothing", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "erased-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const [mine, theirs] = [fileStorage(folder), fileStorage(folder)];
+  await mine.change("note", () => "before");
+  const seen = [];
+  await mine.change("note", (before) => {
+    seen.push(before);
+    if (seen.length === 1) void theirs.clear(); // it does its work before it returns
+    return "after";
+  });
+  assert.deepEqual(seen, ["before", null]);
+  assert.equal(await theirs.read("note"), "after");
+});
