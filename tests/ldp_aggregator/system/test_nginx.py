@@ -6,6 +6,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import time
 from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -66,12 +67,15 @@ class Proxy:
     def running(self):
         with subprocess.Popen(self._line, stderr=subprocess.DEVNULL) as process:
             try:
-                for _ in range(500):
+                until = time.monotonic() + 60
+                while True:
                     try:
                         self.connect().close()
                         break
                     except OSError:
                         assert process.poll() is None, "nginx does not take the sample"
+                        assert time.monotonic() < until, "nginx does not answer"
+                        time.sleep(0.02)
                 yield self
             finally:
                 process.terminate()
