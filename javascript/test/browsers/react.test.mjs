@@ -19,7 +19,7 @@ const { build } = await import(here("../../../.venv/vite/node_modules/vite/dist/
 async function built(t) {
   const folder = mkdtempSync(join(tmpdir(), "react-"));
   const alias = [
-    ...["browser", "react"].map((name) => ({
+    ...["browser", "react", "worker"].map((name) => ({
       find: `ldp-bayes-client/${name}`,
       replacement: here(`../../dist/${name}/index.js`),
     })),
