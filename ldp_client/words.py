@@ -72,7 +72,7 @@ _POLICY: Final = (
 )
 DIRECT: Final = _POLICY.replace("WAY", "which sees the network address that it comes from, as with any request")
 SEALED: Final = _POLICY.replace(
-    "WAY", "sealed and by a relay: nobody sees both who sends it and what it says, unless the two work together"
+    "WAY", "sealed and by a relay, which sees no answer, while the server sees no address, unless the two work together"
 )
 
 

@@ -119,7 +119,7 @@ export function explained(campaign: Campaign<any>, url: string): Explanation {
     ? `${like}at least {others} of as many people with any other answer would say it, too.`
     : `${like}fewer than 1 of as many people with some other answer may say it, too: the noise hides little.`;
   const way = gateway
-    ? "sealed and by a relay: nobody sees both who sends it and what it says, unless the two work together"
+    ? "sealed and by a relay, which sees no answer, while the server sees no address, unless the two work together"
     : "which sees the network address that it comes from, as with any request";
   return new Explanation(
     [

@@ -414,6 +414,17 @@ test("the aggregator is no relay", () => {
   assert.ok(device.campaign("http://127.0.0.1:8080", changed({}).id, { maxEpsilon: 1 }));
 });
 
+test("an answer of before does not go by the aggregator either, and where nobody waits one leaves within six hours", async () => {
+  const life = new Life();
+  await life.answered();
+  const by = (relay) => deviceOn(memoryStorage(life.texts), {}, { fetch: life.gate.fetch, relay, now: () => life.now });
+  assert.equal(await by("https://collect.example.org/ohttp").runOnce(0), false);
+  assert.deepEqual(life.gate.requests, []);
+  assert.equal((await life.part.status()).problem, "bad-relay");
+  assert.equal(by(RELAY).install.policy.firstDelay, 6 * 36e5);
+  assert.equal(by(undefined).install.policy.firstDelay, 600e3);
+});
+
 test("a device with a relay sends in the clear where the campaign has no gateway", async () => {
   const life = new Life(changed({}, "de-onebit"));
   life.gate.answer = () => new Response(body);

@@ -53,9 +53,6 @@ MODEL_AGE: Final = 60.0
 """Seconds for which a model, a directory or a state is handed out before the aggregator is asked again. It learns that
 the relay asks, and nothing of when a device did."""
 
-CONFLICTING: Final = "conflicting-report"
-"""The id is queued already, with another answer: a device answers once."""
-
 BATCH_HEADER: Final = "LDP-Relay-Batch"
 """Sent with an upload whose reports were mixed in a batch of at least so many devices, and with no other."""
 
@@ -182,8 +179,8 @@ class Relay:
     def collect(self, upload: bytes, *, timeout: float = 30.0) -> dict[str, str]:
         """Keep the reports of an upload, durably; returns the refused ones, ``{id in hexadecimal: code}``.
 
-        A report that waits already is a success. Raises DocumentError or StorageError, and what
-        :meth:`campaign` raises; nothing of the upload is then kept.
+        A report whose id waits already is a success, whatever it says: as at the aggregator. Raises DocumentError or
+        StorageError, and what :meth:`campaign` raises; nothing of the upload is then kept.
         """
         with within(timeout):
             campaign = self.campaign(timeout=timeout)
@@ -199,8 +196,6 @@ class Relay:
                     if known is None:
                         fresh[report.id] = report
                         queues.setdefault(name, []).append(report)
-                    elif known != report:
-                        refused[report.id.hex()] = CONFLICTING
                 self._check_room(transaction, fresh.values())
                 for name, kept in queues.items():
                     mixer = self._mixer(name)

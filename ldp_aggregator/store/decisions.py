@@ -186,6 +186,14 @@ def _barred(outcome: Outcome, bar: str) -> Outcome:
     return Outcome(refused=bar) if everything or is_unsure else outcome
 
 
+def is_known(answers: Mapping[str, Sequence[Outcome]]) -> bool:
+    """Return whether nothing of a group is new, and something of it was there before. Whoever counts writes all the
+    same: what is known takes as long to acknowledge as what is new.
+    """
+    each = [outcome for outcomes in answers.values() for outcome in outcomes]
+    return not any(one.counted for one in each) and any(one.duplicates or one.rejected for one in each)
+
+
 def needs_time(submissions: Sequence[Submission]) -> bool:
     """Return whether any is of a campaign with windows, which count what is in time."""
     return any(submission.campaign.windows is not None for submission in submissions)

@@ -404,6 +404,6 @@ async def _check_ids(db: SqlConnection, row: CampaignRow) -> tuple[int | None, l
 
 async def _count_together(db: PostgresConnection, batches: Mapping[str, Batch]) -> dict[str, Sequence[Outcome]]:
     answers = {name: await count_locked(db, name, batch) for name, batch in batches.items()}
-    if not any(outcome.counted for outcomes in answers.values() for outcome in outcomes):
-        await db.execute(_WRITE_A_ROW)  # What is known already takes as long to acknowledge as what is new.
+    if decisions.is_known(answers):
+        await db.execute(_WRITE_A_ROW)
     return answers

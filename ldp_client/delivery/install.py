@@ -170,7 +170,7 @@ class DevicePermits:
             return SealedAggregator(self.relay, consent.gateway, *where, headers=self._headers)
         except LdpError as error:
             # It was agreed to under a looser policy. It is this campaign's trouble alone: the others' reports go on.
-            raise TransportError(error.code) from None
+            raise TransportError(error.code, str(error)) from None
 
     def token(self, transaction: Transaction, place: Place) -> bytes | None:
         """See :class:`~ldp_client.delivery.sender.Permits`."""

@@ -38,7 +38,7 @@ class SentReport:
     ``at`` is when it left for the first time. ``reply`` is what the server says: ``arrived``, or the code with which it
     refused the report, which it may have counted all the same; None where no answer has come. In a campaign with a
     gateway ``arrived`` may be the relay's word alone: one that mixes answers before the server has the report. ``way``
-    is how it went, for people.
+    is how it went, for people, with the name of the relay that the device has now.
     """
 
     campaign_id: str

@@ -62,7 +62,7 @@ class SealedAggregator(Aggregator):
     """An aggregator for one sealed upload by ``relay`` to the document's ``gateway``. Raises as :class:`Aggregator`."""
 
     def __init__(self, relay: str, gateway: str, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+        super().__init__(*arguments, relay=relay, **options)
         self._relay = relay
         read = read_configuration(gateway)
         if isinstance(read, str):

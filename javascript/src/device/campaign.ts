@@ -207,7 +207,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   private async barred({ issuer, gateway }: Campaign<D>): Promise<LdpError | null> {
     // What an issuer signs takes SHA-384.
     if (issuer && !globalThis.crypto?.subtle) return new LdpError("no-signatures");
-    return (await this.publisher?.refusal()) ?? unsealable(gateway?.key, this.install.relay);
+    return (await this.publisher?.refusal()) ?? unsealable(gateway?.key, this.install.relay, this.url);
   }
 
   /**

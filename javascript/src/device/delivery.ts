@@ -22,7 +22,7 @@ export async function deliver(
   const { storage, fetch, relay, now: clock, policy } = install;
   // Before this tab's turn begins: what seals may have to be loaded, and others need not wait for that.
   const muted = new Map<string, LdpError | null>();
-  for (const [id, { consent }] of waiting) muted.set(id, await unsealable(consent.gateway, relay));
+  for (const [id, { consent }] of waiting) muted.set(id, await unsealable(consent.gateway, relay, consent.url));
   return storage.exclusive(async () => {
     let wait: number | undefined;
     let id = "";

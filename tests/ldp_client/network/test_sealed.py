@@ -165,6 +165,17 @@ def test_the_aggregator_is_no_relay(join, sealing, url, relay):
     assert join(of=sealing, url="http://127.0.0.1:8080", relay="http://127.0.0.1:8090/ohttp", granted=False)
 
 
+def test_an_answer_of_before_does_not_go_by_the_aggregator_either(part, gate, tmp_path):
+    part(storage=tmp_path / "device.db", answered=True)
+    relay = "https://collect.example.org/ohttp"
+    device = Device(tmp_path / "device.db", max_total_epsilon=8, relay=relay, transport=gate)
+    assert not device.run_once(1)
+    assert not gate.requests
+    assert device.status().problem == "bad-relay"
+    assert Device(tmp_path / "device.db", max_total_epsilon=8, relay=RELAY, transport=gate).run_once(1e6)
+    assert len(gate.requests) == 1
+
+
 def test_where_nobody_waits_an_answer_leaves_hours_after_the_campaign_was_fetched(part, gate, clock, monkeypatch):
     device, _ = part(answered=True)
     device._install.driver.start = Mock()
