@@ -103,7 +103,7 @@ def add_commands(groups: Groups) -> None:
     train.add_argument(
         "--anyway",
         action="store_true",
-        help="publish even a model that is not known to be above always saying the most frequent class",
+        help="publish even a model whose features are not known to tell anything of the class",
     )
     evaluate = add_command(
         groups,
