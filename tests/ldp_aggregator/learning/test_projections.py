@@ -262,7 +262,7 @@ def test_what_goes_together_in_a_round_is_half_above_and_half_below_the_diagonal
 
 
 def test_the_noise_of_a_round_is_that_of_an_entry_of_its_second_moments():
-    """The product as it is; of a square, asked as 2 t^2 - 1, half the deviation; x of half of the devices is missing."""
+    """Of a square, which is asked as 2 t^2 - 1, half the deviation; half of the devices hold no x."""
     asking, tally = round_of(*corners("ab", (0, 1)), epsilon=2)
     noise = []
     for one in estimate(asking, tally).questions:
