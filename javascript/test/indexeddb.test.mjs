@@ -92,6 +92,7 @@ test("a text that stays as it is is not written", async (t) => {
   });
   await storage.change("a", (before) => before);
   assert.equal(written, 0);
+  assert.equal(await storage.read("a"), "text");
   await storage.change("a", () => "another");
   assert.equal(written, 1);
 });
