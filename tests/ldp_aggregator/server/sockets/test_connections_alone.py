@@ -173,6 +173,14 @@ async def test_heads_are_found_wherever_they_are_cut(one, pieces):
     assert one._ahead == b""
 
 
+async def test_a_short_head_that_comes_with_the_end_of_a_long_one_is_found(one):
+    long = HEAD.replace(b"/ ", b"/" + b"x" * 60 + b" ")
+    one._hear(long[:-1])
+    assert one._next_head() is None
+    one._hear(long[-1:] + HEAD)
+    assert [one._next_head() for _ in range(3)] == [long, HEAD, None]
+
+
 async def test_a_head_of_many_short_lines_and_one_of_a_long_line_are_too_large(others):
     most = 100
     for length, fits in ((most, True), (most + 1, False)):
