@@ -122,6 +122,12 @@ def test_a_curve_goes_from_its_first_moment_to_its_last_and_from_nothing_to_most
     assert line.attrib["points"] == "52.0,128.0 199.0,8.0 346.0,68.0"
 
 
+def test_numbers_below_ten_thousand_stand_whole_beside_a_curve():
+    for most, told in ((4_000, ["0", "2000", "4000"]), (40_000, ["0", "20 k", "40 k"])):
+        parts = ElementTree.fromstring(curve([(NOW, 0), (NOW + timedelta(hours=1), most)], title="t")).iter()
+        assert [one.text for one in parts if one.get("class") == "tick"][:3] == told
+
+
 def test_lies_move_an_interval_either_way_and_without_bound_they_move_it_over_all_of_the_axis():
     bars = [
         Bar(None, "a", 0, 0.5, 0.4, 0.6, 0.1),
