@@ -124,7 +124,10 @@ test("a full disk, a blocked one and a transaction that failed have their codes,
         this.transaction.abort();
         return { given };
       });
-      await assert.rejects(storage.change("a", () => "new"), refusal(code));
+      await assert.rejects(
+        storage.change("a", () => "new"),
+        refusal(code),
+      );
     });
     assert.equal(IDBObjectStore.prototype.put, put);
   }

@@ -19,12 +19,14 @@ const STEP = { step: "nothing", reason: "answered" };
 /** A campaign whose calls are written down, and answer or fail as they are told to. */
 function joined(answers) {
   const calls = [];
-  const method = (name) => async (...given) => {
-    calls.push([name, ...given]);
-    const answer = answers[name];
-    if (answer instanceof Error) throw answer;
-    return answer;
-  };
+  const method =
+    (name) =>
+    async (...given) => {
+      calls.push([name, ...given]);
+      const answer = answers[name];
+      if (answer instanceof Error) throw answer;
+      return answer;
+    };
   const names = ["nextStep", "fetch", "decide", "obtainToken", "contribute"];
   return { calls, answers, ...Object.fromEntries(names.map((name) => [name, method(name)])) };
 }
@@ -51,7 +53,11 @@ test("nothing is claimed before it is known, and a campaign is fetched to be sho
     assert.deepEqual(told(now()), { step, reason, campaign, problem: undefined });
     now();
     await settled();
-    assert.deepEqual(one.calls, step === "ask" ? [["nextStep"], ["fetch"]] : [["nextStep"]], "once, however often drawn");
+    assert.deepEqual(
+      one.calls,
+      step === "ask" ? [["nextStep"], ["fetch"]] : [["nextStep"]],
+      "once, however often drawn",
+    );
   }
 });
 
@@ -69,7 +75,11 @@ test("a yes and a no are decided once, and what comes next is what deciding says
     ["agree", true],
     ["decline", false],
   ]) {
-    const one = joined({ nextStep: { step: "ask", reason: null }, fetch: "it", decide: { step: "token", reason: "r" } });
+    const one = joined({
+      nextStep: { step: "ask", reason: null },
+      fetch: "it",
+      decide: { step: "token", reason: "r" },
+    });
     const [, now] = await shown(one);
     one.calls.length = 0;
     assert.equal(await now()[method](), undefined);
