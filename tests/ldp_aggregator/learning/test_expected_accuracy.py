@@ -162,7 +162,7 @@ def values(devices, **more):
             (0.41772, 0.28074, 0.55471),
             (0.5416, 0.3904, 0.068),
         ),
-        (numbers, (0.6892, 0.7254, 0.0361, 0.0), 0.00031, None, (0.8518, 0.1482)),
+        (numbers, (0.6892, 0.7254, 0.0361, 0.0), 4.289e-05, None, (0.8518, 0.1482)),
     ],
 )
 def test_what_is_predicted_of_fixed_reports_stays_as_it_is(told, figures, p_value, best, says):
@@ -180,7 +180,7 @@ def test_what_is_predicted_of_fixed_reports_stays_as_it_is(told, figures, p_valu
     [(0.015, 0.021, 0.01, True), (0.0151, 0.021, 0.01, False), (0.0, 0.02, 0.01, False), (0.0, -0.1, 0.0, False)],
 )
 def test_better_is_said_where_features_tell_something_and_enough_of_it(p_value, gain, error, above):
-    assert PredictedAccuracy(0.5, 0.6, gain, error, p_value, None, {}).above_majority is above
+    assert PredictedAccuracy(0.5, 0.6, gain, error, p_value, None, {}).tells_something is above
 
 
 def test_without_a_report_features_tell_nothing():
