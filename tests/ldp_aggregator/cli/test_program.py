@@ -194,6 +194,28 @@ def test_an_unknown_setting_a_password_and_a_missing_store_are_refused_before_an
     assert not data.exists()
 
 
+@pytest.mark.parametrize("named", [["--data"], ["--data", "--config"]])
+def test_the_options_of_the_store_are_refused_where_none_is_opened(refused, tmp_path, named):
+    given = [word for flag in named for word in (flag, tmp_path / "x")]
+    for line in ([*given, "campaign", "verify", "d.json"], ["campaign", "verify", "d.json", *given]):
+        assert f"no store is opened; leave out {' and '.join(named)}" in refused(*line, expected=2)
+
+
+def test_only_a_missing_library_of_others_is_what_a_command_needs(monkeypatch):
+    def missing(name):
+        def fails(_):
+            raise ModuleNotFoundError(name=name)
+
+        return fails
+
+    monkeypatch.setattr("ldp_aggregator.cli.program.import_module", missing("scipy.stats"))
+    assert "needs scipy.stats: pip install 'ldp-bayes[aggregator]'" in " ".join(make_parser().format_help().split())
+    for name in ("ldp_aggregator.nothing", "ldp_protocols"):
+        monkeypatch.setattr("ldp_aggregator.cli.program.import_module", missing(name))
+        with pytest.raises(ModuleNotFoundError):
+            make_parser()
+
+
 def test_rounds_of_a_study_train_one_model_that_is_published_for_each(run, data, tmp_path):
     ids = []
     for weight in (1, 3):
