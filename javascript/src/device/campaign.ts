@@ -205,8 +205,9 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
 
   /** Why no device of this app answers the campaign. */
   private async barred({ issuer, gateway }: Campaign<D>): Promise<LdpError | null> {
-    // What an issuer signs takes SHA-384.
-    if (issuer && !globalThis.crypto?.subtle) return new LdpError("no-signatures");
+    // Whoever knows an account's bytes knows whose a token is; what an issuer signs takes SHA-384.
+    const code = issuer && (this.install.identity ? "bad-identity" : !globalThis.crypto?.subtle && "no-signatures");
+    if (code) return new LdpError(code);
     return (await this.publisher?.refusal()) ?? unsealable(gateway?.key, this.install.relay, this.url);
   }
 

@@ -1,5 +1,4 @@
 // One answer of a device, loaded where somebody has agreed.
-import { keyedSource } from "../account.js";
 import { hex, unhex } from "../bytes.js";
 import type { Campaign } from "../document/types.js";
 import { opensAt } from "../document/windows.js";
@@ -21,9 +20,8 @@ export function answer(
   record: any,
   label: any,
 ): Receipt {
-  const account = install.identity && keyedSource(install.identity, campaign);
   const secret = unhex(secretText);
-  const reports = perturb(campaign, record, label, secret, account);
+  const reports = perturb(campaign, record, label, secret);
   const { title, study, realisedEpsilon: epsilon, closes, windows } = campaign;
   const { reportAge } = install.policy;
   const own = drawWindow(campaign, secret);
