@@ -84,7 +84,7 @@ test("the published vector of RFC 9578 holds, and with it the encoding of RFC 80
   const vector = Object.fromEntries(Object.entries(PUBLISHED).map(([name, text]) => [name, unhex(text)]));
   const modulus = number(vector.n);
   const signed = vector.token.slice(0, -256);
-  const encoded = await padded(signed, vector.salt, 2048);
+  const encoded = await padded(signed, vector.salt);
   const blind = number(vector.blind);
   assert.equal((encoded * raised(blind, modulus)) % modulus, number(vector.token_request.slice(3)));
   const signature = (number(vector.token_response) * inverse(blind, modulus)) % modulus;
@@ -112,7 +112,15 @@ test("an issuer whose name, key or number of tokens is none is refused", () => {
     return { key: bytes.toString("base64url") };
   };
   const first = 81; // of the modulus
-  const right = [{}, { tokens: 1 }, { tokens: 1024 }, { key: `${issuer.key}==` }, { name: "a" }, { name: "a-b.c9.d" }];
+  const right = [
+    {},
+    { tokens: 1 },
+    { tokens: 1024 },
+    { key: `${issuer.key}==` },
+    { relay_key: issuer.key },
+    { name: "a" },
+    { name: "a-b.c9.d" },
+  ];
   const wrong = [
     ...["", "A.b", "a..b", "-a.b", "a-.b", "a.b-", ".a", "a.", "a\n", `https://a`, "a".repeat(254)].map((name) => ({
       name,
@@ -126,6 +134,8 @@ test("an issuer whose name, key or number of tokens is none is refused", () => {
     { key: `${issuer.key}===` },
     { key: ` ${issuer.key}` },
     { key: issuer.key.slice(0, -4) },
+    { relay_key: issuer.key.slice(0, -4) },
+    { relay_key: 1 },
     { epoch: "P7D" },
   ];
   for (const one of right) assert.ok(read(one).issuer, JSON.stringify(one));
@@ -266,6 +276,15 @@ test("a key with small factors hides nothing: where one shows, the issuer is not
     codes.add(asked);
   }
   assert.ok(codes.has(false)); // of nine devices, of which each meets a factor with probability 0.85; the same ones in every run
+});
+
+test("in the clear nothing is asked of the issuer's key for relays, which admit by the answer's token", async () => {
+  const life = new Life(changed({ issuer: { ...issuer, relay_key: issuer.key } }, "de-onebit"));
+  const part = await life.granted();
+  const asked = [];
+  await part.obtainToken(async (request) => (asked.push(request), sign(request)));
+  assert.equal(asked.length, 1);
+  assert.equal(unpack(life.texts.get("device")).campaigns[part.id].token.length, 472);
 });
 
 test("what the app's own call throws comes out, and it can be tried again", async () => {
