@@ -5,9 +5,9 @@ a factor of diag(m) - m m'. The joint table is q + F z with F = F(m) (x) F(pi): 
 being independent, z = 0 that they are, and |z|^2 is about twice their mutual information. In the eigenbasis U of F' L F
 with eigenvalues S, y = U' F' (h - L q) tells z coordinate by coordinate. Of a feature that may be missing all of this
 is among the records that hold a value, and their share a stands before q and F
-(:mod:`ldp_aggregator.estimation.evidence`). Where values have an order F(m) R stands for F(m), and R z for z;
-where a class is rare, a centre q' stands for q, in which it is not taken to be like the others
-(:mod:`ldp_aggregator.estimation.effects`).
+(:mod:`ldp_aggregator.estimation.evidence`). Where values have an order F(m) R stands for F(m), and R z for z
+(:mod:`ldp_aggregator.estimation.effects`). Before the reports every class is believed to be like the marginal, however
+rare it is.
 
 Features of one shape, with as many values and all or none of which may be missing or have an order, are computed at
 once: formulas are those of one feature, and arrays have an axis for the features before those of values and classes.
@@ -24,14 +24,10 @@ import numpy as np
 
 from ldp_aggregator.estimation.cells import Array
 from ldp_aggregator.estimation.effects import (
-    ALIKE,
     SCALES,
     USUAL,
-    centre,
     gains,
-    likeness,
     ordered_factor,
-    rarity,
     scale_logarithms,
 )
 from ldp_aggregator.estimation.estimators import QuestionEstimate
@@ -104,11 +100,10 @@ class FeatureEvidence:
 class FeaturePosterior(FeatureEvidence):
     """Beliefs on features of one shape; on one feature (:func:`rows`) without the axis that is (...) here.
 
-    ``centre`` is P(value | class, present) before any effect of the class, shape (..., K, C); ``basis`` a F U, shape
-    (..., K C, r); ``information`` S and ``effects`` y, shape (..., r); ``scales`` P(tau | reports), shape (..., 11).
+    ``basis`` is a F U, shape (..., K C, r); ``information`` S and ``effects`` y, shape (..., r); ``scales`` P(tau |
+    reports), shape (..., 11).
     """
 
-    centre: Array
     basis: Array
     information: Array
     effects: Array
@@ -128,11 +123,11 @@ class FeaturePosterior(FeatureEvidence):
         """Return P(value | class, present), shape (..., populations, K, C), for effects z, shape (..., populations, r):
         the nearest probabilities, class by class, and K C pseudo-reports that do not know the class.
         """
-        centre, classes = self.centre[..., None, :, :], self.joint[..., None, None, :]
+        marginal, classes = self.marginal[..., None, :, None], self.joint[..., None, None, :]
         weight = _REPORTS * self.information.mean(axis=-1)[..., None, None, None]
-        cells = centre.shape[-2] * centre.shape[-1]
-        deviation = (effects @ self.basis.mT).reshape(*effects.shape[:-1], *centre.shape[-2:])
-        table = (weight * norm_sub(centre + deviation / classes, axis=-2) + cells * centre) / (weight + cells)
+        cells = self.basis.shape[-2]
+        deviation = (effects @ self.basis.mT).reshape(*effects.shape[:-1], -1, classes.shape[-1])
+        table = (weight * norm_sub(marginal + deviation / classes, axis=-2) + cells * marginal) / (weight + cells)
         return np.asarray(table / table.sum(axis=-2, keepdims=True))
 
     def cells_of(self, effects: Array) -> Array:
@@ -240,35 +235,17 @@ def _evidence(groups: Sequence[FeatureGroup], shares: Array, noisy_at: Sequence[
 
 
 def _fit(groups: Sequence[FeatureGroup], evidence: Sequence[FeatureEvidence]) -> list[FeaturePosterior]:
-    """Believe in effects, whose scales and centre all features share."""
-    rotated = []
+    """Believe in effects, whose scales all features share."""
+    told = []
     for group, one in zip(groups, evidence, strict=True):
         of_values = ordered_factor(one.marginal, one.effective) if group.ordered else factor(one.marginal)
         design = one.present[..., None] * kron(of_values, factor(one.classes))
         information, rotation = np.linalg.eigh(design.mT @ one.told.information @ design)
-        rotated.append((design @ rotation, np.maximum(information, 0.0)))
-
-    def effects_from(alike: float) -> list[Array]:
-        found = []
-        for one, (basis, _) in zip(evidence, rotated, strict=True):
-            expected = centre(one.marginal, one.classes, alike) * one.classes[:, None, :]
-            left = one.told.linear - times(one.told.information, one.present * expected.reshape(len(expected), -1))
-            found.append(times(basis.mT, left))
-        return found
-
-    alike, told = 1.0, [information for _, information in rotated]
-    if any(rarity(one.classes).any() for one in evidence):
-        alike = likeness(told, [effects_from(float(a)) for a in ALIKE])
-    effects = effects_from(alike)
-    scales = shared_scales([scale_logarithms(*its) for its in zip(told, effects, strict=True)], USUAL)
+        basis = design @ rotation
+        left = one.told.linear - times(one.told.information, one.present * product(one.marginal, one.classes))
+        told.append((basis, np.maximum(information, 0.0), times(basis.mT, left)))
+    scales = shared_scales([scale_logarithms(information, effects) for _, information, effects in told], USUAL)
     return [
-        FeaturePosterior(
-            **vars(one),
-            centre=centre(one.marginal, one.classes, alike),
-            basis=basis,
-            information=information,
-            effects=its,
-            scales=its_scales,
-        )
-        for one, (basis, information), its, its_scales in zip(evidence, rotated, effects, scales, strict=True)
+        FeaturePosterior(**vars(one), basis=basis, information=information, effects=effects, scales=its_scales)
+        for one, (basis, information, effects), its_scales in zip(evidence, told, scales, strict=True)
     ]

@@ -28,7 +28,7 @@ USELESS: Final = "useless-model"
 
 class UntrainableError(LdpError):
     """Nothing is published: the reports that were counted so far do not give a model (``nothing-to-train``), or give
-    one that is not known to be better than always saying the most frequent class (:data:`USELESS`).
+    one whose features are not known to tell anything of the class (:data:`USELESS`).
     """
 
     def __init__(self, problem: str, code: str = "nothing-to-train") -> None:
@@ -58,12 +58,13 @@ def _useless(reports: int, expected: Mapping[str, Any]) -> UntrainableError:
         why = f"features that tell nothing would look like these in {expected['p_value']:.0%} of campaigns"
     else:
         why = (
-            "the features tell something, but whether it is enough to say another class is not known: if they know "
-            f"different things the model gains {expected['gain']:.3f} ± {2 * expected['gain_error']:.3f}"
+            "they tell something, but whether it is enough to say another class than the most frequent one is not "
+            f"known: if they know different things the model gains {expected['gain']:.3f} ± "
+            f"{2 * expected['gain_error']:.3f}"
         )
     return UntrainableError(
-        f"{reports:,} reports do not show that the model is better than always saying the most frequent class, "
-        f"which is right for {expected['majority']:.3f} of the people; {why}",
+        f"{reports:,} reports do not show that the features tell anything of the class, or not enough of it; the most "
+        f"frequent class is right for {expected['majority']:.3f} of the people; {why}",
         USELESS,
     )
 
@@ -106,7 +107,7 @@ async def publish_trained(
             raise UntrainableError(f"campaign {campaign.id} has no windows; leave out what is to be of {window}")
     document = (await trained(pairs, arrivals, post, window)).to_json()
     expected = json.loads(document)["training"]["expected"]
-    if not (expected["above_majority"] or anyway):
+    if not (expected["tells_something"] or anyway):
         raise _useless(reports, expected)
     return reports, tuple([await store.publish_model(campaign.id, document) for campaign, _ in pairs])
 

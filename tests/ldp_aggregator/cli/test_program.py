@@ -138,13 +138,13 @@ def test_train_publishes_and_writes_a_model_above_the_prior_or_where_it_is_told_
     answer(data, campaign_id, [({"age": "old"}, "no")] * 300, seed=300)
     code, out, err = run("train", campaign_id)
     assert (code, out) == (1, "")
-    assert "300 reports do not show that the model is better than always saying the most frequent class" in err
+    assert "300 reports do not show that the features tell anything of the class, or not enough of it" in err
     assert err.endswith("Nothing is published; --anyway publishes it\n")
     assert json.loads(run("campaign", "list", "--json")[1])[0]["model_version"] is None
     code, out, _ = run("train", campaign_id, "--anyway", "--output", path)
     assert (code, out.splitlines()[0]) == (0, "model version 1 from 300 reports is published")
     assert "is right for 0.999 of the people" in out
-    assert "with these reports the model is not known to be better than always saying the most frequent class" in out
+    assert "with these reports its features are not known to tell anything of the class, or not enough of it" in out
     assert Model.from_json(path.read_bytes()).classes == ("yes", "no")
     assert run("train", campaign_id, "--anyway", "--post", "floor")[1].startswith("model version 2")
     assert json.loads(run("campaign", "list", "--json")[1])[0]["model_version"] == 2

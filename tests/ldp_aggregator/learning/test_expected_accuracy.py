@@ -45,18 +45,18 @@ def told_of(campaign, tally):
     [
         (2, 2, [0.5, 0.5], 1_000, False),
         (10, 3, [0.7, 0.3], 30_000, True),
-        (12, 4, [0.25] * 4, 1_000_000, False),
-        pytest.param(10, 2, [0.5, 0.5], 30_000, False, marks=pytest.mark.long),
     ],
 )
 def test_features_that_tell_nothing_are_called_better_in_three_of_a_hundred_runs_at_most(
     features, values, prior, devices, missing
 ):
-    """At a rate of .015 more than five of 100 runs would be a chance of .004; these seeds are as they are."""
+    """At a rate of .015 more than five of 100 runs would be a chance of .004; these seeds are as they are. Sixty other
+    settings are in ``test_independence.py``.
+    """
     campaign = campaign_of(features, values, len(prior), missing=missing)
     shares = np.random.default_rng(5).dirichlet(np.ones(values), features)
     tables = [np.repeat(one[:, None], len(prior), axis=1) for one in shares]
-    above = [told_of(campaign, drawn(campaign, prior, tables, devices, seed)).above_majority for seed in range(100)]
+    above = [told_of(campaign, drawn(campaign, prior, tables, devices, seed)).tells_something for seed in range(100)]
     assert sum(above) <= 5
 
 
@@ -64,8 +64,8 @@ def test_features_that_tell_nothing_are_called_better_in_three_of_a_hundred_runs
 def test_twelve_weak_features_are_found_as_often_as_a_chi_square_test_finds_them(devices, least):
     campaign, weak = campaign_of(12), np.array([[0.55, 0.45], [0.45, 0.55]])
     runs = [told_of(campaign, drawn(campaign, [0.5, 0.5], [weak] * 12, devices, seed)) for seed in range(60)]
-    assert np.mean([one.above_majority for one in runs]) >= least
-    assert np.mean([one.independent for one in runs if one.above_majority]) == pytest.approx(0.63, abs=0.06)
+    assert np.mean([one.tells_something for one in runs]) >= least
+    assert np.mean([one.independent for one in runs if one.tells_something]) == pytest.approx(0.63, abs=0.06)
 
 
 @pytest.mark.parametrize("missing", [True, pytest.param(False, marks=pytest.mark.long)])
@@ -104,7 +104,7 @@ def test_a_model_of_no_reports_or_one_is_not_called_better(post, reports):
     campaign = campaign_of(3)
     tally = drawn(campaign, [0.5, 0.5], [np.full((2, 2), 0.5)] * 3, reports, 1)
     told = train(campaign, tally, post=post).model_.training["expected"]
-    assert not told["above_majority"]
+    assert not told["tells_something"]
     assert (told["best_feature"] is None) == (not any(tally.n[1:]))
 
 
@@ -119,5 +119,5 @@ def test_numbers_that_tell_nothing_are_no_reason_and_those_that_tell_are():
             tally = simulate(campaign, frame, np.where(of_b, "b", "a"), rng=1, fidelity="counts")
             found[gap, continuous] = told_of(campaign, tally)
     assert all(one.p_value > 0.015 for (gap, _), one in found.items() if not gap)
-    assert all(one.above_majority for (gap, _), one in found.items() if gap)
+    assert all(one.tells_something for (gap, _), one in found.items() if gap)
     assert all(one.best_feature is None for one in found.values())
