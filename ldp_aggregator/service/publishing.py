@@ -96,7 +96,7 @@ async def publish_trained(
     """Train on the tallies of campaigns about the same features, of a series on all windows or as of ``now``, and
     publish the model for the devices of each.
 
-    A model that is not known to be better than the most frequent class is published only ``anyway``.
+    A model whose features are not known to tell anything of the class is published only ``anyway``.
     Raises UntrainableError, and LdpError where a library is missing. Returns the number of reports and each campaign's
     published version.
     """

@@ -200,6 +200,40 @@ def coins_shared_by_neighbours(device):
     return device.perturbed(coins=HashCoins(seed))
 
 
+@leak(COINS, question("de", 6, 1.0), "reports", name="a-ring-of-97-devices", trials=800, devices=97)
+@leak(COINS, question("oue", 8, 1.0), "reports", name="a-counter-that-wraps-at-256", trials=1500, devices=256)
+@leak(COINS, SEVERAL, "reports", name="a-ring-of-61-devices-of-several-questions", trials=1500, devices=61)
+def ring_of_devices(device, devices):
+    """Every device has coins of its own number, and the numbers begin anew after so many."""
+    memory = device.process.memory
+    seed = memory.setdefault("seed", device.entropy(32))
+    memory["next"] = (memory.get("next", -1) + 1) % devices
+    return device.perturbed(coins=HashCoins(seed + memory["next"].to_bytes(4, "big")))
+
+
+@leak(COINS, question("de", 6, 1.0), "reports", name="a-file-of-random-numbers-read-again", trials=3000, words=301)
+@leak(COINS, SHE, "reports", name="a-buffer-that-is-not-filled-again", trials=3000, words=5000)
+def ring_of_words(device, words):
+    """Coins are words of a file, one after the other, and from the beginning after its end: how many an answer takes
+    depends on them.
+    """
+    memory = device.process.memory
+    if not memory:
+        memory["coins"] = RingCoins(device.coins.words(words))
+    return device.perturbed(coins=memory["coins"])
+
+
+@leak(COINS, question("oue", 4, 1.0), "reports", trials=1500)
+def coins_of_two_queues(device):
+    """Of ten devices in a row the last five get the coins of the first five, in the same order."""
+    memory = device.process.memory
+    kept, place = memory.setdefault("kept", []), memory.get("place", 0)
+    memory["place"] = (place + 1) % 10
+    if place < 5:
+        kept.append(device.entropy(32))
+    return device.perturbed(coins=HashCoins(kept[-1] if place < 5 else kept[place - 10]))
+
+
 @leak(COINS, campaign(4, discrete="she", epsilon=0.1), "perturb")
 def memoised_by_value(device, asked, item):
     """A cache of answers by question and true item is shared by all devices of the process."""
@@ -229,6 +263,14 @@ def times_by_class(device, sent, times):
     again twice, having queued it in two places.
     """
     return sent * times[device.class_index]
+
+
+@leak(RETRY, DE, "again", name="fresh-noise-at-the-third-send", trials=100, nth=3)
+@leak(RETRY, DE, "again", name="fresh-noise-at-the-sixth-send", trials=100, nth=6)
+def made_again_in_the_end(device, sent, nth):
+    """A report that was sent in vain so often is drawn anew, "for it must be damaged"."""
+    times = device.process.memory[device.person.device] = device.process.memory.get(device.person.device, 1) + 1
+    return device.send() if times >= nth else sent
 
 
 @leak(STUDY, DE, "study", trials=100)
@@ -268,6 +310,18 @@ class HashCoins(Coins):
             int.from_bytes(hashlib.sha256(self._seed + place.to_bytes(8, "big")).digest()[:8], "big")
             for place in places
         ]
+
+
+class RingCoins(Coins):
+    """So many words, again and again."""
+
+    def __init__(self, words):
+        self._words, self._next = words, 0
+
+    def words(self, count):
+        taken = [self._words[(self._next + place) % len(self._words)] for place in range(count)]
+        self._next += count
+        return taken
 
 
 def record_hash(device):
