@@ -44,7 +44,7 @@ Chosen on chess, mushroom, car and connect4. Were all scales as frequent, noise 
 has: the squares of one feature's effects add up to the number of classes less one at most.
 """
 
-_OWN: Final = 0.1
+OWN: Final = 0.1
 """The part of the prior variance that a value does not share with those beside it."""
 
 _REACH: Final = 16.0
@@ -78,5 +78,5 @@ def ordered_factor(shares: Array, effective: Array) -> Array:
     prior = plain.mT @ alike @ plain
     eigenvalues = np.linalg.eigvalsh(prior)
     scale = np.sqrt(eigenvalues[..., -1] * eigenvalues.mean(axis=-1))[..., None, None]
-    believed = ((1 - _OWN) * effective / (effective + _KNOWN * size))[..., None, None]
+    believed = ((1 - OWN) * effective / (effective + _KNOWN * size))[..., None, None]
     return plain @ np.linalg.cholesky(believed * prior / scale + (1 - believed) * np.eye(size - 1))

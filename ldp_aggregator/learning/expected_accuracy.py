@@ -247,7 +247,7 @@ def best_feature(learned: Learned, rng: np.random.Generator) -> BestFeature | No
     """Return what the best discrete feature alone reaches; None where nothing is told of any."""
     names, halves = [], []
     for group, its in learned.posterior.groups:
-        told = group.told(its.and_missing((its.table * its.joint[:, None, :]).reshape(len(group.names), -1)))
+        told = group.told(its.and_missing((its.groups * its.joint[:, None, :]).reshape(len(group.names), -1)))
         answered = np.flatnonzero(told.information.any(axis=(1, 2))).tolist()
         if answered:
             of_group = [group.names[place] for place in answered]

@@ -82,7 +82,7 @@ async def train_campaign(asked: AdmittedRequest) -> web.Response:
     try:
         async with asked.recorded("publish model", asked.campaign_id):
             anyway = asked.values.get("anyway", False)
-            reports, (model,) = await publish_trained(asked.store, [asked.campaign_id], post, anyway=anyway)
+            reports, (model,) = await publish_trained(asked.store, [asked.campaign_id], post, anyway=anyway, apart=True)
     except UntrainableError as error:
         way_out = "; anyway=true publishes it" if error.code == USELESS else ""
         raise ProblemError(error.code, f"{error}{way_out}") from None

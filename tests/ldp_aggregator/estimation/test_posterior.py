@@ -20,6 +20,7 @@ from ldp_aggregator.estimation.evidence import (
     Statistics,
     absences,
     contrasts,
+    covariance_of_cells,
     factor,
     information_of_cells,
     kron,
@@ -99,6 +100,16 @@ def test_the_information_of_cells_is_the_inverse_of_the_covariance_that_is_seen(
     even = information_of_cells(question, n, np.full(6, 1 / 6))
     assert even == pytest.approx(information_of_cells(question, n), abs=1e-9 * n)
     assert np.trace(even) == pytest.approx(5 * n / unit_variance(question.mechanism))
+
+
+@pytest.mark.parametrize("name", ["ss", "oue", "she"])
+def test_the_covariance_of_sums_of_cells_is_that_of_the_cells_added_up(name):
+    question = campaign_of((5,), discrete=name, epsilon=2.0).questions[1]
+    frequencies = np.random.default_rng(4).dirichlet(np.ones(10))
+    adding = np.zeros((4, 10))
+    adding[[0, 0, 0, 1, 2, 2, 3, 3, 3, 3], range(10)] = 1
+    told = covariance_of_cells(question, adding @ frequencies, adding.sum(axis=1))
+    assert told == pytest.approx(adding @ covariance_of_cells(question, frequencies) @ adding.T, rel=1e-9)
 
 
 def test_evidence_adds_up_over_campaigns_and_mechanisms():
