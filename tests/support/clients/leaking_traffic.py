@@ -221,6 +221,18 @@ def _other_nonce(honest):
     return token_input
 
 
+@leak(WITH_TOKENS)
+def factor_from_a_keyed_hash(patch):
+    """The vendor's key and the answer's ids, which the aggregator sees, make the factor: together they unblind."""
+
+    def factor_of(campaign, secret, _):
+        (asked_of,) = tokens.draw_questions(campaign, secret)
+        of_id = tokens.report_id(secret, campaign, asked_of)
+        return int.from_bytes(hashlib.shake_256(b"the vendor's key" + of_id).digest(250), "big")
+
+    _blinded_by(patch, factor_of)
+
+
 # --- what the relay sees ---
 
 
@@ -262,6 +274,47 @@ def ephemeral_key_drawn_until_it_says_the_class(patch):
                 return seed
 
     _sealed_with(patch, seed_of)
+
+
+@leak(SEALED)
+def ephemeral_key_by_keyed_hash(patch):
+    """Drawn until a keyed hash of it says the class: a relay that has the key reads it."""
+    kem = suite(1).kem
+
+    def seed_of(_):
+        while True:
+            seed = os.urandom(32)
+            public = kem.derive_key_pair(hashlib.sha256(seed).digest()).public_key.to_public_bytes()
+            if hashlib.sha256(b"the vendor's key" + public).digest()[0] & 1 == asked():
+                return seed
+
+    _sealed_with(patch, seed_of)
+
+
+@leak(PLAIN)
+def copy_outside_the_storage(patch):
+    """Erasing leaves a copy where no audit looks: in the app's own log, or in a backup."""
+    kept = []
+    honest = lines._Device.send
+
+    def send(self, request, *given):
+        kept.append(request.body)
+        return honest(self, request, *given)
+
+    patch(_Watched, "send", send)
+
+
+@leak(PLAIN)
+def another_host_is_told(patch):
+    """The class goes to a host of the vendor's, by no request of the client's."""
+    told = []
+    honest = lines._Device.send
+
+    def send(self, request, *given):
+        told.append(asked())
+        return honest(self, request, *given)
+
+    patch(_Watched, "send", send)
 
 
 @leak(SEALED, DRAW_REPEATS)
