@@ -57,6 +57,7 @@ def add_commands(groups: Groups) -> None:
         "ID",
         "ID --json",
         "ID --csv --post none",
+        "ID --liars 100",
         "EVALUATION-ID --plot evaluation.svg",
         "SERIES-ID --smooth --csv",
     )
@@ -66,6 +67,9 @@ def add_commands(groups: Groups) -> None:
         "--smooth", action="store_true", help="of a series: every window alone, filtered (the present) and smoothed"
     )
     estimates.add_argument("--post", choices=MODES, default=NORM_SUB, help="post-processing (default: %(default)s)")
+    estimates.add_argument(
+        "--liars", type=at_least(1), metavar="M", help="tell besides how far so many liars can have moved everything"
+    )
     form = estimates.add_mutually_exclusive_group()
     add_json(form)
     form.add_argument("--csv", action="store_true", help="print CSV")
@@ -103,7 +107,7 @@ def add_commands(groups: Groups) -> None:
     train.add_argument(
         "--anyway",
         action="store_true",
-        help="publish even a model that is not known to be above always saying the most frequent class",
+        help="publish even a model whose features are not known to tell anything of the class",
     )
     evaluate = add_command(
         groups,
@@ -158,6 +162,8 @@ def _estimates(options: argparse.Namespace) -> None:
         write_file(options.plot, str(drawing(evaluated.to_json())))
     if options.json:
         told = told_estimates(campaign, tally, arrivals, options.post)
+        if options.liars:
+            told["lies"] = estimate(campaign, tally).moved_by(options.liars)
         say_json(told | ({"evaluated": evaluated.to_json()} if evaluated else {}))
         return
     estimates = estimate(campaign, tally, post=options.post)
@@ -165,6 +171,8 @@ def _estimates(options: argparse.Namespace) -> None:
         say(estimates.to_frame().to_csv(index=False).rstrip("\n"))
     else:
         _tell_estimates(estimates, tally, arrivals)
+        if options.liars:
+            _tell_moved(estimates.moved_by(options.liars))
         if evaluated:
             say("")
             _tell_evaluated(evaluated)
@@ -295,8 +303,10 @@ def _tell_expected(expected: dict[str, Any]) -> None:
     say(f"by its own tables the model says: {says}")
     for name in (name for name, said in expected["says"].items() if said < _NEVER):
         say(f"warning: it never says {name}")
-    if not expected["above_majority"]:
-        say("with these reports the model is not known to be better than always saying the most frequent class")
+    if expected["tells_something"]:
+        say("its features tell something of the class; whether it is better than the most frequent one, evaluate tells")
+    else:
+        say("with these reports its features are not known to tell anything of the class, or not enough of it")
 
 
 def _tell_lies(lies: dict[str, Any]) -> None:
@@ -305,6 +315,14 @@ def _tell_lies(lies: dict[str, Any]) -> None:
     rows = [("shares of the classes", f"at most {shown_reach(lies['classes'])}")]
     rows += [(name, f"at least {shown_reach(moved)}") for name, moved in lies["features"].items()]
     say_table(("what they move", "by"), rows)
+
+
+def _tell_moved(moved: dict[str, Any]) -> None:
+    """Print the most that so many liars can have moved what was estimated."""
+    say(f"\nIf {moved['liars']:,} of the devices had lied, at most (see docs/privacy.md):")
+    classes = "shares of the classes", shown_reach(moved["classes"])
+    rows = [(name, shown_reach(reach)) for name, reach in moved["features"].items()]
+    say_table(("what they move", "by"), [classes, *rows])
 
 
 _CROWDS: Final = (1_000, 5_000, 20_000, 100_000)

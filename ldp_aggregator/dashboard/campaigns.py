@@ -197,7 +197,10 @@ def _shown(campaign: Campaign, counted: Tally, released: Tally, arrivals: Arriva
     reached = precisions(campaign, devices, numbers, estimates)
     if campaign.asks == SCORE:
         return Shown(devices, reached, promised, more)
-    belief = believed(estimates)
+    try:
+        belief = believed(estimates)
+    except ValueError:  # More than can be believed together; whoever trains is told.
+        return Shown(devices, reached, promised, more)
     prior, features = class_prior(estimates, belief, liars), of_features(estimates, belief, liars)
     return Shown(devices, reached, promised, more, prior, features, over_time(campaign, released))
 
@@ -242,7 +245,9 @@ async def post_train(visit: Visit, sources: Sources) -> web.Response:
     state = await sources.store.state(visit.campaign_id)
     try:
         async with recorded(sources.store, visit.actor, "publish model", state.id):
-            _, (model,) = await publish_trained(sources.store, [state.id], anyway=visit.form.get("anyway") == "yes")
+            _, (model,) = await publish_trained(
+                sources.store, [state.id], anyway=visit.form.get("anyway") == "yes", apart=True
+            )
     except UntrainableError as error:
         return await campaign_page(visit, sources, f"Nothing was published: {error}.", 409)
     sources.mutated("model-published")
@@ -274,7 +279,7 @@ async def post_round(visit: Visit, sources: Sources) -> web.Response:
     """Show the form that creates a campaign, with the draft of an evaluation round in it; nothing is published."""
     state = await sources.store.state(visit.campaign_id)
     try:
-        draft = await draft_evaluation(sources.store, [state.id])
+        draft = await draft_evaluation(sources.store, [state.id], apart=True)
     except UntrainableError as error:
         return await campaign_page(visit, sources, f"There is no draft of an evaluation yet: {error}.", 409)
     text = json.dumps(draft, indent=2, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Effects of the class on a feature, before its reports are seen: how large, how smooth, and from which centre.
+"""Effects of the class on a feature, before its reports are seen: how large, and how smooth.
 
 **Scale.** Effects z are N(0, tau): a grid of tau whose weights are learned from all features together.
 
@@ -20,25 +20,10 @@ without, and stronger in the directions that are smooth.
 
 Chosen on iris, wine and breast cancer (scikit-learn) and accelerometer, which no figure shows, and car, whose values
 are listed in their order; that an order waits for the marginal was chosen with seeds in view, too.
-
-**Centre.** The marginal m of a feature is hardly a rare class's own: it says how the frequent ones are. A rare class
-believed to be like m would look ordinary, its records would be ranked below those that are like no class, and few
-reports tell better. So the centre of P(value | class), which effects are told from, lies for a rare class between m and
-even values,
-
-    centre(v, c) = m_v + r_c (1 - a) (1 / K - m_v),
-
-where r_c says how rare the class is, and a how far classes are alike; the frequent classes give up what the rare ones
-take, so that the marginal stays m. a is the same for all features and learned from all of them: the posterior mean over
-five values that are equally likely before any report. With many reports the centre no longer matters.
-
-Chosen on made populations (classes of 1, 2, 5 and 10 %, features drawn independently or repeating each other), with car
-and connect4 in view; docs/accuracy.md has what it wins there, and what it costs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -59,7 +44,7 @@ Chosen on chess, mushroom, car and connect4. Were all scales as frequent, noise 
 has: the squares of one feature's effects add up to the number of classes less one at most.
 """
 
-_OWN: Final = 0.1
+OWN: Final = 0.1
 """The part of the prior variance that a value does not share with those beside it."""
 
 _REACH: Final = 16.0
@@ -67,18 +52,6 @@ _REACH: Final = 16.0
 
 _KNOWN: Final = 0.5
 """Reports without noise, for each value, with which half of the order is believed."""
-
-ALIKE: Final[Array] = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
-"""The likenesses that classes may have: 0 is none, 1 full."""
-
-_RARE: Final = 0.15
-_FREQUENT: Final = 0.3
-"""Parts of 1 / (effective number of classes), the share of even ones: a class below the first is rare in full, one
-above the second not at all.
-"""
-
-_LEAST: Final = 0.01
-"""The part of a value's marginal share that a centre leaves at least."""
 
 
 def scale_logarithms(information: Array, effects: Array) -> Array:
@@ -105,41 +78,5 @@ def ordered_factor(shares: Array, effective: Array) -> Array:
     prior = plain.mT @ alike @ plain
     eigenvalues = np.linalg.eigvalsh(prior)
     scale = np.sqrt(eigenvalues[..., -1] * eigenvalues.mean(axis=-1))[..., None, None]
-    believed = ((1 - _OWN) * effective / (effective + _KNOWN * size))[..., None, None]
+    believed = ((1 - OWN) * effective / (effective + _KNOWN * size))[..., None, None]
     return plain @ np.linalg.cholesky(believed * prior / scale + (1 - believed) * np.eye(size - 1))
-
-
-def rarity(classes: Array) -> Array:
-    """Return how rare each class is, from 0 to 1, for shares of shape (..., C). Even classes are not, however many."""
-    relative = classes / (classes**2).sum(axis=-1, keepdims=True)
-    return np.asarray(np.clip((_FREQUENT - relative) / (_FREQUENT - _RARE), 0.0, 1.0))
-
-
-def centre(marginal: Array, classes: Array, alike: float) -> Array:
-    """P(value | class), shape (..., K, C), before effects, from P(value), (..., K), and P(class), (..., C)."""
-    pull = (1 - alike) * rarity(classes)
-    frequent = 1 - rarity(classes)
-    given = (pull * classes).sum(axis=-1, keepdims=True) / (frequent * classes).sum(axis=-1, keepdims=True)
-    pull = pull - given * frequent
-    away = 1 / marginal.shape[-1] - marginal
-    moved = marginal[..., :, None] + pull[..., None, :] * away[..., :, None]
-    inside = np.maximum(moved, _LEAST * marginal[..., :, None])
-    return np.asarray(inside / inside.sum(axis=-2, keepdims=True))
-
-
-def likeness(information: Sequence[Array], effects: Sequence[Sequence[Array]]) -> float:
-    """Return how far classes are alike, from 0 to 1: the posterior mean of a.
-
-    ``information`` S is of features of each shape, shape (features, r); ``effects`` y, for every value of
-    :data:`ALIKE`, too. Given a and the scale tau of a feature y ~ N(0, S + tau S^2), coordinate by coordinate.
-    """
-    least = np.finfo(float).eps * max(one.max(initial=0.0) for one in information)
-    evidence = np.zeros(len(effects))
-    for place, of_features in enumerate(effects):
-        for told, its in zip(information, of_features, strict=True):
-            squares = np.divide(its**2, told, out=np.zeros_like(its), where=told > least).sum(axis=-1, keepdims=True)
-            logarithms = scale_logarithms(told, its) - squares / 2
-            most = logarithms.max(axis=-1, keepdims=True)  # Numpy alone: a server draws pages without scipy.
-            evidence[place] += float((most[..., 0] + np.log(np.exp(logarithms - most) @ USUAL)).sum())
-    weights = np.exp(evidence - evidence.max())
-    return float(weights @ ALIKE / weights.sum())

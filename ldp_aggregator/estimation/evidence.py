@@ -24,6 +24,7 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.cells import Array
 from ldp_aggregator.estimation.estimators import QuestionEstimate
@@ -43,13 +44,18 @@ class Statistics:
 
 @dataclass(frozen=True)
 class FeatureGroup:
-    """Features of one shape, with the answered questions about the pairs of each, which have so many ``cells``."""
+    """Features of one shape, with the answered questions about the pairs of each, which have so many ``cells``.
+
+    Of a feature of very many values those with the same number in ``together``, shape (values,), are taken together:
+    its ``cells`` are those of the numbers.
+    """
 
     names: Sequence[str]
     asked: Sequence[Sequence[QuestionEstimate]]
     cells: int
     missing: bool
     ordered: bool
+    together: NDArray[np.int64] | None = None
 
     def told(self, frequencies: Array | None = None) -> Statistics:
         """Evidence of the answers, with the noise at these ``frequencies``, shape (features, cells), or equal ones."""
@@ -61,11 +67,30 @@ class FeatureGroup:
                 alike.setdefault(one.question.mechanism, []).append((place, one))
         for answered in alike.values():
             places, reports = [place for place, _ in answered], np.array([one.n for _, one in answered])
-            known = None if frequencies is None else frequencies[places]
-            told = information_of_cells(answered[0][1].question, reports, known)
+            question, known, sizes = answered[0][1].question, None if frequencies is None else frequencies[places], None
+            if self.together is not None:
+                sizes = self.sums(np.ones(question.domain_size))
+                known = sizes[None] / question.domain_size if known is None else known
+            told = information_of_cells(question, reports, known, sizes)
             np.add.at(information, places, told)
-            np.add.at(linear, places, times(told, np.stack([one.cells.value for _, one in answered])))
+            np.add.at(linear, places, times(told, np.stack([self.sums(one.cells.value) for _, one in answered])))
         return Statistics(information, linear)
+
+    @property
+    def even(self) -> Array | None:
+        """P(value) where values are taken together and any is as frequent as any other, shape (K,); None elsewhere."""
+        return None if self.together is None else np.bincount(self.together) / len(self.together)
+
+    def sums(self, cells: Array) -> Array:
+        """Return the sums of a question's cells over the values that are taken together, shape (cells,)."""
+        if self.together is None:
+            return cells
+        together, of_value = self.together, cells.reshape(-1, cells.size // (len(self.together) + self.missing))
+        if self.missing:
+            together = np.append(together, together.max() + 1)
+        found = np.zeros((together.max() + 1, of_value.shape[1]))
+        np.add.at(found, together, of_value)
+        return found.ravel()
 
 
 def told_of_classes(telling: Sequence[QuestionEstimate], classes: int) -> Statistics:
@@ -81,18 +106,21 @@ def told_of_classes(telling: Sequence[QuestionEstimate], classes: int) -> Statis
     return Statistics(information, linear)
 
 
-def information_of_cells(question: Question, n: Array | int, frequencies: Array | None = None) -> Array:
+def information_of_cells(
+    question: Question, n: Array | int, frequencies: Array | None = None, sizes: Array | None = None
+) -> Array:
     """Information of n reports on the cells of their question, (..., d, d), the records' own spread included.
 
     The inverse of the covariance of the unbiased estimate at these frequencies, shape (..., d), among contrasts: that
     cells add up to 1 is known without it. At equal frequencies it is (n / v) (I - J / d), v as in
-    :func:`unit_variance`. ``n`` has the shape (...) of questions asked alike.
+    :func:`unit_variance`. ``n`` has the shape (...) of questions asked alike. Or on sums of so many cells each
+    (``sizes``, shape (d,)), at the sums' frequencies.
     """
     cells, reports = question.domain_size, np.asarray(n)[..., None, None]
     if frequencies is None:
         return reports / unit_variance(question.mechanism) * (np.eye(cells) - 1 / cells)
-    basis = contrasts(cells)
-    inverse = np.linalg.inv(basis.T @ covariance_of_cells(question, frequencies) @ basis)
+    basis = contrasts(frequencies.shape[-1])
+    inverse = np.linalg.inv(basis.T @ covariance_of_cells(question, frequencies, sizes) @ basis)
     return reports * (basis @ inverse @ basis.T)
 
 
@@ -103,15 +131,18 @@ def unit_variance(mechanism: AnyMechanism) -> float:
     return mechanism.contrast_variance(share, share) / 2 + share
 
 
-def covariance_of_cells(question: Question, frequencies: Array) -> Array:
-    """Return n times the covariance of the unbiased estimates of all cells, (..., d, d), at these frequencies."""
-    diagonal = np.arange(frequencies.shape[-1])
+def covariance_of_cells(question: Question, frequencies: Array, sizes: Array | None = None) -> Array:
+    """Return n times the covariance of the unbiased estimates of all cells, (..., d, d), at these frequencies; or of
+    sums of so many cells each (``sizes``, shape (d,)).
+    """
+    diagonal, n = np.arange(frequencies.shape[-1]), np.ones(frequencies.shape[-1]) if sizes is None else sizes
     p, q, one_true, none_true, noise = analysis_of(question.mechanism).support
-    support = q + (p - q) * frequencies
-    both = none_true + (one_true - none_true) * (frequencies[..., :, None] + frequencies[..., None, :])
-    both[..., diagonal, diagonal] = support
+    support = q * n + (p - q) * frequencies
+    crossed = n[:, None] * frequencies[..., None, :]
+    both = none_true * np.outer(n, n) + (one_true - none_true) * (crossed + crossed.mT)
+    both[..., diagonal, diagonal] += support - none_true * n - 2 * (one_true - none_true) * frequencies
     covariance: Array = (both - support[..., :, None] * support[..., None, :]) / (p - q) ** 2
-    covariance[..., diagonal, diagonal] += noise
+    covariance[..., diagonal, diagonal] += noise * n
     return covariance
 
 
@@ -202,15 +233,15 @@ def believed_classes(information: Array, linear: Array, reports: Array | int) ->
     return ClassShares((n * norm_sub(raw, axis=-1) + 1) / (n + classes), raw, covariance)
 
 
-def marginal(told: Statistics, present: Array, classes: Array) -> tuple[Array, Array]:
+def marginal(told: Statistics, present: Array, classes: Array, even: Array | None = None) -> tuple[Array, Array]:
     """Return P(value) of features of one shape, shape (..., K), no value impossible, estimated jointly with a small
     interaction that is thrown away; and how many reports without noise would tell as much, shape (...).
 
     ``present``, shape (..., 1), is the share of records that hold a value, ``classes``, shape (..., C), P(class) of
-    these.
+    these; ``even``, shape (K,), P(value) before the reports where that is not 1 / K.
     """
     size = told.linear.shape[-1] // classes.shape[-1]
-    even, values = np.full(size, 1 / size), contrasts(size)
+    values, even = contrasts(size), np.full(size, 1 / size) if even is None else even
     interaction = kron(np.sqrt(_INTERACTION) * factor(even), factor(classes))
     design = present[..., None] * np.concatenate([kron(values, classes[..., None]), interaction], axis=-1)
     variance = np.linalg.inv(design.mT @ told.information @ design + np.eye(design.shape[-1]))
@@ -220,7 +251,7 @@ def marginal(told: Statistics, present: Array, classes: Array) -> tuple[Array, A
     of_values = np.diagonal(variance, axis1=-2, axis2=-1)[..., : size - 1]  # The columns of ``values`` are orthonormal.
     effective = ((share * (1 - share)).sum(axis=-1) + 1 / size) / of_values.sum(axis=-1)
     reports = effective[..., None]
-    return (reports * share + PSEUDO_REPORTS / size) / (reports + PSEUDO_REPORTS), effective
+    return (reports * share + PSEUDO_REPORTS * even) / (reports + PSEUDO_REPORTS), effective
 
 
 def shared_scales(logarithms: Sequence[Array], usual: Array) -> list[Array]:

@@ -5,37 +5,45 @@ a factor of diag(m) - m m'. The joint table is q + F z with F = F(m) (x) F(pi): 
 being independent, z = 0 that they are, and |z|^2 is about twice their mutual information. In the eigenbasis U of F' L F
 with eigenvalues S, y = U' F' (h - L q) tells z coordinate by coordinate. Of a feature that may be missing all of this
 is among the records that hold a value, and their share a stands before q and F
-(:mod:`ldp_aggregator.estimation.evidence`). Where values have an order F(m) R stands for F(m), and R z for z;
-where a class is rare, a centre q' stands for q, in which it is not taken to be like the others
-(:mod:`ldp_aggregator.estimation.effects`).
+(:mod:`ldp_aggregator.estimation.evidence`). Where values have an order F(m) R stands for F(m), and R z for z
+(:mod:`ldp_aggregator.estimation.effects`). Before the reports every class is believed to be like the marginal, however
+rare it is.
 
 Features of one shape, with as many values and all or none of which may be missing or have an order, are computed at
 once: formulas are those of one feature, and arrays have an axis for the features before those of values and classes.
+
+**Many values.** All of this takes time to the cube of a feature's cells. Of a feature with more of them than
+:data:`MOST_CELLS` values are taken together first: an order in its order, and of others those that look frequent stay
+apart. A priori the sums of groups are as the cells of a feature with fewer values, and what a value v of the group G
+has of its own, apart from its part w = m_v / m_G of the sum, is independent of them: about N(0, tau m_v (1 - w)) in
+every direction U of F(pi), and a tenth of that where values have an order. It is told by E_v - w E_G with the noise of
+equal frequencies, direction by direction, and has a scale as if it were a feature. So time grows with the cells, and
+many reports tell every value, as they do where there are few.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.cells import Array
 from ldp_aggregator.estimation.effects import (
-    ALIKE,
+    OWN,
     SCALES,
     USUAL,
-    centre,
     gains,
-    likeness,
     ordered_factor,
-    rarity,
     scale_logarithms,
 )
 from ldp_aggregator.estimation.estimators import QuestionEstimate
 from ldp_aggregator.estimation.evidence import (
+    PSEUDO_REPORTS,
     ClassShares,
     FeatureGroup,
     Statistics,
@@ -48,6 +56,7 @@ from ldp_aggregator.estimation.evidence import (
     shared_scales,
     times,
     told_of_classes,
+    unit_variance,
 )
 from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_protocols.document.questions import PAIR
@@ -57,6 +66,15 @@ Stack = TypeVar("Stack", Statistics, "FeaturePosterior")
 
 MOST_NUMBERS: Final = 1 << 16
 """In an array of matrices that is computed at once: what is large gains nothing by it, and takes its memory."""
+
+MOST_CELLS: Final = 512
+"""Of a feature that is computed as a whole; values are taken together beyond."""
+
+_TOGETHER: Final = 256
+"""Cells that are left of a feature beyond that, where it has few classes: two groups of values at least."""
+
+MOST_PAIRS: Final = 1 << 24
+"""Of cells of one feature, of all features in all: a gibibyte, and two minutes."""
 
 _TRUST: Final = 0.5
 """The weight of the fitted frequencies in those that the noise depends on; the rest is taken to be even.
@@ -90,10 +108,19 @@ class FeatureEvidence:
         """P(class, present), shape (..., C)."""
         return self.present * self.classes
 
-    def cells(self, evenly: float = 0.0) -> Array:
-        """Return all cells, shape (..., cells), if values told nothing of the class, those of values so far even."""
-        independent = self.present * product(self.marginal, self.classes)
-        return self.and_missing((1 - evenly) * independent + evenly * (self.present / independent.shape[-1]))
+    def cells(self) -> Array:
+        """Return all cells, shape (..., cells), if values told nothing of the class."""
+        return self.and_missing(self.present * product(self.marginal, self.classes))
+
+    def nearly_even_cells(self, even: Array | None) -> Array:
+        """The same, halfway (:data:`_TRUST`) to equal ones; ``even`` as in :func:`marginal`."""
+        independent = product(self.marginal, self.classes)
+        shares = (
+            1 / independent.shape[-1]
+            if even is None
+            else np.repeat(even, self.classes.shape[-1]) / self.classes.shape[-1]
+        )
+        return self.and_missing(_TRUST * self.present * independent + (1 - _TRUST) * (self.present * shares))
 
     def and_missing(self, cells: Array) -> Array:
         """Return the cells of values, and behind them those of who holds none."""
@@ -104,15 +131,19 @@ class FeatureEvidence:
 class FeaturePosterior(FeatureEvidence):
     """Beliefs on features of one shape; on one feature (:func:`rows`) without the axis that is (...) here.
 
-    ``centre`` is P(value | class, present) before any effect of the class, shape (..., K, C); ``basis`` a F U, shape
-    (..., K C, r); ``information`` S and ``effects`` y, shape (..., r); ``scales`` P(tau | reports), shape (..., 11).
+    ``basis`` is a F U, shape (..., K C, r); ``rotation`` U, shape (..., r, r); ``information`` S and ``effects`` y,
+    shape (..., r); ``scales`` P(tau | reports), shape (..., 11). Where values are taken together K is the number of
+    groups, ``together`` the group of each value, shape (..., values), and ``parts`` P(value | group, class), shape
+    (..., values, C); None elsewhere.
     """
 
-    centre: Array
     basis: Array
+    rotation: Array
     information: Array
     effects: Array
     scales: Array
+    together: NDArray[np.int64] | None = None
+    parts: Array | None = None
 
     @cached_property
     def mean(self) -> Array:
@@ -121,23 +152,36 @@ class FeaturePosterior(FeatureEvidence):
 
     @cached_property
     def table(self) -> Array:
-        """P(value | class, present), shape (..., K, C): columns add up to 1, nothing is impossible."""
-        return self.tables_of(self.mean[..., None, :])[..., 0, :, :]
+        """P(value | class, present), shape (..., values, C): columns add up to 1, nothing is impossible."""
+        return self._values_of(self.groups[..., None, :, :])[..., 0, :, :]
 
-    def tables_of(self, effects: Array) -> Array:
-        """Return P(value | class, present), shape (..., populations, K, C), for effects z, shape (..., populations, r):
+    @cached_property
+    def groups(self) -> Array:
+        """P(group of values | class, present), shape (..., K, C): :attr:`table` where no values are together."""
+        return self._groups_of(self.mean[..., None, :])[..., 0, :, :]
+
+    def _values_of(self, groups: Array) -> Array:
+        if self.together is None or self.parts is None:
+            return groups
+        of_value = np.take_along_axis(groups, self.together[..., None, :, None], axis=-2)
+        return np.asarray(of_value * self.parts[..., None, :, :])
+
+    def _groups_of(self, effects: Array) -> Array:
+        """Return P(group | class, present), shape (..., populations, K, C), for effects z, shape (..., populations, r):
         the nearest probabilities, class by class, and K C pseudo-reports that do not know the class.
         """
-        centre, classes = self.centre[..., None, :, :], self.joint[..., None, None, :]
+        marginal, classes = self.marginal[..., None, :, None], self.joint[..., None, None, :]
         weight = _REPORTS * self.information.mean(axis=-1)[..., None, None, None]
-        cells = centre.shape[-2] * centre.shape[-1]
-        deviation = (effects @ self.basis.mT).reshape(*effects.shape[:-1], *centre.shape[-2:])
-        table = (weight * norm_sub(centre + deviation / classes, axis=-2) + cells * centre) / (weight + cells)
+        cells = self.basis.shape[-2]
+        deviation = (effects @ self.basis.mT).reshape(*effects.shape[:-1], -1, classes.shape[-1])
+        table = (weight * norm_sub(marginal + deviation / classes, axis=-2) + cells * marginal) / (weight + cells)
         return np.asarray(table / table.sum(axis=-2, keepdims=True))
 
     def cells_of(self, effects: Array) -> Array:
-        """P(cell | class), (..., populations, cells, C): :meth:`tables_of`, with missing values where they may be."""
-        tables = self.tables_of(effects)
+        """P(cell | class), shape (..., populations, cells, C), for effects z, shape (..., populations, r), with missing
+        values where they may be; what values that are together have of their own is taken as believed.
+        """
+        tables = self._values_of(self._groups_of(effects))
         if self.absence is None:
             return tables
         missing = (self.absence / (self.joint + self.absence))[..., None, None, :]
@@ -147,13 +191,12 @@ class FeaturePosterior(FeatureEvidence):
     def draw(self, populations: int, rng: np.random.Generator) -> Array:
         """Return effects z of one feature, drawn from the posterior, shape (populations, r).
 
-        Noise is drawn in the cells and turned into the directions of the basis, which are anybody's choice where they
-        are told equally well: so a seed draws the same tables on every machine.
+        Noise is drawn before it is turned into the directions of the basis, which are anybody's choice where they are
+        told equally well: so a seed draws the same tables on every machine.
         """
         scales = rng.choice(SCALES, p=self.scales, size=(populations, 1))
         its_gains = scales / (1 + scales * self.information)
-        left, _, right = np.linalg.svd(self.basis, full_matrices=False)
-        noise = rng.standard_normal((populations, len(self.basis))) @ (left @ right)
+        noise = rng.standard_normal((populations, self.information.size)) @ self.rotation
         return np.asarray(its_gains * self.effects + np.sqrt(its_gains) * noise)
 
 
@@ -193,33 +236,86 @@ def posterior_of(
 ) -> Posterior:
     """Beliefs on discrete features given the answers of all campaigns, of which those to ``telling`` tell the classes.
     First with the noise of equal frequencies, then with that of the frequencies found, halfway (:data:`_TRUST`).
+    Raises ValueError for too many features beside too many classes (:data:`MOST_PAIRS`).
     """
     of_classes = told_of_classes(telling, classes)
     shares = believed_classes(
         of_classes.information.sum(axis=0), of_classes.linear.sum(axis=0), sum(one.n for one in questions)
     )
-    groups = _groups(features, classes, questions)
+    groups = _groups(features, shares.value, questions)
+    if sum(len(one.names) * one.cells**2 for one in groups) + len(telling) * classes**2 > MOST_PAIRS:
+        raise ValueError(
+            f"{len(features)} features beside {classes} classes are more than can be believed together: leave out "
+            "features that tell nothing, or merge classes"
+        )
     first = _evidence(groups, shares.value, [None for _ in groups])
-    evidence = _evidence(groups, shares.value, [one.cells(1 - _TRUST) for one in first])
+    evidence = _evidence(
+        groups, shares.value, [one.nearly_even_cells(group.even) for group, one in zip(groups, first, strict=True)]
+    )
     return Posterior(shares, list(zip(groups, _fit(groups, evidence), strict=True)))
 
 
-def _groups(features: Sequence[Feature], classes: int, questions: Sequence[QuestionEstimate]) -> list[FeatureGroup]:
+def _groups(features: Sequence[Feature], shares: Array, questions: Sequence[QuestionEstimate]) -> list[FeatureGroup]:
     """Return the features of each shape together, not more of them than :data:`MOST_NUMBERS` allows."""
     asked: dict[str | None, list[QuestionEstimate]] = {}
     for one in questions:
         if one.n > 0 and one.question.kind == PAIR:
             asked.setdefault(one.question.feature, []).append(one)
     shapes: dict[tuple[int, bool, bool], list[str]] = {}
+    most = math.isqrt(MOST_PAIRS // max(1, len(features)))
     for feature in features:
         shapes.setdefault((feature.size, feature.missing, feature.ordered), []).append(feature.name)
     groups = []
     for (size, missing, ordered), names in shapes.items():
-        cells = (size + missing) * classes
+        cells = (size + missing) * shares.size
+        if cells > min(MOST_CELLS, most):
+            groups += [
+                _taken_together(name, size, shares, most, asked.get(name, []), missing, ordered) for name in names
+            ]
+            continue
         count = max(1, MOST_NUMBERS // cells**2)
         some = (names[start : start + count] for start in range(0, len(names), count))
         groups += [FeatureGroup(its, [asked.get(name, []) for name in its], cells, missing, ordered) for its in some]
     return groups
+
+
+def _taken_together(
+    name: str, size: int, classes: Array, most: int, asked: Sequence[QuestionEstimate], missing: bool, ordered: bool
+) -> FeatureGroup:
+    """Return a feature whose values are together: in their order; or those that look frequent are half of the groups,
+    alone, and the others, frequent ones first, are as many in each group of the other half; ``classes``: P(class).
+    """
+    count = max(2, min(_TOGETHER, most) // classes.size - missing)
+    if ordered:
+        together = np.arange(size) * count // size
+    else:
+        shares = _frequencies(asked, size, classes)
+        together, alone = np.empty(size, dtype=np.int64), count // 2
+        places = np.arange(size - alone) * (count - alone) // (size - alone)
+        together[np.argsort(-shares, kind="stable")] = np.concatenate([np.arange(alone), alone + places])
+    return FeatureGroup([name], [asked], (count + missing) * classes.size, missing, ordered, together)
+
+
+def _frequencies(asked: Sequence[QuestionEstimate], size: int, classes: Array) -> Array:
+    """Return P(value) by weighted least squares if values told nothing of the class, shape (values,): its errors tell
+    nothing of the class either, so that values may be chosen by it.
+    """
+    _, cells = _evenly_told(asked, size, classes.size)
+    likely = norm_sub(cells @ classes / (classes @ classes))[:, None] * classes
+    reports = np.array([one.n for one in asked], dtype=float)
+    noise = np.array([[one.question.mechanism.noise_variance(f) for f in (0.0, 1.0)] for one in asked])
+    none, all_ = reports @ noise.reshape(-1, 2) / max(1.0, reports.sum())
+    noise = none + (1 + all_ - none) * likely
+    return np.asarray((cells / noise) @ classes / ((1 / noise) @ classes**2))
+
+
+def _evenly_told(asked: Sequence[QuestionEstimate], size: int, classes: int) -> tuple[float, Array]:
+    """Return the information on a cell of one feature at equal frequencies, and its estimated P(value, class)."""
+    precisions = np.array([one.n / unit_variance(one.question.mechanism) for one in asked])
+    cells = np.zeros((size, classes))
+    for one, precision in zip(asked, precisions, strict=True):
+        cells += precision / precisions.sum() * one.cells.value[: size * classes].reshape(size, classes)
+    return float(precisions.sum()), cells
 
 
 def _evidence(groups: Sequence[FeatureGroup], shares: Array, noisy_at: Sequence[Array | None]) -> list[FeatureEvidence]:
@@ -235,40 +331,80 @@ def _evidence(groups: Sequence[FeatureGroup], shares: Array, noisy_at: Sequence[
             linear = its.linear[:, :here] - times(its.information[:, :here, here:], absence)
             its, present = Statistics(its.information[:, :here, :here], linear), 1 - absence.sum(axis=1, keepdims=True)
             classes = (shares - absence) / present
-        found.append(FeatureEvidence(its, present, classes, absence, *marginal(its, present, classes)))
+        found.append(FeatureEvidence(its, present, classes, absence, *marginal(its, present, classes, group.even)))
     return found
 
 
 def _fit(groups: Sequence[FeatureGroup], evidence: Sequence[FeatureEvidence]) -> list[FeaturePosterior]:
-    """Believe in effects, whose scales and centre all features share."""
-    rotated = []
+    """Believe in effects, whose scales all features share."""
+    found = []
     for group, one in zip(groups, evidence, strict=True):
         of_values = ordered_factor(one.marginal, one.effective) if group.ordered else factor(one.marginal)
         design = one.present[..., None] * kron(of_values, factor(one.classes))
         information, rotation = np.linalg.eigh(design.mT @ one.told.information @ design)
-        rotated.append((design @ rotation, np.maximum(information, 0.0)))
+        basis = design @ rotation
+        left = one.told.linear - times(one.told.information, one.present * product(one.marginal, one.classes))
+        found.append((basis, rotation, np.maximum(information, 0.0), times(basis.mT, left)))
+    own = [None if group.together is None else _own(group, one) for group, one in zip(groups, evidence, strict=True)]
+    told = [(information, effects) for *_, information, effects in found]
+    told += [(one.information[None], one.effects[None]) for one in own if one is not None]
+    scales = shared_scales([scale_logarithms(*one) for one in told], USUAL)
+    posteriors = [
+        FeaturePosterior(**vars(one), basis=basis, rotation=rotation, information=information, effects=y, scales=its)
+        for one, (basis, rotation, information, y), its in zip(evidence, found, scales[: len(found)], strict=True)
+    ]
+    of_own = iter(scales[len(found) :])
+    return [
+        one if its is None else replace(one, together=its.together[None], parts=its.parts(one, next(of_own)[0])[None])
+        for one, its in zip(posteriors, own, strict=True)
+    ]
 
-    def effects_from(alike: float) -> list[Array]:
-        found = []
-        for one, (basis, _) in zip(evidence, rotated, strict=True):
-            expected = centre(one.marginal, one.classes, alike) * one.classes[:, None, :]
-            left = one.told.linear - times(one.told.information, one.present * expected.reshape(len(expected), -1))
-            found.append(times(basis.mT, left))
+
+@dataclass(frozen=True)
+class _Own:
+    """Evidence on what values that are ``together``, shape (values,), have of their own: deviations ``scale`` z
+    ``basis``' of P(value, class) from their part ``shares`` w of the sum, of which y and S tell z.
+    """
+
+    together: NDArray[np.int64]
+    shares: Array
+    scale: Array
+    basis: Array
+    information: Array
+    effects: Array
+
+    def parts(self, believed: FeaturePosterior, scales: Array) -> Array:
+        """P(value | group, class), shape (values, C)."""
+        mean = (scales @ gains(self.information) * self.effects).reshape(self.together.size, -1)
+        found = np.repeat(self.shares[:, None], self.basis.shape[0], axis=1)
+        likely = found + self.scale[:, None] * (mean @ self.basis.T) / (
+            believed.joint[0] * believed.groups[0, self.together]
+        )
+        pseudo, weight = found.size, _REPORTS * self.information.mean()
+        for group in np.flatnonzero(np.bincount(self.together) > 1):
+            here = self.together == group
+            found[here] = (weight * norm_sub(likely[here]) + pseudo * found[here]) / (weight + pseudo)
         return found
 
-    alike, told = 1.0, [information for _, information in rotated]
-    if any(rarity(one.classes).any() for one in evidence):
-        alike = likeness(told, [effects_from(float(a)) for a in ALIKE])
-    effects = effects_from(alike)
-    scales = shared_scales([scale_logarithms(*its) for its in zip(told, effects, strict=True)], USUAL)
-    return [
-        FeaturePosterior(
-            **vars(one),
-            centre=centre(one.marginal, one.classes, alike),
-            basis=basis,
-            information=information,
-            effects=its,
-            scales=its_scales,
-        )
-        for one, (basis, information), its, its_scales in zip(evidence, rotated, effects, scales, strict=True)
-    ]
+
+def _own(group: FeatureGroup, told: FeatureEvidence) -> _Own:
+    """Evidence on each value of a feature whose values are together, by the noise of equal frequencies."""
+    together = np.asarray(group.together)
+    size, classes, present = together.size, told.classes.shape[-1], told.present[0]
+    precision, cells = _evenly_told(group.asked[0], size, classes)
+    of_class = told.classes[0]
+    shares = norm_sub(cells.sum(axis=1) / present)
+    effective = precision / classes * ((shares * (1 - shares)).sum() + 1 / size) / size
+    shares = (effective * shares + PSEUDO_REPORTS / size) / (effective + PSEUDO_REPORTS)
+    part = shares / np.bincount(together, shares)[together]
+    sums = np.zeros((together.max() + 1, classes))
+    np.add.at(sums, together, cells)
+    # The noise of E_v - w E_G is that of E_v so many times; a value that is alone has nothing of its own.
+    times_noise = np.maximum(1 - 2 * part + np.bincount(together)[together] * part**2, np.finfo(float).eps)
+    own = OWN if group.ordered else 1.0
+    scale, of_classes = present * np.sqrt(own * shares * (1 - part)), factor(of_class)
+    variances, directions = np.linalg.eigh(of_classes.T @ of_classes)
+    basis, known = of_classes @ directions, precision / times_noise
+    information = (known * scale**2)[:, None] * variances
+    effects = (known * scale)[:, None] * ((cells - part[:, None] * sums[together]) @ basis)
+    return _Own(together, part, scale, basis, information.ravel(), effects.ravel())

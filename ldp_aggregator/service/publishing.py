@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ldp_aggregator.counting.tally import Arrivals, Tally
 from ldp_aggregator.estimation.estimates import estimate
@@ -21,14 +30,22 @@ from ldp_protocols.document.model import Model
 
 if TYPE_CHECKING:
     from ldp_aggregator.learning.evaluation_round import Evaluated
-    from ldp_aggregator.learning.naive_bayes import NaiveBayes
 
 USELESS: Final = "useless-model"
+
+TRAINING_BYTES: Final = 2 << 30
+"""The most memory that a training beside a server takes; one of the largest that are not refused takes half."""
+
+_HELD: Final = Path("/proc/self/statm")
+"""Pages that a process holds, where there is such a file: elsewhere nothing is limited."""
+
+_Counted = tuple[bytes, str, NDArray[np.int64], list[NDArray[np.int64]]]
+"""A campaign's document and identifier, and the two attributes of its tally."""
 
 
 class UntrainableError(LdpError):
     """Nothing is published: the reports that were counted so far do not give a model (``nothing-to-train``), or give
-    one that is not known to be better than always saying the most frequent class (:data:`USELESS`).
+    one whose features are not known to tell anything of the class (:data:`USELESS`).
     """
 
     def __init__(self, problem: str, code: str = "nothing-to-train") -> None:
@@ -58,12 +75,13 @@ def _useless(reports: int, expected: Mapping[str, Any]) -> UntrainableError:
         why = f"features that tell nothing would look like these in {expected['p_value']:.0%} of campaigns"
     else:
         why = (
-            "the features tell something, but whether it is enough to say another class is not known: if they know "
-            f"different things the model gains {expected['gain']:.3f} ± {2 * expected['gain_error']:.3f}"
+            "they tell something, but whether it is enough to say another class than the most frequent one is not "
+            f"known: if they know different things the model gains {expected['gain']:.3f} ± "
+            f"{2 * expected['gain_error']:.3f}"
         )
     return UntrainableError(
-        f"{reports:,} reports do not show that the model is better than always saying the most frequent class, "
-        f"which is right for {expected['majority']:.3f} of the people; {why}",
+        f"{reports:,} reports do not show that the features tell anything of the class, or not enough of it; the most "
+        f"frequent class is right for {expected['majority']:.3f} of the people; {why}",
         USELESS,
     )
 
@@ -90,12 +108,19 @@ def told_estimates(campaign: Campaign, tally: Tally, arrivals: Arrivals, post: s
 
 
 async def publish_trained(
-    store: Store, campaign_ids: Sequence[str], post: str = POSTERIOR, *, window: str = ALL_WINDOWS, anyway: bool = False
+    store: Store,
+    campaign_ids: Sequence[str],
+    post: str = POSTERIOR,
+    *,
+    window: str = ALL_WINDOWS,
+    anyway: bool = False,
+    apart: bool = False,
 ) -> tuple[int, tuple[PublishedModel, ...]]:
     """Train on the tallies of campaigns about the same features, of a series on all windows or as of ``now``, and
     publish the model for the devices of each.
 
-    A model that is not known to be better than the most frequent class is published only ``anyway``.
+    A model whose features are not known to tell anything of the class is published only ``anyway``; ``apart`` is as in
+    :func:`trained`.
     Raises UntrainableError, and LdpError where a library is missing. Returns the number of reports and each campaign's
     published version.
     """
@@ -104,9 +129,9 @@ async def publish_trained(
     for campaign, _ in pairs:
         if window != ALL_WINDOWS and campaign.windows is None:
             raise UntrainableError(f"campaign {campaign.id} has no windows; leave out what is to be of {window}")
-    document = (await trained(pairs, arrivals, post, window)).to_json()
+    document = await trained(pairs, arrivals, post, window, apart=apart)
     expected = json.loads(document)["training"]["expected"]
-    if not (expected["above_majority"] or anyway):
+    if not (expected["tells_something"] or anyway):
         raise _useless(reports, expected)
     return reports, tuple([await store.publish_model(campaign.id, document) for campaign, _ in pairs])
 
@@ -148,17 +173,49 @@ async def trained(
     arrivals: Sequence[Arrivals],
     post: str = POSTERIOR,
     window: str = ALL_WINDOWS,
-) -> NaiveBayes:
-    """Train on tallies, in a thread. Raises UntrainableError, and LdpError where a library is missing."""
+    *,
+    apart: bool = False,
+) -> str:
+    """Train on tallies in a thread, or ``apart`` in a process of its own with :data:`TRAINING_BYTES` of memory.
 
-    def work() -> NaiveBayes:
-        with needing_trainers():
-            # scikit-learn takes a second to import; serving does not need it, and need not have it.
-            from ldp_aggregator.learning.training import train
+    Returns the model document. Raises UntrainableError, and LdpError where a library is missing.
+    """
+    counted = [(one.document, one.id, tally.n, tally.counts) for one, tally in pairs]
 
-            return train(pairs, post=post, arrivals=arrivals, window=window)
+    def in_a_process() -> str:
+        try:
+            with ProcessPoolExecutor(1, get_context("spawn")) as process:
+                return process.submit(_train, counted, arrivals, post, window, TRAINING_BYTES).result()
+        except (MemoryError, BrokenProcessPool):
+            raise UntrainableError(
+                f"training was ended, most likely because it took more than {TRAINING_BYTES >> 20:,} MiB; merge values "
+                "or leave out features, or run 'ldp-aggregator train' where there is more memory"
+            ) from None
 
-    return await asyncio.to_thread(work)
+    return await asyncio.to_thread(in_a_process if apart else partial(_train, counted, arrivals, post, window))
+
+
+def _limit_memory(most: int) -> None:
+    """Let this process take so many bytes more than it has."""
+    if _HELD.exists():
+        held = int(_HELD.read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (held + most, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+def _train(
+    counted: Sequence[_Counted], arrivals: Sequence[Arrivals], post: str, window: str, most: int | None = None
+) -> str:
+    with needing_trainers():
+        # scikit-learn takes a second to import; serving does not need it, and need not have it.
+        from ldp_aggregator.learning.training import train
+
+        if most is not None:
+            _limit_memory(most)
+        pairs = []
+        for document, campaign_id, n, counts in counted:
+            campaign = Campaign.parse(document, campaign_id)
+            pairs.append((campaign, Tally(campaign, n, counts)))
+        return train(pairs, post=post, arrivals=arrivals, window=window).to_json()
 
 
 async def publish_evaluated(
@@ -203,14 +260,22 @@ def trained_on(campaign: Campaign) -> list[str]:
 
 
 async def draft_evaluation(
-    store: Store, campaign_ids: Sequence[str], *, model: Model | None = None, bins: int = MOST_BINS
+    store: Store,
+    campaign_ids: Sequence[str],
+    *,
+    model: Model | None = None,
+    bins: int = MOST_BINS,
+    apart: bool = False,
 ) -> dict[str, Any]:
-    """Draft of a round that evaluates ``model``, or the one trained on campaigns about the same features so far."""
+    """Draft of a round that evaluates ``model``, or the one trained on campaigns about the same features so far;
+    ``apart`` as in :func:`trained`.
+    """
     if model is not None:
         campaigns = [Campaign.parse(await store.document(one), one) for one in dict.fromkeys(campaign_ids)]
     else:
         pairs, arrivals = await counts_to_train(store, campaign_ids)
-        campaigns, model = [campaign for campaign, _ in pairs], (await trained(pairs, arrivals)).model_
+        campaigns = [campaign for campaign, _ in pairs]
+        model = Model.from_json(await trained(pairs, arrivals, apart=apart))
     return await asyncio.to_thread(_draft, campaigns, model, bins)
 
 

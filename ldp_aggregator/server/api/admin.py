@@ -75,14 +75,14 @@ async def get_estimates(asked: AdmittedRequest) -> web.Response:
 async def train_campaign(asked: AdmittedRequest) -> web.Response:
     """Train on what was counted so far and publish the model under the next version.
 
-    One that is not known to be above always saying the most frequent class only with ``anyway``.
+    One whose features are not known to tell anything of the class only with ``anyway``.
     """
     post = asked.values.get("post", POSTERIOR)
     await asked.store.state(asked.campaign_id)
     try:
         async with asked.recorded("publish model", asked.campaign_id):
             anyway = asked.values.get("anyway", False)
-            reports, (model,) = await publish_trained(asked.store, [asked.campaign_id], post, anyway=anyway)
+            reports, (model,) = await publish_trained(asked.store, [asked.campaign_id], post, anyway=anyway, apart=True)
     except UntrainableError as error:
         way_out = "; anyway=true publishes it" if error.code == USELESS else ""
         raise ProblemError(error.code, f"{error}{way_out}") from None

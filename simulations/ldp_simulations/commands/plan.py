@@ -20,6 +20,7 @@ from ldp_protocols import Campaign, Question
 from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json, warn
 from ldp_protocols.document.questions import LABEL, PAIR, RIGHT, SCORE, SIGN
 from ldp_simulations.studies.planning import (
+    RANKED,
     Array,
     Solution,
     Wish,
@@ -135,6 +136,7 @@ def _run(options: argparse.Namespace) -> None:
             "loss": options.loss,
             "repeats": REPEATS,
             "devices_for_loss": curve.devices_for(options.loss),
+            "devices_for_ranking": curve.devices_for_ranking,
             **asdict(curve),
         }
     if options.json:
@@ -306,10 +308,19 @@ def _print_evaluation(foreseen: Mapping[str, Any]) -> None:
 
 def _print_pilot(pilot: Mapping[str, Any]) -> None:
     say()
-    say(f"accuracy on people held out of {pilot['table']} ({pilot['repeats']} simulations at each point)")
-    say(f"  without privacy {pilot['non_private']:.4f}, majority class {pilot['majority']:.4f}")
-    for devices, reached, error in zip(pilot["devices"], pilot["accuracy"], pilot["standard_error"], strict=True):
-        say(f"  {devices:14,} devices  {reached:.4f} +- {error:.4f}")
-    needed = pilot["devices_for_loss"]
-    told = "more devices than there are" if needed is None else f"about {float(f'{needed:.2g}'):,.0f} devices"
-    say(f"  to lose at most {pilot['loss']:g} against no privacy: {told}")
+    rarest = pilot["rarest"]
+    say(f"accuracy on people held out of {pilot['table']} ({pilot['repeats']} simulations at each point), and the area")
+    say(f"under the ROC curve of {rarest}, its rarest class: how often one of it is ranked above one of another")
+    say(
+        f"  without privacy {pilot['non_private']:.4f}, area {pilot['area_non_private']:.3f}; "
+        f"majority class {pilot['majority']:.4f}"
+    )
+    points = zip(pilot["devices"], pilot["accuracy"], pilot["standard_error"], pilot["area"], strict=True)
+    for devices, reached, error, area in points:
+        say(f"  {devices:14,} devices  {reached:.4f} +- {error:.4f}  area {area:.3f}")
+    say(f"  to lose at most {pilot['loss']:g} against no privacy: {_about(pilot['devices_for_loss'])}")
+    say(f"  to rank {rarest} by an area of {RANKED:g}: {_about(pilot['devices_for_ranking'])}")
+
+
+def _about(devices: int | None) -> str:
+    return "more devices than tried" if devices is None else f"about {float(f'{devices:.2g}'):,.0f} devices"

@@ -39,7 +39,7 @@ from ldp_protocols.exact import exact_epsilon
 from ldp_protocols.mechanisms import DISCRETE, MOMENTS
 from ldp_simulations.columns import UNIT, Columns
 from ldp_simulations.fidelities import simulate_counts
-from ldp_simulations.studies.trials import accuracy, learned, majority, non_private
+from ldp_simulations.studies.trials import accuracy, area_of, learned, majority, non_private
 from ldp_simulations.tables import Table, with_epsilon
 
 Array = NDArray[np.float64]
@@ -47,6 +47,12 @@ Array = NDArray[np.float64]
 FEWEST_DEVICES: Final = 500
 MOST_DEVICES: Final = 1 << 34
 """Beyond that the loss is not for want of devices."""
+
+RANKED: Final = 0.8
+"""Area under the ROC curve from which on a class is well ranked."""
+
+_RANKABLE: Final = 0.02
+"""Above :data:`RANKED` without privacy, where it makes sense to wait for it."""
 
 _DRAWS: Final = 256
 """For an expectation, a pilot's row that lacks a value stands there so often, each time with another random value."""
@@ -97,17 +103,28 @@ def devices_for_error(campaign: Campaign, relative_error: float) -> int:
 
 @dataclass(frozen=True)
 class Curve:
-    """Mean accuracy on held-out people of the pilot, for more and more devices that are drawn from its other people."""
+    """Mean accuracy on held-out people of the pilot, for more and more devices that are drawn from its other people;
+    and how well its ``rarest`` class is ranked, the area under its ROC curve.
+    """
 
     non_private: float
     majority: float
     devices: tuple[int, ...]
     accuracy: tuple[float, ...]
     standard_error: tuple[float, ...]
+    rarest: str
+    area_non_private: float
+    area: tuple[float, ...]
 
     def devices_for(self, loss: float) -> int | None:
         """The fewest devices with an accuracy at most ``loss`` below that without privacy, interpolated; or None."""
         found = place_of(self.non_private - loss, self.devices, self.accuracy)
+        return None if found is None else math.ceil(found)
+
+    @property
+    def devices_for_ranking(self) -> int | None:
+        """The fewest devices that rank the rarest class by :data:`RANKED`, interpolated; None where none were seen."""
+        found = place_of(RANKED, self.devices, self.area)
         return None if found is None else math.ceil(found)
 
 
@@ -126,19 +143,30 @@ def place_of(target: float, places: Sequence[float], reached: Sequence[float]) -
 def accuracy_curve(
     campaign: Campaign, pilot: Table, loss: float, *, target: float | None = None, repeats: int
 ) -> Curve:
-    """Double the devices until the loss (or accuracy ``target``) is well reached, or to :data:`MOST_DEVICES`."""
+    """Double the devices until the loss is well reached, and the rarest class well ranked where it can be, or to
+    :data:`MOST_DEVICES`; until the accuracy ``target``, and no more, where that is given.
+    """
     splits = [_Split(campaign, pilot, seed) for seed in range(repeats)]
     reference = float(np.mean([split.non_private for split in splits]))
     wanted = reference - loss if target is None else target
-    devices, tried, means, errors = FEWEST_DEVICES, list[int](), list[float](), list[float]()
-    while devices <= MOST_DEVICES and not (len(means) > 1 and min(means[-2:]) >= wanted):
-        reached = [split.accuracy(devices) for split in splits]
+    most = _mean_area([split.area for split in splits])
+    ranked = RANKED if target is None and most > RANKED + _RANKABLE else 0.0
+    devices, tried, means, errors, areas = FEWEST_DEVICES, list[int](), list[float](), list[float](), list[float]()
+    while devices <= MOST_DEVICES and not (len(means) > 1 and min(means[-2:]) >= wanted and min(areas[-2:]) >= ranked):
+        reached, ranking = zip(*(split.reached(devices) for split in splits), strict=True)
         tried.append(devices)
         means.append(float(np.mean(reached)))
         errors.append(float(np.std(reached, ddof=1) / math.sqrt(repeats)))
+        areas.append(_mean_area(ranking))
         devices *= 2
     frequent = float(np.mean([split.majority for split in splits]))
-    return Curve(reference, frequent, tuple(tried), tuple(means), tuple(errors))
+    return Curve(reference, frequent, tuple(tried), tuple(means), tuple(errors), splits[0].rarest, most, tuple(areas))
+
+
+def _mean_area(areas: Sequence[float]) -> float:
+    """Return the mean over the splits that held some of the class out; 0.5, as by chance, where none did."""
+    told = [area for area in areas if not math.isnan(area)]
+    return float(np.mean(told)) if told else 0.5
 
 
 class _Split:
@@ -146,15 +174,18 @@ class _Split:
 
     def __init__(self, campaign: Campaign, pilot: Table, seed: int) -> None:
         self._campaign = campaign
+        self.rarest = str(pilot.labels.value_counts().idxmin())
         self._rng = np.random.default_rng(seed)
         training, self._held_out = pilot.split(0.8, self._rng)
         self._columns = Columns.of(campaign, training.frame, training.labels)
-        self.non_private = accuracy(non_private(campaign, training), self._held_out)
+        exact = non_private(campaign, training)
+        self.non_private, self.area = accuracy(exact, self._held_out), area_of(exact, self._held_out, self.rarest)
         self.majority = majority(training, self._held_out)
 
-    def accuracy(self, devices: int) -> float:
-        tally = simulate_counts(self._columns, self._rng, devices)
-        return accuracy(learned(self._campaign, tally), self._held_out)
+    def reached(self, devices: int) -> tuple[float, float]:
+        """Return accuracy, and the area under the ROC curve of the rarest class."""
+        model = learned(self._campaign, simulate_counts(self._columns, self._rng, devices))
+        return accuracy(model, self._held_out), area_of(model, self._held_out, self.rarest)
 
 
 def _observed(columns: Columns, question: Question, rng: np.random.Generator) -> Expectation:
@@ -298,7 +329,7 @@ def _least_epsilon(draft: Mapping[str, Any], devices: int, wish: Wish, pilot: Ta
     epsilons, reached = [LEAST_EPSILON], list[float]()
     while True:
         campaign = Campaign.compile(with_epsilon(draft, epsilons[-1]))
-        found_in = [_Split(campaign, people, seed).accuracy(devices) for seed in range(wish.repeats)]
+        found_in = [_Split(campaign, people, seed).reached(devices)[0] for seed in range(wish.repeats)]
         reached.append(float(np.mean(found_in)))
         found = place_of(accuracy, epsilons, reached)
         if found is not None and len(reached) > 1 and reached[-2] >= accuracy:

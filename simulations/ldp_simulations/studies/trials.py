@@ -21,6 +21,8 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+from scipy.special import logsumexp
+from sklearn.metrics import roc_auc_score
 from tqdm import tqdm
 
 from ldp_aggregator import NaiveBayes, Tally, train
@@ -54,6 +56,16 @@ def majority(trained_on: Table, held_out: Table) -> float:
 def accuracy(model: NaiveBayes, people: Table) -> float:
     """Share of people that the model classifies rightly."""
     return float(np.mean(model.predict(people.frame) == people.labels.to_numpy(dtype=object)))
+
+
+def area_of(model: NaiveBayes, people: Table, name: str) -> float:
+    """Area under the ROC curve of a class: how often one of it is ranked above one of another; NaN without both."""
+    of_it = people.labels.to_numpy(dtype=object) == name
+    if of_it.all() or not of_it.any():
+        return math.nan
+    place = model.model_.classes.index(name)
+    scores = model.scores(people.frame)
+    return float(roc_auc_score(of_it, scores[:, place] - logsumexp(np.delete(scores, place, axis=1), axis=1)))
 
 
 def learned(campaign: Campaign, tally: Tally, *, post: str = POSTERIOR, prior: str = POOLED) -> NaiveBayes:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ldp_aggregator import Tally, estimate
 from ldp_aggregator.estimation import posterior as tables
 from ldp_aggregator.estimation.posterior import posterior_of
+from ldp_aggregator.learning.expected_accuracy import p_value
 from ldp_aggregator.learning.frames import as_column, column_of, declared_indices, numbers, texts_of
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols import Campaign
@@ -79,6 +80,91 @@ def test_what_is_large_is_computed_in_parts(monkeypatch):
     assert [len(group.names) for group, _ in divided.groups] == [2, 2, 1]
     for name, feature in whole.features.items():
         assert divided.features[name].table == pytest.approx(feature.table, rel=1e-12)
+
+
+def counted(campaign, prior, tables, n, rng):
+    """The estimates of n reports to every question; ``tables`` are P(value | class) of the features."""
+    tally, joints = Tally(campaign), iter(tables)
+    for question in campaign.questions:
+        cells = prior if question.feature is None else (next(joints) * prior).ravel()
+        tally.add(question.index, n, analysis_of(question.mechanism).tally(rng.multinomial(n, cells), rng))
+    return estimate(campaign, tally)
+
+
+def many_values(size, *, ordered=False, missing=False, epsilon=4.0):
+    """Two features of so many values, frequent ones and rare ones, whose shares differ between the two classes."""
+    rng, prior = np.random.default_rng(size), np.array([0.6, 0.4])
+    described = [
+        text(f"x{i}", *(f"v{j}" for j in range(size)), missing=missing, **({"ordered": True} if ordered else {}))
+        for i in range(2)
+    ]
+    label = {"name": "y", "classes": ["c0", "c1"]}
+    campaign = Campaign.compile(draft(*described, label=label, privacy={"epsilon": epsilon}))
+    tables = []
+    for _ in described:
+        table = (1 / np.arange(1, size + 1))[:, None] * np.exp(rng.normal(0, 0.3, (size, 2)))
+        absent = [np.array([[0.3, 0.1]])] * missing
+        tables.append(np.vstack([table / table.sum(axis=0) * (1 - sum(absent, 0)), *absent]))
+    return campaign, prior, tables
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("missing", [False, True])
+def test_with_endlessly_many_reports_a_feature_of_many_values_is_the_population(ordered, missing):
+    campaign, prior, tables = many_values(400, ordered=ordered, missing=missing)
+    posterior = learn([counted(campaign, prior, tables, 10**11, np.random.default_rng(3))])
+    for one, table in zip(posterior.features.values(), tables, strict=True):
+        assert one.information.size < 256, "values are taken together"
+        assert one.cells_of(one.mean[None])[0] == pytest.approx(table, abs=5e-4)
+        of_present = table[:400] / table[:400].sum(axis=0)
+        assert one.table == pytest.approx(of_present, abs=5e-4)
+        assert one.table[300:] == pytest.approx(of_present[300:], rel=0.05), "the rare ones as well"
+
+
+def test_what_is_taken_together_is_believed_nearly_as_well(monkeypatch):
+    """What the log of the ratio of the classes is off by, squared, of four campaigns: less than twice as much."""
+    off = {100: 0.0, 1_000: 0.0}
+    for most in off:
+        monkeypatch.setattr(tables, "MOST_CELLS", most)
+        for seed in range(4):
+            campaign, prior, truth = many_values(150)
+            found = learn([counted(campaign, prior, truth, 300_000, np.random.default_rng(seed))])
+            for one, table in zip(found.features.values(), truth, strict=True):
+                logarithms = np.diff(np.log(one.table) - np.log(table), axis=1)[:, 0]
+                off[most] += float((table @ prior) @ logarithms**2)
+    assert off[100] < 2.2 * off[1_000]
+
+
+def test_without_reports_many_values_are_believed_to_be_even_and_all_tables_are_probabilities():
+    campaign, prior, truth = many_values(400, missing=True)
+    for n in (0, 1, 50, 5_000):
+        for one in learn([counted(campaign, prior, truth, n, np.random.default_rng(n))]).features.values():
+            assert one.table.min() > 0
+            assert one.table.sum(axis=0) == pytest.approx([1, 1])
+            if n == 0:
+                assert one.table == pytest.approx(np.full((400, 2), 1 / 400))
+
+
+def test_features_of_many_values_that_tell_nothing_look_as_if_they_told_something_as_often_as_said(monkeypatch):
+    """Of 60 campaigns four or more below .015 have a chance of .013, and fewer than 15 below a half one of 1e-5."""
+    monkeypatch.setattr(tables, "MOST_CELLS", 100)
+    monkeypatch.setattr(tables, "_TOGETHER", 60)
+    found = []
+    for seed, epsilon in ((seed, epsilon) for seed in range(30) for epsilon in (1.0, 8.0)):
+        campaign, prior, truth = many_values(100, epsilon=epsilon)
+        same = [np.repeat((table @ prior)[:, None], 2, axis=1) for table in truth]
+        told = counted(campaign, prior, same, 20_000, np.random.default_rng(seed))
+        found.append(p_value([told], learn([told]), [], told.class_prior))
+    assert np.mean(np.array(found) < 0.015) <= 0.05
+    assert np.mean(np.array(found) < 0.5) > 0.25
+
+
+def test_more_features_beside_classes_than_can_be_believed_are_refused_in_a_sentence():
+    label = {"name": "y", "classes": [f"c{i}" for i in range(1_000)]}
+    described = [text(f"x{i}", "a", "b") for i in range(5)]
+    campaign = Campaign.compile(draft(*described, label=label, privacy={"epsilon": 4.0}))
+    with pytest.raises(ValueError, match="5 features beside 1000 classes are more than can be believed together"):
+        learn([estimate(campaign, Tally(campaign))])
 
 
 FEATURES = [

@@ -79,7 +79,10 @@ def test_a_plan_with_a_pilot_finds_the_devices_for_a_loss(table, plan):
     assert (code, told["epsilon"], told["pilot"]["non_private"]) == (0, 2, 1.0)
     assert told["pilot"]["devices_for_loss"] <= 4_000
     assert all(one["standard_error_at_half_epsilon"] > one["standard_error"] for one in told["questions"])
-    assert "to lose at most 0.1 against no privacy: about " in plan(*flags)[1]
+    assert told["pilot"]["devices_for_ranking"] <= 4_000
+    assert re.search(
+        r"(?s)to lose at most 0.1 against no privacy: about .* to rank \w+ by an area of 0.8: about ", plan(*flags)[1]
+    )
 
 
 def test_a_published_epsilon_gives_the_largest_local_one_or_the_fewest_devices_where_none_are_given(plan):

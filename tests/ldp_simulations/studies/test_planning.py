@@ -1,6 +1,7 @@
 """What a plan predicts is what simulations give."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -144,11 +145,13 @@ def test_devices_for_an_error_give_that_error_in_the_worst_question(make_everyth
 
 
 def test_a_curve_is_read_between_its_points_on_a_logarithmic_scale():
-    curve = Curve(0.9, 0.5, (100, 200, 400), (0.7, 0.8, 0.9), (0.0, 0.0, 0.0))
+    curve = Curve(0.9, 0.5, (100, 200, 400), (0.7, 0.8, 0.9), (0.0, 0.0, 0.0), "rare", 0.9, (0.7, 0.9, 0.95))
     assert curve.devices_for(0.1) == pytest.approx(200, abs=1)
     assert curve.devices_for(0.15) == pytest.approx(100 * 2**0.5, abs=1)
     assert curve.devices_for(0.3) == 100
     assert curve.devices_for(-0.1) is None
+    assert curve.devices_for_ranking == pytest.approx(100 * 2**0.5, abs=1)
+    assert replace(curve, area=(0.7, 0.9, 0.79)).devices_for_ranking is None
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,9 @@ from ldp_simulations.studies.trials import (
     Journal,
     Setting,
     Study,
+    area_of,
     fingerprint,
+    non_private,
     run_study,
     run_trial,
     run_trials,
@@ -40,6 +42,15 @@ def test_every_setting_states_its_true_total_loss_and_shares_the_split_and_its_r
     assert rows[0]["non_private"] == 1.0
     assert [row["devices"] for row in rows] == [160] * 3
     assert run_trial(source, SETTINGS, Design(devices=5_000), 2)[0]["devices"] == 5_000
+
+
+def test_the_area_of_a_class_is_how_often_one_of_it_is_ranked_above_another():
+    colours = pd.DataFrame({"colour": ["red", "red", "blue", "blue", "blue"], "size": [30.0] * 5})
+    model = non_private(Setting("de", 1.0).campaign(DRAFT), Table(colours, pd.Series(["yes", "no", "no", "no", "no"])))
+    assert area_of(model, Table(colours.iloc[1:3], pd.Series(["yes", "no"])), "yes") == 1.0
+    assert area_of(model, Table(colours.iloc[1:3], pd.Series(["no", "yes"])), "yes") == 0.0
+    assert area_of(model, Table(colours.iloc[3:], pd.Series(["no", "yes"])), "yes") == 0.5
+    assert np.isnan(area_of(model, Table(colours, pd.Series(["no"] * 5)), "yes"))
 
 
 @pytest.mark.parametrize("fidelity", ["vector", "counts"])
