@@ -96,24 +96,24 @@ def test_the_audits_own_gateway_and_issuer_read_what_a_device_sends():
     line = {"record": {"f0": "1"}, "label": "c0", "device": "1"}
     with HONEST["both"].talk(parties.document, None) as ask:
         ((request,),) = ask([line | {"token": ""}])
-        token = parties.signed((request,))
+        token = parties.signed(0, "", (request,))
         ((sealed,),) = ask([line | {"token": token}])
     opened = parties.gateway.open(sealed)
     assert opened.url == f"https://127.0.0.1:1/v1/campaigns/{campaign.id}/reports"
     assert opened.padding.strip(b"\0") == b""
-    shown = parties.issuer.read(dict(opened.headers)["authorization"])
+    shown = parties.issuers[0].read(dict(opened.headers)["authorization"])
     (number,) = traffic._ids(opened.body)
     assert shown.nonce == hashlib.sha256(b"ldp-bayes answer 1\n" + number).digest()
-    blinding = int.from_bytes(parties.issuer.factor(int(token, 16), shown), "big")
-    encoded = pow(shown.signature, 65537, parties.issuer.modulus)
-    assert encoded * pow(blinding, 65537, parties.issuer.modulus) % parties.issuer.modulus == int.from_bytes(
+    blinding = int.from_bytes(parties.issuers[0].factor(int(token, 16), shown), "big")
+    encoded = pow(shown.signature, 65537, parties.issuers[0].modulus)
+    assert encoded * pow(blinding, 65537, parties.issuers[0].modulus) % parties.issuers[0].modulus == int.from_bytes(
         request[3:], "big"
     )
     for damaged in (sealed[:-1], sealed[:40] + bytes([sealed[40] ^ 1]) + sealed[41:], b"", bytes(100)):
         with pytest.raises(ForeignError):
             parties.gateway.open(damaged)
     with pytest.raises(ForeignError):
-        parties.issuer.read(dict(opened.headers)["authorization"][:-8] + "AAAAAA==")
+        parties.issuers[0].read(dict(opened.headers)["authorization"][:-8] + "AAAAAA==")
 
 
 def test_a_campaign_without_gateway_issuer_and_days_is_asked_as_it_is():

@@ -43,6 +43,7 @@ from ldp_client.errors import StorageError
 from ldp_client.network import aggregator, sealed
 from ldp_protocols import LdpError
 from ldp_protocols.document.gateway import Gateway
+from ldp_protocols.document.issuer import key_text
 from ldp_protocols.oblivious import suite
 from ldp_protocols.tokens import SALT_BYTES, padded
 
@@ -51,6 +52,8 @@ FEATURES = [text("f0", "0", "1", "2")]
 PLAIN = compiled(2, 1, FEATURES, privacy={"epsilon": 1.0, "discrete": "oue"})
 SEALED = compiled(2, 1, FEATURES, privacy={"epsilon": 1.0, "discrete": "oue"}, gateway=GATEWAY)
 WITH_TOKENS = compiled(2, 1, FEATURES, privacy={"epsilon": 1.0, "discrete": "oue"}, issuer=issuing.issuer())
+FOR_RELAYS = issuing.issuer(relay_key=key_text(issuing.MODULUS ^ 2))
+RELAYED = compiled(2, 1, FEATURES, privacy={"epsilon": 1.0, "discrete": "oue"}, gateway=GATEWAY, issuer=FOR_RELAYS)
 BOTH = compiled(2, 1, FEATURES, privacy={"epsilon": 1.0, "discrete": "oue"}, gateway=GATEWAY, issuer=issuing.issuer())
 
 _asked: list[Mapping[str, Any]] = []
@@ -127,7 +130,13 @@ def leak(document: str, *codes: str, name: str | None = None, **arguments: Any) 
 
 HONEST = {
     name: Planted(lambda patch: None, document, frozenset())
-    for name, document in (("plain", PLAIN), ("sealed", SEALED), ("with-tokens", WITH_TOKENS), ("both", BOTH))
+    for name, document in (
+        ("plain", PLAIN),
+        ("sealed", SEALED),
+        ("with-tokens", WITH_TOKENS),
+        ("both", BOTH),
+        ("relayed", RELAYED),
+    )
 }
 
 
@@ -137,8 +146,8 @@ HONEST = {
 def _blinded_by(patch: Patch, factor_of: Callable[[Any, bytes, int], int]) -> None:
     honest = tokens._prepared
 
-    def prepared(campaign: Any, secret: bytes) -> tuple[bytes, int, int]:
-        signed, encoded, factor = honest(campaign, secret)
+    def prepared(campaign: Any, secret: bytes, for_relay: bool) -> tuple[bytes, int, int]:
+        signed, encoded, factor = honest(campaign, secret, for_relay)
         return signed, encoded, factor_of(campaign, secret, factor)
 
     patch(tokens, "_prepared", prepared)
@@ -179,8 +188,8 @@ def salt_of_the_class(patch, often):
     """The token's salt holds the class: as a byte, or as a bit that has it in three of four devices."""
     honest = tokens._prepared
 
-    def prepared(campaign, secret):
-        signed, _, factor = honest(campaign, secret)
+    def prepared(campaign, secret, for_relay):
+        signed, _, factor = honest(campaign, secret, for_relay)
         salt = bytearray(hashlib.sha512(b"salt" + secret).digest()[:SALT_BYTES])
         if often:
             salt[40] = asked()
@@ -198,8 +207,8 @@ def token_asked_for_anew(patch):
     honest = tokens._prepared
     last = {}
 
-    def prepared(campaign, secret):
-        signed, encoded, _ = honest(campaign, secret)
+    def prepared(campaign, secret, for_relay):
+        signed, encoded, _ = honest(campaign, secret, for_relay)
         if not _asked[-1].get("token"):
             last[secret] = int.from_bytes(hashlib.shake_256(secret + b"%d" % next(counted)).digest(250), "big")
         return signed, encoded, last[secret]
