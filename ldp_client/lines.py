@@ -11,7 +11,6 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -126,10 +125,9 @@ class _Device:
         else:
             self._campaign.load(self._document)
             self._campaign.grant()
-            if (signed := asked.get("token")) == "":
-                return [self._token_request()]
-            if signed is not None:
-                self._campaign.obtain_token(lambda _: bytes.fromhex(signed))
+            signed = asked.get("token")
+            if signed is not None and ((wanted := self._token_request(signed)) or not signed):
+                return wanted
             self._campaign.contribute(record, asked["label"])
             for _ in range(_ATTEMPTS):
                 # Another process of the same storage may have left a time for the next attempt.
@@ -149,16 +147,22 @@ class _Device:
         self._device.run_once(seconds)
         self._clock.advance(max(0.0, end - self._clock.elapsed))
 
-    def _token_request(self) -> bytes:
-        asked: list[bytes] = []
+    def _token_request(self, signed: str) -> list[bytes]:
+        """The request to the issuer that follows its answers so far; none where the token is there."""
+        said, asked = signed.split(), list[bytes]()
 
         def issue(request: bytes) -> bytes:
+            if said:
+                return bytes.fromhex(said.pop(0))
             asked.append(request)
             raise LdpError("no-answer", "the issuer has not answered yet")
 
-        with suppress(LdpError):
+        try:
             self._campaign.obtain_token(issue)
-        return asked[0] if asked else b""
+        except LdpError:
+            if not asked:
+                raise
+        return asked
 
 
 def _text(request: Request) -> bytes:

@@ -81,8 +81,10 @@ class Stranded {
     else {
       await this.campaign.load(campaign.document);
       await this.campaign.grant();
-      if (token === "") return this.tokenRequest();
-      if (token !== undefined) await this.campaign.obtainToken(async () => unhex(token));
+      if (token !== undefined) {
+        const wanted = await this.tokenRequest(token);
+        if (wanted || !token) return wanted;
+      }
       await this.campaign.contribute(record, label);
       for (let attempt = 0; attempt < ATTEMPTS && !this.uploads.length; attempt++) {
         this.now += DAY; // another process of the same storage may have left a time for the next attempt
@@ -109,13 +111,18 @@ class Stranded {
     }
   }
 
-  async tokenRequest() {
+  /** The request to the issuer that follows its answers so far; none where the token is there. */
+  async tokenRequest(signed) {
+    const said = signed.split(" ").filter(Boolean);
     let asked = "";
     const issue = async (request) => {
+      if (said.length) return unhex(said.shift());
       asked = hex(request);
       throw new LdpError("no-answer");
     };
-    await this.campaign.obtainToken(issue).catch(() => undefined);
+    await this.campaign.obtainToken(issue).catch((error) => {
+      if (!asked) throw error;
+    });
     return asked;
   }
 }

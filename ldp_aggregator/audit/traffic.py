@@ -24,7 +24,7 @@ import numpy as np
 from ldp_aggregator.audit import repeats
 from ldp_aggregator.audit.asking.black_box import Answer, Dialogue, Person, Talk, all_refused, two
 from ldp_aggregator.audit.asking.observations import Seen, read_tables
-from ldp_aggregator.audit.asking.parties import SEALED_TYPE, ForeignError, Opened, Parties, Token, nonce_of
+from ldp_aggregator.audit.asking.parties import SEALED_TYPE, ForeignError, Opened, Parties, nonce_of
 from ldp_aggregator.audit.asking.people import spread
 from ldp_aggregator.audit.searching.comparisons import Chosen, Claims, search
 from ldp_aggregator.audit.searching.events import SIDE, WHOLE, Event
@@ -51,7 +51,8 @@ _LONG: Final = 86_400
 PARTS: Final = {SIDE: 0.4, WHOLE: 0.2, UNEVEN: 0.2, REPEATED: 0.1, ERASED: 0.1}
 """Of the traffic's part of the probability to be wrong."""
 
-_GROUPS: Final = ("ids", "ephemeral keys", "blinded token requests", "blinding factors", "salts of tokens")
+_GROUPS: Final = ("ids", "ephemeral keys", "blinded token requests", "blinding factors", "salts and nonces of tokens")
+_SCHEME: Final = "PrivateToken "
 _COUNTS: Final = "requests in each pause"
 _PART: Final = 16
 
@@ -75,10 +76,10 @@ class Request:
         return self.body if self.opened is None else self.opened.body
 
     @property
-    def credentials(self) -> str | None:
-        """The header that shows a token, as the aggregator sees it."""
-        headers = self.headers if self.opened is None else self.opened.headers
-        return next((value for name, value in headers if name.lower() == "authorization"), None)
+    def credentials(self) -> tuple[str, ...]:
+        """The headers that show tokens: the aggregator's, and the relay's where there is one."""
+        inside = () if self.opened is None else self.opened.headers
+        return tuple(value for _, value in (*inside, *self.headers) if value.startswith(_SCHEME))
 
 
 @dataclass
@@ -87,7 +88,7 @@ class Device:
 
     person: int
     process: int
-    token_requests: list[bytes] = field(default_factory=list)
+    token_requests: dict[int, list[bytes]] = field(default_factory=dict)
     turns: list[list[Request]] = field(default_factory=list)
 
     @property
@@ -159,14 +160,19 @@ class _Asking:
     def answers(self) -> None:
         """Have every device ask for its token, twice, and send its answer with it."""
         more: list[Mapping[str, Any]] = [{} for _ in self.devices]
-        if self._parties.issuer is not None:
-            asked = [line | {"token": ""} for line in self._lines]
+        signed: list[str | None] = ["" for _ in self.devices]
+        for number in range(len(self._parties.issuers)):
+            asked = [line | {"token": token or ""} for line, token in zip(self._lines, signed, strict=True)]
             for answers in (self._ask(asked), self._ask(asked)):
                 self._refused("devices that ask for a token", answers)
                 for device, answer in zip(self.devices, answers, strict=True):
-                    device.token_requests += answer[:1]
-            signed = [self._parties.signed(tuple(device.token_requests[:1])) for device in self.devices]
-            more = [{} if token is None else {"token": token} for token in signed]
+                    device.token_requests.setdefault(number, []).extend(answer[:1])
+            signed = [
+                self._parties.signed(number, token, tuple(device.token_requests[number][:1]))
+                for device, token in zip(self.devices, signed, strict=True)
+            ]
+        if self._parties.issuers:
+            more = [{"token": token} if token else {} for token in signed]
         self.turn("devices that send an upload", *more)
 
     def turn(self, what: str, *more: Mapping[str, Any], silent: bool = False) -> None:
@@ -307,27 +313,24 @@ def _drawn(parties: Parties, devices: Sequence[Device]) -> tuple[list[dict[str, 
         if not device.uploads:
             continue
         of["ids"] = _ids(device.uploads[0].upload)
-        if parties.issuer is None:
+        shown = device.uploads[0].credentials
+        if len(shown) != len(parties.issuers):
+            wrong.append(f"an upload shows {len(shown)} tokens; {len(parties.issuers)} are right")
             continue
-        try:
-            token = parties.issuer.read(device.uploads[0].credentials or "")
-        except ForeignError as error:
-            wrong.append(f"an upload {error}")
-            continue
-        if of["ids"] and token.nonce != nonce_of(of["ids"]):
-            wrong.append("a token is not of the ids of its answer")
-        of["salts of tokens"] = _parts(token.salt)
-        if device.token_requests:
-            # The first bytes of a number below the modulus are not uniform.
-            of["blinded token requests"] = _parts(device.token_requests[0][3 + _PART :])
-            of["blinding factors"] = _parts(_factor(parties, device, token)[_PART:])
+        for number, (issuer, credentials) in enumerate(zip(parties.issuers, shown, strict=True)):
+            try:
+                token = issuer.read(credentials)
+            except ForeignError as error:
+                wrong.append(f"an upload {error}")
+                continue
+            if number == 0 and of["ids"] and token.nonce != nonce_of(of["ids"]):
+                wrong.append("a token is not of the ids of its answer")
+            of["salts and nonces of tokens"] += _parts(token.salt) + (_parts(token.nonce) if number else [])
+            for blinded in device.token_requests.get(number, [])[:1]:
+                # The first bytes of a number below the modulus are not uniform.
+                of["blinded token requests"] += _parts(blinded[3 + _PART :])
+                of["blinding factors"] += _parts(issuer.factor(issuer.sign(blinded), token)[_PART:])
     return drawn, [text for _, text in _counted((TOKEN, text) for text in wrong)]
-
-
-def _factor(parties: Parties, device: Device, token: Token) -> bytes:
-    if parties.issuer is None:
-        raise AssertionError("who has no issuer has no token")
-    return parties.issuer.factor(parties.issuer.sign(device.token_requests[0]), token)
 
 
 def _ids(upload: bytes) -> list[bytes]:
@@ -358,13 +361,15 @@ def _forms(parties: Parties, devices: Sequence[Device]) -> Iterator[str]:
         if len(found) > 1:
             (one, often), (other, rarely) = found.most_common()[0], found.most_common()[-1]
             yield f"{what} have {len(found)} forms; of {often} is {_difference(one, other)} of {rarely}"
-    heads = {request[:3].hex() + f", {len(request)} bytes" for device in devices for request in device.token_requests}
-    if len(heads) > 1:
-        yield f"token requests have {len(heads)} forms, among them {' and '.join(sorted(heads)[:2])}"
+    for number in range(len(parties.issuers)):
+        requests = [one for device in devices for one in device.token_requests.get(number, [])]
+        heads = sorted({f"{request[:3].hex()} of {len(request)} bytes" for request in requests})
+        if len(heads) > 1:
+            yield f"token requests have {len(heads)} forms, among them {heads[0]} and {heads[1]}"
 
 
 def _outer_form(request: Request) -> tuple[Any, ...]:
-    headers = tuple((name, value) for name, value in request.headers if name.lower() != "authorization")
+    headers = _less_tokens(request.headers)
     begins = b"" if request.opened is None else request.opened.header
     return request.method, request.url, headers, len(request.body), begins
 
@@ -372,15 +377,17 @@ def _outer_form(request: Request) -> tuple[Any, ...]:
 def _inner_form(parties: Parties, request: Request) -> tuple[Any, ...]:
     if request.opened is None:
         return ()
-    of = request.opened
-    headers = tuple((name, value) for name, value in of.headers if name.lower() != "authorization")
-    ends = b""
-    if parties.issuer is not None and request.credentials:
+    of, ends = request.opened, b""
+    if parties.issuers and request.credentials:
         try:
-            ends = parties.issuer.read(request.credentials).ends
+            ends = parties.issuers[0].read(request.credentials[0]).ends
         except ForeignError:
             ends = b"no token"
-    return of.method, of.url, headers, len(of.body), len(of.padding), ends
+    return of.method, of.url, _less_tokens(of.headers), len(of.body), len(of.padding), ends
+
+
+def _less_tokens(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, _SCHEME if value.startswith(_SCHEME) else value) for name, value in headers)
 
 
 def _difference(one: tuple[Any, ...], other: tuple[Any, ...]) -> str:
@@ -400,7 +407,7 @@ def _other_bytes(devices: Sequence[Device]) -> Iterator[str]:
     different = sum(len({request.upload for request in device.uploads}) > 1 for device in devices)
     if different:
         yield f"{different} of {len(devices)} devices sent another upload when nothing had come back"
-    asking = sum(len(set(device.token_requests)) > 1 for device in devices)
+    asking = sum(any(len(set(one)) > 1 for one in device.token_requests.values()) for device in devices)
     if asking:
         yield f"{asking} of {len(devices)} devices asked for their token by another request the second time"
     tokens = sum(len({request.credentials for request in device.uploads}) > 1 for device in devices)
@@ -422,7 +429,7 @@ def _same_after(traffic: Traffic, alpha: float) -> Iterator[str]:
     same = sum(not set(_ids_of(one)).isdisjoint(_ids_of(other)) for one, other in pairs)
     if same:
         yield f"{same} of {len(pairs)} devices had the ids of before when they had been erased"
-    tokens = sum(not set(one.token_requests).isdisjoint(other.token_requests) for one, other in pairs)
+    tokens = sum(not set(_requests_of(one)).isdisjoint(_requests_of(other)) for one, other in pairs)
     if tokens:
         yield f"{tokens} of {len(pairs)} devices asked for the token of before when they had been erased"
     for person in (0, 1):
@@ -435,6 +442,10 @@ def _same_after(traffic: Traffic, alpha: float) -> Iterator[str]:
             for alike in alikes:
                 if alike.excessive(alpha / 2 / max(len(alikes), 1)):
                     yield str(alike)
+
+
+def _requests_of(device: Device) -> list[bytes]:
+    return [request for of in device.token_requests.values() for request in of]
 
 
 def _sent(device: Device) -> Answer:

@@ -222,19 +222,24 @@ def _replaced(text: str, place: slice, own: bytes) -> str:
 
 
 class Parties:
-    """The audit's own gateway and issuer in a campaign that has either, and its ``document`` with their keys, and
-    without days on which it opens and closes: an audit asks it at any time.
+    """The audit's own gateway and issuers in a campaign that has either, and its ``document`` with their keys, and
+    without days on which it opens and closes: an audit asks it at any time. Of the ``issuers``, by the order in which a
+    device asks them, the first signs tokens of answers, the second those that are shown to the relay of sealed ones.
     """
 
     def __init__(self, document: str) -> None:
         given: dict[str, Any] = json.loads(document)
         value = given | {name: None for name in ("opens", "closes") if name in given}
         self.gateway = Gateway() if value.get("gateway") else None
-        self.issuer = Issuer() if value.get("issuer") else None
+        self.issuers: list[Issuer] = []
         if self.gateway is not None:
             value["gateway"] = {**value["gateway"], "key": self.gateway.configuration(value["gateway"]["key"])}
-        if self.issuer is not None:
-            value["issuer"] = {**value["issuer"], "key": self.issuer.key(value["issuer"]["key"])}
+        for name in ("key", "relay_key"):
+            if (value.get("issuer") or {}).get(name):
+                issuer = Issuer()
+                value["issuer"] = {**value["issuer"], name: issuer.key(value["issuer"][name])}
+                if name == "key" or self.gateway is not None:
+                    self.issuers.append(issuer)
         self.document = document if value == given else _written(value)
 
     @property
@@ -248,14 +253,14 @@ class Parties:
         opened. Without a storage, devices of a series are asked by a campaign that is the same but for gateway and
         issuer: they are too many to sign and open for.
         """
-        if self.gateway is None and self.issuer is None:
+        if self.gateway is None and not self.issuers:
             return client
 
         def ask(document: str, people: Sequence[Person], storage: Path | None = None, /) -> list[Answer]:
             if storage is None:
                 of_devices = bool(people) and people[0].device is not None
                 return client(_alone(document) if of_devices else document, people, None)
-            if self.issuer is not None:
+            if self.issuers:
                 people = self._with_tokens(document, client, people, storage)
             named = urlsafe_b64encode(hashlib.sha256(document.encode()).digest()).rstrip(b"=").decode()
             return [self._opened(answer, named) for answer in client(document, people, storage)]
@@ -263,16 +268,22 @@ class Parties:
         return ask
 
     def _with_tokens(self, document: str, client: Client, people: Sequence[Person], storage: Path) -> list[Person]:
-        first = {person.device: replace(person, token="") for person in reversed(people)}
-        requests = dict(zip(first, client(document, [*first.values()], storage), strict=True))
-        signed = {device: self.signed(answer) for device, answer in requests.items()}
-        return [replace(person, token=signed[person.device]) for person in people]
+        first = {person.device: person for person in reversed(people)}
+        tokens: dict[str | None, str | None] = dict.fromkeys(first, "")
+        for number in range(len(self.issuers)):
+            asked = [replace(person, token=tokens[device] or "") for device, person in first.items()]
+            for device, answer in zip(first, client(document, asked, storage), strict=True):
+                tokens[device] = self.signed(number, tokens[device], answer)
+        return [replace(person, token=tokens[person.device]) for person in people]
 
-    def signed(self, request: Answer) -> str | None:
-        """The issuer's answer to a request, in hexadecimal; None where there was none."""
-        if self.issuer is None or not request:
+    def signed(self, number: int, before: str | None, request: Answer) -> str | None:
+        """The answers of the first issuers to a device, in hexadecimal, with that of one more; None where there was no
+        request.
+        """
+        if before is None or not request:
             return None
-        return self.issuer.sign(request[0]).to_bytes(MODULUS_BYTES, "big").hex()
+        signature = self.issuers[number].sign(request[0]).to_bytes(MODULUS_BYTES, "big").hex()
+        return f"{before} {signature}".strip()
 
     def _opened(self, answer: Answer, campaign_id: str) -> Answer:
         """What was sealed, less what waits in the same storage for another campaign."""

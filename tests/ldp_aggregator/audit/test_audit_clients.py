@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import sys
 from fractions import Fraction
+from pathlib import Path
 
 import leaking_answers
 import leaking_around
@@ -243,6 +244,19 @@ def test_the_distributions_own_client_passes():
 
 def test_the_distributions_own_client_sends_once_in_a_life_in_the_window_that_its_report_names():
     series_clients.answers_once_in_a_life(OWN)
+
+
+def test_a_life_says_when_a_device_sent_and_how_often_it_repeated_itself():
+    """In the first window nothing, in the second an upload, in the third that one twice, in the last nothing."""
+    said = [(), (b"upload",), (b"upload", b"upload"), ()]
+
+    def client(document, people, storage=None):
+        return [answer for answer in said for _ in range(len(people) // WINDOWS)]
+
+    lives = Lives.of(SERIES)
+    person = Person({"f0": "1"}, "c0")
+    assert lives.client(client)(lives.document, [person]) == [(b"", b"upload", b"", b"", bytes([0, 0, 2, 0]))]
+    assert lives.client(client)(lives.document, [person], Path("a storage")) == [(b"upload",)]
 
 
 def test_people_change_between_windows_at_every_place():

@@ -7,9 +7,10 @@ import hashlib
 import hmac
 import json
 import struct
+import time
 
 import msgpack
-from audited import Device, planted_in
+from audited import Device, Process, planted_in
 from audited_campaigns import campaign, question
 from exact_coins import SeededCoins
 
@@ -143,6 +144,7 @@ def order_by_record(device):
 
 
 @leak(COINS, question("de", 6, 1.0), "reports", name="coins-from-a-constant-seed", trials=100)
+@leak(None, SEVERAL, "reports", name="constant-coins-beside-fresh-secrets", trials=100)
 @leak(COINS, SEVERAL, "reports", name="secrets-and-coins-from-a-constant-seed", secret=True)
 def constant_seed(device, secret=False):
     """A process always starts with the same coins. With several questions fresh secrets choose others in every
@@ -200,6 +202,7 @@ def coins_shared_by_neighbours(device):
     return device.perturbed(coins=HashCoins(seed))
 
 
+@leak(None, question("de", 6, 1.0), "reports", name="a-ring-of-a-million-devices", trials=100, devices=1_000_000)
 @leak(COINS, question("de", 6, 1.0), "reports", name="a-ring-of-97-devices", trials=800, devices=97)
 @leak(COINS, question("oue", 8, 1.0), "reports", name="a-counter-that-wraps-at-256", trials=1500, devices=256)
 @leak(COINS, SEVERAL, "reports", name="a-ring-of-61-devices-of-several-questions", trials=1500, devices=61)
@@ -221,6 +224,15 @@ def ring_of_words(device, words):
     if not memory:
         memory["coins"] = RingCoins(device.coins.words(words))
     return device.perturbed(coins=memory["coins"])
+
+
+@leak(None, question("de", 6, 1.0), "reports", trials=100)
+def seeded_by_the_millisecond(device):
+    """Coins are a hash of the millisecond at which the process began, one of a day, and of the device's place."""
+    memory = device.process.memory
+    began = memory.setdefault("began", int.from_bytes(device.entropy(4), "big") % 86_400_000)
+    memory["place"] = memory.get("place", 0) + 1
+    return device.perturbed(coins=HashCoins(b"%d %d" % (began, memory["place"])))
 
 
 @leak(COINS, question("oue", 4, 1.0), "reports", trials=1500)
@@ -271,6 +283,22 @@ def made_again_in_the_end(device, sent, nth):
     """A report that was sent in vain so often is drawn anew, "for it must be damaged"."""
     times = device.process.memory[device.person.device] = device.process.memory.get(device.person.device, 1) + 1
     return device.send() if times >= nth else sent
+
+
+@leak(None, DE, "study", trials=100)
+def study_answered_after_weeks(device):
+    """A device forgets after weeks that it has answered another campaign of a study."""
+    weeks = (device.process.now - Process(0, ()).now).days // 7
+    return None if weeks > 1 else Device.study(device)
+
+
+@leak(None, DE, "send", trials=100)
+def a_delay_of_ten_microseconds(device):
+    """For one class every answer takes a little longer."""
+    until = time.perf_counter() + 1e-5 * device.class_index
+    while time.perf_counter() < until:
+        pass
+    return Device.send(device)
 
 
 @leak(STUDY, DE, "study", trials=100)

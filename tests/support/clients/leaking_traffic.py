@@ -43,6 +43,7 @@ from ldp_client.errors import StorageError
 from ldp_client.network import aggregator, sealed
 from ldp_protocols import LdpError
 from ldp_protocols.document.gateway import Gateway
+from ldp_protocols.document.issuer import key_text
 from ldp_protocols.oblivious import suite
 from ldp_protocols.tokens import SALT_BYTES, padded
 
@@ -51,6 +52,8 @@ FEATURES = [text("f0", "0", "1", "2")]
 PLAIN = compiled(2, 1, FEATURES, privacy={"epsilon": 1.0, "discrete": "oue"})
 SEALED = compiled(2, 1, FEATURES, privacy={"epsilon": 1.0, "discrete": "oue"}, gateway=GATEWAY)
 WITH_TOKENS = compiled(2, 1, FEATURES, privacy={"epsilon": 1.0, "discrete": "oue"}, issuer=issuing.issuer())
+FOR_RELAYS = issuing.issuer(relay_key=key_text(issuing.MODULUS ^ 2))
+RELAYED = compiled(2, 1, FEATURES, privacy={"epsilon": 1.0, "discrete": "oue"}, gateway=GATEWAY, issuer=FOR_RELAYS)
 BOTH = compiled(2, 1, FEATURES, privacy={"epsilon": 1.0, "discrete": "oue"}, gateway=GATEWAY, issuer=issuing.issuer())
 
 _asked: list[Mapping[str, Any]] = []
@@ -127,7 +130,13 @@ def leak(document: str, *codes: str, name: str | None = None, **arguments: Any) 
 
 HONEST = {
     name: Planted(lambda patch: None, document, frozenset())
-    for name, document in (("plain", PLAIN), ("sealed", SEALED), ("with-tokens", WITH_TOKENS), ("both", BOTH))
+    for name, document in (
+        ("plain", PLAIN),
+        ("sealed", SEALED),
+        ("with-tokens", WITH_TOKENS),
+        ("both", BOTH),
+        ("relayed", RELAYED),
+    )
 }
 
 
@@ -137,8 +146,8 @@ HONEST = {
 def _blinded_by(patch: Patch, factor_of: Callable[[Any, bytes, int], int]) -> None:
     honest = tokens._prepared
 
-    def prepared(campaign: Any, secret: bytes) -> tuple[bytes, int, int]:
-        signed, encoded, factor = honest(campaign, secret)
+    def prepared(campaign: Any, secret: bytes, for_relay: bool) -> tuple[bytes, int, int]:
+        signed, encoded, factor = honest(campaign, secret, for_relay)
         return signed, encoded, factor_of(campaign, secret, factor)
 
     patch(tokens, "_prepared", prepared)
@@ -179,8 +188,8 @@ def salt_of_the_class(patch, often):
     """The token's salt holds the class: as a byte, or as a bit that has it in three of four devices."""
     honest = tokens._prepared
 
-    def prepared(campaign, secret):
-        signed, _, factor = honest(campaign, secret)
+    def prepared(campaign, secret, for_relay):
+        signed, _, factor = honest(campaign, secret, for_relay)
         salt = bytearray(hashlib.sha512(b"salt" + secret).digest()[:SALT_BYTES])
         if often:
             salt[40] = asked()
@@ -198,8 +207,8 @@ def token_asked_for_anew(patch):
     honest = tokens._prepared
     last = {}
 
-    def prepared(campaign, secret):
-        signed, encoded, _ = honest(campaign, secret)
+    def prepared(campaign, secret, for_relay):
+        signed, encoded, _ = honest(campaign, secret, for_relay)
         if not _asked[-1].get("token"):
             last[secret] = int.from_bytes(hashlib.shake_256(secret + b"%d" % next(counted)).digest(250), "big")
         return signed, encoded, last[secret]
@@ -219,6 +228,18 @@ def _other_nonce(honest):
         return signed[:2] + hashlib.sha256(b"".join(ids)).digest() + signed[34:]
 
     return token_input
+
+
+@leak(WITH_TOKENS)
+def factor_from_a_keyed_hash(patch):
+    """The vendor's key and the answer's ids, which the aggregator sees, make the factor: together they unblind."""
+
+    def factor_of(campaign, secret, _):
+        (asked_of,) = tokens.draw_questions(campaign, secret)
+        of_id = tokens.report_id(secret, campaign, asked_of)
+        return int.from_bytes(hashlib.shake_256(b"the vendor's key" + of_id).digest(250), "big")
+
+    _blinded_by(patch, factor_of)
 
 
 # --- what the relay sees ---
@@ -262,6 +283,47 @@ def ephemeral_key_drawn_until_it_says_the_class(patch):
                 return seed
 
     _sealed_with(patch, seed_of)
+
+
+@leak(SEALED)
+def ephemeral_key_by_keyed_hash(patch):
+    """Drawn until a keyed hash of it says the class: a relay that has the key reads it."""
+    kem = suite(1).kem
+
+    def seed_of(_):
+        while True:
+            seed = os.urandom(32)
+            public = kem.derive_key_pair(hashlib.sha256(seed).digest()).public_key.to_public_bytes()
+            if hashlib.sha256(b"the vendor's key" + public).digest()[0] & 1 == asked():
+                return seed
+
+    _sealed_with(patch, seed_of)
+
+
+@leak(PLAIN)
+def copy_outside_the_storage(patch):
+    """Erasing leaves a copy where no audit looks: in the app's own log, or in a backup."""
+    kept = []
+    honest = lines._Device.send
+
+    def send(self, request, *given):
+        kept.append(request.body)
+        return honest(self, request, *given)
+
+    patch(_Watched, "send", send)
+
+
+@leak(PLAIN)
+def another_host_is_told(patch):
+    """The class goes to a host of the vendor's, by no request of the client's."""
+    told = []
+    honest = lines._Device.send
+
+    def send(self, request, *given):
+        told.append(asked())
+        return honest(self, request, *given)
+
+    patch(_Watched, "send", send)
 
 
 @leak(SEALED, DRAW_REPEATS)
