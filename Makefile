@@ -50,7 +50,7 @@ KEEP ?=
 DEVICES ?= 20000
 
 # What takes environments of its own, each with a target below.
-APART := tests/browser tests/engines tests/flower tests/swift tests/pages/test_site.py
+APART := tests/browser tests/engines tests/flower tests/phones tests/swift tests/pages/test_site.py
 
 # Each run of tests says how many pass at least: one that finds fewer has lost some.
 PYTEST := -m pytest --fewest
@@ -201,7 +201,7 @@ kotlin:
 	$(PYTHON) kotlin/toolchain.py lint
 	$(PYTHON) kotlin/build.py check
 ifneq ($(wildcard $(INSTALLED)),)
-	$(BIN)/python $(PYTEST) 26 tests/phones -k kotlin
+	$(BIN)/python $(PYTEST) 28 -n auto tests/phones -k kotlin
 	$(BIN)/python benchmarks/phones.py kotlin
 endif
 

@@ -246,12 +246,13 @@ class DeviceCampaign:
 
     @told("obtain-token")
     def obtain_token(self, issue: Callable[[bytes], bytes], *, timeout: float = STORAGE_WAIT) -> None:
-        """Have the campaign's issuer sign this device's token, which its answer shows; once the person has agreed, and
-        best long before there is a record. The issuer sees who asks, and neither the token nor the answer.
+        """Have the campaign's issuer sign this device's token, which its answer shows, and where answers are sealed and
+        it signs these, the one for relays; once the person has agreed, and best long before there is a record. The
+        issuer sees who asks, and neither a token nor the answer.
 
         ``issue`` is the app's own call: it sends the bytes that it is given (``application/private-token-request``) to
-        the app's backend, and returns what comes back; what it raises comes out here. Asking again sends the same
-        bytes, which the issuer counts once; where there is a token, nothing is asked.
+        the app's backend, and returns what comes back, once for each token; what it raises comes out here. Asking again
+        sends the same bytes, which the issuer counts once; where there is a token, nothing is asked.
 
         Raises ConsentError, RefusedError (``not-fetched``), StorageError, and LdpError (``no-issuer``; ``wrong-token``
         where the answer is no signature by the key in the campaign's document). Nothing was stored then.
@@ -261,10 +262,13 @@ class DeviceCampaign:
         with within(timeout):
             campaign = self._document.needed()
             secret = self._secret_of_consent()
-            request = token_request(campaign, secret)
+            is_shown = campaign.gateway and campaign.issuer and campaign.issuer.for_relays
+            kinds = (False, True) if is_shown else (False,)
+            requests = [token_request(campaign, secret, for_relay=kind) for kind in kinds]
             if not self._lacks_token():
                 return
-        token = finished_token(campaign, secret, issue(request))
+        asked = zip(kinds, requests, strict=True)
+        token = b"".join([finished_token(campaign, secret, issue(one), for_relay=kind) for kind, one in asked])
         with within(timeout):
             if self._secret_of_consent() != secret:
                 raise ConsentError

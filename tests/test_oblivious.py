@@ -1,5 +1,6 @@
 """Sealed uploads across processes: devices, a relay that knows nothing, an aggregator that knows nobody."""
 
+import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
@@ -7,12 +8,20 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from daemon import Daemon
 from drafts import draft, number, text
 from forwarding import forwarding
 from served import SECONDS, WAY, Served
 
+from ldp_aggregator.issuer.issuing import TokenIssuer
 from ldp_client import Device
+from ldp_client.answering import perturb
+from ldp_client.network.sealed import Sealed
+from ldp_protocols import Campaign, encode_upload
+from ldp_protocols.oblivious import BESIDE_BODY, REQUEST_TYPE, BinaryRequest, encode_request
+from ldp_protocols.tokens import RELAY_HEADER, TOKEN_BYTES, credentials
+from ldp_protocols.wire import MEDIA_TYPE
 
 HEADER_BYTES = 7
 
@@ -30,13 +39,6 @@ class Oblivious(Served):
         features = text("age", "young", "old"), text("place", *map(str, range(99))), number("hours")
         privacy = {"epsilon": 1.0, "discrete": "oue", "continuous": "laplace"}
         self.campaign = self.create(draft(*features, privacy=privacy, gateway=self.gateway))
-
-    @property
-    def document(self) -> bytes:
-        """As an app ships it."""
-        with urllib.request.urlopen(f"{self.daemon.public}/v1/campaigns/{self.campaign}", timeout=SECONDS) as answer:
-            document: bytes = answer.read()
-        return document
 
 
 @pytest.fixture
@@ -86,7 +88,7 @@ def test_who_is_new_after_a_closing_hears_it_from_the_relay_and_spends_nothing(s
 def test_anybodys_relay_does_and_sees_nothing_that_two_answers_share_and_what_it_repeats_is_counted_once(served):
     """But for one length, and one header."""
     with forwarding(served.daemon.public + "/v1/ohttp", times=3) as (relay, seen):
-        document = served.document
+        document = served.document(served.campaign)
         for number in range(40):
             device = contribute(served, relay, ":memory:", "ab"[number % 2], document)
             assert [(one.way.endswith(WAY), one.reply) for one in device.sent()] == [(True, "arrived")]
@@ -106,6 +108,66 @@ def test_anybodys_relay_does_and_sees_nothing_that_two_answers_share_and_what_it
     assert max(runs.values()) == 1
 
 
+def flooded(relay: str, path: str, media_type: str, body: bytes, headers: dict[str, str]) -> int:
+    """The status that an upload of the operator's own gets."""
+    request = urllib.request.Request(relay + path, body, {"Content-Type": media_type, **headers})
+    try:
+        with urllib.request.urlopen(request, timeout=SECONDS) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as refused:
+        return refused.code
+
+
+@pytest.mark.parametrize("is_sealed", [True, False], ids=["sealed", "clear"])
+def test_a_batch_is_of_people_and_not_of_one_person_and_what_the_operator_sends(is_sealed, tmp_path):
+    served = Served(tmp_path, has_key=True)
+    keys = [generate_private_key(65537, 2048) for _ in range(2)]
+    signer = TokenIssuer(keys[0], tmp_path / "people.sqlite", 1, keys[1])
+    named = {"name": "issuer.example", "key": signer.public_keys[0], "relay_key": signer.public_keys[1]}
+    with served.daemon as daemon:
+        gateway = {"gateway": served.gateway} if is_sealed else {}
+        campaign_id = served.create(draft(text("ill", "yes", "no"), issuer=named, **gateway))
+        with served.relay(campaign_id, tmp_path, BATCH) as relay:
+
+            def answered(person: str) -> tuple[Device, str]:
+                where = {"relay": relay + "/ohttp"} if is_sealed else {}
+                device = Device(":memory:", max_total_epsilon=9, **where)
+                joined = device.campaign(daemon.public if is_sealed else relay, campaign_id, max_epsilon=9)
+                joined.grant()
+                joined.obtain_token(partial(signer.sign, person))
+                joined.contribute({"ill": "yes"}, "a")
+                assert device.run_once(SECONDS)
+                return device, joined.fate
+
+            assert answered("one person")[1] == "arrived"
+            # n - 1 uploads of the operator's own, who has no people: without a token, and with one device's again.
+            liar, _ = answered("the operator")
+            campaign = Campaign.parse(served.document(campaign_id))
+            (token,) = liar.export()["tokens"].values()
+            tokens = bytes.fromhex(token)
+            headers = {"Authorization": credentials(tokens[:TOKEN_BYTES])}
+            if is_sealed:
+                headers = {RELAY_HEADER: credentials(tokens[TOKEN_BYTES:])}
+            made_up = encode_upload(perturb(campaign, {"ill": "no"}, "b"), campaign)
+            if is_sealed:
+                inside = BinaryRequest("POST", "https", "x", f"/v1/campaigns/{campaign_id}/reports", (), made_up)
+                message = encode_request(inside, beside=BESIDE_BODY)
+                path, kind = "/ohttp", REQUEST_TYPE
+                bodies = [Sealed(campaign.gateway, message).body for _ in range(BATCH)]
+                assert {flooded(relay, path, kind, one, headers) for one in bodies} == {202}
+            else:
+                path, kind, bodies = f"/v1/campaigns/{campaign_id}/reports", MEDIA_TYPE, [made_up]
+                assert flooded(relay, path, kind, made_up, headers) == 401
+            assert {flooded(relay, path, kind, one, {}) for one in bodies} == {401}
+            assert served.shown(campaign_id)["reports"] == 0
+            # And with other people the batch leaves, and all of it counts.
+            for number in range(BATCH - 2):
+                assert answered(f"person {number}")[1] == "arrived"
+            told = served.shown(campaign_id, BATCH)
+    assert (told["reports"], told["relayed"]["least_batch"], told["relayed"]["otherwise"]) == (BATCH, BATCH, 0)
+    assert told["relayed"]["guarantee"]["reports"] == BATCH
+
+
 def test_a_gateway_without_the_key_is_a_retry_and_nothing_is_lost(tmp_path):
     made = Oblivious(tmp_path)
     made.daemon.stop()
@@ -115,7 +177,7 @@ def test_a_gateway_without_the_key_is_a_retry_and_nothing_is_lost(tmp_path):
         with forwarding(keyless.public + "/v1/ohttp") as (relay, seen):
             device = kept(relay=relay)
             joined = device.campaign(keyless.public, made.campaign, max_epsilon=10)
-            joined.load(made.document)
+            joined.load(made.document(made.campaign))
             joined.grant()
             joined.contribute({"age": "old"}, "a")
             for _ in range(30):  # A second may end within a try.

@@ -4,9 +4,8 @@ import { signedBy } from "/ldp-bayes-client/publisher/index.js";
 const element = (id) => document.getElementById(id);
 const asked = new URLSearchParams(location.search);
 
-// One install: this browser's storage, and a cap on what all campaigns together may learn of the person. The page has no
-// accounts, so that the promise is one for this installation, and the ledger says so; where there are accounts, 32 secret bytes of
-// the account belong here, because nobody notices a browser's profile that was put back, and that answers again.
+// One install: this browser's storage, and a cap on what all campaigns together may learn of the person. The promise is one for
+// this installation, and the ledger says so: nobody notices a browser's profile that was put back, and that answers again.
 const device = new Device(browserStorage("example"), {
   maxTotalEpsilon: 8,
   identity: "per installation",

@@ -18,15 +18,6 @@ export interface Answer extends Report {
   readonly item: number | Moment;
 }
 
-/** Where the coins of an answer come from: those of its encoding, and those of its mechanism for an item. */
-export interface CoinSource {
-  readonly encoding: (question: Question) => Coins;
-  readonly mechanism: (question: Question, item: number | Moment) => Coins;
-}
-
-/** Everything from one stream. */
-export const oneStream = (coins: Coins): CoinSource => ({ encoding: () => coins, mechanism: () => coins });
-
 /** Words that are a function of a device's secret, for the draw of a subject about a campaign. */
 function wordsFor(secret: Uint8Array, subject: string, about: Uint8Array): Coins {
   ensure(secret?.length === SECRET_BYTES, "invalid-secret");
@@ -56,7 +47,7 @@ export function perturb<D extends CampaignDocument>(
   record: RecordOf<D>,
   label: LabelOf<D>,
   secret: Uint8Array = randomBytes(SECRET_BYTES),
-  source: CoinSource = oneStream(systemCoins()),
+  coins: Coins = systemCoins(),
 ): Answer[] {
   const { classes, name } = campaign.label;
   const classIndex = position(label, classes);
@@ -64,13 +55,8 @@ export function perturb<D extends CampaignDocument>(
   ensure(isObject(record), "not-a-record");
   const first = drawWindow(campaign, secret) * campaign.questions.length;
   return drawQuestions(campaign, secret).map((question) => {
-    const item = itemOf(campaign, question, record, classIndex, source.encoding(question));
-    const payload = PERTURBATIONS[question.mechanism]!(
-      question.parameters,
-      question.domain_size,
-      item,
-      source.mechanism(question, item),
-    );
+    const item = itemOf(campaign, question, record, classIndex, coins);
+    const payload = PERTURBATIONS[question.mechanism]!(question.parameters, question.domain_size, item, coins);
     return { question: first + question.index, item, id: reportId(secret, campaign, question.group), payload };
   });
 }

@@ -10,7 +10,6 @@ import {
   encodeUpload,
   hex,
   LdpError,
-  oneStream,
   parseCampaign,
   perturb,
   unhex,
@@ -35,7 +34,7 @@ function answer(campaign, secret, [record, label, words]) {
       ? record
       : Object.fromEntries(Object.entries(record).map(([name, value]) => [name, read(value)]));
   try {
-    const reports = perturb(campaign, whole, read(label), secret, oneStream(coins));
+    const reports = perturb(campaign, whole, read(label), secret, coins);
     return [hex(encodeUpload(reports, uploadLength(campaign))), taken];
   } catch (error) {
     if (error instanceof LdpError) return error.code;

@@ -50,8 +50,8 @@ async function run({ storage = memoryStorage(), server = aggregator(), url = URL
     .replace('{ age: "young", income: 41000 }, "no"', `${JSON.stringify(RECORD_OF)}, "no"`)
     .concat("return { device, campaign };");
   const begun = performance.now();
-  const snippet = new AsyncFunction("browserStorage", "Device", "id", "agrees", "accountSecret", text);
-  const { device, campaign } = await snippet(() => storage, Given, id, agrees, "per installation");
+  const snippet = new AsyncFunction("browserStorage", "Device", "id", "agrees", text);
+  const { device, campaign } = await snippet(() => storage, Given, id, agrees);
   const seconds = (performance.now() - begun) / 1e3;
   device.close();
   assert.ok(seconds < SECONDS, `${seconds} s`);

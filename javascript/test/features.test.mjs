@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { KINDS, ROWS, RULES, WORDS } from "../dist/features.js";
-import { Classifier, Coins, LdpError, oneStream, parseCampaign, perturb } from "../dist/core.js";
+import { Classifier, Coins, LdpError, parseCampaign, perturb } from "../dist/core.js";
 import { preview } from "../dist/preview.js";
 import { changed, documents } from "./support/campaigns.mjs";
 
@@ -41,7 +41,7 @@ test("a kind from outside is refused before it has its rows, and read, answered 
   assert.throws(() => parseCampaign(document.replace('"period":24', '"period":0')), LdpError);
   const [k, asked] = [campaign.label.classes.length, campaign.questions.find(({ feature }) => feature === name)];
   const only = { ...campaign, questions: [asked], groups: [[asked]] };
-  const coins = () => oneStream(new Coins(() => 0n));
+  const coins = () => new Coins(() => 0n);
   const items = [0, 23.9, -0.1, 25, "noon"].map(
     (hour) => perturb(only, { [name]: hour }, campaign.label.classes[1], new Uint8Array(32), coins())[0].item,
   );

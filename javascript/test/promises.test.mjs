@@ -4,7 +4,8 @@ import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { keyedSource, LdpError, parseCampaign, utf8 } from "../dist/core.js";
+import { LdpError, parseCampaign, perturb, unhex } from "../dist/core.js";
+import { unpack } from "../dist/device/state.js";
 import { fileStorage } from "../dist/node/index.js";
 import { memoryStorage } from "../dist/testing/index.js";
 import { aggregator, deviceOn, documents, RECORD, refuses, URL_OF_TESTS } from "./support/campaigns.mjs";
@@ -25,46 +26,36 @@ test("switched off, nothing is sent; switched on again, what waited is", async (
   assert.equal(server.uploads.length, 1);
 });
 
-test("an account's answer to the same record is the same bytes from every installation, to another record others", async () => {
-  const server = aggregator();
-  const identity = crypto.getRandomValues(new Uint8Array(32));
-  const answer = async (record, label, account) => {
-    const device = deviceOn(memoryStorage(), server, { identity: account });
-    const campaign = device.campaign(URL_OF_TESTS, documents.all.id, { maxEpsilon: 4 });
-    await campaign.grant();
-    await campaign.contribute(record, label);
-    await device.runOnce(0);
-    assert.match((await device.ledger()).note, /Your other devices give the same answer/);
-    return server.uploads.pop();
-  };
-  const first = await answer(RECORD, "yes", identity);
-  assert.equal(await answer({ ...RECORD }, "yes", identity), first);
-  assert.notEqual(await answer(RECORD, "no", identity), first);
-  assert.notEqual(await answer(RECORD, "yes", crypto.getRandomValues(new Uint8Array(32))), first);
+test("an account's devices are asked one question under one id, and each answers it with noise of its own", async () => {
+  const campaign = parseCampaign(documents["de-onebit"].document, ONE);
+  const [identity, devices] = [new Uint8Array(32).fill(1), 400];
+  const told = [];
+  for (let device = 0; device < devices; device++) {
+    const texts = new Map();
+    const one = deviceOn(memoryStorage(texts), aggregator(), { identity });
+    const part = one.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
+    await part.load(campaign.document);
+    await part.grant();
+    await part.contribute(RECORD, "yes");
+    assert.match((await one.ledger()).note, /its loss comes on top and is not in this count/);
+    const { secret, campaigns } = unpack([...texts].find(([key]) => key.startsWith("account"))[1]);
+    told.push({ secret, ...campaigns[ONE].reports[0] });
+  }
+  for (const same of ["secret", "id", "question"]) assert.equal(new Set(told.map((one) => one[same])).size, 1);
+  // Whoever knows the account's bytes knows all of this, and of an answer no more than its mechanism tells anybody.
+  const [{ item, question }] = perturb(campaign, RECORD, "yes", unhex(told[0].secret));
+  const { mechanism, parameters } = campaign.questions[question];
+  const p = Number(parameters.p) / 2 ** 64;
+  assert.deepEqual([question, mechanism], [told[0].question, "de"]);
+  const truths = told.filter(({ payload }) => parseInt(payload, 16) === item).length;
+  // Five and a half standard errors: wrong by chance less than once in ten million runs.
+  assert.ok(Math.abs(truths - devices * p) < 5.5 * Math.sqrt(devices * p * (1 - p)), `${truths} of ${devices}`);
 });
 
 test("the ledger says whose loss it tells", async () => {
   const ledger = await deviceOn(memoryStorage(), aggregator()).ledger();
   assert.equal(ledger.per, "installation");
   assert.match(ledger.note, /storage of this installation is cleared, this count is lost/);
-});
-
-test("an account's coins have the law of the mechanism, and those of two items are independent", () => {
-  // No chance is left in it: the 4,000 accounts are fixed. For a fair draw of accounts each bound would be exceeded with
-  // probability below 1e-4 (four standard errors).
-  const campaign = parseCampaign(documents["de-onebit"].document, ONE);
-  const question = campaign.questions.find(({ mechanism }) => mechanism === "de");
-  const [p, trials] = [Number(question.parameters.p) / 2 ** 64, 4000];
-  const kept = [0, 1].map((item) =>
-    Array.from({ length: trials }, (_, account) => {
-      const coins = keyedSource(utf8(`account ${account}`.padEnd(32)), campaign).mechanism(question, item);
-      return Number(coins.bernoulli(question.parameters.p));
-    }),
-  );
-  const near = (found, wanted) =>
-    assert.ok(Math.abs(found - wanted) < 4 * Math.sqrt((wanted * (1 - wanted)) / trials), `${found} is not ${wanted}`);
-  for (const flags of kept) near(flags.reduce((a, b) => a + b) / trials, p);
-  near(kept[0].filter((flag, i) => flag && kept[1][i]).length / trials, p * p);
 });
 
 test("who withdraws while an upload is under way is told that it may arrive, and what arrived", async () => {

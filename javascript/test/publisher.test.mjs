@@ -273,6 +273,54 @@ test("of two pinned keys the word of one suffices: an app is shipped with the ne
   assert.throws(() => signedBy(), { code: "bad-publisher" });
 });
 
+test("what went wrong with the first of two keys is told, and both directories are kept once the person agrees", async () => {
+  const { key: NEXT } = keyOf(2);
+  const world = made();
+  const both = signedBy(KEY, NEXT);
+  world.serve(1, { seed: 2 }); // signed by another than KEY; of NEXT there is none
+  await refuses("wrong-signature", world.part(memoryStorage(), both).fetch());
+  await refuses("no-directory", world.part(memoryStorage(), signedBy(NEXT, KEY)).fetch());
+  world.serve(1);
+  world.serve(1, { seed: 2, key: NEXT });
+  const texts = new Map();
+  await world.part(memoryStorage(texts), both).grant();
+  for (const key of [KEY, NEXT]) assert.ok(texts.get(`publisher ${key}`), key);
+  for (const keys of [
+    [KEY, "no key"],
+    ["no key", KEY],
+  ])
+    assert.throws(() => signedBy(...keys), { code: "bad-publisher" });
+});
+
+test("a directory that holds and does not name the campaign is asked for anew, and a signed model needs none", async () => {
+  const world = made();
+  const part = world.part();
+  world.serve(1, { campaigns: [{ id: OTHER }] });
+  assert.equal((await part.refusal()).code, "not-in-directory");
+  world.serve(2, { campaigns: [{ id, model: digest(models[NAME].model) }] });
+  assert.equal(await part.refusal(), null);
+  await part.grant();
+  world.server.models.set(id, models[NAME].model);
+  const before = fetched(world).length;
+  await part.classifier();
+  assert.equal(fetched(world).length, before);
+});
+
+test("a version is at least 1, campaigns are at most 256, and a signature has one encoding", async () => {
+  const signed = (statement, change = (text) => text) => {
+    const signature = sign(null, Buffer.from(`ldp-bayes directory 1\n${statement}`), keyOf(1).privateKey);
+    return JSON.stringify({ statement, signature: change(signature.toString("base64url")) });
+  };
+  const told = (version, many) =>
+    JSON.stringify({ version, expires: "2026-06-01T00:00:00Z", campaigns: Array(many).fill({ id: OTHER }) });
+  assert.equal((await readDirectory(signed(told(1, 256)), KEY)).campaigns.length, 256);
+  await refuses("malformed-directory", readDirectory(signed(told(0, 1)), KEY));
+  await refuses("malformed-directory", readDirectory(signed(told(1, 257)), KEY));
+  const last = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  const other = (text) => text.slice(0, -1) + last[last.indexOf(text.at(-1)) + 1]; // the same 64 bytes
+  await refuses("wrong-signature", readDirectory(signed(told(1, 1), other), KEY));
+});
+
 test("what is no key is told at once, and a directory that is too long is not read", async () => {
   for (const key of ["", "A".repeat(42), `${"A".repeat(42)}B`, `${KEY}=`, "no key", undefined, null])
     assert.throws(() => signedBy(key), { code: "bad-publisher" });

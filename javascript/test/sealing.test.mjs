@@ -221,6 +221,26 @@ test("an answer token is inside the seal", async () => {
   assert.deepEqual(Object.keys(life.gate.requests[0].headers), ["Content-Type"]);
 });
 
+test("the token for the relay is outside the seal, at every try the same, and has nothing of the one inside", async () => {
+  const life = new Life(
+    changed({ gateway: gatewayOf(AES), issuer: { ...issuer, relay_key: issuer.key } }, "de-onebit"),
+  );
+  const part = await life.start();
+  await part.grant();
+  await part.obtainToken(async (request) => sign(request));
+  await part.contribute(RECORD, "yes");
+  assert.equal(await life.delivered(), "arrived");
+  const [{ headers }] = life.gate.messages;
+  assert.deepEqual(Object.keys(headers).sort(), ["authorization", "content-type"]);
+  const [{ headers: outside }] = life.gate.requests;
+  assert.deepEqual(Object.keys(outside).sort(), ["Content-Type", "LDP-Relay-Token"]);
+  const [inner, outer] = [headers.authorization, outside["LDP-Relay-Token"]].map(
+    (shown) => Buffer.from(/^PrivateToken token="([\w-]{472})"$/.exec(shown)[1], "base64url"), // 354 bytes
+  );
+  const parts = (token) => [2, 34].map((from) => token.subarray(from, from + 32).toString("hex")); // nonce, challenge
+  assert.equal(new Set([...parts(inner), ...parts(outer)]).size, 4);
+});
+
 test("what was sent says how it went", async () => {
   const life = new Life();
   await life.answered();

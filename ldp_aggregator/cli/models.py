@@ -103,7 +103,7 @@ def add_commands(groups: Groups) -> None:
     train.add_argument(
         "--anyway",
         action="store_true",
-        help="publish even a model that is not known to be above always saying the most frequent class",
+        help="publish even a model whose features are not known to tell anything of the class",
     )
     evaluate = add_command(
         groups,
@@ -295,8 +295,10 @@ def _tell_expected(expected: dict[str, Any]) -> None:
     say(f"by its own tables the model says: {says}")
     for name in (name for name, said in expected["says"].items() if said < _NEVER):
         say(f"warning: it never says {name}")
-    if not expected["above_majority"]:
-        say("with these reports the model is not known to be better than always saying the most frequent class")
+    if expected["tells_something"]:
+        say("its features tell something of the class; whether it is better than the most frequent one, evaluate tells")
+    else:
+        say("with these reports its features are not known to tell anything of the class, or not enough of it")
 
 
 def _tell_lies(lies: dict[str, Any]) -> None:

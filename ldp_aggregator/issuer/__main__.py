@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ldp_protocols import Campaign, LdpError
 from ldp_protocols.command_line import Parser, add_version, between, run_command, say
@@ -29,6 +29,9 @@ def make_parser() -> Parser:
     )
     add_version(parser)
     parser.add_argument("key", type=Path, metavar="KEY.pem", help="the key; its owner alone can read it")
+    parser.add_argument(
+        "--relay-key", type=Path, metavar="KEY.pem", help="another key, for what relays are shown; made where missing"
+    )
     parser.add_argument("--people", type=Path, metavar="FILE", help="who had how many (default: nothing is served)")
     parser.add_argument(
         "--person-header",
@@ -73,36 +76,38 @@ def _issue(options: argparse.Namespace) -> None:
     try:
         from ldp_aggregator.issuer.issuing import make_issuer_key, public_key, read_issuer_key
 
-        key = read_issuer_key(options.key) if options.key.exists() else make_issuer_key(options.key)
+        paths = (options.key, options.relay_key)[: 1 + (options.relay_key is not None)]
+        keys = [read_issuer_key(one) if one.exists() else make_issuer_key(one) for one in paths]
+        named = dict(zip(("key", "relay_key"), map(public_key, keys), strict=False))
         for document in options.document:
-            _compare(document, key.public_key().public_numbers().n, options.tokens)
-        say(f'issuer = {{ name = "YOUR.HOST", key = "{public_key(key)}", tokens = {options.tokens} }}')
+            _compare(document, named | {"tokens": options.tokens})
+        told = ", ".join(f'{name} = "{key}"' for name, key in named.items())
+        say(f'issuer = {{ name = "YOUR.HOST", {told}, tokens = {options.tokens} }}')
         if options.people is not None:
             from ldp_aggregator.issuer.issuing import TokenIssuer
             from ldp_aggregator.issuer.service import Service, serve
             from ldp_aggregator.server.log import logged_to_standard_error
 
-            issuer = TokenIssuer(key, options.people, options.tokens)
-            service = Service(issuer, public_key(key), options.person_header)
+            issuer = TokenIssuer(keys[0], options.people, options.tokens, *keys[1:])
+            service = Service(issuer, options.person_header)
             with logged_to_standard_error("warning"):
                 asyncio.run(serve(service, options.port, options.operations_port))
     except ModuleNotFoundError as error:
         raise NotInstalledError("not-installed", f"needs {error.name}: pip install 'ldp-bayes[issuer]'") from None
 
 
-def _compare(path: Path, modulus: int, tokens: int) -> None:
+def _compare(path: Path, served: Mapping[str, Any]) -> None:
     """Raises LdpError where a campaign's document promises something else than is served here."""
     try:
         campaign = Campaign.parse(path.read_bytes())
     except OSError as error:
         raise LdpError("bad-document", f"{path} cannot be read: {error.strerror}") from None
-    named = campaign.issuer
-    if named is None or named.modulus != modulus:
+    named = {} if campaign.issuer is None else campaign.issuer.to_json()
+    if [named.get(one) for one in ("key", "relay_key")] != [served.get(one) for one in ("key", "relay_key")]:
         raise LdpError("other-key", f"{path}: the campaign's issuer has another key, or it has none")
-    if named.tokens != tokens:
-        raise LdpError(
-            "other-tokens", f"{path}: the campaign promises {named.tokens} tokens, and --tokens says {tokens}"
-        )
+    if named["tokens"] != served["tokens"]:
+        told = f"{path}: the campaign promises {named['tokens']} tokens, and --tokens says {served['tokens']}"
+        raise LdpError("other-tokens", told)
 
 
 def main() -> int:

@@ -10,7 +10,6 @@ import os
 import sqlite3
 import stat
 import unicodedata
-from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from ldp_aggregator.store.durable import write_new
 from ldp_protocols import LdpError
-from ldp_protocols.document.issuer import EXPONENT, MODULUS_BYTES, key_bytes
+from ldp_protocols.document.issuer import EXPONENT, MODULUS_BYTES, key_bytes, key_text
 from ldp_protocols.tokens import REQUEST_BYTES, TOKEN_TYPE
 
 _TABLES: Final = (
@@ -68,8 +67,8 @@ def read_issuer_key(path: Path) -> RSAPrivateKey:
 
 
 def public_key(key: RSAPrivateKey) -> str:
-    """Return what a draft's ``issuer.key`` says."""
-    return urlsafe_b64encode(key_bytes(key.public_key().public_numbers().n)).rstrip(b"=").decode()
+    """Return what a draft's ``issuer.key``, or ``relay_key``, says."""
+    return key_text(key.public_key().public_numbers().n)
 
 
 class TokenIssuer:
@@ -85,11 +84,15 @@ class TokenIssuer:
     tokens
         What the campaign's document promises in ``issuer.tokens``. The file keeps it for each key: another number is
         refused, for some have had the first one.
+    relay_key
+        Another key, for what is shown to relays, as many for each person; ``issuer.relay_key`` of the document.
 
     Raises LdpError.
     """
 
-    def __init__(self, key: RSAPrivateKey, people: Path, tokens: int = 1) -> None:
+    def __init__(
+        self, key: RSAPrivateKey, people: Path, tokens: int = 1, relay_key: RSAPrivateKey | None = None
+    ) -> None:
         numbers = key.private_numbers()
         self._modulus, self._exponent = numbers.public_numbers.n, numbers.d
         self._key_id = hashlib.sha256(key_bytes(self._modulus)).digest()
@@ -107,6 +110,10 @@ class TokenIssuer:
         if kept != tokens:
             told = f"{people} was begun with {kept} tokens for each person, not {tokens}; a new key begins anew"
             raise LdpError("other-tokens", told)
+        self._for_relays = None if relay_key is None else TokenIssuer(relay_key, people, tokens)
+        self.public_keys = tuple(public_key(one) for one in (key, relay_key) if one is not None)
+        if self._for_relays is not None and self._for_relays._key_id[-1] == self._key_id[-1]:
+            raise LdpError("bad-key", "nobody can tell requests to these two keys apart; make another key for relays")
 
     def sign(self, person: str, request: bytes) -> bytes:
         """Answer the TokenRequest of a person who is known by this name: 256 bytes, for the app that asked. The count
@@ -116,6 +123,8 @@ class TokenIssuer:
         request to another key; ``tokens-spent`` where the person had all; ``people-unavailable`` where that cannot be
         kept.
         """
+        if self._for_relays is not None and request[2:3] == self._for_relays._key_id[-1:]:
+            return self._for_relays.sign(person, request)
         name = canonical_name(person)
         blinded = int.from_bytes(request[3:], "big")
         if len(request) != REQUEST_BYTES or request[:2] != TOKEN_TYPE or not 0 < blinded < self._modulus:

@@ -66,7 +66,7 @@ class Route:
 class Service:
     """The routes. ``person_header`` is believed: nobody but the proxy may reach them."""
 
-    def __init__(self, issuer: TokenIssuer, key: str, person_header: str) -> None:
+    def __init__(self, issuer: TokenIssuer, person_header: str) -> None:
         self._issuer, self._person_header = issuer, person_header
         self.metrics = DoorMetrics()
         self._tokens = Counter(
@@ -77,7 +77,7 @@ class Service:
         )
         self._directory = {
             "issuer-request-uri": REQUEST_PATH,
-            "token-keys": [{"token-type": 2, "token-key": key + "=" * (-len(key) % 4)}],
+            "token-keys": [{"token-type": 2, "token-key": key + "=" * (-len(key) % 4)} for key in issuer.public_keys],
         }
         self.routes = (
             Route("POST", REQUEST_PATH, self.sign, longest=REQUEST_BYTES),
@@ -100,7 +100,7 @@ class Service:
         return web.Response(body=signed, content_type=RESPONSE_TYPE, headers={"Cache-Control": "no-store"})
 
     async def show(self, _request: web.Request) -> web.Response:
-        """The key (RFC 9578, section 4)."""
+        """The keys (RFC 9578, section 4): of answers, and behind it the one for relays."""
         return web.json_response(self._directory, content_type=DIRECTORY_TYPE)
 
     async def health(self, _request: web.Request) -> web.Response:

@@ -103,14 +103,17 @@ def moments_of_round(campaign: Campaign, tally: Tally) -> InputMoments:
     asked = [found.asking(feature.name, VALUE) for feature in features]
     present = [present_shares(found.class_prior, [one]) for one in asked]
     values, shares = np.array([one.cells.value for one in asked]), np.array([one.of_class.value for one in present])
-    mean = values.sum(axis=1) / [_seen(one.whole) for one in present]
+    whole = np.array([[_seen(one.whole)] for one in present])
+    mean = values.sum(axis=1) / whole[:, 0]
     second, noise = _second_moments(features, found)
     covariance = _positive(second - np.outer(mean, mean))
     seen = (shares > SIGNIFICANT * np.sqrt([one.of_class.variance for one in present])).all(axis=0)
     shares, weights = shares[:, seen], found.class_prior.value[seen]
     offsets = values[:, seen] / shares - mean[:, None]
-    variances = np.array([one.cells.variance[seen] for one in asked]) / shares**2
-    between = (offsets * weights) @ offsets.T - np.diag(variances @ weights)
+    variances = np.array([one.cells.variance for one in asked])
+    # A class's sum is a part of the mean, too: the two do not vary apart.
+    unsure = variances[:, seen] * (1 / shares**2 - 2 / (shares * whole)) + variances.sum(axis=1)[:, None] / whole**2
+    between = (offsets * weights) @ offsets.T - np.diag(unsure @ weights)
     return InputMoments(
         features, mean, covariance, between, noise, campaign.id, campaign.study, campaign.privacy.epsilon
     )

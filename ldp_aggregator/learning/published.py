@@ -54,7 +54,10 @@ LARGEST_DELTA: Final = 0.1
 LEAST_DELTA: Final = 1e-100
 
 PUBLISHED_RELATION: Final = "published: any two records of one of the devices that answered"
-RELAY_RELATION: Final = "behind the relay: any two records of one of the devices of a batch"
+RELAY_RELATION: Final = "behind the relay, {}: any two records of one of the devices of a batch"
+"""Beside the number stands what it counts: a relay that admits whoever sends counts uploads, and not people."""
+UPLOADS: Final = "if all uploads came from different people"
+PEOPLE: Final = "which takes one upload a token; the issuer signs {} for a person"
 
 _PUBLIC: Final = ("the campaign document", "who answered")
 
@@ -138,7 +141,18 @@ def relay_guarantee(
     Parameters and errors are those of :func:`published_guarantee`.
     """
     composed = (_ALL,) if campaign.privacy.answers == "all" else ()
-    return _guarantee(campaign, batch, delta, colluding, RELAY_RELATION, (*_RELAY, *composed))
+    return _guarantee(campaign, batch, delta, colluding, relay_relation(campaign), (*_RELAY, *composed))
+
+
+def relay_relation(campaign: Campaign) -> str:
+    """The relation behind a relay, with what its number of devices counts: people, where the issuer signs what the
+    relay admits by, beside a seal with a key of its own.
+    """
+    issuer = campaign.issuer
+    if issuer is None or (campaign.gateway is not None and issuer.relay_modulus is None):
+        return RELAY_RELATION.format(UPLOADS)
+    tokens = "one" if issuer.tokens == 1 else str(issuer.tokens)
+    return RELAY_RELATION.format(PEOPLE.format(tokens))
 
 
 def published_together(

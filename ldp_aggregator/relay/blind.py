@@ -1,10 +1,11 @@
-"""Sealed uploads on their way through a relay (RFC 9458, section 6.2): kept, mixed and forwarded, and never read.
+"""Whole uploads on their way through a relay: sealed ones (RFC 9458, section 6.2), kept, mixed and forwarded, and never
+read; and in the clear answers with the token that each shows.
 
-A sealed upload waits as a report does, under an id that is a hash of it: what somebody has seen and sends again is the
+A whole upload waits as a report does, under an id that is a hash of it: what somebody has seen and sends again is the
 same upload, and the order of a batch, which is that of the ids, looks like one drawn by lot.
 
-All of a campaign's have one length, which the document tells; another was sent to fill the relay, or by an app whose
-length it was not told.
+All sealed ones of a campaign have one length, which the document tells; another was sent to fill the relay, or by an
+app whose length it was not told.
 """
 
 from __future__ import annotations
@@ -29,14 +30,16 @@ from ldp_protocols import Campaign, DocumentError, LdpError, Report
 from ldp_protocols.document.gateway import Gateway
 from ldp_protocols.framing import ID_BYTES
 from ldp_protocols.oblivious import BATCH_TYPE, HEADER_BYTES, LEAST_SEALED, LENGTH_HEADER, seal_header, sealed_bytes
+from ldp_protocols.tokens import ANSWERS_TYPE
 
 _SEALED: Final = "sealed."
+_SHOWN: Final = "shown."
 WINDOW: Final = "window."
 _ANSWER: Final = b'{"rejected": []}'
 """The answer to an upload of which everything was settled."""
 
-Vouch = Callable[[str, Collection[bytes]], Mapping[str, str]]
-"""Name of a queue and ids in it to the headers of a request that forwards them."""
+Vouch = Callable[[Collection[bytes]], Mapping[str, str]]
+"""Ids of a queue to the headers of a request that forwards them."""
 
 
 def sealed_name(length: int) -> str:
@@ -44,14 +47,24 @@ def sealed_name(length: int) -> str:
     return f"{_SEALED}{length}"
 
 
+def shown_name(window: int) -> str:
+    """The name of the queue of answers with their tokens, of a window."""
+    return f"{_SHOWN}{window}"
+
+
 def is_sealed(name: str) -> bool:
     """Return true for the name of a queue of sealed uploads; no campaign's id has a dot."""
     return name.startswith(_SEALED)
 
 
+def is_whole(name: str) -> bool:
+    """Return true for the name of a queue of whole uploads."""
+    return name.startswith((_SEALED, _SHOWN))
+
+
 def queue_names(transaction: Transaction) -> list[str]:
-    """The names of the queues in which sealed uploads, or a series' reports, wait or are on their way."""
-    kinds = [(prefix, kind) for prefix in (GATHERING, "delivery/") for kind in (_SEALED, WINDOW)]
+    """The names of the queues in which whole uploads, or a series' reports, wait or are on their way."""
+    kinds = [(prefix, kind) for prefix in (GATHERING, "delivery/") for kind in (_SEALED, _SHOWN, WINDOW)]
     return sorted({key.removeprefix(prefix) for prefix, kind in kinds for key, _ in transaction.items(prefix + kind)})
 
 
@@ -72,14 +85,23 @@ def sealed_report(sealed: bytes, gateway: Gateway | None, lengths: Collection[in
     if len(sealed) not in lengths:
         right = " or ".join(map(str, sorted(lengths)))
         raise DocumentError("wrong-length", f"this has {len(sealed)} bytes; the campaign's sealed uploads have {right}")
-    return Report(0, hashlib.sha256(sealed).digest()[:ID_BYTES], sealed)
+    return whole_report(sealed)
+
+
+def whole_report(upload: bytes) -> Report:
+    """A whole upload as it is queued."""
+    return Report(0, hashlib.sha256(upload).digest()[:ID_BYTES], upload)
 
 
 @dataclass
 class Arrival:
-    """A sealed upload whose sender waits for its being kept, and why it was not."""
+    """An upload whose sender waits for its being kept, in the queue of this ``name``, and why it was not. ``admitted``
+    is the key of the token that it showed, where it had to.
+    """
 
     report: Report
+    name: str
+    admitted: str | None = None
     is_settled: bool = False
     refused: LdpError | None = None
 
@@ -120,22 +142,26 @@ class Arrivals:
 
 
 class Batches(Aggregator):
-    """The aggregator's gateway, where it takes what a relay mixed."""
+    """The aggregator, where it takes the batches that a relay mixed of whole uploads: those of one queue, ``sealed`` or
+    not.
+    """
 
-    def __init__(self, *arguments: Any, vouch: Vouch) -> None:
+    def __init__(self, *arguments: Any, sealed: bool, vouch: Vouch) -> None:
         super().__init__(*arguments)
-        self._vouch = vouch
+        self._sealed, self._vouch = sealed, vouch
 
     def upload(self, body: bytes, attempt: int, token: bytes | None = None) -> Request:
-        """See :meth:`Aggregator.upload`; ``body`` is an upload of the queued reports, whose payloads are sealed, and
-        with them their tokens.
+        """See :meth:`Aggregator.upload`; ``body`` is an upload of the queued reports, whose payloads are whole uploads,
+        and with them their tokens.
         """
-        ((_, ids, sealed),) = msgpack.unpackb(body)[1]
-        length = len(sealed) // (len(ids) // ID_BYTES)
+        ((_, ids, uploads),) = msgpack.unpackb(body)[1]
         named = [ids[place : place + ID_BYTES] for place in range(0, len(ids), ID_BYTES)]
-        headers = {"Content-Type": BATCH_TYPE, LENGTH_HEADER: str(length), **self._vouch(sealed_name(length), named)}
-        url = f"{self.base}/v1/ohttp/batch"
-        return Request("POST", url, headers, sealed, attempt, LARGEST_ANSWER, self.campaign_id)
+        path, headers = f"/v1/campaigns/{self.campaign_id}/batch", {"Content-Type": ANSWERS_TYPE}
+        if self._sealed:
+            length = len(uploads) // len(named)
+            path, headers = "/v1/ohttp/batch", {"Content-Type": BATCH_TYPE, LENGTH_HEADER: str(length)}
+        headers |= self._vouch(named)
+        return Request("POST", self.base + path, headers, uploads, attempt, LARGEST_ANSWER, self.campaign_id)
 
     def opened(self, answer: Response) -> Response:
         """See :meth:`Aggregator.opened`. How many of a batch the campaign took is nobody's to repair here: all of it is

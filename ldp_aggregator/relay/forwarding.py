@@ -2,10 +2,11 @@
 
 It keeps what it forwards, until the aggregator has it, and nothing else; ids and payloads pass through unchanged, so a
 report that arrives twice is counted once. An upload is acknowledged when it is on disk. What a device sends beside its
-reports (an address, a token, a time) ends here.
+reports (an address, a time) ends here.
 
-Where the campaign has a gateway, uploads come sealed and are mixed by the same rule, unread, each length on its own
-(:mod:`ldp_aggregator.relay.blind`). In a series each window is.
+Where the campaign has a gateway, uploads come sealed and are mixed by the same rule, unread, each length on its own; in
+the clear an answer with a token stays with it (:mod:`ldp_aggregator.relay.blind`). In a series each window is mixed on
+its own. With an issuer a token is admitted once, and remembered (:mod:`ldp_aggregator.relay.people`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from ldp_aggregator.relay.blind import (
@@ -22,12 +24,16 @@ from ldp_aggregator.relay.blind import (
     Arrivals,
     Batches,
     is_sealed,
+    is_whole,
     lengths_of,
     queue_names,
     sealed_name,
     sealed_report,
+    shown_name,
+    whole_report,
 )
 from ldp_aggregator.relay.mixing import Mixer, Mixing
+from ldp_aggregator.relay.people import admit, admitted_answer, admitted_sealed, was_admitted
 from ldp_client.delivery.schedule import Idle, OnEvent, Outcome, Place, Send, Task, Wait, size_of
 from ldp_client.delivery.sender import BackgroundDriver, Sender
 from ldp_client.errors import StorageError, TransportError
@@ -110,8 +116,12 @@ class Relay:
         where = (url, campaign_id, transport or SHARED_TRANSPORT, clock, policy)
         self._aggregator = Aggregator(*where, headers=self._headers)
         self._storage = open_storage(storage)
-        self._arrivals = Arrivals(self._keep_sealed)
-        permits = RelayPermits(self._aggregator, Batches(*where, vouch=self._vouch))
+        self._arrivals = Arrivals(self._keep_whole)
+
+        def batches(name: str) -> Aggregator:
+            return Batches(*where, sealed=is_sealed(name), vouch=partial(self._vouch, name))
+
+        permits = RelayPermits(self._aggregator, batches)
         self._sender = MixingSender(self._form, self._storage, permits, clock=clock, policy=policy, on_event=on_event)
         self._document = Document(self._aggregator, Cache(self._storage))
         self._handed: dict[str, tuple[bytes | TransportError, float]] = {}
@@ -121,17 +131,13 @@ class Relay:
     def campaign(self, *, timeout: float = 30.0) -> Campaign:
         """The verified campaign, from the storage or fetched; a stored one that is damaged is fetched again.
 
-        Raises DocumentError or TransportError, and LdpError for a campaign with an issuer.
+        Raises DocumentError or TransportError.
         """
         with within(timeout):
             campaign = self._document.at_hand()
             if campaign is None:
                 campaign = self._document.fetched()
                 self._document.keep(campaign)
-            if campaign.issuer is not None:
-                raise LdpError(
-                    "has-issuer", "each answer to this campaign shows a token, which mixing would part from it"
-                )
         return campaign
 
     def model(self, *, timeout: float = 30.0) -> bytes:
@@ -176,15 +182,20 @@ class Relay:
             finally:
                 self._asking.release()
 
-    def collect(self, upload: bytes, *, timeout: float = 30.0) -> dict[str, str]:
+    def collect(self, upload: bytes, shown: str | None = None, *, timeout: float = 30.0) -> dict[str, str]:
         """Keep the reports of an upload, durably; returns the refused ones, ``{id in hexadecimal: code}``.
 
-        A report whose id waits already is a success, whatever it says: as at the aggregator. Raises DocumentError or
-        StorageError, and what :meth:`campaign` raises; nothing of the upload is then kept.
+        A report whose id waits already is a success, whatever it says: as at the aggregator. With an issuer ``shown``
+        is the upload's header ``Authorization``; a token that was admitted before is a success, too. Raises
+        DocumentError (NotAdmittedError without a token) or StorageError, and what :meth:`campaign` raises; nothing of
+        the upload is then kept.
         """
         with within(timeout):
             campaign = self.campaign(timeout=timeout)
             reports, refused = _read_reports(upload, campaign)
+            if campaign.issuer is not None:
+                self._keep(_answer(campaign, upload, reports, shown), timeout)
+                return refused
             with self._storage.transaction(write=True) as transaction:
                 fresh: dict[bytes, Report] = {}
                 queues: dict[str, list[Report]] = {}
@@ -205,17 +216,21 @@ class Relay:
             self._driver.wake()
         return refused
 
-    def collect_sealed(self, sealed: bytes, *, timeout: float = 30.0) -> None:
+    def collect_sealed(self, sealed: bytes, shown: str | None = None, *, timeout: float = 30.0) -> None:
         """Keep an upload that is sealed to the campaign's gateway, durably, and unread. The same bytes are kept once; a
-        device that tries again has sealed anew, and the aggregator counts it once.
+        device that tries again has sealed anew: where the issuer signs for relays, ``shown`` is the token beside it,
+        and one that was admitted before is a success of which nothing is kept; else the aggregator counts it once.
 
-        Raises DocumentError for what cannot have been sealed by a device of the campaign, or where that has no gateway;
-        StorageError, and what :meth:`campaign` raises.
+        Raises DocumentError for what cannot have been sealed by a device of the campaign, or where that has no gateway
+        (NotAdmittedError without a token); StorageError, and what :meth:`campaign` raises.
         """
         with within(timeout):
             campaign = self.campaign(timeout=timeout)
-            arrival = Arrival(sealed_report(sealed, campaign.gateway, lengths_of(campaign, self.sealed_lengths)))
-            self._arrivals.keep(arrival, timeout)
+            report = sealed_report(sealed, campaign.gateway, lengths_of(campaign, self.sealed_lengths))
+            self._keep(Arrival(report, sealed_name(len(sealed)), admitted_sealed(campaign, shown)), timeout)
+
+    def _keep(self, arrival: Arrival, timeout: float) -> None:
+        self._arrivals.keep(arrival, timeout)
         if arrival.refused is not None:
             raise arrival.refused
 
@@ -275,19 +290,23 @@ class Relay:
         count, size = sum(reports for reports, _ in held), sum(size for _, size in held)
         return self.policy.most_queued_reports - count, self.policy.most_queued_bytes - size
 
-    def _keep_sealed(self, arrivals: Sequence[Arrival]) -> None:
+    def _keep_whole(self, arrivals: Sequence[Arrival]) -> None:
         """Keep what arrived, as far as there is room. Raises StorageError, and none was kept."""
         with self._storage.transaction(write=True) as transaction:
             count, size = self._room(transaction)
             for arrival in arrivals:
-                mixer = self._mixer(sealed_name(len(arrival.report.payload)))
+                mixer, token = self._mixer(arrival.name), arrival.admitted
+                if token is not None and was_admitted(transaction, token):
+                    continue
                 if any(held.find(transaction, arrival.report.id) for held in (mixer.pool, mixer.outbox)):
                     continue
                 count, size = count - 1, size - size_of(arrival.report)
                 if count < 0 or size < 0:
                     arrival.refused = _full()
-                else:
-                    mixer.pool.put(transaction, [arrival.report], [1], self._clock.time())
+                    continue
+                if token is not None:
+                    admit(transaction, token)
+                mixer.pool.put(transaction, [arrival.report], [1], self._clock.time())
         if self._driver is not None:
             self._driver.wake()
 
@@ -316,7 +335,7 @@ class Relay:
         """Form the batches that are due; the seconds until the next one is, where that is a matter of time."""
         with self._storage.transaction(write=False) as transaction:
             mixers = self._mixers(transaction)
-            done = [mixer for mixer in mixers if is_sealed(mixer.name) and not any(mixer.held(transaction))]
+            done = [mixer for mixer in mixers if is_whole(mixer.name) and not any(mixer.held(transaction))]
         for mixer in done:
             with self._storage.transaction(write=True) as transaction:
                 mixer.forget(transaction)
@@ -334,7 +353,7 @@ class Relay:
 class RelayPermits:
     """A relay forwards whatever it was given, and keeps nothing of it."""
 
-    def __init__(self, aggregator: Aggregator, batches: Batches) -> None:
+    def __init__(self, aggregator: Aggregator, batches: Callable[[str], Aggregator]) -> None:
         self._aggregator, self._batches = aggregator, batches
 
     def asleep(self, transaction: Transaction) -> bool:
@@ -344,10 +363,10 @@ class RelayPermits:
         return True
 
     def aggregator(self, transaction: Transaction, place: Place) -> Aggregator:
-        return self._batches if is_sealed(place.campaign_id) else self._aggregator
+        return self._batches(place.campaign_id) if is_whole(place.campaign_id) else self._aggregator
 
     def token(self, transaction: Transaction, place: Place) -> None:
-        """A relay forwards answers of campaigns without an issuer alone."""
+        """A token stays with its answer, as the payload of a report."""
 
     def begin(self, task: Send) -> bool:
         return True
@@ -383,6 +402,17 @@ def _reports_of(upload: bytes, campaign: Campaign) -> Iterator[Report]:
         for position in range(block.count):
             identifier = block.ids[position * ID_BYTES : (position + 1) * ID_BYTES]
             yield Report(block.question, identifier, block.payloads[position * width : (position + 1) * width])
+
+
+def _answer(campaign: Campaign, upload: bytes, reports: Sequence[Report], shown: str | None) -> Arrival:
+    """An answer with its token, as it is queued. Raises DocumentError for what is none of one device."""
+    if len(upload) != campaign.upload_bytes:
+        raise DocumentError("wrong-length", f"an upload to this campaign has {campaign.upload_bytes} bytes")
+    windows = {report.question // len(campaign.questions) for report in reports}
+    if len(windows) != 1 or max(_of_groups(reports, campaign)) > 1:
+        raise DocumentError("too-many-reports", "a token is of one answer: one report to each group, of one window")
+    key, token = admitted_answer(campaign, shown, [report.id for report in reports])
+    return Arrival(whole_report(token + upload), shown_name(windows.pop()), key)
 
 
 def _full() -> StorageError:

@@ -14,10 +14,12 @@ from typing import Any, Final
 
 from ldp_aggregator.relay.door import ANY, MOST_CONNECTIONS, Asked, Counts, Door, RefusedError, Route, Told
 from ldp_aggregator.relay.forwarding import Relay
+from ldp_aggregator.relay.people import NotAdmittedError
 from ldp_client.errors import TransportError
 from ldp_client.policy import GATEWAY_TIMEOUT, LARGEST_UPLOAD
 from ldp_protocols import DocumentError, LdpError
 from ldp_protocols.oblivious import LONGEST_SEALED, REQUEST_TYPE
+from ldp_protocols.tokens import RELAY_HEADER
 from ldp_protocols.wire import MEDIA_TYPE
 
 SEALED_PATH: Final = "/ohttp"
@@ -88,18 +90,20 @@ async def _ask(admission: Admission, campaign_id: str, headers: Any) -> bool:
 
 
 def _collect(relay: Relay, asked: Asked) -> Told:
-    refused = _kept(partial(relay.collect, asked.body, timeout=asked.patience))
+    refused = _kept(partial(relay.collect, asked.body, asked.headers.get("Authorization"), timeout=asked.patience))
     return Told(200, json.dumps({"rejected": list(refused.items())}).encode("ascii"))
 
 
 def _collect_sealed(relay: Relay, asked: Asked) -> Told:
-    _kept(partial(relay.collect_sealed, asked.body, timeout=asked.patience))
+    _kept(partial(relay.collect_sealed, asked.body, asked.headers.get(RELAY_HEADER), timeout=asked.patience))
     return Told(202)
 
 
 def _kept(keep: Callable[[], Any]) -> Any:
     try:
         return keep()
+    except NotAdmittedError as error:
+        raise RefusedError(401, error.code, str(error)) from None
     except DocumentError as error:
         raise RefusedError(400, error.code, str(error)) from None
     except LdpError as error:

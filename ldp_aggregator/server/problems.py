@@ -84,7 +84,7 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     ),
     "wrong-answer-token": Kind(401, "The token that was shown is none of this answer"),
     "nothing-to-train": Kind(409, "What was counted so far does not give a model"),
-    "useless-model": Kind(409, "The model would not be better than always saying the most frequent class"),
+    "useless-model": Kind(409, "The features are not known to tell anything of the class, or not enough"),
     "length-required": Kind(411, "The request needs a Content-Length"),
     "body-too-large": Kind(413, "The body is larger than this server accepts; split it"),
     "too-many-reports": Kind(413, "The upload holds more reports than this server accepts at once; split it"),

@@ -45,7 +45,7 @@ _Counted = tuple[bytes, str, NDArray[np.int64], list[NDArray[np.int64]]]
 
 class UntrainableError(LdpError):
     """Nothing is published: the reports that were counted so far do not give a model (``nothing-to-train``), or give
-    one that is not known to be better than always saying the most frequent class (:data:`USELESS`).
+    one whose features are not known to tell anything of the class (:data:`USELESS`).
     """
 
     def __init__(self, problem: str, code: str = "nothing-to-train") -> None:
@@ -75,12 +75,13 @@ def _useless(reports: int, expected: Mapping[str, Any]) -> UntrainableError:
         why = f"features that tell nothing would look like these in {expected['p_value']:.0%} of campaigns"
     else:
         why = (
-            "the features tell something, but whether it is enough to say another class is not known: if they know "
-            f"different things the model gains {expected['gain']:.3f} ± {2 * expected['gain_error']:.3f}"
+            "they tell something, but whether it is enough to say another class than the most frequent one is not "
+            f"known: if they know different things the model gains {expected['gain']:.3f} ± "
+            f"{2 * expected['gain_error']:.3f}"
         )
     return UntrainableError(
-        f"{reports:,} reports do not show that the model is better than always saying the most frequent class, "
-        f"which is right for {expected['majority']:.3f} of the people; {why}",
+        f"{reports:,} reports do not show that the features tell anything of the class, or not enough of it; the most "
+        f"frequent class is right for {expected['majority']:.3f} of the people; {why}",
         USELESS,
     )
 
@@ -118,7 +119,7 @@ async def publish_trained(
     """Train on the tallies of campaigns about the same features, of a series on all windows or as of ``now``, and
     publish the model for the devices of each.
 
-    A model that is not known to be better than the most frequent class is published only ``anyway``. ``apart`` is as in
+    A model whose features are not known to tell anything of the class is published only ``anyway``. ``apart`` is as in
     :func:`trained`.
     Raises UntrainableError, and LdpError where a library is missing. Returns the number of reports and each campaign's
     published version.
@@ -130,7 +131,7 @@ async def publish_trained(
             raise UntrainableError(f"campaign {campaign.id} has no windows; leave out what is to be of {window}")
     document = await trained(pairs, arrivals, post, window, apart=apart)
     expected = json.loads(document)["training"]["expected"]
-    if not (expected["above_majority"] or anyway):
+    if not (expected["tells_something"] or anyway):
         raise _useless(reports, expected)
     return reports, tuple([await store.publish_model(campaign.id, document) for campaign, _ in pairs])
 

@@ -99,13 +99,15 @@ class Aggregator:
         return None
 
     def upload(self, body: bytes, attempt: int, token: bytes | None = None) -> Request:
-        """The request that sends reports with their token. Raises TransportError without the app's headers."""
+        """The request that sends reports with their token; behind it may stand the one for relays. Raises
+        TransportError without the app's headers.
+        """
         headers = {"Content-Type": MEDIA_TYPE, **_ACCEPT}
         if token is not None:
             # Here: few campaigns have an issuer.
-            from ldp_protocols.tokens import credentials
+            from ldp_protocols.tokens import TOKEN_BYTES, credentials
 
-            headers["Authorization"] = credentials(token)
+            headers["Authorization"] = credentials(token[:TOKEN_BYTES])
         if self._headers is not None:
             try:
                 own = {name.lower() for name in headers}

@@ -29,6 +29,7 @@ from ldp_protocols.oblivious import (
     seal_info,
     suite,
 )
+from ldp_protocols.tokens import RELAY_HEADER, TOKEN_BYTES, credentials
 
 SEALING_BYTES: Final = 4096
 """The most that sealing adds to an answer: nonce, tag, headers, padding."""
@@ -71,7 +72,9 @@ class SealedAggregator(Aggregator):
         self._sealed: Sealed | None = None
 
     def upload(self, body: bytes, attempt: int, token: bytes | None = None) -> Request:
-        """See :meth:`Aggregator.upload`: that request, sealed. Token and headers are inside, and none is outside."""
+        """See :meth:`Aggregator.upload`: that request, sealed. Token and headers are inside, and nothing is outside but
+        the relay's own token.
+        """
         inner = super().upload(body, attempt, token)
         url = urlsplit(inner.url)
         headers = tuple((name.lower(), value) for name, value in inner.headers.items())
@@ -82,9 +85,10 @@ class SealedAggregator(Aggregator):
             raise TransportError("bad-request") from None
         self._sealed = Sealed(self._gateway, message)
         largest = LARGEST_ANSWER + SEALING_BYTES
-        return Request(
-            "POST", self._relay, {"Content-Type": REQUEST_TYPE}, self._sealed.body, attempt, largest, inner.isolate
-        )
+        outside = {"Content-Type": REQUEST_TYPE}
+        if token is not None and len(token) > TOKEN_BYTES:
+            outside[RELAY_HEADER] = credentials(token[TOKEN_BYTES:])
+        return Request("POST", self._relay, outside, self._sealed.body, attempt, largest, inner.isolate)
 
     def opened(self, answer: Response) -> Response:
         """See :meth:`Aggregator.opened`. A relay that mixes answers 202 once it has the upload on disk.

@@ -24,6 +24,7 @@ from ldp_protocols.document.authored import (
     read_authored,
 )
 from ldp_protocols.document.authored import SCORE as EVALUATION
+from ldp_protocols.document.issuer import Issuer
 from ldp_protocols.document.model import DiscreteLikelihood, Likelihood, Model
 from ldp_protocols.document.questions import (
     INDEX,
@@ -81,6 +82,9 @@ def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
     fields = Fields(draft, "", DraftError)
     authored = read_authored(fields, DraftError)
     fields.finish()
+    issuer: Issuer | None = authored["issuer"]
+    if issuer is not None and issuer.relay_modulus == issuer.modulus:
+        raise DraftError("issuer.relay_key", "must be another key: a token for a relay would pass for an answer's")
     _check_round(*(authored[name] for name in ("asks", "label", "features", "privacy")))
     evaluation: Evaluation | None = authored["evaluation"]
     if evaluation is not None:

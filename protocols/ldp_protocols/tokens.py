@@ -6,6 +6,9 @@ shows one. The signature tells that somebody was entitled, and not who.
 The 32 bytes that RFC 9578 calls nonce are here the SHA-256 of the ids of the upload's reports, which only the device's
 secret gives. So a token is of one answer, and is spent with it: the aggregator counts an id once, in one commit, and
 needs no other memory of tokens; whoever steals a token cannot send another answer with it. The issuer sees no id.
+
+Where the issuer has a key for relays, a device has a token of that one, too, shown outside what is sealed; its nonce is
+the device's own, so that nobody can tell which two tokens are one person's.
 """
 
 from __future__ import annotations
@@ -29,8 +32,13 @@ REQUEST_TYPE: Final = "application/private-token-request"
 RESPONSE_TYPE: Final = "application/private-token-response"
 REQUEST_BYTES: Final = 3 + MODULUS_BYTES
 SCHEME: Final = "PrivateToken"
+ANSWERS_TYPE: Final = "application/vnd.ldp-bayes.answers"
+"""A relay's batch of answers in the clear, one after another: the token of each, and its upload."""
+RELAY_HEADER: Final = "LDP-Relay-Token"
+"""Where a relay is shown its own."""
 
 _NONCE: Final = b"ldp-bayes answer 1\n"
+_RELAY: Final = b"ldp-bayes relay 1\n"
 _INPUT_BYTES: Final = 2 + 3 * 32
 TOKEN_BYTES: Final = _INPUT_BYTES + MODULUS_BYTES
 _CREDENTIALS: Final = re.compile(rf'(?i:{SCHEME}) +token="?([A-Za-z0-9_-]{{{TOKEN_BYTES * 4 // 3}}})"?')
@@ -51,21 +59,33 @@ def challenge(campaign: Campaign) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def _challenge(campaign_id: str, issuer: Issuer) -> bytes:
+def _challenge(campaign_id: str, issuer: Issuer, *, for_relay: bool = False) -> bytes:
     name, context = issuer.name.encode("ascii"), urlsafe_b64decode(campaign_id + "=")
+    if for_relay:
+        context = hashlib.sha256(_RELAY + context).digest()
     return TOKEN_TYPE + len(name).to_bytes(2, "big") + name + bytes([len(context)]) + context + bytes(2)
 
 
 @lru_cache(maxsize=64)
-def _ends(campaign_id: str, issuer: Issuer) -> bytes:
+def _ends(campaign_id: str, issuer: Issuer, *, for_relay: bool = False) -> bytes:
     """The digest of the challenge and the id of the key."""
-    return hashlib.sha256(_challenge(campaign_id, issuer)).digest() + issuer.key_id
+    return hashlib.sha256(_challenge(campaign_id, issuer, for_relay=for_relay)).digest() + issuer.key_id
 
 
 def token_input(campaign: Campaign, ids: Iterable[bytes]) -> bytes:
     """The message to sign (RFC 9578, 6.1): type, nonce, challenge digest, key id; ``ids`` of all reports, any order."""
     nonce = hashlib.sha256(_NONCE + b"".join(sorted(ids))).digest()
     return TOKEN_TYPE + nonce + _ends(campaign.id, issuer_of(campaign))
+
+
+def relay_input(campaign: Campaign, nonce: bytes) -> bytes:
+    """The message to sign of a token for relays: 32 bytes of the device's own, and the campaign's id hashed once more
+    as redemption context. Raises LdpError where the issuer has no key for it.
+    """
+    issuer = issuer_of(campaign).for_relays
+    if issuer is None:
+        raise LdpError("no-issuer", f"the issuer of campaign {campaign.id} signs nothing for relays")
+    return TOKEN_TYPE + nonce + _ends(campaign.id, issuer, for_relay=True)
 
 
 def credentials(token: bytes) -> str:
@@ -83,12 +103,14 @@ def padded(message: bytes, salt: bytes, bits: int) -> int:
     """EMSA-PSS-ENCODE (RFC 8017, 9.1.1) with SHA-384 and MGF1 for a modulus of so many bits, as a number."""
     length = (bits + 6) // 8
     digest = hashlib.new(HASH, bytes(8) + hashlib.new(HASH, message).digest() + salt).digest()
-    block = (b"\1" + salt).rjust(length - HASH_BYTES - 1, b"\0")
-    mask = b"".join(
-        hashlib.new(HASH, digest + counter.to_bytes(4, "big")).digest()
-        for counter in range(-(-len(block) // HASH_BYTES))
-    )
-    hidden = int.from_bytes(block, "big") ^ int.from_bytes(mask[: len(block)], "big")
+    hidden = int.from_bytes(b"\1" + salt, "big") ^ mask(digest, length - HASH_BYTES - 1)
     # The first bits of what is encoded are 0, so that it is below the modulus.
     hidden &= (1 << (bits - 1 - 8 * (HASH_BYTES + 1))) - 1
     return (hidden << 8 * (HASH_BYTES + 1)) | int.from_bytes(digest + b"\xbc", "big")
+
+
+def mask(digest: bytes, length: int) -> int:
+    """MGF1 (RFC 8017, B.2.1) of so many bytes, as a number."""
+    counters = range(-(-length // HASH_BYTES))
+    blocks = b"".join(hashlib.new(HASH, digest + counter.to_bytes(4, "big")).digest() for counter in counters)
+    return int.from_bytes(blocks[:length], "big")

@@ -5,6 +5,7 @@ import hashlib
 import json
 import random
 import subprocess
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ _FIELD = 2**255 - 19
 PROGRAM = Path(__file__).resolve().parents[2] / "javascript" / "test" / "differential_tokens.mjs"
 COLOUR, AGE = text("colour", "red", "green"), text("age", "young", "old")
 SECRETS = [hashlib.sha256(bytes([n])).digest() for n in range(20)]
+PUBLISHED_MODULUS = int(PUBLISHED["n"], 16)
 KEY = bytes.fromhex("31e1f05a740102115220e9af918f738674aec95f54db6e04eb705aae8e798155")
 
 
@@ -46,15 +48,18 @@ def with_key(modulus, **changes):
 
 
 def test_the_same_secret_asks_the_same_bytes_and_has_the_same_token(ask):
-    for answers in ("one", "all"):
-        campaign = compiled(issuer=issuer(), privacy={"epsilon": 2.0, "answers": answers})
+    for answers, for_relay in product(("one", "all"), (False, True)):
+        # With the two the other way round: the tests' issuer can sign with one key.
+        own, other = issuer()["key"], with_key(PUBLISHED_MODULUS - 2)["key"]
+        named = issuer(key=other, relay_key=own) if for_relay else issuer(relay_key=other)
+        campaign = compiled(issuer=named, privacy={"epsilon": 2.0, "answers": answers})
         lines, wanted = [], []
         for secret in SECRETS:
-            line = {"document": campaign.document.decode(), "secret": secret.hex()}
-            request = token_request(campaign, secret)
+            line = {"document": campaign.document.decode(), "secret": secret.hex(), "forRelay": for_relay}
+            request = token_request(campaign, secret, for_relay=for_relay)
             response = sign(request)
             lines += [line, {**line, "response": response.hex()}, {**line, "response": (response[:-1] + b"x").hex()}]
-            token = finished_token(campaign, secret, response)
+            token = finished_token(campaign, secret, response, for_relay=for_relay)
             wanted += [request.hex(), base64.urlsafe_b64encode(token).decode(), ""]
         assert ask(lines) == wanted
 

@@ -35,7 +35,7 @@ def test_a_line_that_must_be_refused_is_answered_with_its_code_and_the_next_one_
 @pytest.mark.parametrize(
     ("mechanism", "domain", "trials"),
     [
-        ("ss", 4, 300),
+        ("ss", 4, 100),
         pytest.param("ss", 4, 20_000, marks=pytest.mark.long),
         pytest.param("oue", 3, 20_000, marks=pytest.mark.long),
     ],

@@ -111,11 +111,55 @@ async def test_who_cancels_or_closes_cuts_what_is_being_sent():
     sending = asyncio.create_task(driver.run_once(5))
     assert await asyncio.to_thread(begun.wait, 10)
     await driver.close()
+    device.close.assert_called_once_with(0.0)
     assert await asyncio.wait_for(sending, 10)
     assert device.run_once.call_args.kwargs["stop"](), "a closed driver begins nothing more"
     driver.start()
     device.start.assert_called_once_with(first_delay=3.0)
     assert not device.run_once.call_args.kwargs["stop"](), "until it is started again"
+
+
+@pytest.mark.parametrize("raises", [None, ConsentError()])
+async def test_a_call_that_was_cancelled_ends_unheard(raises):
+    """Its thread, which keeps no program alive, goes on, and its result or error is for nobody."""
+    loop, complaints = asyncio.get_running_loop(), []
+    loop.set_exception_handler(lambda _, context: complaints.append(context))
+    begun, leave, threads = threading.Event(), threading.Event(), []
+
+    def slow():
+        threads.append(threading.current_thread())
+        begun.set()
+        leave.wait(10)
+        if raises:
+            raise raises
+
+    calling = asyncio.create_task(AsyncDriver(Mock()).call(slow))
+    assert await asyncio.to_thread(begun.wait, 10)
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    leave.set()
+    await asyncio.to_thread(threads[0].join, 10)
+    await asyncio.sleep(0)
+    assert (threads[0].daemon, complaints) == (True, [])
+
+
+def test_a_call_that_outlives_its_event_loop_ends_without_a_word(monkeypatch):
+    complaints, threads, leave = [], [], threading.Event()
+    monkeypatch.setattr(threading, "excepthook", complaints.append)
+
+    def slow():
+        threads.append(threading.current_thread())
+        leave.wait(10)
+
+    async def gives_up():
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(AsyncDriver(Mock()).call(slow), 0.01)
+
+    asyncio.run(gives_up())
+    leave.set()
+    threads[0].join(10)
+    assert complaints == []
 
 
 def test_asyncio_run_ends_although_a_send_hangs(server, campaign, tmp_path, eventually):

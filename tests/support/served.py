@@ -5,6 +5,7 @@ import re
 import subprocess
 import time
 import tomllib
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,6 +46,12 @@ class Served:
         path = self.data.with_name("draft.json")
         path.write_text(json.dumps(drafted), encoding="utf-8")
         return self.ask("campaign", "create", path, *(["--elsewhere"] if "gateway" in drafted else []))
+
+    def document(self, campaign: str) -> bytes:
+        """A campaign's, as an app ships it."""
+        with urllib.request.urlopen(f"{self.daemon.public}/v1/campaigns/{campaign}", timeout=SECONDS) as answer:
+            document: bytes = answer.read()
+        return document
 
     def shown(self, campaign: str, reports: int = 0) -> dict[str, Any]:
         """A campaign, once it has so many reports, or will not have them any more."""

@@ -205,9 +205,11 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
 
   /** Why no device of this app answers the campaign. */
   private async barred({ issuer, gateway }: Campaign<D>): Promise<LdpError | null> {
-    // What an issuer signs takes SHA-384.
-    if (issuer && !globalThis.crypto?.subtle) return new LdpError("no-signatures");
-    return (await this.publisher?.refusal()) ?? unsealable(gateway?.key, this.install.relay, this.url);
+    // Whoever knows an account's bytes knows whose a token is; what an issuer signs takes SHA-384.
+    const code = issuer && (this.install.identity ? "bad-identity" : !globalThis.crypto?.subtle && "no-signatures");
+    return code
+      ? new LdpError(code)
+      : ((await this.publisher?.refusal()) ?? unsealable(gateway?.key, this.install.relay, this.url));
   }
 
   /**
@@ -258,11 +260,12 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   }
 
   /**
-   * Has the campaign's issuer sign this device's token, which its answer shows; once the person has agreed, and best long
-   * before there is a record. The issuer sees who asks, and neither the token nor the answer.
+   * Has the campaign's issuer sign this device's token, which its answer shows, and where answers are sealed and it
+   * signs these the one for relays; once the person has agreed, and best long before there is a record. The issuer sees who asks, and neither a token
+   * nor the answer.
    *
    * `issue` is the app's own call: it sends the bytes that it is given (`application/private-token-request`) to the app's
-   * backend, where the person is known, and resolves to the bytes that come back; what it throws comes out here. Asking
+   * backend, where the person is known, and resolves to the bytes that come back, once for each token; what it throws comes out here. Asking
    * again sends the same bytes, which the issuer counts once; where there is a token, nothing is asked. Throws LdpError,
    * and nothing was stored then: `not-fetched`, `consent-missing`, `no-issuer`, `no-signatures` without WebCrypto;
    * `wrong-token` where the answer is no signature by the key in the campaign's document.

@@ -1,5 +1,4 @@
 // One answer of a device, loaded where somebody has agreed.
-import { keyedSource } from "../account.js";
 import { hex, unhex } from "../bytes.js";
 import type { Campaign } from "../document/types.js";
 import { opensAt } from "../document/windows.js";
@@ -21,9 +20,8 @@ export function answer(
   record: any,
   label: any,
 ): Receipt {
-  const account = install.identity && keyedSource(install.identity, campaign);
   const secret = unhex(secretText);
-  const reports = perturb(campaign, record, label, secret, account);
+  const reports = perturb(campaign, record, label, secret);
   const { title, study, realisedEpsilon: epsilon, closes, windows } = campaign;
   const { reportAge } = install.policy;
   const own = drawWindow(campaign, secret);
@@ -48,22 +46,26 @@ export function answer(
   return receipt;
 }
 
-/** Has the campaign's issuer sign this device's token, and keeps it. */
+/** Has the campaign's issuer sign this device's token, and the one for relays where it signs these, and keeps them. */
 export async function obtain(
   install: Install,
   campaign: Campaign<any>,
   issue: (request: Uint8Array) => Promise<Uint8Array | ArrayBuffer>,
 ): Promise<void> {
-  const { id, issuer } = campaign;
+  const { id, issuer, gateway } = campaign;
   const { secret, campaigns } = await stateOf(install);
   ensure(given(campaigns[id]), "consent-missing");
   ensure(issuer, "no-issuer");
   ensure(globalThis.crypto?.subtle, "no-signatures");
   if (campaigns[id]!.token) return;
   const { tokenRequest } = await tokens();
-  const asked = await tokenRequest(campaign, unhex(secret));
-  const token = asked?.finish(await issue(asked.request));
-  ensure(token, "wrong-token");
+  let token = "";
+  for (const forRelay of gateway && issuer.relay_key ? ([undefined, true] as const) : [undefined]) {
+    const asked = await tokenRequest(campaign, unhex(secret), forRelay);
+    const one = asked?.finish(await issue(asked.request));
+    ensure(one, "wrong-token");
+    token += one;
+  }
   let stored = false;
   await changeState(
     install,

@@ -11,6 +11,7 @@ import { exchange, type Fetch } from "./network.js";
 import { RETRY_AFTER_LONGEST, type Policy } from "./policy.js";
 import { queued, type Entry, type Kept } from "./state.js";
 
+const TOKEN = 472; // characters of a token; behind that of the answer stands the one for relays
 const MOST_KEPT_ALIVE = 60_000; // bytes; browsers refuse 64 KiB of all such requests together
 
 /** One step of the delivery, of what waits. Milliseconds until the next one is due; undefined where nothing waits any more. */
@@ -86,7 +87,10 @@ export async function deliver(
   });
 }
 
-/** Sends an upload with its token, sealed by a relay where it has a gateway; nothing leaves where that cannot be done. */
+/**
+ * Sends an upload with its token, sealed by a relay where it has a gateway, and the relay's own token outside; nothing
+ * leaves where that cannot be done.
+ */
 export async function post(
   fetch: Fetch,
   relay: string | undefined,
@@ -95,8 +99,9 @@ export async function post(
   { token, consent: { gateway } }: Entry,
   policy: Policy,
 ): Promise<Answer | null> {
+  const shown = (name: string, one?: string) => one && { [name]: `PrivateToken token="${one}"` };
   const plain = {
-    headers: { "Content-Type": MEDIA_TYPE, ...(token && { Authorization: `PrivateToken token="${token}"` }) },
+    headers: { "Content-Type": MEDIA_TYPE, ...shown("Authorization", token?.slice(0, TOKEN)) },
     body,
     read: undefined,
   };
@@ -114,7 +119,7 @@ export async function post(
     gateway ? relay! : url,
     {
       method: "POST",
-      headers: sent.headers,
+      headers: { ...sent.headers, ...(gateway && shown("LDP-Relay-Token", token?.slice(TOKEN))) },
       body: sent.body as BufferSource,
       keepalive: sent.body.length < MOST_KEPT_ALIVE,
     },

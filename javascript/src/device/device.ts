@@ -20,8 +20,11 @@ export interface DeviceOptions {
   readonly maxTotalEpsilon: number;
   /**
    * Whose loss that is. `"per installation"`: of this storage. A browser may delete it, and then a new device begins; a backup
-   * may put it back to before an answer, and then it answers again, which only the folder in Node notices. Or 32 or more secret random bytes of an account, the same on all of its devices and unknown to the aggregator: the
-   * account's answer to the same record is then the same bytes everywhere, and counted once.
+   * may put it back to before an answer, and then it answers again, which only the folder in Node notices. Or 32 or more secret random
+   * bytes of an account, the same on all of its devices and unknown to the aggregator: all are then asked the same question and answer
+   * under the same ids, of which one answer is counted. The noise is each device's own, so that whoever sees the answers of two has
+   * twice the loss. Whoever knows the bytes, such as the backend that hands them out, can tell which answers are the account's;
+   * a campaign with an issuer, which shall not tell that, is refused with `bad-identity`.
    */
   readonly identity: Uint8Array | "per installation";
   readonly fetch?: Fetch;

@@ -28,7 +28,7 @@ export interface Install {
 }
 
 export const keyOf = (identity: Uint8Array | undefined): string =>
-  identity ? `account ${hex(hmac(identity, utf8("storage"))).slice(0, 32)}` : "device";
+  identity ? `account ${hex(hmac(identity, utf8("storage")))}` : "device";
 
 /** The state of a text, as far as this process knows. */
 function known({ revoked }: Install, text: string | null): State {

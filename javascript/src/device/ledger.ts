@@ -9,7 +9,7 @@ import { receiptsOf, total, type Kept, type Receipt } from "./state.js";
 export type Per = "installation" | "account";
 
 const NOTES: Readonly<Record<Per, string>> = {
-  account: "Your other devices give the same answer to the same data; different data gets another answer.",
+  account: "An answer of another of your devices has noise of its own: its loss comes on top and is not in this count.",
   installation: "If the storage of this installation is cleared, this count is lost and begins anew.",
 };
 

@@ -60,7 +60,7 @@ export interface Entry {
   expires?: number;
   /** When a final word was heard first, with no other since. */
   word?: number | undefined;
-  /** The token that the answer shows, in base64url. */
+  /** The token that the answer shows, in base64url, and behind it the one for relays. */
   token?: string;
   /** Bytes of an upload. */
   length?: number;

@@ -34,6 +34,8 @@ export interface Windows {
 export interface Issuer {
   readonly name: string;
   readonly key: string;
+  /** Another key, for what relays are shown. */
+  readonly relay_key?: string | null;
   readonly tokens?: number | null;
 }
 

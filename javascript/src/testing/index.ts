@@ -3,8 +3,6 @@ import { inTurn, type Storage } from "../device/storage.js";
 import { hex } from "../bytes.js";
 import { Coins } from "../exact/coins.js";
 
-export { oneStream, type CoinSource } from "../perturb.js";
-
 /** A storage that lives as long as `texts`. */
 export function memoryStorage(texts: Map<string, string> = new Map()): Storage {
   return {

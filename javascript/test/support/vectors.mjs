@@ -35,7 +35,6 @@ export async function checkVectors(client, words, files) {
     encodeUpload,
     hex,
     numberOf,
-    oneStream,
     parseCampaign,
     parseModel,
     perturb,
@@ -55,12 +54,10 @@ export async function checkVectors(client, words, files) {
     checked[kind] = (checked[kind] ?? 0) + 1;
   };
   const scripted = (words, taken = { count: 0 }) =>
-    oneStream(
-      new Coins(() => {
-        if (taken.count >= words.length) throw new Error("more words were asked for than scripted");
-        return BigInt(`0x${words[taken.count++]}`);
-      }),
-    );
+    new Coins(() => {
+      if (taken.count >= words.length) throw new Error("more words were asked for than scripted");
+      return BigInt(`0x${words[taken.count++]}`);
+    });
 
   const { values, documents, reports, uploads, training, directories } = files;
   const double = (text) => Number(text.replace("inf", "Infinity"));

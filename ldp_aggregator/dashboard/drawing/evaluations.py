@@ -107,7 +107,7 @@ class ModelRow:
     """Share of people whose class is the most frequent one, as far as the reports tell."""
     best: tuple[str, float, float] | None = None
     """The most telling feature, and from where to where it alone is expected to be right."""
-    above_majority: bool | None = None
+    tells_something: bool | None = None
 
 
 def model_row(model: PublishedModel) -> ModelRow:
@@ -120,7 +120,7 @@ def model_row(model: PublishedModel) -> ModelRow:
     reports = training.get("reports")
     accuracy = _object(evaluation.get("accuracy"))
     expected = _object(training.get("expected"))
-    best, above = _object(expected.get("best_feature")), expected.get("above_majority")
+    best, tells = _object(expected.get("best_feature")), expected.get("tells_something")
     feature, low, high = _text(best.get("feature")), _number(best.get("low")), _number(best.get("high"))
     return ModelRow(
         model.version,
@@ -135,7 +135,7 @@ def model_row(model: PublishedModel) -> ModelRow:
         _text(evaluation.get("campaign")),
         _number(expected.get("majority")),
         None if feature is None or low is None or high is None else (feature, low, high),
-        above if isinstance(above, bool) else None,
+        tells if isinstance(tells, bool) else None,
     )
 
 

@@ -345,13 +345,13 @@ def quality(models: Sequence[ModelRow]) -> Answer:
     else:
         return Answer(LOOK, "Unknown", "The model does not say what to expect of it; an evaluation round does.")
     bars = [Bar(None, told, 0, 100 * (low + high) / 2 if math.isnan(value) else 100 * value, 100 * low, 100 * high)]
-    mood = GOOD if model.above_majority is not False else LOOK
+    mood = GOOD if model.tells_something is not False else LOOK
     if model.majority is not None:
         most = 100 * model.majority
         bars.append(Bar(None, "majority class", 1, most, most, most))
         says += f" Always saying the most frequent class is right for {percent(model.majority)}."
-    if model.above_majority is False:
-        says += " The model is not known to be better than that."
+    if model.tells_something is False:
+        says += " Its features are not known to tell anything of the class, or not enough of it."
     text = f"{percent(low)} to {percent(high)}" if math.isnan(value) else percent(value)
     title = "Share of people whom the model gets right"
     return Answer(mood, text, says, interval_plot(bars, title=title, axis="% of people right", least=0, most=100))

@@ -75,7 +75,7 @@ async def get_estimates(asked: AdmittedRequest) -> web.Response:
 async def train_campaign(asked: AdmittedRequest) -> web.Response:
     """Train on what was counted so far and publish the model under the next version.
 
-    One that is not known to be above always saying the most frequent class only with ``anyway``.
+    One whose features are not known to tell anything of the class only with ``anyway``.
     """
     post = asked.values.get("post", POSTERIOR)
     await asked.store.state(asked.campaign_id)

@@ -1,4 +1,5 @@
-"""Sealed uploads (Oblivious HTTP, RFC 9458): one by one from anybody's relay, and in the batches of a relay of ours.
+"""Sealed uploads (Oblivious HTTP, RFC 9458): one by one from anybody's relay, and in the batches of a relay of ours;
+and in the clear the batches of answers that each show a token.
 
 The gateway takes uploads and nothing else. What is inside counts like an upload that came by itself, with its own
 headers; what a relay says outside is about its batch. A request that is sent again is harmless (RFC 9458, section 6.5):
@@ -13,6 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from aiohttp import web
+from multidict import CIMultiDict
 
 from ldp_aggregator.server.access import shown_token
 from ldp_aggregator.server.api.routing import JSON, STORED, AdmittedRequest, Context, Operation, object_of
@@ -29,6 +31,7 @@ from ldp_protocols.oblivious import (
     REQUEST_TYPE,
     RESPONSE_TYPE,
 )
+from ldp_protocols.tokens import ANSWERS_TYPE, TOKEN_BYTES, credentials
 from ldp_protocols.wire import Block, encode_blocks
 
 _AGAIN: Final = {413, 500, 503}
@@ -74,6 +77,27 @@ async def post_sealed_batch(asked: AdmittedRequest) -> web.Response:
     later = [end for end in ends if isinstance(end, ProblemError) and end.code in _LATER]
     if later and not taken:
         raise later[0]
+    return web.json_response({"taken": taken})
+
+
+async def post_answers(asked: AdmittedRequest) -> web.Response:
+    """Count the answers that a relay mixed in the clear, each with its token, as the sealed uploads of a batch."""
+    context, headers, campaign_id = asked.context, asked.request.headers, asked.campaign_id
+    await shown_token(headers, context.store, "relay")
+    vouched_batch(headers)
+    campaign = (await context.intake.terms(campaign_id, headers, checked=True)).campaign
+    length = TOKEN_BYTES + campaign.upload_bytes
+    body = await asked.body()
+    if campaign.issuer is None or not body or len(body) % length:
+        raise ProblemError("malformed-request", f"a batch is answers with their tokens, of {length} bytes each")
+    parts = [body[place : place + length] for place in range(0, len(body), length)]
+    uploads = [
+        Inside(campaign_id, CIMultiDict(Authorization=credentials(one[:TOKEN_BYTES])), one[TOKEN_BYTES:])
+        for one in parts
+    ]
+    taken = await _counted(campaign_id, uploads, headers, context)
+    if isinstance(taken, ProblemError):
+        raise taken
     return web.json_response({"taken": taken})
 
 
@@ -193,5 +217,16 @@ OPERATIONS: Final = (
         bodies={BATCH_TYPE: _BINARY},
         answers={200: (JSON, _TAKEN)},
         codes=(NOT_OPEN, CLOSING, "too-many-reports", *STORED),
+    ),
+    Operation(
+        "POST",
+        "/v1/campaigns/{id}/batch",
+        post_answers,
+        query=None,
+        scopes=("relay",),
+        optional_scopes=True,
+        bodies={ANSWERS_TYPE: _BINARY},
+        answers={200: (JSON, _TAKEN)},
+        codes=(UNKNOWN, NOT_OPEN, CLOSING, "too-many-reports", *STORED),
     ),
 )

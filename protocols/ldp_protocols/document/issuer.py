@@ -36,11 +36,16 @@ _LIKE: Final = '{"name": "tokens.example.org", "key": "MIIBUjA9...", "tokens": 1
 
 @dataclass(frozen=True)
 class Issuer:
-    """``name`` is the host that issues; ``modulus`` that of its RSA key; ``tokens`` are signed for a person at most."""
+    """``name`` is the host that issues; ``modulus`` that of its RSA key; ``tokens`` are signed for a person at most.
+
+    ``relay_modulus`` is that of the key for tokens that a relay is shown, as many: another key, since a blind signature
+    is of whatever the holder says. None where relays are shown none.
+    """
 
     name: str
     modulus: int
     tokens: int = 1
+    relay_modulus: int | None = None
 
     @cached_property
     def key(self) -> bytes:
@@ -52,9 +57,19 @@ class Issuer:
         """The SHA-256 of the key, which a token names it by."""
         return hashlib.sha256(self.key).digest()
 
+    @cached_property
+    def for_relays(self) -> Issuer | None:
+        """The same with its other key, where it has one."""
+        return None if self.relay_modulus is None else Issuer(self.name, self.relay_modulus, self.tokens)
+
     def to_json(self) -> dict[str, Any]:
-        key = urlsafe_b64encode(self.key).rstrip(b"=").decode()
-        return {"name": self.name, "key": key, "tokens": self.tokens}
+        told = {"name": self.name, "key": key_text(self.modulus), "tokens": self.tokens}
+        return told if self.relay_modulus is None else told | {"relay_key": key_text(self.relay_modulus)}
+
+
+def key_text(modulus: int) -> str:
+    """A key as documents have it: base64url without padding."""
+    return urlsafe_b64encode(key_bytes(modulus)).rstrip(b"=").decode()
 
 
 def key_bytes(modulus: int) -> bytes:
@@ -70,19 +85,20 @@ def read_issuer(value: Any, refuse: Refusal) -> Issuer | None:
     name = fields.text("name", longest=253)
     if not _NAME.fullmatch(name):
         raise fields.error("name", "must be the name of a host in small letters, like tokens.example.org")
-    modulus = _modulus(fields.text("key", longest=1000))
-    if modulus is None:
-        raise fields.error("key", "must be what 'ldp-issuer' prints: an RSA key of 2,048 bits (RFC 9578, 6.5)")
+    modulus, relay_modulus = (_modulus(fields, one) for one in ("key", "relay_key"))
     tokens = fields.integer("tokens", least=1, most=MOST_TOKENS) if fields.has("tokens") else 1
     fields.finish()
-    return Issuer(name, modulus, tokens)
+    return Issuer(name, modulus or 0, tokens, relay_modulus)
 
 
-def _modulus(text: str) -> int | None:
-    """The modulus of a key in base64url, with padding or without."""
-    if not _BASE64URL.fullmatch(text):
+def _modulus(fields: Fields, name: str) -> int | None:
+    """The modulus of a key in base64url, with padding or without; ``relay_key`` may be missing."""
+    if name == "relay_key" and not fields.has(name):
         return None
-    key = urlsafe_b64decode(text[: len(text) // 4 * 4])
-    modulus = int.from_bytes(key[len(_BEFORE) : len(_BEFORE) + MODULUS_BYTES], "big")
-    found = modulus >> 8 * MODULUS_BYTES - 1 and modulus % 2 and key == key_bytes(modulus)
-    return modulus if found else None
+    text = fields.text(name, longest=1000)
+    if _BASE64URL.fullmatch(text):
+        key = urlsafe_b64decode(text[: len(text) // 4 * 4])
+        modulus = int.from_bytes(key[len(_BEFORE) : len(_BEFORE) + MODULUS_BYTES], "big")
+        if modulus >> 8 * MODULUS_BYTES - 1 and modulus % 2 and key == key_bytes(modulus):
+            return modulus
+    raise fields.error(name, "must be what 'ldp-issuer' prints: an RSA key of 2,048 bits (RFC 9578, 6.5)")

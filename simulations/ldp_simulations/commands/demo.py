@@ -229,8 +229,8 @@ def _print(figures: dict[str, Any]) -> None:
     expected, best = figures["expected"], figures["expected"]["best_feature"]
     if best:
         say(f"              which told beforehand: {best['feature']} alone {best['low']:.3f} to {best['high']:.3f}")
-    if not expected["above_majority"]:
-        say("              and that nobody can know whether it is better than the most frequent class")
+    if not expected["tells_something"]:
+        say("              and that the features are not known to tell anything of the class")
     say(f"    {_with_error(accuracy['non_private'], figures)}  the same, learned without privacy from the records")
     say()
     say(f"  On a device, with the downloaded model: {on_device['right']} of {on_device['classified']} right")

@@ -3,6 +3,7 @@
 import json
 import re
 import tomllib
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -59,6 +60,40 @@ def test_the_gap_of_every_question_is_printed_and_a_wide_one_is_explained(run, t
         assert f"{float(check.gap):.2g}" in row.split()
         explained = f"question {check.question.index} stays {float(check.gap):.2g} below its epsilon" in told
         assert explained == (check.gap >= NEGLIGIBLE_GAP) == (check.question.mechanism.name == "the")
+
+
+def test_a_broken_promise_is_told_in_words_and_by_the_exit_code(run, document, monkeypatch):
+    """No document that is read breaks it: here its proof finds that a question loses more than it says."""
+    thoroughly = verify_thoroughly
+
+    def found(campaign):
+        told = thoroughly(campaign)
+        last = told.questions[-1]
+        worse = replace(last, worst=replace(last.worst, exponent=last.worst.exponent + 1))
+        return replace(told, questions=(*told.questions[:-1], worse))
+
+    monkeypatch.setattr("ldp_aggregator.cli.campaign.verify_thoroughly", found)
+    code, told, _ = run("campaign", "verify", document)
+    assert (code, "The promise of epsilon 2 IS BROKEN." in told, told.count(" NO\n")) == (1, True, 1)
+    code, told, _ = run("campaign", "verify", document, "--json")
+    assert (code, json.loads(told)["holds"]) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("answers", "says"), [("one", "(the worst question it can draw)"), ("all", "(the sum over what it answers)")]
+)
+def test_the_loss_of_a_device_is_that_of_what_it_answers(run, tmp_path, answers, says):
+    path = tmp_path / "document.json"
+    path.write_bytes(Campaign.compile(draft(text("u", "p", "q"), privacy={"epsilon": 1, "answers": answers})).document)
+    assert says in run("campaign", "verify", path)[1]
+
+
+def test_of_a_campaign_that_fixes_its_releases_the_crowd_is_known(run, tmp_path):
+    path = tmp_path / "document.json"
+    privacy = {"epsilon": 1, "discrete": "de", "release_every": 500}
+    path.write_bytes(Campaign.compile(draft(text("u", "p", "q"), privacy=privacy)).document)
+    told = json.loads(run("campaign", "verify", path, "--json")[1])
+    assert [one["reports"] for one in told["published"]] == [500]
 
 
 def test_which_share_of_the_devices_answers_a_question_is_told(run, tmp_path):

@@ -6,7 +6,8 @@ import json
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
+from unittest.mock import AsyncMock
 
 import pytest
 from cells import cell_report, count, publish, submission
@@ -19,7 +20,10 @@ from ldp_aggregator.archive.writer import Archive, ArchivedCounts
 from ldp_aggregator.cli import maintenance
 from ldp_aggregator.service.archives import counts_of
 from ldp_aggregator.service.settings import read_settings
-from ldp_aggregator.store import open_store
+from ldp_aggregator.store import StoreError, open_store
+from ldp_aggregator.store.backup import Combined
+from ldp_aggregator.store.contract import Restored
+from ldp_aggregator.store.postgres import PostgresStore
 from ldp_aggregator.store.sqlite.database import FILE_NAME
 from ldp_protocols import encode_upload
 
@@ -81,6 +85,63 @@ def test_a_backup_is_restored_and_serves_again_and_is_in_the_log_of_either_store
     assert (tmp_path / "again" / FILE_NAME).exists()
     code, out, err = run("backup", tmp_path / "nothing", "--data", tmp_path / "nowhere")
     assert (code, "no log" in out, "there is no store in" in err) == (1, False, True)
+
+
+def test_a_backup_that_fails_half_way_is_not_begun_again(run, campaign, tmp_path, monkeypatch):
+    tries = []
+
+    def full(data, output):
+        tries.append(output)
+        raise StoreError("the copy failed: No space left on device")
+
+    monkeypatch.setattr(maintenance, "copy_store", full)
+    code, out, err = run("backup", tmp_path / "backup")
+    assert (code, out, "No space left" in err) == (1, "", True)
+    assert tries == [tmp_path / "backup"]
+
+
+def test_shares_stay_in_what_is_restored_on_a_word_only(run, refused, campaign, tmp_path, monkeypatch):
+    asked = []
+
+    def restored(*given, keep_shares):
+        asked.append(keep_shares)
+        return Restored(0, 0)
+
+    async def renewed(self, *, keep_shares):
+        return restored(keep_shares=keep_shares)
+
+    async def opened(cls, address):
+        return cls(AsyncMock())
+
+    monkeypatch.setattr(maintenance, "restore_store", restored)
+    monkeypatch.setattr(PostgresStore, "renew", renewed)
+    monkeypatch.setattr(PostgresStore, "open", classmethod(opened))
+    for place in (["backup"], ["--in-place", "--database", "postgresql://nowhere/ldp"]):
+        for word in ([], ["--keep-shares"]):
+            assert run("restore", *place, *word)[0] == 0
+    assert asked == [False, True] * 2
+
+
+def test_stores_are_merged_as_if_disjoint_on_a_word_only_and_each_kind_of_doubt_has_its_number(
+    run, monkeypatch, tmp_path
+):
+    asked = []
+
+    def combined(*folders, assume_disjoint, act):
+        asked.append((*folders, assume_disjoint, act.detail))
+        return [Combined("plain", 9, 0, 0), Combined("known", 9, 4, 0), Combined("both", 9, 4, 6)]
+
+    monkeypatch.setattr(maintenance, "combine_stores", combined)
+    a, b, c = (tmp_path / name for name in "abc")
+    told = run("merge", a, b, "-o", c)[1]
+    assert run("merge", a, b, "-o", c, "--assume-disjoint")[1] == told
+    assert told.splitlines() == [
+        "plain 9 reports or shares",
+        "known 9 reports or shares, 4 of them counted twice: both stores had them",
+        "both 9 reports or shares, 4 of them counted twice: both stores had them, at most 6 counted twice: "
+        "the ids are gone",
+    ]
+    assert asked == [(a, b, c, False, f"{a} and {b}"), (a, b, c, True, f"{a} and {b}, assumed to be disjoint")]
 
 
 def test_restore_and_backup_say_what_they_take(run, refused, campaign, tmp_path, monkeypatch):
@@ -182,6 +243,19 @@ def test_the_end_of_a_campaign_from_the_command_line(run, refused, campaign):
     assert listed(run) == []
     for command in (close, (*close, "--undo"), (*close, "--seal"), ("campaign", "delete", campaign.id)):
         assert run(*command)[0] == 1
+    for gone in (campaign.id, "A" * 43):
+        assert "--leave-archive" not in refused("campaign", "delete", gone), "it is not the archive that is in the way"
+
+
+@pytest.mark.parametrize("days", [-1, 1])
+def test_who_takes_a_closing_back_reads_whether_the_document_has_ended_the_campaign(run, data, days):
+    closes = (
+        (datetime.now(timezone.utc) + timedelta(days=days)).replace(microsecond=0).isoformat().replace("+00:00", "Z")
+    )
+    ended = within(data, lambda store: publish(store, closes=closes))
+    assert run("campaign", "close", ended.id)[0] == 0
+    over = f"; its document ends it at {closes}" if days < 0 else ""
+    assert run("campaign", "close", ended.id, "--undo")[:2] == (0, f"reopened with 0 reports{over}\n")
 
 
 def test_reports_that_two_merged_stores_had_are_told_wherever_they_count(run, campaign, data, tmp_path):
@@ -368,3 +442,15 @@ def test_a_token_expires_and_is_for_its_campaigns_as_is_the_one_that_takes_its_p
     assert states["one"]["expires"] < one["expires"]
     assert states["two"]["campaigns"] == [campaign_id]
     assert run("token", "revoke", "one")[0] == 0, "the overlap can be ended"
+    again = run(*create[:2], "--in-place-of", "two", "--name", "three", "--expires-in", "1")
+    assert again[0] == 0
+    told = [detail for act, detail, _ in logged(run) if act in ("create token", "rotate token")]
+    assert told[0] == f"one, scope relay, until {one['expires']}, for {campaign_id}"
+    assert told[1] == f"one, in its place two, scope relay, for {campaign_id}"
+    assert all(token["node"] is None for token in tokens(run).values()), "only a node's token names one"
+    for wrong, says in (
+        (("--scope", "relay", "--overlap", "1"), "--overlap is about an old token"),
+        (("--in-place-of", "three", "--scope", "relay"), "leave --scope and --campaign out"),
+        (("--in-place-of", "three", "--campaign", campaign_id), "leave --scope and --campaign out"),
+    ):
+        assert says in refused("token", "create", *wrong, expected=2)

@@ -6,15 +6,18 @@ import io
 import json
 import random
 import re
+from dataclasses import replace
 from datetime import datetime, timezone
 from xml.etree import ElementTree
 
 import pytest
 from answering import answer
+from cells import cell_report, count, publish
 from evaluated import U, V, draft, model
 from voters import people
 
 from ldp_aggregator import NaiveBayes
+from ldp_aggregator.cli import models
 from ldp_aggregator.store import Submission, open_store
 from ldp_client.answering import perturb
 from ldp_client.draw import draw_window
@@ -53,12 +56,19 @@ async def models_of(data, *campaign_ids):
     return found
 
 
+def shown(figure):
+    if figure["value"] is None:
+        return "not told"
+    return f"{figure['value']:.3f} ({figure['low']:.3f} to {figure['high']:.3f})"
+
+
 def test_a_study_is_learned_and_evaluated_and_its_model_published_with_what_that_tells(shell, data, tmp_path):
     learned = create(shell, tmp_path / "learn.json", draft(privacy={"epsilon": 4}))
     answered(data, learned, 1)
     told = shell("evaluate", learned, "--bins", "3", "--output", tmp_path / "how.json")
     assert "what its answers would tell" in told
     assert "area under ROC" in told
+    assert len(json.loads((tmp_path / "how.json").read_text())["evaluation"]["edges"]) == 2, "between three bins"
     asked = create(shell, tmp_path / "how.json")
     answered(data, asked, 2)
     told = shell("estimates", asked, "--plot", tmp_path / "how.svg")
@@ -68,6 +78,15 @@ def test_a_study_is_learned_and_evaluated_and_its_model_published_with_what_that
     assert "Calibration" in drawn
     figures = json.loads(shell("estimates", asked, "--json"))["evaluated"]
     assert set(figures["recall"]) == {"a", "b"}
+    lines = [line.split("  ") for line in told.splitlines()]
+    rows = [[cell.strip() for cell in line if cell] for line in lines]
+    for name in ("a", "b"):
+        assert [name, *(shown(figures[key][name]) for key in ("classes", "recall", "precision"))] in rows
+    for one in figures["roc"]:
+        assert [f"{one['threshold']:g}", shown(one["false_positive"]), shown(one["true_positive"])] in rows
+    for one in figures["calibration"]:
+        low, high = one["claims"]
+        assert [f"{low:.3f} to {high:.3f}", shown(one["share"]), shown(one["measured"])] in rows
     (tmp_path / "document.json").write_text(shell("campaign", "show", asked, "--document").rstrip("\n"))
     assert "the model" in shell("campaign", "verify", tmp_path / "document.json")
     assert "--plot draws an evaluation" in shell("estimates", learned, "--plot", tmp_path / "none.svg")
@@ -171,6 +190,9 @@ def test_windows_are_told_apart_smoothed_and_learned_from_as_of_now(series, run,
     shown = run("campaign", "show", campaign_id)[1]
     assert "windows: 6 of 1 day; a device answers once in its life" in shown
     assert "window 4 of 6, from 2026-01-04 00:00 to 2026-01-05 00:00 UTC" in shown
+    of_the_mean = [int(share) for share in re.findall(r"UTC +[\d,]+ +(\d+)%$", shown, re.MULTILINE)]
+    assert len(of_the_mean) == OPEN
+    assert 398 <= sum(of_the_mean) <= 402, "the mean is that of windows which have answers"
     assert sum(json.loads(run("campaign", "show", campaign_id, "--json")[1])["windows"]["devices"]) == reports
     told = json.loads(run("estimates", campaign_id, "--json")[1])
     assert sum(one["n"] for one in told["questions"]) == reports
@@ -196,6 +218,58 @@ def test_windows_are_told_apart_smoothed_and_learned_from_as_of_now(series, run,
     assert clouds["now"][0] > 0.8 > clouds["all"][0]
     assert models["now"]["training"]["window"] == "now"
     assert models["now"]["training"]["reports"] == reports
+
+
+def test_the_last_window_is_shown_and_no_later_one(data, run, refused):
+    async def filled():
+        store = await open_store(data, clock=lambda: datetime(2026, 1, 2, 12, tzinfo=timezone.utc))
+        windows = {"from": "2026-01-01T00:00:00Z", "length": "P1D", "count": 2}
+        campaign = await publish(store, windows=windows, label={"name": "label", "classes": ["yes", "no"]})
+        reports = [replace(cell_report(campaign, n, cell=0), question=window) for n, window in enumerate((0, 2, 2))]
+        assert (await count(store, campaign, reports)).counted == 3
+        await store.close()
+        return campaign.id
+
+    campaign_id = asyncio.run(filled())
+    for window, reports in ((1, 1), (2, 2)):
+        told = json.loads(run("estimates", campaign_id, "--window", window, "--json")[1])
+        assert sum(one["n"] for one in told["questions"]) == reports
+    assert "the campaign has 2 windows" in refused("estimates", campaign_id, "--window", 3)
+
+
+def test_a_campaign_that_fixes_its_releases_makes_one_when_its_estimates_are_read(data, run):
+    async def counted(numbers):
+        store = await open_store(data)
+        privacy = {"epsilon": 1.0, "discrete": "de", "release_every": 20}
+        campaign = await publish(store, privacy=privacy)
+        await count(store, campaign, numbers)
+        await store.close()
+        return campaign.id
+
+    def reports():
+        return sum(one["n"] for one in json.loads(run("estimates", campaign_id, "--json")[1])["questions"])
+
+    campaign_id = asyncio.run(counted(range(25)))
+    assert reports() == 25
+    asyncio.run(counted(range(25, 30)))
+    assert reports() == 25, "the release is kept until 20 more have come"
+
+
+@pytest.mark.parametrize(("error", "told"), [(None, "not told"), (0.5, "± 0.500"), (0.501, "not told")])
+def test_an_error_of_more_than_half_of_everything_is_not_told(error, told):
+    assert models._error(error) == told
+
+
+@pytest.mark.parametrize(
+    ("said", "above", "warned"),
+    [({"a": 0.9991, "b": 0.0009}, True, [True, False]), ({"a": 0.999, "b": 0.001}, False, [False, True])],
+)
+def test_a_class_that_is_hardly_ever_said_and_a_model_that_may_be_useless_are_warned_of(capsys, said, above, warned):
+    known = {"majority": 0.5, "best_feature": None, "independent": 0.75}
+    models._tell_expected({**known, "says": said, "tells_something": above})
+    told = capsys.readouterr().out
+    assert [part in told for part in ("warning: it never says b\n",)] == warned[:1]
+    assert "never says a" not in told
 
 
 def test_a_campaign_without_windows_has_none_to_show(weather, refused):

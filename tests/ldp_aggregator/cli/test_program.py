@@ -138,13 +138,13 @@ def test_train_publishes_and_writes_a_model_above_the_prior_or_where_it_is_told_
     answer(data, campaign_id, [({"age": "old"}, "no")] * 300, seed=300)
     code, out, err = run("train", campaign_id)
     assert (code, out) == (1, "")
-    assert "300 reports do not show that the model is better than always saying the most frequent class" in err
+    assert "300 reports do not show that the features tell anything of the class, or not enough of it" in err
     assert err.endswith("Nothing is published; --anyway publishes it\n")
     assert json.loads(run("campaign", "list", "--json")[1])[0]["model_version"] is None
     code, out, _ = run("train", campaign_id, "--anyway", "--output", path)
     assert (code, out.splitlines()[0]) == (0, "model version 1 from 300 reports is published")
     assert "is right for 0.999 of the people" in out
-    assert "with these reports the model is not known to be better than always saying the most frequent class" in out
+    assert "with these reports its features are not known to tell anything of the class, or not enough of it" in out
     assert Model.from_json(path.read_bytes()).classes == ("yes", "no")
     assert run("train", campaign_id, "--anyway", "--post", "floor")[1].startswith("model version 2")
     assert json.loads(run("campaign", "list", "--json")[1])[0]["model_version"] == 2
@@ -192,6 +192,28 @@ def test_an_unknown_setting_a_password_and_a_missing_store_are_refused_before_an
     assert (code, "no password here" in err, "geheim" in err) == (2, True, False)
     assert "there is no store in" in refused("campaign", "list"), "reading makes none"
     assert not data.exists()
+
+
+@pytest.mark.parametrize("named", [["--data"], ["--data", "--config"]])
+def test_the_options_of_the_store_are_refused_where_none_is_opened(refused, tmp_path, named):
+    given = [word for flag in named for word in (flag, tmp_path / "x")]
+    for line in ([*given, "campaign", "verify", "d.json"], ["campaign", "verify", "d.json", *given]):
+        assert f"no store is opened; leave out {' and '.join(named)}" in refused(*line, expected=2)
+
+
+def test_only_a_missing_library_of_others_is_what_a_command_needs(monkeypatch):
+    def missing(name):
+        def fails(_):
+            raise ModuleNotFoundError(name=name)
+
+        return fails
+
+    monkeypatch.setattr("ldp_aggregator.cli.program.import_module", missing("scipy.stats"))
+    assert "needs scipy.stats: pip install 'ldp-bayes[aggregator]'" in " ".join(make_parser().format_help().split())
+    for name in ("ldp_aggregator.nothing", "ldp_protocols"):
+        monkeypatch.setattr("ldp_aggregator.cli.program.import_module", missing(name))
+        with pytest.raises(ModuleNotFoundError):
+            make_parser()
 
 
 def test_rounds_of_a_study_train_one_model_that_is_published_for_each(run, data, tmp_path):

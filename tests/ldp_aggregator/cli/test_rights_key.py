@@ -5,6 +5,7 @@ import json
 import secrets
 import stat
 import tomllib
+from datetime import datetime, timezone
 
 import pytest
 from daemon import Daemon
@@ -14,6 +15,7 @@ from drafts import text as values
 from ldp_aggregator.service.signing import read_gateway_seeds
 from ldp_client import Classifier, Device, MemoryStorage, RefusedError
 from ldp_protocols import Campaign, DocumentError
+from ldp_protocols.document.directory import read_directory
 
 
 @pytest.fixture
@@ -103,7 +105,7 @@ def test_nothing_is_published_whose_answers_nobody_opens_unless_another_server_d
 
 
 def test_what_cannot_be_meant_is_not_signed_and_what_another_key_signed_is_not_published(run, refused, key, tmp_path):
-    path, _ = key
+    path, public = key
     sign = ("key", "sign", path, "--output", tmp_path / "d.json", "--version", "1", "--expires-in")
     (tmp_path / "bad.json").write_text("{}")
     twice = f"--campaign {'A' * 43}"
@@ -112,6 +114,9 @@ def test_what_cannot_be_meant_is_not_signed_and_what_another_key_signed_is_not_p
     assert not (tmp_path / "d.json").exists()
     other = run("key", "create", tmp_path / "other.key")[1].strip()
     assert run(*sign, 30)[0] == 0
+    signed = read_directory((tmp_path / "d.json").read_bytes(), public)
+    days = (signed.expires - datetime.now(timezone.utc)).total_seconds() / 86400
+    assert 29.9 < days <= 30
     assert run("token", "create", "--scope", "relay")[0] == 0, "there is a store"
     assert "not signed by the publisher's key" in refused("key", "publish", other, tmp_path / "d.json")
 

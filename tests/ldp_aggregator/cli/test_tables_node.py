@@ -1,9 +1,11 @@
 """A federation from the shell: campaign, tokens, shares, the model, withdrawal."""
 
+import asyncio
 import json
 import re
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,8 @@ from daemon import Daemon
 from drafts import draft, number
 
 from ldp_aggregator.cli import tables
-from ldp_aggregator.trainers import FederatedState
+from ldp_aggregator.store import open_store
+from ldp_aggregator.trainers import FederatedState, encode_share
 from ldp_protocols import Campaign
 
 INTERRUPTED = 130
@@ -157,6 +160,23 @@ def test_what_a_node_sends_again_is_told_with_what_it_costs(shell, federation):
     assert (shown["epsilon"], shown["guarantee"]["epsilon"]) == (2, 4)
 
 
+def test_a_token_is_revoked_without_its_shares_and_they_can_be_withdrawn_later(shell, refused, federation):
+    async def sent(store):
+        share = encode_share(CAMPAIGN, np.zeros(len(FederatedState(CAMPAIGN).totals), dtype=np.int64))
+        assert await store.put_share(CAMPAIGN.id, "north", share) is None
+
+    async def work():
+        store = await open_store(federation / "data")
+        await sent(store)
+        await store.close()
+
+    asyncio.run(work())
+    assert shell.must("token revoke north") == "token 'north' is revoked\n"
+    assert "shares: 1\n" in shell.must(f"campaign show {CAMPAIGN.id}")
+    assert shell.must("token revoke north --withdraw") == "token 'north' is revoked, 1 shares are withdrawn\n"
+    assert "no token in use has the name 'north'" in refused("token revoke north --withdraw")
+
+
 def test_wrong_ids_addresses_and_tokens_are_told_in_one_line_before_anything_is_drawn(refused, federation):
     (federation / "empty").write_text("\n")
     assert "SHA-256" in refused(f"{submit('north')} --id {'A' * 43}")
@@ -210,3 +230,27 @@ def test_a_file_that_is_no_share_for_this_campaign_is_neither_sent_nor_overwritt
     assert "cannot be written" in refused(submit("north", "no/such/folder"))
     (federation / "taken.share").mkdir()
     assert "cannot be read" in refused(submit("north", "taken"))
+
+
+def test_a_share_is_on_disk_with_its_folder_before_anything_is_told_and_never_written_over(
+    shell, refused, federation, monkeypatch
+):
+    """The noise of a share that was handed out and lost is drawn again, and spends epsilon again."""
+    steps = []
+    kept = federation / "north.share"
+    monkeypatch.setattr(tables.os, "fsync", lambda number: steps.append(("file", kept.stat().st_size)))
+    monkeypatch.setattr(tables, "sync_folder", lambda folder: steps.append(("folder", folder)))
+    monkeypatch.setattr(tables, "say", lambda text: steps.append(("told", text.partition(" ")[0])))
+    shell.must(submit("north"))
+    size = len(kept.read_bytes())
+    assert size > 0
+    assert steps[:3] == [("file", size), ("folder", Path()), ("told", "north.share")]
+    drawn = tables.node_statistics
+
+    def another_was_faster(*given, **more):
+        (federation / "south.share").write_bytes(b"of another process")
+        return drawn(*given, **more)
+
+    monkeypatch.setattr(tables, "node_statistics", another_was_faster)
+    assert "south.share cannot be written: File exists" in refused(submit("south"))
+    assert (federation / "south.share").read_bytes() == b"of another process"

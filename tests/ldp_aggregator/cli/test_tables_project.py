@@ -106,3 +106,19 @@ def test_a_toml_draft_is_read_and_the_new_one_is_json(run, refused, table, tmp_p
     assert "name it with --output" in refused(*words, expected=2)
     assert run(*words, "--output", output)[0] == 0
     assert json.loads(output.read_text())["projection"]["method"] == "pca"
+
+
+def test_the_inputs_of_a_round_are_its_own_and_toml_is_not_written_whatever_its_case(run, refused, draft, table):
+    fit = ("project", "--method", "pca", "--components", 1, "--draft", draft)
+    assert "a round's inputs are its features" in refused(*fit, "--round", "x" * 43, "--inputs", "x", expected=2)
+    for name in ("d.toml", "d.TOML"):
+        assert "the new draft is JSON" in refused(*fit, table, "--output", draft.parent / name, expected=2)
+
+
+def test_a_class_of_a_public_table_may_be_called_as_others_call_nothing(run, draft, table):
+    """A text NA is one; an empty cell alone is missing."""
+    label = {"name": "class", "classes": ["NA", "b"]}
+    draft.write_text(json.dumps({**DRAFT, "label": label}))
+    table.write_text(table.read_text().replace(",a\n", ",NA\n"))
+    assert run("project", "--method", "dca", "--components", 1, table, "--draft", draft)[0] == 0
+    assert abs(Campaign.compile(draft.read_text()).projection.matrix[0][0]) > 0.9

@@ -19,7 +19,7 @@ from ldp_protocols import Campaign, decode_upload, encode_upload
 
 NOW = datetime(2027, 1, 1, tzinfo=timezone.utc)
 BEST = {"feature": "age", "low": 0.7, "high": 0.9}
-EXPECTED = {"majority": 0.6, "best_feature": BEST, "above_majority": True}
+EXPECTED = {"majority": 0.6, "best_feature": BEST, "tells_something": True}
 
 
 def refused(number, code="wrong-width"):
@@ -66,9 +66,9 @@ def test_a_model_that_was_measured_shows_that_and_one_that_was_not_what_is_expec
     assert "Expected of age alone" in expected.says
     assert "right for 60.0\u00a0%" in expected.says
     assert "majority class" in expected.plot
-    unsure = quality([row(expected={**EXPECTED, "above_majority": False})])
+    unsure = quality([row(expected={**EXPECTED, "tells_something": False})])
     assert unsure.mood == LOOK
-    assert "not known to be better" in unsure.says
+    assert "not known to tell anything" in unsure.says
 
 
 @pytest.mark.parametrize("models", [[], [row()], [row(expected={"best_feature": {"feature": 3}, "majority": "x"})]])

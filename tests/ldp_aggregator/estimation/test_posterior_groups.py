@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from ldp_aggregator import Tally, estimate
 from ldp_aggregator.estimation import posterior as tables
 from ldp_aggregator.estimation.posterior import posterior_of
-from ldp_aggregator.learning.expected_accuracy import p_value
 from ldp_aggregator.learning.frames import as_column, column_of, declared_indices, numbers, texts_of
+from ldp_aggregator.learning.independence import p_value
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols import Campaign
 from ldp_protocols.document.schema import Label
@@ -154,7 +154,7 @@ def test_features_of_many_values_that_tell_nothing_look_as_if_they_told_somethin
         campaign, prior, truth = many_values(100, epsilon=epsilon)
         same = [np.repeat((table @ prior)[:, None], 2, axis=1) for table in truth]
         told = counted(campaign, prior, same, 20_000, np.random.default_rng(seed))
-        found.append(p_value([told], learn([told]), [], told.class_prior))
+        found.append(p_value([told], learn([told]), [], told.class_prior, told.questions))
     assert np.mean(np.array(found) < 0.015) <= 0.05
     assert np.mean(np.array(found) < 0.5) > 0.25
 

@@ -1,6 +1,7 @@
 """PCA and DCA from public tables and from private rounds."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,14 @@ from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from ldp_aggregator import Tally, train
-from ldp_aggregator.learning.projections import add_to_draft, fit_projection, moments_of_round, moments_of_table
+from ldp_aggregator.estimation.estimates import estimate
+from ldp_aggregator.learning.projections import (
+    InputMoments,
+    add_to_draft,
+    fit_projection,
+    moments_of_round,
+    moments_of_table,
+)
 from ldp_protocols import Campaign
 from ldp_simulations import simulate
 
@@ -138,3 +146,160 @@ def test_impossible_fits_say_what_would_be_right(campaign):
             fit()
     with pytest.raises(ValueError, match="not for a model"):
         train(asking, Tally(asking))
+
+
+PAIR = draft(
+    number("x", 0, 10, missing=True),
+    number("y", 0, 20),
+    label={"name": "class", "classes": ["a", "b"]},
+    privacy={"epsilon": 2},
+    study="s",
+)
+
+
+def test_the_moments_of_a_table_are_those_of_its_sound_rows():
+    """By hand: t is (-1, 0) and (0, 1) in a, (1, 0) in b."""
+    pair = Campaign.compile(PAIR)
+    frame = pd.DataFrame(
+        {"x": [0, 5, 10, 10, np.nan], "y": [10, 20, 10, 20, 20], "class": ["a", "a", "b", "undeclared", "b"]}
+    )
+    found = exact(pair, frame)
+    assert found.mean == pytest.approx([0, 1 / 3])
+    assert found.covariance == pytest.approx(np.array([[2 / 3, 0], [0, 2 / 9]]))
+    assert found.between == pytest.approx(np.array([[1 / 2, -1 / 6], [-1 / 6, 1 / 18]]))
+    assert (found.noise, found.fitted_study, found.fitted_epsilon) == (0.0, None, None)
+    with pytest.raises(ValueError, match="1 of 2 rows have every input"):
+        exact(pair, frame.iloc[2:4])
+
+
+def moments(covariance, mean=(0.0, 0.0), between=((0.0, 0.0), (0.0, 0.0)), noise=0.0, features=PAIR):
+    numbers = Campaign.compile(features).features
+    return InputMoments(numbers, np.array(mean), np.array(covariance), np.array(between), noise, "public")
+
+
+def test_bounds_are_three_deviations_within_what_the_inputs_allow():
+    """The first direction is x alone, with mean .5 and deviation .1: t - .5 is from -1.5 to .5."""
+    made = fit_projection(moments(((0.01, 0), (0, 0)), (0.5, 0)), "pca", 2)
+    assert np.array(made["matrix"]) == pytest.approx(np.eye(2))
+    bounds = [(one["low"], one["high"]) for one in made["outputs"]]
+    assert bounds[0] == pytest.approx((-0.3, 0.3))
+    assert bounds[1] == pytest.approx((-1, 1)), "what does not vary has the bounds of its inputs"
+    made = fit_projection(moments(((0.09, 0), (0, 0)), (0.5, 0)), "pca", 1)
+    assert (made["outputs"][0]["low"], made["outputs"][0]["high"]) == pytest.approx((-0.9, 0.5))
+    assert (made["mean"], made["scale"]) == ([7.5, 10.0], [5.0, 10.0]), "in the units of the inputs"
+    assert {"fitted_study", "fitted_epsilon"} & set(made) == set(), "nothing private is behind it"
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_of_both_signs_of_a_direction_the_one_with_its_largest_entry_positive_is_taken(sign):
+    turned = moments(((1.0, sign * 0.4), (sign * 0.4, 0.3)))
+    for method in ("pca", "dca"):
+        [direction] = fit_projection(turned, method, 1)["matrix"]
+        assert max(direction, key=abs) > 0
+    [direction] = fit_projection(turned, "pca", 1)["matrix"]
+    assert direction[0] > abs(direction[1]) > 0
+    assert np.sign(direction[1]) == sign
+
+
+def test_an_output_may_be_missing_where_all_of_its_inputs_may():
+    for second, expected in ((False, False), (True, True)):
+        features = {**PAIR, "features": [PAIR["features"][0], number("y", 0, 20, missing=second)]}
+        [output] = fit_projection(moments(np.eye(2), features=features), "pca", 1)["outputs"]
+        assert output["missing"] is expected
+
+
+def test_the_ridge_of_a_noisy_round_is_its_noise():
+    """The signal is in y, but y hardly varies: a larger ridge turns the direction towards x."""
+    noisy = moments(((0.5, 0), (0, 0.01)), between=((0.1, 0), (0, 0.01)))
+    firsts = {}
+    for noise in (0.0, 0.5):
+        one = replace(noisy, noise=noise)
+        firsts[noise] = fit_projection(one, "dca", 1)["matrix"]
+        assert firsts[noise] == fit_projection(one, "dca", 1, ridge=max(noise, 0.001))["matrix"]
+    assert firsts[0.0][0] == pytest.approx([0, 1])
+    assert firsts[0.5][0] == pytest.approx([1, 0])
+    for wrong in ({"ridge": -1e-9}, {"signal_ridge": -1e-9}):
+        with pytest.raises(ValueError, match="ridges must be at least 0"):
+            fit_projection(noisy, "dca", 1, **wrong)
+
+
+@pytest.mark.parametrize("study", [None, "s"])
+def test_a_draft_of_the_rounds_study_or_of_none_is_of_that_study_afterwards(study):
+    made = add_to_draft({**PAIR, "study": study}, fit_projection(moments(np.eye(2)), "pca", 1), "s")
+    assert made["study"] == "s"
+    assert add_to_draft({**PAIR, "study": "t"}, {}, None)["study"] == "t"
+
+
+def corners(classes="ab", missing=()):
+    """Everybody has x and y at an end: both high in a, x low in b; in ``missing`` nobody has an x."""
+    labels = np.array(list(classes) * 30_000)[:30_000]
+    x = np.where(labels == "a", 10.0, 0.0)
+    x[np.isin(np.arange(30_000) % 4, missing)] = np.nan
+    return pd.DataFrame({"x": x, "y": np.full(30_000, 20.0)}), labels
+
+
+def round_of(frame, labels, rng=1, **privacy):
+    asking = Campaign.compile({**PAIR, "asks": "moments", "privacy": {"epsilon": 40, **privacy}})
+    return asking, simulate(asking, frame, labels, rng=rng)
+
+
+@pytest.mark.parametrize("missing", [(), (0, 1)])
+def test_a_round_of_which_hardly_any_noise_is_left_finds_the_moments_of_who_holds_a_value(missing):
+    """x is 1 in a third and -1 in the others, y is always 1; half of the devices may have no x."""
+    asking, tally = round_of(*corners("abb", missing))
+    found = moments_of_round(asking, tally)
+    assert found.mean == pytest.approx([-1 / 3, 1], abs=0.03)
+    assert found.covariance == pytest.approx(np.array([[8 / 9, 0], [0, 0]]), abs=0.05)
+    assert found.between == pytest.approx(np.array([[8 / 9, 0], [0, 0]]), abs=0.05)
+    assert np.linalg.eigvalsh(found.covariance).min() >= 1e-6 * (1 - 1e-6), "it is positive definite"
+    assert (found.fitted_on, found.fitted_study, found.fitted_epsilon) == (asking.id, "s", 40)
+
+
+def test_what_goes_together_in_a_round_is_half_above_and_half_below_the_diagonal():
+    frame, labels = corners("abb")
+    asking, tally = round_of(frame.assign(y=2 * frame["x"]), labels)
+    assert moments_of_round(asking, tally).covariance == pytest.approx(np.full((2, 2), 8 / 9), abs=0.05)
+
+
+def test_the_noise_of_a_round_is_that_of_an_entry_of_its_second_moments():
+    """Of a square, which is asked as 2 t^2 - 1, half the deviation; half of the devices hold no x."""
+    asking, tally = round_of(*corners("ab", (0, 1)), epsilon=2)
+    noise = []
+    for one in estimate(asking, tally).questions:
+        if one.question.kind == "product":
+            holds = 1.0 if one.missing is None else 1 - float(one.missing.value[0])
+            square = 4 if one.question.feature == one.question.other else 1
+            noise.append(float(one.cells.variance[0]) / holds**2 / square)
+    assert len(noise) == 3
+    assert moments_of_round(asking, tally).noise == pytest.approx(np.mean(noise) ** 0.5)
+
+
+def test_classes_that_may_be_absent_take_no_part_and_no_signal_is_made_of_noise():
+    """Nobody is of class b. Over 60 rounds the scatter between classes that are alike is 0 but for its spread."""
+    asking, tally = round_of(*corners("a"))
+    assert moments_of_round(asking, tally).between == pytest.approx(np.zeros((2, 2)), abs=0.05)
+    frame, labels = corners("aabb")
+    alike = frame.assign(x=np.where(np.arange(len(frame)) % 2, 10.0, 0.0)).iloc[:2_000]
+    found = [
+        moments_of_round(*round_of(alike, labels[:2_000], rng=seed, epsilon=2)).between.diagonal() for seed in range(60)
+    ]
+    assert np.abs(np.mean(found, axis=0) / (np.std(found, axis=0) / 60**0.5)).max() < 4, "by chance 1 of 8,000 times"
+
+
+def test_a_round_may_have_no_answer_to_the_label_alone_but_needs_one_to_every_other_question():
+    asking, tally = round_of(*corners("ab"))
+    label, *others = range(len(asking.questions))
+    for silent, says in ((label, None), (others[0], "1 of 6 questions have no reports"), (others[-1], "1 of 6")):
+        n, counts = tally.n.copy(), [one.copy() for one in tally.counts]
+        n[silent] = 0
+        counts[silent][:] = 0
+        if says is None:
+            assert moments_of_round(asking, Tally(asking, n, counts)).mean == pytest.approx([0, 1], abs=0.05)
+            continue
+        with pytest.raises(ValueError, match=says):
+            moments_of_round(asking, Tally(asking, n, counts))
+
+
+def test_of_an_input_that_hardly_any_device_holds_no_moment_is_told():
+    with pytest.raises(ValueError, match="too few devices hold a value"):
+        moments_of_round(*round_of(*corners("ab", (0, 1, 2, 3))))

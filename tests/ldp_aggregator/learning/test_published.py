@@ -9,10 +9,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from drafts import draft, number, text
 from evaluated import U, V, evaluation, model
+from issuing import issuer
 
 from ldp_aggregator.counting.tally import Arrivals, Tally, devices_counted
+from ldp_aggregator.issuer.issuing import public_key
 from ldp_aggregator.learning.published import (
     local_guarantee,
     published_by,
@@ -196,6 +199,22 @@ def test_the_crowd_behind_a_relay_is_that_of_the_smallest_batch_and_a_campaign_w
     everything = compiled(privacy={"answers": "all", "discrete": "de"})
     assert len(everything.groups) == 3
     assert relayed(everything, Arrivals(2700, 2700, 1000)).guarantee.reports == 900
+
+
+def test_the_number_behind_a_relay_says_in_its_own_line_whether_it_is_of_people_or_of_uploads():
+    gateway = {"key": "AQAgMeHwWnQBAhFSIOmvkY9zhnSuyV9U224E63Baro55gVUACAABAAEAAQAD"}
+    key = public_key(generate_private_key(65537, 2048))
+    uploads = "behind the relay, if all uploads came from different people: any two records of one of the devices"
+    people = "behind the relay, which takes one upload a token; the issuer signs {} for a person: any two records"
+    cases = [
+        ({}, uploads),
+        ({"gateway": gateway}, uploads),
+        ({"gateway": gateway, "issuer": issuer()}, uploads),
+        ({"issuer": issuer()}, people.format("one")),
+        ({"gateway": gateway, "issuer": issuer(relay_key=key, tokens=3)}, people.format(3)),
+    ]
+    for more, told in cases:
+        assert told in str(relay_guarantee(compiled(**more), 1000))
 
 
 def test_a_relay_gives_who_runs_the_server_the_same_with_its_batch_and_the_sentence_names_its_conditions():

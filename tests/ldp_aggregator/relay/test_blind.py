@@ -271,7 +271,7 @@ def test_whatever_ends_the_keeping_of_a_group_nobody_of_it_is_told_that_it_was_k
     def keep(group):
         raise ends()
 
-    group = [Arrival(Report(0, bytes([number]) * 16, b"")) for number in range(2)]
+    group = [Arrival(Report(0, bytes([number]) * 16, b""), "sealed.100") for number in range(2)]
     with contextlib.suppress(MemoryError, KeyboardInterrupt):
         Arrivals(keep)._settle(group)
     assert all(arrival.is_settled and isinstance(arrival.refused, StorageError) for arrival in group)

@@ -180,10 +180,10 @@ def test_connections_above_the_cap_are_told_to_come_back(serving, relay, campaig
     upload = posted(campaign, body)
     gate, begun, collect = threading.Event(), threading.Semaphore(0), relay.collect
 
-    def slow(upload, **options):
+    def slow(*given, **options):
         begun.release()
         gate.wait(20)
-        return collect(upload, **options)
+        return collect(*given, **options)
 
     monkeypatch.setattr(relay, "collect", slow)
     with serving(relay, most_connections=3) as gateway:

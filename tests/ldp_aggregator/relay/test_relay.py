@@ -7,7 +7,6 @@ import threading
 
 import pytest
 from holding import PATIENCE, code_of, held, returned, silent_server
-from issuing import issuer
 
 import ldp_client.storage.contract
 import ldp_client.storage.sqlite
@@ -44,13 +43,6 @@ def no_timeout_but_the_calls(monkeypatch):
     """The limit of a call that is given none would hide one that is not kept."""
     for module in (ldp_client.storage.sqlite, ldp_client.storage.contract):
         monkeypatch.setattr(module, "STORAGE_WAIT", NEVER)
-
-
-def test_a_relay_that_mixes_in_the_clear_takes_no_part(server, draft, tmp_path):
-    campaign = server.publish({**draft, "issuer": issuer()})
-    relay = Relay(server.url, campaign.id, storage=tmp_path / "relay.db")
-    with pytest.raises(LdpError, match="token"):
-        relay.campaign()
 
 
 def test_it_ends_before_it_listens_where_its_storage_is_a_devices(server, join, campaign, tmp_path, capsys):

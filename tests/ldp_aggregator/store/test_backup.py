@@ -226,6 +226,12 @@ async def test_a_database_that_was_put_back_is_made_another_store(instances, clo
     assert (await store.origin()).generation != before.generation
     await store.renew()
     assert (await store.publish_model(campaign.id, "three")).version > first
+    federated = await publish(store, 8, title="nodes", federated=True)
+    await store.add_token(StoredToken("node", "node", b"n" * 32, clock()))
+    share = encode_share(federated, np.zeros(len(FederatedState(federated).totals), dtype=np.int64))
+    assert await store.put_share(federated.id, "node", share) is None
+    assert (await store.renew(keep_shares=True)).shares == 0
+    assert (await store.renew()).shares == 1
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

@@ -140,6 +140,24 @@ async def test_a_clock_that_is_wrong_for_a_while_costs_no_report(start, hands, a
         assert (await store.standing(campaign.id)).word == "open"
 
 
+async def test_nothing_that_goes_by_time_is_counted_while_the_clock_is_not_settled(start, hands):
+    """Whatever the clock says, also that it is open: it may be the clock that is wrong."""
+    store = await start()
+    opened = await publish(store, opens=hands.after(-10 * DAY), closes=hands.after(100 * DAY))
+    only = [
+        await publish(store, title=name, **{name: hands.after(day * DAY)})
+        for name, day in (("opens", -9), ("closes", 9))
+    ]
+    series = await publish(store, title="series", windows={"from": hands.after(0), "length": "P1D", "count": 20})
+    hands.jump(HOUR)
+    await store.moment()
+    for campaign in (opened, *only, series):
+        assert await count(store, campaign, [cell_report(campaign, 1)]) == Outcome(refused="clock-unsettled")
+        many = [cell_report(campaign, number, cell=1) for number in range(400)]
+        assert await count(store, campaign, many) == Outcome(refused="clock-unsettled")
+        assert (await store.state(campaign.id)).reports == 0
+
+
 async def test_nothing_is_closed_or_deleted_by_a_clock_that_jumped(start, hands):
     store = await start()
     ending, closed = await publish(store, closes=hands.after(DAY)), await publish(store, title="closed")

@@ -37,6 +37,29 @@ async def test_what_another_instance_counts_just_before_we_insert_counts_once(in
     assert await cells_of(instances[0], campaign, 10) == [1, 1, 1] + [0] * 7
 
 
+async def test_ids_that_another_instance_stores_while_a_group_is_stored_are_looked_up(store, monkeypatch):
+    async def meets_it(*given):
+        raise asyncpg.UniqueViolationError("of ids")
+
+    campaign = await publish(store)
+    await count(store, campaign, [1])
+    monkeypatch.setattr(postgres_store, "count_at_once", meets_it)
+    assert await count(store, campaign, [1, 2]) == Outcome(1, 1)
+
+
+async def test_who_asks_whether_the_database_answers_is_told_after_one_try(store, monkeypatch):
+    tries = []
+
+    async def gone(self, *given):
+        tries.append(given)
+        raise asyncpg.ConnectionDoesNotExistError("gone")
+
+    monkeypatch.setattr(PostgresConnection, "execute", gone)
+    with pytest.raises(StoreError):
+        await store.beat()
+    assert len(tries) == 1
+
+
 async def test_a_greatest_number_of_reports_holds_exactly_across_instances(instances):
     campaign = await publish(instances[0], 2048, max_reports=50)
     groups = [range(start, start + 10) for start in range(0, 200, 10)]
@@ -223,9 +246,10 @@ async def test_who_closes_waits_for_what_is_being_counted(store, another):
     assert (await closing).life.closed is not None
 
 
+@pytest.mark.parametrize("most", [None, 3000])
 @pytest.mark.parametrize("reports", [1, 2000])
-async def test_who_counts_waits_for_who_closes(store, another, reports):
-    campaign = await publish(store, 4096)
+async def test_who_counts_waits_for_who_closes(store, another, reports, most):
+    campaign = await publish(store, 4096, max_reports=most)
     await another.execute("SELECT 1 FROM campaigns FOR UPDATE")
     closed = {"closed": utc_now()}
     await change(PostgresConnection(another, "", None), "campaigns", ("id", campaign.id), closed)
@@ -233,6 +257,38 @@ async def test_who_counts_waits_for_who_closes(store, another, reports):
     assert not (await asyncio.wait([counting], timeout=0.3))[0]
     await another.execute("COMMIT")
     assert await counting == Outcome(refused="campaign-closing")
+
+
+@pytest.mark.parametrize("most", [None, 50])
+async def test_a_campaign_that_was_closed_takes_nothing_new_beside_what_it_knows(store, most):
+    """Whether or not it has room left."""
+    campaign = await publish(store, max_reports=most)
+    assert await count(store, campaign, [1]) == Outcome(counted=1)
+    await store.close_campaign(campaign.id)
+    new = cell_report(campaign, 2)
+    assert await count(store, campaign, [1, new]) == Outcome(0, 1, ((new.id, "campaign-closing"),), places=(1,))
+    assert await cells_of(store, campaign, 4) == [0, 1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "damage", ["ids SET digest = set_bit(digest, 0, 1 - get_bit(digest, 0))", "campaigns SET checked = checked # 1"]
+)
+async def test_a_campaign_of_which_a_row_is_damaged_takes_nothing_and_fails_no_other(store, damage, monkeypatch):
+    damaged = await publish(store, max_reports=9)
+    await count(store, damaged, [1, 2])
+    sound, limited = await publish(store, title="sound"), await publish(store, title="limited", max_reports=9)
+    of = f"id = '{damaged.id}'"
+    if damage.startswith("ids"):
+        of = f"campaign = (SELECT number FROM campaigns WHERE {of})"
+    await store._write(lambda db: db.execute(f"UPDATE {damage} WHERE {of}"))
+    outcomes = await store.count([submission(campaign, [1]) for campaign in (damaged, sound, limited, damaged)])
+    unavailable = Outcome(refused="store-unavailable")
+    assert outcomes == [unavailable, Outcome(counted=1), Outcome(counted=1), unavailable]
+    monkeypatch.setattr("ldp_aggregator.store.postgres.PIECE", 1)
+    [finding] = await store.check()
+    problem = "2 ids do not agree with their check" if damage.startswith("ids") else "it does not agree with its check"
+    assert (finding.campaign, finding.problem.endswith(problem)) == (damaged.id, True)
+    await store._write(lambda db: db.execute(f"UPDATE {damage} WHERE {of}"))
 
 
 async def test_who_wanted_a_campaign_alone_and_died_holds_it_for_a_moment_only(store, monkeypatch):

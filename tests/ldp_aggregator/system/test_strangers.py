@@ -93,7 +93,7 @@ def _of_relay() -> Iterator[Route]:
 
 def _of_issuer() -> Iterator[Route]:
     with tempfile.TemporaryDirectory() as folder:
-        service = Service(TokenIssuer(SIGNER, Path(folder) / "people.sqlite"), "", "X-Remote-User")
+        service = Service(TokenIssuer(SIGNER, Path(folder) / "people.sqlite"), "X-Remote-User")
     line = ISSUERS.header_bytes - 2
     for name, rows in (("issuer", service.routes), ("issuer's watching", service.watching)):
         for row in rows:

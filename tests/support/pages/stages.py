@@ -274,7 +274,6 @@ def javascript(session):
         'import { browserStorage, Device } from "ldp-bayes-client/browser";': IN_NODE.format(id=campaign.id),
         'import { signedBy } from "ldp-bayes-client/publisher";': PINNED.format(id=campaign.id, url=url, key=key),
         "device.start();": "await device.runOnce(20_000);",
-        "identity: accountSecret": "identity: crypto.getRandomValues(new Uint8Array(32))",
     }
     yield
     listed = json.loads(session.shell("ldp-aggregator campaign list --data data --json", "what arrived"))

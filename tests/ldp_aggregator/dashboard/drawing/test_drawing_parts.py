@@ -9,7 +9,15 @@ from cells import SteppedClock
 
 from ldp_aggregator.dashboard.drawing import words
 from ldp_aggregator.dashboard.drawing.evaluations import model_row
-from ldp_aggregator.dashboard.drawing.plots import Bar, curve, interval_plot, nice_ticks
+from ldp_aggregator.dashboard.drawing.plots import (
+    Bar,
+    curve,
+    interval_plot,
+    nice_ticks,
+    rates_plot,
+    standalone,
+    tick_text,
+)
 from ldp_aggregator.dashboard.page_sources import History
 from ldp_aggregator.dashboard.session import open_session, read_session
 from ldp_aggregator.learning.published import LOCAL_RELATION, Guarantee
@@ -91,6 +99,111 @@ def test_a_curve_needs_two_points_in_time():
     for points in ([], [(NOW, 3)], [(NOW, 3), (NOW, 4)]):
         assert curve(points, title="t") == ""
     ElementTree.fromstring(curve([(NOW, 0), (NOW + timedelta(days=3), 0)], title="<"))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "ends"),
+    [
+        (599, ("00:00:00", "00:09:59")),
+        (600, ("00:00", "00:10")),
+        (86_399, ("00:00", "23:59")),
+        (86_400, ("01-01 00:00", "01-02 00:00")),
+    ],
+)
+def test_the_ends_of_a_curve_are_told_apart(seconds, ends):
+    text = curve([(NOW, 0), (NOW + timedelta(seconds=seconds), 3)], title="t")
+    found = [one.text for one in ElementTree.fromstring(text).iter("{http://www.w3.org/2000/svg}text")]
+    assert found == ["0", "3", *ends[:1], ends[1], "reports, time in UTC"], "no tick in the middle of an odd number"
+
+
+def test_a_curve_goes_from_its_first_moment_to_its_last_and_from_nothing_to_most():
+    text = curve([(NOW, 0), (NOW + timedelta(seconds=30), 4), (NOW + timedelta(seconds=60), 2)], title="t")
+    [line] = ElementTree.fromstring(text).iter("{http://www.w3.org/2000/svg}polyline")
+    assert line.attrib["points"] == "52.0,128.0 199.0,8.0 346.0,68.0"
+
+
+def test_numbers_below_ten_thousand_stand_whole_beside_a_curve():
+    for most, told in ((4_000, ["0", "2000", "4000"]), (40_000, ["0", "20 k", "40 k"])):
+        parts = ElementTree.fromstring(curve([(NOW, 0), (NOW + timedelta(hours=1), most)], title="t")).iter()
+        assert [one.text for one in parts if one.get("class") == "tick"][:3] == told
+
+
+def test_lies_move_an_interval_either_way_and_without_bound_they_move_it_over_all_of_the_axis():
+    bars = [
+        Bar(None, "a", 0, 0.5, 0.4, 0.6, 0.1),
+        Bar(None, "b", 0, 0.5, 0.4, 0.6, None),
+        Bar(None, "c", 0, 0.5, 0.4, 0.6),
+    ]
+    bands = [
+        (float(one.attrib["x"]), float(one.attrib["x"]) + float(one.attrib["width"]))
+        for one in drawn(bars)["rect"]
+        if one.attrib["class"] == "reach"
+    ]
+    left, right = 118, 346
+    assert bands == [
+        pytest.approx((left + 0.3 * (right - left), left + 0.7 * (right - left)), abs=0.11),
+        (left, right),
+    ], "nobody moves the third"
+
+
+def test_an_arrow_points_to_where_its_interval_goes_on_and_a_dot_beyond_the_axis_is_not_drawn():
+    found = drawn([Bar(None, "a", 0, 9.0, -9.0, 9.5)], beyond=(0.0, 1.0))
+    ends = [[float(point.split()[0]) for point in one.attrib["d"][1:].split("L")] for one in found["path"]]
+    assert ends == [[122.0, 118.0, 122.0], [342.0, 346.0, 342.0]]
+    assert "circle" not in found
+    assert "path" not in drawn([Bar(None, "a", 0, 0.5, 0.0, 1.0)]), "it ends at the axis' end"
+    assert "path" not in drawn([Bar(None, "a", 0, 0.5, -math.inf, 1.0)]), "of what is not known nothing is drawn"
+    found = drawn([Bar(None, "a", 0, 0.5, 0.2, 7.0)], beyond=(0.0, 1.0))
+    assert [tick.text for tick in found["text"] if tick.attrib["class"] == "tick"][-1] == "1"
+
+
+def test_the_name_of_a_group_stands_once_before_its_rows_and_long_ones_are_cut_where_they_end():
+    bars = [
+        Bar(group, "x" * 15 if group == "g" else "y" * 16, 0, 0.5, 0.4, 0.6) for group in ("g", "g", None, "h", "g")
+    ]
+    rows = [one.text for one in drawn(bars)["text"] if one.attrib["class"] in ("group", "name")]
+    cut = "y" * 14 + "…"
+    assert rows == ["g", "x" * 15, "x" * 15, cut, "h", cut, "g", "x" * 15]
+    assert drawn([Bar("z" * 49, "a", 0, 0.5, 0.4, 0.6)])["text"][-3].text == "z" * 47 + "…"
+
+
+def test_the_points_of_a_curve_of_rates_are_joined_from_the_left():
+    text = rates_plot([(0.5, 0.9, 0.8, 1.0), (0.1, 0.6, 0.5, 0.7)], title="t", axes=("<a>", "<b>"))
+    [line] = ElementTree.fromstring(text).iter("{http://www.w3.org/2000/svg}polyline")
+    places = [float(point.split(",")[0]) for point in line.attrib["points"].split()]
+    assert len(places) == 4
+    assert places == sorted(places)
+    axes = [one.text for one in ElementTree.fromstring(text).iter() if one.get("class") == "axis"]
+    assert axes == ["<b>", "<a>"]
+
+
+def test_plots_of_one_document_stand_below_one_another():
+    plots = [
+        interval_plot([Bar(None, "a", 0, 0.5, 0.4, 0.6)] * n, title="t", axis="a", least=0, most=1) for n in (1, 3)
+    ]
+    whole = ElementTree.fromstring(standalone(plots))
+    inner = [(float(one.attrib["y"]), float(one.attrib["height"])) for one in whole if one.tag.endswith("svg")]
+    assert inner == [(0, 62), (82, 102)]
+    assert whole.attrib["viewBox"] == "0 0 360 204"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (-0.0, "0"),
+        (9999, "9999"),
+        (10000, "10 k"),
+        (-20000, "−20 k"),
+        (1000000.0, "1 M"),
+        (500000.0, "500 k"),
+        (2500000000.0, "2.5 G"),
+        (0.25, "0.25"),
+        (-0.5, "−0.5"),
+    ],
+)
+def test_a_tick_is_short(value, text):
+    assert tick_text(value) == text
 
 
 @pytest.mark.parametrize("ends", [(0, 1), (-0.123, 0.456), (0, 0), (1e-9, 2e-9), (-1e9, 3e12), (99.9, 100.1)])

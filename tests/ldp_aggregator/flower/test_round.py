@@ -1,0 +1,121 @@
+"""The two halves of a round without Flower: what a ledger holds at every moment, and what becomes of each answer."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+from drafts import draft, number
+from flower_nodes import CAMPAIGN, LABEL, node, write_table
+
+from ldp_aggregator.flower.round import Collection, Ledger, Reply, answer, refusal_in
+from ldp_aggregator.node_statistics import most_bytes
+from ldp_aggregator.trainers import FederatedState
+from ldp_protocols import Campaign, LdpError
+
+FAILED = Reply("a", None, "out of memory")
+LATER = Reply("a", {"refused": "not-ready", "why": "soon"})
+NEVER = Reply("a", {"refused": "above-cap", "why": "spent"})
+
+
+def share(folder, seed=1):
+    return answer(node(folder, seed), {"campaign": CAMPAIGN.document})["share"]
+
+
+def test_one_transaction_of_a_ledger_keeps_all_others_out_and_waits_for_the_disk(tmp_path):
+    """Else two processes would both find nothing, and both draw."""
+    ledger = Ledger(tmp_path / "ledger.db")
+    with ledger._transaction() as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,), "FULL"
+        other = sqlite3.connect(tmp_path / "ledger.db", timeout=0)
+        with closing(other), pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("BEGIN IMMEDIATE")
+
+    def fails():
+        with ledger._transaction() as connection:
+            connection.execute("INSERT INTO answers VALUES ('one', '1', x'00')")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fails()
+    assert ledger.share("one") is None, "all of it or nothing"
+
+
+def test_a_node_has_no_share_for_a_campaign_that_asks_for_something_else_nor_without_the_class(tmp_path):
+    asking = draft(number("age", 18, 90), label=LABEL, asks="moments", study="rounds")
+    moments = Campaign.compile(asking)
+    with pytest.raises(LdpError, match='asks for "moments"; nodes answer for a "model"') as caught:
+        answer(node(tmp_path, campaign_id=moments.id), {"campaign": moments.document})
+    assert caught.value.code == "unreadable-document"
+    settings = node(tmp_path, 2)
+    settings.table.write_text("age,ward\n50,heart\n")
+    with pytest.raises(LdpError, match="the node's table has no column 'readmitted'") as caught:
+        answer(settings, {"campaign": CAMPAIGN.document})
+    assert caught.value.code == "other-schema"
+    write_table(settings.table, 2)
+    assert answer(settings, {"campaign": CAMPAIGN.document})
+
+
+@pytest.mark.parametrize(
+    ("replies", "told", "again"),
+    [
+        ([FAILED], ["node a: failed (out of memory)"], True),
+        ([LATER], ["node a: refused, not-ready: soon"], True),
+        ([NEVER], ["node a: refused, above-cap: spent"], False),
+        ([FAILED, "share"], [], False),
+        ([LATER, "share", FAILED], [], False),
+        ([FAILED, LATER], ["node a: refused, not-ready: soon"], True),
+        ([], ["node a: no answer"], True),
+    ],
+)
+def test_a_share_takes_back_what_was_wrong_before_and_nothing_after_it_counts(tmp_path, replies, told, again):
+    collection = Collection(CAMPAIGN)
+    for reply in replies:
+        collection.take(Reply("a", {"share": share(tmp_path)}) if reply == "share" else reply)
+    assert collection.to_ask(["a", "b"]) == (("a", "b") if again else ("b",))
+    collection.silent(["a"])
+    assert collection.told() == told
+    assert collection.state.nodes == (("a",) if not told else ())
+
+
+def test_one_share_under_two_names_is_of_one_node_and_a_share_that_is_too_large_is_not_read(tmp_path):
+    collection, sent = Collection(CAMPAIGN), share(tmp_path)
+    for name in "ab":
+        collection.take(Reply(name, {"share": sent}))
+    most = most_bytes(CAMPAIGN)
+    collection.take(Reply("c", {"share": bytes(most + 1)}))
+    collection.take(Reply("d", {"share": bytes(most)}))
+    collection.take(Reply("e", {"share": sent, "more": b""}))
+    assert collection.state.nodes == ("a",)
+    of_b, of_c, of_d, of_e = collection.told()
+    assert of_b == "node b: sent the share that node a sent"
+    assert of_c == f"node c: sent {most + 1} bytes; a share of this campaign has at most {most}"
+    assert of_d.startswith("node d: sent no share of this campaign: ")
+    assert of_e == 'node e: sent neither "share", bytes, nor a refusal'
+    assert collection.to_ask("abcde") == ()
+
+
+def test_the_model_is_of_as_many_groups_as_are_asked_for_and_needs_its_least_number_of_nodes(tmp_path):
+    shares = {str(seed): share(tmp_path, seed) for seed in (1, 2, 3)}
+    collection = Collection(CAMPAIGN)
+    for name, sent in shares.items():
+        collection.take(Reply(name, {"share": sent}))
+    expected = FederatedState(CAMPAIGN, shares).model(groups=3, salt=b"s").to_json()
+    assert collection.model(least_nodes=3, groups=3, salt=b"s").to_json() == expected
+    with pytest.raises(ValueError, match="3 nodes sent a share, 4 are needed"):
+        collection.model(least_nodes=4)
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ({"refused": "not-ready", "why": "a\nb\x1b[2J"}, ("not-ready", "a b [2J")),
+        ({"refused": "not-ready", "why": "x" * 300}, ("not-ready", "x" * 300)),
+        ({"refused": "not-ready", "why": "x" * 301}, ("not-ready", "x" * 300 + " ...")),
+        ({"refused": "unheard-of", "why": ""}, None),
+        ({"refused": "not-ready", "why": "", "more": ""}, None),
+        ({"refused": "not-ready", "why": b""}, None),
+        ({"refused": "not-ready"}, None),
+    ],
+)
+def test_a_refusal_is_one_line_of_a_code_that_there_is(values, found):
+    assert refusal_in(values) == found
