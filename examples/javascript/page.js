@@ -100,7 +100,7 @@ element("classify").addEventListener(
       filled().record,
     );
     return `The model says: ${Object.entries(probabilities)
-      .map(([name, share]) => `${name} ${(100 * share).toFixed(0)} %`)
+      .map(([name, share]) => `${name} ${share > 0.99 ? "> 99" : (100 * share).toFixed(0)} %`)
       .join(", ")}.`;
   }),
 );

@@ -372,6 +372,8 @@ def _tell_evaluated(evaluated: Evaluated) -> None:
         say(f"the threshold is moved: {evaluated.reason}; at the model's own: {_figure(evaluated.as_trained)}")
     else:
         say(f"the threshold stays: {evaluated.reason}")
+    if evaluated.slope != 1:
+        say(f"its log odds are multiplied by {evaluated.slope:g}: it said more, or less, than it is right")
     say("")
     say_table(
         ("class", "share of people", "recall", "precision"),

@@ -133,8 +133,8 @@ class FeaturePosterior(FeatureEvidence):
 
     ``basis`` is a F U, shape (..., K C, r); ``rotation`` U, shape (..., r, r); ``information`` S and ``effects`` y,
     shape (..., r); ``scales`` P(tau | reports), shape (..., 11). Where values are taken together K is the number of
-    groups, ``together`` the group of each value, shape (..., values), and ``parts`` P(value | group, class), shape
-    (..., values, C); None elsewhere.
+    groups, ``together`` the group of each value and ``part`` P(value | group), shape (..., values), and ``parts``
+    P(value | group, class), shape (..., values, C); None elsewhere.
     """
 
     basis: Array
@@ -143,7 +143,15 @@ class FeaturePosterior(FeatureEvidence):
     effects: Array
     scales: Array
     together: NDArray[np.int64] | None = None
+    part: Array | None = None
     parts: Array | None = None
+
+    @property
+    def values(self) -> Array:
+        """P(value | present), shape (..., values)."""
+        if self.together is None or self.part is None:
+            return self.marginal
+        return np.asarray(np.take_along_axis(self.marginal, self.together, axis=-1) * self.part)
 
     @cached_property
     def mean(self) -> Array:
@@ -242,7 +250,7 @@ def posterior_of(
     shares = believed_classes(
         of_classes.information.sum(axis=0), of_classes.linear.sum(axis=0), sum(one.n for one in questions)
     )
-    groups = _groups(features, shares.value, questions)
+    groups = _groups(features, classes, questions)
     if sum(len(one.names) * one.cells**2 for one in groups) + len(telling) * classes**2 > MOST_PAIRS:
         raise ValueError(
             f"{len(features)} features beside {classes} classes are more than can be believed together: leave out "
@@ -255,7 +263,7 @@ def posterior_of(
     return Posterior(shares, list(zip(groups, _fit(groups, evidence), strict=True)))
 
 
-def _groups(features: Sequence[Feature], shares: Array, questions: Sequence[QuestionEstimate]) -> list[FeatureGroup]:
+def _groups(features: Sequence[Feature], classes: int, questions: Sequence[QuestionEstimate]) -> list[FeatureGroup]:
     """Return the features of each shape together, not more of them than :data:`MOST_NUMBERS` allows."""
     asked: dict[str | None, list[QuestionEstimate]] = {}
     for one in questions:
@@ -267,10 +275,10 @@ def _groups(features: Sequence[Feature], shares: Array, questions: Sequence[Ques
         shapes.setdefault((feature.size, feature.missing, feature.ordered), []).append(feature.name)
     groups = []
     for (size, missing, ordered), names in shapes.items():
-        cells = (size + missing) * shares.size
+        cells = (size + missing) * classes
         if cells > min(MOST_CELLS, most):
             groups += [
-                _taken_together(name, size, shares, most, asked.get(name, []), missing, ordered) for name in names
+                _taken_together(name, size, classes, most, asked.get(name, []), missing, ordered) for name in names
             ]
             continue
         count = max(1, MOST_NUMBERS // cells**2)
@@ -280,33 +288,20 @@ def _groups(features: Sequence[Feature], shares: Array, questions: Sequence[Ques
 
 
 def _taken_together(
-    name: str, size: int, classes: Array, most: int, asked: Sequence[QuestionEstimate], missing: bool, ordered: bool
+    name: str, size: int, classes: int, most: int, asked: Sequence[QuestionEstimate], missing: bool, ordered: bool
 ) -> FeatureGroup:
     """Return a feature whose values are together: in their order; or those that look frequent are half of the groups,
-    alone, and the others, frequent ones first, are as many in each group of the other half; ``classes``: P(class).
+    alone, and the others, frequent ones first, are as many in each group of the other half.
     """
-    count = max(2, min(_TOGETHER, most) // classes.size - missing)
+    count = max(2, min(_TOGETHER, most) // classes - missing)
     if ordered:
         together = np.arange(size) * count // size
     else:
-        shares = _frequencies(asked, size, classes)
+        shares = _evenly_told(asked, size, classes)[1].sum(axis=1)
         together, alone = np.empty(size, dtype=np.int64), count // 2
         places = np.arange(size - alone) * (count - alone) // (size - alone)
         together[np.argsort(-shares, kind="stable")] = np.concatenate([np.arange(alone), alone + places])
-    return FeatureGroup([name], [asked], (count + missing) * classes.size, missing, ordered, together)
-
-
-def _frequencies(asked: Sequence[QuestionEstimate], size: int, classes: Array) -> Array:
-    """Return P(value) by weighted least squares if values told nothing of the class, shape (values,): its errors tell
-    nothing of the class either, so that values may be chosen by it.
-    """
-    _, cells = _evenly_told(asked, size, classes.size)
-    likely = norm_sub(cells @ classes / (classes @ classes))[:, None] * classes
-    reports = np.array([one.n for one in asked], dtype=float)
-    noise = np.array([[one.question.mechanism.noise_variance(f) for f in (0.0, 1.0)] for one in asked])
-    none, all_ = reports @ noise.reshape(-1, 2) / max(1.0, reports.sum())
-    noise = none + (1 + all_ - none) * likely
-    return np.asarray((cells / noise) @ classes / ((1 / noise) @ classes**2))
+    return FeatureGroup([name], [asked], (count + missing) * classes, missing, ordered, together)
 
 
 def _evenly_told(asked: Sequence[QuestionEstimate], size: int, classes: int) -> tuple[float, Array]:
@@ -355,8 +350,7 @@ def _fit(groups: Sequence[FeatureGroup], evidence: Sequence[FeatureEvidence]) ->
     ]
     of_own = iter(scales[len(found) :])
     return [
-        one if its is None else replace(one, together=its.together[None], parts=its.parts(one, next(of_own)[0])[None])
-        for one, its in zip(posteriors, own, strict=True)
+        one if its is None else its.with_parts(one, next(of_own)[0]) for one, its in zip(posteriors, own, strict=True)
     ]
 
 
@@ -373,8 +367,8 @@ class _Own:
     information: Array
     effects: Array
 
-    def parts(self, believed: FeaturePosterior, scales: Array) -> Array:
-        """P(value | group, class), shape (values, C)."""
+    def with_parts(self, believed: FeaturePosterior, scales: Array) -> FeaturePosterior:
+        """Return the beliefs on the groups with those on the values, whose effects have these scales."""
         mean = (scales @ gains(self.information) * self.effects).reshape(self.together.size, -1)
         found = np.repeat(self.shares[:, None], self.basis.shape[0], axis=1)
         likely = found + self.scale[:, None] * (mean @ self.basis.T) / (
@@ -384,7 +378,7 @@ class _Own:
         for group in np.flatnonzero(np.bincount(self.together) > 1):
             here = self.together == group
             found[here] = (weight * norm_sub(likely[here]) + pseudo * found[here]) / (weight + pseudo)
-        return found
+        return replace(believed, together=self.together[None], part=self.shares[None], parts=found[None])
 
 
 def _own(group: FeatureGroup, told: FeatureEvidence) -> _Own:

@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import expit
+from scipy.special import expit, logsumexp, softmax
 from scipy.stats import truncnorm
 
 from ldp_aggregator.counting.tally import Arrivals, Tally
@@ -50,7 +50,7 @@ from ldp_protocols import Campaign, Question
 from ldp_protocols.document.authored import MOST_BINS
 from ldp_protocols.document.authored import SCORE as SCORES
 from ldp_protocols.document.authored import Evaluation as Asked
-from ldp_protocols.document.model import Model
+from ldp_protocols.document.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
 from ldp_protocols.document.questions import RIGHT, SCORE
 from ldp_protocols.drafting import score_edges
 
@@ -66,6 +66,9 @@ _LONGEST_TITLE: Final = 200
 
 _FLAT: Final = 1e-12
 """A slope below which a bound does not depend on what is told."""
+
+_SLOPES: Final[Array] = np.round(np.arange(0.1, 1.525, 0.05), 2)
+"""Numbers by which log odds may be multiplied."""
 
 _RECORDS: Final = 20_000
 """Drawn from a model's own tables, for what a round is expected to tell."""
@@ -95,11 +98,12 @@ class Evaluated:
     """The figures that an evaluation round tells of its model; shares of all people where nothing else is said.
 
     ``accuracy`` is that of the model as it is published, with ``threshold`` of the log odds instead of 0 where that is
-    clearly better; ``reason`` says which and why, ``as_trained`` what the model's own threshold reaches. Of the model
-    as it is published: ``confusion`` has the class said first, then the record's; ``recall`` and ``precision`` are by
-    class. With two classes ``roc`` has, for every threshold, how often the second class is said of who is of the first
-    and of the second, ``area`` the area under it, and ``calibration``, for every bin of the score, what it claims of
-    the second class and how frequent that is.
+    clearly better; ``reason`` says which and why, ``as_trained`` what the model's own threshold reaches. Log odds are
+    multiplied by ``slope``, which is not 1 where the model is clearly too sure, or too unsure. Of the model as it is
+    published: ``confusion`` has the class said first, then the record's; ``recall`` and ``precision`` are by class.
+    With two classes ``roc`` has, for every threshold of the model as it was trained, how often the second class is said
+    of who is of the first and of the second, ``area`` the area under it, and ``calibration``, for every bin of the
+    score, what it claims of the second class and how frequent that is.
     """
 
     campaign: str
@@ -107,6 +111,7 @@ class Evaluated:
     devices: int
     accuracy: Figure
     threshold: float
+    slope: float
     reason: str
     as_trained: Figure
     classes: Mapping[str, Figure]
@@ -136,14 +141,14 @@ def evaluate(campaign: Campaign, tally: Tally) -> Evaluated:
         published, threshold, reason = accuracy.published(asked)
     about = campaign.id, campaign.privacy.epsilon, int(tally.n.sum())
     untold = dict.fromkeys(names, _UNTOLD)
-    found = Evaluated(*about, published, threshold, reason, as_trained, untold, [], untold, untold, None, (), ())
+    found = Evaluated(*about, published, threshold, 1.0, reason, as_trained, untold, [], untold, untold, None, (), ())
     if table is None:
         return found
     said, classes = _saying(asked, threshold), _of_class(asked)
     if asked.edges is not None:
-        found = replace(
-            found, area=Figure.of(table.area()), roc=_roc(table, asked), calibration=_calibration(table, asked)
-        )
+        slope = accuracy.slope(asked, threshold)
+        roc, calibration = _roc(table, asked), _calibration(table, asked, threshold, slope)
+        found = replace(found, slope=slope, area=Figure.of(table.area()), roc=roc, calibration=calibration)
     return replace(
         found,
         classes=_by_class(names, table.share(classes)),
@@ -247,7 +252,9 @@ def evaluated_model(campaign: Campaign, tally: Tally, arrivals: Arrivals | None 
         "guarantee": guarantee.to_json(),
         "published": published.to_json(),
     }
-    return NaiveBayes.from_model(replace(with_threshold(model, evaluated.threshold), training=training), guarantee)
+    return NaiveBayes.from_model(
+        replace(with_threshold(model, evaluated.threshold, evaluated.slope), training=training), guarantee
+    )
 
 
 def _both(first: PublishedGuarantee, second: PublishedGuarantee, *, apart: bool) -> PublishedGuarantee:
@@ -260,13 +267,40 @@ def _both(first: PublishedGuarantee, second: PublishedGuarantee, *, apart: bool)
     return replace(first, epsilon=epsilon, delta=delta, conditions=conditions)
 
 
-def with_threshold(model: Model, threshold: float) -> Model:
-    """Return the model that says the second class where its log odds are above the threshold."""
-    if not threshold:
+def with_threshold(model: Model, threshold: float, slope: float = 1.0) -> Model:
+    """Return the model of two classes whose log odds are those of ``model`` less the threshold, times the slope.
+
+    In the model's own format: of each feature the log odds of a value are multiplied. Of P(value | class), p and r p,
+    come x and r^slope x, x proportional to r^theta p, with the theta by which both add up to 1; a variance is divided.
+    """
+    if threshold == 0 and slope == 1:
         return model
-    first, second = model.prior
-    moved = np.array([first * math.exp(threshold / 2), second * math.exp(-threshold / 2)])
-    return replace(model, prior=tuple((moved / moved.sum()).tolist()))
+    odds = slope * (math.log(model.prior[1] / model.prior[0]) - threshold)
+    likelihoods: list[Likelihood] = []
+    for one in model.likelihoods:
+        if slope != 1 and isinstance(one, DiscreteLikelihood):
+            one = replace(one, table=_sloped(np.array(one.table), slope))
+        elif slope != 1 and isinstance(one, GaussianLikelihood):
+            # A normal law has its deviation in its factor, too: what that adds to the log odds is taken off the prior.
+            first, second = one.variance
+            odds += (1 - slope) * math.log(second / first) / 2
+            one = replace(one, variance=(first / slope, second / slope))
+        likelihoods.append(one)
+    share = float(expit(odds))
+    return replace(model, prior=(1 - share, share), likelihoods=tuple(likelihoods))
+
+
+def _sloped(table: Array, slope: float) -> tuple[tuple[float, ...], ...]:
+    """P(value | class), shape (values, 2), whose log odds are those of ``table`` times the slope."""
+    first, odds = np.log(table[:, 0]), np.log(table[:, 1]) - np.log(table[:, 0])
+
+    def apart(theta: float) -> float:
+        return float(logsumexp(first + (theta + slope) * odds) - logsumexp(first + theta * odds))
+
+    theta = brentq(apart, -slope, 1.0, xtol=1e-14) if np.abs(odds).max() > _FLAT else 0.0
+    weights = softmax(first + theta * odds)
+    found = np.stack([weights, weights * np.exp(slope * odds)], axis=1)
+    return tuple(map(tuple, (found / found.sum(axis=0)).tolist()))
 
 
 @dataclass(frozen=True)
@@ -375,6 +409,22 @@ class _Accuracy:
         why = f"log odds above {edges[best]:g} instead of 0 are right more often by {gain:.4f} +- {error:.4f}"
         return figure, edges[best], why
 
+    def slope(self, asked: Asked, threshold: float) -> float:
+        """Return the number that log odds above the threshold are multiplied by: the one with which the model says on
+        average how often it is right, where without any it is off by more than is clear. A bin says what the model's
+        own records in it say on average.
+        """
+        edges, scores = np.array(asked.edges), draw_scores(asked.model, _RECORDS, np.random.default_rng(0))[0]
+        odds = np.append(scores[:, 1] - scores[:, 0], [edges[0] - 1, *(edges[1:] + edges[:-1]) / 2, edges[-1] + 1])
+        places, said = np.searchsorted(edges, odds, side="left"), np.zeros((asked.places, len(_SLOPES)))
+        np.add.at(said, places, expit(np.abs(odds - threshold)[:, None] * _SLOPES))
+        said /= np.bincount(places, minlength=asked.places)[:, None]
+        right = self.own + np.append((_right(asked, threshold).astype(np.float64) - _right(asked)).ravel(), 0.0)
+        too_sure = np.vstack([np.repeat(said, 2, axis=0), np.zeros(len(_SLOPES))]).T - right
+        off, error = too_sure @ self.told, math.sqrt(self._variance(too_sure[_SLOPES == 1.0][0]))
+        clear = abs(float(off[_SLOPES == 1.0][0])) > CLEARLY_BETTER * error
+        return float(_SLOPES[np.abs(off).argmin()]) if clear else 1.0
+
     def _given(self, function: Array, bounds: Array, limits: Array) -> Figure:
         """Median-unbiased linear function given bounds @ told <= limits; its interval holds in 95 % of such rounds."""
         variance, value = self._variance(function), float(function @ self.told)
@@ -450,8 +500,8 @@ def _roc(table: _Table, asked: Asked) -> list[dict[str, Any]]:
     return found
 
 
-def _calibration(table: _Table, asked: Asked) -> list[dict[str, Any]]:
-    edges = (-math.inf, *(asked.edges or ()), math.inf)
+def _calibration(table: _Table, asked: Asked, threshold: float, slope: float) -> list[dict[str, Any]]:
+    edges = (-math.inf, *(slope * (edge - threshold) for edge in asked.edges or ()), math.inf)
     bins = np.broadcast_to(np.eye(asked.places, dtype=bool)[:, :, None], (asked.places, asked.places, 2))
     shares, measured = table.share(bins), table.ratio(bins & _of_class(asked)[1], bins)
     return [

@@ -35,7 +35,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from ldp_aggregator.estimation.cells import Array, Cells
@@ -54,8 +53,6 @@ from ldp_aggregator.estimation.posterior import Posterior
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols import Question
 from ldp_protocols.document.questions import PAIR, SIGN, SQUARE, VALUE
-
-Integers = NDArray[np.int64]
 
 LEAST_EXPECTED: Final = 3.0
 """Reports that support a cell, so that a squared deviation is nearly chi-squared: rarer values are taken together."""
@@ -101,8 +98,8 @@ def p_value(
     scores, sums = [], []
     for group, its in posterior.groups:
         for place, name in enumerate(group.names):
-            those = its.marginal[place], its.joint[place], None if its.together is None else its.together[place]
-            scores += [_score_of_table(asked, *those) for asked in _answers(estimates, name, PAIR)]
+            shares_of_it = its.values[place], its.joint[place]
+            scores += [_score_of_table(asked, *shares_of_it) for asked in _answers(estimates, name, PAIR)]
     for asked in [one for name in gaussian for kind in (VALUE, SQUARE) for one in _answers(estimates, name, kind)]:
         if asked.told[0].question.encoding == SIGN:
             scores.append(_score_of_table(asked, *_shares_of_signs(asked, posterior.classes.value)))
@@ -153,22 +150,15 @@ def _table(one: QuestionEstimate) -> Array:
     return table if one.missing is None else table[:-1]
 
 
-def _score_of_table(asked: Asked, marginal: Array, classes: Array, group: Integers | None = None) -> Score:
-    """Score of a table at P(value | present), shape (K,), and P(class, present), shape (C,); of very many values at
-    shares of groups of them, and the ``group`` of each.
-    """
-    table, frequencies, members = _pooled(asked), marginal[:, None] * classes, np.ones((marginal.size, 1))
-    if group is not None:
-        ungrouped, table, members = table, np.zeros_like(frequencies), np.zeros_like(members)
-        np.add.at(table, group, ungrouped)
-        np.add.at(members, group, 1.0)
+def _score_of_table(asked: Asked, marginal: Array, classes: Array) -> Score:
+    """Score of a table at P(value | present), shape (K,), and P(class, present), shape (C,)."""
+    table, frequencies = _pooled(asked), marginal[:, None] * classes
     variance, shared, expected = (np.zeros_like(table) for _ in range(3))
     common = 0.0
     for one, weight, alike in zip(asked.told, asked.weights.tolist(), asked.alike, strict=True):
         p, q, one_true, none_true, noise = analysis_of(one.question.mechanism).support
-        supported, scale = members * q + (p - q) * frequencies, weight**2 / one.n
-        alone = supported - members * none_true - 2 * (one_true - none_true) * frequencies
-        variance += scale * (alone / (p - q) ** 2 + members * noise)
+        supported, scale = q + (p - q) * frequencies, weight**2 / one.n
+        variance += scale * ((supported - none_true - 2 * (one_true - none_true) * frequencies) / (p - q) ** 2 + noise)
         common += scale * (none_true - q**2) / (p - q) ** 2
         shared += scale * frequencies * alike
         expected += one.n * supported if not noise else np.inf
@@ -176,8 +166,7 @@ def _score_of_table(asked: Asked, marginal: Array, classes: Array, group: Intege
     if len(groups) < 2:
         return Score(0.0, ())
     table, variance, shared, members = (
-        np.array([one[rare].sum(axis=0) for rare in groups])
-        for one in (table, variance, shared, np.broadcast_to(members, table.shape))
+        np.array([one[rare].sum(axis=0) for rare in groups]) for one in (table, variance, shared, np.ones_like(table))
     )
     marginal = np.array([marginal[rare].sum() for rare in groups])
     left, common_left = (_beside_shares(one, variance, marginal, classes) for one in (table, members))

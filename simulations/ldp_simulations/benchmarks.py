@@ -26,6 +26,7 @@ from ldp_simulations.tables import Source, Table, typed
 
 FOLDER_VARIABLE: Final = "LDP_BAYES_DATA"
 CLASS: Final = "class"
+UNEVEN: Final = "uneven"
 
 ORDERED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "car": {
@@ -53,18 +54,31 @@ def uci_folder() -> Path:
     return folder
 
 
+def _described(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "datasets.json").read_text(encoding="utf-8"))["datasets"]
+    return found
+
+
+def folder_of(name: str) -> Path:
+    """The folder of a data set: that of the tables, or the one in it of those whose classes are uneven."""
+    folder = uci_folder()
+    folders = [one for one in (folder, folder / UNEVEN) if (one / "datasets.json").is_file()]
+    for one in folders:
+        if name in _described(one):
+            return one
+    known = sorted(known for one in folders for known in _described(one))
+    raise TableError(f"{name}: not one of the data sets {', '.join(known)}")
+
+
 def description_of(name: str) -> Mapping[str, Any]:
     """The entry of a data set in ``datasets.json``."""
-    described = json.loads((uci_folder() / "datasets.json").read_text(encoding="utf-8"))["datasets"]
-    if name not in described:
-        raise TableError(f"{name}: not one of the data sets {', '.join(sorted(described))}")
-    found: Mapping[str, Any] = described[name]
+    found: Mapping[str, Any] = _described(folder_of(name))[name]
     return found
 
 
 def people_of(name: str, draft: Mapping[str, Any]) -> Table:
     """The rows of all files of a data set, typed as the draft says."""
-    folder = uci_folder()
+    folder = folder_of(name)
     parts = [read_csv(folder / entry["file"]) for entry in description_of(name)["files"]]
     campaign = compile_draft(json.dumps(draft).encode(), toml=False)
     return typed(pd.concat(parts, ignore_index=True), campaign.features, campaign.label, name)

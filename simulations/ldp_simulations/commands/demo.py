@@ -24,6 +24,8 @@ CLIENTS: Final = 2_000
 DERIVED_EPSILON: Final = 2.0
 DERIVED_BINS: Final = 4
 SHOWN: Final = 4
+_SURE: Final = 0.99
+"""A probability above this is said no more exactly: what a model is that sure of is right less often."""
 PAGE: Final = "http://localhost:5173"
 """Where examples/javascript/serve.mjs serves its page."""
 
@@ -236,5 +238,6 @@ def _print(figures: dict[str, Any]) -> None:
     say(f"  On a device, with the downloaded model: {on_device['right']} of {on_device['classified']} right")
     for number, one in enumerate(on_device["first"], start=1):
         share = one["probabilities"][one["predicted"]]
-        say(f"    person {number}  {one['predicted']} with probability {share:.2f}; in truth {one['true']}")
+        sure = f"> {_SURE:g}" if share > _SURE else f"{share:.2f}"
+        say(f"    person {number}  {one['predicted']}, probability {sure} by the model; in truth {one['true']}")
     say()

@@ -23,6 +23,7 @@ from ldp_aggregator.learning.evaluation_round import (
     foresee,
     with_threshold,
 )
+from ldp_aggregator.learning.expected_accuracy import draw_scores
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.learning.published import published_by
 from ldp_aggregator.mechanisms import analysis_of
@@ -190,6 +191,39 @@ def test_a_moved_threshold_is_another_prior_and_another_campaign_is_no_evaluatio
     assert with_threshold(kept, 0.0) is kept
     with pytest.raises(ValueError, match='"asks": "model"'):
         evaluate(Campaign.compile(draft()), Tally(Campaign.compile(draft())))
+
+
+def test_a_slope_multiplies_log_odds_in_the_models_own_format_also_where_a_value_is_missing():
+    kept, (frame, _) = Model.from_json(json.dumps(model(U, V))), people(500)
+    frame = frame.copy()
+    frame.loc[::3, "u"] = None
+    for slope in (0.3, 0.85, 1.5):
+        sloped = with_threshold(kept, 0.7, slope)
+        before, after = (NaiveBayes.from_model(one).scores(frame) for one in (kept, sloped))
+        assert after[:, 1] - after[:, 0] == pytest.approx(slope * (before[:, 1] - before[:, 0] - 0.7))
+        for one in sloped.likelihoods:
+            assert np.sum(one.table, axis=0) == pytest.approx([1, 1])
+
+
+def test_a_model_that_is_too_sure_is_said_to_be_and_one_that_is_not_keeps_its_log_odds():
+    """Of a hundred thousand devices: 40 % of the people are as if it told nothing, or none."""
+    campaign = evaluation(privacy={"epsilon": 2.0})
+    law = truth(campaign, *people(4_000))
+    noisy = 0.6 * law + 0.4 * told_nothing(campaign.evaluation)
+    slopes = [evaluate(campaign, answers(campaign, noisy, 100_000, seed)).slope for seed in range(10)]
+    assert max(slopes) < 0.7
+    found = evaluated_model(campaign, answers(campaign, noisy, 100_000, 0)).model_
+    assert found == replace(
+        with_threshold(
+            campaign.evaluation.model, evaluate(campaign, answers(campaign, noisy, 100_000, 0)).threshold, slopes[0]
+        ),
+        training=found.training,
+    )
+    scores, classes = draw_scores(campaign.evaluation.model, 20_000, np.random.default_rng(5))
+    own = np.zeros_like(law)
+    np.add.at(own, ([campaign.evaluation.place_of(list(one)) for one in scores], classes), 1 / 20_000)
+    slopes = [evaluate(campaign, answers(campaign, own, 100_000, seed)).slope for seed in range(10)]
+    assert np.median(slopes) == 1.0
 
 
 @pytest.fixture
