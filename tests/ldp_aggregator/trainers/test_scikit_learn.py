@@ -142,7 +142,7 @@ def test_integers_for_classes_in_words_are_those_of_an_encoder_and_that_is_told(
     assert model.predict_proba(X) == pytest.approx(reference().fit(X, OF_YES).predict_proba(X), abs=1e-12)
     with (
         pytest.warns(EncodedLabelWarning),
-        pytest.raises(ValueError, match="y holds .*2.*; the declared classes are yes, no"),
+        pytest.raises(ValueError, match=r"y holds .*2.*; the declared classes are yes, no"),
     ):
         made(("no", "yes"), -1).fit(X, np.where(OF_YES, 2, 0))
 
