@@ -113,7 +113,7 @@ def parameters(model: NaiveBayes) -> np.ndarray:
     temperature, kind = model.model_.likelihoods
     span = temperature.feature.high - temperature.feature.low
     spread = np.sqrt(temperature.variance) / span
-    return np.concatenate([model.class_prior_, np.array(temperature.mean) / span, spread, np.ravel(kind.table)])
+    return np.concatenate([model.model_.prior, np.array(temperature.mean) / span, spread, np.ravel(kind.table)])
 
 
 async def main() -> None:

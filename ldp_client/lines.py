@@ -16,14 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from ldp_client.answering import perturb
-from ldp_client.delivery.schedule import Send
 from ldp_client.device import Device
 from ldp_client.errors import TransportError
+from ldp_client.network.transport import Cancellation, Request, Response
 from ldp_client.storage.contract import MEMORY
 from ldp_client.testing import FakeClock
 from ldp_protocols import Campaign, LdpError, encode_upload
 
 _NOWHERE = "http://127.0.0.1:1"
+_RELAY = "http://127.0.0.1:2/relay"
 _MANY_CAMPAIGNS = 100
 _ATTEMPTS = 100
 _ODD: Mapping[str, object] = {"nan": math.nan, "infinity": math.inf, "-infinity": -math.inf}
@@ -72,7 +73,7 @@ def _answer(
         key, now = (campaign.id, str(name)), _seconds(asked.get("now"))
         if key not in devices:
             devices[key] = _Device(campaign, _place(storage, str(name)), now)
-        return devices[key].send(record, asked["label"], now).hex()
+        return " ".join(sent.hex() for sent in devices[key].answer(record, asked, now))
     except LdpError as error:
         return f"!{error.code}"
 
@@ -95,32 +96,79 @@ def _place(storage: Path | None, name: str) -> str:
 
 
 class _Device:
-    """One device whose uploads never arrive."""
+    """One device whose requests never arrive."""
 
     def __init__(self, campaign: Campaign, storage: str, now: float | None) -> None:
         self._clock = FakeClock() if now is None else FakeClock(now)
         cap = campaign.privacy.epsilon
-        self._device = Device(storage, max_total_epsilon=_MANY_CAMPAIGNS * cap, clock=self._clock)
+        relay = _RELAY if campaign.gateway else None
+        self._device = Device(
+            storage, max_total_epsilon=_MANY_CAMPAIGNS * cap, transport=self, clock=self._clock, relay=relay
+        )
         self._campaign = self._device.campaign(_NOWHERE, campaign.id, max_epsilon=cap)
-        self._campaign.load(campaign.document)
-        self._campaign.grant()
+        self._document = campaign.document
+        self._requests: list[Request] = []
 
-    def send(self, record: Mapping[str, object], label: object, now: float | None) -> bytes:
-        """The line's upload for the record, now or again."""
+    def send(self, request: Request, timeout: float, cancellation: Cancellation | None = None) -> Response:
+        """See :class:`ldp_client.network.transport.Transport`."""
+        self._requests.append(request)
+        raise TransportError("connection-lost")
+
+    def answer(self, record: Mapping[str, object], asked: Mapping[str, Any], now: float | None) -> list[bytes]:
+        """The bytes that a line makes leave this device."""
         if now is not None:
             self._clock.now = now
-        self._campaign.contribute(record, label)
-        for _ in range(_ATTEMPTS):
-            # Another process of the same storage may have left a time for the next attempt.
-            self._clock.advance(self._device.policy.longest_wait)
-            task = self._device.next_task()
-            if isinstance(task, Send):
-                break
+        if "erase" in asked:
+            self._device.erase()
+        elif "resend" in asked:
+            self._pass(asked["resend"])
         else:
-            raise AssertionError(f"an undelivered report is due again, but {task} is to be done")
-        body = self._device.request(task).body
-        self._device.on_result(task, TransportError("connection-lost"))
-        return body or b""
+            self._campaign.load(self._document)
+            self._campaign.grant()
+            signed = asked.get("token")
+            if signed is not None and ((wanted := self._token_request(signed)) or not signed):
+                return wanted
+            self._campaign.contribute(record, asked["label"])
+            for _ in range(_ATTEMPTS):
+                # Another process of the same storage may have left a time for the next attempt.
+                self._clock.advance(self._device.policy.longest_wait)
+                self._device.run_once(1, stop=self._has_sent)
+                if self._has_sent():
+                    break
+        whole, sent = asked.get("sealed", False), self._requests
+        self._requests = []
+        return [_text(request) if whole else request.body or b"" for request in sent if whole or request.body]
+
+    def _has_sent(self) -> bool:
+        return any(request.body for request in self._requests)
+
+    def _pass(self, seconds: float) -> None:
+        end = self._clock.elapsed + seconds
+        self._device.run_once(seconds)
+        self._clock.advance(max(0.0, end - self._clock.elapsed))
+
+    def _token_request(self, signed: str) -> list[bytes]:
+        """The request to the issuer that follows its answers so far; none where the token is there."""
+        said, asked = signed.split(), list[bytes]()
+
+        def issue(request: bytes) -> bytes:
+            if said:
+                return bytes.fromhex(said.pop(0))
+            asked.append(request)
+            raise LdpError("no-answer", "the issuer has not answered yet")
+
+        try:
+            self._campaign.obtain_token(issue)
+        except LdpError:
+            if not asked:
+                raise
+        return asked
+
+
+def _text(request: Request) -> bytes:
+    """A request as it leaves, less what every HTTP client adds."""
+    lines = [f"{request.method} {request.url}", *(f"{name}: {value}" for name, value in request.headers.items())]
+    return "\n".join([*lines, "", ""]).encode("latin-1") + (request.body or b"")
 
 
 def main() -> None:

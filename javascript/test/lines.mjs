@@ -1,4 +1,4 @@
-// This client as a program of lines, for an audit (docs/privacy.md). It runs the bundled file that pages load:
+// This client as a program of lines, for an audit (docs/audit.md). It runs the bundled file that pages load:
 //   ldp-aggregator audit --command "node javascript/test/lines.mjs"
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -10,12 +10,15 @@ import {
   LdpError,
   parseCampaign,
   perturb,
+  unhex,
   uploadLength,
 } from "../dist/ldp-bayes-client.min.js";
 import { fileStorage } from "../dist/node/file.js";
 import { memoryStorage } from "../dist/testing/index.js";
 
 const NOWHERE = "http://127.0.0.1:1";
+const RELAY = "http://127.0.0.1:2/relay";
+const STEPS = 20;
 const DAY = 864e5;
 const ATTEMPTS = 100;
 const words = { nan: NaN, infinity: Infinity, "-infinity": -Infinity }; // values that JSON cannot say
@@ -37,9 +40,17 @@ function recordOf({ record, odd = {} }) {
   return whole;
 }
 
-/** One device whose uploads never arrive. */
+const latin = new TextEncoder();
+
+/** A request as it leaves, less what every HTTP client adds. */
+const textOf = (url, { method = "GET", headers = {}, body }) => {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\n`);
+  return hex(latin.encode(`${method} ${url}\n${lines.join("")}\n`)) + hex(new Uint8Array(body ?? []));
+};
+
+/** One device whose requests never arrive. */
 class Stranded {
-  sent = "";
+  requests = [];
   now = Date.UTC(2027, 0, 15);
 
   constructor(name) {
@@ -48,8 +59,8 @@ class Stranded {
       folder === undefined
         ? memoryStorage()
         : fileStorage(join(folder, createHash("sha256").update(name).digest("hex")));
-    const fetch = async (_, { body }) => {
-      this.sent = hex(new Uint8Array(body));
+    const fetch = async (url, init) => {
+      this.requests.push([url, init]);
       throw new TypeError("the connection is lost");
     };
     this.device = new Device(storage, {
@@ -57,22 +68,62 @@ class Stranded {
       identity: "per installation",
       fetch,
       now: () => this.now,
+      relay: campaign.gateway ? RELAY : undefined,
     });
     this.campaign = this.device.campaign(NOWHERE, campaign.id, { maxEpsilon: epsilon });
   }
 
-  /** What it sends for the record, now or again; `now` is the time on its clock, where a line says it. */
-  async send(record, label, now) {
+  /** What a line makes leave this device: token requests, uploads, or, `sealed`, whole requests. */
+  async answer(record, { label, now, token, resend, erase, sealed }) {
     if (now !== undefined) this.now = Date.parse(now);
-    await this.campaign.load(campaign.document);
-    await this.campaign.grant();
-    await this.campaign.contribute(record, label);
-    this.sent = "";
-    for (let attempt = 0; attempt < ATTEMPTS && !this.sent; attempt++) {
-      this.now += DAY; // another process of the same storage may have left a time for the next attempt
+    if (erase) await this.device.erase();
+    else if (resend !== undefined) await this.pass(1000 * resend);
+    else {
+      await this.campaign.load(campaign.document);
+      await this.campaign.grant();
+      if (token !== undefined) {
+        const wanted = await this.tokenRequest(token);
+        if (wanted || !token) return wanted;
+      }
+      await this.campaign.contribute(record, label);
+      for (let attempt = 0; attempt < ATTEMPTS && !this.uploads.length; attempt++) {
+        this.now += DAY; // another process of the same storage may have left a time for the next attempt
+        await this.device.runOnce(0);
+      }
+    }
+    const sent = sealed
+      ? this.requests.map(([url, init]) => textOf(url, init))
+      : this.uploads.map(([, { body }]) => hex(new Uint8Array(body)));
+    this.requests = [];
+    return sent.join(" ");
+  }
+
+  /** Those of this campaign, as far as can be seen: another one's may wait in the same storage. */
+  get uploads() {
+    return this.requests.filter(([url, { body }]) => body && (url === RELAY || url.includes(campaign.id)));
+  }
+
+  /** Lets time pass, a little at a time: what is due is sent. */
+  async pass(milliseconds) {
+    for (let step = 0; step < STEPS; step++) {
+      this.now += milliseconds / STEPS;
       await this.device.runOnce(0);
     }
-    return this.sent;
+  }
+
+  /** The request to the issuer that follows its answers so far; none where the token is there. */
+  async tokenRequest(signed) {
+    const said = signed.split(" ").filter(Boolean);
+    let asked = "";
+    const issue = async (request) => {
+      if (said.length) return unhex(said.shift());
+      asked = hex(request);
+      throw new LdpError("no-answer");
+    };
+    await this.campaign.obtainToken(issue).catch((error) => {
+      if (!asked) throw error;
+    });
+    return asked;
   }
 }
 
@@ -83,7 +134,7 @@ async function answer(line) {
   const name = String(line.device);
   const key = `${campaign.id} ${name}`;
   if (!devices.has(key)) devices.set(key, new Stranded(name));
-  return devices.get(key).send(record, line.label, line.now);
+  return devices.get(key).answer(record, line);
 }
 
 for await (const text of createInterface({ input: process.stdin })) {

@@ -11,13 +11,16 @@ from ldp_aggregator.audit.searching.events import Event, guess_bound, loss_bound
 
 UNSEEN: Final = (
     "leaks rarer than the deltas above, and losses between the claim and the loss above",
-    "signals that only the holder of a secret can read: ids or noise chosen until a keyed hash of them says something",
+    "signals that only the holder of a secret can read: ids, noise, ephemeral keys or blinding factors chosen until a "
+    "keyed hash of them says something, or made by it",
     "generators other than the usual ones; seeds of more than some 36 bits, or of fewer that leave no trace in ids; "
-    "coins that repeat only under conditions that were not met here",
+    "coins that repeat only under conditions that were not met here, or after more devices than one person has here in "
+    "one process",
     "reactions to records, campaigns, devices, dates or places that were not asked: values, numbers and records are "
     "drawn anew every time, but three values together, or two of very many, may not have met",
-    "time: delays below the one above, delays of few answers, and when uploads are sent",
-    "anything that leaves the device on another way than the uploads",
+    "time: delays below the one above, delays of few answers, and the moment of a send within a pause",
+    "what an app adds to its requests, what TLS and TCP tell, and whatever leaves the device on another way than its "
+    "requests; copies of an answer outside the storage",
 )
 
 _SIGMA: Final = 1.645

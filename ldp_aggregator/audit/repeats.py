@@ -18,9 +18,8 @@ from ldp_aggregator.audit.searching.tight_events import malformed
 
 WHOLE: Final = "whole uploads"
 
-_LAGS: Final = (1, 2, 3)
-PLACES: Final = 2 + 2 * len(_LAGS)
-"""Where answers of one person may be alike: two processes, two campaigns, and within either process."""
+PLACES: Final = 2
+"""Where answers of one person may be alike: in two processes, and in two campaigns; and at every lag of a process."""
 
 _QUESTIONS: Final = 8
 _CHOSEN: Final = 8
@@ -78,25 +77,58 @@ def coins_between(
 ) -> Iterator[Alike]:
     """Answers of the same people that were given one after the other in two places, in the same order."""
     first, second = (keys_of(read_tables(answers), len(answers)) for answers in (ones, others))
+    yield from alike_keys(name, first, second, usual)
+
+
+def alike_keys(
+    name: str, first: dict[str, Keys], second: dict[str, Keys], usual: dict[str, tuple[int, int]]
+) -> Iterator[Alike]:
+    """The same of keys."""
     for of in first.keys() & second.keys() & usual.keys():
-        equal, pairs = _equal(first[of], second[of])
-        yield Alike(f"{name}, {of}", equal, pairs, *usual[of], either_way=of != WHOLE)
+        yield Alike(f"{name}, {of}", *equal_pairs(first[of], second[of]), *usual[of], either_way=of != WHOLE)
 
 
 def coins_within(seen: Seen, person: int) -> Iterator[Alike]:
-    """Answers of one person's fresh devices that follow one another in a process."""
+    """Answers of one person's fresh devices so many apart in a process, at the lags at which they are most alike.
+
+    Each of :func:`lags_of` may be among them, so that each has its part of the probability to be wrong.
+    """
     usual = usual_matches(seen, person)
     for process in (0, 1):
         rows = np.flatnonzero((seen.person == person) & (seen.process == process))
         for of, keys in keys_of(seen.tables, len(seen.person)).items():
-            for lag in _LAGS:
+            for lag in suspicious_lags(keys[rows]):
                 # Pairs that have no answer in common are independent of one another.
                 starts = np.arange(len(rows) - lag)
                 starts = starts[(starts // lag) % 2 == 0]
-                equal, pairs = _equal(keys[rows[starts]], keys[rows[starts + lag]])
-                yield Alike(
-                    f"fresh devices {lag} apart in a process, {of}", equal, pairs, *usual.get(of, (0, 0)), of != WHOLE
-                )
+                found = equal_pairs(keys[rows[starts]], keys[rows[starts + lag]])
+                name = f"fresh devices {lag} apart in a process, {of}"
+                yield Alike(name, *found, *usual.get(of, (0, 0)), either_way=of != WHOLE)
+
+
+def lags_of(seen: Seen, person: int) -> int:
+    """Count the lags at which :func:`coins_within` looks, in both processes."""
+    return sum(max(0, int(((seen.person == person) & (seen.process == process)).sum()) - 1) for process in (0, 1))
+
+
+def suspicious_lags(keys: Keys) -> list[int]:
+    """The lags at which most answers, or fewest, are equal; 0 is none. One transform sees them all: values become
+    directions, evenly spread, and the autocorrelation adds up by how much answers so far apart point the same way.
+    """
+    there = keys != 0
+    count = len(keys)
+    if int(there.sum()) < 2 * _LEAST:
+        return []
+    values, codes = np.unique(keys[there], return_inverse=True)
+    points = np.zeros(count, dtype=np.complex128)
+    directions = np.exp(2j * np.pi * codes / len(values))
+    points[there] = directions - directions.mean()
+    length = 1 << (2 * count - 1).bit_length()
+    alike, pairs = (
+        np.fft.ifft(np.abs(np.fft.fft(of, length)) ** 2).real[1:count] for of in (points, there.astype(np.float64))
+    )
+    scores = np.where(pairs > _LEAST, np.abs(alike) / np.sqrt(np.maximum(pairs, 1.0)), 0.0)
+    return [int(lag) + 1 for lag in np.argsort(-scores, kind="stable")[:_CHOSEN] if scores[lag] > 0]
 
 
 def usual_matches(seen: Seen, person: int) -> dict[str, tuple[int, int]]:
@@ -104,10 +136,11 @@ def usual_matches(seen: Seen, person: int) -> dict[str, tuple[int, int]]:
     rows = [np.flatnonzero((seen.person == person) & (seen.process == process)) for process in (0, 1)]
     count = min(map(len, rows))
     found = keys_of(seen.tables, len(seen.person))
-    return {of: _equal(keys[rows[0][:count]], keys[rows[1][:count][::-1]]) for of, keys in found.items()}
+    return {of: equal_pairs(keys[rows[0][:count]], keys[rows[1][:count][::-1]]) for of, keys in found.items()}
 
 
-def _equal(ones: Keys, others: Keys) -> tuple[int, int]:
+def equal_pairs(ones: Keys, others: Keys) -> tuple[int, int]:
+    """Count the equal ones among pairs of which both are there, and these."""
     both = (ones != 0) & (others != 0)
     return int((ones == others)[both].sum()), int(both.sum())
 
@@ -193,11 +226,14 @@ def different_lengths(seen: Seen) -> Iterator[str]:
             yield f"answers to questions {list(questions)} have {told} bytes; one length is right"
 
 
-def different_headers(seen: Seen) -> Iterator[str]:
-    """Check that everything around ids and payloads may depend on the questions and their order only."""
+def different_headers(seen: Seen, beyond: int = 0) -> Iterator[str]:
+    """Check that everything around ids and payloads may depend on the questions and their order only; less the last
+    bytes, so many, that are no upload's.
+    """
     for questions, shapes in _by_questions(seen).items():
         for lengths in {shape.lengths for shape in shapes}:
-            headers = sorted({shape.header for shape in shapes if shape.lengths == lengths})
+            alike = [shape.header for shape in shapes if shape.lengths == lengths]
+            headers = sorted({header[: len(header) - beyond] for header in alike})
             if len(headers) > 1:
                 yield (
                     f"answers to questions {list(questions)} come with {len(headers)} different headers, among them "

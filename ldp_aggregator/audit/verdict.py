@@ -19,12 +19,21 @@ from typing import Any, Final
 
 import numpy as np
 
-from ldp_aggregator.audit import repeats
+from ldp_aggregator.audit import repeats, traffic
 from ldp_aggregator.audit.asking import asked_again
 from ldp_aggregator.audit.asking.asked_again import Again
-from ldp_aggregator.audit.asking.black_box import Answer, Client, Person, Stopwatch, two
+from ldp_aggregator.audit.asking.black_box import Answer, Client, Person, Stopwatch, Talk, all_refused, two
 from ldp_aggregator.audit.asking.observations import Seen, read_tables, within
-from ldp_aggregator.audit.asking.people import DRAWN_SHARE, Document, Lives, answers_twice, drawn_people, people_of
+from ldp_aggregator.audit.asking.parties import Parties
+from ldp_aggregator.audit.asking.people import (
+    DRAWN_SHARE,
+    WINDOWS,
+    Document,
+    Lives,
+    answers_twice,
+    drawn_people,
+    people_of,
+)
 from ldp_aggregator.audit.power import UNSEEN, Floor, floor_of
 from ldp_aggregator.audit.repeats import Alike
 from ldp_aggregator.audit.searching.comparisons import CHOSEN, Chosen, Claims, search
@@ -50,6 +59,12 @@ SEED: Final = "seed-guessed"
 STUDY: Final = "study-answered-twice"
 TWICE: Final = "answers-twice"
 SLOW: Final = "time-tells"
+UNSEALED: Final = "sent-in-the-clear"
+DRAW_REPEATS: Final = "draw-repeats"
+DRAW_UNEVEN: Final = "draw-not-uniform"
+TOKEN: Final = "wrong-token"  # noqa: S105 - the code of a finding
+ERASED: Final = "erase-keeps"
+REFUSED: Final = "check-refused"
 
 CHECKS: Final = {
     LOSS: "no event tells any two people apart by more than epsilon",
@@ -67,6 +82,12 @@ CHECKS: Final = {
     SEED: "no usual generator gives ids or noise from public bytes, small numbers or the time in seconds",
     STUDY: "a device answers one campaign of a study, also where two ask it at once",
     TWICE: "in a series a device answers once in its life",
+    UNSEALED: "what is sealed goes to the relay, and the gateway can open it; nothing goes to the aggregator itself",
+    DRAW_REPEATS: "no seal, blinding factor or salt of a token is drawn twice",
+    DRAW_UNEVEN: "ephemeral keys, blinded token requests, their factors and salts are uniform",
+    TOKEN: "a token is the issuer's, and of the ids of its answer",
+    ERASED: "a device that was erased is another one, and keeps nothing of the former one",
+    REFUSED: "every check is answered: there is none of which all lines are refused",
     SLOW: "answers take as long for one person as for another, but for a tolerance",
 }
 """Subjects of an audit: the code of a finding, and what must hold."""
@@ -75,6 +96,8 @@ FIXED: Final = "fixed guesses"
 GAMES: Final = "games"
 SUM: Final = "sum"
 ALIKE: Final = "coins"
+LAGS: Final = "coins at every lag"
+TRAFFIC: Final = "traffic"
 UNEVEN: Final = "uneven ids"
 REPEATED: Final = "repeated ids"
 TWISTED: Final = "twisted ids"
@@ -82,7 +105,7 @@ SEEDED: Final = "seeds that anybody finds"
 TIME: Final = "time"
 
 SHARES: Final = {
-    FIXED: 0.35,
+    FIXED: 0.33,
     GAMES: 0.15,
     SUM: 0.1,
     WHOLE: 0.08,
@@ -90,7 +113,9 @@ SHARES: Final = {
     SIDE: 0.05,
     COMPANY: 0.05,
     ALONE: 0.03,
-    ALIKE: 0.05,
+    ALIKE: 0.03,
+    LAGS: 0.02,
+    TRAFFIC: 0.02,
     UNEVEN: 0.03,
     REPEATED: 0.01,
     TWISTED: 0.01,
@@ -98,6 +123,17 @@ SHARES: Final = {
     TIME: 0.02,
 }
 """Parts of the whole. Guesses prove the most of a sound client."""
+
+_TRAFFIC_CODES: Final = {
+    traffic.CLEAR: UNSEALED,
+    traffic.FORM: HEADER,
+    traffic.RETRIED: RETRY,
+    traffic.REPEATED: DRAW_REPEATS,
+    traffic.UNEVEN: DRAW_UNEVEN,
+    traffic.TOKEN: TOKEN,
+    traffic.ERASED: ERASED,
+    traffic.REFUSED: REFUSED,
+}
 
 TWINS: Final = 256
 """Fresh devices of either of two people that are the first of both processes."""
@@ -172,18 +208,23 @@ def audit(
     wrong: float = 1 - CONFIDENCE,
     rng: np.random.Generator | None = None,
     stopwatch: Stopwatch | None = None,
+    talk: Talk | None = None,
 ) -> Audit:
     """Ask ``client`` for ``trials`` uploads of every person, and compare what it tells with what the document claims.
 
     Sound for any client: a correct one fails with probability at most ``wrong``. How much is found depends on the
     trials. ``at_once``: two lives of the client may be asked at the same time. ``rng`` tosses the audit's own coins, by
     which it draws people and picks whose uploads it guesses; seeded, an audit of a seeded client repeats itself.
-    ``stopwatch`` says how long answers take; without one nobody looks at time.
+    ``stopwatch`` says how long answers take; without one nobody looks at time. ``talk`` begins dialogues with a client,
+    without which nobody looks at its traffic: what a relay and an issuer see, later sends, erasure.
     """
     rng = np.random.default_rng() if rng is None else rng
+    parties = Parties(document)
+    document, client = parties.document, parties.client(client)
     value: Document = json.loads(document)
     claim = float(value["privacy"]["epsilon"])
     fixed, lives = people_of(value, rng), Lives.of(document)
+    ordinary = fixed
     if lives is not None:
         document, value, client, fixed = lives.document, lives.told, lives.client(client), lives.people(fixed)
     people = (*fixed, *drawn_people(value, fixed, rng))
@@ -195,17 +236,19 @@ def audit(
 
     guesser = Guesser(value, people, seen, len(fixed))
     alone = asked_again.ask_alone(document, client, guesser, rng, at_once)
+    sent = None if talk is None else traffic.ask_traffic(parties, talk, ordinary, trials, at_once)
     times = None if stopwatch is None else ask_times(document, stopwatch, people, rng)
     guessed = _bounded(fixed_guesses(guesser, rng), alphas[FIXED])
     played = _bounded(games(guesser, rng), alphas[GAMES])
     summed = _bounded(summed_guesses(guesser, rng), alphas[SUM])
-    chosen = Chosen()
-    search(people, seen, Claims(claim, lambda number: guesser.claim(BLOCK, number)), chosen)
+    chosen, claims = Chosen(), Claims(claim, lambda number: guesser.claim(BLOCK, number))
+    search(people, seen, claims, chosen)
     pair_columns(guesser, chosen)
     found = [_bounded(chosen.of(scope), alphas[scope]) for scope in (WHOLE, BLOCK, SIDE, COMPANY)]
     found.append(_bounded(asked_again.alone_guesses(guesser, alone), alphas[ALONE]))
+    noticed, of_traffic = ([], []) if sent is None else traffic.findings(parties, sent, claims, alphas[TRAFFIC])
     bounded = [pair for of_kind in (guessed, played, summed, *found) for pair in of_kind]
-    events = sorted((event for event, _ in bounded), key=lambda event: event.claim - event.bound)
+    events = sorted((*(event for event, _ in bounded), *of_traffic), key=lambda event: event.claim - event.bound)
     further = [of for of in (*twins, again.first, again.other_campaign, alone.answers) if any(of)]
     ids = [one for tables in (seen.tables, *map(read_tables, further)) for one in repeats.ids_of(tables)]
     other = next((number for number, person in enumerate(fixed) if person.label != fixed[0].label), 0)
@@ -213,7 +256,7 @@ def audit(
     findings = [
         *_loss_findings(events),
         *(Finding(LENGTH, text) for text in repeats.different_lengths(seen)),
-        *(Finding(HEADER, text) for text in repeats.different_headers(seen)),
+        *(Finding(HEADER, text) for text in repeats.different_headers(seen, 0 if lives is None else WINDOWS)),
         *(Finding(MALFORMED, text) for text in repeats.malformed_answers(value, seen)),
         *(Finding(MALFORMED, text) for text in repeats.malformed_ids(seen)),
         *(Finding(RETRY, text) for text in again.differences()),
@@ -221,11 +264,16 @@ def audit(
         *_known(ID_UNEVEN, repeats.uneven_ids(seen, alphas[UNEVEN])),
         *_known(COINS, twisted_ids(seen, alphas[TWISTED])),
         *_coin_findings(value, seen, twins, again, alphas[ALIKE]),
-        *_known(STUDY, studied),
+        *_lag_findings(value, seen, alphas[LAGS]),
+        *_known(STUDY, studied.twice),
         *_known(TWICE, twice),
         *_known(SLOW, None if times is None else slow_answers(times, alphas[TIME])),
         *_known(SEED, public_noise(document, seen, sorted({0, other}), len(twins[0]), alphas[SEEDED] / 2)),
         *_known(SEED, small_seeds(document, ids, alphas[SEEDED] / 2)),
+        *(Finding(_TRAFFIC_CODES[rule], text) for rule, text in noticed),
+        *(Finding(REFUSED, text) for text in again.refusals()),
+        *_known(REFUSED, studied.refused),
+        *_known(REFUSED, all_refused("devices alone in their process", alone.answers)),
     ]
     floor = floor_of(
         claim,
@@ -308,12 +356,20 @@ def _coin_findings(
         devices = [answers[person : asked_again.DEVICES : 2] for answers in (again.first, again.other_campaign)]
         if all(any(answers) for answers in devices):
             alikes += repeats.coins_between("one device in two campaigns", devices[0], devices[1], usual)
-        alikes += repeats.coins_within(seen, person)
     # As many as the document allows, so that the number does not depend on what was seen.
     most = max(len(alikes), 2 * repeats.PLACES * (2 + len(document["questions"])))
     for alike in alikes:
         if alike.excessive(alpha / most):
             yield Finding(COINS, str(alike))
+
+
+def _lag_findings(document: Document, seen: Seen, alpha: float) -> Iterator[Finding]:
+    """At any lag, of whole uploads and of each question."""
+    for person in (0, 1):
+        places = 2 * (2 + len(document["questions"])) * max(1, repeats.lags_of(seen, person))
+        for alike in repeats.coins_within(seen, person):
+            if alike.excessive(alpha / places):
+                yield Finding(COINS, str(alike))
 
 
 def _told(findings: Sequence[Finding]) -> Iterator[Finding]:

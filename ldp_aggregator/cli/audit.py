@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from ldp_aggregator.audit import Audit, audit, command_client, command_stopwatch
+from ldp_aggregator.audit import Audit, audit, command_client, command_stopwatch, command_talk
 from ldp_aggregator.audit.searching.events import CONFIDENCE
 from ldp_aggregator.audit.verdict import markdown
 from ldp_aggregator.cli.common import CommandError, add_command, read_file, say_table, write_file
@@ -59,7 +59,8 @@ def _audit(options: argparse.Namespace) -> int:
     Campaign.parse(document.encode())
     try:
         client, stopwatch = command_client(options.program), command_stopwatch(options.program)
-        result = audit(document, client, options.trials, at_once=True, stopwatch=stopwatch)
+        talk = command_talk(options.program)
+        result = audit(document, client, options.trials, at_once=True, stopwatch=stopwatch, talk=talk)
     except ChildProcessError as error:
         raise CommandError(str(error)) from None
     if options.markdown is not None:

@@ -57,6 +57,7 @@ def add_commands(groups: Groups) -> None:
         "ID",
         "ID --json",
         "ID --csv --post none",
+        "ID --liars 100",
         "EVALUATION-ID --plot evaluation.svg",
         "SERIES-ID --smooth --csv",
     )
@@ -66,6 +67,9 @@ def add_commands(groups: Groups) -> None:
         "--smooth", action="store_true", help="of a series: every window alone, filtered (the present) and smoothed"
     )
     estimates.add_argument("--post", choices=MODES, default=NORM_SUB, help="post-processing (default: %(default)s)")
+    estimates.add_argument(
+        "--liars", type=at_least(1), metavar="M", help="tell besides how far so many liars can have moved everything"
+    )
     form = estimates.add_mutually_exclusive_group()
     add_json(form)
     form.add_argument("--csv", action="store_true", help="print CSV")
@@ -158,6 +162,8 @@ def _estimates(options: argparse.Namespace) -> None:
         write_file(options.plot, str(drawing(evaluated.to_json())))
     if options.json:
         told = told_estimates(campaign, tally, arrivals, options.post)
+        if options.liars:
+            told["lies"] = estimate(campaign, tally).moved_by(options.liars)
         say_json(told | ({"evaluated": evaluated.to_json()} if evaluated else {}))
         return
     estimates = estimate(campaign, tally, post=options.post)
@@ -165,6 +171,8 @@ def _estimates(options: argparse.Namespace) -> None:
         say(estimates.to_frame().to_csv(index=False).rstrip("\n"))
     else:
         _tell_estimates(estimates, tally, arrivals)
+        if options.liars:
+            _tell_moved(estimates.moved_by(options.liars))
         if evaluated:
             say("")
             _tell_evaluated(evaluated)
@@ -307,6 +315,14 @@ def _tell_lies(lies: dict[str, Any]) -> None:
     rows = [("shares of the classes", f"at most {shown_reach(lies['classes'])}")]
     rows += [(name, f"at least {shown_reach(moved)}") for name, moved in lies["features"].items()]
     say_table(("what they move", "by"), rows)
+
+
+def _tell_moved(moved: dict[str, Any]) -> None:
+    """Print the most that so many liars can have moved what was estimated."""
+    say(f"\nIf {moved['liars']:,} of the devices had lied, at most (see docs/privacy.md):")
+    classes = "shares of the classes", shown_reach(moved["classes"])
+    rows = [(name, shown_reach(reach)) for name, reach in moved["features"].items()]
+    say_table(("what they move", "by"), [classes, *rows])
 
 
 _CROWDS: Final = (1_000, 5_000, 20_000, 100_000)

@@ -26,7 +26,13 @@ from ldp_aggregator.estimation.cells import (
 from ldp_aggregator.estimation.estimators import CampaignEstimates, QuestionEstimate, estimate_question, pool_classes
 from ldp_aggregator.estimation.moments import Moments, add_record_spread, finite, present_shares, rebuild_moments
 from ldp_aggregator.estimation.poisoning import class_prior_per_liar, mean_reach, per_liar
-from ldp_aggregator.estimation.ratios import ShareEstimates, among_present, conditional_table, missing_shares
+from ldp_aggregator.estimation.ratios import (
+    ShareEstimates,
+    among_present,
+    conditional_reach,
+    conditional_table,
+    missing_shares,
+)
 from ldp_aggregator.estimation.simplex import NORM_SUB
 from ldp_protocols import Campaign
 from ldp_protocols.document.questions import PAIR, PRODUCT, RIGHT, SQUARE, VALUE
@@ -142,6 +148,24 @@ class Estimates(CampaignEstimates):
     def mean_reach(self, feature: str, liars: int) -> Array:
         """Return the most that so many liars move a Gaussian feature's mean in every class, shape (k,)."""
         return mean_reach(self, self._gaussian[feature], liars)
+
+    def moved_by(self, liars: int) -> dict[str, Any]:
+        """The most that so many liars move: a class's share, and of every feature a P(value | class), or a mean of a
+        class in the feature's own units. These are ratios, of which many liars move more than as many times what one
+        does. None stands for no bound.
+        """
+        features: dict[str, float | None] = {}
+        for feature in self.campaign.asked:
+            if feature.moments is None:
+                table = conditional_table(self, feature.name)
+                reach = conditional_reach(self, table, liars)
+            elif feature.name in self._gaussian:
+                reach = self.mean_reach(feature.name, liars)
+            else:
+                continue
+            [features[feature.name]] = finite(reach.max(keepdims=True))
+        [classes] = finite(np.array([min(1.0, liars * self.class_prior_per_liar)]))
+        return {"liars": liars, "classes": classes, "features": features}
 
     def _rows(self, one: QuestionEstimate) -> list[dict[str, Any]]:
         """The cells of a question by the names of value and class."""

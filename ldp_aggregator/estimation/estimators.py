@@ -287,6 +287,28 @@ def covariance_with_sum(question: Question, frequencies: Array, total: Array, me
     return (together - supported * (members * q + (p - q) * total)) / (p - q) ** 2 + inside * noise
 
 
+def covariance_of_sums(
+    question: Question, first: tuple[Array, Array], second: tuple[Array, Array]
+) -> tuple[Array, Array, Array]:
+    """`n` times the variance of a sum of cells, its covariance with a sum of other cells, and the variance of that; of
+    each sum the number of its cells, and their frequencies added up.
+    """
+    p, q, one_true, none_true, noise = analysis_of(question.mechanism).support
+
+    def supported(members: Array, total: Array) -> Array:
+        return members * q + (p - q) * total
+
+    def variance(members: Array, total: Array) -> Array:
+        pairs = members * (members - 1) * none_true + 2 * (members - 1) * (one_true - none_true) * total
+        own = supported(members, total)
+        return (own + pairs - own**2) / (p - q) ** 2 + members * noise
+
+    (inside, held), (others, rest) = first, second
+    together = inside * others * none_true + (one_true - none_true) * (others * held + inside * rest)
+    across = (together - supported(*first) * supported(*second)) / (p - q) ** 2
+    return variance(*first), across, variance(*second)
+
+
 @dataclass(frozen=True)
 class Expectation:
     """First and second moment, per estimated cell, of what one record adds to it before the noise."""

@@ -1,9 +1,11 @@
 """Shares of a share: P(value | class), with 95 % intervals, and frequencies among those who hold a value.
 
 Numerator J and denominator pi are both estimates, and they are not independent: a question about a pair of value and
-class tells the class, too. With their variances and covariance V_J, V_pi, C, the interval is Fieller's (1954): all
-ratios R that the data do not refuse, (J - R pi)^2 <= z^2 (V_J - 2 R C + R^2 V_pi). It is bounded where pi can be told
-from zero, and only there is anything said: elsewhere the share can be anything from 0 to 1.
+class tells the class, too. The interval has all ratios R that the data do not refuse, (J - R pi)^2 <= z^2 V(R) (Fieller
+1954), V(R) = V_J - 2 R C + R^2 V_pi with the variances and the covariance that J and pi have *if R is the ratio*. That
+is quadratic in R, and without noise Wilson's interval (1927) of a binomial share: where few people are behind J, their
+number tells as little about its own variance. It is bounded where pi can be told from zero, and only there is anything
+said: elsewhere the share can be anything from 0 to 1.
 
 Of the cells E_i of a pair question and the share M of its last cells, which say that the value is missing, r_i = E_i /
 (1 - M) is P(value, class | present), and to first order
@@ -13,7 +15,7 @@ Of the cells E_i of a pair question and the share M of its last cells, which say
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +24,6 @@ from ldp_aggregator.estimation import estimators
 from ldp_aggregator.estimation.cells import Z_95, Array, Cells
 from ldp_aggregator.estimation.estimators import CampaignEstimates, QuestionEstimate
 from ldp_aggregator.estimation.poisoning import quotient_reach, sum_range
-from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_protocols import Campaign
 from ldp_protocols.document.questions import PAIR
 
@@ -96,7 +97,7 @@ def conditional_table(estimates: CampaignEstimates, feature: str) -> Conditional
     pair, classes = estimates.asking(feature, PAIR), estimates.class_prior
     members = pair.cells.value.size // classes.value.size
     whole = Cells.normal(np.tile(classes.value, members), np.tile(classes.variance, members))
-    cells = ratio_of(pair.cells, whole, _covariance(estimates, pair), 1 / members)
+    cells = ratio_of(pair.cells, whole, _variance_at(estimates, pair, whole), 1 / members)
     return ConditionalTable(cells, pair, estimates.per_liar[pair.question.index])
 
 
@@ -110,34 +111,50 @@ def conditional_reach(estimates: CampaignEstimates, table: ConditionalTable, lia
     return np.where(np.isfinite(table.cells.variance), np.minimum(reach, 1.0), 1.0)
 
 
-def ratio_of(share: Cells, whole: Cells, covariance: Array, untold: float) -> Cells:
-    """The ratio of two unbiased shares, by Fieller; a whole ``untold`` from zero gives [0, 1] and infinite variance."""
+Variance = Callable[[float], Array]
+"""V(R): the variance of J - R pi if R is their ratio, quadratic in R."""
+
+
+def ratio_of(share: Cells, whole: Cells, variance_at: Variance, untold: float) -> Cells:
+    """The ratio of two unbiased shares; a whole ``untold`` from zero gives [0, 1] and infinite variance."""
     pi, pi_variance = whole.value, whole.variance
     known = np.isfinite(share.variance) & np.isfinite(pi_variance) & (pi > 0)
     known[known] = pi[known] ** 2 > Z_95**2 * pi_variance[known]
     value, variance = np.full_like(pi, untold), np.full_like(pi, np.inf)
     low, high = np.zeros_like(pi), np.ones_like(pi)
-    j, p, v_j, v_p, c = (array[known] for array in (share.value, pi, share.variance, pi_variance, covariance))
-    ratio = j / p
-    a, b = p**2 - Z_95**2 * v_p, j * p - Z_95**2 * c
-    reach = np.sqrt(np.maximum(b**2 - a * (j**2 - Z_95**2 * v_j), 0.0))
+    if not known.any():
+        return Cells(value, variance, low, high)
+    j, p = share.value[known], pi[known]
+    ratio, (none, half, every) = j / p, (variance_at(at)[known] for at in (0.0, 0.5, 1.0))
+    square = 2 * (none + every - 2 * half)
+    linear = every - none - square
+    a, b = np.maximum(p**2 - Z_95**2 * square, 1e-12), j * p + Z_95**2 * linear / 2
+    reach = np.sqrt(np.maximum(b**2 - a * (j**2 - Z_95**2 * none), 0.0))
     value[known], low[known], high[known] = ratio, (b - reach) / a, (b + reach) / a
-    variance[known] = np.maximum(v_j - 2 * ratio * c + ratio**2 * v_p, 0.0) / p**2
+    within = np.clip(ratio, 0.0, 1.0)
+    variance[known] = np.maximum(none + linear * within + square * within**2, 0.0) / p**2
     return Cells(value, variance, low, high)
 
 
-def _covariance(estimates: CampaignEstimates, pair: QuestionEstimate) -> Array:
-    """Covariance of cells with their classes' pooled shares, by the question's weight, within what variances allow."""
+def _variance_at(estimates: CampaignEstimates, pair: QuestionEstimate, whole: Cells) -> Variance:
+    """V(R) of cells and their classes' pooled shares: what a question adds to a share goes by its weight."""
     k = estimates.class_prior.value.size
-    limit = np.sqrt(pair.cells.variance) * np.tile(np.sqrt(estimates.class_prior.variance), pair.cells.value.size // k)
-    if not np.isfinite(limit).all():
-        return np.zeros_like(limit)
     telling = [other for other in estimates.questions if other.classes is not None and other.n > 0]
-    weight = estimators.class_shares(telling, k)[next(place for place, other in enumerate(telling) if other is pair)]
-    frequency = norm_sub(pair.cells.value).reshape(-1, k)
-    total = frequency.sum(axis=0)
-    answers = weight * estimators.covariance_with_sum(pair.question, frequency, total, len(frequency), inside=True)
-    if estimates.campaign.privacy.answers == "all":
-        # The same records are behind every question; only the noise is this one's own.
-        answers += (1 - weight) * frequency * (1 - total)
-    return np.asarray(np.clip(answers.ravel() / pair.n, -limit, limit))
+    if pair.n == 0:
+        return lambda _: np.full_like(whole.value, np.inf)
+    weight = estimators.class_shares(telling, k)[next(place for place, one in enumerate(telling) if one is pair)]
+    total, members = np.clip(whole.value, 0.0, 1.0), whole.value.size // k
+    alike = estimates.campaign.privacy.answers == "all"
+
+    def variance_at(ratio: float) -> Array:
+        cells = ratio * total
+        own, across = (
+            estimators.covariance_with_sum(pair.question, cells, those, size, inside=True) / pair.n
+            for those, size in ((cells, 1), (total, members))
+        )
+        both = weight * across
+        if alike:  # The same records are behind every question; only the noise is this one's own.
+            both = both + (1 - weight) * cells * (1 - total) / pair.n
+        return np.asarray(own - 2 * ratio * both + ratio**2 * whole.variance)
+
+    return variance_at

@@ -7,10 +7,13 @@ import asyncio
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ldp_protocols import Campaign, LdpError
 from ldp_protocols.command_line import Parser, add_version, between, run_command, say
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 PROGRAM: Final = "ldp-issuer"
 
@@ -76,8 +79,10 @@ def _issue(options: argparse.Namespace) -> None:
     try:
         from ldp_aggregator.issuer.issuing import make_issuer_key, public_key, read_issuer_key
 
-        paths = (options.key, options.relay_key)[: 1 + (options.relay_key is not None)]
-        keys = [read_issuer_key(one) if one.exists() else make_issuer_key(one) for one in paths]
+        keys: list[RSAPrivateKey] = []
+        for path in (options.key, options.relay_key):
+            if path is not None:
+                keys.append(read_issuer_key(path) if path.exists() else make_issuer_key(path, *keys))
         named = dict(zip(("key", "relay_key"), map(public_key, keys), strict=False))
         for document in options.document:
             _compare(document, named | {"tokens": options.tokens})

@@ -33,9 +33,14 @@ LONGEST_NAME: Final = 256
 _BUSY_SECONDS: Final = 20.0
 
 
-def make_issuer_key(path: Path) -> RSAPrivateKey:
-    """A fresh key in a new file. Raises FileExistsError where there is one, and LdpError."""
-    key = generate_private_key(EXPONENT, 8 * MODULUS_BYTES)
+def make_issuer_key(path: Path, beside: RSAPrivateKey | None = None) -> RSAPrivateKey:
+    """A fresh key in a new file; requests to it and to the one ``beside`` can be told apart, by the last byte of their
+    ids. Raises FileExistsError where there is one, and LdpError.
+    """
+    while True:
+        key = generate_private_key(EXPONENT, 8 * MODULUS_BYTES)
+        if beside is None or _key_id(key)[-1] != _key_id(beside)[-1]:
+            break
     text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     try:
         write_new(path, text)
@@ -71,6 +76,10 @@ def public_key(key: RSAPrivateKey) -> str:
     return key_text(key.public_key().public_numbers().n)
 
 
+def _key_id(key: RSAPrivateKey) -> bytes:
+    return hashlib.sha256(key_bytes(key.public_key().public_numbers().n)).digest()
+
+
 class TokenIssuer:
     """Signs for a person at most ``tokens`` different requests. Safe with several threads and processes on one file.
 
@@ -95,7 +104,7 @@ class TokenIssuer:
     ) -> None:
         numbers = key.private_numbers()
         self._modulus, self._exponent = numbers.public_numbers.n, numbers.d
-        self._key_id = hashlib.sha256(key_bytes(self._modulus)).digest()
+        self._key_id = _key_id(key)
         self._secret = hashlib.sha256(b"ldp-bayes people 1\n" + numbers.d.to_bytes(MODULUS_BYTES, "big")).digest()
         self._people, self._tokens = people, tokens
         try:

@@ -29,7 +29,7 @@ from scipy.stats import truncnorm
 from ldp_aggregator.counting.tally import Arrivals, Tally
 from ldp_aggregator.estimation.cells import Array, Cells
 from ldp_aggregator.estimation.estimates import estimate
-from ldp_aggregator.estimation.estimators import QuestionEstimate, answers
+from ldp_aggregator.estimation.estimators import QuestionEstimate, answers, covariance_of_sums
 from ldp_aggregator.estimation.evidence import covariance_of_cells
 from ldp_aggregator.estimation.ratios import ratio_of
 from ldp_aggregator.estimation.simplex import norm_sub
@@ -46,7 +46,7 @@ from ldp_aggregator.learning.published import (
     studies_of,
     sum_up,
 )
-from ldp_protocols import Campaign
+from ldp_protocols import Campaign, Question
 from ldp_protocols.document.authored import MOST_BINS
 from ldp_protocols.document.authored import SCORE as SCORES
 from ldp_protocols.document.authored import Evaluation as Asked
@@ -188,7 +188,7 @@ def foresee(campaign: Campaign, devices: int) -> Foreseen:
     area = None
     if SCORE in by_kind:
         covariance = covariance_of_cells(by_kind[SCORE], law) / n[SCORE]
-        table = _Table(law.reshape(asked.places, classes), covariance)
+        table = _Table(law.reshape(asked.places, classes), covariance, by_kind[SCORE], n[SCORE])
         variances.append(float(table.share(_right(asked)).variance[0]))
         recalls = table.ratio(_saying(asked) & _of_class(asked), _of_class(asked)).variance
         recall = {name: _finite_root(one) for name, one in zip(asked.model.classes, recalls, strict=True)}
@@ -305,10 +305,14 @@ def _sloped(table: Array, slope: float) -> tuple[tuple[float, ...], ...]:
 
 @dataclass(frozen=True)
 class _Table:
-    """The joint law of places and classes, shape (places, k), with the covariance of its cells."""
+    """The joint law of places and classes, shape (places, k), as so many reports ``n`` tell it, with the covariance of
+    its cells.
+    """
 
     value: Array
     covariance: Array
+    question: Question
+    n: float
 
     def share(self, cells: Mask) -> Cells:
         """Return the share of all these cells together; of several sets, shape (sets, places, k), an entry each."""
@@ -316,9 +320,20 @@ class _Table:
         return Cells.normal(chosen @ self.value.ravel(), np.maximum(self._across(chosen, chosen), 0.0))
 
     def ratio(self, cells: Mask, whole: Mask) -> Cells:
-        """Return the share of cells among those of ``whole``, with Fieller's interval."""
+        """Return the share of cells among those of ``whole``, which are in it."""
         first, second = (one.reshape(-1, self.value.size).astype(np.float64) for one in (cells, whole))
-        return ratio_of(self.share(cells), self.share(whole), self._across(first, second), 0.5)
+        first, second = np.broadcast_arrays(first, second)
+        inside, others = first.sum(axis=1), (second - first).sum(axis=1)
+        held = self.share(whole)
+
+        def variance_at(ratio: float) -> Array:
+            """Of (1 - R) J less R times the rest, whose shares are R pi and (1 - R) pi."""
+            total = np.clip(held.value, 0.0, 1.0)
+            covariance = covariance_of_sums(self.question, (inside, ratio * total), (others, (1 - ratio) * total))
+            own, across, rest = (one / self.n for one in covariance)
+            return np.asarray((1 - ratio) ** 2 * own - 2 * ratio * (1 - ratio) * across + ratio**2 * rest)
+
+        return ratio_of(self.share(cells), held, variance_at, 0.5)
 
     def _across(self, first: Array, second: Array) -> Array:
         return np.asarray(((first @ self.covariance) * second).sum(axis=-1))
@@ -337,7 +352,10 @@ class _Table:
         slopes = 2 * pairs @ cells
         spread = slopes @ self.covariance @ slopes.T
         above, all_pairs = (Cells.normal(values[[i]], np.maximum(spread[[i], [i]], 0.0)) for i in range(2))
-        return ratio_of(above, all_pairs, spread[0, [1]], 0.5)
+        across = spread[0, [1]]
+        return ratio_of(
+            above, all_pairs, lambda ratio: above.variance - 2 * ratio * across + ratio**2 * all_pairs.variance, 0.5
+        )
 
 
 @dataclass(frozen=True)
@@ -446,7 +464,7 @@ def _asked(campaign: Campaign) -> Asked:
 
 def _table_of(score: QuestionEstimate, asked: Asked) -> _Table:
     covariance = covariance_of_cells(score.question, norm_sub(score.cells.value)) / score.n
-    return _Table(score.cells.value.reshape(asked.places, -1), covariance)
+    return _Table(score.cells.value.reshape(asked.places, -1), covariance, score.question, score.n)
 
 
 def _of_class(asked: Asked) -> Mask:

@@ -7,6 +7,7 @@ rules give.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -40,6 +41,47 @@ def declared_indices(domain: Label | Feature, column: pd.Series[Any]) -> NDArray
     found = [domain.index_of(value) for value in [*different, None]]
     positions = np.array([MISSING_INDEX if index is None else index for index in found], dtype=np.int64)
     return positions[codes]
+
+
+class EncodedLabelWarning(UserWarning):
+    """Labels are integers and no declared class is one: they are taken as scikit-learn's wrappers encode classes."""
+
+
+def classes_of(label: Label, labels: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """The index of each label's class, -1 for one that is not declared, and the classes in the type of the labels.
+
+    Shapes (rows,) and (k,), the classes in the label's order. The type of the labels is taken to be public, as the
+    schema is. Of whole numbers 0 to k - 1 where no class is a number, each stands for a class in sorted order.
+    """
+    column = as_column(labels)
+    kind = np.asarray(labels).dtype.kind if isinstance(labels, list | tuple) else column.dtype.kind
+    typed = [_typed(text, kind) for text in label.classes]
+    if kind in _NUMERIC_KINDS and all(label.index_of(one) == place for place, one in enumerate(typed)):
+        return declared_indices(label, column), np.array(typed)
+    if kind in "iu" and not any(number_of(text) is not None for text in label.classes):
+        order = np.argsort(np.array(label.classes))
+        encoded = ", ".join(f"{code} is {label.classes[place]}" for code, place in enumerate(order.tolist()))
+        warnings.warn(
+            f"y holds integers, which no class is; they are taken as scikit-learn encodes classes: {encoded}",
+            EncodedLabelWarning,
+            stacklevel=3,
+        )
+        codes = numbers(column)
+        known = (codes >= 0) & (codes < len(order))
+        found = np.full(len(codes), MISSING_INDEX, dtype=np.int64)
+        found[known] = order[codes[known].astype(np.int64)]
+        return found, np.argsort(order)
+    return declared_indices(label, column), np.array(label.classes, dtype=object)
+
+
+def _typed(text: str, kind: str) -> bool | int | float | None:
+    """A class as a value of this kind of numbers; None where it is none."""
+    try:
+        if kind == "b":
+            return {"true": True, "false": False}.get(text)
+        return float(text) if kind == "f" else int(text)
+    except ValueError:
+        return None
 
 
 def numbers(column: pd.Series[Any]) -> NDArray[np.float64]:

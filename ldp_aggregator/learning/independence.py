@@ -44,6 +44,7 @@ from ldp_aggregator.estimation.estimators import (
     QuestionEstimate,
     cell_variance,
     class_shares,
+    covariance_of_sums,
     pool,
     pool_shares,
 )
@@ -250,14 +251,9 @@ def _covariance_of_classes(telling: Sequence[QuestionEstimate], classes: Array) 
 
 def covariance_of_shares(question: Question, classes: Array) -> Array:
     """n times the covariance of P(class) as one question tells it, each share a sum of cells, shape (C, C)."""
-    p, q, one_true, none_true, noise = analysis_of(question.mechanism).support
-    members = question.domain_size // classes.size
-    supported = members * q + (p - q) * classes
-    both = none_true * members**2 + (one_true - none_true) * members * (classes[:, None] + classes)
-    one = supported + members * (members - 1) * none_true + 2 * (members - 1) * (one_true - none_true) * classes
-    both[np.diag_indices(classes.size)] = one
-    covariance: Array = (both - supported[:, None] * supported) / (p - q) ** 2
-    covariance[np.diag_indices(classes.size)] += noise * members
+    members = np.full(classes.size, question.domain_size // classes.size)
+    variance, covariance, _ = covariance_of_sums(question, (members, classes), (members[:, None], classes[:, None]))
+    covariance[np.diag_indices(classes.size)] = variance
     return covariance
 
 

@@ -52,7 +52,8 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_
-        Class names, shape (k,), in the order of the schema.
+        Classes, shape (k,), sorted, in the type of the labels that were learned from; columns are in this order. The
+        model's own order is that of the schema.
     model_
         The fitted :class:`ldp_protocols.document.model.Model`.
     guarantee_
@@ -68,12 +69,14 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: pd.DataFrame, y: Sequence[object] | pd.Series[Any] | NDArray[Any]) -> NaiveBayes:
         """Learn from a table without privacy. Rows whose class is not declared are refused with a ValueError."""
-        frame = _as_frame(X)
         column = frames.as_column(y)
-        label, features, projection = (
-            _schema_from_table(frame, column) if self.schema is None else read_schema(self.schema)
-        )
-        classes = frames.declared_indices(label, column)
+        if self.schema is None:
+            frame = framed(X)
+            label, features, projection = _schema_from_table(frame, column)
+        else:
+            label, features, projection = read_schema(self.schema)
+            frame = framed(X, input_names(features, projection))
+        classes, names = frames.classes_of(label, y)
         if len(classes) != len(frame):
             raise ValueError(f"X has {len(frame)} rows and y has {len(classes)}; they must be equal")
         if len(classes) == 0:
@@ -90,7 +93,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         model = Model(
             label.name, label.classes, tuple(prior.tolist()), tuple(likelihoods), projection, {"rows": len(frame)}
         )
-        self._adopt(model, NON_PRIVATE)
+        self._adopt(model, NON_PRIVATE, names)
         return self
 
     @classmethod
@@ -129,39 +132,50 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: pd.DataFrame) -> NDArray[Any]:
         """The most probable class of every row; by the prior where all are impossible, of equals the first."""
-        scores = self.scores(X)  # First: it says so where nothing is fitted.
-        return np.asarray(self.classes_[scores.argmax(axis=1)])
+        said = self.scores(X).argmax(axis=1)  # First: it says so where nothing is fitted.
+        return np.asarray(self.classes_[np.argsort(self._order)[said]])
 
     def predict_proba(self, X: pd.DataFrame) -> Array:
-        """P(class | row), shape (rows, k). Where every class is impossible under the model, its prior."""
-        return np.asarray(softmax(self.scores(X), axis=1))
+        """P(class | row), shape (rows, k), as ``classes_``. Where every class is impossible, the model's prior."""
+        return np.asarray(softmax(self.scores(X), axis=1)[:, self._order])
 
     def predict_joint_log_proba(self, X: pd.DataFrame) -> Array:
-        """ln P(class) + the sum of ln P(value | class), shape (rows, k), over the features with a usable value."""
+        """ln P(class) + the sum of ln P(value | class), shape (rows, k), as ``classes_``, over the features with a
+        usable value.
+        """
+        return self._joint_log_likelihood(X)[:, self._order]
+
+    def _joint_log_likelihood(self, X: pd.DataFrame) -> Array:
+        """The same in the model's order of classes."""
         check_is_fitted(self, "model_")
-        table = frames.with_outputs(self.model_.projection, _as_frame(X))
+        features = tuple(likelihood.feature for likelihood in self.model_.likelihoods)
+        frame = framed(X, input_names(features, self.model_.projection))
+        table = frames.with_outputs(self.model_.projection, frame)
         with np.errstate(divide="ignore"):
-            scores = np.tile(np.log(self.class_prior_), (len(table), 1))
+            scores = np.tile(np.log(self.model_.prior), (len(table), 1))
             for likelihood in self.model_.likelihoods:
                 scores += _log_likelihood(likelihood, frames.column_of(table, likelihood.feature))
         return scores
 
     def scores(self, X: pd.DataFrame) -> Array:
-        """Return the joint log likelihood, shape (rows, k); the log prior in rows where every class is impossible."""
-        scores = self.predict_joint_log_proba(X)
+        """Joint log likelihood, shape (rows, k), classes in the order of the *model*; the log prior in rows where every
+        class is impossible.
+        """
+        scores = self._joint_log_likelihood(X)
         with np.errstate(divide="ignore"):
-            scores[np.isneginf(scores).all(axis=1)] = np.log(self.class_prior_)
+            scores[np.isneginf(scores).all(axis=1)] = np.log(self.model_.prior)
         return scores
 
-    def _adopt(self, model: Model, guarantee: Guarantee) -> None:
+    def _adopt(self, model: Model, guarantee: Guarantee, classes: NDArray[Any] | None = None) -> None:
+        """``classes`` are the model's, in its order, as the labels have them; None takes their names."""
         self.model_ = model
-        self.classes_ = np.array(model.classes, dtype=object)
-        self.class_prior_ = np.array(model.prior)
-        outputs = model.projection.output_positions if model.projection else {}
-        names = [one.feature.name for one in model.likelihoods if one.feature.name not in outputs]
-        names += [feature.name for feature in model.projection.inputs] if model.projection else []
-        self.feature_names_in_ = np.array(names, dtype=object)
-        self.n_features_in_ = len(names)
+        names = np.array(model.classes, dtype=object) if classes is None else classes
+        self._order = np.argsort(names, kind="stable")
+        self.classes_ = names[self._order]
+        self.class_prior_ = np.array(model.prior)[self._order]
+        columns = input_names(tuple(one.feature for one in model.likelihoods), model.projection)
+        self.feature_names_in_ = np.array(columns, dtype=object)
+        self.n_features_in_ = len(columns)
         self.guarantee_ = guarantee
 
     def _fit_feature(self, feature: Feature, column: pd.Series[Any], classes: NDArray[np.int64], k: int) -> Likelihood:
@@ -208,10 +222,27 @@ def _log_likelihood(likelihood: Likelihood, column: pd.Series[Any]) -> Array:
     return np.where(np.isnan(values), 0.0, density)
 
 
-def _as_frame(X: object) -> pd.DataFrame:
-    if not isinstance(X, pd.DataFrame):
-        raise TypeError(f"X must be a pandas DataFrame whose columns are the features, not {type(X).__name__}")
-    return X
+def input_names(features: Sequence[Feature], projection: Projection | None) -> tuple[str, ...]:
+    """The columns that a table must have: inputs of a projection stand in for its outputs."""
+    if projection is None:
+        return tuple(feature.name for feature in features)
+    outputs = projection.output_positions
+    kept = [feature.name for feature in features if feature.name not in outputs]
+    return (*kept, *(feature.name for feature in projection.inputs))
+
+
+def framed(X: Any, names: Sequence[str] | None = None) -> pd.DataFrame:
+    """The table as a DataFrame; an array's columns get the features' names in their order."""
+    if isinstance(X, pd.DataFrame):
+        return X.rename(columns=str).reset_index(drop=True)
+    # Of lists, numpy would make an array in which one text makes texts of all numbers.
+    values = np.asarray(X) if hasattr(X, "__array__") else np.array(X, dtype=object)
+    if values.ndim != 2:
+        raise ValueError(f"Expected 2D array, got {values.ndim}D array instead: reshape X to rows by features")
+    columns = [f"x{i}" for i in range(values.shape[1])] if names is None else list(names)
+    if values.shape[1] != len(columns):
+        raise ValueError(f"X has {values.shape[1]} columns; the schema has {len(columns)} features")
+    return pd.DataFrame(values, columns=columns)
 
 
 def read_schema(draft: Mapping[str, Any]) -> Schema:

@@ -119,7 +119,7 @@ async def publish_trained(
     """Train on the tallies of campaigns about the same features, of a series on all windows or as of ``now``, and
     publish the model for the devices of each.
 
-    A model whose features are not known to tell anything of the class is published only ``anyway``. ``apart`` is as in
+    A model whose features are not known to tell anything of the class is published only ``anyway``; ``apart`` is as in
     :func:`trained`.
     Raises UntrainableError, and LdpError where a library is missing. Returns the number of reports and each campaign's
     published version.

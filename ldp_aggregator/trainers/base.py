@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
-from ldp_aggregator.learning.naive_bayes import NaiveBayes
+from ldp_aggregator.learning import frames
+from ldp_aggregator.learning.naive_bayes import NaiveBayes, framed
 from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.trainers.accountant import Accountant, FitAccountant, checked_epsilon
 from ldp_aggregator.trainers.randomness import PrivacyWarning, RandomState, coins_of, warn_of_second_fit
@@ -21,7 +22,6 @@ from ldp_aggregator.trainers.schemas import Schema, schema_of_table
 from ldp_aggregator.trainers.sensitivities import ADD_REMOVE, RELATIONS, REPLACE, checked_relation
 from ldp_aggregator.trainers.statistics import Array, Integers
 from ldp_protocols.document.model import Model
-from ldp_protocols.document.schema import Label
 from ldp_protocols.exact import Coins
 
 SOUND: Final = "sound"
@@ -47,7 +47,8 @@ class PrivateNaiveBayes(NaiveBayes):
     Attributes
     ----------
     classes_
-        Class names, shape (k,), in the order of the schema.
+        Classes, shape (k,), sorted, in the type of the labels that were learned from; columns are in this order. The
+        model's own order is that of the schema.
     model_
         The fitted :class:`ldp_protocols.document.model.Model`; ``to_json`` is what devices download.
     guarantee_
@@ -91,19 +92,20 @@ class PrivateNaiveBayes(NaiveBayes):
             classes, codes = np.unique(labels, return_inverse=True)
             if len(classes) < 2:
                 raise ValueError(f"a classifier needs at least two classes; y holds only one class, {classes[0]!r}")
-            frame = _framed(X if isinstance(X, pd.DataFrame) else values, None)
+            frame = framed(X if isinstance(X, pd.DataFrame) else values)
             schema = schema_of_table(frame, len(classes))
             warnings.warn(LEAKED_SCHEMA, PrivacyWarning, stacklevel=2)
         else:
             schema = Schema.read(self.schema)
-            frame = _framed(X, schema.input_names)
-            codes, classes = schema.classes_of(y, len(frame)), None
+            frame = framed(X, schema.input_names)
+            codes, classes = frames.classes_of(schema.label, y)
+            if len(codes) != len(frame):
+                raise ValueError(f"X has {len(frame)} rows and y has {len(codes)}; they must be equal")
         training = self._begin(schema)
         warn_of_second_fit(X, y, accountant=self.accountant, random_state=self.random_state)
         model, guarantee = self._train(training, frame, codes)
-        self._finish(training, model, guarantee, leaked=self.schema is None)
-        if classes is not None:
-            self.classes_ = classes
+        self._finish(training, model, guarantee, classes, leaked=self.schema is None)
+        if self.schema is None:
             self.n_features_in_ = frame.shape[1]
             if named:
                 self.feature_names_in_ = np.array(X.columns, dtype=object)
@@ -111,17 +113,13 @@ class PrivateNaiveBayes(NaiveBayes):
                 del self.feature_names_in_
         return self
 
-    def predict_joint_log_proba(self, X: pd.DataFrame) -> Array:
-        """ln P(class) + sum of ln P(value | class), shape (rows, k); a feature without a usable value takes no part."""
+    def _joint_log_likelihood(self, X: pd.DataFrame) -> Array:
         check_is_fitted(self, "model_")
         textual = isinstance(X, pd.DataFrame) and not all(pd.api.types.is_numeric_dtype(dtype) for dtype in X.dtypes)
         if self.schema is None and not textual:
             # scikit-learn's checks of a table to predict for, where the schema was read off the training table.
             X = validate_data(self, X, reset=False, dtype=np.float64)
-        model = self.model_
-        features = tuple(likelihood.feature for likelihood in model.likelihoods)
-        schema = Schema(Label(model.label, model.classes), features, model.projection)
-        return super().predict_joint_log_proba(_framed(X, schema.input_names))
+        return super()._joint_log_likelihood(X)
 
     @abstractmethod
     def _train(self, training: Training, frame: pd.DataFrame, classes: Integers) -> tuple[Model, Guarantee]:
@@ -144,12 +142,22 @@ class PrivateNaiveBayes(NaiveBayes):
         accountant = FitAccountant(self.epsilon, self.accountant, type(self).__name__, self.relation)
         return Training(schema, accountant, coins_of(self.random_state))
 
-    def _finish(self, training: Training, model: Model, guarantee: Guarantee, *, leaked: bool = False) -> None:
+    def _finish(
+        self,
+        training: Training,
+        model: Model,
+        guarantee: Guarantee,
+        classes: NDArray[Any] | None = None,
+        *,
+        leaked: bool = False,
+    ) -> None:
         if leaked:
             guarantee = Guarantee(None, 0.0, f"none: {LEAKED_SCHEMA}", ())
         document = {**model.training, "trainer": type(self).__name__, "guarantee": guarantee.to_json()}
         self._adopt(
-            Model(model.label, model.classes, model.prior, model.likelihoods, model.projection, document), guarantee
+            Model(model.label, model.classes, model.prior, model.likelihoods, model.projection, document),
+            guarantee,
+            classes,
         )
         self.budget_ = training.accountant.to_budget()
         if self.variant == PUBLISHED:
@@ -167,24 +175,10 @@ class PrivateNaiveBayes(NaiveBayes):
 
 def sound_guarantee(epsilon: float, relation: str) -> Guarantee:
     """Pure epsilon-DP under a relation, and what that takes for public."""
-    public: tuple[str, ...] = ("the schema: classes, values, bounds",)
+    public: tuple[str, ...] = ("the schema: classes, values, bounds, and of what type labels are",)
     if relation == REPLACE:
         public += ("the labels and class counts",)
     return Guarantee(float(epsilon), 0.0, RELATIONS[relation], public)
-
-
-def _framed(X: Any, names: Sequence[str] | None) -> pd.DataFrame:
-    """The table as a DataFrame; an array's columns get the features' names in their order."""
-    if isinstance(X, pd.DataFrame):
-        return X.rename(columns=str).reset_index(drop=True)
-    # Of lists, numpy would make an array in which one text makes texts of all numbers.
-    values = np.asarray(X) if hasattr(X, "__array__") else np.array(X, dtype=object)
-    if values.ndim != 2:
-        raise ValueError(f"Expected 2D array, got {values.ndim}D array instead: reshape X to rows by features")
-    columns = [f"x{i}" for i in range(values.shape[1])] if names is None else list(names)
-    if values.shape[1] != len(columns):
-        raise ValueError(f"X has {values.shape[1]} columns; the schema has {len(columns)} features")
-    return pd.DataFrame(values, columns=columns)
 
 
 def _checked(X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ldp_aggregator.learning.frames import as_column, declared_indices, features_of, with_outputs
-from ldp_aggregator.learning.naive_bayes import read_schema
+from ldp_aggregator.learning.naive_bayes import input_names, read_schema
 from ldp_protocols.campaign import Campaign
 from ldp_protocols.document.schema import Label, Projection
 from ldp_protocols.features import Feature, NumericFeature
@@ -61,11 +61,7 @@ class Schema:
     @property
     def input_names(self) -> tuple[str, ...]:
         """The columns that a table must have."""
-        if self.projection is None:
-            return tuple(feature.name for feature in self.features)
-        outputs = self.projection.output_positions
-        kept = [feature.name for feature in self.features if feature.name not in outputs]
-        return (*kept, *(feature.name for feature in self.projection.inputs))
+        return input_names(self.features, self.projection)
 
     def prepare(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The table with the columns of a projection's outputs."""

@@ -9,11 +9,13 @@ import tomllib
 import urllib.error
 import urllib.request
 from asyncio import run
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 from cells import cell_campaign, count, publish, reports_of
 from daemon import Daemon
+from drafts import draft, text
 from packaging.requirements import Requirement
 from uploader import post
 
@@ -21,9 +23,14 @@ from ldp_aggregator.service.publishing import derive_model
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import open_store
 from ldp_aggregator.store.contract import Shares, utc_now
-from ldp_protocols import LdpError, encode_upload
+from ldp_client.answering import perturb
+from ldp_client.network.sealed import Sealed
+from ldp_protocols import Campaign, LdpError, encode_upload
+from ldp_protocols.oblivious import BESIDE_BODY, REQUEST_TYPE, BinaryRequest, decode_response, encode_request
+from ldp_protocols.wire import MEDIA_TYPE
 
 ROOT = Path(__file__).resolve().parents[2]
+TYPED = (("content-type", MEDIA_TYPE),)
 LEFT_OUT = ("pandas", "sklearn", "scipy")
 
 
@@ -120,13 +127,44 @@ def locked(name="requirements.txt"):
 
 def test_every_dependency_of_the_image_is_locked_with_hashes_and_none_that_trains_is_there():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    wanted = [line for line in extras["serve"] + extras["postgres"] if "ldp-bayes" not in line]
+    wanted = [line for name in ("serve", "postgres", "issuer") for line in extras[name] if "ldp-bayes" not in line]
     found = locked()
     for line in [*wanted, "msgpack>=1.1,<2", "uvloop"]:
         requirement = Requirement(line)
         assert found[requirement.name][0] in requirement.specifier, line
     assert all(hashes for _, hashes in found.values())
     assert not {"pandas", "scikit-learn", "scipy", "pip"} & set(found)
+
+
+def test_with_what_the_image_has_it_is_a_gateway_an_issuer_and_a_relay(tmp_path):
+    """Whatever else is here cannot be imported."""
+    has = {*locked(), "ldp-bayes", "ldp-bayes-client"}
+    folder = tmp_path / "missing"
+    folder.mkdir()
+    for name, distributions in packages_distributions().items():
+        if not name.startswith("_") and not has & {one.lower().replace("_", "-") for one in distributions}:
+            (folder / f"{name}.py").write_text(f"raise ModuleNotFoundError('not here', name={name!r})\n")
+    assert {"pandas.py", "pyhpke.py"} <= {path.name for path in folder.iterdir()}
+    image = {"PYTHONPATH": str(folder)}
+    key, data = tmp_path / "gateway.key", tmp_path / "data"
+    data.mkdir()
+    line = command(image, "key", "create", key, "--gateway").stdout
+    with Daemon(data, new=True, **image, LDP_AGGREGATOR_GATEWAY_KEY=str(key)) as daemon:
+        drafted = draft(text("ill", "yes", "no"), gateway=tomllib.loads(line)["gateway"])
+        path = tmp_path / "draft.json"
+        path.write_text(json.dumps(drafted))
+        campaign = command(image, "campaign", "create", path, "--data", data, "--elsewhere").stdout.strip()
+        with urllib.request.urlopen(f"{daemon.public}/v1/campaigns/{campaign}", timeout=30) as answer:
+            sealing = Campaign.parse(answer.read())
+        upload = encode_upload(perturb(sealing, {"ill": "no"}, "a"), sealing)
+        inside = BinaryRequest("POST", "https", "x", f"/v1/campaigns/{campaign}/reports", TYPED, upload)
+        sealed = Sealed(sealing.gateway, encode_request(inside, beside=BESIDE_BODY))
+        request = urllib.request.Request(f"{daemon.public}/v1/ohttp", sealed.body, {"Content-Type": REQUEST_TYPE})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            assert decode_response(sealed.open(answer.read()))[0] == 200
+    for line in (["issuer", str(tmp_path / "issuer.pem")], ["relay", "--help"]):
+        program = [sys.executable, "-m", f"ldp_aggregator.{line[0]}", *line[1:]]
+        subprocess.run(program, env=os.environ | image, capture_output=True, timeout=120, check=True)
 
 
 def test_what_builds_the_image_is_locked_with_hashes():

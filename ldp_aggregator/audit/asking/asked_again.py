@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from ldp_aggregator.audit.asking.black_box import Answer, Client, Person, two
+from ldp_aggregator.audit.asking.black_box import Answer, Client, Person, all_refused, two
 from ldp_aggregator.audit.asking.observations import Numbers, Seen, read_tables
 from ldp_aggregator.audit.asking.people import Document
 from ldp_aggregator.audit.searching.events import ALONE, Event
@@ -23,6 +23,10 @@ from ldp_aggregator.audit.searching.guesses import Guesser, different
 
 DEVICES: Final = 64
 """Devices of the first two people that are asked again, by turns; everybody else has one."""
+
+_TURNS: Final = 4
+_TURNED: Final = 16
+"""Times that one process asks devices again, each time with another person's record; after the first time so many."""
 
 _STUDY_DEVICES: Final = 16
 """Devices that are asked by two campaigns of one study."""
@@ -37,14 +41,23 @@ class Again:
     again: tuple[tuple[str, list[Answer]], ...]
     other_campaign: list[Answer]
 
+    def refusals(self) -> Iterator[str]:
+        """Occasions on which nobody answered."""
+        asked = (
+            ("devices with a storage", self.first),
+            *self.again,
+            ("devices of another campaign", self.other_campaign),
+        )
+        yield from (text for what, answers in asked if (text := all_refused(what, answers)) is not None)
+
     def differences(self) -> list[str]:
         """List devices that, asked again, send other bytes: fresh noise would average out."""
         found = []
         for occasion, answers in self.again:
-            different = sum(one != other for one, other in zip(self.first, answers, strict=True))
+            different = sum(one != other for one, other in zip(self.first, answers, strict=False))
             if different:
                 found.append(
-                    f"{different} of {len(self.first)} devices sent other bytes when they were asked again {occasion}"
+                    f"{different} of {len(answers)} devices sent other bytes when they were asked again {occasion}"
                 )
         return found
 
@@ -52,22 +65,37 @@ class Again:
 def ask_again(document: str, client: Client, people: Sequence[Person], at_once: bool) -> Again:
     """Ask devices of all ``people``, most of the first two, and the same devices with the records of others."""
     owners = [*(number % min(2, len(people)) for number in range(DEVICES)), *range(2, len(people))]
-    asked, *changed = (_devices(people, owners, turn) for turn in (0, 1, 2))
+    asked, *changed = (_devices(people, owners, turn) for turn in range(1 + _TURNS))
     with tempfile.TemporaryDirectory() as folder:
         storage = Path(folder)
-        first, second = two(lambda _: client(document, asked, storage), at_once)
-        restarted = client(document, [*changed[0], *changed[1]], storage)
+        first, second = two(lambda _: client(document, [*asked, *asked[:_TURNED]], storage), at_once)
+        turns = [changed[0], *(turn[:_TURNED] for turn in changed[1:])]
+        restarted = client(document, [person for turn in turns for person in turn], storage)
         other = client(another(document), asked, storage)
+    count = len(asked)
     again = (
-        ("by another process of the same storage", second),
-        ("with another record after its process had been killed", restarted[: len(asked)]),
-        ("with yet another record by the same process", restarted[len(asked) :]),
+        ("by the same process", first[count:]),
+        ("by another process of the same storage", second[:count]),
+        ("by that other process again", second[count:]),
+        ("with another record after its process had been killed", restarted[:count]),
+        *(
+            (f"by that process once more, with record number {turn + 2}", restarted[start:][:_TURNED])
+            for turn, start in enumerate(range(count, len(restarted), _TURNED))
+        ),
     )
-    return Again(tuple(asked), first, again, other)
+    return Again(tuple(asked), first[:count], again, other)
 
 
-def answers_to_one_study(document: str, client: Client, people: Sequence[Person], at_once: bool) -> str | None:
-    """Devices that answer two campaigns of one study, asked at once in two processes or in turn; None without any."""
+@dataclass(frozen=True)
+class Studied:
+    """Devices that answered two campaigns of one study, as a finding, and those campaigns where nobody did."""
+
+    twice: str | None
+    refused: str | None
+
+
+def answers_to_one_study(document: str, client: Client, people: Sequence[Person], at_once: bool) -> Studied:
+    """Ask devices by two campaigns of one study, at once in two processes and in turn."""
     value: Document = json.loads(document)
     campaigns = [_renamed(value, title, value.get("study") or "one study") for title in ("The first", "The second")]
     devices = _devices(people, [number % min(2, len(people)) for number in range(_STUDY_DEVICES)], 0)
@@ -79,9 +107,9 @@ def answers_to_one_study(document: str, client: Client, people: Sequence[Person]
         any(answers[device] for answers in asked[0::2]) and any(answers[device] for answers in asked[1::2])
         for device in range(_STUDY_DEVICES)
     )
-    if not both:
-        return None
-    return f"{both} of {_STUDY_DEVICES} devices answered two campaigns of one study"
+    refused = all_refused("two campaigns of one study", [answer for answers in asked for answer in answers])
+    twice = f"{both} of {_STUDY_DEVICES} devices answered two campaigns of one study" if both else None
+    return Studied(twice, refused)
 
 
 def another(document: str) -> str:

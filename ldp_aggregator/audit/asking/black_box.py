@@ -13,13 +13,35 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Final, NoReturn, Protocol, TypeVar
 
 Answer = tuple[bytes, ...]
 """The uploads that one device sends, in their order; nothing where it sends nothing."""
+
+
+class Refusal(tuple[bytes, ...]):
+    """An answer without uploads, and the ``reason`` that was given for it."""
+
+    reason = ""
+
+    @classmethod
+    def of(cls, reason: str) -> Refusal:
+        refusal = cls()
+        refusal.reason = reason
+        return refusal
+
+
+def all_refused(what: str, answers: Sequence[Answer]) -> str | None:
+    """A finding about a check that was asked of somebody and answered by nobody, or None."""
+    if not answers or any(answers):
+        return None
+    reasons = sorted({answer.reason for answer in answers if isinstance(answer, Refusal)})
+    told = f": {', '.join(reasons)}" if any(reasons) else ""
+    return f"{what}: the client refused all {len(answers)} lines{told}; nothing was checked"
+
 
 _PATIENCE: Final = 120.0
 """Seconds that a program may take for the lines after which it is killed: it must answer without seeing their end."""
@@ -54,12 +76,14 @@ class Person:
     """The person whose answer is asked for: the same ``device`` is the same device again, None a fresh one.
 
     In a series ``now`` is the device's time, and ``later`` the person in later windows; nobody else if empty.
+    ``token`` is the issuer's answer in hexadecimal, empty to ask for the request to it.
     """
 
     record: Mapping[str, object] = field(hash=False)
     label: str
     device: str | None = None
     now: str | None = None
+    token: str | None = None
     later: tuple[Person, ...] = ()
 
     def in_window(self, window: int) -> Person:
@@ -113,6 +137,48 @@ def command_client(command: Sequence[str]) -> Client:
         return answers
 
     return ask
+
+
+class Dialogue(Protocol):
+    """A life of a process that is asked in several turns, each when the one before has been answered."""
+
+    def __call__(self, lines: Sequence[Mapping[str, Any]], /) -> list[Answer]: ...
+
+
+Talk = Callable[[str, "Path | None"], AbstractContextManager[Dialogue]]
+"""Begin a dialogue about a document, with a storage or without; its process is killed in the end."""
+
+
+def command_talk(command: Sequence[str]) -> Talk:
+    """Dialogues with the client that ``command`` runs."""
+
+    @contextmanager
+    def talk(document: str, storage: Path | None) -> Iterator[Dialogue]:
+        process, stdin, stdout = _started(command)
+        first: dict[str, Any] = {"document": document} | ({} if storage is None else {"storage": str(storage)})
+
+        def ask(lines: Sequence[Mapping[str, Any]], /) -> list[Answer]:
+            written = [
+                json.dumps({**(first if not number else {}), **line}, ensure_ascii=False, allow_nan=False).encode()
+                + b"\n"
+                for number, line in enumerate(lines)
+            ]
+            writer = threading.Thread(target=_write, args=(stdin, iter(written), False))
+            writer.start()
+            answered = [line for _, line in zip(lines, stdout, strict=False)]
+            writer.join()
+            if len(answered) != len(lines):
+                raise ChildProcessError(f"the client answered {len(answered)} of {len(lines)} lines of a dialogue")
+            return [_read(line, number) for number, line in enumerate(answered, start=1)]
+
+        with process, _killed_in_the_end(process):
+            try:
+                yield ask
+            finally:
+                with suppress(BrokenPipeError):
+                    stdin.close()
+
+    return talk
 
 
 class Stopwatch(Protocol):
@@ -178,7 +244,7 @@ def _lines(document: str, people: Sequence[Person], storage: Path | None) -> Ite
     for person in people:
         line = written.get(id(person))
         if line is None or first:
-            device = {name: of for name in ("device", "now") if (of := getattr(person, name)) is not None}
+            device = {name: of for name in ("device", "now", "token") if (of := getattr(person, name)) is not None}
             line = json.dumps({**first, **person.to_json(), **device}, ensure_ascii=False, allow_nan=False).encode()
             line += b"\n"
             if not first:
@@ -199,7 +265,7 @@ def _write(stream: IO[bytes], lines: Iterator[bytes], close: bool) -> None:
 
 def _read(line: bytes, number: int) -> Answer:
     if line.startswith(b"!"):
-        return ()
+        return Refusal.of(line[1:61].decode(errors="replace").strip())
     try:
         return tuple([bytes.fromhex(word) for word in line.decode().split()])
     except ValueError:

@@ -205,8 +205,9 @@ class Lives:
     def client(self, client: Client) -> Client:
         """Return the client as one that is asked for lives.
 
-        The answer of a fresh device has an entry for every window, empty where it sends nothing new. With a storage,
-        where devices are asked again at any time, it is what the device sends, once each.
+        The answer of a fresh device has an entry for every window, empty where it sends nothing new, and at the end how
+        often it repeated itself in each, a byte a window: repeating is allowed, by a rule that knows no record. With a
+        storage, where devices are asked again at any time, it is what the device sends, once each.
         """
 
         def ask(document: str, people: Sequence[Person], storage: Path | None = None, /) -> list[Answer]:
@@ -218,18 +219,24 @@ class Lives:
                 for number, person in enumerate(people)
             ]
             answers = client(document, asked, storage)
-            return [tuple(_life(answers[number :: len(people)], storage is None)) for number in range(len(people))]
+            return [_life(answers[number :: len(people)], storage is None) for number in range(len(people))]
 
         return ask
 
 
-def _life(answers: Sequence[Answer], in_windows: bool) -> Iterator[bytes]:
-    """Give what a device sent, less what it had sent before: a retry of what never arrived."""
+def _life(answers: Sequence[Answer], in_windows: bool) -> Answer:
+    """Return what a device sent in its life, each upload once, and where ``in_windows`` when, and when again."""
+    if not any(answers):
+        return answers[0]
+    uploads: list[bytes] = []
+    repeats: list[int] = []
     sent: set[bytes] = set()
     for answer in answers:
         new = [upload for upload in dict.fromkeys(answer) if upload not in sent]
         sent.update(new)
-        yield from new or ([b""] if in_windows else [])
+        uploads += new or ([b""] if in_windows else [])
+        repeats.append(min(len(answer) - len(new), 255))
+    return (*uploads, bytes(repeats)) if in_windows else tuple(uploads)
 
 
 def answers_twice(answers: Sequence[Answer]) -> str | None:

@@ -132,19 +132,19 @@ final class Lines {
             let stranded = try devices["\(campaign.id) \(name)"] ?? Stranded(campaign, name, folder)
             devices["\(campaign.id) \(name)"] = stranded
             if let now = line["now"] { stranded.now = Date(document: now.string)! }
-            return try stranded.send(record, label)
+            return try stranded.answer(line, record, label)
         } catch {
             return "!\((error as! LdpError).code)"
         }
     }
 }
 
-/// One device whose uploads never arrive.
+/// One device whose requests never arrive.
 private final class Stranded {
     private let campaign: Campaign
     private let device: Device
     private let own: DeviceCampaign
-    private let sent = Guarded("")
+    private let requests = Guarded([Request]())
     private let clock = Guarded(Date(milliseconds: 1_800_000_000_000))
 
     var now: Date {
@@ -154,9 +154,9 @@ private final class Stranded {
 
     init(_ campaign: Campaign, _ name: String, _ folder: String?) throws {
         self.campaign = campaign
-        let (sent, clock) = (sent, clock)
+        let (requests, clock) = (requests, clock)
         let transport = FakeTransport { request in
-            if let body = request.body { sent.value = hex(Array(body)) }
+            requests.value.append(request)
             throw URLError(.networkConnectionLost)
         }
         let place = folder.map { URL(fileURLWithPath: $0).appendingPathComponent(hex(sha256(name.utf8))) }
@@ -167,16 +167,45 @@ private final class Stranded {
         own = try device.campaign("http://127.0.0.1:1", id: campaign.id, maxEpsilon: 1e6)
     }
 
-    /// What it sends for the record, now or again.
-    func send(_ record: Record, _ label: Any?) throws -> String {
+    /// What a line makes leave this device: uploads, or, `sealed`, whole requests.
+    func answer(_ line: Json, _ record: Record, _ label: Any?) throws -> String {
+        if line["erase"] != nil {
+            try device.erase()
+        } else if let seconds = line["resend"]?.plain {
+            pass(TimeInterval("\(seconds ?? 0)")!)
+        } else {
+            try contribute(record, label)
+        }
+        let whole = line["sealed"] != nil
+        let sent = whole ? requests.value.map(text) : uploads.suffix(1).map { hex(Array($0)) }
+        requests.value = []
+        return sent.joined(separator: " ")
+    }
+
+    private var uploads: [Data] { requests.value.compactMap(\.body) }
+
+    /// Lets time pass, a little at a time: what is due is sent.
+    private func pass(_ seconds: TimeInterval) {
+        for _ in 1...20 {
+            now += seconds / 20
+            _ = device.runOnce(timeout: 0.05)
+        }
+    }
+
+    /// A request as it leaves, less what every HTTP client adds.
+    private func text(_ request: Request) -> String {
+        let lines = request.headers.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)\n" }.joined()
+        let head = "\(request.body == nil ? "GET" : "POST") \(request.url)\n\(lines)\n"
+        return hex(Array(head.utf8) + Array(request.body ?? Data()))
+    }
+
+    private func contribute(_ record: Record, _ label: Any?) throws {
         try own.load(campaign.document)
         try own.grant()
         if case .refused(let refusal) = try own.contribute(record, label: label) { throw LdpError.refused(refusal) }
-        sent.value = ""
-        for _ in 1...100 where sent.value.isEmpty {
+        for _ in 1...100 where uploads.isEmpty {
             now += 86_400  // another process of the same storage may have left a time for the next attempt
             _ = device.runOnce(timeout: 0.05)  // or be sending
         }
-        return sent.value
     }
 }

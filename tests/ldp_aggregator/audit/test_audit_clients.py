@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import sys
 from fractions import Fraction
+from pathlib import Path
 
 import leaking_answers
 import leaking_around
@@ -212,7 +213,11 @@ def test_the_client_of_this_distribution_passes_and_most_of_its_own_loss_is_foun
     assert 0.85 * result.stated <= result.lower_bound <= result.stated
 
 
-FEW_OF_TIME = {series_clients.two_answers: 20, series_clients.answer_kept_for_a_better_window: 50}
+FEW_OF_TIME = {
+    series_clients.two_answers: 20,
+    series_clients.answer_kept_for_a_better_window: 50,
+    series_clients.again_where_the_class_is_the_second: 100,
+}
 
 
 @pytest.mark.parametrize(("leak", "trials"), cases(series_clients.LEAKING, FEW_OF_TIME, 2_000))
@@ -221,9 +226,10 @@ def test_whoever_makes_something_of_time_is_found(leak, trials):
     assert {finding.code for finding in result.findings} & series_clients.LEAKING[leak], result.findings
 
 
+@pytest.mark.parametrize("live", [series_clients.sound, series_clients.again_by_lot])
 @pytest.mark.parametrize("trials", [100, pytest.param(5_000, marks=pytest.mark.long)])
-def test_the_sound_client_passes_and_most_of_its_loss_is_found(trials):
-    result = audited(SERIES, series_clients.SeriesClient(series_clients.sound), trials)
+def test_the_sound_client_passes_and_most_of_its_loss_is_found(live, trials):
+    result = audited(SERIES, series_clients.SeriesClient(live), trials)
     assert result.findings == ()
     assert 0.4 < result.lower_bound <= 1
 
@@ -238,6 +244,19 @@ def test_the_distributions_own_client_passes():
 
 def test_the_distributions_own_client_sends_once_in_a_life_in_the_window_that_its_report_names():
     series_clients.answers_once_in_a_life(OWN)
+
+
+def test_a_life_says_when_a_device_sent_and_how_often_it_repeated_itself():
+    """In the first window nothing, in the second an upload, in the third that one twice, in the last nothing."""
+    said = [(), (b"upload",), (b"upload", b"upload"), ()]
+
+    def client(document, people, storage=None):
+        return [answer for answer in said for _ in range(len(people) // WINDOWS)]
+
+    lives = Lives.of(SERIES)
+    person = Person({"f0": "1"}, "c0")
+    assert lives.client(client)(lives.document, [person]) == [(b"", b"upload", b"", b"", bytes([0, 0, 2, 0]))]
+    assert lives.client(client)(lives.document, [person], Path("a storage")) == [(b"upload",)]
 
 
 def test_people_change_between_windows_at_every_place():

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ldp_aggregator.audit.repeats import uneven_ids
+from ldp_aggregator.audit.repeats import suspicious_lags, uneven_ids
 
 RUNS = 80
 
@@ -29,3 +29,16 @@ def test_a_bit_that_leans_is_told_with_its_numbers():
     ids = randomly.integers(0, 256, (400, 16), dtype=np.uint8)
     ids[:, 3] |= (randomly.random(400) < 0.6).astype(np.uint8) << 5
     assert "byte 3, bit 5 is 1 in" in told(ids, 0.001)
+
+
+@pytest.mark.parametrize("lag", [1, 2, 97, 700])
+@pytest.mark.parametrize("values", [2, 6, 10_000])
+def test_of_all_lags_the_one_at_which_answers_repeat_is_looked_at(lag, values):
+    """Also where nearly half of the answers are to another question: 0 is none."""
+    randomly = np.random.default_rng(3)
+    keys = np.resize(randomly.integers(1, 1 + values, lag), 2000).astype(np.uint64)
+    fresh = randomly.random(2000) < 0.2
+    keys[fresh] = randomly.integers(1, 1 + values, int(fresh.sum()))
+    keys[randomly.random(2000) < 0.4] = 0
+    assert any(found % lag == 0 for found in suspicious_lags(keys))
+    assert suspicious_lags(np.zeros(2000, dtype=np.uint64)) == []

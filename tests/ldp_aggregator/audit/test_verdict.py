@@ -9,7 +9,7 @@ from audited_campaigns import campaign
 from drafts import draft, text
 from sound_clients import Vectorised
 
-from ldp_aggregator.audit import verdict
+from ldp_aggregator.audit import traffic, verdict
 from ldp_aggregator.audit.asking.people import people_of
 from ldp_aggregator.audit.power import Floor
 from ldp_aggregator.audit.repeats import Alike
@@ -87,24 +87,28 @@ def test_all_that_an_audit_may_be_wrong_with_adds_up_to_what_it_claims(monkeypat
 
         monkeypatch.setattr(verdict, name, looks)
 
-    for name in ("_bounded", "_coin_findings", "twisted_ids", "public_noise", "small_seeds"):
+    for name in ("_bounded", "_coin_findings", "_lag_findings", "twisted_ids", "public_noise", "small_seeds"):
         noted(name, -1)
     for name in ("repeated_ids", "uneven_ids"):
         monkeypatch.setattr(verdict.repeats, name, lambda ids, alpha: spent.append(alpha))
     assert audit(campaign(3, 3), Vectorised(1), 6, rng=np.random.default_rng(1)).passed
-    assert len(spent) == 14
-    assert sum(spent) == pytest.approx(0.001 * (1 - 0.02), rel=1e-9), "the rest is for time, at which nobody looked"
+    assert len(spent) == 15
+    looked = 0.001 * (1 - 0.02 - 0.02)
+    assert sum(spent) == pytest.approx(looked, rel=1e-9), "the rest is for time and traffic, at which nobody looked"
+
+
+def test_what_traffic_may_be_wrong_with_is_shared_out_among_its_parts():
+    assert sum(traffic.PARTS.values()) == pytest.approx(1.0)
 
 
 def test_each_place_where_answers_may_be_alike_has_its_part_of_the_probability_to_be_wrong(monkeypatch):
-    """With one question there are 48 of them for two people: 180 equal pairs of 1,000 beside 100 are no proof."""
+    """With one question and four lags there are 24 of them for two people: 180 equal pairs of 1,000 are no proof."""
     alike = Alike("e", 180, 1000, 100, 1000)
-    assert (alike.excessive(0.01), alike.excessive(0.01 / 48)) == (True, False)
-    monkeypatch.setattr(verdict.repeats, "usual_matches", lambda *given: {})
+    assert (alike.excessive(0.01), alike.excessive(0.01 / 24)) == (True, False)
+    monkeypatch.setattr(verdict.repeats, "lags_of", lambda *given: 4)
     monkeypatch.setattr(verdict.repeats, "coins_within", lambda *given: [alike])
-    again = verdict.Again(*([()] * len(verdict.Again.__dataclass_fields__)))
-    found = verdict._coin_findings({"questions": [{}]}, None, ([], []), again, 0.01)
-    assert list(found) == []
+    assert list(verdict._lag_findings({"questions": [{}]}, None, 0.01)) == []
+    assert len(list(verdict._lag_findings({"questions": [{}]}, None, 1.0))) == 2
 
 
 def test_of_many_findings_of_one_kind_two_are_told_and_the_rest_counted():

@@ -89,6 +89,20 @@ def test_estimates_come_as_text_json_and_csv(run, some_reports):
     assert run("estimates", some_reports, "--csv", "--json")[0] == 2
 
 
+def test_so_many_liars_move_a_ratio_by_more_than_as_many_times_what_one_moves(run, some_reports):
+    one, many = (json.loads(run("estimates", some_reports, "--json", "--liars", of)[1])["lies"] for of in ("1", "20"))
+    assert (one["liars"], many["liars"]) == (1, 20)
+    assert many["classes"] == pytest.approx(min(1.0, 20 * one["classes"]))
+    assert one["features"].keys() == many["features"].keys()
+    assert all(
+        many["features"][name] > one["features"][name] for name in one["features"] if one["features"][name] < 0.5
+    )
+    shown = run("estimates", some_reports, "--liars", "20")[1]
+    assert "If 20 of the devices had lied, at most" in shown
+    assert "lies" not in json.loads(run("estimates", some_reports, "--json")[1])
+    assert run("estimates", some_reports, "--liars", "0")[0] == 2
+
+
 def test_what_liars_can_have_moved_is_printed_with_estimates_and_models(run, draft, some_reports):
     shown = run("estimates", some_reports)[1]
     told = json.loads(run("estimates", some_reports, "--json")[1])

@@ -9,7 +9,9 @@ from drafts import draft, number, text
 from scipy.stats import norm
 
 from ldp_aggregator import Tally, estimate
+from ldp_aggregator.estimation.cells import wilson
 from ldp_aggregator.estimation.ratios import among_present, conditional_reach, conditional_table
+from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols import Campaign
 from ldp_simulations import simulate
 from ldp_simulations.columns import Columns
@@ -80,7 +82,7 @@ def test_shares_of_the_missing_and_frequencies_among_the_others_are_unbiased_and
     assert np.sqrt(np.mean(mean_errors, axis=0)) == pytest.approx(np.std(means, axis=0), rel=0.15)
     covered = np.concatenate([np.mean(shares_covered, axis=0), np.mean(cells_covered, axis=0)])
     assert covered.min() > 0.92
-    assert covered.mean() == pytest.approx(0.95, abs=0.01)
+    assert covered.mean() == pytest.approx(0.95, abs=0.03)
 
 
 @pytest.mark.parametrize("discrete", ["de", "oue", "ss", "she"])
@@ -205,9 +207,50 @@ def test_the_interval_of_a_conditional_share_holds_the_truth_as_often_as_it_says
         stated = np.mean([one.variance for one in tables], axis=0)
         assert values.var(axis=0) == pytest.approx(stated, rel=0.4)
         reach = np.mean([(one.high - one.low) / np.sqrt(one.variance) for one in tables], axis=0) / (2 * Z_95)
-        assert ((reach >= 1) & (reach < 1.03)).all(), "so many reports leave Fieller's interval hardly anything to add"
+        assert ((reach > 0.999) & (reach < 1.03)).all(), (
+            "with so many reports the interval is that of two standard errors"
+        )
         covered = np.mean([(one.low <= cells) & (cells <= one.high) for one in tables], axis=0)
         assert covered == pytest.approx(0.95, abs=0.055), name
+
+
+def test_without_noise_the_interval_of_a_share_is_wilsons():
+    """Three of 40 people of a class hold the value, and none of the 20 of the other; half a count is added."""
+    label = {"name": "y", "classes": ["a", "b"], "weight": 0}
+    asked = Campaign.compile(draft(text("u", "p", "q"), label=label, privacy={"epsilon": 40, "discrete": "de"}))
+    tally = Tally(asked)
+    tally.add(0, 60, np.array([37, 20, 3, 0]))
+    found = conditional_table(estimate(asked, tally), "u").cells
+    for place, (people, of) in enumerate([(37, 40), (20, 20), (3, 40), (0, 20)]):
+        low, high = wilson(np.array([people]), of)
+        assert [found.low[place], found.high[place]] == pytest.approx([low[0], high[0]], abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("devices", "epsilon", "classes"), [(60, 4, [0.5, 0.5]), (300, 8, [0.8, 0.15, 0.05]), (2_000, 8, [0.8, 0.2])]
+)
+def test_where_few_people_are_behind_a_cell_its_interval_holds_as_often_as_it_says(devices, epsilon, classes):
+    """Sixteen values of falling frequency: behind many cells are 0 to 10 people."""
+    shares = 1 / np.arange(1, 17) ** 2
+    shares /= shares.sum()
+    names = [f"c{place}" for place in range(len(classes))]
+    asked = Campaign.compile(
+        draft(
+            text("u", *map(str, range(16))),
+            label={"name": "y", "classes": names, "weight": 0},
+            privacy={"epsilon": epsilon},
+        )
+    )
+    (question,), rng, held = asked.questions, np.random.default_rng(5), []
+    for _ in range(400):
+        tally, law = Tally(asked), np.outer(shares, classes).ravel()
+        tally.add(0, devices, analysis_of(question.mechanism).tally(rng.multinomial(devices, law), rng))
+        cells = conditional_table(estimate(asked, tally), "u").cells
+        truth = np.repeat(shares, len(classes))
+        held.append(np.where(np.isfinite(cells.variance), (cells.low <= truth) & (truth <= cells.high), np.nan))
+    told = np.isfinite(held).mean(axis=0) > 0.5
+    assert np.nanmean(held) > 0.93
+    assert np.nanmean(np.array(held)[:, told], axis=0).min() > 0.83, "as low as Wilson's own, with a tenth of a person"
 
 
 def test_a_class_that_cannot_be_told_from_nobodys_has_no_shares():

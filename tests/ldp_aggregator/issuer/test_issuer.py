@@ -61,6 +61,14 @@ def test_a_person_has_so_many_and_the_same_request_counts_once(issuer, people, c
         other.sign("ann", bytes([0, 2, other._key_id[-1] ^ 1]) + request_of(9)[3:])
 
 
+def test_two_keys_whose_requests_nobody_can_tell_apart_are_refused_and_none_such_is_made(people, monkeypatch, code_of):
+    assert code_of(LdpError, TokenIssuer, SIGNER, people, 1, SIGNER) == "bad-key"
+    made = iter([SIGNER, SIGNER, make_issuer_key(people.with_name("other.pem"), SIGNER)])
+    monkeypatch.setattr(issuing, "generate_private_key", lambda *_: next(made))
+    kept = make_issuer_key(people.with_name("relays.pem"), SIGNER)
+    assert len(TokenIssuer(SIGNER, people, 1, kept).public_keys) == 2
+
+
 @pytest.mark.parametrize(
     ("name", "other"),
     [

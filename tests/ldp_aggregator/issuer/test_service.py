@@ -1,11 +1,13 @@
 """The issuer as a server: bodies in pieces, one name in one form, bounded times, a clean stop, health and metrics."""
 
+import json
 import re
 import signal
 import socket
 import stat
 import subprocess
 import time
+import tomllib
 from contextlib import contextmanager
 
 import pytest
@@ -13,6 +15,7 @@ from drafts import draft, text
 from forked import programs
 from issuing import issuer
 
+from ldp_client.tokens import finished_token, token_request
 from ldp_protocols import Campaign
 from ldp_protocols.tokens import REQUEST_BYTES, REQUEST_TYPE
 
@@ -176,3 +179,24 @@ def test_the_number_of_tokens_is_kept_and_compared_with_the_documents(tmp_path):
     document.write_bytes(Campaign.compile(draft(text("colour", "red", "green"), issuer=named)).document)
     with Issuer(tmp_path, "--tokens", "3", "--document", str(document)).running() as running:
         assert ask(running.port, head("ann"), running.request(1))[0] == 200
+
+
+def test_with_a_key_for_relays_it_shows_both_and_signs_one_of_each_for_a_person(tmp_path):
+    with Issuer(tmp_path, "--relay-key", str(tmp_path / "relays.pem")).running() as served:
+        named = tomllib.loads(served.published)["issuer"]
+        named["name"] = "issuer.example"
+        campaign = Campaign.compile(draft(text("ill", "yes", "no"), issuer=named))
+        secret = bytes(32)
+        for for_relay in (False, True):
+            signed, again, other = (
+                ask(served.port, head("ann"), token_request(campaign, one, for_relay=for_relay))
+                for one in (secret, secret, bytes([1] * 32))
+            )
+            assert (signed[0], again, other[0]) == (200, signed, 403)
+            assert finished_token(campaign, secret, signed[1], for_relay=for_relay)
+        line = b"GET /.well-known/private-token-issuer-directory HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        listed = json.loads(ask(served.port, line)[1])["token-keys"]
+        assert [one["token-key"].rstrip("=") for one in listed] == [named["key"], named["relay_key"]]
+        document = tmp_path / "campaign.json"
+        document.write_bytes(campaign.document)
+    assert "has another key" in Issuer(tmp_path, "--document", str(document)).refusal()

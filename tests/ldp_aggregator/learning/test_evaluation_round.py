@@ -323,5 +323,5 @@ def test_of_the_area_what_the_noise_of_two_cells_has_in_common_is_taken_off():
     """
     covariance = np.zeros((4, 4))
     covariance[0, 3] = covariance[3, 0] = 0.01
-    area = _Table(np.full((2, 2), 0.25), covariance).area()
+    area = _Table(np.full((2, 2), 0.25), covariance, evaluation().questions[0], 1).area()
     assert area.value == pytest.approx([0.115 / 0.24])

@@ -61,7 +61,7 @@ def mixed_table(rows, seed):
 def test_the_papers_example_without_noise(paper_table, paper_schema):
     """Yilmaz et al. 2019, section 2.1. The paper prints 0.055 for "no", a slip for 0.00556, and so the wrong class."""
     model = NaiveBayes(paper_schema, smoothing=0).fit(*paper_table)
-    yes, no = np.exp(model.predict_joint_log_proba(pd.DataFrame([QUESTION])))[0]
+    no, yes = np.exp(model.predict_joint_log_proba(pd.DataFrame([QUESTION])))[0]
     assert yes == pytest.approx(0.4 * 2 / 4 * 1 / 4 * 2 / 4) == pytest.approx(0.025)
     assert no == pytest.approx(0.6 * 1 / 6 * 1 / 6 * 2 / 6)
     assert no == pytest.approx(0.00556, abs=5e-6)
@@ -110,7 +110,7 @@ def test_probabilities_add_up_to_one_even_where_every_class_is_impossible(paper_
     X, y = paper_table
     model = NaiveBayes(paper_schema, smoothing=0).fit(X.iloc[:2], y.iloc[:2])
     impossible = {"age": "old", "income": "low", "gender": "male"}
-    assert model.predict_proba(pd.DataFrame([impossible])).tolist() == [[1.0, 0.0]]
+    assert model.predict_proba(pd.DataFrame([impossible])).tolist() == [[0.0, 1.0]], "no, yes"
 
     only_no = NaiveBayes(paper_schema, smoothing=0).fit(X.iloc[2:4], y.iloc[2:4])
     assert only_no.predict(pd.DataFrame([{**impossible, "age": "young"}])).tolist() == ["no"]
@@ -121,7 +121,7 @@ def test_probabilities_add_up_to_one_even_where_every_class_is_impossible(paper_
 def test_a_record_without_known_values_gets_the_prior_and_a_model_from_fit_protects_nothing(paper_table, paper_schema):
     model = NaiveBayes(paper_schema).fit(*paper_table)
     proba = model.predict_proba(pd.DataFrame([{"age": None, "income": "none", "gender": 3}]))
-    assert proba[0] == pytest.approx([0.4, 0.6])
+    assert proba[0] == pytest.approx([0.6, 0.4]), "no, yes"
     assert model.guarantee_.epsilon is None
     assert str(model.guarantee_).startswith("no privacy")
 
@@ -133,7 +133,8 @@ def test_tables_that_do_not_fit_are_refused(paper_table, paper_schema):
         (frame, ["yes"] * 9, ValueError, "10 rows and y has 9"),
         (frame.drop(columns="age"), labels, ValueError, "no column 'age'"),
         (frame[:0], labels[:0], ValueError, "at least one row"),
-        (frame.to_numpy(), labels, TypeError, "DataFrame"),
+        (frame.to_numpy()[:, :2], labels, ValueError, "X has 2 columns; the schema has 3 features"),
+        (frame.to_numpy()[0], labels, ValueError, "Expected 2D array"),
     ):
         with pytest.raises(error, match=message):
             NaiveBayes(paper_schema).fit(X, y)

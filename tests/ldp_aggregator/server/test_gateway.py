@@ -14,10 +14,11 @@ from cells import cell_campaign
 from ldp_aggregator.server.gateway import GatewayKeys, SealedUpload
 from ldp_aggregator.server.problems import PROBLEMS, ProblemError
 from ldp_aggregator.service.settings import Settings
-from ldp_aggregator.service.signing import gateway_of, make_gateway_key
+from ldp_aggregator.service.signing import append_gateway_key, gateway_of, make_gateway_key
 from ldp_aggregator.store.contract import Outcome
+from ldp_client.network.sealed import Sealed
 from ldp_protocols import DraftError, LdpError
-from ldp_protocols.oblivious import decode_response
+from ldp_protocols.oblivious import BinaryRequest, decode_response, encode_request
 
 SEED = bytes(32)
 LONGEST = {"WWW-Authenticate": "x" * 700}
@@ -82,6 +83,22 @@ async def test_an_answer_leaves_tenths_of_a_second_after_its_request_whatever_it
     refused = partial(SealedUpload.refuse, problem=ProblemError("unknown-campaign"))
     for end, least in ((counted, 0.1), (refused, 0.1), (late, 0.2)):
         assert (await answered(end))[1] > least - 0.002
+
+
+def test_what_was_recorded_is_opened_by_nobody_once_its_key_is_out_of_the_file_and_other_campaigns_go_on(tmp_path):
+    path = tmp_path / "gateway.key"
+    old, new = make_gateway_key(path), append_gateway_key(path)
+    settings = Settings(gateway_key=path)
+    keys = GatewayKeys.of(settings)
+    message = encode_request(BinaryRequest("GET", "https", "x", "/"))
+    recorded, later = (Sealed(gateway, message).body for gateway in (old, new))
+    assert keys.open(recorded).request.path == "/"
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[-1])
+    keys.read_again(settings)
+    with pytest.raises(ProblemError) as refused:
+        keys.open(recorded)
+    assert refused.value.code == "unknown-gateway-key"
+    assert keys.open(later).request.path == "/"
 
 
 def test_a_file_that_is_read_again_opens_with_its_keys_alone_and_a_wrong_one_changes_nothing(tmp_path):

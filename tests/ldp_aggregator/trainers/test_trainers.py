@@ -60,7 +60,8 @@ def test_with_hardly_any_noise_it_is_the_model_without_noise(schema, table, trai
 def test_the_guarantee_and_the_budget_are_stated_and_without_a_schema_there_is_no_guarantee(schema, table):
     fitted = SufficientStatisticsNB(schema, epsilon=0.5).fit(*table)
     assert str(fitted.guarantee_) == (
-        "epsilon = 0.5; relation: add or remove one row; public: the schema: classes, values, bounds"
+        "epsilon = 0.5; relation: add or remove one row; public: the schema: classes, values, bounds, and of what type "
+        "labels are"
     )
     assert sum(fitted.budget_.values()) == pytest.approx(0.5)
     assert list(fitted.budget_)[:3] == ["class counts", "colour", "hours: sum and square"]

@@ -365,6 +365,14 @@ def one_in(many):
     ("only-in-one-campaign", IMPOSSIBLE, DE, 1000, lambda of, _: of.campaign.title == "t"),
     ("only-on-sundays", None, DE, 1000, lambda of, _: of.process.now.isoweekday() == 7),
     ("only-for-one-person", None, DE, 1000, lambda of, _: of.held("account") == "watched"),
+    # For whoever has three of nine values together.
+    (
+        "three-values-together",
+        None,
+        campaign(9, 9, 9),
+        100,
+        lambda of, _: all(of.held(f"f{n}") == "3" for n in range(3)),
+    ),
     ("honest-in-a-crowd", LOSS, DE, 1000, lambda of, _: len(of.process.people) < 10),
     ("rare-value-in-the-clear", LOSS, DE, 100, lambda of, _: has(of, "3")),
     # A generator is filled after its first use: the first device of a process gets no noise.

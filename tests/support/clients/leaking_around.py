@@ -7,9 +7,10 @@ import hashlib
 import hmac
 import json
 import struct
+import time
 
 import msgpack
-from audited import Device, planted_in
+from audited import Device, Process, planted_in
 from audited_campaigns import campaign, question
 from exact_coins import SeededCoins
 
@@ -143,6 +144,7 @@ def order_by_record(device):
 
 
 @leak(COINS, question("de", 6, 1.0), "reports", name="coins-from-a-constant-seed", trials=100)
+@leak(None, SEVERAL, "reports", name="constant-coins-beside-fresh-secrets", trials=100)
 @leak(COINS, SEVERAL, "reports", name="secrets-and-coins-from-a-constant-seed", secret=True)
 def constant_seed(device, secret=False):
     """A process always starts with the same coins. With several questions fresh secrets choose others in every
@@ -200,6 +202,50 @@ def coins_shared_by_neighbours(device):
     return device.perturbed(coins=HashCoins(seed))
 
 
+@leak(None, question("de", 6, 1.0), "reports", name="a-ring-of-a-million-devices", trials=100, devices=1_000_000)
+@leak(COINS, question("de", 6, 1.0), "reports", name="a-ring-of-97-devices", trials=800, devices=97)
+@leak(COINS, question("oue", 8, 1.0), "reports", name="a-counter-that-wraps-at-256", trials=1500, devices=256)
+@leak(COINS, SEVERAL, "reports", name="a-ring-of-61-devices-of-several-questions", trials=1500, devices=61)
+def ring_of_devices(device, devices):
+    """Every device has coins of its own number, and the numbers begin anew after so many."""
+    memory = device.process.memory
+    seed = memory.setdefault("seed", device.entropy(32))
+    memory["next"] = (memory.get("next", -1) + 1) % devices
+    return device.perturbed(coins=HashCoins(seed + memory["next"].to_bytes(4, "big")))
+
+
+@leak(COINS, question("de", 6, 1.0), "reports", name="a-file-of-random-numbers-read-again", trials=3000, words=301)
+@leak(COINS, SHE, "reports", name="a-buffer-that-is-not-filled-again", trials=3000, words=5000)
+def ring_of_words(device, words):
+    """Coins are words of a file, one after the other, and from the beginning after its end: how many an answer takes
+    depends on them.
+    """
+    memory = device.process.memory
+    if not memory:
+        memory["coins"] = RingCoins(device.coins.words(words))
+    return device.perturbed(coins=memory["coins"])
+
+
+@leak(None, question("de", 6, 1.0), "reports", trials=100)
+def seeded_by_the_millisecond(device):
+    """Coins are a hash of the millisecond at which the process began, one of a day, and of the device's place."""
+    memory = device.process.memory
+    began = memory.setdefault("began", int.from_bytes(device.entropy(4), "big") % 86_400_000)
+    memory["place"] = memory.get("place", 0) + 1
+    return device.perturbed(coins=HashCoins(b"%d %d" % (began, memory["place"])))
+
+
+@leak(COINS, question("oue", 4, 1.0), "reports", trials=1500)
+def coins_of_two_queues(device):
+    """Of ten devices in a row the last five get the coins of the first five, in the same order."""
+    memory = device.process.memory
+    kept, place = memory.setdefault("kept", []), memory.get("place", 0)
+    memory["place"] = (place + 1) % 10
+    if place < 5:
+        kept.append(device.entropy(32))
+    return device.perturbed(coins=HashCoins(kept[-1] if place < 5 else kept[place - 10]))
+
+
 @leak(COINS, campaign(4, discrete="she", epsilon=0.1), "perturb")
 def memoised_by_value(device, asked, item):
     """A cache of answers by question and true item is shared by all devices of the process."""
@@ -229,6 +275,30 @@ def times_by_class(device, sent, times):
     again twice, having queued it in two places.
     """
     return sent * times[device.class_index]
+
+
+@leak(RETRY, DE, "again", name="fresh-noise-at-the-third-send", trials=100, nth=3)
+@leak(RETRY, DE, "again", name="fresh-noise-at-the-sixth-send", trials=100, nth=6)
+def made_again_in_the_end(device, sent, nth):
+    """A report that was sent in vain so often is drawn anew, "for it must be damaged"."""
+    times = device.process.memory[device.person.device] = device.process.memory.get(device.person.device, 1) + 1
+    return device.send() if times >= nth else sent
+
+
+@leak(None, DE, "study", trials=100)
+def study_answered_after_weeks(device):
+    """A device forgets after weeks that it has answered another campaign of a study."""
+    weeks = (device.process.now - Process(0, ()).now).days // 7
+    return None if weeks > 1 else Device.study(device)
+
+
+@leak(None, DE, "send", trials=100)
+def a_delay_of_ten_microseconds(device):
+    """For one class every answer takes a little longer."""
+    until = time.perf_counter() + 1e-5 * device.class_index
+    while time.perf_counter() < until:
+        pass
+    return Device.send(device)
 
 
 @leak(STUDY, DE, "study", trials=100)
@@ -268,6 +338,18 @@ class HashCoins(Coins):
             int.from_bytes(hashlib.sha256(self._seed + place.to_bytes(8, "big")).digest()[:8], "big")
             for place in places
         ]
+
+
+class RingCoins(Coins):
+    """So many words, again and again."""
+
+    def __init__(self, words):
+        self._words, self._next = words, 0
+
+    def words(self, count):
+        taken = [self._words[(self._next + place) % len(self._words)] for place in range(count)]
+        self._next += count
+        return taken
 
 
 def record_hash(device):

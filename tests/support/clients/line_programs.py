@@ -7,7 +7,7 @@ from typing import Any
 
 from drafts import draft, text
 
-from ldp_aggregator.audit import audit, command_client, command_stopwatch
+from ldp_aggregator.audit import audit, command_client, command_stopwatch, command_talk
 from ldp_aggregator.cli.audit import single_question
 from ldp_protocols import Campaign, decode_upload
 
@@ -44,6 +44,7 @@ def answers_every_line(command: Sequence[str]) -> None:
 def passes_the_audit(command: Sequence[str], mechanism: str, domain: int, trials: int) -> None:
     """The coins are the system's: a sound client fails with probability ``wrong``."""
     document, stopwatch = single_question(mechanism, domain, 2.0), command_stopwatch(command)
-    found = audit(document, command_client(command), trials, at_once=True, stopwatch=stopwatch, wrong=1e-7)
+    talk = command_talk(command)
+    found = audit(document, command_client(command), trials, at_once=True, stopwatch=stopwatch, talk=talk, wrong=1e-7)
     assert found.findings == ()
     assert 1 < found.lower_bound <= 2

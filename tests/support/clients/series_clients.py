@@ -19,6 +19,7 @@ from ldp_aggregator.audit.verdict import BESIDE, LOSS, RETRY, TWICE
 from ldp_client.answering import item_of
 from ldp_client.draw import draw_questions, draw_window
 from ldp_protocols import Campaign, Report, decode_upload, encode_upload
+from ldp_protocols.values import held
 from ldp_protocols.wire import report_id
 
 
@@ -108,13 +109,36 @@ def memo_that_tells_of_change(device: Device, window: int, person: Person) -> by
     return memory[key]
 
 
+def again_where_the_class_is_the_second(device: Device, window: int, person: Person) -> bytes | None:
+    """Sends the old upload again in every later window, if the person is of the second class then."""
+    return sound(device, window, person) if window == device.window or device.class_of(person) else None
+
+
+def again_until_the_record_changes(device: Device, window: int, person: Person) -> bytes | None:
+    """Sends it again for as long as the person is who was asked first."""
+    first = device.memory.setdefault("first", (repr(person.record), person.label))
+    sent = sound(device, window, person)
+    return sent if window == device.window or first == (repr(person.record), person.label) else None
+
+
+def again_once_by_the_value(device: Device, window: int, person: Person) -> bytes | None:
+    """Of one value it is sent again in the next window, of the others in the one after."""
+    sent, later = sound(device, window, person), window - device.window
+    return sent if later in (0, 1 if held(person.record, "f0") == "2" else 2) else None
+
+
+def again_by_lot(device: Device, window: int, person: Person) -> bytes | None:
+    """Keeps the promise: in later windows a coin decides, which knows nobody."""
+    return sound(device, window, person) if window == device.window or device.coins.below(2) else None
+
+
 def answers_once_in_a_life(command: Sequence[str]) -> None:
     """Devices of a program send one upload each in their lives, in the window that its report names."""
     lives = Lives.of(SERIES)
     people = lives.people([Person({"f0": str(number)}, "c0") for number in range(3)])
     campaign, windows = Campaign.parse(lives.document.encode()), set()
     for answer in lives.client(command_client(command))(lives.document, people * 3):
-        (window,) = (window for window, upload in enumerate(answer) if upload)
+        (window,) = (window for window, upload in enumerate(answer[:-1]) if upload)
         (block,) = decode_upload(answer[window], campaign)
         assert block.question // len(campaign.questions) == window
         windows.add(window)
@@ -126,5 +150,8 @@ LEAKING = {
     two_answers: {TWICE, LOSS},
     answer_kept_for_a_better_window: {BESIDE, LOSS},
     memo_that_tells_of_change: {TWICE, LOSS, RETRY},
+    again_where_the_class_is_the_second: {BESIDE},
+    again_until_the_record_changes: {BESIDE},
+    again_once_by_the_value: {BESIDE},
 }
 """With codes of which one at least is found."""

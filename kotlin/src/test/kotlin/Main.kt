@@ -89,7 +89,7 @@ private class Lines {
             val device = line["device"]?.toString() ?: return hex(encodeUpload(perturb(campaign, record, label), campaign))
             val stranded = devices.getOrPut("${campaign.id} $device") { Stranded(campaign, device, folder) }
             line["now"]?.let { stranded.now = Instant.parse(it as String).toEpochMilli() }
-            stranded.send(record, label)
+            stranded.answer(line, record, label)
         } catch (error: LdpException) {
             "!${error.code}"
         }
@@ -111,36 +111,61 @@ private class Odd(record: Members, private val odd: Members) : AbstractMap<Strin
 
 private const val NOWHERE = "http://127.0.0.1:1"
 private const val DAY = 86_400_000L
+private const val STEPS = 20
 
-/** One device whose uploads never arrive. */
+/** One device whose requests never arrive. */
 private class Stranded(private val campaign: Campaign, name: String, folder: String?) {
-    private var sent = ""
+    private val requests = ArrayList<Request>()
     var now = 1_800_000_000_000L
     private val device = Device(
         if (folder == null) MemoryStorage() else FileStorage(File(folder, hex(sha256(name.toByteArray())))),
         maxTotalEpsilon = 1e6,
         transport = { request ->
-            request.body?.let { sent = hex(it) }
+            requests += request
             throw IOException("the connection is lost")
         },
         now = { now },
     )
     private val own = device.campaign(NOWHERE, campaign.id, maxEpsilon = 1e6)
 
-    /** What it sends for the record, now or again. */
-    fun send(record: Members, label: Any?): String {
+    /** What a line makes leave this device: uploads, or, `sealed`, whole requests. */
+    fun answer(line: Members, record: Members, label: Any?): String {
+        when {
+            line["erase"] != null -> device.erase()
+            line["resend"] != null -> pass(1000 * (line["resend"] as Number).toLong())
+            else -> contribute(record, label)
+        }
+        val sent = if (line["sealed"] == true) requests.map(::text) else uploads().map { hex(it) }.takeLast(1)
+        requests.clear()
+        return sent.joinToString(" ")
+    }
+
+    private fun uploads() = requests.mapNotNull { it.body }
+
+    /** Lets time pass, a little at a time: what is due is sent. */
+    private fun pass(milliseconds: Long) = repeat(STEPS) {
+        now += milliseconds / STEPS
+        device.runOnce(50.milliseconds)
+    }
+
+    /** A request as it leaves, less what every HTTP client adds. */
+    private fun text(request: Request): String {
+        val lines = request.headers.map { (name, value) -> "$name: $value\n" }.joinToString("")
+        val method = if (request.body == null) "GET" else "POST"
+        return hex("$method ${request.url}\n$lines\n".toByteArray() + (request.body ?: ByteArray(0)))
+    }
+
+    private fun contribute(record: Members, label: Any?) {
         own.load(campaign.document)
         own.grant()
         val refused = own.contribute(record, label) as? Contribution.Refused
         if (refused != null) throw RefusedException(refused.refusal)
-        sent = ""
         for (attempt in 1..100) {
-            if (sent.isEmpty()) {
+            if (uploads().isEmpty()) {
                 now += DAY // another process of the same storage may have left a time for the next attempt
                 device.runOnce(50.milliseconds) // or be sending
             }
         }
-        return sent
     }
 }
 

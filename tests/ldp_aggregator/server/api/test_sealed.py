@@ -10,6 +10,7 @@ from drafts import text as values
 from issuing import issuer, shown_for
 
 from ldp_aggregator.server.gateway import GatewayKeys
+from ldp_aggregator.server.intake import BATCH_HEADER
 from ldp_aggregator.server.problems import OHTTP_KEY
 from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.signing import gateway_of, read_gateway_seeds
@@ -26,6 +27,7 @@ from ldp_protocols.oblivious import (
     decode_response,
     encode_request,
 )
+from ldp_protocols.tokens import ANSWERS_TYPE, read_credentials
 from ldp_protocols.wire import MEDIA_TYPE
 
 TYPED = (("content-type", MEDIA_TYPE),)
@@ -493,3 +495,29 @@ def test_a_key_file_is_its_owners_alone_and_may_hold_older_keys(key):
     key.chmod(0o644)
     with pytest.raises(LdpError, match="chmod 600"):
         read_gateway_seeds(key)
+
+
+async def test_in_the_clear_a_relays_batch_is_of_answers_that_each_show_a_token(server):
+    campaign = await server.publish(64, issuer=issuer())
+    reports = reports_of(campaign, range(6))
+    token = {one.id: read_credentials(shown_for(campaign, one)) for one in reports}
+
+    async def sent(parts, scope="relay", of=campaign, **headers):
+        url, headers = f"{server.public}/v1/campaigns/{of.id}/batch", {"Content-Type": ANSWERS_TYPE} | headers
+        return await server.ask("POST", url, scope, data=b"".join(parts), headers=headers)
+
+    def answer(one, shown=None):
+        return (token[one.id] if shown is None else shown) + encode_upload([one], campaign)
+
+    good = [answer(one) for one in reports[:4]]
+    assert (await sent(good, scope="")).refused == (401, "missing-token")
+    assert (await sent(good, scope="device")).refused == (403, "wrong-scope")
+    assert (await sent([good[0][:-1]])).refused == (400, "malformed-request")
+    assert (await sent([])).refused == (400, "malformed-request")
+    assert (await sent(good, of=await server.publish(64, title="of anybody"))).refused == (400, "malformed-request")
+    wrong = [answer(reports[4], token[reports[5].id]), answer(reports[5], bytes(354))]
+    assert (await sent([*good, *wrong], **{BATCH_HEADER: "5"})).json == {"taken": 4}
+    # The same again counts once; what is left of a batch is its crowd.
+    assert (await sent(good, **{BATCH_HEADER: "5"})).json == {"taken": 4}
+    arrivals = (await server.store.state(campaign.id)).arrivals
+    assert (arrivals.reports, arrivals.otherwise, arrivals.least_batch) == (4, 0, 4)
