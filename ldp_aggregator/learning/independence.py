@@ -166,9 +166,9 @@ def _score_of_table(asked: Asked, marginal: Array, classes: Array) -> Score:
     if len(groups) < 2:
         return Score(0.0, ())
     table, variance, shared, members = (
-        np.array([one[rare].sum(axis=0) for rare in groups]) for one in (table, variance, shared, np.ones_like(table))
+        np.array([one[group].sum(axis=0) for group in groups]) for one in (table, variance, shared, np.ones_like(table))
     )
-    marginal = np.array([marginal[rare].sum() for rare in groups])
+    marginal = np.array([marginal[group].sum() for group in groups])
     left, common_left = (_beside_shares(one, variance, marginal, classes) for one in (table, members))
     square = float((table * left).sum())
     square -= common * float((members * left).sum()) ** 2 / (1 + common * float((members * common_left).sum()))

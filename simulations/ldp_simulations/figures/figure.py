@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import hashlib
+import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 import pandas as pd
@@ -171,6 +175,10 @@ class Figure:
     takes_peer: bool = False
     least_runs: int = 2
     """Fewer have no standard error."""
+    summary: Callable[[pd.DataFrame], str] | None = None
+    """What the page says of the table in words and numbers, before its accuracies."""
+    measured_of: tuple[ModuleType, ...] = ()
+    """The code whose changes make the figure another one: what it was measured of is kept beside it."""
 
     def table(self, folder: Path) -> Path:
         """Return where the table lies in a folder of figures."""
@@ -187,7 +195,17 @@ class Figure:
         except OSError as error:
             raise TableError(f"{folder}: cannot be made a folder ({error.strerror})") from None
         self.measure(execution).round(DECIMALS).to_csv(self.table(folder), index=False)
+        if self.measured_of:
+            self.code(folder).write_text(f"{self.fingerprint()}\n", encoding="ascii")
         return self.redraw(folder)
+
+    def code(self, folder: Path) -> Path:
+        """Return where the fingerprint of the code that was measured lies in a folder of figures."""
+        return folder / f"{self.name}.code"
+
+    def fingerprint(self) -> str:
+        """The SHA-256 of what the code is now, without comments, docstrings and lines' places."""
+        return hashlib.sha256("\n".join(map(_code_of, self.measured_of)).encode()).hexdigest()
 
     def redraw(self, folder: Path) -> list[Path]:
         """Make the plots and the page's tables again from the table in the folder; all paths."""
@@ -202,9 +220,9 @@ class Figure:
 
     def tables(self, table: pd.DataFrame) -> str:
         """Return what stands on the page below :data:`TABLES`."""
-        several = len(self.plots) > 1
+        several, said = len(self.plots) > 1, [] if self.summary is None else [self.summary(table)]
         return "\n\n".join(
-            text for plot in self.plots for text in ([plot.caption] * several + list(plot.tables(table)))
+            [*said, *(text for plot in self.plots for text in ([plot.caption] * several + list(plot.tables(table))))]
         )
 
     def read(self, folder: Path) -> pd.DataFrame:
@@ -220,6 +238,18 @@ def mean_accuracies(rows: pd.DataFrame, keys: list[str], number: str) -> pd.Data
     grouped = rows.groupby(keys, sort=False, dropna=False)["accuracy"]
     summary = pd.DataFrame({"accuracy": grouped.mean(), "standard_error": grouped.sem(), number: grouped.size()})
     return summary.reset_index()
+
+
+def _code_of(module: ModuleType) -> str:
+    tree = ast.parse(inspect.getsource(module))
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+            node.body = [one for one in node.body if not _is_text(one)]
+    return ast.unparse(tree)
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _names(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.estimation import effects, evidence, posterior, simplex
 from ldp_aggregator.estimation.simplex import NORM_SUB
 from ldp_aggregator.learning.evaluation_round import evaluate, evaluation_draft, with_threshold
 from ldp_aggregator.learning.training import Decoding, learn
@@ -97,7 +98,8 @@ def run_trial(name: str, seed: int) -> list[dict[str, Any]]:
     classes, truth, k = columns.classes[training], columns.classes[held_out], columns.class_count
     shares = np.bincount(classes, minlength=k)
     exact = [
-        np.bincount(values[training, j] * k + classes, minlength=feature.size * k).reshape(-1, k) + 1.0
+        # Who lacks a value counts in a row before those of the values, which is left out.
+        np.bincount((values[training, j] + 1) * k + classes, minlength=(feature.size + 1) * k).reshape(-1, k)[1:] + 1.0
         for j, feature in enumerate(columns.campaign.asked)
     ]
     without = scores(shares / shares.sum(), [table / table.sum(axis=0) for table in exact], values[held_out])
@@ -149,10 +151,10 @@ def _tables(model: Model) -> tuple[Floats, list[Floats]]:
 
 
 def scores(prior: Floats, tables: Iterable[Floats], values: Integers) -> Floats:
-    """Return joint log likelihoods of people with these value indices, shape (people, classes)."""
+    """Return joint log likelihoods of people with these value indices, shape (people, classes); -1 says nothing."""
     found = np.tile(np.log(prior), (len(values), 1))
     for position, table in enumerate(tables):
-        found += np.log(table)[values[:, position]]
+        found += np.vstack([np.log(table), np.zeros_like(prior)])[values[:, position]]
     return found
 
 
@@ -170,12 +172,90 @@ def summarise(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     return means.reset_index()
 
 
+_LOSS: Final = 0.01
+"""Of accuracy below the base, from which on a setting is named."""
+
+
+def summary(table: pd.DataFrame) -> str:
+    """Return a row for each table, how often the default is better and what it costs, and the settings it loses in."""
+    gains = table[table["variant"] != BASE]
+    default = gains[gains["variant"] == DEFAULT]
+    rows = []
+    for name, here in default.groupby("dataset", sort=False):
+        evaluated = gains[(gains["dataset"] == name) & (gains["variant"] == EVALUATED)]
+        least = here.sort_values("above_base").iloc[0]
+        rows.append(
+            f"| {name} | {here['above_base'].mean():+.3f} | {_better(here)} | {evaluated['above_base'].mean():+.3f} | "
+            f"{least['above_base']:+.3f} ± {least['above_base_error']:.3f} ({_place(least)}) |"
+        )
+    by_table = default.groupby("dataset", sort=False)[["above_base"]].mean()
+    uneven = by_table[by_table.index.isin(UNEVEN)]
+    lost = default[(default["above_base"] < -_LOSS) & (default["above_base"] < -2 * default["above_base_error"])]
+    grid = [
+        f"| {variant} | {epsilon:g} | "
+        + " | ".join(_mean_gain(here) for _, here in of_epsilon.groupby("devices"))
+        + " |"
+        for (variant, epsilon), of_epsilon in gains.groupby(["variant", "epsilon"], sort=False)
+    ]
+    return "\n".join(
+        [
+            f"The default is better than the base on {_better(by_table)} tables, by "
+            f"{by_table['above_base'].mean():.3f} on average; in {_better(default)} settings (epsilon, devices). "
+            "Of the tables that no constant was chosen on: "
+            f"on {_better(uneven)}, by {uneven['above_base'].mean():.3f}.",
+            "",
+            "## A row for each table",
+            "",
+            "Accuracy gained over the base, mean of all settings; in how many the default is better; and the one that "
+            "costs most.",
+            "",
+            "| table | default | better in | evaluated | least |",
+            "| --- | ---: | ---: | ---: | --- |",
+            *rows,
+            "",
+            f"## Where the default is more than {_LOSS:g} and two standard errors below the base",
+            "",
+            *(
+                f"* {_place(one, table=True)}: {one['above_base']:+.3f} ± {one['above_base_error']:.3f}"
+                for _, one in lost.iterrows()
+            ),
+            *(["Nowhere."] if lost.empty else []),
+            "",
+            "## By epsilon and devices",
+            "",
+            "Accuracy gained over the base, mean over the tables, with the error of that mean over splits.",
+            "",
+            "| | epsilon | " + " | ".join(f"{devices:,}" for devices in DEVICES) + " |",
+            "| --- | ---: |" + " ---: |" * len(DEVICES),
+            *grid,
+            "",
+            "## Accuracy",
+        ]
+    )
+
+
+def _better(gains: pd.DataFrame) -> str:
+    return f"{(gains['above_base'] > 0).sum()} of {len(gains)}"
+
+
+def _mean_gain(gains: pd.DataFrame) -> str:
+    error = np.sqrt((gains["above_base_error"] ** 2).sum()) / len(gains)
+    return f"{gains['above_base'].mean():+.3f} ± {error:.3f}"
+
+
+def _place(setting: Mapping[str, Any] | pd.Series[Any], *, table: bool = False) -> str:
+    name = f"{setting['dataset']}, " if table else ""
+    return f"{name}epsilon {setting['epsilon']:g}, {setting['devices']:,} devices"
+
+
 HONEST_ACCURACY: Final = Figure(
     name="honest-accuracy",
     about="accuracy over devices at a total epsilon: base, default, evaluated",
     runs=RUNS,
     of_runs="splits",
     measure=measure,
+    summary=summary,
+    measured_of=(posterior, effects, evidence, simplex),
     plots=(
         Plot(
             name="",

@@ -1,10 +1,14 @@
 """The study of honest accuracy: what a trial holds."""
 
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
 import numpy as np
 import pytest
 
 from ldp_simulations.fidelities import simulate_counts
-from ldp_simulations.figures import honest_accuracy
+from ldp_simulations.figures import figure, honest_accuracy
 from ldp_simulations.figures.honest_accuracy import (
     BASE,
     DATASETS,
@@ -12,10 +16,12 @@ from ldp_simulations.figures.honest_accuracy import (
     DEVICES,
     EPSILONS,
     EVALUATED,
+    HONEST_ACCURACY,
     VARIANTS,
     run_trial,
     scores,
     summarise,
+    summary,
 )
 
 
@@ -32,10 +38,45 @@ def test_the_gain_is_of_the_same_split():
     assert gain["splits"] == 3
 
 
+def test_the_figure_is_of_the_decoder_as_it_is():
+    """Whoever changes what is believed runs `ldp-simulate reproduce honest-accuracy` again, and reads what it says."""
+    folder = Path(__file__).parents[3] / "docs" / "figures"
+    assert HONEST_ACCURACY.code(folder).read_text(encoding="ascii").strip() == HONEST_ACCURACY.fingerprint()
+
+
+def test_a_fingerprint_is_of_the_code_and_not_of_its_words():
+    def of(source):
+        module = ModuleType("made")
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(figure.inspect, "getsource", lambda _: source)
+            return replace(HONEST_ACCURACY, measured_of=(module,)).fingerprint()
+
+    plain = 'CUT = 0.5\ndef f(x):\n    return "a"\n'
+    assert of(plain) == of(
+        '"""About."""\nCUT = 0.5  # Half.\n"""Halves."""\n\ndef f(x):\n    """Say."""\n    return "a"\n'
+    )
+    assert len({of(plain), of(plain.replace("0.5", "0.6")), of(plain.replace("a", "b"))}) == 3
+
+
+def test_a_page_says_on_how_many_tables_it_is_better_and_where_it_costs():
+    rows = [
+        {**row(variant, seed, 0.8 + gain * (variant != BASE)), "dataset": name}
+        for name, gain in (("car", 0.03), ("skin", 0.01), ("oil_spill", -0.02))
+        for variant in VARIANTS
+        for seed in (0, 1)
+    ]
+    said = summary(summarise(rows))
+    assert "better than the base on 2 of 3 tables, by 0.007 on average" in said
+    assert "Of the tables that no constant was chosen on: on 0 of 1, by -0.020" in said
+    assert "| car | +0.030 | 1 of 1 | +0.030 | +0.030 ± 0.000 (epsilon 1, 1,000 devices) |" in said
+    assert "* oil_spill, epsilon 1, 1,000 devices: -0.020 ± 0.000" in said
+
+
 def test_the_score_of_a_person_is_that_of_naive_bayes():
     table = np.array([[0.7, 0.2], [0.3, 0.8]])
     found = scores(np.array([0.6, 0.4]), [table], np.array([[0], [1]]))
     assert np.exp(found) == pytest.approx(np.array([[0.42, 0.08], [0.18, 0.32]]))
+    assert np.exp(scores(np.array([0.6, 0.4]), [table], np.array([[-1]]))) == pytest.approx(np.array([[0.6, 0.4]]))
 
 
 @pytest.mark.usefixtures("uci_folder")
