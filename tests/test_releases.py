@@ -45,7 +45,7 @@ def test_uploads_are_counted_and_models_classify(release, campaign):
     tally = Tally.of_uploads(campaign, [(release / "upload.bin").read_bytes()])
     assert tally.n.sum() == len(campaign.groups)
     model = NaiveBayes.from_json((release / "model.json").read_text())
-    assert tuple(model.classes_) == campaign.label.classes
+    assert model.model_.classes == campaign.label.classes
 
 
 async def test_a_store_opens_with_its_counts_and_its_model(release, campaign):
