@@ -15,7 +15,6 @@ from evaluated import U, V, evaluation, model
 from issuing import issuer
 
 from ldp_aggregator.counting.tally import Arrivals, Tally, devices_counted
-from ldp_aggregator.issuer.issuing import public_key
 from ldp_aggregator.learning.published import (
     local_guarantee,
     published_by,
@@ -27,6 +26,7 @@ from ldp_aggregator.learning.published import (
     sum_up,
 )
 from ldp_protocols import Campaign
+from ldp_protocols.document.issuer import key_text
 
 SMALL = (text("age", "young", "medium", "old"), number("hours", high=100))
 EIGHT = [text(f"f{i}", "a", "b", "c", "d") for i in range(8)]
@@ -203,7 +203,7 @@ def test_the_crowd_behind_a_relay_is_that_of_the_smallest_batch_and_a_campaign_w
 
 def test_the_number_behind_a_relay_says_in_its_own_line_whether_it_is_of_people_or_of_uploads():
     gateway = {"key": "AQAgMeHwWnQBAhFSIOmvkY9zhnSuyV9U224E63Baro55gVUACAABAAEAAQAD"}
-    key = public_key(generate_private_key(65537, 2048))
+    key = key_text(generate_private_key(65537, 2048).public_key().public_numbers().n)
     uploads = "behind the relay, if all uploads came from different people: any two records of one of the devices"
     people = "behind the relay, which takes one upload a token; the issuer signs {} for a person: any two records"
     cases = [
