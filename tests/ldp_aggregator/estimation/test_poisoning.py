@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import voters
-from drafts import draft, number
+from drafts import draft, number, text
 from payloads import possible_payloads
 
 from ldp_aggregator import Tally, estimate, train
@@ -184,3 +184,15 @@ def test_what_is_told_is_the_larger_of_the_changes_that_lies_for_either_class_ma
         counts[:] = np.rint(counts * (1 - told["liars"] / n)) + told["liars"] * report_that_names(asked, item)
         moved.append(np.abs(np.array(train(campaign, lied).model_.likelihoods[0].table) - table).max())
     assert max(moved) == pytest.approx(told["features"]["u"], rel=0.35)
+
+
+def test_where_devices_answer_all_questions_a_liar_moves_a_class_by_all_of_them_together():
+    """The largest of the moves alone would give .0606 and .6145."""
+    privacy = {"epsilon": 9.0, "answers": "all", "continuous": "sign", "discrete": "de"}
+    campaign = Campaign.compile(draft(text("u", "a", "b"), number("g", 0, 10), privacy=privacy))
+    tally = Tally(campaign)
+    for question, counts in zip(campaign.questions, tally.counts, strict=True):
+        tally.add(question.index, 400, np.full(len(counts), 400 // len(counts)))
+    found = estimate(campaign, tally)
+    assert found.mean_reach("g", 1) == pytest.approx([0.06084] * 2, abs=1e-5)
+    assert found.mean_reach("g", 10) == pytest.approx([0.64270] * 2, abs=1e-5)

@@ -253,6 +253,18 @@ def test_where_few_people_are_behind_a_cell_its_interval_holds_as_often_as_it_sa
     assert np.nanmean(np.array(held)[:, told], axis=0).min() > 0.83, "as low as Wilson's own, with a tenth of a person"
 
 
+def test_where_devices_answer_all_questions_the_records_behind_a_cell_and_its_class_are_the_same():
+    """Without what they share, .0098 less and .0184 more."""
+    asked = asking("ab", answers="all", epsilon=9, discrete="de")
+    tally = Tally(asked)
+    for question in asked.questions:
+        size = question.domain_size
+        tally.add(question.index, 600, np.full(size, 600 // size))
+    cells = conditional_table(estimate(asked, tally), "u").cells
+    assert cells.low == pytest.approx([0.4290] * 4, abs=1e-4)
+    assert cells.high == pytest.approx([0.5718] * 4, abs=1e-4)
+
+
 def test_a_class_that_cannot_be_told_from_nobodys_has_no_shares():
     asked, (frame, labels) = asking(), members()
     few = estimate(asked, simulate(asked, frame, labels, rng=1, fidelity="counts", devices=12))

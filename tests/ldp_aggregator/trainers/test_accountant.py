@@ -181,3 +181,12 @@ def test_what_keeps_no_epsilon_is_not_booked(schema, table, trainer):
         with pytest.raises(ValueError, match="this fit would not keep epsilon"):
             trainer(**parameters, accountant=accountant).fit(*table)
     assert accountant.spent == 0
+
+
+def test_a_fit_that_was_refused_decides_no_relation():
+    shared = Accountant(1.0)
+    with pytest.raises(BudgetError):
+        shared.spend_fit("a", Fraction(2), "replace")
+    shared.spend_fit("b", Fraction(1, 2), "add-remove")
+    with pytest.raises(BudgetError, match="under add-remove"):
+        shared.spend_fit("c", Fraction(1, 4), "replace")
