@@ -7,7 +7,7 @@ from records import RECORD
 
 from ldp_aggregator.relay import BATCH_HEADER, Mixing, Relay
 from ldp_client import MemoryStorage, StorageError, perturb
-from ldp_client.network.transport import Response
+from ldp_client.network.transport import Response, TransportError
 from ldp_client.policy import DEFAULT_POLICY
 from ldp_protocols import Report, encode_upload
 
@@ -95,3 +95,25 @@ def test_an_upload_of_which_one_report_is_not_of_the_batch_is_vouched_for_by_nob
     assert relay._vouch(campaign.id, [second.id]) == {BATCH_HEADER: "2"}
     assert relay._vouch(campaign.id, [first.id, bytes(16)]) == {}
     assert relay._vouch(campaign.id, [bytes(16), first.id]) == {}
+
+
+@pytest.mark.parametrize(("status", "asked"), [(503, 6), (None, 6), (404, 1)])
+def test_that_there_is_no_model_is_handed_out_for_a_minute_and_a_failure_to_nobody_else(campaign, clock, status, asked):
+    """By the number of questions that reach the aggregator, three of each try, while no time passes."""
+    seen = []
+
+    class Ailing(Silent):
+        def send(self, request, timeout, cancellation=None):
+            if not request.url.endswith("/model"):
+                return super().send(request, timeout, cancellation)
+            seen.append(request.url)
+            if status is None:
+                raise TransportError("unreachable")
+            return Response(status)
+
+    options = {"mixing": Mixing(2), "storage": MemoryStorage(), "clock": clock}
+    relay = Relay("https://collect.example.org", campaign.id, transport=Ailing(campaign), **options)
+    for _ in range(2):
+        with pytest.raises(TransportError):
+            relay.model()
+    assert len(seen) == asked
