@@ -203,6 +203,9 @@ def _is_refusal(answer: Answer) -> bool:
 
 
 def _read(parties: Parties, text: bytes, found: list[tuple[str, str]]) -> Request:
+    if not text.startswith((b"GET http", b"POST http")):
+        found.append((FORM, "what is said to be sent is no request: METHOD URL, headers, an empty line, the body"))
+        return Request("", "", (), b"")
     head, _, body = text.partition(b"\n\n")
     first, *lines = head.decode("latin-1").split("\n")
     method, _, url = first.partition(" ")

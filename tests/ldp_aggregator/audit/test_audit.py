@@ -97,7 +97,7 @@ def test_the_command_passes_the_reference_client_on_a_document_of_ones_own(capsy
 TRUTH = """
 import json, os, sys
 for line in sys.stdin:
-    print("9201919300c410" + os.urandom(16).hex() + "c4010" + "01"[json.loads(line)["label"] == "c0"], flush=True)
+    print("9201919300c410" + (os.urandom(6) + b"\\n\\n" + os.urandom(8)).hex() + "c4010" + "01"[json.loads(line)["label"] == "c0"], flush=True)
 """
 
 
@@ -110,6 +110,7 @@ def test_the_command_fails_a_client_that_sends_the_truth(capsys, tmp_path):
     assert "impossible-report" in told
     assert "retry-differs" in told  # it keeps nothing
     assert "FAILED" in told
+    assert "what is said to be sent is no request" in told  # and answers every line alike
 
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"

@@ -108,8 +108,13 @@ def many_values(size, *, ordered=False, missing=False, epsilon=4.0):
     return campaign, prior, tables
 
 
-@pytest.mark.parametrize("ordered", [False, True])
-@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize(
+    ("ordered", "missing"),
+    [
+        (False, True),
+        *(pytest.param(*one, marks=pytest.mark.long) for one in [(False, False), (True, False), (True, True)]),
+    ],
+)
 def test_with_endlessly_many_reports_a_feature_of_many_values_is_the_population(ordered, missing):
     campaign, prior, tables = many_values(400, ordered=ordered, missing=missing)
     posterior = learn([counted(campaign, prior, tables, 10**11, np.random.default_rng(3))])
