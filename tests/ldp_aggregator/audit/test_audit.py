@@ -97,7 +97,9 @@ def test_the_command_passes_the_reference_client_on_a_document_of_ones_own(capsy
 TRUTH = """
 import json, os, sys
 for line in sys.stdin:
-    print("9201919300c410" + (os.urandom(6) + b"\\n\\n" + os.urandom(8)).hex() + "c4010" + "01"[json.loads(line)["label"] == "c0"], flush=True)
+    answer = "01"[json.loads(line)["label"] == "c0"]
+    between = os.urandom(6) + b"\\n\\n" + os.urandom(8)  # A head of a request ends so, too.
+    print("9201919300c410" + between.hex() + "c4010" + answer, flush=True)
 """
 
 
