@@ -235,7 +235,7 @@ def _host(url: str) -> str:
 def findings(
     parties: Parties, traffic: Traffic, claims: Claims, alpha: float
 ) -> tuple[list[tuple[str, str]], list[Event]]:
-    """What breaks a rule, and events that tell people apart; wrong with probability at most ``alpha`` in all."""
+    """Broken rules, and events that tell people apart; wrong with probability at most ``alpha`` in all."""
     found = [*_counted(traffic.found)]
     found += [(FORM, text) for text in _forms(parties, traffic.devices)]
     found += [(CLEAR, text) for text in _direct(parties, traffic.devices)]
@@ -291,7 +291,7 @@ def _of(traffic: Traffic, answers: Sequence[Answer]) -> Seen:
 
 
 def _seen(traffic: Traffic, drawn: Sequence[Sequence[bytes]]) -> Seen | None:
-    """What devices drew, as if each part were the id of an answer that says nothing."""
+    """Draws of devices, as if each part were the id of an answer that says nothing."""
     answers: list[Answer] = [
         (msgpack.packb([1, [[number, part, b""] for number, part in enumerate(parts)]]),) if parts else ()
         for parts in drawn
@@ -399,7 +399,7 @@ def _difference(one: tuple[Any, ...], other: tuple[Any, ...]) -> str:
 
 
 def _direct(parties: Parties, devices: Sequence[Device]) -> Iterator[str]:
-    """Where there is a relay, nothing at all goes to the aggregator."""
+    """Nothing at all goes to the aggregator of a campaign with a relay."""
     hosts = {request.opened and _host(request.opened.url) for device in devices for request in device.uploads} - {None}
     direct = sum(request.host in hosts for device in devices for turn in device.turns for request in turn)
     if parties.gateway is not None and direct:

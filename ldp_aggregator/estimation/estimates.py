@@ -164,8 +164,7 @@ class Estimates(CampaignEstimates):
             else:
                 continue
             [features[feature.name]] = finite(reach.max(keepdims=True))
-        [classes] = finite(np.array([min(1.0, liars * self.class_prior_per_liar)]))
-        return {"liars": liars, "classes": classes, "features": features}
+        return {"liars": liars, "classes": min(1.0, liars * self.class_prior_per_liar), "features": features}
 
     def _rows(self, one: QuestionEstimate) -> list[dict[str, Any]]:
         """The cells of a question by the names of value and class."""

@@ -278,27 +278,18 @@ def class_variance(estimate: QuestionEstimate, classes: int) -> float:
     return sum_variance(question.mechanism, members, 1 / classes) + spread
 
 
-def covariance_with_sum(question: Question, frequencies: Array, total: Array, members: int, *, inside: bool) -> Array:
-    """`n` times the covariance of cells with the sum of ``members`` cells at ``total``; ``inside``: cells of it."""
-    p, q, one_true, none_true, noise = analysis_of(question.mechanism).support
-    supported, others = q + (p - q) * frequencies, members - inside
-    either = (others - inside) * frequencies + total
-    together = others * none_true + (one_true - none_true) * either + inside * supported
-    return (together - supported * (members * q + (p - q) * total)) / (p - q) ** 2 + inside * noise
-
-
 def covariance_of_sums(
-    question: Question, first: tuple[Array, Array], second: tuple[Array, Array]
+    question: Question, first: tuple[Array | int, Array], second: tuple[Array | int, Array]
 ) -> tuple[Array, Array, Array]:
     """`n` times the variance of a sum of cells, its covariance with a sum of other cells, and the variance of that; of
     each sum the number of its cells, and their frequencies added up.
     """
     p, q, one_true, none_true, noise = analysis_of(question.mechanism).support
 
-    def supported(members: Array, total: Array) -> Array:
+    def supported(members: Array | int, total: Array) -> Array:
         return members * q + (p - q) * total
 
-    def variance(members: Array, total: Array) -> Array:
+    def variance(members: Array | int, total: Array) -> Array:
         pairs = members * (members - 1) * none_true + 2 * (members - 1) * (one_true - none_true) * total
         own = supported(members, total)
         return (own + pairs - own**2) / (p - q) ** 2 + members * noise

@@ -70,9 +70,7 @@ def among_present(pair: QuestionEstimate, per_liar: Array, campaign: Campaign) -
         return ShareEstimates(Cells(np.full(size, 1 / size), np.full(size, np.inf), low, high), np.full(size, np.inf))
     cells, absent = pair.cells.value[:size], np.clip(missing.value, 0.0, 1.0)
     value = cells / present
-    both = (
-        estimators.covariance_with_sum(pair.question, np.clip(cells, 0.0, 1.0), absent, classes, inside=False) / pair.n
-    )
+    both = estimators.covariance_of_sums(pair.question, (1, np.clip(cells, 0.0, 1.0)), (classes, absent))[1] / pair.n
     spread = pair.cells.variance[:size] + value**2 * missing.variance[0] + 2 * value * both
     of_present = campaign.answers_of_a_person * sum_range(pair.question, classes) / pair.n
     reach = quotient_reach(value, per_liar[:size], np.full(size, present), of_present)
@@ -148,13 +146,10 @@ def _variance_at(estimates: CampaignEstimates, pair: QuestionEstimate, whole: Ce
 
     def variance_at(ratio: float) -> Array:
         cells = ratio * total
-        own, across = (
-            estimators.covariance_with_sum(pair.question, cells, those, size, inside=True) / pair.n
-            for those, size in ((cells, 1), (total, members))
-        )
-        both = weight * across
+        own, beside, _ = estimators.covariance_of_sums(pair.question, (1, cells), (members - 1, total - cells))
+        both = weight * (own + beside)
         if alike:  # The same records are behind every question; only the noise is this one's own.
-            both = both + (1 - weight) * cells * (1 - total) / pair.n
-        return np.asarray(own - 2 * ratio * both + ratio**2 * whole.variance)
+            both = both + (1 - weight) * cells * (1 - total)
+        return np.asarray((own - 2 * ratio * both) / pair.n + ratio**2 * whole.variance)
 
     return variance_at

@@ -327,7 +327,7 @@ class _Table:
         held = self.share(whole)
 
         def variance_at(ratio: float) -> Array:
-            """Of (1 - R) J less R times the rest, whose shares are R pi and (1 - R) pi."""
+            """Variance of (1 - R) J less R times the rest, whose shares are R pi and (1 - R) pi."""
             total = np.clip(held.value, 0.0, 1.0)
             covariance = covariance_of_sums(self.question, (inside, ratio * total), (others, (1 - ratio) * total))
             own, across, rest = (one / self.n for one in covariance)

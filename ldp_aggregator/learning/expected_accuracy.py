@@ -111,7 +111,7 @@ class PredictedAccuracy:
     @property
     def tells_something(self) -> bool:
         """True if the features are said to tell something, and enough of it to say another class than the most frequent
-        one; as in at most 3 % of campaigns with useless features.
+        one; as in at most 2 % of campaigns with useless features.
         """
         return self.p_value <= FALSE_ALARMS and self.gain > STANDARD_DEVIATIONS * self.gain_error
 

@@ -47,13 +47,16 @@ class EncodedLabelWarning(UserWarning):
     """Labels are integers and no declared class is one: they are taken as scikit-learn's wrappers encode classes."""
 
 
-def classes_of(label: Label, labels: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def classes_of(label: Label, labels: Any, rows: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """The index of each label's class, -1 for one that is not declared, and the classes in the type of the labels.
 
     Shapes (rows,) and (k,), the classes in the label's order. The type of the labels is taken to be public, as the
     schema is. Of whole numbers 0 to k - 1 where no class is a number, each stands for a class in sorted order.
+    Raises ValueError where there are not as many labels as ``rows``.
     """
     column = as_column(labels)
+    if len(column) != rows:
+        raise ValueError(f"X has {rows} rows and y has {len(column)}; they must be equal")
     kind = np.asarray(labels).dtype.kind if isinstance(labels, list | tuple) else column.dtype.kind
     typed = [_typed(text, kind) for text in label.classes]
     if kind in _NUMERIC_KINDS and all(label.index_of(one) == place for place, one in enumerate(typed)):

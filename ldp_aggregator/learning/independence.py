@@ -75,7 +75,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Score:
-    """What is left of the cells of questions beside all nuisances: its squared length, and for each question what share
+    """The rest of the cells of questions beside all nuisances: its squared length, and for each question what share
     of each of its degrees of freedom is of records that other questions share, in falling order.
     """
 
@@ -238,7 +238,7 @@ def _score_of_sums(sums: Sequence[Asked], classes: Array, shares: Cells, telling
 
 
 def _draws(asked: Asked) -> bool:
-    """Whether a report is about one class that it drew, so that two classes are told by different devices."""
+    """True if a report is about one class that it drew, so that two classes are told by different devices."""
     return analysis_of(asked.told[0].question.mechanism).cell_share < 1
 
 

@@ -76,9 +76,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         else:
             label, features, projection = read_schema(self.schema)
             frame = framed(X, input_names(features, projection))
-        classes, names = frames.classes_of(label, y)
-        if len(classes) != len(frame):
-            raise ValueError(f"X has {len(frame)} rows and y has {len(classes)}; they must be equal")
+        classes, names = frames.classes_of(label, y, len(frame))
         if len(classes) == 0:
             raise ValueError("a model needs at least one row to learn from")
         if (classes < 0).any():

@@ -98,9 +98,7 @@ class PrivateNaiveBayes(NaiveBayes):
         else:
             schema = Schema.read(self.schema)
             frame = framed(X, schema.input_names)
-            codes, classes = frames.classes_of(schema.label, y)
-            if len(codes) != len(frame):
-                raise ValueError(f"X has {len(frame)} rows and y has {len(codes)}; they must be equal")
+            codes, classes = frames.classes_of(schema.label, y, len(frame))
         training = self._begin(schema)
         warn_of_second_fit(X, y, accountant=self.accountant, random_state=self.random_state)
         model, guarantee = self._train(training, frame, codes)

@@ -29,7 +29,6 @@ from ldp_protocols.oblivious import (
     seal_info,
     suite,
 )
-from ldp_protocols.tokens import RELAY_HEADER, TOKEN_BYTES, credentials
 
 SEALING_BYTES: Final = 4096
 """The most that sealing adds to an answer: nonce, tag, headers, padding."""
@@ -86,8 +85,12 @@ class SealedAggregator(Aggregator):
         self._sealed = Sealed(self._gateway, message)
         largest = LARGEST_ANSWER + SEALING_BYTES
         outside = {"Content-Type": REQUEST_TYPE}
-        if token is not None and len(token) > TOKEN_BYTES:
-            outside[RELAY_HEADER] = credentials(token[TOKEN_BYTES:])
+        if token is not None:
+            # Here: few campaigns have an issuer.
+            from ldp_protocols.tokens import RELAY_HEADER, TOKEN_BYTES, credentials
+
+            if len(token) > TOKEN_BYTES:
+                outside[RELAY_HEADER] = credentials(token[TOKEN_BYTES:])
         return Request("POST", self._relay, outside, self._sealed.body, attempt, largest, inner.isolate)
 
     def opened(self, answer: Response) -> Response:

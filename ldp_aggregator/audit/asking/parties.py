@@ -45,7 +45,7 @@ _NONCE: Final = b"ldp-bayes answer 1\n"
 
 
 class ForeignError(Exception):
-    """What a client has sent is not what the standard says."""
+    """A client has sent something else than what the standard says."""
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,7 @@ class Parties:
         return f"{before} {signature}".strip()
 
     def _opened(self, answer: Answer, campaign_id: str) -> Answer:
-        """What was sealed, less what waits in the same storage for another campaign."""
+        """The sealed uploads, less what waits in the same storage for another campaign."""
         if self.gateway is None or isinstance(answer, Refusal):
             return answer
         found = []
