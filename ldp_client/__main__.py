@@ -235,9 +235,13 @@ def _withdraw(options: argparse.Namespace) -> int:
 def _open(options: argparse.Namespace) -> tuple[Device, DeviceCampaign]:
     relay = getattr(options, "relay", None)  # status and withdraw send nothing
     device = Device(options.storage, max_total_epsilon=options.max_total_epsilon, relay=relay)
-    caps = ("max_epsilon", "max_crowd_epsilon", "max_if_both_collude")
-    allowed = {name: getattr(options, name, None) for name in caps}
-    return device, device.campaign(options.url, options.campaign_id, **allowed)
+    return device, device.campaign(
+        options.url,
+        options.campaign_id,
+        max_epsilon=options.max_epsilon,
+        max_crowd_epsilon=getattr(options, "max_crowd_epsilon", None),  # status and withdraw spend nothing
+        max_if_both_collude=getattr(options, "max_if_both_collude", None),
+    )
 
 
 def _read(name: str) -> tuple[dict[str, Any], object]:

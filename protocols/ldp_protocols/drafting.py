@@ -24,6 +24,7 @@ from ldp_protocols.document.authored import (
     read_authored,
 )
 from ldp_protocols.document.authored import SCORE as EVALUATION
+from ldp_protocols.document.crowd import read_crowd
 from ldp_protocols.document.issuer import Issuer
 from ldp_protocols.document.model import DiscreteLikelihood, Likelihood, Model
 from ldp_protocols.document.questions import (
@@ -93,23 +94,25 @@ def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
 def _read(draft: Any) -> dict[str, Any]:
     """What the author says, checked; with a crowd and no epsilon, the largest local one that keeps its promise."""
     privacy = draft.get("privacy") if isinstance(draft, Mapping) else None
-    if not isinstance(privacy, Mapping) or not isinstance(privacy.get("crowd"), Mapping):
+    if not isinstance(privacy, Mapping) or (crowd := read_crowd(privacy.get("crowd"), DraftError)) is None:
         return _checked(draft)
-    devices = privacy["crowd"].get("devices")
-    privacy = {"release_every": devices, **privacy}
+    privacy = {"release_every": crowd.devices, **privacy}
     if privacy.get("epsilon") is not None:
         if "most_local" in privacy:
             raise DraftError(
                 "privacy.most_local", "is for a campaign that leaves its local epsilon open; say one of two"
             )
         return _checked({**draft, "privacy": privacy})
-    most = privacy.pop("most_local", None)
-    authored = _checked({**draft, "privacy": {**privacy, "epsilon": MOST_LOCAL if most is None else most}})
+    fields = Fields({"most_local": privacy.pop("most_local", None)}, "privacy", DraftError)
+    most = fields.number("most_local") if fields.has("most_local") else MOST_LOCAL
+    if most <= 0:
+        raise fields.error("most_local", f"must be above 0 ({MOST_LOCAL} is the default), not {most}")
+    authored = _checked({**draft, "privacy": {**privacy, "epsilon": most}})
     from ldp_protocols.blanket import largest_local
 
     asked = [(question.domain_size, question.weight) for question in _questions(authored)]
     local = authored["privacy"]
-    return authored | {"privacy": replace(local, epsilon=largest_local(asked, local.crowd, local.epsilon))}
+    return authored | {"privacy": replace(local, epsilon=largest_local(asked, crowd, most))}
 
 
 def _checked(draft: Any) -> dict[str, Any]:

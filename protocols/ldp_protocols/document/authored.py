@@ -24,7 +24,7 @@ from ldp_protocols.document.windows import WINDOW_GRACE, Windows, read_windows
 from ldp_protocols.errors import DocumentError
 from ldp_protocols.features import EXAMPLE, MOST_CELLS, MOST_WEIGHT, Feature
 from ldp_protocols.fields import Fields, Refusal, integral
-from ldp_protocols.mechanisms import DISCRETE
+from ldp_protocols.mechanisms import DISCRETE, DirectEncoding
 from ldp_protocols.mechanisms import MOMENTS as OF_VALUES
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ _LEFT_OUT: Final = ("release_every", "crowd")
 
 def read_privacy(value: Any, refuse: Refusal) -> Privacy:
     fields = Fields(value, "privacy", refuse, like='{"epsilon": 1.0}')
+    crowd = read_crowd(fields.raw("crowd"), refuse)
     epsilon = fields.number("epsilon")
     if epsilon <= 0:
         raise fields.error("epsilon", f"must be above 0 (1 is a common choice), not {epsilon}")
@@ -93,17 +94,22 @@ def read_privacy(value: Any, refuse: Refusal) -> Privacy:
         continuous=fields.choice("continuous", continuous_choices(), default="auto"),
         theta=theta,
         release_every=release_every,
-        crowd=read_crowd(fields.raw("crowd"), refuse),
+        crowd=crowd,
     )
     fields.finish()
-    if privacy.crowd is not None:
-        _check_crowd(privacy, privacy.crowd.devices, fields)
+    if crowd is not None:
+        _check_crowd(privacy, crowd.devices, fields)
     return privacy
 
 
 def _check_crowd(privacy: Privacy, devices: int, fields: Fields) -> None:
     """Refuse what the bound of a crowd is not made for: one question by lot, by direct encoding, batch by batch."""
-    wanted = {"answers": ("one",), "discrete": ("auto", "de"), "continuous": ("auto", "sign"), "theta": (None,)}
+    wanted = {
+        "answers": ("one",),
+        "discrete": ("auto", DirectEncoding.name),
+        "continuous": ("auto", "sign"),
+        "theta": (None,),
+    }
     for name, allowed in wanted.items():
         if getattr(privacy, name) not in allowed:
             told = " or ".join("null" if one is None else one for one in allowed)
