@@ -2,6 +2,7 @@
 
 import json
 
+import crowds
 import drafts
 import numpy as np
 import pandas as pd
@@ -102,3 +103,15 @@ async def test_a_curve_begins_with_the_campaign_where_that_was_made_while_the_se
     assert "reports, time in UTC" in text
     await dashboard.publish(people=1, title="Hardly anybody")
     assert "tells nothing yet" in (await dashboard.get("/"))[1], "a width beyond the whole range is no number"
+
+
+async def test_a_crowd_promises_both_numbers_on_every_page_that_has_one(dashboard):
+    campaign = Campaign.compile(crowds.crowd_draft(issuer=None))
+    await dashboard.store.create_campaign(campaign)
+    people, operators = await dashboard.people_page(campaign), await dashboard.page(campaign)
+    for text, odds in ((people, ("2.72 to 1", "54.6 to 1")), (operators, ("ε = 1.00, δ = 1e-09", "ε = 4.00 in all"))):
+        places = [text.index(one) for one in odds]
+        assert places == sorted(places)
+    assert "20,000 come at once" in people
+    assert "10,000 of them are from people who tell nobody" in people
+    assert "The relay admits answers without a token: the relay knows its people" in operators
