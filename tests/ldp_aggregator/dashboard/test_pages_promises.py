@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ldp_aggregator.dashboard.drawing.words import number
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.ratios import conditional_table
 from ldp_aggregator.service.rights import make_token
@@ -112,6 +113,6 @@ async def test_a_crowd_promises_both_numbers_on_every_page_that_has_one(dashboar
     for text, odds in ((people, ("2.72 to 1", "54.6 to 1")), (operators, ("ε = 1.00, δ = 1e-09", "ε = 4.00 in all"))):
         places = [text.index(one) for one in odds]
         assert places == sorted(places)
-    assert "20,000 come at once" in people
-    assert "10,000 of them are from people who tell nobody" in people
+    for words in (f"{number(20_000)} come at once", f"{number(10_000)} of them are from people who tell nobody"):
+        assert words in people
     assert "The relay admits answers without a token: the relay knows its people" in operators
