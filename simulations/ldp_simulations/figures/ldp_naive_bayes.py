@@ -43,7 +43,7 @@ THETA: Final = 0.25
 """The paper's threshold of THE."""
 
 RUNS: Final = 100
-DESIGN: Final = Design(post=FLOOR, fidelity="counts")
+DESIGN: Final = Design(post=FLOOR)
 
 
 @dataclass(frozen=True)
