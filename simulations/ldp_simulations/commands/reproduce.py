@@ -53,8 +53,8 @@ def add_reproduce(groups: Groups, text: str) -> None:
     parser.add_argument(
         "--peer",
         metavar="PYTHON",
-        help="an interpreter with diffprivlib (python -m venv F; F/bin/pip install diffprivlib 'scikit-learn<1.7'): its "
-        "GaussianNB takes part in the same splits",
+        help="an interpreter with diffprivlib (python -m venv F; F/bin/pip install diffprivlib 'scikit-learn<1.7'); "
+        "its GaussianNB takes part in the same splits",
     )
     parser.add_argument("--redraw", action="store_true", help="measure nothing: plots and page from the table in DIR")
     parser.add_argument("--json", action="store_true", help="print the paths as a JSON list")
