@@ -122,7 +122,7 @@ def test_a_pilot_tells_what_other_numbers_of_bins_are_worth_and_what_the_draft_l
     """Who is taller than half is asked in 40 bins; two are enough. The noise of 80 cells is seen from few devices."""
     people, draft = numbers
     schema = write_draft(tmp_path / "tall.json", draft)
-    flags = ["--schema", schema, "--devices", 1_500, "--pilot", people]
+    flags = ["--schema", schema, "--devices", 1_500, "--pilot", people, "--loss", 0.4]
     told = json.loads(plan(*flags, "--json")[1])
     bins = {one["bins"]: one for one in told["pilot"]["bins"]}
     assert list(bins) == [2, 4, 8, 16, 40, None]
