@@ -22,6 +22,7 @@ from ldp_protocols.document.questions import LABEL, PAIR, RIGHT, SCORE, SIGN
 from ldp_simulations.studies.pilots import (
     LOST_BY_MANY_BINS,
     MANY_BINS,
+    MEASURES,
     RANKED,
     Array,
     Binned,
@@ -41,12 +42,6 @@ from ldp_simulations.studies.planning import (
 from ldp_simulations.tables import TABLE_HELP, Table, read_draft, source_with_schema, with_epsilon
 
 DEFAULT_LOSS: Final = 0.02
-_OF_MODELS: Final = (
-    ("accuracy", "A", "the share that is classified rightly"),
-    ("balanced-accuracy", "A", "the mean over the classes of the shares that are classified rightly"),
-    ("area", "A", "under the ROC curve of the rarest class"),
-    ("called-better", "S", "in a share S of campaigns its features are said to tell something, as 0.9"),
-)
 _MOVE: Final = 0.05
 """Root mean square of a share's change from the first window to the last, where errors of windows are foreseen."""
 _WEEKLY: Final = {"from": "2027-01-04T00:00:00Z", "length": "P7D"}
@@ -100,10 +95,14 @@ def add_plan(groups: Groups, text: str) -> None:
         metavar="E",
         help="loss of a device to who sees only what is published: the largest epsilon, or the fewest devices",
     )
-    for name, metavar, of in _OF_MODELS:
-        wanted.add_argument(
-            f"--{name}", type=between(0, 1), metavar=metavar, help=f"{of}, of people held out of --pilot"
-        )
+    wanted.add_argument(
+        "--accuracy",
+        type=_measure,
+        metavar="[MEASURE=]A",
+        help="on people held out of --pilot: the least epsilon, or the fewest devices; MEASURE is accuracy, balanced "
+        "(its mean over the classes), area (under the ROC curve of the rarest class) or called (share of campaigns "
+        "whose features are said to tell something)",
+    )
     parser.add_argument(
         "--colluding", type=at_least(0), default=0, metavar="C", help="of the devices, hiding nobody (%(default)s)"
     )
@@ -118,6 +117,14 @@ def add_plan(groups: Groups, text: str) -> None:
         "--loss", type=between(0, 1), default=DEFAULT_LOSS, metavar="L", help="of accuracy (default: %(default)g)"
     )
     add_json(parser)
+
+
+def _measure(text: str) -> tuple[str, float]:
+    """A measure and how much of it is wanted; of the accuracy where none is named."""
+    name, _, target = text.rpartition("=")
+    if name and name not in MEASURES:
+        raise argparse.ArgumentTypeError(f"must be a number, or one of {', '.join(MEASURES)} = a number, not {text!r}")
+    return name or "accuracy", between(0, 1)(target)
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -171,17 +178,16 @@ def _run(options: argparse.Namespace) -> None:
 
 def _solution(options: argparse.Namespace, draft: Mapping[str, Any], pilot: Table | None) -> Solution | None:
     """Return what was looked for; None where epsilon and devices are given."""
-    of_models = options.accuracy, options.balanced_accuracy, options.area, options.called_better
-    wish = Wish(options.published_epsilon, *of_models, options.colluding, REPEATS)
-    if wish.published is None and wish.of_the_model is None:
+    measure, target = options.accuracy or ("accuracy", None)
+    wish = Wish(options.published_epsilon, target, measure, options.colluding, REPEATS)
+    if wish.published is None and wish.target is None:
         if options.devices is None:
             raise argparse.ArgumentTypeError("give --devices, or what is wanted: --published-epsilon or --accuracy")
         return None
     if options.devices is not None and options.epsilon is not None:
         raise argparse.ArgumentTypeError("leave out --devices or --epsilon: what is wanted solves for one of them")
-    if wish.of_the_model and pilot is None:
-        name = wish.of_the_model[0].replace("_", "-")
-        raise argparse.ArgumentTypeError(f"--{name} needs --pilot TABLE, people to measure it on")
+    if wish.target is not None and pilot is None:
+        raise argparse.ArgumentTypeError("--accuracy needs --pilot TABLE, people to measure it on")
     try:
         if options.devices is not None:
             return solve_epsilon(draft, options.devices, wish, pilot)
@@ -347,7 +353,7 @@ def _headline(plan: Mapping[str, Any]) -> str:
         wish = Wish(**solution["wish"])
         if solution["solved"] == "devices":
             return f"{solution['devices']:,} devices at epsilon {epsilon:g} for {wish}"
-        extreme = "most" if wish.of_the_model is None else "least"
+        extreme = "most" if wish.target is None else "least"
         return f"epsilon {epsilon:g} at {extreme} with {solution['devices']:,} devices for {wish}"
     if pilot is not None:
         return f"{_about(pilot['devices_for_loss'])} at epsilon {epsilon:g} {_of_loss(pilot)}"
@@ -382,11 +388,11 @@ def _print_pilot(pilot: Mapping[str, Any], devices: int) -> None:
     say("ranked above one of another); called, how often the features are said to tell something")
     say(f"  {'':22} {'accuracy':>8} {'+-':>6} {'balanced':>9} {'area':>6} {'called':>7}")
     say(
-        f"  {'without privacy':22} {pilot['non_private']:8.4f} {'':6} {pilot['balanced_accuracy_non_private']:9.4f} "
+        f"  {'without privacy':22} {pilot['non_private']:8.4f} {'':6} {pilot['balanced_non_private']:9.4f} "
         f"{pilot['area_non_private']:6.3f}"
     )
     say(f"  {'always ' + pilot['most_frequent'][:15]:22} {pilot['majority']:8.4f}")
-    names = ("devices", "accuracy", "standard_error", "balanced_accuracy", "area", "called_better")
+    names = ("devices", "accuracy", "standard_error", "balanced", "area", "called")
     for number, reached, error, balanced, area, called in zip(*(pilot[name] for name in names), strict=True):
         say(f"  {number:14,} devices {reached:8.4f} {error:6.4f} {balanced:9.4f} {area:6.3f} {called:7.0%}")
     say(f"  {_of_loss(pilot)}: {_about(pilot['devices_for_loss'])}")

@@ -41,22 +41,22 @@ _RANKABLE: Final = 0.02
 
 @dataclass(frozen=True)
 class Reached:
-    """What a model reaches on people held out: ``accuracy``; ``balanced_accuracy``, the mean over the classes of the
-    share of theirs that is classified rightly; ``area`` under the ROC curve of the rarest class. ``called_better`` is 1
+    """What a model reaches on people held out: ``accuracy``; ``balanced``, the mean over the classes of the
+    share of theirs that is classified rightly; ``area`` under the ROC curve of the rarest class. ``called`` is 1
     where training says that its features tell something of the class, else 0; of several models, their share.
     """
 
     accuracy: float
-    balanced_accuracy: float
+    balanced: float
     area: float
-    called_better: float = math.nan
+    called: float = math.nan
 
     @classmethod
-    def of(cls, model: NaiveBayes, people: Table, rarest: str, called_better: float = math.nan) -> Reached:
+    def of(cls, model: NaiveBayes, people: Table, rarest: str, called: float = math.nan) -> Reached:
         truth = people.labels.to_numpy(dtype=object)
         right = pd.Series(model.predict(people.frame) == truth)
         balanced = float(right.groupby(truth).mean().mean())
-        return cls(float(right.mean()), balanced, area_of(model, people, rarest), called_better)
+        return cls(float(right.mean()), balanced, area_of(model, people, rarest), called)
 
     @classmethod
     def mean(cls, found: Sequence[Reached]) -> Reached:
@@ -68,9 +68,9 @@ class Reached:
 
 MEASURES: Final[Mapping[str, str]] = {
     "accuracy": "an accuracy of {:g}",
-    "balanced_accuracy": "a balanced accuracy of {:g}",
+    "balanced": "a balanced accuracy of {:g}",
     "area": "an area of {:g} under the ROC curve of the rarest class",
-    "called_better": "a model whose features are said to tell something in {:.0%} of campaigns",
+    "called": "a model whose features are said to tell something in {:.0%} of campaigns",
 }
 """What may be wished for of a model, in words."""
 
@@ -111,7 +111,7 @@ class Curve:
         without = self.non_private
         return {
             "non_private": without.accuracy,
-            "balanced_accuracy_non_private": without.balanced_accuracy,
+            "balanced_non_private": without.balanced,
             "area_non_private": without.area,
             "majority": self.majority,
             "most_frequent": self.frequent,

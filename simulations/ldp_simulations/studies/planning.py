@@ -118,28 +118,20 @@ _DIGITS: Final = 3
 
 @dataclass(frozen=True)
 class Wish:
-    """One of: a published epsilon; or what a model reaches (see :class:`Reached`) on people held out of a pilot, which
-    takes so many simulations.
+    """Either a published epsilon; or the ``target`` that a ``measure`` of :class:`Reached` is to have on people held
+    out of a pilot, which takes so many simulations.
     """
 
     published: float | None = None
-    accuracy: float | None = None
-    balanced_accuracy: float | None = None
-    area: float | None = None
-    called_better: float | None = None
+    target: float | None = None
+    measure: str = "accuracy"
     colluding: int = 0
     repeats: int = 10
 
-    @property
-    def of_the_model(self) -> tuple[str, float] | None:
-        """The measure that is wished for, and how much of it."""
-        return next(((name, value) for name in MEASURES if (value := getattr(self, name)) is not None), None)
-
     def __str__(self) -> str:
-        if self.of_the_model is None:
+        if self.target is None:
             return f"a published epsilon of at most {self.published:g}"
-        name, value = self.of_the_model
-        return MEASURES[name].format(value)
+        return MEASURES[self.measure].format(self.target)
 
 
 @dataclass(frozen=True)
@@ -262,18 +254,18 @@ def _least_epsilon(draft: Mapping[str, Any], devices: int, wish: Wish, pilot: Ta
 
 def _wanted(campaign: Campaign, wish: Wish, pilot: Table | None) -> tuple[tuple[str, float], Table]:
     """The measure with its target, and the pilot. Raises ValueError for what the most frequent class reaches."""
-    if wish.of_the_model is None or pilot is None:
+    if wish.target is None or pilot is None:
         raise ValueError("what a model reaches is told of people held out of a pilot table; give one")
-    measure, target = wish.of_the_model
     splits = [Split(campaign, pilot, seed) for seed in range(wish.repeats)]
     by_frequent = {
         "accuracy": float(np.mean([split.majority for split in splits])),
-        "balanced_accuracy": 1 / len(campaign.label.classes),
+        "balanced": 1 / len(campaign.label.classes),
         "area": 0.5,
     }
-    if target <= by_frequent.get(measure, 0.0):
+    if wish.target <= by_frequent.get(wish.measure, 0.0):
+        others = ", ".join(name for name in MEASURES if name != wish.measure)
         raise ValueError(
             f"{wish} takes no campaign: always saying {splits[0].frequent}, the most frequent class, has "
-            f"{by_frequent[measure]:.4f}. Wish for more; or for --balanced-accuracy, --area or --called-better"
+            f"{by_frequent[wish.measure]:.4f}. Wish for more; or for another measure, {others}"
         )
-    return (measure, target), pilot
+    return (wish.measure, wish.target), pilot

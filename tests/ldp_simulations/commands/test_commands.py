@@ -115,7 +115,7 @@ def test_a_plan_with_a_pilot_finds_the_devices_for_a_loss(table, plan):
     assert re.search(
         r"(?s)to lose at most 0.1 against no privacy: about .* to rank \w+ by an area of 0.8: about ", shown
     )
-    assert told["pilot"]["called_better"][-1] == 1.0
+    assert told["pilot"]["called"][-1] == 1.0
 
 
 def test_a_pilot_tells_what_other_numbers_of_bins_are_worth_and_what_the_draft_loses(numbers, plan, tmp_path):
@@ -144,8 +144,8 @@ def test_a_pilot_tells_what_other_numbers_of_bins_are_worth_and_what_the_draft_l
             "an accuracy of 0.8 takes no campaign: always saying short, the most frequent class, has 0.8",
         ),
         (["--accuracy", 0.8, "--devices", 900], "an accuracy of 0.8 takes no campaign: always saying short"),
-        (["--balanced-accuracy", 0.5], "a balanced accuracy of 0.5 takes no campaign: always saying short"),
-        (["--area", 0.45], "an area of 0.45 under the ROC curve of the rarest class takes no campaign"),
+        (["--accuracy", "balanced=0.5"], "a balanced accuracy of 0.5 takes no campaign: always saying short"),
+        (["--accuracy", "area=0.45"], "an area of 0.45 under the ROC curve of the rarest class takes no campaign"),
     ],
 )
 def test_a_wish_that_the_most_frequent_class_meets_is_refused(flags, problem, rare, plan):
@@ -156,18 +156,18 @@ def test_a_wish_that_the_most_frequent_class_meets_is_refused(flags, problem, ra
 
 
 def test_naive_bayes_below_the_most_frequent_class_is_warned_of_and_can_be_wished_to_rank_and_to_tell(rare, plan):
-    for flag, measure in (("--balanced-accuracy", "balanced_accuracy"), ("--area", "area"), ("--called-better", "")):
-        code, out, _ = plan(*rare, flag, 0.6, "--json")
+    for measure in ("balanced", "area", "called"):
+        code, out, _ = plan(*rare, "--accuracy", f"{measure}=0.6", "--json")
         told = json.loads(out)
         assert (code, told["solution"]["solved"]) == (0, "devices")
-        if measure:
-            assert max(told["pilot"][measure]) >= 0.6
+        assert (told["solution"]["wish"]["measure"], told["solution"]["wish"]["target"]) == (measure, 0.6)
+        assert max(told["pilot"][measure]) >= 0.6
     assert re.fullmatch(
         r"without noise Naive Bayes is right for 0\.\d+ of the people held out, and always saying short for 0\.\d+: .*",
         told["notes"][0],
     )
     assert told["pilot"]["non_private"] < told["pilot"]["majority"]
-    shown = plan(*rare, "--area", 0.6)[1]
+    shown = plan(*rare, "--accuracy", "area=0.6")[1]
     assert re.match(r"[\d,]+ devices at epsilon 4 for an area of 0.6 under the ROC curve of the rarest class\n", shown)
 
 
@@ -242,6 +242,8 @@ def test_a_drafted_campaign_compiles_and_its_notes_are_loud(table, tmp_path, cap
         ([*PLAN, "--published-epsilon", "1e-9"], "no number of devices"),
         ([*PLAN, "--published-epsilon", "1e-9", "--devices", "10"], "at least 1e-5"),
         ([*PLAN, "--accuracy", "0.9"], "needs --pilot"),
+        ([*PLAN, "--accuracy", "recall=0.9"], "one of accuracy, balanced, area, called = a number, not 'recall=0.9'"),
+        ([*PLAN, "--accuracy", "area=2"], "above 0 and below 1, not '2'"),
         ([*PLAN, "--accuracy", "0.99", "--pilot", "TABLE", "--devices", "1"], "do not reach"),
         ([*PLAN, "--published-epsilon", "0.1", "--devices", "10", "--epsilon", "1"], "leave out"),
         (["accuracy", "--data", "TABLE", "--schema", "SCHEMA", "--devices", "100", "--evaluating", "2"], "below 1"),

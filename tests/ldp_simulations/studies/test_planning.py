@@ -152,7 +152,7 @@ def test_a_curve_is_read_between_its_points_on_a_logarithmic_scale():
     assert curve.devices_for(0.3) == 100
     assert curve.devices_for(-0.1) is None
     assert curve.devices_reaching("area", 0.8) == pytest.approx(100 * 2**0.5, abs=1)
-    assert curve.devices_reaching("balanced_accuracy", 0.75) == pytest.approx(200 * 2**0.5, abs=1)
+    assert curve.devices_reaching("balanced", 0.75) == pytest.approx(200 * 2**0.5, abs=1)
     swaying = replace(curve, reached=(*reached[:2], replace(reached[2], area=0.79)))
     assert swaying.devices_reaching("area", 0.8) is None
     often = replace(curve, majority=0.85)
