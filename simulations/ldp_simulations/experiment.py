@@ -71,8 +71,12 @@ class Aggregator:
         return None if self.data is None else train(campaign, asyncio.run(_tally(self.data, campaign)))
 
     def train(self, campaign: Campaign) -> NaiveBayes:
-        """Train on what was counted, publish the model however good it is, and read it back as a device does."""
-        self._request("POST", f"{self.admin_url}/admin/v1/campaigns/{campaign.id}/train?anyway=true", b"{}")
+        """Train on what was counted, publish the model however good it is, and read it back as a device does.
+
+        Training takes as long as it takes; a server that dies closes the connection.
+        """
+        url = f"{self.admin_url}/admin/v1/campaigns/{campaign.id}/train?anyway=true"
+        self._request("POST", url, b"{}", timeout=None)
         return NaiveBayes.from_json(self._request("GET", f"{self.url}/v1/campaigns/{campaign.id}/model"))
 
     def _request(
@@ -83,13 +87,14 @@ class Aggregator:
         *,
         token: str | None = None,
         media_type: str = "application/json",
+        timeout: float | None = _TIMEOUT,
     ) -> bytes:
         request = urllib.request.Request(url, body, method=method)  # noqa: S310 - http and https, from the operator
         request.add_header("Authorization", f"Bearer {token or self.token}")
         if body is not None:
             request.add_header("Content-Type", media_type)
         try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
                 content: bytes = answer.read()
         except urllib.error.HTTPError as error:
             raise TransportError(

@@ -19,10 +19,9 @@ from ldp_protocols.exact import exact_epsilon
 from ldp_simulations import simulate
 from ldp_simulations.columns import Columns
 from ldp_simulations.fidelities import simulate_counts
+from ldp_simulations.studies.pilots import Curve, Reached, accuracy_curve
 from ldp_simulations.studies.planning import (
-    Curve,
     _rounded_down,
-    accuracy_curve,
     alternatives,
     devices_for_error,
     expectations,
@@ -145,13 +144,21 @@ def test_devices_for_an_error_give_that_error_in_the_worst_question(make_everyth
 
 
 def test_a_curve_is_read_between_its_points_on_a_logarithmic_scale():
-    curve = Curve(0.9, 0.5, (100, 200, 400), (0.7, 0.8, 0.9), (0.0, 0.0, 0.0), "rare", 0.9, (0.7, 0.9, 0.95))
+    reached = [Reached(*one, 0.0) for one in ((0.7, 0.6, 0.7), (0.8, 0.7, 0.9), (0.9, 0.8, 0.95))]
+    without = Reached(0.9, 0.8, 0.97)
+    curve = Curve((100, 200, 400), tuple(reached), (0.0, 0.0, 0.0), without, "rare", "often", 0.5)
     assert curve.devices_for(0.1) == pytest.approx(200, abs=1)
     assert curve.devices_for(0.15) == pytest.approx(100 * 2**0.5, abs=1)
     assert curve.devices_for(0.3) == 100
     assert curve.devices_for(-0.1) is None
-    assert curve.devices_for_ranking == pytest.approx(100 * 2**0.5, abs=1)
-    assert replace(curve, area=(0.7, 0.9, 0.79)).devices_for_ranking is None
+    assert curve.devices_reaching("area", 0.8) == pytest.approx(100 * 2**0.5, abs=1)
+    assert curve.devices_reaching("balanced", 0.75) == pytest.approx(200 * 2**0.5, abs=1)
+    swaying = replace(curve, reached=(*reached[:2], replace(reached[2], area=0.79)))
+    assert swaying.devices_reaching("area", 0.8) is None
+    often = replace(curve, majority=0.85)
+    assert often.devices_for(0.3) == often.devices_for(0.05), "never below the most frequent class"
+    assert often.is_above_majority
+    assert not replace(curve, majority=0.9).is_above_majority
 
 
 @pytest.mark.parametrize(
