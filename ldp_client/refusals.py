@@ -44,8 +44,6 @@ def refusal(device: Installation, campaign: Campaign, caps: Caps, now: float) ->
     """Return why this device will not answer ``campaign``, None where it would. The clock ``now`` may be wrong by
     CLOCK_TOLERANCE.
     """
-    from fractions import Fraction
-
     from ldp_protocols.exact import exact_epsilon
 
     if not device.enabled:
@@ -67,7 +65,7 @@ def refusal(device: Installation, campaign: Campaign, caps: Caps, now: float) ->
         most = caps.if_both_collude
     if campaign.loss > exact_epsilon(most):
         return RefusedError("loss-above-cap", f"{costs}, above the cap of {most:g}")
-    if total(device.receipts) + Fraction(campaign.realised_epsilon) > exact_epsilon(caps.total_epsilon):
+    if total(device.receipts) + campaign.loss > exact_epsilon(caps.total_epsilon):
         return RefusedError(
             "total-above-cap",
             f"{costs} and {total_up(device.receipts):.6g} is spent; the cap over the life of this install is "

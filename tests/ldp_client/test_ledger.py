@@ -37,6 +37,12 @@ def test_a_cap_is_held_to_the_last_bit(draft):
     assert refusal(device, campaign, Caps(1, 2), 0.0).code == "total-above-cap"
 
 
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.1, 3.8441])
+def test_a_cap_of_what_the_first_campaign_promises_lets_it_in_whatever_decimals_are_as_doubles(draft, epsilon):
+    campaign = Campaign.compile({**draft, "privacy": {"epsilon": epsilon}})
+    assert refusal(Installation(SECRET), campaign, Caps(epsilon, epsilon), 0.0) is None
+
+
 def test_the_device_is_stored_whole_and_its_secret_never_printed():
     storage = MemoryStorage()
     consent = Consent("https://a", "t", "p", 1.0, 5.0, None)
