@@ -13,6 +13,7 @@ from ldp_simulations.parties import _found, running_parties
 PEOPLE = 100
 
 
+@pytest.mark.long
 def test_a_crowd_answers_through_issuer_relay_and_gateway_and_one_fewer_is_nothing(monkeypatch):
     monkeypatch.setattr("ldp_simulations.parties._SECONDS", 30.0)
     source = demonstration_source()
