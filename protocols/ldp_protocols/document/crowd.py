@@ -39,6 +39,12 @@ class Crowd:
         """The reports that the bound counts: those of devices that are honest."""
         return int(Fraction(repr(self.honest)) * self.devices)
 
+    def __str__(self) -> str:
+        honest = f"{self.reports:,} or more of them honest"
+        return (
+            f"epsilon = {self.epsilon:g}, delta = {self.delta:g} of answers mixed {self.devices:,} at a time, {honest}"
+        )
+
     def to_json(self) -> dict[str, Any]:
         told = {"epsilon": self.epsilon, "delta": self.delta, "devices": self.devices, "honest": self.honest}
         open_ended = {"without_issuer": self.without_issuer, "expires": self.expires}
