@@ -208,8 +208,8 @@ def _of_majority(curve: Curve) -> list[str]:
         return []
     return [
         f"without noise Naive Bayes is right for {curve.non_private.accuracy:.4f} of the people held out, and always "
-        f"saying {curve.frequent} for {curve.majority:.4f}: no number of devices makes up for that. It may rank people "
-        "all the same (the area); or ask about other features"
+        f"saying {curve.frequent} for {curve.majority:.4f}: with ever more devices this model ends there. It may rank "
+        "people all the same (the area); or ask about other features"
     ]
 
 

@@ -161,7 +161,9 @@ def solve_devices(campaign: Campaign, wish: Wish, pilot: Table | None) -> Soluti
         devices = fewest_devices(campaign, wish.published, colluding=wish.colluding)
     else:
         wanted, people = _wanted(campaign, wish, pilot)
-        devices = accuracy_curve(campaign, people, 0.0, wanted=wanted, repeats=wish.repeats).devices_reaching(*wanted)
+        found = accuracy_curve(campaign, people, 0.0, wanted=wanted, repeats=wish.repeats).devices_reaching(*wanted)
+        # As exact as simulations are: to two digits, up.
+        devices = found and -int(Context(prec=2, rounding=ROUND_FLOOR).create_decimal(-found))
     if devices is None:
         raise ValueError(f"no number of devices reaches that at epsilon {campaign.privacy.epsilon:g}")
     return Solution(campaign.privacy.epsilon, devices, "devices", wish)
