@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from crowds import crowd_draft
 from evaluated import FEATURES, U, V, draft, evaluation, model
 from voters import people
 
@@ -241,6 +242,19 @@ def test_the_draft_is_of_the_same_study_and_the_model_of_the_campaign(learned):
     assert asked.evaluation.places <= 4
     with pytest.raises(ValueError, match="must be of one study"):
         evaluation_draft([Campaign.compile(draft(study=None))], trained)
+
+
+def test_the_round_of_a_crowd_is_one_of_a_crowd_sealed_to_the_same_gateway_and_with_tokens_of_the_same_issuer(learned):
+    plain, trained = learned
+    features = [feature.to_json() for feature in plain.features]
+    of_crowd = crowd_draft(*features, label=plain.label.to_json(), study=plain.study)
+    asked = Campaign.compile(evaluation_draft([Campaign.compile(of_crowd)], trained))
+    assert (asked.privacy.crowd.devices, asked.privacy.release_every, asked.privacy.epsilon) == (20_000, 20_000, 4)
+    assert {question.mechanism.name for question in asked.questions} == {"de"}
+    assert (asked.gateway.to_json(), asked.issuer.to_json()) == (of_crowd["gateway"], of_crowd["issuer"])
+    sealed = Campaign.compile({**of_crowd, "privacy": {"epsilon": 1.0}})
+    round_ = Campaign.compile(evaluation_draft([sealed], trained))
+    assert (round_.gateway, round_.issuer, round_.privacy.crowd) == (sealed.gateway, sealed.issuer, None)
 
 
 @pytest.mark.parametrize(("study", "epsilon"), [("s", 1.0), ("another", 2.0)])
