@@ -423,8 +423,8 @@ class _Accuracy:
         """
         edges, scores = np.array(asked.edges), draw_scores(asked.model, _RECORDS, np.random.default_rng(0))[0]
         odds = np.append(scores[:, 1] - scores[:, 0], [edges[0] - 1, *(edges[1:] + edges[:-1]) / 2, edges[-1] + 1])
-        places, said = np.searchsorted(edges, odds, side="left"), np.zeros((asked.places, len(_SLOPES)))
-        np.add.at(said, places, expit(np.abs(odds - threshold)[:, None] * _SLOPES))
+        places, sure = np.searchsorted(edges, odds, side="left"), expit(np.abs(odds - threshold) * _SLOPES[:, None])
+        said = np.array([np.bincount(places, one, asked.places) for one in sure]).T
         said /= np.bincount(places, minlength=asked.places)[:, None]
         right = self.own + np.append((_right(asked, threshold).astype(np.float64) - _right(asked)).ravel(), 0.0)
         too_sure = np.vstack([np.repeat(said, 2, axis=0), np.zeros(len(_SLOPES))]).T - right

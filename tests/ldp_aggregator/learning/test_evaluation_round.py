@@ -15,6 +15,7 @@ from voters import people
 
 from ldp_aggregator import Tally, train
 from ldp_aggregator.counting.tally import Arrivals
+from ldp_aggregator.learning import evaluation_round
 from ldp_aggregator.learning.evaluation_round import (
     _mean_with,
     _Table,
@@ -67,6 +68,13 @@ def told_nothing(asked):
     return np.full((asked.places, 2), 1 / (2 * asked.places))
 
 
+@pytest.fixture
+def few_records(monkeypatch):
+    """So many of the model's records are drawn for each slope, where nothing is said of the slope."""
+    monkeypatch.setattr(evaluation_round, "_RECORDS", 200)
+
+
+@pytest.mark.usefixtures("few_records")
 def test_figures_are_unbiased_and_their_intervals_cover_in_93_to_97_of_100_runs():
     """Of 1,000 runs: intervals that cover 90 % pass with a chance of .004, right ones fail with one of .001 a figure;
     a mean that is off by a fifth of its spread is found.
@@ -102,6 +110,7 @@ def test_figures_are_unbiased_and_their_intervals_cover_in_93_to_97_of_100_runs(
         assert 0.925 < covered < 0.975, name
 
 
+@pytest.mark.usefixtures("few_records")
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
 def test_both_questions_together_tell_the_accuracy_as_exactly_as_foreseen(epsilon):
     campaign = evaluation(privacy={"epsilon": epsilon})
@@ -119,6 +128,7 @@ def test_a_bit_alone_has_the_variance_of_the_page():
     assert foresee(campaign, 5_000).area is None
 
 
+@pytest.mark.usefixtures("few_records")
 def test_a_threshold_that_is_better_is_found_and_its_accuracy_is_not_too_high():
     """The model takes the classes for even; in truth b is rare."""
     campaign = evaluation(evaluation={"model": model(V, prior=(0.5, 0.5)), "edges": [-0.5, 0, 0.6]})
@@ -133,6 +143,7 @@ def test_a_threshold_that_is_better_is_found_and_its_accuracy_is_not_too_high():
     assert np.mean([one.as_trained.low <= own <= one.as_trained.high for one in found]) > 0.9
 
 
+@pytest.mark.usefixtures("few_records")
 def test_where_no_threshold_is_better_a_moved_one_is_rare_and_told_without_the_winners_curse():
     """At every threshold the accuracy is the same; what is moved is moved by noise."""
     campaign = evaluation(evaluation={"model": model(V, prior=(0.5, 0.5)), "edges": [-1, -0.5, 0, 0.5, 1]})
