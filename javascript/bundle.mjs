@@ -3,7 +3,7 @@ import { build } from "esbuild";
 import { minify } from "terser";
 
 /** The parts that are loaded later, by modules in `device/`; beside the one file each has a file of its own. */
-export const LATER = ["answering", "tokens", "sealing", "words"];
+export const LATER = ["answering", "tokens", "sealing", "words", "crowd"];
 
 const apart = {
   name: "apart",

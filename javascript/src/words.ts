@@ -53,18 +53,27 @@ function dayOf(at: number): string {
 
 const counted = (count: number, what: string): string => (count === 1 ? `1 ${what}` : `${count} ${what}s`);
 
+/** What was spent where every relay keeps apart from its aggregator, rounded up, and the probability with which that may be exceeded. */
+export const apartOf = (receipts: readonly Receipt[]): readonly [epsilon: number, delta: number] => [
+  floatUp(total(receipts.map(({ epsilon, crowdEpsilon = epsilon }) => ({ epsilon: crowdEpsilon })))),
+  floatUp(total(receipts.map(({ crowdDelta = 0 }) => ({ epsilon: crowdDelta })))),
+];
+
 /** What was spent in all campaigns. */
 export function ledgerText(receipts: readonly Receipt[], cap: number): string {
   if (!receipts.length)
     return `This device has contributed to no campaign and has lost no privacy (epsilon 0 of at most ${written(cap)}).`;
   const lines = receipts.map(
-    ({ title, at, epsilon, fate, questions, window }) =>
+    ({ title, at, epsilon, fate, questions, window, crowdEpsilon }) =>
       `* "${plain(title)}" on ${dayOf(at)}${window ? `, in ${window}` : ""}: ${counted(questions.length, "answer")}, ` +
-      `with noise added on this device; epsilon ${written(epsilon)}; ${FATES[fate]}.`,
+      `with noise added on this device; epsilon ${written(epsilon)}` +
+      `${crowdEpsilon ? `, ${written(crowdEpsilon)} where relay and aggregator keep apart` : ""}; ${FATES[fate]}.`,
   );
   const spent = `epsilon ${written(floatUp(total(receipts)))} of at most ${written(cap)}`;
+  const [epsilon, delta] = apartOf(receipts);
+  const apart = ` Where relays and aggregators keep apart: epsilon ${written(epsilon)}, but for a probability of ${short(delta)}.`;
   return [
-    `This device has contributed to ${counted(receipts.length, "campaign")}. Privacy loss so far: ${spent}.`,
+    `This device has contributed to ${counted(receipts.length, "campaign")}. Privacy loss so far: ${spent}.${delta ? apart : ""}`,
     ...lines,
   ].join("\n");
 }
@@ -103,8 +112,14 @@ export const wayOf = (relay: string | undefined): string =>
     ? "sent to the server"
     : `sealed, by ${relay?.split("/")[2] ?? "a relay"}: it saw no answer, and the server no address`;
 
-/** What a campaign's noise means, in its own numbers; answers go to `url`. */
-export function explained(campaign: Campaign<any>, url: string): Explanation {
+export type Told = ConstructorParameters<typeof Sentence>;
+
+/** What a campaign's noise means, in its own numbers; answers go to `url`. With a crowd `inACrowd` says it otherwise. */
+export function explained(
+  campaign: Campaign<any>,
+  url: string,
+  inACrowd: typeof import("./later/crowd.js").inACrowd = (_, told) => told,
+): Explanation {
   const { questions, label, realisedEpsilon, title, gateway } = campaign;
   const told = {
     answers: poolsOf(campaign).length,
@@ -121,17 +136,15 @@ export function explained(campaign: Campaign<any>, url: string): Explanation {
   const way = gateway
     ? "sealed and by a relay, which sees no answer, while the server sees no address, unless the two work together"
     : "which sees the network address that it comes from, as with any request";
-  return new Explanation(
+  const [first, second, policy] = inACrowd(campaign, [
     [
-      new Sentence(
-        "answers",
-        told,
-        "This device answers {answers} of {questions} questions about {label}, once, and changes what it says at random before " +
-          "anything leaves it: the privacy loss is at most epsilon {epsilon}.",
-      ),
-      new Sentence(others ? "hidden" : "bare", { people: PEOPLE, ...(others && { others }) }, noise),
+      "answers",
+      told,
+      "This device answers {answers} of {questions} questions about {label}, once, and changes what it says at random before " +
+        "anything leaves it: the privacy loss is at most epsilon {epsilon}.",
     ],
-    new Sentence(
+    [others ? "hidden" : "bare", { people: PEOPLE, ...(others && { others }) }, noise],
+    [
       gateway ? "policy-sealed" : "policy",
       { ...told, title: plain(title), url },
       'If you agree, this app takes part once in "{title}". Your device answers {answers} of {questions} questions about ' +
@@ -139,8 +152,9 @@ export function explained(campaign: Campaign<any>, url: string): Explanation {
         `that to {url}, ${way}. What is sent may be true of you or not, and nobody can tell for certain. It carries a random ` +
         "number, which tells it from others, no name and no identifier of you or the device. You may withdraw at any time: " +
         "what has not left is deleted.",
-    ),
-  );
+    ],
+  ]);
+  return new Explanation([new Sentence(...first), new Sentence(...second)], new Sentence(...policy));
 }
 
 /** What a question is about. */

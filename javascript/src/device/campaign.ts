@@ -9,7 +9,7 @@ import type { Explanation } from "../words.js";
 import { changeState, landed, stateOf, type Install } from "./install.js";
 import type { OutOfWindow } from "./contribution.js";
 import { answering } from "./answering.js";
-import { unsealable, words } from "./later.js";
+import { crowds, unsealable, words } from "./later.js";
 import { get, inTime, publicBase, type Waiting } from "./network.js";
 import { CLOCK_TOLERANCE } from "./policy.js";
 import type { Models } from "./models.js";
@@ -62,11 +62,22 @@ export interface NextStep {
   readonly reason: string | null;
 }
 
+/** What an app lets its user lose in one campaign; one with a crowd is refused unless the other two are set, too. */
+export interface Caps {
+  /** Hard cap on the privacy loss. */
+  readonly maxEpsilon: number;
+  /** With a crowd: on what mixed answers reveal. */
+  readonly maxCrowdEpsilon?: number | undefined;
+  /** With a crowd, in the place of `maxEpsilon`: on the loss where relay and aggregator work together. */
+  readonly maxIfBothCollude?: number | undefined;
+}
+
 /** One campaign, as one device sees it; made by `Device.campaign`. */
 export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   private document: Campaign<D> | undefined;
   private problem: string | null = null; // why the next step could not be told
   private models: Models | undefined;
+  private crowd: typeof import("../later/crowd.js") | undefined; // where the campaign has one
   private readonly publisher: Publisher | undefined;
   private readonly standing: Standing;
 
@@ -74,7 +85,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     private readonly install: Install,
     private readonly url: string,
     readonly id: string,
-    private readonly maxEpsilon: number,
+    private readonly caps: Caps,
     signer?: Signer,
   ) {
     this.publisher = signer?.(install, url, id);
@@ -93,7 +104,13 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
 
   /** Takes the document from the app instead of fetching it; verified the same way. */
   async load(document: string): Promise<Campaign<D>> {
-    return (this.document = parseCampaign<D>(document, this.id));
+    for (;;)
+      try {
+        return (this.document = parseCampaign<D>(document, this.id, this.crowd?.checkCrowd));
+      } catch (error) {
+        if (this.crowd || codeOf(error) !== "crowd-unsupported") throw error;
+        this.crowd = await crowds();
+      }
   }
 
   /**
@@ -178,7 +195,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
    * `not-fetched`.
    */
   async explained(): Promise<Explanation> {
-    return (await words()).explained(await this.needed(), this.url);
+    return (await words()).explained(await this.needed(), this.url, this.crowd?.inACrowd);
   }
 
   /** Why this device would refuse the campaign, null where it would answer: to know before anybody is asked. */
@@ -421,9 +438,9 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
 
   private refused(campaign: Campaign<D>, state: State, outOfWindow: OutOfWindow): LdpError | null {
     const { enabled, campaigns } = state;
-    const { install, maxEpsilon, url } = this;
+    const { install, caps, crowd, url } = this;
     const entry = campaigns[this.id];
-    const { opens, closes, study, loss, realisedEpsilon } = campaign;
+    const { opens, closes, study, loss } = campaign;
     const receipts = receiptsOf(state);
     const code = !enabled
       ? "switched-off"
@@ -433,14 +450,13 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
           ? "campaign-not-open"
           : closes && install.now() - CLOCK_TOLERANCE > Date.parse(closes)
             ? "campaign-closed"
-            : !within(loss, maxEpsilon)
-              ? "loss-above-cap"
-              : !fits(receipts, realisedEpsilon, install.maxTotalEpsilon)
+            : ((crowd ? crowd.capped(campaign, caps) : within(loss, caps.maxEpsilon) ? null : "loss-above-cap") ??
+              (!fits(receipts, loss, install.maxTotalEpsilon)
                 ? "total-above-cap"
                 : study && receipts.some((receipt) => receipt.study === study)
                   ? "study-answered"
-                  : null;
-    const own = code ? new LdpError(code) : outOfWindow(campaign, state.secret, install.now());
+                  : null));
+    const own = code ? new LdpError(code, crowd?.CAPPED[code]) : outOfWindow(campaign, state.secret, install.now());
     // Answering asks nobody: the time of a request would tell the time of the event.
     return own && !AGREEABLE.includes(own.code) ? own : (this.standing.refusal() ?? own);
   }

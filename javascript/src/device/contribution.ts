@@ -22,7 +22,7 @@ export function answer(
 ): Receipt {
   const secret = unhex(secretText);
   const reports = perturb(campaign, record, label, secret);
-  const { title, study, realisedEpsilon: epsilon, closes, windows } = campaign;
+  const { title, study, realisedEpsilon: epsilon, closes, windows, privacy } = campaign;
   const { reportAge } = install.policy;
   const own = drawWindow(campaign, secret);
   const at = install.now();
@@ -36,6 +36,7 @@ export function answer(
     url,
     fate: "waiting",
     ...(windows && { window: `window ${own + 1} of ${windows.count}` }),
+    ...(privacy.crowd && { crowdEpsilon: privacy.crowd.epsilon, crowdDelta: privacy.crowd.delta }),
   };
   const kept = reports.map(({ question, id, payload }) => {
     return { id: hex(id), question, payload: hex(payload), at: null, reply: null };

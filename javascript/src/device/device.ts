@@ -1,7 +1,7 @@
 import type { CampaignDocument } from "../document/types.js";
 import { ensure } from "../errors.js";
 import { codeOf, type Logger, type Tell } from "../log.js";
-import { DeviceCampaign } from "./campaign.js";
+import { DeviceCampaign, type Caps } from "./campaign.js";
 import { step, type Answering } from "./answering.js";
 import { changeState, checkCap, keyOf, landed, stateOf, type Install } from "./install.js";
 import { parseCampaign } from "../document/campaign.js";
@@ -79,22 +79,24 @@ export class Device {
   campaign<D extends CampaignDocument = CampaignDocument>(
     url: string,
     id: string,
-    { maxEpsilon, publisher }: { readonly maxEpsilon: number; readonly publisher?: Signer | undefined },
+    { publisher, ...caps }: Caps & { readonly publisher?: Signer | undefined },
   ): DeviceCampaign<D> {
     ensure(/^[\w-]{43}$/.test(id), "bad-campaign-id");
     url = checkUrl(url);
     publicBase(url, this.install.relay);
-    return new DeviceCampaign<D>(this.install, url, id, checkCap(maxEpsilon), publisher);
+    const { maxEpsilon, maxCrowdEpsilon = maxEpsilon, maxIfBothCollude = maxEpsilon } = caps;
+    [maxEpsilon, maxCrowdEpsilon, maxIfBothCollude].forEach(checkCap);
+    return new DeviceCampaign<D>(this.install, url, id, caps, publisher);
   }
 
   /** What was spent in all campaigns; its text is for the person. Throws what the storage throws, as `sent` does. */
   async ledger(): Promise<Ledger> {
-    return (await words()).ledgerOf(this.install);
+    return (await words()).ledgerOf(this.install, await stateOf(this.install));
   }
 
   /** Every report whose upload began, whatever the server said of it. */
   async sent(): Promise<SentReport[]> {
-    return (await words()).sentReports(this.install, parseCampaign);
+    return (await words()).sentReports(this.install, await stateOf(this.install), parseCampaign);
   }
 
   /** The person's switch, on unless it was turned off. */

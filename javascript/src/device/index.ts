@@ -3,7 +3,7 @@ export type { Model, ModelFeature } from "../classifier/model.js";
 export type { Campaign, CampaignDocument, LabelOf, RecordOf, ValueOf } from "../document/types.js";
 export { LdpError } from "../errors.js";
 export type * from "../features.js";
-export type { DeviceCampaign, NextStep, Status, Withdrawal } from "./campaign.js";
+export type { Caps, DeviceCampaign, NextStep, Status, Withdrawal } from "./campaign.js";
 export { Device, type DeviceOptions } from "./device.js";
 export type { Ledger, Per, SentReport } from "./ledger.js";
 export { logTo, toConsole, type Log, type Logger, type Step } from "../log.js";

@@ -6,6 +6,13 @@ export const tokens = () => import("../later/tokens.js");
 export const words = () => import("../later/words.js");
 export const sealing = () => import("../later/sealing.js");
 
+export const crowds = () => import("../later/crowd.js").catch(unreachable);
+
+/** What cannot be loaded now. */
+export function unreachable(): never {
+  throw new LdpError("unreachable");
+}
+
 /** Why this device cannot seal an upload and send it to a relay, null where it can, or need not. */
 export async function unsealable(
   gateway: string | undefined,

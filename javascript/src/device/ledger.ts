@@ -1,9 +1,10 @@
 import { unhex } from "../bytes.js";
 import type { parseCampaign } from "../document/campaign.js";
 import { floatUp } from "../exact/rationals.js";
-import { stateOf, type Install } from "./install.js";
-import { asked, ledgerText, said, wayOf } from "../words.js";
-import { receiptsOf, total, type Kept, type Receipt } from "./state.js";
+import type { Install } from "./install.js";
+import { crowds } from "./later.js";
+import { apartOf, asked, ledgerText, said, wayOf } from "../words.js";
+import { receiptsOf, total, type Kept, type Receipt, type State } from "./state.js";
 
 /** What the loss is of: one installation, which can be lost with its ledger, or an account. */
 export type Per = "installation" | "account";
@@ -26,6 +27,16 @@ export class Ledger {
     return floatUp(total(this.receipts));
   }
 
+  /** The same where every relay keeps apart from its aggregator. */
+  get crowdEpsilon(): number {
+    return apartOf(this.receipts)[0];
+  }
+
+  /** The probability with which `crowdEpsilon` may be exceeded then, rounded up. */
+  get crowdDelta(): number {
+    return apartOf(this.receipts)[1];
+  }
+
   /** What a person has to know of a count that is an installation's, or an account's. */
   get note(): string {
     return NOTES[this.per];
@@ -36,11 +47,8 @@ export class Ledger {
   }
 }
 
-export async function ledgerOf(install: Install): Promise<Ledger> {
-  const { identity, maxTotalEpsilon } = install;
-  const receipts = receiptsOf(await stateOf(install));
-  return new Ledger(receipts, maxTotalEpsilon, identity ? "account" : "installation");
-}
+export const ledgerOf = ({ identity, maxTotalEpsilon }: Install, state: State): Ledger =>
+  new Ledger(receiptsOf(state), maxTotalEpsilon, identity ? "account" : "installation");
 
 /**
  * A report that left: what was asked and what was said, in words, when first, to whom, and what the server replied. What was said is
@@ -56,14 +64,17 @@ export interface SentReport extends Readonly<Kept> {
   readonly way: string;
 }
 
-export async function sentReports(install: Install, read: typeof parseCampaign): Promise<SentReport[]> {
-  const { campaigns } = await stateOf(install);
+export async function sentReports(
+  install: Install,
+  { campaigns }: State,
+  read: typeof parseCampaign,
+): Promise<SentReport[]> {
   const told: SentReport[] = [];
-  for (const [campaignId, { consent, reports }] of Object.entries(campaigns)) {
+  for (const [campaignId, { consent, reports, receipt }] of Object.entries(campaigns)) {
     const left = reports.filter(({ at }) => at !== null);
     if (!left.length) continue;
     const { title, url, gateway } = consent;
-    const campaign = await storedCampaign(install, campaignId, read);
+    const campaign = await storedCampaign(install, campaignId, read, receipt?.crowdEpsilon);
     for (const report of left) {
       const { question, payload } = report;
       const about = campaign?.questions[question % campaign.questions.length];
@@ -76,12 +87,11 @@ export async function sentReports(install: Install, read: typeof parseCampaign):
   return told.sort((one, other) => one.at! - other.at!);
 }
 
-/** The campaign as it is stored. */
-const storedCampaign = async ({ storage }: Install, id: string, read: typeof parseCampaign) => {
+/** The campaign as it is stored, with a crowd or without. */
+const storedCampaign = async ({ storage }: Install, id: string, read: typeof parseCampaign, crowd: unknown) => {
   try {
-    const document = await storage.read(`campaign ${id}`);
-    return document === null ? undefined : read<any>(document, id);
+    return read<any>((await storage.read(`campaign ${id}`))!, id, crowd ? (await crowds()).checkCrowd : undefined);
   } catch {
-    return undefined; // damaged
+    return undefined; // gone, or damaged
   }
 };

@@ -85,19 +85,16 @@ export async function exchange(
 
 export const pause = (milliseconds: number): Promise<unknown> => new Promise((done) => setTimeout(done, milliseconds));
 
-/** What was asked for cannot be had now: the server's code, or `unreachable`. */
-export class AwayError extends LdpError {}
-
 /** How many milliseconds a call waits in all, five seconds unless told otherwise; at their end it throws LdpError `timeout`. */
 export interface Waiting {
   readonly timeout?: number;
 }
 
-/** What `work` makes by its end, a moment of `Date.now()` that it is given. Throws AwayError `timeout` then. */
+/** What `work` makes by its end, a moment of `Date.now()` that it is given. Throws LdpError `timeout` then. */
 export async function inTime<T>({ timeout = ASKING_WAIT }: Waiting, work: (until: number) => Promise<T>): Promise<T> {
   let timer: any;
   const over = new Promise<never>((_, fail) => {
-    timer = setTimeout(() => fail(new AwayError("timeout")), timeout);
+    timer = setTimeout(() => fail(new LdpError("timeout")), timeout);
   });
   try {
     return await Promise.race([work(Date.now() + timeout), over]);
@@ -106,14 +103,14 @@ export async function inTime<T>({ timeout = ASKING_WAIT }: Waiting, work: (until
   }
 }
 
-/** The text at an address, tried a few times until a moment. Throws AwayError. */
+/** The text at an address, tried a few times until a moment. Throws LdpError where it cannot be had now: the server's code, `unreachable` or `timeout`. */
 export async function get(fetch: Fetch, url: string, policy: Policy, until: number): Promise<string> {
   for (let tries = FETCH_TRIES; ;) {
     const left = until - Date.now();
-    if (left <= 0) throw new AwayError("timeout");
+    if (left <= 0) throw new LdpError("timeout");
     const answer = await exchange(fetch, url, {}, { ...policy, requestTimeout: Math.min(policy.requestTimeout, left) });
     if (answer?.status === 200) return answer.body;
-    if (!--tries || (answer && answer.status < 500 && answer.status !== 429)) throw new AwayError(reasonOf(answer));
+    if (!--tries || (answer && answer.status < 500 && answer.status !== 429)) throw new LdpError(reasonOf(answer));
     await pause(policy.backoffBase);
   }
 }

@@ -20,6 +20,9 @@ export interface Receipt {
   fate: Fate;
   /** In a series, the name of the window. */
   readonly window?: string;
+  /** With a crowd, what the document promises of mixed answers; `epsilon` is lost where relay and aggregator work together. */
+  readonly crowdEpsilon?: number;
+  readonly crowdDelta?: number;
 }
 
 /** A report: its id and its payload are hexadecimal. */
@@ -108,10 +111,10 @@ export const receiptsOf = ({ campaigns }: State): Receipt[] =>
 export const given = (entry: Entry | undefined): boolean =>
   entry?.consent.grantedAt != null && entry.consent.withdrawnAt === null;
 
-/** What the receipts cost together, exactly. */
-export const total = (receipts: readonly Receipt[]): Ratio =>
-  receipts.reduce<Ratio>((spent, { epsilon }) => sum(spent, exact(epsilon)), [0n, 1n]);
+/** What the receipts, and what comes on top, cost together, exactly. */
+export const total = (receipts: readonly Pick<Receipt, "epsilon">[], loss: Ratio = [0n, 1n]): Ratio =>
+  receipts.reduce((spent, { epsilon }) => sum(spent, exact(epsilon)), loss);
 
 /** Whether one more loss stays within the cap, exactly. */
-export const fits = (receipts: readonly Receipt[], epsilon: number, cap: number): boolean =>
-  within(sum(total(receipts), exact(epsilon)), cap);
+export const fits = (receipts: readonly Receipt[], loss: Ratio, cap: number): boolean =>
+  within(total(receipts, loss), cap);

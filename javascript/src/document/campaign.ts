@@ -42,8 +42,11 @@ const LARGEST_DOCUMENT = 4 << 20; // bytes
 const MOST_CAMPAIGN_CELLS = 2 ** 18;
 const MOST_RELEASE = 2 ** 40;
 
+/** Checks what a document with a crowd promises, and gives what checks whether its questions keep that. */
+export type CheckCrowd = (document: CampaignDocument) => (questions: readonly Question[]) => void;
+
 /** Checks all but the questions. Returns the features that questions are about. */
-function checkAuthored(document: any): Feature[] {
+function checkAuthored(document: any, checkCrowd: CheckCrowd | undefined): Feature[] {
   const { label, features, asks, opens, projection, windows } = document ?? {};
   const moments = asks === "moments";
   const score = asks === "score";
@@ -73,6 +76,7 @@ function checkAuthored(document: any): Feature[] {
         continuous: optional(among("auto laplace onebit sign")),
         theta: optional((theta) => isPositive(theta) && theta <= 1),
         release_every: moments || windows ? isAbsent : optional(whole(2, MOST_RELEASE)),
+        crowd: optional(() => (ensure(checkCrowd, "crowd-unsupported"), checkCrowd(document))),
       }),
     asks: optional(among("model moments score")),
     study: plain ? optional(isName) : isName,
@@ -103,28 +107,34 @@ const timesOf = ({ windows }: CampaignDocument) =>
     closes: new Date(opensAt(windows, windows.count) + WINDOW_GRACE).toJSON(),
   };
 
-/** The campaign of a document's text; `known`, its id where it is known, must be the hash of its bytes. Throws LdpError. */
-export function parseCampaign<const D extends CampaignDocument>(text: string, known?: string): Campaign<D> {
+/**
+ * The campaign of a document's text; `known`, its id where it is known, must be the hash of its bytes. One with a crowd is read with the
+ * `checkCrowd` of `later/crowd.ts`, and refused without. Throws LdpError.
+ */
+export function parseCampaign<const D extends CampaignDocument>(
+  text: string,
+  known?: string,
+  checkCrowd?: CheckCrowd,
+): Campaign<D> {
   const bytes = utf8(text);
   must(bytes.length <= LARGEST_DOCUMENT, "document"); // before the hash, which takes its time
   const id = base64url(sha256(bytes));
   ensure((known ?? id) === id, "wrong-hash");
   const document = strictJson(text);
-  const asked = checkAuthored(document);
+  const asked = checkAuthored(document, checkCrowd);
   const authored = { ...document, ...timesOf(document), id, document: text, asked };
   must(isList(document.questions, 1, 2 * MOST_FEATURES + 1 + MOST_PRODUCTS), "questions");
-  const losses = new Map<string, Ratio>();
+  const losses: Record<string, Ratio> = {};
   const questions: Question[] = document.questions.map((one: unknown, index: number) =>
     readQuestion(one, index, authored, losses),
   );
   must(distinct(questions.map(({ kind, group }) => kind + group)), "questions");
-  const members = new Map<number, Question[]>();
-  for (const question of questions) {
-    members.set(question.group, [...(members.get(question.group) ?? []), question]);
-  }
-  const groups = [...members.values()];
+  const members: Record<string, Question[]> = {}; // by what is no index of an array, so that they stay in the document's order
+  for (const question of questions) (members[`group ${question.group}`] ??= []).push(question);
+  const groups = Object.values(members);
   const worst = groups.map((group) => group.map((question) => question.loss).reduce(larger));
   const loss = worst.reduce(document.privacy.answers === "all" ? sum : larger);
   ensure(within(loss, document.privacy.epsilon), "loss-above-epsilon");
+  if (document.privacy.crowd != null) checkCrowd!(document)(questions);
   return { ...authored, questions, groups, loss, realisedEpsilon: floatUp(loss) };
 }

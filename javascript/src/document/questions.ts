@@ -30,7 +30,7 @@ export function readQuestion(
   value: any,
   index: number,
   campaign: Pick<Campaign, "asked" | "label" | "asks" | "evaluation">,
-  losses: Map<string, Ratio>,
+  losses: Record<string, Ratio>,
 ): Question {
   const { kind, group, encoding, mechanism: name, domain_size: d, epsilon } = value ?? {};
   const { asked, evaluation } = campaign;
@@ -54,9 +54,7 @@ export function readQuestion(
   });
   ensure(mechanism, "unknown-mechanism", name);
   const parameters = readNumbers(mechanism.names, value.parameters);
-  const known = [name, d, ...Object.values(parameters)].join();
-  const loss = losses.get(known) ?? mechanism.loss(parameters, BigInt(d));
-  losses.set(known, loss);
+  const loss = (losses[[name, d, ...Object.values(parameters)].join()] ??= mechanism.loss(parameters, BigInt(d)));
   ensure(loss[0] > 0n, INVALID, mechanism.names);
   ensure(epsilon > 0 && within(loss, epsilon), "loss-above-epsilon", `questions[${index}]`);
   return { ...value, index, parameters, loss, width: mechanism.width(d) };

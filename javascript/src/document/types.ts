@@ -39,6 +39,21 @@ export interface Issuer {
   readonly tokens?: number | null;
 }
 
+/**
+ * The promise: whoever sees answers only as the relay lets them go, mixed in batches of `devices`, of which the share `honest` at least is
+ * what it seems to be, learns (`epsilon`, `delta`) of one device at most.
+ */
+export interface Crowd {
+  readonly epsilon: number;
+  readonly delta: number;
+  readonly devices: number;
+  readonly honest: number;
+  /** Why the relay admits answers without a token of a person. */
+  readonly without_issuer?: string | null;
+  /** Days after its first answer, when a batch that is not full is thrown away. */
+  readonly expires?: number | null;
+}
+
 /** A key configuration of Oblivious HTTP (RFC 9458, section 3.1) in base64url. */
 export interface Gateway {
   readonly key: string;
@@ -58,6 +73,8 @@ export interface CampaignDocument {
     readonly continuous?: string | null;
     readonly theta?: number | null;
     readonly release_every?: number | null;
+    /** Where answers are mixed: what they reveal then, `epsilon` being lost where all others work together. */
+    readonly crowd?: Crowd | null;
   };
   readonly projection?: Projection | null;
   readonly asks?: string | null;
