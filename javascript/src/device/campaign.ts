@@ -19,9 +19,9 @@ import {
   ARRIVED,
   fits,
   given,
+  NOTHING,
   queued,
   receiptsOf,
-  type Consent,
   type Entry,
   type Fate,
   type Receipt,
@@ -137,29 +137,34 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     first: (until: number) => Promise<unknown>,
     waiting: Waiting,
   ): Promise<NextStep> {
-    const { tell } = this.install;
+    const work = async (until: number): Promise<NextStep> => {
+      await first(until);
+      return this.told(until);
+    };
     try {
-      const told = await inTime(waiting, async (until) => {
-        await first(until);
-        return this.told(until);
-      });
+      const told = await this.telling(
+        name,
+        () => inTime(waiting, work),
+        ({ reason, step }) => reason ?? step,
+      );
       this.problem = null;
-      tell(name, this.id, told.reason ?? told.step);
       return told;
     } catch (error) {
       // Whatever it is, it must not stop the app at every start.
-      this.problem = codeOf(error);
-      tell(name, this.id, this.problem, error);
-      return { step: "nothing", reason: this.problem };
+      return { step: "nothing", reason: (this.problem = codeOf(error)) };
     }
   }
 
   /** Tells the app's log how a call ends. */
-  private async telling<T>(name: string, work: () => Promise<T>): Promise<T> {
+  private async telling<T>(
+    name: string,
+    work: () => Promise<T>,
+    codeFor: (done: T) => string | null = () => null,
+  ): Promise<T> {
     const { tell } = this.install;
     try {
       const done = await work();
-      tell(name, this.id, null);
+      tell(name, this.id, codeFor(done));
       return done;
     } catch (error) {
       tell(name, this.id, codeOf(error), error);
@@ -239,13 +244,12 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   }
 
   private async known(waiting: Waiting): Promise<Classifier> {
-    const { install, path, publisher, id } = this;
     const { Models } = await answering(this.install);
     this.models ??= new Models(
-      install,
-      `${path}/model`,
-      `model ${id} ${publisher?.key ?? ""}`, // what was stored unsigned is not what was signed
-      publisher,
+      this.install,
+      this.path,
+      this.id,
+      this.publisher,
       async () => (await this.atHand().catch(() => undefined))?.label,
       () => this.consented(),
     );
@@ -258,22 +262,15 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   }
 
   private async granted(until: number): Promise<void> {
-    const { storage, now } = this.install;
-    const { title, purpose, realisedEpsilon: epsilon, document, gateway } = await this.fetched(until);
+    const campaign = await this.fetched(until);
     const refused = await this.refusing(until);
     if (refused && !AGREEABLE.includes(refused.code)) throw refused;
-    await answering(this.install);
+    const { agree } = await answering(this.install);
     ensure(Date.now() < until, "timeout"); // nothing is stored for who was told that it was too late
-    await storage.change(`campaign ${this.id}`, () => document);
+    await this.install.storage.change(`campaign ${this.id}`, () => campaign.document);
     await this.publisher?.keep();
     await this.standing.keep();
-    await changeState(this.install, ({ campaigns }) => {
-      const entry = campaigns[this.id];
-      if (given(entry) && entry!.consent.url === this.url) return;
-      const consent = this.consent(now(), title, purpose ?? "", epsilon);
-      campaigns[this.id] = { ...NOTHING, ...entry, consent: { ...consent, ...(gateway && { gateway: gateway.key }) } };
-    });
-    this.install.revoked.delete(this.id);
+    await agree(this.install, campaign, this.url);
   }
 
   /**
@@ -311,7 +308,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     const now = install.now();
     install.revoked.set(this.id, now);
     await changeState(install, ({ campaigns }) => {
-      const entry = (campaigns[this.id] ??= { ...NOTHING, consent: this.consent(null) });
+      const entry = (campaigns[this.id] ??= { ...NOTHING, consent: { ...UNASKED, url: this.url } });
       const { receipt, consent } = entry;
       consent.withdrawnAt = now;
       deleted = queued(entry).length;
@@ -360,9 +357,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
       if (receipt) return;
       const refused = this.refused(campaign, state, outOfWindow);
       if (refused) throw refused;
-      const entry = state.campaigns[this.id]!;
-      ensure(!campaign.issuer || entry.token, "token-missing");
-      receipt = answer(install, campaign, state.secret, entry, this.url, record, label);
+      receipt = answer(install, campaign, state, this.url, record, label);
     });
     install.wake?.();
     return receipt!;
@@ -398,10 +393,6 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
       nextTry: waiting ? due : null,
       problem: failure ?? problem ?? this.problem,
     };
-  }
-
-  private consent(grantedAt: number | null, title = "", purpose = "", epsilon = 0): Consent {
-    return { url: this.url, title, purpose, epsilon, grantedAt, withdrawnAt: null };
   }
 
   /** Where the campaign is fetched. */
@@ -465,10 +456,5 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
 /** Why a device does not answer now, and a person may agree all the same. */
 const AGREEABLE = ["other-recipient", "window-not-open"];
 
-const NOTHING: Omit<Entry, "consent"> = {
-  reports: [],
-  attempts: 0,
-  due: null,
-  retries: 0,
-  problem: null,
-};
+/** The consent of who was asked for none, but for whom it would be to. */
+const UNASKED = { title: "", purpose: "", epsilon: 0, grantedAt: null, withdrawnAt: null };

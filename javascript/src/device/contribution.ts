@@ -8,19 +8,36 @@ import { uploadLength } from "../wire.js";
 import { changeState, stateOf, type Install } from "./install.js";
 import { tokens } from "./later.js";
 import { CLOSING_GRACE } from "./policy.js";
-import { given, type Entry, type Receipt } from "./state.js";
+import { given, NOTHING, type Receipt, type State } from "./state.js";
+
+/** Stores that the person agreed to a campaign, and to sending the answer to `url`. */
+export async function agree(
+  install: Install,
+  { id, title, purpose, realisedEpsilon: epsilon, gateway }: Campaign<any>,
+  url: string,
+): Promise<void> {
+  const { now, revoked } = install;
+  await changeState(install, ({ campaigns }) => {
+    const entry = campaigns[id];
+    if (given(entry) && entry!.consent.url === url) return;
+    const about = { url, title, purpose: purpose ?? "", epsilon, ...(gateway && { gateway: gateway.key }) };
+    campaigns[id] = { ...NOTHING, ...entry, consent: { ...about, grantedAt: now(), withdrawnAt: null } };
+  });
+  revoked.delete(id);
+}
 
 /** Draws and randomises the answer, and puts it into the campaign's entry with its receipt. */
 export function answer(
   install: Install,
   campaign: Campaign<any>,
-  secretText: string,
-  entry: Entry,
+  state: State,
   url: string,
   record: any,
   label: any,
 ): Receipt {
-  const secret = unhex(secretText);
+  const entry = state.campaigns[campaign.id]!;
+  ensure(!campaign.issuer || entry.token, "token-missing");
+  const secret = unhex(state.secret);
   const reports = perturb(campaign, record, label, secret);
   const { title, study, realisedEpsilon: epsilon, closes, windows, privacy } = campaign;
   const { reportAge } = install.policy;

@@ -132,17 +132,20 @@ export class Device {
    */
   async runOnce(timeout: number, firstDelay = 0): Promise<boolean> {
     const until = Date.now() + timeout;
-    try {
-      for (;;) {
-        const wait = await step(this.install, firstDelay);
-        if (wait === undefined) return true;
-        if (Date.now() + wait > until) return false;
-        await pause(wait);
-      }
-    } catch (error) {
-      this.install.tell("delivery", "", codeOf(error), error);
-      return false;
+    for (;;) {
+      const wait = await this.step(firstDelay);
+      if (wait === undefined) return true;
+      if (Date.now() + wait > until) return false;
+      await pause(wait);
     }
+  }
+
+  /** One step of the delivery; what fails is left alone for a while. */
+  private step(firstDelay: number): Promise<number | undefined> {
+    return step(this.install, firstDelay).catch((error) => {
+      this.install.tell("delivery", "", codeOf(error), error);
+      return Infinity;
+    });
   }
 
   /** Delivers in the background until `close`: when it is due, and when the page is seen or the network is back. */
@@ -155,12 +158,7 @@ export class Device {
       turn(async () => {
         clearTimeout(timer);
         let wait: number | undefined;
-        try {
-          while (!signal.aborted && (wait = await step(this.install, firstDelay)) === 0) continue;
-        } catch (error) {
-          // A storage that fails is left alone for a while.
-          this.install.tell("delivery", "", codeOf(error), error);
-        }
+        while (!signal.aborted && (wait = await this.step(firstDelay)) === 0) continue;
         if (signal.aborted) return;
         timer = setTimeout(look, Math.min(wait ?? Infinity, IDLE_CHECK));
         timer.unref?.();

@@ -11,15 +11,19 @@ export class Models {
   private newestText: string | undefined; // of this life
   private renewing: Promise<unknown> | undefined;
 
+  private readonly key: string;
+
   /** `label`: the campaign's, where it is known; `mayKeep`: whether a model is stored. */
   constructor(
     private readonly install: Install,
-    private readonly url: string,
-    private readonly key: string,
+    private readonly path: string,
+    id: string,
     private readonly publisher: Publisher | undefined,
     private readonly label: () => Promise<Campaign<any>["label"] | undefined>,
     private readonly mayKeep: () => Promise<boolean>,
-  ) {}
+  ) {
+    this.key = `model ${id} ${publisher?.key ?? ""}`; // what was stored unsigned is not what was signed
+  }
 
   /** What is known, at once, and the newest is fetched for the next call; else as it can be had. */
   async classifier(waiting: Waiting): Promise<Classifier> {
@@ -43,7 +47,7 @@ export class Models {
   /** The model as it stands now, kept for later calls. */
   private async newest(until: number): Promise<Classifier> {
     const { storage, fetch, policy } = this.install;
-    const text = await get(fetch, this.url, policy, until);
+    const text = await get(fetch, `${this.path}/model`, policy, until);
     await this.publisher?.checkModel(text, until);
     const classifier = await this.classify(text);
     this.newestText = text;

@@ -79,6 +79,15 @@ export interface State {
   campaigns: Record<string, Entry>;
 }
 
+/** Of a campaign in which nothing was answered yet. */
+export const NOTHING: Omit<Entry, "consent"> = {
+  reports: [],
+  attempts: 0,
+  due: null,
+  retries: 0,
+  problem: null,
+};
+
 export const ARRIVED = "arrived";
 
 /** The reports that wait for an answer, or for their first upload. */

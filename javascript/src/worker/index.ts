@@ -1,7 +1,7 @@
 // The client for service workers, which may load nothing later: what answers, delivers and classifies comes along.
 import { Device as Loading, type DeviceOptions } from "../device/device.js";
 import type { Storage } from "../device/storage.js";
-import * as answering from "../later/answering.js";
+import { agree, answer, deliver, Models, obtain, outOfWindow } from "../later/answering.js";
 
 export * from "../device/index.js";
 export { browserStorage } from "../browser/indexeddb.js";
@@ -10,6 +10,6 @@ export { browserStorage } from "../browser/indexeddb.js";
 export class Device extends Loading {
   /** As the device of `ldp-bayes-client/browser`. */
   constructor(storage: Storage, options: DeviceOptions) {
-    super(storage, options, answering);
+    super(storage, options, { agree, answer, deliver, Models, obtain, outOfWindow });
   }
 }
