@@ -39,5 +39,5 @@ export async function bundled(source, ...more) {
     external: ["@hpke/*"],
     plugins: [apart, ...more],
   });
-  return (await minify(text, { module: true, ecma: 2020, compress: { passes: 3 } })).code;
+  return (await minify(text, { module: true, ecma: 2020, compress: { passes: 3, inline: 1 } })).code;
 }

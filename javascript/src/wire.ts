@@ -58,9 +58,9 @@ export function uploadLength(campaign: Campaign): number {
   const last = ((windows?.count ?? 1) - 1) * questions.length; // in the last window the numbers are the largest
   const pools = poolsOf(campaign);
   const lengths = pools.map((pool) =>
-    pool
-      .map(({ index, width }) => blockHead(last + index).length + head(width, 0, 0, 0xc4).length + width)
-      .reduce((a, b) => Math.max(a, b)),
+    Math.max(
+      ...pool.map(({ index, width }) => blockHead(last + index).length + head(width, 0, 0, 0xc4).length + width),
+    ),
   );
   return Math.min(lengths.reduce(add, uploadHead(pools.length).length + pools.length * (2 + ID_BYTES)), MOST_PADDED);
 }

@@ -174,9 +174,8 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
 
   private async told(until: number): Promise<NextStep> {
     const entry = await this.entry();
-    if (entry?.receipt) return { step: "nothing", reason: "answered" };
-    if (entry ? !given(entry) : this.install.revoked.has(this.id)) return { step: "nothing", reason: "declined" };
-    const reason = (await this.refusing(until))?.code ?? null;
+    const declined = entry ? !given(entry) : this.install.revoked.has(this.id);
+    const reason = (entry?.receipt ? "answered" : declined ? "declined" : (await this.refusing(until))?.code) ?? null;
     if (reason && !AGREEABLE.includes(reason)) return { step: "nothing", reason };
     await this.install.storage.check?.();
     if (!entry) return { step: "ask", reason: null };

@@ -16,14 +16,24 @@ export async function agree(
   { id, title, purpose, realisedEpsilon: epsilon, gateway }: Campaign<any>,
   url: string,
 ): Promise<void> {
-  const { now, revoked } = install;
   await changeState(install, ({ campaigns }) => {
     const entry = campaigns[id];
     if (given(entry) && entry!.consent.url === url) return;
-    const about = { url, title, purpose: purpose ?? "", epsilon, ...(gateway && { gateway: gateway.key }) };
-    campaigns[id] = { ...NOTHING, ...entry, consent: { ...about, grantedAt: now(), withdrawnAt: null } };
+    campaigns[id] = {
+      ...NOTHING,
+      ...entry,
+      consent: {
+        url,
+        title,
+        purpose: purpose ?? "",
+        epsilon,
+        grantedAt: install.now(),
+        withdrawnAt: null,
+        ...(gateway && { gateway: gateway.key }),
+      },
+    };
   });
-  revoked.delete(id);
+  install.revoked.delete(id);
 }
 
 /** Draws and randomises the answer, and puts it into the campaign's entry with its receipt. */
@@ -40,7 +50,6 @@ export function answer(
   const secret = unhex(state.secret);
   const reports = perturb(campaign, record, label, secret);
   const { title, study, realisedEpsilon: epsilon, closes, windows, privacy } = campaign;
-  const { reportAge } = install.policy;
   const own = drawWindow(campaign, secret);
   const at = install.now();
   const receipt: Receipt = {
@@ -55,12 +64,21 @@ export function answer(
     ...(windows && { window: `window ${own + 1} of ${windows.count}` }),
     ...(privacy.crowd && { crowdEpsilon: privacy.crowd.epsilon, crowdDelta: privacy.crowd.delta }),
   };
-  const kept = reports.map(({ question, id, payload }) => {
-    return { id: hex(id), question, payload: hex(payload), at: null, reply: null };
+  const ends = windows ? opensAt(windows, own + 1) : Date.parse(closes!);
+  const expires = Math.min(at + install.policy.reportAge, (ends || Infinity) + CLOSING_GRACE);
+  Object.assign(entry, {
+    receipt,
+    reports: reports.map(({ question, id, payload }) => ({
+      id: hex(id),
+      question,
+      payload: hex(payload),
+      at: null,
+      reply: null,
+    })),
+    expires,
+    length: uploadLength(campaign),
+    due: null,
   });
-  const ends = windows ? opensAt(windows, own + 1) : Date.parse(closes ?? "");
-  const expires = Math.min(at + reportAge, (ends || Infinity) + CLOSING_GRACE);
-  Object.assign(entry, { receipt, reports: kept, expires, length: uploadLength(campaign), due: null });
   return receipt;
 }
 
@@ -100,7 +118,7 @@ export async function obtain(
 /** Why this device does not answer a series now; its window is drawn from its secret, once it has one. */
 export function outOfWindow(campaign: Campaign<any>, secret: string, now: number): LdpError | null {
   const { windows } = campaign;
-  if (!windows || !secret) return null;
+  if (!windows) return null;
   const own = drawWindow(campaign, unhex(secret));
   const [opens, ends] = [opensAt(windows, own), opensAt(windows, own + 1)];
   if (opens <= now && now < ends) return null;

@@ -22,8 +22,8 @@ export async function deliver(
 ): Promise<number | undefined> {
   const { storage, fetch, relay, now: clock, policy } = install;
   // Before this tab's turn begins: what seals may have to be loaded, and others need not wait for that.
-  const muted = new Map<string, LdpError | null>();
-  for (const [id, { consent }] of waiting) muted.set(id, await unsealable(consent.gateway, relay, consent.url));
+  const muted: Record<string, LdpError | null> = {};
+  for (const [id, { consent }] of waiting) muted[id] = await unsealable(consent.gateway, relay, consent.url);
   return storage.exclusive(async () => {
     let wait: number | undefined;
     let id = "";
@@ -46,7 +46,7 @@ export async function deliver(
           const longest = attempts ? Math.max(policy.backoffLongest, RETRY_AFTER_LONGEST) : firstDelay;
           entry.due = Math.min(entry.due ?? now + jitter() * firstDelay, now + longest);
           // Safety: never in the clear instead. It waits for an app that can seal it.
-          const mute = muted.get(campaignId);
+          const mute = muted[campaignId];
           if (mute && entry.due <= now) judge(entry, [], failed(mute.code), now, jitter(), policy);
           wait = Math.min(wait ?? Infinity, Math.max(0, entry.due - now));
           if (mute || wait || batch.length) continue;

@@ -84,8 +84,7 @@ export class Device {
     ensure(/^[\w-]{43}$/.test(id), "bad-campaign-id");
     url = checkUrl(url);
     publicBase(url, this.install.relay);
-    const { maxEpsilon, maxCrowdEpsilon = maxEpsilon, maxIfBothCollude = maxEpsilon } = caps;
-    [maxEpsilon, maxCrowdEpsilon, maxIfBothCollude].forEach(checkCap);
+    for (const cap of [caps.maxEpsilon, caps.maxCrowdEpsilon ?? 1, caps.maxIfBothCollude ?? 1]) checkCap(cap);
     return new DeviceCampaign<D>(this.install, url, id, caps, publisher);
   }
 

@@ -41,6 +41,7 @@ import { areWindows, opensAt, WINDOW_GRACE } from "./windows.js";
 const LARGEST_DOCUMENT = 4 << 20; // bytes
 const MOST_CAMPAIGN_CELLS = 2 ** 18;
 const MOST_RELEASE = 2 ** 40;
+const MOST_QUESTIONS = 2 * MOST_FEATURES + 1 + MOST_PRODUCTS;
 
 /** Checks what a document with a crowd promises, and gives what checks whether its questions keep that. */
 export type CheckCrowd = (document: CampaignDocument) => (questions: readonly Question[]) => void;
@@ -87,7 +88,7 @@ function checkAuthored(document: any, checkCrowd: CheckCrowd | undefined): Featu
     closes: windows ? isAbsent : optional((time) => isInstant(time) && (opens == null || opens < time)),
     issuer: optional(isIssuer),
     gateway: optional(isGateway),
-    questions: Array.isArray,
+    questions: (list) => isList(list, 1, MOST_QUESTIONS),
   });
   const asked: Feature[] = [
     ...features.filter((feature: any) => !inputs?.includes(feature)),
@@ -123,7 +124,6 @@ export function parseCampaign<const D extends CampaignDocument>(
   const document = strictJson(text);
   const asked = checkAuthored(document, checkCrowd);
   const authored = { ...document, ...timesOf(document), id, document: text, asked };
-  must(isList(document.questions, 1, 2 * MOST_FEATURES + 1 + MOST_PRODUCTS), "questions");
   const losses: Record<string, Ratio> = {};
   const questions: Question[] = document.questions.map((one: unknown, index: number) =>
     readQuestion(one, index, authored, losses),
