@@ -55,12 +55,23 @@ test("a logarithm is bounded from above, by less than 2^-120", () => {
 
 test("a cap of all campaigns is held to the last bit", () => {
   const receipts = (...epsilons) => epsilons.map((epsilon) => ({ epsilon }));
-  assert.ok(fits([], 1, 1));
-  assert.ok(fits(receipts(1, 0.5), 0.5, 2));
-  assert.ok(!fits(receipts(1e-17), 1, 1));
-  assert.ok(!fits(receipts(1, 1e-17), 1, 2));
-  assert.ok(!fits(receipts(...Array(9).fill(0.1)), 0.1, 1), "ten doubles of 0.1 are more than 1");
-  assert.ok(fits(receipts(...Array(9).fill(0.1)), 0.1, nextUp(1)));
+  assert.ok(fits([], exact(1), 1));
+  assert.ok(fits(receipts(1, 0.5), exact(0.5), 2));
+  assert.ok(!fits(receipts(1e-17), exact(1), 1));
+  assert.ok(!fits(receipts(1, 1e-17), exact(1), 2));
+  assert.ok(!fits(receipts(...Array(9).fill(0.1)), exact(0.1), 1), "ten doubles of 0.1 are more than 1");
+  assert.ok(fits(receipts(...Array(9).fill(0.1)), exact(0.1), nextUp(1)));
+});
+
+test("the first campaign fits where all that an app allows is what that promises, also where the double is above the decimal", () => {
+  for (const [units, epsilon] of [
+    [1n, 0.1],
+    [11n, 1.1],
+  ]) {
+    assert.ok(floatUp([units, 10n]) === epsilon && fits([], [units, 10n], epsilon));
+    assert.ok(!fits([], [10n ** 20n * units + 1n, 10n ** 21n], epsilon));
+    assert.ok(!fits([{ epsilon: 5e-324 }], [units, 10n], epsilon));
+  }
 });
 
 test("a draw takes no word more than the bits below its bound, and is drawn again where it reaches it", () => {

@@ -13,6 +13,7 @@ import {
   unhex,
   uploadLength,
 } from "../dist/ldp-bayes-client.min.js";
+import { checkCrowd } from "../dist/ldp-bayes-client.crowd.min.js";
 import { fileStorage } from "../dist/node/file.js";
 import { memoryStorage } from "../dist/testing/index.js";
 
@@ -54,7 +55,7 @@ class Stranded {
   now = Date.UTC(2027, 0, 15);
 
   constructor(name) {
-    const { epsilon } = campaign.privacy;
+    const { epsilon, crowd } = campaign.privacy;
     const storage =
       folder === undefined
         ? memoryStorage()
@@ -70,7 +71,11 @@ class Stranded {
       now: () => this.now,
       relay: campaign.gateway ? RELAY : undefined,
     });
-    this.campaign = this.device.campaign(NOWHERE, campaign.id, { maxEpsilon: epsilon });
+    this.campaign = this.device.campaign(NOWHERE, campaign.id, {
+      maxEpsilon: epsilon,
+      maxCrowdEpsilon: crowd?.epsilon,
+      maxIfBothCollude: epsilon,
+    });
   }
 
   /** What a line makes leave this device: token requests, uploads, or, `sealed`, whole requests. */
@@ -142,7 +147,7 @@ for await (const text of createInterface({ input: process.stdin })) {
   if (line.storage !== undefined) folder = line.storage;
   let said;
   try {
-    if (line.document !== undefined) campaign = parseCampaign(line.document);
+    if (line.document !== undefined) campaign = parseCampaign(line.document, undefined, checkCrowd);
     said = await answer(line);
   } catch (error) {
     if (!(error instanceof LdpError)) throw error;

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from vector_files import FOLDER, changes, counted, counted_words, with_a_change
+from vector_files import FOLDER, changes, counted, counted_crowds, counted_words, with_a_change
 
 JAVASCRIPT = Path(__file__).resolve().parents[2] / "javascript"
 
@@ -19,7 +19,7 @@ def run(node, folder, module="core.js"):
 def test_javascript_passes_every_vector(module, node):
     done = run(node, FOLDER, module)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == counted("decimal", "fraction") | counted_words()
+    assert json.loads(done.stdout) == counted("decimal", "fraction") | counted_words() | counted_crowds()
 
 
 @changes
@@ -28,13 +28,17 @@ def test_javascript_notices_a_changed_vector(name, said, changed, tmp_path, node
 
 
 @pytest.mark.parametrize(
-    ("said", "changed"),
+    ("file", "said", "changed"),
     [
-        ("an unknown day", "a known day"),
-        ("3 of 12 answers", "8 of 12 answers"),
-        ('"others": 36', '"others": 37'),
-        ("0.14", "0.15"),
+        ("words", "an unknown day", "a known day"),
+        ("words", "3 of 12 answers", "8 of 12 answers"),
+        ("words", '"others": 36', '"others": 37'),
+        ("words", "0.14", "0.15"),
+        ("crowd", '"code": "crowd-above-promise"', '"code": "invalid-document"'),
+        ("crowd", '"code": "crowd-above-cap"', '"code": null'),
+        ("crowd", '"crowd_odds": "2.7"', '"crowd_odds": "2.8"'),
+        ("crowd", "1 where relay and aggregator", "2 where relay and aggregator"),
     ],
 )
-def test_javascript_notices_another_word(said, changed, tmp_path, node):
-    assert run(node, with_a_change(tmp_path, "words", said, changed)).returncode != 0
+def test_javascript_notices_another_word(file, said, changed, tmp_path, node):
+    assert run(node, with_a_change(tmp_path, file, said, changed)).returncode != 0

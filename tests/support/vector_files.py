@@ -56,6 +56,18 @@ def with_a_change(folder, name, said, changed):
     return folder
 
 
+def counted_crowds():
+    """What a client that recomputes the bound of a crowd says that it has passed of crowds; caps of all campaigns are its device's."""
+    crowd = FILES["crowd"]
+    return {
+        "crowds": len(crowd["accepted"]),
+        "crowds refused": len(crowd["refused"]),
+        "crowds capped": sum(case["code"] != "total-above-cap" for case in crowd["caps"]),
+        "crowds explained": len(crowd["explained"]),
+        "ledgers of crowds": len(crowd["ledgers"]),
+    }
+
+
 def counted_words():
     """What a client says that it has passed of what people are told."""
     return {name: len(cases) for name, cases in FILES["words"].items()}

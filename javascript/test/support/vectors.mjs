@@ -21,14 +21,16 @@ function refuses(code, action) {
   throw new Error(`not refused, although ${code}`);
 }
 
-export const FILES = ["values", "documents", "reports", "uploads", "training", "directories", "words"];
+export const FILES = ["values", "documents", "reports", "uploads", "training", "directories", "words", "crowd"];
 
-/** The part that says everything in words, by the module of the client. */
-export const wordsBeside = (module) =>
-  module.replace(/core\.js$/, "later/words.js").replace(/\.min\.js$/, ".words.min.js");
+/** What is loaded later and vectors are about, by the module of the client. */
+export const partsBeside = async (module) => {
+  const beside = (part) => module.replace(/core\.js$/, `later/${part}.js`).replace(/\.min\.js$/, `.${part}.min.js`);
+  return { words: await import(beside("words")), crowds: await import(beside("crowd")) };
+};
 
-/** Checks `client` and its `words`, modules, with `files`, the parsed vectors by name. Returns how many cases of each kind passed. */
-export async function checkVectors(client, words, files) {
+/** Checks `client` and its parts, modules, with `files`, the parsed vectors by name. Returns how many cases of each kind passed. */
+export async function checkVectors(client, { words, crowds }, files) {
   const {
     Classifier,
     Coins,
@@ -186,22 +188,31 @@ export async function checkVectors(client, words, files) {
     }
     check(code ? "directories refused" : "directories", name, () => equal(found, code ?? wanted));
   }
-  for (const { name, cap, receipts, text } of files.words.ledgers) {
-    const kept = receipts.map(({ answers, at, ...rest }) => ({ ...rest, at: 1e3 * at, questions: Array(answers) }));
-    check("ledgers", name, () => equal(words.ledgerText(kept, cap), text));
-  }
+  const ledgers = (kind, cases) => {
+    for (const { name, cap, receipts, text } of cases) {
+      const kept = receipts.map(({ answers, at, crowd_epsilon, crowd_delta, ...rest }) => {
+        const promised = crowd_epsilon && { crowdEpsilon: crowd_epsilon, crowdDelta: crowd_delta };
+        return { ...rest, ...promised, at: 1e3 * at, questions: Array(answers) };
+      });
+      check(kind, name, () => equal(words.ledgerText(kept, cap), text));
+    }
+  };
+  const explanations = (kind, cases, known, inACrowd) => {
+    for (const { document, url, sentences, policy } of cases) {
+      const told = ({ key, parameters, template, text }) => [key, Object.entries(parameters).sort(), template, text];
+      const shown = (sentence) => told({ ...sentence, text: String(sentence) });
+      check(kind, document, () => {
+        const found = words.explained(known[document], url, inACrowd);
+        equal([...found.sentences, found.policy].map(shown), [...sentences, policy].map(told));
+      });
+    }
+  };
+  ledgers("ledgers", files.words.ledgers);
   for (const { document, question, asked, payload, said } of files.words.said) {
     const about = [campaigns[document], campaigns[document].questions[question]];
     check("said", document, () => equal([words.asked(...about), words.said(...about, unhex(payload))], [asked, said]));
   }
-  for (const { document, url, sentences, policy } of files.words.explained) {
-    const told = ({ key, parameters, template, text }) => [key, Object.entries(parameters).sort(), template, text];
-    const shown = (sentence) => told({ ...sentence, text: String(sentence) });
-    check("explained", document, () => {
-      const found = words.explained(campaigns[document], url);
-      equal([...found.sentences, found.policy].map(shown), [...sentences, policy].map(told));
-    });
-  }
+  explanations("explained", files.words.explained, campaigns);
   for (const { document, record, label, problems, questions } of files.words.previews) {
     check("previews", document, () => {
       const told = words.preview(campaigns[document], record, label);
@@ -222,5 +233,44 @@ export async function checkVectors(client, words, files) {
       });
     });
   }
+
+  const { accepted, refused, caps, explained, ledgers: kept } = files.crowd;
+  const mixed = {};
+  for (const { name, document, id, loss, reports, deltas } of accepted) {
+    check("crowds", name, () => {
+      refuses("crowd-unsupported", () => parseCampaign(document, id));
+      const campaign = (mixed[name] = parseCampaign(document, id, crowds.checkCrowd));
+      const { crowd } = campaign.privacy;
+      equal([campaign.realisedEpsilon, crowds.reportsOf(crowd)], [loss, reports]);
+      const tail = Math.min(1e-14, 1e-5 * crowd.delta);
+      for (const [epsilon, delta] of deltas)
+        near(crowds.deltaBound(campaign.questions, reports, epsilon, tail), delta, 1e-9);
+    });
+  }
+  for (const { name, document, code } of refused) {
+    check("crowds refused", name, () => {
+      refuses(code, () => parseCampaign(document, undefined, crowds.checkCrowd));
+      try {
+        parseCampaign(document);
+      } catch {
+        return;
+      }
+      throw new Error("it passes unchecked");
+    });
+  }
+  for (const { document, epsilon, crowd_epsilon, if_both_collude, code } of caps.filter(
+    ({ code }) => code !== "total-above-cap", // which the device keeps
+  )) {
+    check("crowds capped", JSON.stringify([crowd_epsilon, if_both_collude]), () => {
+      const set = {
+        maxEpsilon: epsilon,
+        maxCrowdEpsilon: crowd_epsilon ?? undefined,
+        maxIfBothCollude: if_both_collude ?? undefined,
+      };
+      equal(crowds.capped(mixed[document], set), code);
+    });
+  }
+  explanations("crowds explained", explained, mixed, crowds.inACrowd);
+  ledgers("ledgers of crowds", kept);
   return checked;
 }

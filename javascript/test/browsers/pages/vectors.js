@@ -1,4 +1,4 @@
-import { checkVectors, FILES, wordsBeside } from "/support/vectors.mjs";
+import { checkVectors, FILES, partsBeside } from "/support/vectors.mjs";
 
 const told = {};
 try {
@@ -6,7 +6,7 @@ try {
     await Promise.all(FILES.map(async (name) => [name, await (await fetch(`/vectors/${name}.json`)).json()])),
   );
   for (const module of ["/dist/core.js", "/dist/ldp-bayes-client.min.js"])
-    told[module] = await checkVectors(await import(module), await import(wordsBeside(module)), files);
+    told[module] = await checkVectors(await import(module), await partsBeside(module), files);
 } catch (error) {
   told.error = `${error.message} ${error.stack}`;
 }
