@@ -14,8 +14,8 @@ def run(program, *arguments):
 def test_a_client_passes_every_vector(program):
     done = run(program, "vectors", FOLDER)
     assert done.returncode == 0, done.stderr
-    answers = {"answers": len(FILES["answers"]["cases"])}
-    assert json.loads(done.stdout) == counted("fraction") | answers | counted_words()
+    more = {"answers": len(FILES["answers"]["cases"]), "crowds": len(FILES["crowd"]["accepted"])}
+    assert json.loads(done.stdout) == counted("fraction") | more | counted_words()
 
 
 @changes

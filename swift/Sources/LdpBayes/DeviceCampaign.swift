@@ -11,7 +11,7 @@ public enum NextStep: Sendable {
     /// The person has agreed, and no answer is given yet; in a series, this device's window is open.
     case contribute
     /// `answered`, `declined`, or the code of what stands against answering: of a ``Refusal``, of the storage, of the network, of a document
-    /// that is none, `issuer-unsupported`, `no-signatures`; `unexpected` for an error that is none of this library's.
+    /// that is none, `crowd-unsupported`, `issuer-unsupported`, `no-signatures`; `unexpected` for an error that is none of this library's.
     case nothing(reason: String)
 }
 

@@ -34,7 +34,7 @@ public struct Campaign: Sendable {
     let uploadLength: Int
     static let largestDocument = 4 << 20
     /// The campaign of a document's bytes. `id`, where it is known, must be their hash. Throws ``LdpError``: `wrong-hash`,
-    /// `invalid-document`, `unknown-mechanism`, `invalid-parameters`, `loss-above-epsilon`; `issuer-unsupported` and `no-relay` for what this
+    /// `invalid-document`, `unknown-mechanism`, `invalid-parameters`, `loss-above-epsilon`; `crowd-unsupported`, `issuer-unsupported` and `no-relay` for what this
     /// client cannot do.
     public init(document: Data, id: String? = nil) throws {
         try ensure(document.count <= Campaign.largestDocument, invalidDocument, "document: is longer than 4 MiB")
@@ -77,6 +77,9 @@ struct Authored {
     let epsilon: Double, answersAll: Bool, projection: Projection?, evaluation: Evaluation?
     init(_ fields: Fields) throws {
         _ = try fields.whole("version", 1...1)
+        if (fields.raw("privacy")?["crowd"] ?? .null) != .null {
+            throw failure("crowd-unsupported", "it promises what mixed answers reveal, and this client cannot check that")
+        }
         if fields.raw("issuer") != nil { throw failure("issuer-unsupported", "its answers show tokens, and this client has none") }
         if fields.raw("gateway") != nil { throw failure("no-relay", "its answers go sealed by a relay, and this client seals none") }
         title = try fields.name("title")

@@ -46,7 +46,7 @@ extension State {
         if let opens = campaign.opens, now + clockTolerance < opens { return .notOpen }
         if let closes = campaign.closes, now - clockTolerance > closes { return .closed }
         if !campaign.loss.isWithin(maxEpsilon) { return .aboveCap }
-        if !(total(receipts) + Ratio(campaign.realisedEpsilon)).isWithin(maxTotalEpsilon) { return .aboveTotal }
+        if !(total(receipts) + campaign.loss).isWithin(maxTotalEpsilon) { return .aboveTotal }
         if let study = campaign.study, answered.contains(ExactText(study)) { return .studyAnswered }
         if let own, !own.contains(now) { return now < own.lowerBound ? .windowNotOpen : .windowOver }
         return nil

@@ -164,6 +164,11 @@ final class Faults {
                 try run(Texts(), serving(Data(other.utf8)), id: base64url(sha256(other.utf8)))
             }
         }
+        let privacy = try text.range(of: #""privacy": ?\{"#, options: .regularExpression) ?? { throw Failed(description: text) }()
+        let mixed = text.replacingCharacters(in: privacy, with: #""privacy":{"crowd":{"epsilon":1},"#)
+        try fault("a document that is of a campaign with a crowd", "crowd-unsupported") {
+            try run(Texts(), serving(Data(mixed.utf8)), id: base64url(sha256(mixed.utf8)))
+        }
         let publisher = try Publisher(String(repeating: "A", count: 43))
         try fault("a publisher that has signed nothing", "malformed-directory") { try run(Texts(), serving(), publisher: publisher) }
         #if !canImport(CryptoKit)

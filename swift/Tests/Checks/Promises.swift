@@ -7,7 +7,7 @@ private let week = 7 * day
 
 /// What a device promises, on files, against an aggregator in memory. Each promise is a sentence, and fails with it.
 final class Promises {
-    private let (plain, series, ofMany): (Campaign, Campaign, Campaign)
+    private let (plain, series, ofMany, small): (Campaign, Campaign, Campaign, Campaign)
     private let folder: URL
     private let record: Record = ["colour": "green", "größe": 0.25, "hours": 41.5]
     private let url = "https://collect.example"
@@ -31,6 +31,7 @@ final class Promises {
             try Campaign(document: document(cases.first { $0["name"]!.string == name }!["document"]))
         }
         (plain, series, ofMany) = (try campaign("de-onebit"), try campaign("series"), try campaign("series-all"))
+        small = try campaign("small-epsilon")
         self.folder = folder
     }
 
@@ -42,7 +43,7 @@ final class Promises {
     private var uploads: [String] { received.value }
 
     private var transport: FakeTransport {
-        let documents = [plain, series, ofMany]
+        let documents = [plain, series, ofMany, small]
         let (received, upload, url, asked, state, clock) = (received, upload, url, asked, state, clock)
         return FakeTransport { request in
             if let body = request.body {
@@ -222,6 +223,11 @@ final class Promises {
             try equal(try device(place).campaign(url, id: plain.id, maxEpsilon: 0.5).refusal(), .aboveCap)
             try refuses("loss-above-cap") { try device(place).campaign(url, id: plain.id, maxEpsilon: 0.5).grant() }
             try equal(FileManager.default.fileExists(atPath: place.path), false)
+        }
+        try promise("the first campaign fits where the app allows what it promises, though the double of that is above the decimal") { place in
+            try equal(small.realisedEpsilon, 0.1)
+            try equal(try device(place, cap: 0.1).campaign(url, id: small.id, maxEpsilon: 0.1).refusal(), nil)
+            try equal(try device(place, cap: (0.1).nextDown).campaign(url, id: small.id, maxEpsilon: 0.1).refusal(), .aboveTotal)
         }
         try promise("switched off, nothing is answered and nothing sent") { place in
             try campaign(place).grant()

@@ -29,7 +29,7 @@ final class Vectors {
     private(set) var campaigns: [String: Campaign] = [:]
 
     init(folder: URL) throws {
-        let names = ["values", "documents", "reports", "uploads", "training", "directories", "answers", "words"]
+        let names = ["values", "documents", "reports", "uploads", "training", "directories", "answers", "words", "crowd"]
         files = try Dictionary(
             uniqueKeysWithValues: names.map {
                 ($0, try Json(Data(contentsOf: folder.appendingPathComponent("\($0).json"))))
@@ -98,6 +98,11 @@ final class Vectors {
         for one in cases("documents", "refused") {
             try check("documents refused", one["name"]!.string) {
                 try refuses(one["code"]!.string) { _ = try Campaign(document: document(one["document"]), id: one["id"]?.text?.string) }
+            }
+        }
+        for one in cases("crowd", "accepted") {
+            try check("crowds", one["name"]!.string) {
+                try refuses("crowd-unsupported") { _ = try Campaign(document: document(one["document"]), id: one["id"]!.string) }
             }
         }
     }

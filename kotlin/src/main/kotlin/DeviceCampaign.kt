@@ -21,7 +21,7 @@ sealed interface NextStep {
 
     /**
      * [reason] is `answered`, `declined`, or the code of what stands against answering: of a [Refusal], of the storage, of the network,
-     * of a document that is none, `issuer-unsupported`, `no-signatures`; `unexpected` for an error that is none of this library's.
+     * of a document that is none, `crowd-unsupported`, `issuer-unsupported`, `no-signatures`; `unexpected` for an error that is none of this library's.
      */
     data class Nothing(val reason: String) : NextStep
 }

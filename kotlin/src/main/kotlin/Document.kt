@@ -74,8 +74,8 @@ class Campaign private constructor(
     companion object {
         /**
          * The campaign of a document's bytes. [id], where it is known, must be their hash. Throws [LdpException]: `wrong-hash`,
-         * `invalid-document`, `unknown-mechanism`, `invalid-parameters`, `loss-above-epsilon`; `issuer-unsupported` and `no-relay` for what this
-         * client cannot do.
+         * `invalid-document`, `unknown-mechanism`, `invalid-parameters`, `loss-above-epsilon`; `crowd-unsupported`, `issuer-unsupported` and
+         * `no-relay` for what this client cannot do.
          */
         fun parse(document: ByteArray, id: String? = null): Campaign {
             ensure(document.size <= LARGEST_DOCUMENT, INVALID_DOCUMENT) { "document: is longer than 4 MiB" }
@@ -119,6 +119,9 @@ internal class Authored(fields: Fields) {
     init {
         with(fields) {
             whole("version", 1..1)
+            if ((raw("privacy") as? Map<*, *>)?.get("crowd") != null) {
+                throw LdpException("crowd-unsupported", "it promises what mixed answers reveal, and this client cannot check that")
+            }
             if (raw("issuer") != null) throw LdpException("issuer-unsupported", "its answers show tokens, and this client has none")
             if (raw("gateway") != null) throw LdpException("no-relay", "its answers go sealed by a relay, and this client seals none")
             title = name("title")

@@ -63,7 +63,7 @@ internal fun State.refusal(campaign: Campaign, url: String, maxEpsilon: Double, 
         campaign.opens != null && now + tolerance < campaign.opens.toEpochMilli() -> Refusal.NOT_OPEN
         campaign.closes != null && now - tolerance > campaign.closes.toEpochMilli() -> Refusal.CLOSED
         !campaign.loss.within(maxEpsilon) -> Refusal.ABOVE_CAP
-        !(receipts.total() + Ratio.of(campaign.realisedEpsilon)).within(maxTotalEpsilon) -> Refusal.ABOVE_TOTAL
+        !(receipts.total() + campaign.loss).within(maxTotalEpsilon) -> Refusal.ABOVE_TOTAL
         campaign.study != null && receipts.any { it.study == campaign.study } -> Refusal.STUDY_ANSWERED
         own != null && at < own.start -> Refusal.WINDOW_NOT_OPEN
         own != null && at >= own.endExclusive -> Refusal.WINDOW_OVER

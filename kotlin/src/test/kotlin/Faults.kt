@@ -142,6 +142,11 @@ internal class Faults(private val plain: Campaign, private val folder: File) {
             check(other != document)
             fault("a document that is $name", code) { run(transport = serving(other), id = base64url(sha256(other.toByteArray()))) }
         }
+        val mixed = Regex("\"privacy\": ?\\{").replaceFirst(document, "\"privacy\":{\"crowd\":{\"epsilon\":1},")
+        check(mixed != document)
+        fault("a document that is of a campaign with a crowd", "crowd-unsupported") {
+            run(transport = serving(mixed), id = base64url(sha256(mixed.toByteArray())))
+        }
         val pinned = Publisher("A".repeat(43))
         fault("a publisher that has signed nothing", "malformed-directory") { run(publisher = pinned) }
         val providers = java.security.Security.getProviders().filter { it.getService("KeyFactory", "Ed25519") != null }

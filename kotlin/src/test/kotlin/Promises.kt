@@ -12,6 +12,7 @@ private const val WEEK = 7 * DAY
 internal class Promises(documents: (String) -> Campaign, private val folder: File) {
     private val plain = documents("de-onebit")
     private val series = documents("series")
+    private val small = documents("small-epsilon")
     private val ofMany = documents("series-all")
     private val id = plain.id
     private val record = mapOf("colour" to "green", "größe" to 0.25, "hours" to 41.5)
@@ -395,6 +396,11 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             equal(refused(1.0, 1e-17), Refusal.ABOVE_TOTAL)
             equal(refused(2.0, 1.0, 1e-17), Refusal.ABOVE_TOTAL)
             equal(refused(2.0, *DoubleArray(10) { 0.1 }), Refusal.ABOVE_TOTAL) // ten doubles of 0.1 are more than 1
+        }
+        promise("the first campaign fits where the app allows what it promises, though the double of that is above the decimal") { _ ->
+            equal(small.realisedEpsilon, 0.1)
+            equal(State().refusal(small, url, 0.1, 0.1, now), null)
+            equal(State().refusal(small, url, 0.1, Math.nextDown(0.1), now), Refusal.ABOVE_TOTAL)
         }
         promise("the log says when a report left for the first time") { place ->
             queue(place)

@@ -31,7 +31,7 @@ internal fun noRecord(campaign: Campaign, label: Any?): Members =
     throw LdpException(if (campaign.label.indexOf(label) == null) "undeclared-label" else "not-a-record")
 
 internal class Vectors(folder: File) {
-    val files = listOf("values", "documents", "reports", "uploads", "training", "directories", "answers", "words")
+    val files = listOf("values", "documents", "reports", "uploads", "training", "directories", "answers", "words", "crowd")
         .associateWith { members(strictJson(utf8(File(folder, "$it.json").readBytes()))) }
     val checked = LinkedHashMap<String, Int>()
     val campaigns = HashMap<Any?, Campaign>()
@@ -118,6 +118,11 @@ internal class Vectors(folder: File) {
                     ensure(Charsets.UTF_8.newEncoder().canEncode(text), INVALID_DOCUMENT)
                     Campaign.parse(text.toByteArray(), case["id"] as String?)
                 }
+            }
+        }
+        for (case in listOfMembers(files.getValue("crowd")["accepted"])) {
+            check("crowds", case["name"]) {
+                refuses("crowd-unsupported") { Campaign.parse((case["document"] as String).toByteArray(), case["id"] as String) }
             }
         }
     }
