@@ -190,13 +190,14 @@ $(JAVASCRIPT): javascript/package-lock.json
 	@touch $@
 
 # The lab's page carries the package's encoder: an old one is built anew here, and says so once.
-BUNDLE := ldp-bayes-client.min.js
-SERVED := ldp_aggregator/dashboard/static/$(BUNDLE)
+BUNDLES := ldp-bayes-client.min.js ldp-bayes-client.crowd.min.js
+SERVED := ldp_aggregator/dashboard/static
 
 javascript: $(JAVASCRIPT)
 	cd javascript && npm run build && FEWEST=450 npm test
-	@cmp -s javascript/dist/$(BUNDLE) $(SERVED) || { cp javascript/dist/$(BUNDLE) $(SERVED); \
-	  echo "$(SERVED) was older than the package: it is built anew, commit it and run this again"; exit 1; }
+	@old=; for file in $(BUNDLES); do cmp -s javascript/dist/$$file $(SERVED)/$$file || { \
+	  cp javascript/dist/$$file $(SERVED) && old="$$old $$file"; }; done; [ -z "$$old" ] || { \
+	  echo "$(SERVED):$$old older than the package: built anew, commit it and run this again"; exit 1; }
 
 # Lint, vectors, promises and the app in Java need no Python package; what is held beside Python needs `make setup`.
 kotlin:

@@ -98,6 +98,7 @@ def _refused(campaign):
         ("more than all are honest", lambda d: _promise(d, honest=1.5)),
         ("too few devices", lambda d: d["privacy"].update(release_every=99) or _promise(d, devices=99)),
         ("epsilon 0", lambda d: _promise(d, epsilon=0)),
+        ("an epsilon that is no promise", lambda d: _promise(d, epsilon=800)),
         ("a key that nobody knows", lambda d: _promise(d, most=1)),
         ("no number of devices", lambda d: d["privacy"]["crowd"].pop("devices")),
         ("a batch that never expires", lambda d: _promise(d, expires=0)),

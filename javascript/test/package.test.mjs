@@ -17,6 +17,7 @@ const ENTRIES = [
   "debug/index",
   "worker/index",
   "publisher/index",
+  "crowd/index",
 ];
 const read = (path) => readFileSync(join(ROOT, path), "utf8");
 const files = (folder) =>

@@ -110,7 +110,7 @@ const timesOf = ({ windows }: CampaignDocument) =>
 
 /**
  * The campaign of a document's text; `known`, its id where it is known, must be the hash of its bytes. One with a crowd is read with the
- * `checkCrowd` of `later/crowd.ts`, and refused without. Throws LdpError.
+ * `checkCrowd` of `ldp-bayes-client/crowd`, and refused without (`crowd-unsupported`). Throws LdpError.
  */
 export function parseCampaign<const D extends CampaignDocument>(
   text: string,

@@ -1,5 +1,6 @@
 // The noise lab: what a device with a made-up record would send, by the client's own code. Nothing is sent from here.
 import { drawQuestions, encodeUpload, hex, parseCampaign, perturb, randomBytes, uploadLength } from "/assets/ldp-bayes-client.min.js";
+import { checkCrowd } from "/assets/ldp-bayes-client.crowd.min.js";
 
 const MANY = 1000;
 const lab = document.querySelector("#lab");
@@ -132,7 +133,7 @@ const failed = (error) => {
 try {
   const answer = await fetch(`/v1/campaigns/${lab.dataset.campaign}`);
   if (!answer.ok) throw new Error(`the campaign’s document was answered with ${answer.status}`);
-  const campaign = parseCampaign(await answer.text(), lab.dataset.campaign);
+  const campaign = parseCampaign(await answer.text(), lab.dataset.campaign, checkCrowd);
   drawQuestions(campaign, randomBytes(32));
   form.addEventListener("submit", (event) => {
     event.preventDefault();

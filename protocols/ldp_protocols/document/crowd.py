@@ -10,6 +10,8 @@ from ldp_protocols.fields import Fields, Refusal
 
 LEAST_DEVICES: Final = 100
 MOST_DEVICES: Final = 1 << 30
+MOST_EPSILON: Final = 64
+"""Beyond that nothing is promised, and exp(epsilon) is soon no number."""
 LEAST_DELTA: Final = 1e-15
 MOST_DELTA: Final = 1e-6
 """Whoever is told (epsilon, delta) may learn everything of one device with probability delta."""
@@ -58,8 +60,8 @@ def read_crowd(value: Any, refuse: Refusal) -> Crowd | None:
     fields = Fields(value, "privacy.crowd", refuse, like=_LIKE)
     epsilon, delta, honest = (fields.number(name) for name in ("epsilon", "delta", "honest"))
     devices = fields.integer("devices", least=LEAST_DEVICES, most=MOST_DEVICES)
-    if epsilon <= 0:
-        raise fields.error("epsilon", f"must be above 0 (1 is a common choice), not {epsilon}")
+    if not 0 < epsilon <= MOST_EPSILON:
+        raise fields.error("epsilon", f"must be above 0 and at most {MOST_EPSILON} (1 is a common choice), not {epsilon}")
     if not LEAST_DELTA <= delta <= min(MOST_DELTA, 1 / devices):
         told = (
             f"must be from {LEAST_DELTA:g} to {min(MOST_DELTA, 1 / devices):g} (1e-9 is a common choice), not {delta:g}"

@@ -34,8 +34,8 @@ public struct Campaign: Sendable {
     let uploadLength: Int
     static let largestDocument = 4 << 20
     /// The campaign of a document's bytes. `id`, where it is known, must be their hash. Throws ``LdpError``: `wrong-hash`,
-    /// `invalid-document`, `unknown-mechanism`, `invalid-parameters`, `loss-above-epsilon`; `crowd-unsupported`, `issuer-unsupported` and `no-relay` for what this
-    /// client cannot do.
+    /// `invalid-document`, `unknown-mechanism`, `invalid-parameters`, `loss-above-epsilon`; `crowd-unsupported`, `issuer-unsupported` and
+    /// `no-relay` for what this client cannot do.
     public init(document: Data, id: String? = nil) throws {
         try ensure(document.count <= Campaign.largestDocument, invalidDocument, "document: is longer than 4 MiB")
         let hash = base64url(sha256(document))

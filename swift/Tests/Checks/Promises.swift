@@ -224,7 +224,7 @@ final class Promises {
             try refuses("loss-above-cap") { try device(place).campaign(url, id: plain.id, maxEpsilon: 0.5).grant() }
             try equal(FileManager.default.fileExists(atPath: place.path), false)
         }
-        try promise("the first campaign fits where the app allows what it promises, though the double of that is above the decimal") { place in
+        try promise("the first campaign fits where the cap is what it promises, though that double is above the decimal") { place in
             try equal(small.realisedEpsilon, 0.1)
             try equal(try device(place, cap: 0.1).campaign(url, id: small.id, maxEpsilon: 0.1).refusal(), nil)
             try equal(try device(place, cap: (0.1).nextDown).campaign(url, id: small.id, maxEpsilon: 0.1).refusal(), .aboveTotal)

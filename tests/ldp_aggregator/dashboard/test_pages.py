@@ -1,11 +1,14 @@
 """Every page, with nothing in the store, with something, and without a session."""
 
 import json
+import re
 from datetime import timedelta
+from pathlib import Path
 
 import aiohttp
 from drafts import text as text_feature
 
+from ldp_aggregator.dashboard import pages
 from ldp_aggregator.dashboard.routes import ADMIN
 from ldp_aggregator.dashboard.session import server_key
 from ldp_aggregator.service.rights import make_token
@@ -194,3 +197,14 @@ async def test_what_an_operator_changes_here_takes_a_tick_is_counted_and_logged(
     assert [one.act.act for one in acts] == [*done, "create token", "revoke token"]
     assert [one.outcome for one in acts] == outcomes
     assert {one.act.actor for one in acts} == {"token a admin"}
+
+
+def test_what_a_script_of_the_dashboard_imports_is_among_its_assets():
+    static = Path(pages.__file__).parent / "static"
+    imported = [
+        name
+        for script in static.glob("*.js")
+        for name in re.findall(r'\bfrom ?"(?:/assets|\.)/([^"]+)"', script.read_text(encoding="utf-8"))
+    ]
+    assert "ldp-bayes-client.crowd.min.js" in imported
+    assert [name for name in imported if not (static / name).is_file()] == []

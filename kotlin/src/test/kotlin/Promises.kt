@@ -397,7 +397,7 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             equal(refused(2.0, 1.0, 1e-17), Refusal.ABOVE_TOTAL)
             equal(refused(2.0, *DoubleArray(10) { 0.1 }), Refusal.ABOVE_TOTAL) // ten doubles of 0.1 are more than 1
         }
-        promise("the first campaign fits where the app allows what it promises, though the double of that is above the decimal") { _ ->
+        promise("the first campaign fits where the cap is what it promises, though that double is above the decimal") { _ ->
             equal(small.realisedEpsilon, 0.1)
             equal(State().refusal(small, url, 0.1, 0.1, now), null)
             equal(State().refusal(small, url, 0.1, Math.nextDown(0.1), now), Refusal.ABOVE_TOTAL)
