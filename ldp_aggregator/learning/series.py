@@ -4,7 +4,8 @@ them, with intervals, and what a model of the present is made of.
 In window t = 1 .. T, n_t devices that were drawn by lot answer a question, each once in its life. The estimates y_t of
 its cells are unbiased and independent from window to window, and the level x_t of a cell moves between windows:
 
-    y_t = x_t + e_t,   Var e_t = R_t = r_t + f (1 - f) / n_t,       x_t = w_t + b u_t,   w_t = w_{t-1} + d_t,   Var d_t = q,
+    y_t = x_t + e_t,   Var e_t = R_t = r_t + f (1 - f) / n_t,
+    x_t = w_t + b u_t,   w_t = w_{t-1} + d_t,   Var d_t = q,
 
 r_t being the variance of the mechanism's noise. Who is asked in a window is a sample of the population: without
 f (1 - f) / n_t the smoother takes that sampling for drift, and at a large epsilon, where it is most of the noise, gains
@@ -47,25 +48,27 @@ from ldp_protocols.document.questions import INDEX, PRODUCT
 
 ALL_WINDOWS: Final = "all"
 NOW: Final = "now"
+INTERVALS_MEAN: Final = (
+    "An interval of 95 % holds the level in 95 of 100 windows on average over cells, and in about 90 of a cell that "
+    "moves alone; next to a jump that is missed it may not hold."
+)
 
-_STEP: Final = 4.0
+_STEP: Final = 2.5
 """The ratio of a drift variance of the grid to the one before."""
-_VAGUE: Final = 1.0
-"""The variance of a level before the first answers, about that of all windows; levels are 1 at most."""
+_VAGUE: Final = 1e4
+"""The variance of a level before the first answers; levels are 1 at most."""
 _JUMP: Final = 0.35
-"""The prior probability of a jump in any of the windows."""
-_TREND: Final = 0.55
+"""The prior probability of a jump before any of the windows."""
+_TREND: Final = 0.6
 """That of a trend over all of them."""
-_SIZES: Final = (10.0, 100.0)
-"""Variances of a jump, or of a trend from end to end, over that of a window's estimate; as likely each."""
 _CAUTION: Final = 0.4
 """The power that a cell's own likelihood is taken to."""
 _OWN: Final = 2.5
-"""The weight of a cell's own prior beside the others', by the root of their number."""
-_MISSED: Final = 4.0
-"""Standard errors of a jump below which it may be missed."""
-_MOST: Final = 1 << 20
-"""Numbers of an array: so many cells are smoothed together, and where one has more, jumps are looked for in fewer places."""
+"""A cell's own prior counts for this over the root of the number of cells, 1 at most, beside what the others tell."""
+_MISSED: Final = 6.0
+"""Standard errors of a jump of one cell from where on its cell's intervals hold again in 9 of 10 windows."""
+_MOST: Final = 1 << 19
+"""Numbers of an array: so many cells are smoothed together; one that has more is looked through for fewer jumps."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,8 @@ def present(campaign: Campaign, tally: Tally) -> Tally:
         if not one.n.any():
             continue
         known = min(float(one.per_answer.mean() / one.levels.filtered.variance[-1].mean()), float(one.n.sum()))
-        for weight, window, n in zip(one.levels.weights, tally.windows, one.n, strict=False):  # The rest has no answers.
+        weights = one.levels.weights
+        for weight, window, n in zip(weights, tally.windows, one.n, strict=False):  # The rest has no answers.
             if n:
                 now.counts[place] += np.rint(known * weight / n * window.counts[place]).astype(np.int64)
         now.n[place] = round(known)
@@ -131,7 +135,9 @@ def present(campaign: Campaign, tally: Tally) -> Tally:
 
 
 def series_rows(campaign: Campaign, tally: Tally, window: int | None = None) -> list[dict[str, Any]]:
-    """A row for every window (or the given one), question and cell: alone, filtered and smoothed, with intervals."""
+    """A row for every window (or the given one), question and cell: alone, filtered and smoothed, with intervals;
+    ``jump_missed`` is the size of a jump before the window below which it may be missed.
+    """
     if campaign.windows is None:
         raise ValueError(f"campaign {campaign.id} has no windows")
     rows = []
@@ -146,7 +152,9 @@ def series_rows(campaign: Campaign, tally: Tally, window: int | None = None) -> 
                 "feature": one.question.feature,
                 "n": int(one.n[place]),
             }
-            rows += [head | name | _told(one, place, cell) for cell, name in enumerate(named)]
+            missed = float(one.levels.missed[place])
+            last = {"jump_missed": missed if math.isfinite(missed) else None}
+            rows += [head | name | _told(one, place, cell) | last for cell, name in enumerate(named)]
     return rows
 
 
@@ -171,14 +179,14 @@ class Series:
 
     ``filtered`` is known of a window from it and those before, the last is the present; ``smoothed`` from all of them.
     ``weights``, shape (windows,), is what the average cell's present makes of each window: at least 0, adding up to 1.
-    ``missed`` are the jumps of an average cell that may be missed when smaller: one into the last window, and one that
-    parts the series so that it is seen best.
+    ``missed``, shape (windows,), is what a jump of one cell before a window, the average one, exceeds where it is not
+    missed; next to one that is, intervals may leave the level out.
     """
 
     filtered: Cells
     smoothed: Cells
     weights: Array
-    missed: tuple[float, float]
+    missed: Array
 
 
 def smooth(estimates: Array, noise: Array, answers: Array) -> Series:
@@ -191,7 +199,7 @@ def smooth(estimates: Array, noise: Array, answers: Array) -> Series:
     asked = answers > 0
     if not asked.any():
         unknown = Cells.normal(np.zeros(estimates.shape), np.full(estimates.shape, np.inf))
-        return Series(unknown, unknown, np.zeros(len(answers)), (np.inf, np.inf))
+        return Series(unknown, unknown, np.zeros(len(answers)), np.full(len(answers), np.inf))
     values, counts = np.where(asked[:, None], estimates, 0.0), np.where(asked, answers, np.inf)[:, None]
     own_noise = np.where(asked[:, None], noise, np.inf)
 
@@ -203,9 +211,10 @@ def smooth(estimates: Array, noise: Array, answers: Array) -> Series:
     first = with_sampling(pooled)
     typical = 1 / float(np.mean(1 / first[asked]))
     drifts, values = _drifts(values[asked], typical), values - pooled
-    alone = _Hypotheses(drifts, np.zeros((len(values), 0)), np.zeros(0), typical)
-    variance = with_sampling(_judged(values, first, alone).smoothed.value + pooled)
-    found = _judged(values, variance, _Hypotheses(drifts, *_shapes(len(values), len(drifts)), typical))
+    size = max(10 * typical, float(np.ptp(values[asked], axis=0).max()) ** 2)
+    plain = _Hypotheses(drifts, size, np.zeros((len(values), 0)), np.zeros(0))
+    variance = with_sampling(_judged(values, first, plain).smoothed.value + pooled)
+    found = _judged(values, variance, _Hypotheses(drifts, size, *_shapes(len(values), len(drifts))))
     nothing = np.cumsum(asked)[:, None] == 0
     return Series(
         Cells.normal(found.filtered.value + pooled, np.where(nothing, np.inf, found.filtered.variance)),
@@ -231,23 +240,20 @@ def foreseen_variances(drift: float, variance: float, windows: int) -> tuple[flo
 
 
 class _Hypotheses(NamedTuple):
-    """Drift variances, shape (drifts,), by shapes of levels, (windows, shapes), and what those are likely a priori."""
+    """Drift variances, shape (drifts,), by shapes u of levels, shape (windows, shapes), or none."""
 
     drifts: Array
+    size: float
+    """The variance of b, of a jump or of a trend from end to end."""
     shapes: Array
     chances: Array
-    typical: float
-    """The variance of one window's estimate."""
-
-    @property
-    def sizes(self) -> Array:
-        return self.typical * np.array(_SIZES)
+    """Prior probabilities of the shapes; the rest has none."""
 
     @property
     def prior(self) -> Array:
-        """Shape (drifts, 1 + sizes x shapes), adding up to 1; first is no drift and no shape."""
-        each = np.tile(self.chances / len(_SIZES), len(_SIZES))
-        return np.broadcast_to(np.array([1 - each.sum(), *each]) / len(self.drifts), (len(self.drifts), 1 + len(each)))
+        """Shape (drifts, 1 + shapes), adding up to 1; first is no drift and no shape."""
+        every = np.array([1 - self.chances.sum(), *self.chances])
+        return np.tile(every / len(self.drifts), (len(self.drifts), 1))
 
 
 def _drifts(values: Array, typical: float) -> Array:
@@ -258,8 +264,8 @@ def _drifts(values: Array, typical: float) -> Array:
 
 
 def _shapes(windows: int, drifts: int) -> tuple[Array, Array]:
-    """Return jumps before every window, or as many as memory has room for, and a trend last; and what each is likely."""
-    most = max(1, min(windows - 1, _MOST // (windows * drifts * len(_SIZES))))
+    """Return jumps, before every window or as many as there is room for, with a trend last; and their prior."""
+    most = max(1, min(windows - 1, _MOST // (windows * drifts)))
     time, places = np.arange(windows), np.linspace(windows - 1, 1, most).round()[::-1] if windows > 1 else np.zeros(0)
     jumps = (time[:, None] >= places).astype(np.float64)
     if windows < 3:
@@ -294,7 +300,7 @@ def _forward(values: Array, variance: Array, told: _Hypotheses) -> _Passed:
             total = spread + own
             innovation = np.column_stack([value, np.broadcast_to(shape, (cells, shapes))]) - level
             gain = spread / total
-            level, spread = level + gain[:, :, None] * innovation, spread * (1 - gain)
+            level, spread = level + gain[:, :, None] * innovation, gain * own
             likelihood = likelihood - 0.5 * (np.log(total) + innovation[:, :, 0] ** 2 / total)
             weighed = innovation[:, :, 1:] / total[:, :, None]
             information = information + weighed * innovation[:, :, 1:]
@@ -314,13 +320,10 @@ def _backward(passed: _Passed, drifts: Array) -> _Passed:
     return _Passed(levels, variances, *(seen[-1:] for seen in passed[2:]))
 
 
-def _evidence(passed: _Passed, sizes: Array) -> Array:
+def _evidence(passed: _Passed, size: float) -> Array:
     """Return the log likelihood of every hypothesis from the windows so far, shape (windows, drifts, cells, ...)."""
-    found = [passed.likelihoods[..., None]]
-    for size in sizes:
-        least = 1 + size * passed.information
-        found.append(found[0] + 0.5 * (size * passed.shocks**2 / least - np.log(least)))
-    return np.concatenate(found, axis=-1)
+    plain, told = passed.likelihoods[..., None], 1 + size * passed.information
+    return np.concatenate([plain, plain + 0.5 * (size * passed.shocks**2 / told - np.log(told))], axis=-1)
 
 
 def _posterior(logarithms: Array) -> Array:
@@ -329,35 +332,27 @@ def _posterior(logarithms: Array) -> Array:
     return np.asarray(weights / weights.sum(axis=(1, 3), keepdims=True))
 
 
-def _sized(passed: _Passed, weights: Array, sizes: Array) -> tuple[Array, Array, Array]:
-    """Return the weighted sums over sizes of b's mean, of its variance, and of its mean's square, for every shape."""
-    shift, variance, square = (np.zeros(passed.shocks.shape) for _ in range(3))
-    for size, weight in zip(sizes, np.split(weights[..., 1:], len(sizes), axis=-1), strict=True):
-        own = size / (1 + size * passed.information)
-        mean = own * passed.shocks
-        shift += weight * mean
-        variance += weight * own
-        square += weight * mean**2
-    return shift, variance, square
-
-
 def _mix(passed: _Passed, weights: Array, told: _Hypotheses) -> Cells:
     """Mix the levels under all hypotheses by weight."""
     plain, rest = passed.levels[..., 0], told.shapes[:, None, None, :] - passed.levels[..., 1:]
-    shift, variance, square = _sized(passed, weights, told.sizes)
-    shifted, share = (shift * rest).sum(axis=-1), weights.sum(axis=-1)
+    variance = told.size / (1 + told.size * passed.information)
+    mean, of_shape = variance * passed.shocks, weights[..., 1:]
+    shifted, share = (of_shape * mean * rest).sum(axis=-1), weights.sum(axis=-1)
     value = (share * plain + shifted).sum(axis=1)
-    squares = share * (passed.variances + plain**2) + 2 * plain * shifted + ((variance + square) * rest**2).sum(axis=-1)
+    squares = share * (passed.variances + plain**2) + 2 * plain * shifted
+    squares += (of_shape * (variance + mean**2) * rest**2).sum(axis=-1)
     return Cells.normal(value, np.maximum(squares.sum(axis=1) - value**2, 0.0))
 
 
 def _present(passed: _Passed, smoothed: _Passed, weights: Array, variance: Array, told: _Hypotheses) -> Array:
-    """Return what the last level makes of every window's estimates, shape (windows, cells)."""
+    """Return what the last level makes of every window's estimates, shape (windows, cells): gains, and the weight of
+    each in b, `M^-1 u = R^-1 (u - smoothed u)` for y of covariance M without the shape.
+    """
     gains = passed.variances / variance[:, None]
     later = np.cumprod(np.concatenate([np.ones_like(gains[:1]), 1 - gains[:0:-1]]), axis=0)[::-1]
     rest = told.shapes[:, None, None, :] - smoothed.levels[..., 1:]
-    pull = _sized(smoothed, weights[-1:], told.sizes)[1][0] * rest[-1]
-    plain = (weights[-1].sum(axis=-1) * gains * later).sum(axis=1)
+    pull = weights[..., 1:] * told.size / (1 + told.size * smoothed.information[0]) * rest[-1]
+    plain = (weights.sum(axis=-1) * gains * later).sum(axis=1)
     return np.asarray(plain + np.einsum("kcs,tkcs->tc", pull, rest) / variance)
 
 
@@ -373,7 +368,7 @@ def _judged(values: Array, variance: Array, told: _Hypotheses) -> Series:
     @lru_cache(maxsize=1)
     def heard(place: int) -> tuple[_Passed, Array, Array]:
         passed = _forward(values[:, parts[place]], variance[:, parts[place]], told)
-        evidence = _evidence(passed, told.sizes)
+        evidence = _evidence(passed, told.size)
         return passed, evidence, _posterior(evidence + np.log(alone)[:, None])
 
     total = sum(heard(place)[2].sum(axis=2, keepdims=True) for place in range(len(parts)))
@@ -385,11 +380,14 @@ def _judged(values: Array, variance: Array, told: _Hypotheses) -> Series:
         smoothed = _backward(passed, told.drifts)
         information = (weights[-1].sum(axis=-1, keepdims=True) * passed.information[-1]).sum(axis=0)
         filtered, past = _mix(passed, weights, told), _mix(smoothed, weights[-1:], told)
-        now = _present(passed, smoothed, weights, variance[:, part], told)
+        now = _present(passed, smoothed, weights[-1], variance[:, part], told)
         kept.append((filtered.value, filtered.variance, past.value, past.variance, now, information.T))
     *levels, now, information = (np.concatenate(one, axis=1) for one in zip(*kept, strict=True))
     now = np.maximum(now.mean(axis=1), 0.0)
     with np.errstate(divide="ignore"):
-        jumps = _MISSED * np.sqrt((1 / information).mean(axis=1))[: windows - 1 if windows < 3 else -1]
-    missed = (float(jumps[-1]), float(jumps.min())) if len(jumps) else (math.inf, math.inf)
+        sizes = _MISSED * np.sqrt((1 / information).mean(axis=1))
+    missed = np.full(windows, np.inf)
+    jumps = told.shapes[0] == 0  # A trend starts below.
+    if jumps.any():
+        missed[1:] = np.interp(np.arange(1, windows), told.shapes[:, jumps].argmax(axis=0), sizes[jumps])
     return Series(Cells.normal(*levels[:2]), Cells.normal(*levels[2:]), now / now.sum(), missed)
