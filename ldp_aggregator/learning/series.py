@@ -65,7 +65,7 @@ _CAUTION: Final = 0.4
 """The power that a cell's own likelihood is taken to."""
 _OWN: Final = 2.5
 """A cell's own prior counts for this over the root of the number of cells, 1 at most, beside what the others tell."""
-_MISSED: Final = 6.0
+MISSED: Final = 6.0
 """Standard errors of a jump of one cell from where on its cell's intervals hold again in 9 of 10 windows."""
 _MOST: Final = 1 << 19
 """Numbers of an array: so many cells are smoothed together; one that has more is looked through for fewer jumps."""
@@ -385,7 +385,7 @@ def _judged(values: Array, variance: Array, told: _Hypotheses) -> Series:
     *levels, now, information = (np.concatenate(one, axis=1) for one in zip(*kept, strict=True))
     now = np.maximum(now.mean(axis=1), 0.0)
     with np.errstate(divide="ignore"):
-        sizes = _MISSED * np.sqrt((1 / information).mean(axis=1))
+        sizes = MISSED * np.sqrt((1 / information).mean(axis=1))
     missed = np.full(windows, np.inf)
     jumps = told.shapes[0] == 0  # A trend starts below.
     if jumps.any():

@@ -259,13 +259,13 @@ def _drawn(campaign: Campaign, tally: Tally) -> Iterator[Drawn]:
     for one in series_of(campaign, tally, _MOST_CELLS):
         if one.question.kind == LABEL:
             lines = [_line(one, cell, name) for cell, name in enumerate(classes)]
-            yield _figure("over-time-label", campaign.label.name, lines, one)
+            yield _figure("over-time-label", campaign.label.name, lines, _missed(one))
         if one.question.kind == PAIR:
             names = cell_names(campaign, one.question) or []
             for place, of_class in enumerate(classes):
                 lines = [_line(one, value * len(classes) + place, name) for value, name in enumerate(names)]
                 title = f"{one.question.feature} and {campaign.label.name} = {of_class}"
-                yield _figure(f"over-time-{one.question.index}-{place}", title, lines, one)
+                yield _figure(f"over-time-{one.question.index}-{place}", title, lines, _missed(one))
 
 
 def _line(one: QuestionSeries, cell: int, label: str) -> Line:
@@ -276,14 +276,20 @@ def _line(one: QuestionSeries, cell: int, label: str) -> Line:
     return Line(label, smoothed.value[:, cell].tolist(), low, high, dots)
 
 
-def _figure(key: str, title: str, lines: Sequence[Line], one: QuestionSeries) -> Drawn:
+def _missed(one: QuestionSeries) -> str:
+    """Tell the jump into the last window that may be missed, and the least one anywhere; nothing where any may."""
+    last, least = (100 * float(size) for size in (one.levels.missed[-1], one.levels.missed.min()))
+    if not last < _PERCENT[1]:
+        return ""
+    best = f", by less than {least:.2g} where it is seen best" if least < last else ""
+    return f"A jump of one line by less than {last:.2g} points into the last window may be missed{best}."
+
+
+def _figure(key: str, title: str, lines: Sequence[Line], missed: str = "") -> Drawn:
     largest = sorted(range(len(lines)), key=lambda place: -max(lines[place].value))[:_MOST_LINES]
     shown = [lines[place] for place in sorted(largest)]
-    says = f"The {len(shown)} most frequent of {len(lines)} values. " if len(shown) < len(lines) else ""
-    last, least = (100 * float(size) for size in (one.levels.missed[-1], one.levels.missed.min()))
-    if last < _PERCENT[1]:
-        says += f"A jump of one line by less than {last:.2g} points into the last window may be missed"
-        says += f", by less than {least:.2g} where it is seen best." if least < last else "."
+    frequent = f"The {len(shown)} most frequent of {len(lines)} values." if len(shown) < len(lines) else ""
+    says = " ".join(filter(None, (frequent, missed)))
     columns = [
         [
             f"{_percent(value)} ({_percent(low)} to {_percent(high)})"
