@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ldp_aggregator.trainers.schemas import TableError
 from ldp_protocols.features import MISSING, describe_number, describe_values
@@ -27,6 +29,8 @@ FEWEST_NUMBERS: Final = 12
 """A column of whole numbers with fewer different values is taken as codes, that is, value by value."""
 
 DEFAULT_BINS: Final = 8
+CROWDED: Final = 0.95
+"""The share of the rows in one bin from which on narrower bounds are proposed."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,7 @@ def _feature(name: str, column: pd.Series[str], bins: int) -> tuple[Mapping[str,
     if numbers is not None and (different >= FEWEST_NUMBERS or any(not number.is_integer() for number in numbers)):
         low, high = round_bounds(min(numbers), max(numbers))
         note = f"the bounds {low:g} to {high:g} were read off the data; replace them by what the measurement can be"
+        note += _crowded(present.to_numpy(dtype=np.float64), low, high, bins)
         return describe_number(name, low, high, bins=bins, missing=holes), note + told
     if not order and (different > MOST_DRAFTED_VALUES or different == len(column)):
         return None, f"left out: {different} different texts in {len(column)} rows, too many for a list of values"
@@ -115,6 +120,25 @@ def _feature(name: str, column: pd.Series[str], bins: int) -> tuple[Mapping[str,
         note = f"the {len(values)} values and their order are those of an ordered column; list those that can occur"
     ordered = {"ordered": True} if order and MISSING not in values else {}
     return describe_values(name, values, missing=holes and MISSING not in values, **ordered), note + told
+
+
+def _crowded(values: NDArray[np.float64], low: float, high: float, bins: int) -> str:
+    """Say where a bin holds nearly all rows, and propose bounds, for a person to judge; nothing elsewhere."""
+    counts, edges = np.histogram(values, bins, (low, high))
+    place = int(counts.argmax())
+    if counts[place] < CROWDED * len(values):
+        return ""
+    said = (
+        f"; {counts[place] / len(values):.1%} of the rows lie from {edges[place]:g} to {edges[place + 1]:g}, in one bin"
+    )
+    low, high = round_bounds(*np.percentile(values, [1, 99]).tolist())
+    narrower, _ = np.histogram(values.clip(low, high), bins, (low, high)) if low < high else (counts, edges)
+    if narrower.max() >= CROWDED * len(values):
+        return f"{said}, and no narrower bounds tell them apart"
+    return (
+        f"{said}: bounds {low:g} to {high:g} (percentiles 1 and 99 of these rows) would tell them apart and clip the "
+        "rest; declare them where public knowledge agrees"
+    )
 
 
 def round_bounds(low: float, high: float) -> tuple[float, float]:
