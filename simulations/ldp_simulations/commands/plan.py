@@ -34,6 +34,7 @@ from ldp_simulations.studies.planning import (
     Solution,
     Wish,
     alternatives,
+    cliff,
     devices_for_error,
     solve_devices,
     solve_epsilon,
@@ -145,6 +146,13 @@ def _run(options: argparse.Namespace) -> None:
     plan = make_plan(campaign, half, devices, pilot)
     crowd = devices if campaign.windows is None else devices // campaign.windows.count
     plan["published"] = published_together([(campaign, crowd)], DEFAULT_DELTA, options.colluding).to_json()
+    if campaign.privacy.crowd is not None:
+        try:
+            found = cliff(campaign, draft, RELATIVE_ERRORS[0])
+        except ValueError as problem:
+            raise TableError(str(problem)) from None
+        needed = {"devices_needed": found.devices, "devices_locally": found.devices_locally}
+        plan["crowd"] = campaign.privacy.crowd.to_json() | {"cliff": found.honest} | needed
     if campaign.evaluation is not None:
         plan["evaluation"] = asdict(foresee(campaign, devices))
     if campaign.windows is not None:
@@ -179,6 +187,14 @@ def _run(options: argparse.Namespace) -> None:
 def _solution(options: argparse.Namespace, draft: Mapping[str, Any], pilot: Table | None) -> Solution | None:
     """Return what was looked for; None where epsilon and devices are given."""
     measure, target = options.accuracy or ("accuracy", None)
+    crowd = (draft["privacy"].get("crowd") or {}).get("devices")
+    if crowd is not None:
+        if options.epsilon or options.published_epsilon or (options.accuracy and options.devices):
+            raise argparse.ArgumentTypeError(
+                "the draft's crowd says what is published, and its local epsilon follows: give --devices, or --accuracy"
+            )
+        if options.accuracy is None:
+            options.devices = options.devices or crowd
     wish = Wish(options.published_epsilon, target, measure, options.colluding, REPEATS)
     if wish.published is None and wish.target is None:
         if options.devices is None:
@@ -305,6 +321,8 @@ def _print(plan: Mapping[str, Any]) -> None:
             f"for errors of {float(error):.0%} of an even share in the worst question: {needed['epsilon']:,} devices, "
             f"{needed['half']:,} at half the epsilon"
         )
+    if "crowd" in plan:
+        _print_crowd(plan)
     if "windows" in plan:
         _print_windows(plan)
     if "evaluation" in plan:
@@ -313,6 +331,16 @@ def _print(plan: Mapping[str, Any]) -> None:
         _print_pilot(plan["pilot"], plan["devices"])
     say()
     say(f"to who sees only what is published: {PublishedGuarantee(**plan['published'])}")
+
+
+def _print_crowd(plan: Mapping[str, Any]) -> None:
+    told = plan["crowd"]
+    say()
+    say(f"behind the relay, {told['devices']:,} in a batch, an answer's epsilon of {plan['epsilon']:g} counts for")
+    say("  " + ", ".join(f"{epsilon:.3g} where {share:.0%} are honest" for share, epsilon in told["cliff"]))
+    say(f"(delta {told['delta']:g}); {told['epsilon']:g} is promised, for {told['honest']:.0%}")
+    needed = f"{told['devices_needed']:,} devices so, {told['devices_locally']:,} at a local epsilon"
+    say(f"for errors of {RELATIVE_ERRORS[0]:.0%}: {needed} of {told['epsilon']:g}")
 
 
 def _print_windows(plan: Mapping[str, Any]) -> None:
