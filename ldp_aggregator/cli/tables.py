@@ -15,15 +15,16 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import pandas as pd
 
 from ldp_aggregator.cli.common import (
     CommandError,
     add_command,
     add_group,
     add_id,
+    add_reading,
     read_draft,
     read_file,
+    reading_of,
     say_table,
     with_store,
     write_file,
@@ -49,6 +50,7 @@ from ldp_aggregator.trainers import (
 )
 from ldp_aggregator.trainers.base import PrivateNaiveBayes, sound_guarantee
 from ldp_aggregator.trainers.federation import node_statistics
+from ldp_aggregator.trainers.reading import Reading
 from ldp_aggregator.trainers.schemas import Schema, read_chunks, read_table
 from ldp_aggregator.trainers.sensitivities import ADD_REMOVE, RELATIONS
 from ldp_aggregator.trainers.share_delivery import Aggregator, send_share, withdraw_share
@@ -103,6 +105,7 @@ def add_commands(groups: Groups) -> None:
     fit.add_argument("--output", type=Path, metavar="FILE", help="write the model document to a file")
     fit.add_argument("--seed", type=int, metavar="N", help="repeatable noise, for experiments and never for release")
     add_json(fit)
+    add_reading(fit)
     example = "--url https://collect.example.org --token-file token"
     command = "table.csv --campaign document.json --output share.msgpack"
     commands = add_group(groups, "node", f"submit {command} {example}")
@@ -110,6 +113,7 @@ def add_commands(groups: Groups) -> None:
     submit = add_command(commands, "submit", _submit, command, f"{command} {example}", text=text, store=False)
     submit.add_argument("table", type=Path, metavar="TABLE.csv", help="the node's table, with a header row")
     submit.add_argument("--campaign", type=Path, required=True, metavar="DOC", help="the document, as published")
+    add_reading(submit)
     submit.add_argument("--id", metavar="ID", help="the campaign's id, where it is known, to verify the document")
     submit.add_argument(
         "--output",
@@ -153,6 +157,7 @@ def add_commands(groups: Groups) -> None:
     project.add_argument("--components", type=int, required=True, metavar="K", help="number of outputs")
     project.add_argument("--inputs", metavar="A,B,...", help="features to project (default: all that are numbers)")
     project.add_argument("--bins", type=int, metavar="N", help="discretise the outputs (default: Gaussian)")
+    add_reading(project)
 
 
 def _fit(options: argparse.Namespace) -> None:
@@ -164,16 +169,17 @@ def _fit(options: argparse.Namespace) -> None:
                 f"--{flag} goes with --method {' or '.join(methods)}, not with {options.method}"
             )
     draft, schema = _read_schema(options.schema)
+    reading = reading_of(options)
     test = given.pop("test", None)
     kind: Any = _METHODS[options.method][0]
     trainer = kind(draft, epsilon=options.epsilon, random_state=options.seed, **given)
     try:
         with _told_warnings():
             if isinstance(trainer, SufficientStatisticsNB):
-                trainer.fit_chunks(read_chunks(options.table, schema))
+                trainer.fit_chunks(read_chunks(options.table, schema, reading=reading))
             else:
-                trainer.fit(*read_table(options.table, schema))
-        accuracy = None if test is None else _accuracy(trainer, test, schema)
+                trainer.fit(*read_table(options.table, schema, reading))
+        accuracy = None if test is None else _accuracy(trainer, test, schema, reading)
     except (ValueError, OverflowError) as error:
         raise CommandError(str(error)) from None
     if options.output:
@@ -195,11 +201,11 @@ def _fit(options: argparse.Namespace) -> None:
         say(f"the model is in {options.output}")
 
 
-def _accuracy(trainer: PrivateNaiveBayes, path: Path, schema: Schema) -> float:
+def _accuracy(trainer: PrivateNaiveBayes, path: Path, schema: Schema, reading: Reading) -> float:
     """Share of the rows whose declared class is predicted; the table to test with is not protected."""
     names = np.array([*schema.label.classes, None], dtype=object)
     right = rows = 0
-    for frame, labels in read_chunks(path, schema):
+    for frame, labels in read_chunks(path, schema, reading=reading):
         right += int((trainer.predict(frame) == names[schema.classes_of(labels, len(frame))]).sum())
         rows += len(frame)
     if rows == 0:
@@ -264,7 +270,7 @@ def _kept(options: argparse.Namespace, campaign: Campaign) -> bytes | None:
 def _drawn(options: argparse.Namespace, campaign: Campaign) -> bytes:
     """A new share. It is on disk before anything else is done with it."""
     try:
-        frame, labels = read_table(options.table, Schema.of_campaign(campaign))
+        frame, labels = read_table(options.table, Schema.of_campaign(campaign), reading_of(options))
         share = node_statistics(campaign, frame, labels, other_rows=options.other_rows)
     except ValueError as error:
         raise CommandError(str(error)) from None
@@ -330,11 +336,9 @@ def _moments_of_public(options: argparse.Namespace, draft: dict[str, Any]) -> In
     unknown = [name for name in names if name not in numbers]
     if unknown or not names:
         raise ValueError(f"{', '.join(unknown) or 'no feature'} is not a number of the draft")
-    try:
-        frame = pd.read_csv(options.table, keep_default_na=False, na_values=[""])
-    except (OSError, ValueError) as error:
-        raise CommandError(f"cannot read {options.table}: {error}") from None
-    return moments_of_table([numbers[name] for name in names], campaign.label, frame)
+    inputs = [numbers[name] for name in names]
+    frame, labels = read_table(options.table, Schema(campaign.label, tuple(inputs)), reading_of(options))
+    return moments_of_table(inputs, campaign.label, frame.assign(**{campaign.label.name: labels}))
 
 
 def _moments_of_round(options: argparse.Namespace) -> tuple[InputMoments, str | None]:

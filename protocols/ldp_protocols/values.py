@@ -56,13 +56,12 @@ def positions_of(texts: Sequence[str]) -> Mapping[str, int]:
     """Position by the text that means it, of declared texts.
 
     Where 1 is not declared itself, ``1.0`` is another name of it, then ``true``, then ``True``; of 0 likewise, and of
-    other whole numbers ``2.0``. Whole numbers get a point, and truth values become numbers, on their way through arrays,
-    columns and databases, and mean the same before and after.
+    other whole numbers ``2.0``. Whole numbers get a point, and truth values become numbers, on their way through
+    arrays, columns and databases, and mean the same before and after.
     """
     positions = {composed(text): position for position, text in enumerate(texts)}
     for text, position in tuple(positions.items()):
-        if whole := _WHOLE.fullmatch(text):
-            positions.setdefault(whole[1], position)
+        positions.setdefault(digits_of(text), position)
     for digit, names in _TRUTH_VALUES.items():
         for name in names:
             if name in positions:
@@ -73,10 +72,13 @@ def positions_of(texts: Sequence[str]) -> Mapping[str, int]:
 def position_of(value: object, positions: Mapping[str, int]) -> int | None:
     """The position of the declared text that a value means; None where it means none."""
     text = text_of(value)
-    if text is None or text in positions:
-        return None if text is None else positions[text]
+    return None if text is None else positions.get(text, positions.get(digits_of(text)))
+
+
+def digits_of(text: str) -> str:
+    """A whole number without the zeros behind its point, ``1`` for ``1.0``; any other text as it is."""
     whole = _WHOLE.fullmatch(text)
-    return positions.get(whole[1]) if whole else None
+    return whole[1] if whole else text
 
 
 def number_of(value: object) -> float | None:

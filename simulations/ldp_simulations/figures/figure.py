@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from ldp_aggregator.trainers.schemas import TableError
+from ldp_aggregator.trainers.reading import TableError
 from ldp_simulations.studies.trials import Journal, Trial, experiment_id, run_trials
 from ldp_simulations.tables import Table
 
