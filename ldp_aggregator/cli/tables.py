@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,9 +55,9 @@ from ldp_aggregator.trainers.reading import Reading
 from ldp_aggregator.trainers.schemas import Schema, read_chunks, read_table
 from ldp_aggregator.trainers.sensitivities import ADD_REMOVE, RELATIONS
 from ldp_aggregator.trainers.share_delivery import Aggregator, send_share, withdraw_share
-from ldp_aggregator.trainers.statistics import SilentFeatureWarning
+from ldp_aggregator.trainers.statistics import SilentFeatureWarning, SilentLabelWarning
 from ldp_protocols import Campaign, DocumentError
-from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json
+from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json, warn
 from ldp_protocols.document.schema import METHODS
 
 _METHODS: Final = {
@@ -179,7 +180,7 @@ def _fit(options: argparse.Namespace) -> None:
                 trainer.fit_chunks(read_chunks(options.table, schema, reading=reading))
             else:
                 trainer.fit(*read_table(options.table, schema, reading))
-        accuracy = None if test is None else _accuracy(trainer, test, schema, reading)
+        accuracy, undeclared = (None, 0) if test is None else _accuracy(trainer, test, schema, reading)
     except (ValueError, OverflowError) as error:
         raise CommandError(str(error)) from None
     if options.output:
@@ -188,7 +189,7 @@ def _fit(options: argparse.Namespace) -> None:
     centres = trainer.cluster_centers_.tolist() if isinstance(trainer, PrivateKMeans) else []
     if options.json:
         told = {"trainer": type(trainer).__name__, "guarantee": trainer.guarantee_.to_json(), "budget": trainer.budget_}
-        learned = {"classes": schema.label.classes, "accuracy": accuracy}
+        learned = {"classes": schema.label.classes, "accuracy": accuracy, "undeclared_labels": undeclared}
         say_json(told | ({"centres": [dict(zip(names, one, strict=True)) for one in centres]} if centres else learned))
         return
     say(f"guarantee: {trainer.guarantee_}")
@@ -201,16 +202,27 @@ def _fit(options: argparse.Namespace) -> None:
         say(f"the model is in {options.output}")
 
 
-def _accuracy(trainer: PrivateNaiveBayes, path: Path, schema: Schema, reading: Reading) -> float:
-    """Share of the rows whose declared class is predicted; the table to test with is not protected."""
+def _accuracy(trainer: PrivateNaiveBayes, path: Path, schema: Schema, reading: Reading) -> tuple[float, int]:
+    """Share of the rows whose declared class is predicted, and how many labels are not declared, which are told; the
+    table to test with is not protected.
+    """
     names = np.array([*schema.label.classes, None], dtype=object)
     right = rows = 0
+    undeclared: Counter[str] = Counter()
     for frame, labels in read_chunks(path, schema, reading=reading):
-        right += int((trainer.predict(frame) == names[schema.classes_of(labels, len(frame))]).sum())
+        classes = schema.classes_of(labels, len(frame))
+        right += int((trainer.predict(frame) == names[classes]).sum())
         rows += len(frame)
+        undeclared.update(labels[classes < 0].fillna("").map(repr))
     if rows == 0:
         raise CommandError(f"{path}: holds no rows; a table to test with has at least one")
-    return right / rows
+    if undeclared:
+        some = ", ".join(text for text, _ in undeclared.most_common(3))
+        warn(
+            f"warning: {path}: {undeclared.total()} of {rows} labels are not declared, such as {some}; "
+            f"the schema has {', '.join(schema.label.classes)}"
+        )
+    return right / rows, undeclared.total()
 
 
 def _read_schema(path: Path) -> tuple[dict[str, Any], Schema]:
@@ -225,6 +237,7 @@ def _told_warnings() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", PrivacyWarning)
         warnings.simplefilter("always", SilentFeatureWarning)
+        warnings.simplefilter("always", SilentLabelWarning)
         yield
     for warning in caught:
         sys.stderr.write(f"warning: {warning.message}\n")
@@ -271,7 +284,8 @@ def _drawn(options: argparse.Namespace, campaign: Campaign) -> bytes:
     """A new share. It is on disk before anything else is done with it."""
     try:
         frame, labels = read_table(options.table, Schema.of_campaign(campaign), reading_of(options))
-        share = node_statistics(campaign, frame, labels, other_rows=options.other_rows)
+        with _told_warnings():
+            share = node_statistics(campaign, frame, labels, other_rows=options.other_rows)
     except ValueError as error:
         raise CommandError(str(error)) from None
     try:

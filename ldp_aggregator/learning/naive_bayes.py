@@ -235,6 +235,7 @@ def input_names(features: Sequence[Feature], projection: Projection | None) -> t
 
 def framed(X: Any, names: Sequence[str] | None = None) -> pd.DataFrame:
     """The table as a DataFrame; an array's columns get the features' names in their order."""
+    X = frames.as_pandas(X)
     if isinstance(X, pd.DataFrame):
         return X.rename(columns=str).reset_index(drop=True)
     # Of lists, numpy would make an array in which one text makes texts of all numbers.
