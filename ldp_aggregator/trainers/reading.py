@@ -138,6 +138,11 @@ def _filled(row: Sequence[str]) -> int:
     return sum(map(bool, map(str.strip, row)))
 
 
+def _is_regular(width: int, below: Sequence[Sequence[str]]) -> bool:
+    """Whether most rows have as many cells as a header, or one that is empty beside them; in baskets they have not."""
+    return 2 * sum(abs(len(row) - width) <= 1 for row in below) > len(below)
+
+
 def plain_name(name: str) -> str:
     """A column's name without blanks around it, and with one blank in the place of line ends and tabs."""
     return " ".join(name.split())
@@ -157,6 +162,7 @@ def _rows(path: Path | str, lines: Iterator[str], names: Sequence[str], reading:
         if wanted and reading.header and wanted <= set(map(plain_name, row))
         # Above a header are titles, which fill fewer places: a full line there is a row or a header of other names.
         if all(_filled(above) < _filled(row) for above in head[:at])
+        if at == 0 or len(wanted) > 1 or _is_regular(len(row), head[at + 1 :])
     ]
     _, mark, at = min(found) if found else (None, guess, None)
     cells = csv.reader(chain(first, lines), delimiter=mark)
@@ -216,7 +222,7 @@ def read_csv(path: Path | str, label: str = "", reading: Reading = AS_WRITTEN) -
                 column.extend(cells)
     if not columns or not columns[0]:
         raise TableError(f"{path}: holds no rows; a table has a header row and at least one more")
-    if len(last) < width and last[-1].endswith(("\n", "\r")):
+    if last[-1].endswith(("\n", "\r")):
         raise TableError(f"{path}: not a CSV table: a quotation mark is not closed, and takes the rest of the file")
     counts = Counter(header)
     repeated = sorted(name for name in counts if name and counts[name] > 1)

@@ -99,7 +99,9 @@ def test_pieces_of_a_file_give_the_model_of_the_whole_which_is_the_classs(fit, f
     one, other = files / "one.json", files / "other.json"
     assert fit("sums", "--output", one)[0] == 0
     chunks = tables.read_chunks
-    monkeypatch.setattr("ldp_aggregator.cli.tables.read_chunks", lambda path, schema, reading: chunks(path, schema, 7, reading))
+    monkeypatch.setattr(
+        "ldp_aggregator.cli.tables.read_chunks", lambda path, schema, reading: chunks(path, schema, 7, reading)
+    )
     assert fit("sums", "--output", other)[0] == 0
     frame = read(files / "table.csv")
     with pytest.warns(UserWarning, match="never for release"):
