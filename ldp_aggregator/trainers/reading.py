@@ -347,7 +347,7 @@ def strictly_formatted(text: str, mark: str) -> float:
 
 
 def whole_column(texts: Sequence[str], mark: str) -> tuple[dict[str, float], str] | None:
-    """The numbers of different texts and how they are written, where *all* are numbers written in one way; else None."""
+    """The numbers of different texts and how they are written, where *all* are numbers, written in one way."""
     parsed = numbers(pd.Series(list(texts), dtype=object)).tolist()
     plain = {text: number for text, number in zip(texts, parsed, strict=True) if number == number}
     if len(plain) == len(texts):

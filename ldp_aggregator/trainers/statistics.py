@@ -8,9 +8,10 @@ The vector's order is that of :mod:`ldp_aggregator.node_statistics`. Rows withou
 missing number stands in the middle of the bounds, t = 0. Rows without a declared label are in no cell at all.
 
 A label or a feature may say nothing: none of the rows holds a declared value, as where a column is spelt otherwise, or
-a number, as where it has decimal commas. Whether that is so is a fact about the rows. An error that followed from it, or from the dtype of a column, would tell neighbouring
-tables apart at any epsilon. So it is read off the noisy statistics, which may leave anyway: a warning that costs no
-privacy, and that does not come where the noise hides what it is about.
+a number, as where it has decimal commas. Whether that is so is a fact about the rows. An error that followed from it,
+or from the dtype of a column, would tell neighbouring tables apart at any epsilon. So it is read off the noisy
+statistics, which may leave anyway: a warning that costs no privacy, and that does not come where the noise hides what
+it is about.
 """
 
 from __future__ import annotations
@@ -272,10 +273,9 @@ def silent_numbers(
         inside, spread = total / GRID, spread / GRID  # of 1 - t^2 over the rows
         square_noise = math.hypot(unsure, spread)
         # Of a number that tells of the class, each class stands on a side of its own.
-        sums = next(one for one in plans if one.part.kind == SUM and one.part.feature and one.part.feature.name == name)
-        offsets = np.abs(noisy[sums.part.start : sums.part.stop]).max()
-        centred = offsets <= _CERTAIN * math.sqrt(copies * sums.variance)
-        if centred and rows - inside <= _ONE_SIDE * square_noise:
+        (sums,) = (one for one in plans if one.part.kind == SUM and one.part.feature and one.part.feature.name == name)
+        offset = np.abs(noisy[sums.part.start : sums.part.stop]).max()
+        if offset <= _CERTAIN * math.sqrt(copies * sums.variance) and rows - inside <= _ONE_SIDE * square_noise:
             middle += [name] * (square_noise <= _NARROW * rows)
         elif abs(inside) <= _LIKELY * spread <= _MUCH * (rows - _LIKELY * unsure) / 2:
             ends.append(name)
@@ -287,7 +287,7 @@ def _totals(
 ) -> dict[tuple[str, str | None], tuple[float, float]]:
     """The sum of each part and the standard deviation of its noise, by the part's kind and feature."""
     return {
-        (plan.part.kind, plan.part.feature and plan.part.feature.name): (
+        (plan.part.kind, plan.part.feature.name if plan.part.feature else None): (
             float(noisy[plan.part.start : plan.part.stop].sum()),
             math.sqrt(copies * plan.variance * (plan.part.stop - plan.part.start)),
         )

@@ -109,9 +109,8 @@ def draft_from_table(
         f"read off the data, to be replaced by what can occur: {'; '.join(read)}",
     ]
     if complete:
-        notes.append(
-            f'declared complete ("missing": false), since no row is empty, which is yours to confirm: {", ".join(complete)}'
-        )
+        said = 'declared complete ("missing": false), since no row is empty, which is yours to confirm'
+        notes.append(f"{said}: {', '.join(complete)}")
     draft = {
         "version": 1,
         "title": f"Learn {label}"[:LONGEST_TEXT],
@@ -130,7 +129,7 @@ def without_label(column: pd.Series[Any]) -> pd.Series[bool]:
 
 def _row(chosen: pd.Series[bool]) -> int:
     """The number of the first row that is chosen, from 1, in a table of which rows may have been left out."""
-    return int(chosen.index[chosen.to_numpy().argmax()]) + 1
+    return int(chosen.index[int(chosen.to_numpy().argmax())]) + 1
 
 
 def _classes(column: pd.Series[Any], source: str) -> tuple[list[str], list[str]]:

@@ -20,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn import datasets
 
+from ldp_aggregator.learning.frames import numbers
 from ldp_aggregator.service.drafts import compile_draft
 from ldp_aggregator.trainers.reading import (
     AS_WRITTEN,
@@ -96,12 +97,13 @@ def typed(table: pd.DataFrame, features: Sequence[Feature], label: Label, source
 
 def as_numbers(column: pd.Series, source: str, mark: str = ".") -> pd.Series:
     """Texts as doubles, written in one way in the whole column; empty ones and marks of missing values as NaN."""
-    texts = column.tolist()
+    texts, plain = column.tolist(), numbers(column)
+    if not np.isnan(plain).any():
+        return pd.Series(plain, index=column.index, name=column.name)
     different = [text for text in dict.fromkeys(texts) if not is_absent(text, number=True)]
     found = whole_column(different, mark)
     if found is None:
-        plain = {text: None for text in different if whole_column([text], mark) is None}
-        wrong = next(iter(plain), different[0])
+        wrong = next((text for text in different if whole_column([text], mark) is None), different[0])
         raise TableError(
             f"{source}: column {column.name!r}, row {texts.index(wrong) + 1}: {wrong!r} is not a number, or written in "
             "another way than the rest; declare its values as texts or correct the row"
